@@ -1,0 +1,109 @@
+// The manifest of an index: what every rank must know before it touches a shard.
+//
+// manifest.pb is protobuf (common/bitsweep.proto) whose last field is the XXH3 of all bytes before
+// it. It holds no time, host or rank count, so the same input and parameters give the same bytes.
+#ifndef BITSWEEP_COMMON_INDEX_MANIFEST_H
+#define BITSWEEP_COMMON_INDEX_MANIFEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/code_layout.h"
+#include "common/file.h"
+#include "common/metric.h"
+#include "common/vectors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_INDEX_FORMAT_VERSION 1
+#define BSW_MAX_SHARDS           65536
+#define BSW_SAQ_MAX_DIMS         4096 // the frame is dims^2 floats, its training dims^2 doubles three times
+
+enum bsw_codec { BSW_CODEC_XFBQ, BSW_CODEC_SAQ, BSW_CODEC_NUM };
+const char *bsw_codec_name(enum bsw_codec codec);
+enum bsw_status bsw_codec_parse(const char *text, enum bsw_codec *out, struct bsw_error *err);
+
+struct bsw_shard_entry {
+    uint64_t first_row; // id in the source
+    uint64_t num_rows;
+    uint64_t codes_bytes;  // of the .codes file
+    uint64_t codes_digest; // XXH3 of its footer
+    uint64_t vectors_bytes;
+    uint64_t dropped_rows;
+};
+
+struct bsw_manifest {
+    uint64_t build_digest; // of all parameters and the source's digest; in every shard's header
+    uint64_t first_row;    // id of the first encoded row
+    uint64_t num_rows;     // encoded rows, dropped ones included
+    uint64_t dropped_rows;
+    enum bsw_metric metric;
+    enum bsw_codec codec;
+    struct bsw_code_layout layout; // holds dims
+    double bits;                   // the average asked for
+    float xfbq_scale;              // xfbq alone
+
+    // saq alone
+    float *mean;     // [dims]; owned
+    float *rotation; // [dims][padded_dims], columns of padding 0; owned
+    float steps[BSW_MAX_SEGMENTS];
+    int32_t scale_exponent; // a stored scale is half * 2^scale_exponent
+    int32_t tail_exponent;  // a stored tail is half * 2^tail_exponent
+    uint32_t stage_dims;
+    char axes[16]; // "principal", "random"
+
+    uint32_t num_shards;
+    struct bsw_shard_entry *shards; // [num_shards]; owned
+
+    char source_path[BSW_PATH_BYTES]; // relative to the index folder, absolute, or synth:...
+    enum bsw_vector_type source_type;
+    uint64_t source_file_bytes; // 0 for synth:
+    uint64_t source_rows;       // of the whole source
+    uint64_t source_digest;     // sum over encoded rows of bsw_row_digest
+    int source_is_copied;       // the index has .vectors files
+};
+
+// Digest of one raw row: XXH3 of its bytes, seeded with its id. Sums of these do not depend on how
+// rows are cut.
+uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id);
+
+// build_digest from everything else but the shards' digests.
+enum bsw_status bsw_manifest_build_digest(const struct bsw_manifest *manifest, uint64_t *out,
+                                          struct bsw_error *err);
+
+// The bytes of the file, digest included, replacing what the buffer held; bsw_manifest_parse takes
+// them.
+enum bsw_status bsw_manifest_pack(const struct bsw_manifest *manifest, struct bsw_buffer *out,
+                                  struct bsw_error *err);
+
+// Writes FOLDER/manifest.pb atomically.
+enum bsw_status bsw_manifest_write(const struct bsw_manifest *manifest, const char *folder,
+                                   struct bsw_error *err);
+
+// Reads and checks FOLDER/manifest.pb: digest, ranges, shard rows that follow each other, layout
+// and arrays that agree. A missing file is BSW_ERROR_IO, wrong content BSW_ERROR_BAD_DATA.
+// bsw_manifest_deinit frees.
+enum bsw_status bsw_manifest_read(const char *folder, struct bsw_manifest *out,
+                                  struct bsw_error *err);
+enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t bytes,
+                                   struct bsw_manifest *out, struct bsw_error *err);
+void bsw_manifest_deinit(struct bsw_manifest *manifest);
+
+// "shard-00003-of-00016" + suffix (".codes", ".vectors") in folder.
+enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uint32_t shard,
+                               uint32_t num_shards, const char *suffix, struct bsw_error *err);
+
+// The path of the source as seen from here: source_path resolved against the index folder.
+enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,
+                                    char out[BSW_PATH_BYTES], struct bsw_error *err);
+
+// `source` relative to `folder` (both existing), or unchanged for synth:.
+enum bsw_status bsw_source_relative(const char *source, const char *folder,
+                                    char out[BSW_PATH_BYTES], struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

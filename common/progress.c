@@ -1,0 +1,59 @@
+#include "common/progress.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+
+void bsw_progress_init(struct bsw_progress *progress, const char *label, const char *unit,
+                       uint64_t total, int is_shown)
+{
+    double now = bsw_clock_seconds();
+    *progress = (struct bsw_progress){.label = label,
+                                      .unit = unit,
+                                      .total = total,
+                                      .is_shown = is_shown,
+                                      .is_terminal = isatty(STDERR_FILENO),
+                                      .started = now,
+                                      .last_shown = now};
+}
+
+static void show(struct bsw_progress *progress, uint64_t done, double elapsed)
+{
+    double rate = (double)done / elapsed;
+    double left = rate > 0 ? (double)(progress->total - done) / rate : 0;
+    double share = progress->total ? (double)done / (double)progress->total : 1;
+    if (progress->is_terminal) {
+        char bar[31];
+        for (int i = 0; i < 30; i++) bar[i] = i < (int)(share * 30) ? '=' : ' ';
+        bar[30] = '\0';
+        fprintf(stderr, "\r%s [%s] %3.0f %% %.4g %s/s, %.0f s left \033[K", progress->label, bar,
+                share * 100, rate, progress->unit, left);
+        progress->is_line_open = 1;
+    } else {
+        fprintf(stderr, "%s: %.0f %%, %llu of %llu %s, %.4g/s, %.0f s left\n", progress->label,
+                share * 100, (unsigned long long)done, (unsigned long long)progress->total,
+                progress->unit, rate, left);
+    }
+    fflush(stderr);
+}
+
+void bsw_progress_update(struct bsw_progress *progress, uint64_t done)
+{
+    if (!progress->is_shown) return;
+    double now = bsw_clock_seconds();
+    if (now - progress->last_shown < (progress->is_terminal ? 0.2 : 10.0) ||
+        now - progress->started < 1.0)
+        return;
+    progress->last_shown = now;
+    show(progress, done < progress->total ? done : progress->total, now - progress->started);
+}
+
+void bsw_progress_finish(struct bsw_progress *progress)
+{
+    if (progress->is_shown && progress->is_line_open) {
+        fputs("\r\033[K", stderr);
+        fflush(stderr);
+        progress->is_line_open = 0;
+    }
+}

@@ -1,0 +1,361 @@
+#include "common/result_file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/memory.h"
+#include "common/vectors.h"
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "result files are little endian");
+
+// Where ids and values lie: ids at first_byte, values behind all ids.
+struct result_layout {
+    uint64_t num_queries;
+    uint64_t k;
+    uint64_t first_byte; // 8 or 16
+    uint64_t id_bytes;   // 4 or 8
+    uint64_t file_bytes;
+};
+
+// The layout of one form; 0 if the file would pass what an offset holds.
+static int make_layout(uint64_t num_queries, uint64_t k, int is_wide, struct result_layout *out)
+{
+    uint64_t places, bytes;
+    *out = (struct result_layout){.num_queries = num_queries,
+                                  .k = k,
+                                  .first_byte = is_wide ? 16 : 8,
+                                  .id_bytes = is_wide ? 8 : 4};
+    if (__builtin_mul_overflow(num_queries, k, &places)) return 0;
+    if (__builtin_mul_overflow(places, out->id_bytes + sizeof(float), &bytes)) return 0;
+    if (bytes > (uint64_t)INT64_MAX - out->first_byte) return 0;
+    out->file_bytes = out->first_byte + bytes;
+    return 1;
+}
+
+struct bsw_result_writer {
+    char path[BSW_PATH_BYTES];
+    char temporary[BSW_PATH_BYTES];
+    int fd;            // -1 once finished
+    int has_temporary; // there is a file of that name, and it is ours
+    struct result_layout layout;
+    int32_t *narrow; // NARROW_IDS of them, when ids are int32
+};
+
+#define NARROW_IDS 16384
+
+// The final name may be free or, with force, a file. Anything else there is never replaced.
+static enum bsw_status check_final(const char *path, int force, struct bsw_error *err)
+{
+    struct stat facts;
+    if (bsw_path_is_folder(path))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder, not a result file", path);
+    if (lstat(path, &facts) != 0) return BSW_OK;
+    if (!S_ISREG(facts.st_mode) && !S_ISLNK(facts.st_mode))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
+    if (!force) return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
+    return BSW_OK;
+}
+
+static enum bsw_status check_counts(const char *path, const struct result_layout *layout,
+                                    int has_layout, struct bsw_error *err)
+{
+    if (layout->num_queries == 0 || layout->k == 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %llu queries x %llu: nothing to write", path,
+                        (unsigned long long)layout->num_queries, (unsigned long long)layout->k);
+    }
+    int too_narrow =
+        layout->id_bytes == 4 && (layout->num_queries > UINT32_MAX || layout->k > UINT32_MAX);
+    if (!has_layout || too_narrow) {
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE,
+                        "%s: %llu queries x %llu are more than a result file holds", path,
+                        (unsigned long long)layout->num_queries, (unsigned long long)layout->k);
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status put_header(bsw_result_writer *writer, struct bsw_error *err)
+{
+    const struct result_layout *layout = &writer->layout;
+    uint64_t wide[2] = {layout->num_queries, layout->k};
+    uint32_t narrow[2] = {(uint32_t)layout->num_queries, (uint32_t)layout->k};
+    const void *header = layout->id_bytes == 8 ? (const void *)wide : narrow;
+    return bsw_file_write_at(writer->fd, writer->temporary, 0, header, (size_t)layout->first_byte,
+                             err);
+}
+
+static enum bsw_status set_names(bsw_result_writer *writer, const char *path, struct bsw_error *err)
+{
+    int length =
+        snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp.%ld", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof writer->temporary)
+        return bsw_fail(err, BSW_ERROR_USAGE, "result file: path is too long");
+    memcpy(writer->path, path, strlen(path) + 1);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_result_writer_create(const char *path, uint64_t num_queries, uint64_t k,
+                                         int wide_ids, int force, bsw_result_writer **out,
+                                         struct bsw_error *err)
+{
+    struct result_layout layout;
+    bsw_result_writer *writer;
+    enum bsw_status status;
+    *out = NULL;
+    int has_layout = make_layout(num_queries, k, wide_ids, &layout);
+    BSW_TRY(check_counts(path, &layout, has_layout, err));
+    BSW_TRY(check_final(path, force, err));
+    BSW_TRY(bsw_allocate_zero(&writer, 1, sizeof *writer, "result writer", err));
+    writer->fd = -1;
+    writer->layout = layout;
+    BSW_TRY_GOTO(set_names(writer, path, err), fail);
+    if (!wide_ids) {
+        BSW_TRY_GOTO(
+            bsw_allocate(&writer->narrow, NARROW_IDS, sizeof(int32_t), "result writer", err), fail);
+    }
+    BSW_TRY_GOTO(bsw_file_create(writer->temporary, &writer->fd, err), fail);
+    writer->has_temporary = 1;
+    BSW_TRY_GOTO(put_header(writer, err), fail);
+    *out = writer;
+    return BSW_OK;
+fail:
+    bsw_result_writer_destroy(&writer);
+    return status;
+}
+
+// ids of places [first_place, first_place + count) as int32.
+static enum bsw_status put_narrow_ids(bsw_result_writer *writer, uint64_t first_place, size_t count,
+                                      const int64_t *ids, struct bsw_error *err)
+{
+    for (size_t done = 0; done < count;) {
+        size_t part = count - done < NARROW_IDS ? count - done : NARROW_IDS;
+        for (size_t i = 0; i < part; i++) {
+            int64_t id = ids[done + i];
+            if (id > INT32_MAX || id < INT32_MIN) {
+                return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: id %lld needs the 64-bit form",
+                                writer->path, (long long)id);
+            }
+            writer->narrow[i] = (int32_t)id;
+        }
+        uint64_t offset = writer->layout.first_byte + (first_place + done) * sizeof(int32_t);
+        BSW_TRY(bsw_file_write_at(writer->fd, writer->temporary, offset, writer->narrow,
+                                  part * sizeof(int32_t), err));
+        done += part;
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_result_writer_put(bsw_result_writer *writer, uint64_t first_query,
+                                      size_t num_queries, const int64_t *ids, const float *values,
+                                      struct bsw_error *err)
+{
+    const struct result_layout *layout = &writer->layout;
+    if (writer->fd < 0 || first_query > layout->num_queries ||
+        num_queries > layout->num_queries - first_query) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %zu queries from %llu: the open file has %llu",
+                        writer->path, num_queries, (unsigned long long)first_query,
+                        writer->fd < 0 ? 0 : (unsigned long long)layout->num_queries);
+    }
+    uint64_t first_place = first_query * layout->k;
+    size_t count = num_queries * (size_t)layout->k;
+    if (layout->id_bytes == 8) {
+        BSW_TRY(bsw_file_write_at(writer->fd, writer->temporary,
+                                  layout->first_byte + first_place * sizeof(int64_t), ids,
+                                  count * sizeof(int64_t), err));
+    } else {
+        BSW_TRY(put_narrow_ids(writer, first_place, count, ids, err));
+    }
+    uint64_t values_byte = layout->first_byte + layout->num_queries * layout->k * layout->id_bytes;
+    return bsw_file_write_at(writer->fd, writer->temporary,
+                             values_byte + first_place * sizeof(float), values,
+                             count * sizeof(float), err);
+}
+
+enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_error *err)
+{
+    if (writer->fd < 0) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is closed", writer->path);
+    BSW_TRY(bsw_file_sync_close(&writer->fd, writer->temporary, err));
+    BSW_TRY(bsw_file_rename(writer->temporary, writer->path, err));
+    writer->has_temporary = 0;
+    return BSW_OK;
+}
+
+void bsw_result_writer_destroy(bsw_result_writer **writer)
+{
+    if (!*writer) return;
+    bsw_file_close(&(*writer)->fd);
+    if ((*writer)->has_temporary) unlink((*writer)->temporary);
+    bsw_free(&(*writer)->narrow);
+    bsw_free(writer);
+}
+
+static int is_ivecs(const char *name)
+{
+    size_t length = strlen(name);
+    return length > 6 && strcmp(name + length - 6, ".ivecs") == 0;
+}
+
+// The header of big-ann's layout; head has the file's first 16 bytes, or all if it is shorter.
+static enum bsw_status read_header(const char *name, const unsigned char *head, uint64_t file_bytes,
+                                   struct result_layout *out, struct bsw_error *err)
+{
+    uint32_t narrow[2] = {0};
+    uint64_t wide[2] = {0};
+    struct result_layout narrow_form, wide_form;
+    if (file_bytes == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: empty", name);
+    if (file_bytes >= sizeof narrow) memcpy(narrow, head, sizeof narrow);
+    if (file_bytes >= sizeof wide) memcpy(wide, head, sizeof wide);
+    if (file_bytes < sizeof narrow || (narrow[1] == 0 && file_bytes < sizeof wide)) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: truncated inside the header: %llu bytes",
+                        name, (unsigned long long)file_bytes);
+    }
+    int is_narrow = make_layout(narrow[0], narrow[1], 0, &narrow_form) && narrow[1] != 0 &&
+                    narrow_form.file_bytes == file_bytes;
+    int is_wide =
+        make_layout(wide[0], wide[1], 1, &wide_form) && wide_form.file_bytes == file_bytes;
+    *out = is_narrow || (narrow[1] != 0 && !is_wide) ? narrow_form : wide_form;
+    if (is_narrow || is_wide) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: the header says %llu queries x %llu (%llu bytes), the file has %llu", name,
+                    (unsigned long long)out->num_queries, (unsigned long long)out->k,
+                    (unsigned long long)out->file_bytes, (unsigned long long)file_bytes);
+}
+
+static enum bsw_status check_header(const char *name, const unsigned char *head,
+                                    uint64_t file_bytes, struct result_layout *out,
+                                    struct bsw_error *err)
+{
+    *out = (struct result_layout){0};
+    BSW_TRY(read_header(name, head, file_bytes, out, err));
+    if (out->num_queries > 0 && out->k > 0) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: the header says %llu queries x %llu", name,
+                    (unsigned long long)out->num_queries, (unsigned long long)out->k);
+}
+
+static enum bsw_status check_id(const char *name, int64_t id, uint64_t place, uint64_t k,
+                                struct bsw_error *err)
+{
+    if (id >= -1) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: query %llu, place %llu: id %lld", name,
+                    (unsigned long long)(place / k), (unsigned long long)(place % k),
+                    (long long)id);
+}
+
+// ids of `count` places, int32 or int64 by id_bytes, widened; first_place is for messages.
+static enum bsw_status take_ids(const char *name, const unsigned char *from, uint64_t id_bytes,
+                                uint64_t first_place, size_t count, struct bsw_results *out,
+                                struct bsw_error *err)
+{
+    int64_t *ids = out->ids + first_place;
+    for (size_t i = 0; i < count; i++) {
+        if (id_bytes == 8) {
+            memcpy(&ids[i], from + i * 8, 8);
+        } else {
+            int32_t id;
+            memcpy(&id, from + i * 4, 4);
+            ids[i] = id;
+        }
+        BSW_TRY(check_id(name, ids[i], first_place + i, out->k, err));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status take_values(const char *name, const unsigned char *from,
+                                   struct bsw_results *out, struct bsw_error *err)
+{
+    size_t count = (size_t)(out->num_queries * out->k);
+    memcpy(out->values, from, count * sizeof(float));
+    for (size_t i = 0; i < count; i++) {
+        if (!isnan(out->values[i])) continue;
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: query %llu, place %llu: the value is NaN",
+                        name, (unsigned long long)(i / out->k), (unsigned long long)(i % out->k));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status parse_big_ann(const char *name, const unsigned char *data, size_t bytes,
+                                     struct bsw_results *out, struct bsw_error *err)
+{
+    struct result_layout layout = {0};
+    BSW_TRY(check_header(name, data, bytes, &layout, err));
+    size_t count = (size_t)(layout.num_queries * layout.k);
+    const unsigned char *ids = data + layout.first_byte;
+    out->num_queries = layout.num_queries;
+    out->k = layout.k;
+    BSW_TRY(bsw_allocate(&out->ids, count, sizeof(int64_t), "result ids", err));
+    BSW_TRY(bsw_allocate(&out->values, count, sizeof(float), "result values", err));
+    BSW_TRY(take_ids(name, ids, layout.id_bytes, 0, count, out, err));
+    return take_values(name, ids + count * layout.id_bytes, out, err);
+}
+
+static enum bsw_status parse_ivecs(const char *name, const unsigned char *data, size_t bytes,
+                                   struct bsw_results *out, struct bsw_error *err)
+{
+    struct bsw_vector_layout layout;
+    BSW_TRY(bsw_vector_layout_parse(name, data, bytes, bytes, &layout, err));
+    out->num_queries = layout.num_rows;
+    out->k = layout.dims;
+    BSW_TRY(bsw_allocate(&out->ids, (size_t)(layout.num_rows * layout.dims), sizeof(int64_t),
+                         "result ids", err));
+    for (uint64_t row = 0; row < layout.num_rows; row++) {
+        const unsigned char *ids = data + layout.first_byte + row * layout.stride_bytes;
+        int32_t dims;
+        memcpy(&dims, ids - 4, sizeof dims);
+        if (dims != (int32_t)layout.dims) {
+            return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu says %d ids, the first row %u",
+                            name, (unsigned long long)row, dims, layout.dims);
+        }
+        BSW_TRY(take_ids(name, ids, 4, row * layout.dims, layout.dims, out, err));
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_results_parse(const char *name, const void *data, size_t bytes,
+                                  struct bsw_results *out, struct bsw_error *err)
+{
+    struct bsw_results results = {0};
+    enum bsw_status status = is_ivecs(name) ? parse_ivecs(name, data, bytes, &results, err)
+                                            : parse_big_ann(name, data, bytes, &results, err);
+    if (status != BSW_OK) bsw_results_deinit(&results);
+    *out = results;
+    return status;
+}
+
+// Looks at the header alone first: a base file given by mistake is refused before it is loaded.
+static enum bsw_status check_header_of_file(const char *path, struct bsw_error *err)
+{
+    unsigned char head[16] = {0};
+    struct result_layout layout;
+    struct bsw_vector_layout ivecs;
+    uint64_t file_bytes;
+    int fd;
+    BSW_TRY(bsw_file_open_read(path, &fd, &file_bytes, err));
+    size_t head_bytes = file_bytes < sizeof head ? (size_t)file_bytes : sizeof head;
+    enum bsw_status status = bsw_file_read_at(fd, path, 0, head, head_bytes, err);
+    bsw_file_close(&fd);
+    BSW_TRY(status);
+    if (is_ivecs(path))
+        return bsw_vector_layout_parse(path, head, head_bytes, file_bytes, &ivecs, err);
+    return check_header(path, head, file_bytes, &layout, err);
+}
+
+enum bsw_status bsw_results_read(const char *path, struct bsw_results *out, struct bsw_error *err)
+{
+    struct bsw_buffer buffer = {0};
+    *out = (struct bsw_results){0};
+    BSW_TRY(check_header_of_file(path, err));
+    enum bsw_status status = bsw_file_read_all(path, UINT64_MAX, &buffer, err);
+    if (status == BSW_OK) status = bsw_results_parse(path, buffer.data, buffer.bytes, out, err);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+void bsw_results_deinit(struct bsw_results *results)
+{
+    bsw_free(&results->ids);
+    bsw_free(&results->values);
+    *results = (struct bsw_results){0};
+}

@@ -1,0 +1,62 @@
+// The one total order of results: better score first, then smaller row.
+//
+// A score is 32 bits whose unsigned order, descending, is the order of the keys. A candidate of one
+// shard is packed into 64 bits, score above and complemented local row below, so that plain
+// unsigned comparison, descending, is the total order and all candidates of a shard differ.
+#ifndef BITSWEEP_COMMON_RESULT_ORDER_H
+#define BITSWEEP_COMMON_RESULT_ORDER_H
+
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Keys are made with + 0.0f, so -0 does not occur; NaN neither.
+static inline uint32_t bsw_score_from_float(float key)
+{
+    uint32_t bits;
+    memcpy(&bits, &key, sizeof bits);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+// Inverse of bsw_score_from_float; any score is accepted (some give NaN, which compares false with
+// every key).
+static inline float bsw_score_to_float(uint32_t score)
+{
+    uint32_t bits = score >> 31 ? score & 0x7fffffffu : ~score;
+    float key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
+}
+
+static inline uint32_t bsw_score_from_integer(int32_t key)
+{
+    return (uint32_t)key ^ 0x80000000u;
+}
+
+static inline int32_t bsw_score_to_integer(uint32_t score)
+{
+    return (int32_t)(score ^ 0x80000000u);
+}
+
+static inline uint64_t bsw_candidate_pack(uint32_t score, uint32_t local_row)
+{
+    return (uint64_t)score << 32 | (uint32_t)~local_row;
+}
+
+static inline uint32_t bsw_candidate_score(uint64_t candidate)
+{
+    return (uint32_t)(candidate >> 32);
+}
+
+static inline uint32_t bsw_candidate_row(uint64_t candidate)
+{
+    return ~(uint32_t)candidate;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,198 @@
+#include "common/synth.h"
+
+#include <string.h>
+
+#include "common/code_layout.h"
+#include "common/integer_hash.h"
+
+// Component j of row i is hashed from i << 16 | j, so that no two components share a hash.
+#define DIM_BITS  16
+#define MAX_COUNT ((uint64_t)1 << (64 - DIM_BITS))
+_Static_assert(BSW_MAX_DIMS <= 1 << DIM_BITS, "a component's number must fit");
+
+// A sum of four uniform 16-bit numbers less its mean: standard deviation 65536 / sqrt(3).
+#define SUM_MEAN  (2 * 65535)
+#define SUM_SCALE 0x1p-15f
+
+// Words of the hash that keep the streams of one seed apart.
+enum stream { STREAM_NOISE = 1, STREAM_CENTRE, STREAM_CLUSTER };
+
+struct text_span {
+    const char *at;
+    size_t length;
+};
+
+static enum bsw_status fail_word(struct text_span word, const char *cause, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_USAGE, "synth: '%.*s': %s",
+                    (int)(word.length < 80 ? word.length : 80), word.at, cause);
+}
+
+// Decimal digits; with_units: then at most one of K, M, G. Returns 0 if it is not that or
+// overflows.
+static int parse_number(struct text_span text, int with_units, uint64_t *out)
+{
+    uint64_t value = 0, unit = 1;
+    if (with_units && text.length > 1) {
+        char last = text.at[text.length - 1];
+        unit = last == 'K' ? 1000u : last == 'M' ? 1000000u : last == 'G' ? 1000000000u : 1u;
+        if (unit > 1) text.length--;
+    }
+    for (size_t i = 0; i < text.length; i++) {
+        if (text.at[i] < '0' || text.at[i] > '9') return 0;
+        if (__builtin_mul_overflow(value, (uint64_t)10, &value)) return 0;
+        if (__builtin_add_overflow(value, (uint64_t)(text.at[i] - '0'), &value)) return 0;
+    }
+    return text.length > 0 && !__builtin_mul_overflow(value, unit, out);
+}
+
+static int span_is(struct text_span span, const char *text)
+{
+    return span.length == strlen(text) && memcmp(span.at, text, span.length) == 0;
+}
+
+enum word { WORD_COUNT, WORD_DIMS, WORD_SEED, WORD_CLUSTERS, WORD_TYPE, NUM_WORDS };
+
+static enum bsw_status set_type(struct bsw_synth *synth, struct text_span word,
+                                struct text_span value, struct bsw_error *err)
+{
+    if (span_is(value, "float32"))
+        synth->type = BSW_VECTOR_FLOAT32;
+    else if (span_is(value, "uint8"))
+        synth->type = BSW_VECTOR_UINT8;
+    else
+        return fail_word(word, "the type is float32 or uint8", err);
+    return BSW_OK;
+}
+
+static enum bsw_status set_word(struct bsw_synth *synth, enum word which, struct text_span word,
+                                struct text_span value, struct bsw_error *err)
+{
+    uint64_t number;
+    if (which == WORD_TYPE) return set_type(synth, word, value, err);
+    if (!parse_number(value, which != WORD_SEED, &number))
+        return fail_word(word, "not a number", err);
+    switch (which) {
+    case WORD_COUNT:
+        if (number < 1 || number > MAX_COUNT) return fail_word(word, "1 to 2^48 rows", err);
+        synth->count = number;
+        break;
+    case WORD_DIMS:
+        if (number < 1 || number > BSW_MAX_DIMS) return fail_word(word, "1 to 65536 dims", err);
+        synth->dims = (uint32_t)number;
+        break;
+    case WORD_CLUSTERS:
+        if (number > UINT32_MAX) return fail_word(word, "0 to 2^32 - 1 clusters", err);
+        synth->clusters = (uint32_t)number;
+        break;
+    default:
+        synth->seed = number;
+    }
+    return BSW_OK;
+}
+
+// One NAME=VALUE; `seen` has a bit for each word that was there.
+static enum bsw_status parse_word(struct bsw_synth *synth, struct text_span word, unsigned *seen,
+                                  struct bsw_error *err)
+{
+    static const char *const names[NUM_WORDS] = {"count", "dims", "seed", "clusters", "type"};
+    const char *equals = memchr(word.at, '=', word.length);
+    struct text_span name = {word.at, equals ? (size_t)(equals - word.at) : word.length};
+    unsigned which = 0;
+    while (which < NUM_WORDS && !span_is(name, names[which])) which++;
+    if (which == NUM_WORDS)
+        return fail_word(word, "count, dims, seed, clusters and type are known", err);
+    if (!equals) return fail_word(word, "has no value", err);
+    if (*seen >> which & 1) return fail_word(word, "given twice", err);
+    *seen |= 1u << which;
+    struct text_span value = {equals + 1, word.length - name.length - 1};
+    return set_word(synth, (enum word)which, word, value, err);
+}
+
+enum bsw_status bsw_synth_parse(const char *text, struct bsw_synth *out, struct bsw_error *err)
+{
+    struct bsw_synth synth = {.seed = 1, .type = BSW_VECTOR_FLOAT32};
+    unsigned seen = 0;
+    for (const char *at = text;;) {
+        struct text_span word = {at, strcspn(at, ",")};
+        BSW_TRY(parse_word(&synth, word, &seen, err));
+        at += word.length;
+        if (!*at) break;
+        at++;
+    }
+    if (!(seen >> WORD_COUNT & 1) || !(seen >> WORD_DIMS & 1)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "synth:%.80s: count=N and dims=D must be there",
+                        text);
+    }
+    *out = synth;
+    return BSW_OK;
+}
+
+static uint64_t stream_key(uint64_t seed, enum stream stream)
+{
+    return bsw_hash2(seed, stream);
+}
+
+// The sum of the four quarters of a hash, less its mean: two quarters at a time, then both halves.
+static int32_t spread(uint64_t hash)
+{
+    const uint64_t quarters = 0x0000ffff0000ffffu;
+    uint64_t pairs = (hash & quarters) + (hash >> 16 & quarters);
+    return (int32_t)((uint32_t)pairs + (uint32_t)(pairs >> 32)) - SUM_MEAN;
+}
+
+// Where a row's numbers come from: the hash keys with row and cluster folded in.
+struct row_keys {
+    uint64_t noise;
+    uint64_t centre;
+    int is_clustered;
+};
+
+static struct row_keys row_keys(const struct bsw_synth *synth, uint64_t row)
+{
+    struct row_keys keys = {.noise = stream_key(synth->seed, STREAM_NOISE) ^ row << DIM_BITS};
+    if (synth->clusters > 0) {
+        uint64_t cluster =
+            bsw_hash(stream_key(synth->seed, STREAM_CLUSTER) ^ row) % synth->clusters;
+        keys.centre = stream_key(synth->seed, STREAM_CENTRE) ^ cluster << DIM_BITS;
+        keys.is_clustered = 1;
+    }
+    return keys;
+}
+
+// An exact integer, at most 6 * 65535 from 0, so that float holds it too. Centres spread twice as
+// far as the noise round them: nearest neighbours then share a cluster.
+static int32_t component(struct row_keys keys, uint32_t dim)
+{
+    int32_t sum = spread(bsw_hash(keys.noise ^ dim));
+    return keys.is_clustered ? sum + 2 * spread(bsw_hash(keys.centre ^ dim)) : sum;
+}
+
+static void fill_float32(struct row_keys keys, uint32_t dims, float *out)
+{
+    for (uint32_t j = 0; j < dims; j++) out[j] = (float)component(keys, j) * SUM_SCALE;
+}
+
+// Mean 128, standard deviation 37 without clusters and 41 with: the halved step keeps clipping
+// rare.
+static void fill_uint8(struct row_keys keys, uint32_t dims, uint8_t *out)
+{
+    int shift = keys.is_clustered ? 11 : 10;
+    int32_t middle = 128 << shift, top = (256 << shift) - 1;
+    for (uint32_t j = 0; j < dims; j++) {
+        int32_t value = component(keys, j) + middle;
+        value = value < 0 ? 0 : value > top ? top : value;
+        out[j] = (uint8_t)(value >> shift);
+    }
+}
+
+void bsw_synth_rows(const struct bsw_synth *synth, uint64_t first_row, size_t num_rows, void *out)
+{
+    for (size_t i = 0; i < num_rows; i++) {
+        struct row_keys keys = row_keys(synth, first_row + i);
+        if (synth->type == BSW_VECTOR_UINT8)
+            fill_uint8(keys, synth->dims, (uint8_t *)out + i * synth->dims);
+        else
+            fill_float32(keys, synth->dims, (float *)out + i * synth->dims);
+    }
+}
