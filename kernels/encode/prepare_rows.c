@@ -1,0 +1,48 @@
+#include "kernels/encode/prepare_rows.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *bsw_row_fault_text(enum bsw_row_fault fault)
+{
+    switch (fault) {
+    case BSW_ROW_NOT_FINITE:
+        return "has a NaN or Inf";
+    case BSW_ROW_TOO_LARGE:
+        return "has a squared norm above 1e37";
+    case BSW_ROW_ZERO:
+        return "is a zero vector, which has no cosine";
+    case BSW_ROW_GOOD:
+        break;
+    }
+    return "is good";
+}
+
+enum bsw_row_fault bsw_row_fault_of(double squared_norm, enum bsw_metric metric)
+{
+    if (!isfinite(squared_norm)) return BSW_ROW_NOT_FINITE;
+    if (squared_norm > BSW_NORM_MAX) return BSW_ROW_TOO_LARGE;
+    if (metric == BSW_METRIC_COSINE && squared_norm < BSW_NORM_MIN) return BSW_ROW_ZERO;
+    return BSW_ROW_GOOD;
+}
+
+size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric metric,
+                        enum bsw_vector_type type, const void *numbers, size_t num_rows,
+                        size_t dims, float *rows, double *norms, float *factors,
+                        enum bsw_row_fault *faults)
+{
+    size_t num_faults = 0;
+    table->to_float(type, numbers, num_rows * dims, rows);
+    table->squared_norms(rows, num_rows, dims, norms);
+    for (size_t r = 0; r < num_rows; r++) {
+        enum bsw_row_fault fault = bsw_row_fault_of(norms[r], metric);
+        if (faults) faults[r] = fault;
+        factors[r] = metric == BSW_METRIC_COSINE ? (float)(1.0 / sqrt(norms[r])) : 1.0f;
+        if (fault == BSW_ROW_GOOD) continue;
+        // Zeros, so that nothing downstream meets a NaN; the row's mask bit stays 0.
+        memset(rows + r * dims, 0, dims * sizeof(float));
+        factors[r] = 0.0f;
+        num_faults++;
+    }
+    return num_faults;
+}

@@ -1,0 +1,131 @@
+// The scalar half of the merge's radix sorts: counting and scattering, which no vector unit helps
+// with. A level gives the bits in which its input varies, by vector passes; digits of 8 bits are
+// laid over those alone, from the lowest varying bit up.
+//
+// All digits are counted in one pass over memory, in blocks that stay in the first cache.
+#ifndef BITSWEEP_KERNELS_MERGE_RADIX_H
+#define BITSWEEP_KERNELS_MERGE_RADIX_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "kernels/merge/merge.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_RADIX_BITS       8
+#define BSW_RADIX_SIZE       256
+#define BSW_RADIX_MAX_DIGITS 8
+#define BSW_RADIX_BLOCK      1024
+
+struct bsw_radix_plan {
+    int num_digits;
+    unsigned shifts[BSW_RADIX_MAX_DIGITS];
+    size_t places[BSW_RADIX_MAX_DIGITS][BSW_RADIX_SIZE]; // counts, then where the next entry goes
+};
+
+static inline void bsw_radix_plan_init(struct bsw_radix_plan *plan, uint64_t varying)
+{
+    plan->num_digits = 0;
+    while (varying) {
+        unsigned shift = (unsigned)__builtin_ctzll(varying);
+        memset(plan->places[plan->num_digits], 0, sizeof plan->places[0]);
+        plan->shifts[plan->num_digits++] = shift;
+        varying &= ~((uint64_t)(BSW_RADIX_SIZE - 1) << shift);
+    }
+}
+
+// Counts to places, largest digit first.
+static inline void bsw_radix_plan_place(struct bsw_radix_plan *plan)
+{
+    for (int d = 0; d < plan->num_digits; d++) {
+        size_t place = 0;
+        for (int digit = BSW_RADIX_SIZE - 1; digit >= 0; digit--) {
+            size_t count = plan->places[d][digit];
+            plan->places[d][digit] = place;
+            place += count;
+        }
+    }
+}
+
+static inline unsigned bsw_radix_digit(uint64_t key, unsigned shift)
+{
+    return (unsigned)(key >> shift) & (BSW_RADIX_SIZE - 1);
+}
+
+// Sorts candidates descending; varying has the bits that are not the same in all of them.
+static inline void bsw_radix_sort_candidates(uint64_t *candidates, size_t n, uint64_t varying,
+                                             uint64_t *scratch)
+{
+    struct bsw_radix_plan plan;
+    bsw_radix_plan_init(&plan, varying);
+    for (size_t first = 0; first < n; first += BSW_RADIX_BLOCK) {
+        size_t last = n - first < BSW_RADIX_BLOCK ? n : first + BSW_RADIX_BLOCK;
+        for (int d = 0; d < plan.num_digits; d++) {
+            for (size_t i = first; i < last; i++)
+                plan.places[d][bsw_radix_digit(candidates[i], plan.shifts[d])]++;
+        }
+    }
+    bsw_radix_plan_place(&plan);
+    uint64_t *from = candidates, *to = scratch;
+    for (int d = 0; d < plan.num_digits; d++) {
+        for (size_t i = 0; i < n; i++)
+            to[plan.places[d][bsw_radix_digit(from[i], plan.shifts[d])]++] = from[i];
+        uint64_t *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != candidates) memcpy(candidates, from, n * sizeof *candidates);
+}
+
+// Sorts entries by score, descending, stable; the same as above for entries.
+static inline void bsw_radix_sort_ranked(struct bsw_ranked *entries, size_t n, uint32_t varying,
+                                         struct bsw_ranked *scratch)
+{
+    struct bsw_radix_plan plan;
+    bsw_radix_plan_init(&plan, varying);
+    for (size_t first = 0; first < n; first += BSW_RADIX_BLOCK) {
+        size_t last = n - first < BSW_RADIX_BLOCK ? n : first + BSW_RADIX_BLOCK;
+        for (int d = 0; d < plan.num_digits; d++) {
+            for (size_t i = first; i < last; i++)
+                plan.places[d][bsw_radix_digit(entries[i].score, plan.shifts[d])]++;
+        }
+    }
+    bsw_radix_plan_place(&plan);
+    struct bsw_ranked *from = entries, *to = scratch;
+    for (int d = 0; d < plan.num_digits; d++) {
+        for (size_t i = 0; i < n; i++)
+            to[plan.places[d][bsw_radix_digit(from[i].score, plan.shifts[d])]++] = from[i];
+        struct bsw_ranked *swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != entries) memcpy(entries, from, n * sizeof *entries);
+}
+
+// A score that at least `keep` of n entries reach, found by a histogram of the leading digit: the
+// highest 8 bits in which the scores vary (so a narrow range of scores is still told apart). 0 <
+// keep < n.
+static inline uint32_t bsw_radix_cutoff(const struct bsw_ranked *entries, size_t n, size_t keep,
+                                        uint32_t varying)
+{
+    if (varying == 0) return 0;
+    size_t counts[BSW_RADIX_SIZE] = {0};
+    unsigned top = 32 - (unsigned)__builtin_clz(varying);
+    unsigned shift = top > BSW_RADIX_BITS ? top - BSW_RADIX_BITS : 0;
+    for (size_t i = 0; i < n; i++) counts[bsw_radix_digit(entries[i].score, shift)]++;
+    unsigned digit = BSW_RADIX_SIZE - 1;
+    for (size_t count = counts[digit]; count < keep; count += counts[digit]) digit--;
+    // Bits above the digit are the same in all entries.
+    uint32_t digit_mask = (uint32_t)(BSW_RADIX_SIZE - 1) << shift;
+    uint32_t same = entries[0].score & ~digit_mask & ~((1u << shift) - 1);
+    return same | digit << shift;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

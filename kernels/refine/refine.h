@@ -1,0 +1,51 @@
+// refine: the exact value of one raw row and one query, the number that results are ordered by.
+//
+// Numbers are converted exactly to float64; lane i mod 32 ascending from +0.0 with s = fma(a, b,
+// s), then the tree of kernel_sums.h. cosine: xq / (sqrt(xx) * sqrt(qq)); ip: xq; l2: sum of (x -
+// q)^2, never expanded. Rounded once to float32, + 0.0f. Integer rows and queries use the same
+// formula and stay exact. Cost: 1 (ip, l2) or 2 (cosine) fused multiply-adds a dimension; bound by
+// the fetch of the row.
+#ifndef BITSWEEP_KERNELS_REFINE_H
+#define BITSWEEP_KERNELS_REFINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cpu_level.h"
+#include "common/metric.h"
+#include "common/vectors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_refine_table {
+    const char *level;
+
+    // Numbers as float64, exactly. n numbers.
+    void (*to_double)(enum bsw_vector_type type, const void *numbers, size_t n, double *out);
+
+    // Sum of x^2 in lanes and tree: the qq of cosine.
+    double (*squared_norm)(const double *numbers, size_t dims);
+
+    // The value. row: dims numbers of `type`, any alignment; query: [dims] from to_double;
+    // query_norm = squared_norm of it (used by cosine alone). A zero row or query under cosine
+    // gives NaN: callers keep them out.
+    float (*value)(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                   const double *query, double query_norm, size_t dims);
+};
+
+// The table for a level; a level not built in gives the next lower one (see its `level`).
+const struct bsw_refine_table *bsw_refine_table_get(enum bsw_cpu_level level);
+
+// The levels themselves, one a file; ask bsw_refine_table_get, which knows what is built in.
+extern const struct bsw_refine_table bsw_refine_reference;
+#if defined(__x86_64__)
+extern const struct bsw_refine_table bsw_refine_avx2;
+extern const struct bsw_refine_table bsw_refine_avx512;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

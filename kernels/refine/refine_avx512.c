@@ -1,0 +1,153 @@
+// The 32 lanes are four registers of 8 doubles; type and metric are constants of each copy of the
+// loop.
+//
+// Lanes past the end of a row read as zero through masks, and fma(0, 0, s) leaves s as it is: only
+// s = -0 would change, and no lane is ever -0. It starts at +0; +0 plus a product of either zero is
+// +0; a sum that cancels is +0; and nothing underflows to -0, since products of numbers that were
+// float32 are multiples of 2^-298.
+#include <immintrin.h>
+
+#include "kernels/refine/refine.h"
+#include "kernels/refine/refine_value.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+// Numbers i .. i+7 as float64.
+INLINE __m512d load8(enum bsw_vector_type type, const void *numbers, size_t i)
+{
+    const char *bytes = numbers;
+    switch (type) {
+    case BSW_VECTOR_FLOAT32:
+        return _mm512_cvtps_pd(_mm256_loadu_ps((const void *)(bytes + 4 * i)));
+    case BSW_VECTOR_FLOAT16:
+        return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_loadu_si128((const void *)(bytes + 2 * i))));
+    case BSW_VECTOR_UINT8:
+        return _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_loadl_epi64((const void *)(bytes + i))));
+    case BSW_VECTOR_INT8:
+        return _mm512_cvtepi32_pd(_mm256_cvtepi8_epi32(_mm_loadl_epi64((const void *)(bytes + i))));
+    default:
+        return _mm512_setzero_pd();
+    }
+}
+
+// The same; numbers whose bit in `valid` is 0 are not read and give 0.
+INLINE __m512d load_some(enum bsw_vector_type type, const void *numbers, size_t i, __mmask8 valid)
+{
+    const char *bytes = numbers;
+    switch (type) {
+    case BSW_VECTOR_FLOAT32:
+        return _mm512_cvtps_pd(_mm256_maskz_loadu_ps(valid, bytes + 4 * i));
+    case BSW_VECTOR_FLOAT16:
+        return _mm512_cvtps_pd(_mm256_cvtph_ps(_mm_maskz_loadu_epi16(valid, bytes + 2 * i)));
+    case BSW_VECTOR_UINT8:
+        return _mm512_cvtepi32_pd(_mm256_cvtepu8_epi32(_mm_maskz_loadu_epi8(valid, bytes + i)));
+    case BSW_VECTOR_INT8:
+        return _mm512_cvtepi32_pd(_mm256_cvtepi8_epi32(_mm_maskz_loadu_epi8(valid, bytes + i)));
+    default:
+        return _mm512_setzero_pd();
+    }
+}
+
+// Which of the numbers i .. i+7 are below n.
+INLINE __mmask8 valid_lanes(size_t i, size_t n)
+{
+    if (i >= n) return 0;
+    return n - i < 8 ? (__mmask8)((1u << (n - i)) - 1) : (__mmask8)0xff;
+}
+
+// s[j] += s[j + h] for h = 16, 8, 4, 2, 1.
+INLINE double tree_sum(const __m512d s[4])
+{
+    __m512d eight = _mm512_add_pd(_mm512_add_pd(s[0], s[2]), _mm512_add_pd(s[1], s[3]));
+    __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(eight), _mm512_extractf64x4_pd(eight, 1));
+    __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+static void avx512_to_double(enum bsw_vector_type type, const void *numbers, size_t n, double *out)
+{
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) _mm512_storeu_pd(out + i, load8(type, numbers, i));
+    __mmask8 valid = valid_lanes(i, n);
+    _mm512_mask_storeu_pd(out + i, valid, load_some(type, numbers, i, valid));
+}
+
+static double avx512_squared_norm(const double *numbers, size_t dims)
+{
+    __m512d s[4] = {_mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(),
+                    _mm512_setzero_pd()};
+    for (size_t i = 0; i < dims; i += 32) {
+        for (size_t g = 0; g < 4; g++) {
+            size_t first = i + 8 * g;
+            __m512d x = _mm512_maskz_loadu_pd(valid_lanes(first, dims), numbers + first);
+            s[g] = _mm512_fmadd_pd(x, x, s[g]);
+        }
+    }
+    return tree_sum(s);
+}
+
+INLINE void add8(enum bsw_metric metric, __m512d x, __m512d q, __m512d *sum, __m512d *norm)
+{
+    if (metric == BSW_METRIC_L2) {
+        __m512d difference = _mm512_sub_pd(x, q);
+        *sum = _mm512_fmadd_pd(difference, difference, *sum);
+    } else {
+        *sum = _mm512_fmadd_pd(x, q, *sum);
+    }
+    if (metric == BSW_METRIC_COSINE) *norm = _mm512_fmadd_pd(x, x, *norm);
+}
+
+INLINE float value_of(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                      const double *query, double query_norm, size_t dims)
+{
+    const __m512d zero = _mm512_setzero_pd();
+    __m512d sums[4] = {zero, zero, zero, zero}, norms[4] = {zero, zero, zero, zero};
+    size_t i = 0;
+    for (; i + 32 <= dims; i += 32) {
+        for (size_t g = 0; g < 4; g++) {
+            __m512d x = load8(type, row, i + 8 * g);
+            add8(metric, x, _mm512_loadu_pd(query + i + 8 * g), &sums[g], &norms[g]);
+        }
+    }
+    for (size_t g = 0; g < 4 && i < dims; g++, i += 8) {
+        __mmask8 valid = valid_lanes(i, dims);
+        __m512d x = load_some(type, row, i, valid);
+        add8(metric, x, _mm512_maskz_loadu_pd(valid, query + i), &sums[g], &norms[g]);
+    }
+    return bsw_refine_value(metric, tree_sum(sums), tree_sum(norms), query_norm);
+}
+
+INLINE float value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                           const double *query, double query_norm, size_t dims)
+{
+    switch (metric) {
+    case BSW_METRIC_COSINE:
+        return value_of(BSW_METRIC_COSINE, type, row, query, query_norm, dims);
+    case BSW_METRIC_IP:
+        return value_of(BSW_METRIC_IP, type, row, query, query_norm, dims);
+    default:
+        return value_of(BSW_METRIC_L2, type, row, query, query_norm, dims);
+    }
+}
+
+static float avx512_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                          const double *query, double query_norm, size_t dims)
+{
+    switch (type) {
+    case BSW_VECTOR_FLOAT32:
+        return value_of_type(metric, BSW_VECTOR_FLOAT32, row, query, query_norm, dims);
+    case BSW_VECTOR_FLOAT16:
+        return value_of_type(metric, BSW_VECTOR_FLOAT16, row, query, query_norm, dims);
+    case BSW_VECTOR_UINT8:
+        return value_of_type(metric, BSW_VECTOR_UINT8, row, query, query_norm, dims);
+    default:
+        return value_of_type(metric, BSW_VECTOR_INT8, row, query, query_norm, dims);
+    }
+}
+
+const struct bsw_refine_table bsw_refine_avx512 = {
+    .level = "avx512",
+    .to_double = avx512_to_double,
+    .squared_norm = avx512_squared_norm,
+    .value = avx512_value,
+};

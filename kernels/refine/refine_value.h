@@ -1,0 +1,24 @@
+// From the sums of a pair to its value: the one formula that refine and exact share.
+#ifndef BITSWEEP_KERNELS_REFINE_VALUE_H
+#define BITSWEEP_KERNELS_REFINE_VALUE_H
+
+#include <math.h>
+
+#include "common/metric.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// sum: of x*q (cosine, ip) or of (x - q)^2 (l2). The norms are squared ones, used by cosine alone.
+static inline float bsw_refine_value(enum bsw_metric metric, double sum, double row_norm,
+                                     double query_norm)
+{
+    if (metric == BSW_METRIC_COSINE) sum = sum / (sqrt(row_norm) * sqrt(query_norm));
+    return (float)sum + 0.0f;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,70 @@
+// select: from the integers of a scanned tile to the best candidates of a shard.
+//
+// `threshold`: rows whose score reaches a running limit are appended to a candidate buffer; when it
+// fills, the best L are kept and the limit rises to one above the worst of them (rows come in
+// ascending order, so a later row with an equal score loses the tie). For long scans a few rows in
+// a thousand pass: the compare dominates, not the append. `histogram`: counts of integer distances,
+// XFBQ Algorithm 1.
+//
+// Candidates are packed as in common/result_order.h. Nothing here can fail or allocate.
+// Thread-safe.
+#ifndef BITSWEEP_KERNELS_SELECT_H
+#define BITSWEEP_KERNELS_SELECT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cpu_level.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_select_table {
+    const char *level;
+
+    // Integer keys (plain codes): score = bsw_score_from_integer(dot). Appends
+    // bsw_candidate_pack(score, row) for every row r of the tile whose mask bit is 1 and whose
+    // score >= limit, in ascending row order; returns how many. dots [num_bundles*32], 64-byte
+    // aligned; masks [num_bundles], bit lane; row of lane l of bundle b is first_row + 32*b + l;
+    // out has room for num_bundles*32.
+    size_t (*filter_integer)(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
+                             uint32_t first_row, uint32_t limit, uint64_t *out);
+
+    // Float keys: key = fmaf(query_scale, half_to_float(scales[r]) * (float)dot, biases[r]) + 0.0f,
+    // each operation rounded to float32; score = bsw_score_from_float(key). Otherwise as above.
+    // scales (IEEE half, finite, >= 0), biases [num_bundles*32], 64-byte aligned.
+    size_t (*filter_affine)(const int32_t *dots, const uint16_t *scales, const float *biases,
+                            float query_scale, const uint32_t *masks, size_t num_bundles,
+                            uint32_t first_row, uint32_t limit, uint64_t *out);
+
+    // Keys given as floats, larger is better, no NaN, no -0: keys [num_rows], any alignment, no
+    // mask.
+    size_t (*filter_keys)(const float *keys, size_t num_rows, uint32_t first_row, uint32_t limit,
+                          uint64_t *out);
+
+    // counts[distance] += 1 for every row whose mask bit is 1, distance = (dot_limit - dot) / 2
+    // (exact, >= 0).
+    void (*histogram)(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
+                      int32_t dot_limit, uint64_t *counts);
+
+    // Moves the `keep` largest of n distinct candidates to the front, in any order; returns min(n,
+    // keep). Expected linear time whatever the input (also sorted or nearly equal). scratch: room
+    // for n.
+    size_t (*keep_best)(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch);
+};
+
+// The table for a level; a level not built in gives the next lower one (see its `level`).
+const struct bsw_select_table *bsw_select_table_get(enum bsw_cpu_level level);
+
+// The levels themselves, one a file; ask bsw_select_table_get, which knows what is built in.
+extern const struct bsw_select_table bsw_select_reference;
+#if defined(__x86_64__)
+extern const struct bsw_select_table bsw_select_avx2;
+extern const struct bsw_select_table bsw_select_avx512;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,159 @@
+// A bundle of 32 rows is two registers. A filter's common case, no row of the bundle at the limit,
+// ends at one branch; rows that pass are compressed in registers and stored masked, since a
+// compressing store to memory is microcode on some CPUs.
+#include <immintrin.h>
+
+#include "kernels/select/select.h"
+#include "kernels/select/select_quick.h"
+
+// Scores of 16 keys: bits ^ (negative ? all ones : sign bit).
+static inline __m512i scores_of(__m512 keys)
+{
+    __m512i bits = _mm512_castps_si512(_mm512_add_ps(keys, _mm512_setzero_ps()));
+    __m512i flip = _mm512_or_si512(_mm512_srai_epi32(bits, 31), _mm512_set1_epi32(INT32_MIN));
+    return _mm512_xor_si512(bits, flip);
+}
+
+static inline size_t append8(__m512i candidates, __mmask8 pass, uint64_t *out)
+{
+    size_t count = (size_t)__builtin_popcount(pass);
+    _mm512_mask_storeu_epi64(out, (__mmask8)_bzhi_u32(0xff, (unsigned)count),
+                             _mm512_maskz_compress_epi64(pass, candidates));
+    return count;
+}
+
+// Packs and appends those of 16 rows, first_row on, whose bit in pass is 1.
+static inline size_t append16(__m512i scores, __mmask16 pass, uint32_t first_row, uint64_t *out)
+{
+    if (!pass) return 0;
+    const __m512i low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512i high =
+        _mm512_set_epi32(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8);
+    const __m512i lanes = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    __m512i rows = _mm512_sub_epi32(_mm512_set1_epi32((int)~first_row), lanes); // ~(first + lane)
+    size_t count = append8(_mm512_permutex2var_epi32(rows, low, scores), (__mmask8)pass, out);
+    return count + append8(_mm512_permutex2var_epi32(rows, high, scores), (__mmask8)(pass >> 8),
+                           out + count);
+}
+
+static size_t avx512_filter_integer(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
+                                    uint32_t first_row, uint32_t limit, uint64_t *out)
+{
+    const __m512i least = _mm512_set1_epi32(bsw_score_to_integer(limit));
+    const __m512i flip = _mm512_set1_epi32(INT32_MIN);
+    size_t count = 0;
+    for (size_t b = 0; b < num_bundles; b++) {
+        __m512i low = _mm512_load_si512(dots + 32 * b);
+        __m512i high = _mm512_load_si512(dots + 32 * b + 16);
+        uint32_t pass = _mm512_kunpackw(_mm512_cmpge_epi32_mask(high, least),
+                                        _mm512_cmpge_epi32_mask(low, least)) &
+                        masks[b];
+        if (!pass) continue;
+        uint32_t row = first_row + (uint32_t)(32 * b);
+        count += append16(_mm512_xor_si512(low, flip), (__mmask16)pass, row, out + count);
+        count +=
+            append16(_mm512_xor_si512(high, flip), (__mmask16)(pass >> 16), row + 16, out + count);
+    }
+    return count;
+}
+
+static inline __m512 affine_keys(const int32_t *dots, const uint16_t *scales, const float *biases,
+                                 __m512 query_scale)
+{
+    __m512 scale = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)scales));
+    __m512 scaled = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_load_si512(dots)));
+    return _mm512_fmadd_ps(query_scale, scaled, _mm512_load_ps(biases));
+}
+
+static size_t avx512_filter_affine(const int32_t *dots, const uint16_t *scales, const float *biases,
+                                   float query_scale, const uint32_t *masks, size_t num_bundles,
+                                   uint32_t first_row, uint32_t limit, uint64_t *out)
+{
+    const __m512 least = _mm512_set1_ps(bsw_float_limit(limit));
+    const __m512 scale = _mm512_set1_ps(query_scale);
+    size_t count = 0;
+    for (size_t b = 0; b < num_bundles; b++) {
+        size_t i = 32 * b;
+        __m512 low = affine_keys(dots + i, scales + i, biases + i, scale);
+        __m512 high = affine_keys(dots + i + 16, scales + i + 16, biases + i + 16, scale);
+        uint32_t pass = _mm512_kunpackw(_mm512_cmp_ps_mask(high, least, _CMP_GE_OQ),
+                                        _mm512_cmp_ps_mask(low, least, _CMP_GE_OQ)) &
+                        masks[b];
+        if (!pass) continue;
+        uint32_t row = first_row + (uint32_t)i;
+        count += append16(scores_of(low), (__mmask16)pass, row, out + count);
+        count += append16(scores_of(high), (__mmask16)(pass >> 16), row + 16, out + count);
+    }
+    return count;
+}
+
+static size_t avx512_filter_keys(const float *keys, size_t num_rows, uint32_t first_row,
+                                 uint32_t limit, uint64_t *out)
+{
+    const __m512 least = _mm512_set1_ps(bsw_float_limit(limit));
+    size_t count = 0, i = 0;
+    for (; i + 32 <= num_rows; i += 32) {
+        __m512 low = _mm512_loadu_ps(keys + i), high = _mm512_loadu_ps(keys + i + 16);
+        uint32_t pass = _mm512_kunpackw(_mm512_cmp_ps_mask(high, least, _CMP_GE_OQ),
+                                        _mm512_cmp_ps_mask(low, least, _CMP_GE_OQ));
+        if (!pass) continue;
+        uint32_t row = first_row + (uint32_t)i;
+        count += append16(scores_of(low), (__mmask16)pass, row, out + count);
+        count += append16(scores_of(high), (__mmask16)(pass >> 16), row + 16, out + count);
+    }
+    for (; i < num_rows; i += 16) {
+        __mmask16 valid = (__mmask16)_bzhi_u32(0xffff, (unsigned)(num_rows - i));
+        __m512 rest = _mm512_maskz_loadu_ps(valid, keys + i);
+        __mmask16 pass = _mm512_mask_cmp_ps_mask(valid, rest, least, _CMP_GE_OQ);
+        count += append16(scores_of(rest), pass, first_row + (uint32_t)i, out + count);
+    }
+    return count;
+}
+
+static void avx512_histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
+                             int32_t dot_limit, uint64_t *counts)
+{
+    const __m512i most = _mm512_set1_epi32(dot_limit);
+    _Alignas(64) uint32_t distances[32];
+    for (size_t b = 0; b < num_bundles; b++) {
+        for (size_t i = 0; i < 32; i += 16) {
+            __m512i difference = _mm512_sub_epi32(most, _mm512_load_si512(dots + 32 * b + i));
+            _mm512_store_si512(distances + i, _mm512_srli_epi32(difference, 1));
+        }
+        bsw_count_distances(distances, masks[b], counts);
+    }
+}
+
+static size_t avx512_partition(const uint64_t *source, size_t n, uint64_t pivot, uint64_t *winners,
+                               uint64_t *losers)
+{
+    const __m512i least = _mm512_set1_epi64((long long)pivot);
+    size_t num_winners = 0, i = 0;
+    for (; i + 8 <= n; i += 8) { // whole stores end at or before the last place read
+        __m512i values = _mm512_loadu_si512(source + i);
+        __mmask8 win = _mm512_cmpge_epu64_mask(values, least);
+        _mm512_storeu_si512(winners + num_winners, _mm512_maskz_compress_epi64(win, values));
+        _mm512_storeu_si512(losers + i - num_winners,
+                            _mm512_maskz_compress_epi64((__mmask8)~win, values));
+        num_winners += (size_t)__builtin_popcount(win);
+    }
+    __mmask8 valid = (__mmask8)_bzhi_u32(0xff, (unsigned)(n - i));
+    __m512i values = _mm512_maskz_loadu_epi64(valid, source + i);
+    __mmask8 win = _mm512_mask_cmpge_epu64_mask(valid, values, least);
+    append8(values, valid & (__mmask8)~win, losers + i - num_winners);
+    return num_winners + append8(values, win, winners + num_winners);
+}
+
+static size_t avx512_keep_best(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch)
+{
+    return bsw_quick_keep(candidates, n, keep, scratch, avx512_partition);
+}
+
+const struct bsw_select_table bsw_select_avx512 = {
+    .level = "avx512",
+    .filter_integer = avx512_filter_integer,
+    .filter_affine = avx512_filter_affine,
+    .filter_keys = avx512_filter_keys,
+    .histogram = avx512_histogram,
+    .keep_best = avx512_keep_best,
+};

@@ -1,0 +1,77 @@
+// The oracle: select.h's definitions row by row, keep_best by a full sort.
+#include <math.h>
+#include <stdlib.h>
+
+#include "common/half.h"
+#include "common/result_order.h"
+#include "kernels/select/select.h"
+
+static size_t reference_filter_integer(const int32_t *dots, const uint32_t *masks,
+                                       size_t num_bundles, uint32_t first_row, uint32_t limit,
+                                       uint64_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < num_bundles * 32; i++) {
+        uint32_t score = bsw_score_from_integer(dots[i]);
+        if (masks[i / 32] >> i % 32 & 1 && score >= limit)
+            out[count++] = bsw_candidate_pack(score, first_row + (uint32_t)i);
+    }
+    return count;
+}
+
+static size_t reference_filter_affine(const int32_t *dots, const uint16_t *scales,
+                                      const float *biases, float query_scale, const uint32_t *masks,
+                                      size_t num_bundles, uint32_t first_row, uint32_t limit,
+                                      uint64_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < num_bundles * 32; i++) {
+        if (!(masks[i / 32] >> i % 32 & 1)) continue;
+        float scaled = bsw_half_to_float(scales[i]) * (float)dots[i];
+        float key = fmaf(query_scale, scaled, biases[i]) + 0.0f;
+        uint32_t score = bsw_score_from_float(key);
+        if (score >= limit) out[count++] = bsw_candidate_pack(score, first_row + (uint32_t)i);
+    }
+    return count;
+}
+
+static size_t reference_filter_keys(const float *keys, size_t num_rows, uint32_t first_row,
+                                    uint32_t limit, uint64_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < num_rows; i++) {
+        uint32_t score = bsw_score_from_float(keys[i]);
+        if (score >= limit) out[count++] = bsw_candidate_pack(score, first_row + (uint32_t)i);
+    }
+    return count;
+}
+
+static void reference_histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
+                                int32_t dot_limit, uint64_t *counts)
+{
+    for (size_t i = 0; i < num_bundles * 32; i++) {
+        if (masks[i / 32] >> i % 32 & 1) counts[(dot_limit - dots[i]) / 2]++;
+    }
+}
+
+static int compare_descending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+static size_t reference_keep_best(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch)
+{
+    (void)scratch;
+    if (n > 0) qsort(candidates, n, sizeof *candidates, compare_descending);
+    return n < keep ? n : keep;
+}
+
+const struct bsw_select_table bsw_select_reference = {
+    .level = "reference",
+    .filter_integer = reference_filter_integer,
+    .filter_affine = reference_filter_affine,
+    .filter_keys = reference_filter_keys,
+    .histogram = reference_histogram,
+    .keep_best = reference_keep_best,
+};

@@ -1,0 +1,188 @@
+#include "kernelcheck.h"
+
+#include <string.h>
+
+#include "common/result_order.h"
+#include "kernels/merge/merge.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+enum {
+    RANDOM,
+    NARROW, // scores differ in the low bits alone
+    TIES,
+    ALL_EQUAL,
+    ASCENDING,
+    SHARDS,  // sorted lists one after the other
+    OUTLIER, // one score far from all others
+    EXTREME,
+    NUM_FILLS
+};
+
+static uint32_t fill_score(const struct kernelcheck *check, int fill, size_t i, size_t n)
+{
+    uint32_t random = (uint32_t)kernelcheck_random(check, 1, i);
+    switch (fill) {
+    case RANDOM:
+        return random;
+    case NARROW:
+        return 0xbf400000u + random % 3000;
+    case TIES:
+        return 0x80000000u + (random % 3 << 20);
+    case ALL_EQUAL:
+        return 0xbf800000u;
+    case ASCENDING:
+        return 0x80000000u + (uint32_t)i;
+    case SHARDS:
+        return 0xc0000000u - (uint32_t)(i % (n / 8 + 1)) * 77;
+    case OUTLIER:
+        return i == n / 2 ? 3 : 0xbf400000u + random % 999;
+    default:
+        return random % 2 ? UINT32_MAX : 0;
+    }
+}
+
+static void check_sort(struct kernelcheck *check, int fill, size_t n)
+{
+    size_t bytes = n * sizeof(uint64_t);
+    uint64_t *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
+    uint64_t *scratch = kernelcheck_allocate(bytes);
+    for (size_t i = 0; i < n; i++) { // distinct rows
+        uint32_t row = (uint32_t)(i * 2654435761u);
+        expected[i] = found[i] = bsw_candidate_pack(fill_score(check, fill, i, n), row);
+    }
+    bsw_merge_reference.sort_candidates(expected, n, scratch);
+    bsw_merge_table_get(check->level)->sort_candidates(found, n, scratch);
+    kernelcheck_compare(check, "sort_candidates", expected, found, bytes, "%zu, fill %d", n, fill);
+    kernelcheck_free(scratch);
+    kernelcheck_free(found);
+    kernelcheck_free(expected);
+}
+
+static void check_best(struct kernelcheck *check, int fill, size_t n, size_t keep)
+{
+    size_t bytes = n * sizeof(struct bsw_ranked);
+    struct bsw_ranked *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
+    struct bsw_ranked *scratch = kernelcheck_allocate(bytes);
+    for (size_t i = 0; i < n; i++) {
+        expected[i] = (struct bsw_ranked){.score = fill_score(check, fill, i, n),
+                                          .payload = (uint32_t)kernelcheck_random(check, 2, i),
+                                          .row = kernelcheck_random(check, 3, i)};
+        found[i] = expected[i];
+    }
+    size_t expected_kept = bsw_merge_reference.best_ranked(expected, n, keep, scratch);
+    size_t kept = bsw_merge_table_get(check->level)->best_ranked(found, n, keep, scratch);
+    const char *shape = "%zu of %zu, fill %d";
+    kernelcheck_compare(check, "best_ranked", &expected_kept, &kept, sizeof kept, shape, keep, n,
+                        fill);
+    kernelcheck_compare(check, "best_ranked", expected, found, expected_kept * sizeof *found, shape,
+                        keep, n, fill);
+    kernelcheck_free(scratch);
+    kernelcheck_free(found);
+    kernelcheck_free(expected);
+}
+
+struct bench_case {
+    const struct bsw_merge_table *table;
+    size_t n, keep;
+    const void *input;
+    void *work, *scratch;
+};
+
+static void sort_with(const struct bsw_merge_table *table, const struct bench_case *bench)
+{
+    memcpy(bench->work, bench->input, bench->n * sizeof(uint64_t));
+    table->sort_candidates(bench->work, bench->n, bench->scratch);
+}
+
+static void sort_reference(void *context)
+{
+    sort_with(&bsw_merge_reference, context);
+}
+
+static void sort_level(void *context)
+{
+    const struct bench_case *bench = context;
+    sort_with(bench->table, bench);
+}
+
+static void best_with(const struct bsw_merge_table *table, const struct bench_case *bench)
+{
+    memcpy(bench->work, bench->input, bench->n * sizeof(struct bsw_ranked));
+    table->best_ranked(bench->work, bench->n, bench->keep, bench->scratch);
+}
+
+static void best_reference(void *context)
+{
+    best_with(&bsw_merge_reference, context);
+}
+
+static void best_level(void *context)
+{
+    const struct bench_case *bench = context;
+    best_with(bench->table, bench);
+}
+
+static void time_sort(struct kernelcheck *check, size_t n, const char *shape)
+{
+    uint64_t *input = kernelcheck_allocate(n * sizeof *input);
+    for (size_t i = 0; i < n; i++) // keys of one sign and magnitude, rows of a shard
+        input[i] =
+            bsw_candidate_pack(0xbf000000u + (uint32_t)kernelcheck_random(check, 1, i) % 0x800000,
+                               (uint32_t)(i * 2654435761u) >> 8);
+    struct bench_case bench = {.table = bsw_merge_table_get(check->level),
+                               .n = n,
+                               .input = input,
+                               .work = kernelcheck_allocate(n * sizeof *input),
+                               .scratch = kernelcheck_allocate(n * sizeof *input)};
+    kernelcheck_time(check, "sort_candidates", shape, sort_reference, sort_level, &bench, (double)n,
+                     "candidates");
+    kernelcheck_free(bench.scratch);
+    kernelcheck_free(bench.work);
+    kernelcheck_free(input);
+}
+
+static void time_best(struct kernelcheck *check, size_t n, size_t keep, const char *shape)
+{
+    struct bsw_ranked *input = kernelcheck_allocate(n * sizeof *input);
+    for (size_t i = 0; i < n; i++) { // shards of `keep` sorted entries
+        uint32_t step = 0x400000 / (uint32_t)keep;
+        uint32_t random = (uint32_t)kernelcheck_random(check, 1, i) % step;
+        input[i] = (struct bsw_ranked){0xbf800000u - step * (uint32_t)(i % keep) - random, 0, i};
+    }
+    struct bench_case bench = {.table = bsw_merge_table_get(check->level),
+                               .n = n,
+                               .keep = keep,
+                               .input = input,
+                               .work = kernelcheck_allocate(n * sizeof *input),
+                               .scratch = kernelcheck_allocate(n * sizeof *input)};
+    kernelcheck_time(check, "best_ranked", shape, best_reference, best_level, &bench, (double)n,
+                     "entries");
+    kernelcheck_free(bench.scratch);
+    kernelcheck_free(bench.work);
+    kernelcheck_free(input);
+}
+
+void check_merge(struct kernelcheck *check)
+{
+    static const size_t counts[] = {0,   1,   2,   3,   7,    8,    9,    15,  16,
+                                    17,  31,  32,  33,  63,   64,   65,   127, 128,
+                                    129, 191, 192, 193, 1000, 1024, 1025, 5000};
+    for (size_t c = 0; c < LENGTH(counts); c++) {
+        size_t n = counts[c];
+        const size_t keeps[] = {0, 1, 10, n / 3, n > 0 ? n - 1 : 0, n, n + 1};
+        for (int fill = 0; fill < NUM_FILLS; fill++) {
+            check_sort(check, fill, n);
+            for (size_t k = 0; k < LENGTH(keeps); k++) check_best(check, fill, n, keeps[k]);
+        }
+    }
+    if (!check->bench) return;
+    time_sort(check, 50, "50");
+    time_sort(check, 96, "96");
+    time_sort(check, 192, "192");
+    time_sort(check, 500, "500");
+    time_sort(check, 100000, "100K");
+    time_best(check, 400, 50, "50 of 8 x 50");
+    time_best(check, 4000, 500, "500 of 8 x 500");
+    time_best(check, 800000, 100000, "100K of 8 x 100K");
+}

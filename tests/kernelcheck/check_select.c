@@ -1,0 +1,426 @@
+#include "kernelcheck.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/result_order.h"
+#include "kernels/select/select.h"
+
+enum { RANDOM, FEW_VALUES, ALL_EQUAL, EXTREME, ZEROS, NUM_FILLS };
+enum { ALL_BITS, NO_BITS, SOME_BITS, ONE_BIT, ENDS_EARLY, NUM_MASKS };
+
+static const size_t bundle_counts[] = {0, 1, 2, 3, 17};
+static const uint32_t first_rows[] = {0, 1000000037, UINT32_MAX - 17 * 32 + 1};
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+// The arrays of a tile, all guarded.
+struct tile {
+    size_t num_bundles, num_rows;
+    uint32_t first_row;
+    int fill, mask_fill;
+    int32_t *dots;
+    uint32_t *masks;
+    uint16_t *scales;
+    float *biases, *keys;
+    float query_scale;
+    uint64_t *expected, *found; // candidates
+};
+
+static int32_t fill_dot(const struct kernelcheck *check, int fill, size_t i)
+{
+    static const int32_t extremes[] = {INT32_MIN, INT32_MIN + 1, -1, 0, 1, INT32_MAX};
+    uint64_t random = kernelcheck_random(check, 1, i);
+    switch (fill) {
+    case RANDOM:
+        return (int32_t)(random % 200001) - 100000;
+    case FEW_VALUES:
+        return (int32_t)(random % 5) - 2;
+    case ALL_EQUAL:
+        return -7;
+    case EXTREME:
+        return extremes[random % LENGTH(extremes)];
+    default:
+        return 0;
+    }
+}
+
+// Halves that are finite and >= 0: also 0, subnormal ones and the largest.
+static uint16_t fill_scale(const struct kernelcheck *check, int fill, size_t i)
+{
+    static const uint16_t extremes[] = {0, 1, 0x3ff, 0x400, 0x3c00, 0x7bff};
+    uint64_t random = kernelcheck_random(check, 2, i);
+    if (fill == EXTREME) return extremes[random % LENGTH(extremes)];
+    return fill == RANDOM ? (uint16_t)(0x2000 + random % 0x1000) : 0x3c00;
+}
+
+// Keys and biases; zeros of both signs come too.
+static float fill_float(const struct kernelcheck *check, int fill, uint64_t stream, size_t i)
+{
+    static const float extremes[] = {-FLT_MAX, -FLT_MIN, -0x1p-149f, 0.0f, 0x1p-149f, FLT_MAX};
+    uint64_t random = kernelcheck_random(check, stream, i);
+    switch (fill) {
+    case RANDOM:
+        return 1000.0f * kernelcheck_float(check, stream, i);
+    case FEW_VALUES:
+        return (float)(random % 5) - 2.0f;
+    case ALL_EQUAL:
+        return -0.25f;
+    case EXTREME:
+        return extremes[random % LENGTH(extremes)];
+    default:
+        return random % 2 ? 0.0f : -0.0f;
+    }
+}
+
+static uint32_t fill_mask(const struct kernelcheck *check, int fill, size_t b, size_t num_bundles)
+{
+    uint64_t random = kernelcheck_random(check, 3, b);
+    switch (fill) {
+    case ALL_BITS:
+        return UINT32_MAX;
+    case NO_BITS:
+        return 0;
+    case SOME_BITS:
+        return random % 4 == 0 ? 0 : (uint32_t)(random >> 32);
+    case ONE_BIT:
+        return 1u << random % 32;
+    default: // a partial last bundle
+        return b + 1 < num_bundles ? UINT32_MAX : 0x1ffu;
+    }
+}
+
+static struct tile make_tile(const struct kernelcheck *check, size_t num_bundles, int fill,
+                             int mask_fill, uint32_t first_row)
+{
+    size_t num = num_bundles * 32;
+    struct tile tile = {.num_bundles = num_bundles,
+                        .num_rows = num,
+                        .first_row = first_row,
+                        .fill = fill,
+                        .mask_fill = mask_fill};
+    tile.query_scale = fill == EXTREME ? -0x1p60f : fill == ZEROS ? 0.0f : 0.37f;
+    tile.dots = kernelcheck_allocate(num * sizeof *tile.dots);
+    tile.masks = kernelcheck_allocate(num_bundles * sizeof *tile.masks);
+    tile.scales = kernelcheck_allocate(num * sizeof *tile.scales);
+    tile.biases = kernelcheck_allocate(num * sizeof *tile.biases);
+    tile.keys = kernelcheck_allocate(num * sizeof *tile.keys);
+    tile.expected = kernelcheck_allocate(num * sizeof *tile.expected);
+    tile.found = kernelcheck_allocate(num * sizeof *tile.found);
+    for (size_t i = 0; i < num; i++) {
+        tile.dots[i] = fill_dot(check, fill, i);
+        tile.scales[i] = fill_scale(check, fill, i);
+        // The largest finite numbers with the largest products would overflow to NaN or infinity.
+        tile.biases[i] = fill_float(check, fill, 4, i) * (fill == EXTREME ? 0.5f : 1.0f);
+        tile.keys[i] = fill_float(check, fill, 5, i) + 0.0f;
+    }
+    for (size_t b = 0; b < num_bundles; b++)
+        tile.masks[b] = fill_mask(check, mask_fill, b, num_bundles);
+    return tile;
+}
+
+static void free_tile(struct tile *tile)
+{
+    kernelcheck_free(tile->found);
+    kernelcheck_free(tile->expected);
+    kernelcheck_free(tile->keys);
+    kernelcheck_free(tile->biases);
+    kernelcheck_free(tile->scales);
+    kernelcheck_free(tile->masks);
+    kernelcheck_free(tile->dots);
+}
+
+enum { INTEGER, AFFINE, KEYS, NUM_FILTERS };
+static const char *const filter_names[] = {"filter_integer", "filter_affine", "filter_keys"};
+
+static size_t run_filter(const struct bsw_select_table *table, const struct tile *tile, int filter,
+                         uint32_t limit, uint64_t *out)
+{
+    if (filter == INTEGER)
+        return table->filter_integer(tile->dots, tile->masks, tile->num_bundles, tile->first_row,
+                                     limit, out);
+    if (filter == AFFINE)
+        return table->filter_affine(tile->dots, tile->scales, tile->biases, tile->query_scale,
+                                    tile->masks, tile->num_bundles, tile->first_row, limit, out);
+    return table->filter_keys(tile->keys, tile->num_rows, tile->first_row, limit, out);
+}
+
+static void check_limit(struct kernelcheck *check, const struct tile *tile, int filter,
+                        uint32_t limit)
+{
+    size_t expected = run_filter(&bsw_select_reference, tile, filter, limit, tile->expected);
+    size_t found = run_filter(bsw_select_table_get(check->level), tile, filter, limit, tile->found);
+    const char *shape = "limit %08x, %zu rows, fill %d, masks %d";
+    kernelcheck_compare(check, filter_names[filter], &expected, &found, sizeof found, shape, limit,
+                        tile->num_rows, tile->fill, tile->mask_fill);
+    if (found != expected) return;
+    kernelcheck_compare(check, filter_names[filter], tile->expected, tile->found,
+                        found * sizeof *tile->found, shape, limit, tile->num_rows, tile->fill,
+                        tile->mask_fill);
+}
+
+// Limits that mean everything and nothing, those at the borders of the floats (-infinity, the
+// zeros, +infinity and the NaNs beyond), and those round scores that occur.
+static void check_limits(struct kernelcheck *check, const struct tile *tile, int filter)
+{
+    static const uint32_t fixed[] = {0,          1,          0x007ffffe, 0x007fffff, 0x00800000,
+                                     0x7ffffffe, 0x7fffffff, 0x80000000, 0x80000001, 0x80800000,
+                                     0xff7fffff, 0xff800000, 0xff800001, 0xffc00000, 0xffffffff};
+    for (size_t i = 0; i < LENGTH(fixed); i++) check_limit(check, tile, filter, fixed[i]);
+    size_t count = run_filter(&bsw_select_reference, tile, filter, 0, tile->expected);
+    uint32_t scores[3] = {0};
+    for (size_t i = 0; i < 3 && count > 0; i++)
+        scores[i] = bsw_candidate_score(tile->expected[kernelcheck_random(check, 6, i) % count]);
+    for (size_t i = 0; i < 3 && count > 0; i++) {
+        for (uint32_t shift = 0; shift < 3; shift++)
+            check_limit(check, tile, filter, scores[i] + shift - 1);
+    }
+}
+
+static void check_filters(struct kernelcheck *check)
+{
+    for (size_t n = 0; n < LENGTH(bundle_counts); n++) {
+        for (int fill = 0; fill < NUM_FILLS; fill++) {
+            for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++) {
+                uint32_t first_row = first_rows[(size_t)(fill + mask_fill) % LENGTH(first_rows)];
+                struct tile tile = make_tile(check, bundle_counts[n], fill, mask_fill, first_row);
+                for (int filter = 0; filter < NUM_FILTERS; filter++)
+                    check_limits(check, &tile, filter);
+                free_tile(&tile);
+            }
+        }
+    }
+}
+
+// Ragged numbers of keys at any alignment, which ends right before the guard.
+static void check_ragged_keys(struct kernelcheck *check)
+{
+    static const size_t counts[] = {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 100};
+    for (size_t n = 0; n < LENGTH(counts); n++) {
+        for (int fill = 0; fill < NUM_FILLS; fill++) {
+            struct tile tile = make_tile(check, 4, fill, ALL_BITS, 5);
+            float *keys = tile.keys;
+            uint64_t *expected = tile.expected, *found = tile.found;
+            size_t skip = tile.num_rows - counts[n];
+            tile.num_rows = counts[n];
+            tile.keys = keys + skip;
+            tile.expected = expected + skip;
+            tile.found = found + skip;
+            check_limits(check, &tile, KEYS);
+            tile.keys = keys;
+            tile.expected = expected;
+            tile.found = found;
+            free_tile(&tile);
+        }
+    }
+}
+
+static void check_histogram(struct kernelcheck *check, size_t num_bundles, int mask_fill,
+                            uint32_t num_distances)
+{
+    const int32_t dot_limit = 4095;
+    size_t bytes = num_distances * sizeof(uint64_t);
+    struct tile tile = make_tile(check, num_bundles, RANDOM, mask_fill, 0);
+    uint64_t *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
+    for (size_t i = 0; i < tile.num_rows; i++) { // lanes that are masked keep what they have
+        int32_t distance = (int32_t)(kernelcheck_random(check, 7, i) % num_distances);
+        if (tile.masks[i / 32] >> i % 32 & 1) tile.dots[i] = dot_limit - 2 * distance;
+    }
+    for (size_t i = 0; i < num_distances; i++) expected[i] = found[i] = i * 0x100000001u;
+    bsw_select_reference.histogram(tile.dots, tile.masks, num_bundles, dot_limit, expected);
+    bsw_select_table_get(check->level)
+        ->histogram(tile.dots, tile.masks, num_bundles, dot_limit, found);
+    kernelcheck_compare(check, "histogram", expected, found, bytes,
+                        "%zu bundles, masks %d, %u distances", num_bundles, mask_fill,
+                        num_distances);
+    kernelcheck_free(found);
+    kernelcheck_free(expected);
+    free_tile(&tile);
+}
+
+enum { SHUFFLED, TIES, ONE_SCORE, ASCENDING, DESCENDING, PIPE, HALVES, NUM_ORDERS };
+
+// Distinct candidates in a hostile order; ascending and descending are of the packed numbers.
+static uint64_t fill_candidate(const struct kernelcheck *check, int order, size_t i, size_t n)
+{
+    uint64_t random = kernelcheck_random(check, 8, i);
+    uint32_t row = (uint32_t)i;
+    switch (order) {
+    case SHUFFLED:
+        return bsw_candidate_pack((uint32_t)random, row);
+    case TIES:
+        return bsw_candidate_pack(0x80000000u + (uint32_t)(random % 3), row);
+    case ONE_SCORE:
+        return bsw_candidate_pack(0xbf800000u, row);
+    case ASCENDING:
+        return bsw_candidate_pack((uint32_t)(i / 4), row ^ 3u);
+    case DESCENDING:
+        return bsw_candidate_pack(UINT32_MAX - (uint32_t)(i / 4), row);
+    case PIPE:
+        return bsw_candidate_pack((uint32_t)(i < n / 2 ? i : n - i), row);
+    default:
+        return bsw_candidate_pack(i % 2 ? 0u : UINT32_MAX, row);
+    }
+}
+
+static int compare_candidates(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+static void check_keep(struct kernelcheck *check, int order, size_t n, size_t keep)
+{
+    size_t bytes = n * sizeof(uint64_t);
+    uint64_t *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
+    uint64_t *scratch = kernelcheck_allocate(bytes);
+    for (size_t i = 0; i < n; i++) expected[i] = found[i] = fill_candidate(check, order, i, n);
+    size_t expected_kept = bsw_select_reference.keep_best(expected, n, keep, scratch);
+    size_t kept = bsw_select_table_get(check->level)->keep_best(found, n, keep, scratch);
+    const char *shape = "%zu of %zu, order %d";
+    kernelcheck_compare(check, "keep_best", &expected_kept, &kept, sizeof kept, shape, keep, n,
+                        order);
+    size_t front = expected_kept < n ? expected_kept : n; // in any order
+    if (front > 0) {
+        qsort(expected, front, sizeof *expected, compare_candidates);
+        qsort(found, front, sizeof *found, compare_candidates);
+    }
+    kernelcheck_compare(check, "keep_best", expected, found, front * sizeof *found, shape, keep, n,
+                        order);
+    kernelcheck_free(scratch);
+    kernelcheck_free(found);
+    kernelcheck_free(expected);
+}
+
+static void check_keep_best(struct kernelcheck *check)
+{
+    static const size_t counts[] = {0,  1,  2,  3,  7,  8,   9,   16,   23,  24,
+                                    25, 26, 31, 33, 64, 100, 257, 1000, 5000};
+    for (size_t c = 0; c < LENGTH(counts); c++) {
+        size_t n = counts[c];
+        const size_t keeps[] = {0, 1, 2, 10, n / 3, n / 2 + 1, n > 0 ? n - 1 : 0, n, n + 1};
+        for (size_t k = 0; k < LENGTH(keeps); k++) {
+            for (int order = 0; order < NUM_ORDERS; order++) check_keep(check, order, n, keeps[k]);
+        }
+    }
+}
+
+struct bench_case {
+    const struct bsw_select_table *table;
+    struct tile tile;
+    int filter;
+    uint32_t limit;
+    uint64_t *counts;
+    const uint64_t *candidates;
+    uint64_t *work, *scratch;
+    size_t num_candidates, keep;
+};
+
+static void filter_reference(void *context)
+{
+    const struct bench_case *bench = context;
+    run_filter(&bsw_select_reference, &bench->tile, bench->filter, bench->limit,
+               bench->tile.expected);
+}
+
+static void filter_level(void *context)
+{
+    const struct bench_case *bench = context;
+    run_filter(bench->table, &bench->tile, bench->filter, bench->limit, bench->tile.found);
+}
+
+static void histogram_reference(void *context)
+{
+    const struct bench_case *bench = context;
+    bsw_select_reference.histogram(bench->tile.dots, bench->tile.masks, bench->tile.num_bundles,
+                                   4095, bench->counts);
+}
+
+static void histogram_level(void *context)
+{
+    const struct bench_case *bench = context;
+    bench->table->histogram(bench->tile.dots, bench->tile.masks, bench->tile.num_bundles, 4095,
+                            bench->counts);
+}
+
+static void keep_reference(void *context)
+{
+    const struct bench_case *bench = context;
+    memcpy(bench->work, bench->candidates, bench->num_candidates * sizeof *bench->work);
+    bsw_select_reference.keep_best(bench->work, bench->num_candidates, bench->keep, bench->scratch);
+}
+
+static void keep_level(void *context)
+{
+    const struct bench_case *bench = context;
+    memcpy(bench->work, bench->candidates, bench->num_candidates * sizeof *bench->work);
+    bench->table->keep_best(bench->work, bench->num_candidates, bench->keep, bench->scratch);
+}
+
+static void time_filters(struct kernelcheck *check)
+{
+    struct bench_case bench = {.table = bsw_select_table_get(check->level)};
+    bench.tile = make_tile(check, 64, RANDOM, ALL_BITS, 0);
+    double rows = (double)bench.tile.num_rows;
+    for (bench.filter = 0; bench.filter < NUM_FILTERS; bench.filter++) {
+        size_t n = run_filter(bench.table, &bench.tile, bench.filter, 0, bench.tile.expected);
+        qsort(bench.tile.expected, n, sizeof(uint64_t), compare_candidates);
+        uint32_t third = bsw_candidate_score(bench.tile.expected[2]);
+        bench.limit = UINT32_MAX;
+        kernelcheck_time(check, filter_names[bench.filter], "2048 rows, none pass",
+                         filter_reference, filter_level, &bench, rows, "rows");
+        bench.limit = third;
+        kernelcheck_time(check, filter_names[bench.filter], "2048 rows, 3 pass", filter_reference,
+                         filter_level, &bench, rows, "rows");
+        bench.limit = 0;
+        kernelcheck_time(check, filter_names[bench.filter], "2048 rows, all pass", filter_reference,
+                         filter_level, &bench, rows, "rows");
+    }
+    bench.counts = kernelcheck_allocate(1000 * sizeof *bench.counts);
+    memset(bench.counts, 0, 1000 * sizeof *bench.counts);
+    for (size_t i = 0; i < bench.tile.num_rows; i++)
+        bench.tile.dots[i] = 4095 - 2 * (int32_t)(kernelcheck_random(check, 7, i) % 1000);
+    kernelcheck_time(check, "histogram", "2048 rows", histogram_reference, histogram_level, &bench,
+                     rows, "rows");
+    kernelcheck_free(bench.counts);
+    free_tile(&bench.tile);
+}
+
+static void time_keep(struct kernelcheck *check, int order, size_t n, size_t keep,
+                      const char *shape)
+{
+    uint64_t *candidates = kernelcheck_allocate(n * sizeof *candidates);
+    for (size_t i = 0; i < n; i++) candidates[i] = fill_candidate(check, order, i, n);
+    struct bench_case bench = {.table = bsw_select_table_get(check->level),
+                               .candidates = candidates,
+                               .work = kernelcheck_allocate(n * sizeof *bench.work),
+                               .scratch = kernelcheck_allocate(n * sizeof *bench.scratch),
+                               .num_candidates = n,
+                               .keep = keep};
+    kernelcheck_time(check, "keep_best", shape, keep_reference, keep_level, &bench, (double)n,
+                     "candidates");
+    kernelcheck_free(bench.scratch);
+    kernelcheck_free(bench.work);
+    kernelcheck_free(candidates);
+}
+
+void check_select(struct kernelcheck *check)
+{
+    check_filters(check);
+    check_ragged_keys(check);
+    for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++) {
+        for (size_t n = 0; n < LENGTH(bundle_counts); n++) {
+            check_histogram(check, bundle_counts[n], mask_fill, 1);
+            check_histogram(check, bundle_counts[n], mask_fill, 1000);
+        }
+    }
+    check_keep_best(check);
+    if (!check->bench) return;
+    time_filters(check);
+    time_keep(check, SHUFFLED, 2148, 50, "50 of 2148, shuffled");
+    time_keep(check, ASCENDING, 2148, 50, "50 of 2148, ascending");
+    time_keep(check, ONE_SCORE, 2148, 50, "50 of 2148, one score");
+    time_keep(check, SHUFFLED, 4048, 1000, "1000 of 4048, shuffled");
+    time_keep(check, SHUFFLED, 1000000, 100000, "100K of 1M, shuffled");
+}

@@ -1,0 +1,56 @@
+// Our own checkasm: every level of every kernel family runs on the same seeded input as the
+// reference; outputs are compared bit for bit together with guard zones round them; a failure
+// prints family, function, level, shape and seed. With --bench the same calls are timed.
+#ifndef BITSWEEP_KERNELCHECK_H
+#define BITSWEEP_KERNELCHECK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/cpu_level.h"
+
+struct kernelcheck {
+    uint64_t seed;            // printed at the start; --seed gives it
+    int bench;                // --bench: time after checking
+    enum bsw_cpu_level level; // the level under test, above BSW_CPU_REFERENCE
+    const char *family;
+    long num_checks;
+    long num_failures;
+};
+
+// One check per family, called once for each level the CPU has; each in check_FAMILY.c.
+void check_encode(struct kernelcheck *check);
+void check_plane_scan(struct kernelcheck *check);
+void check_select(struct kernelcheck *check);
+void check_merge(struct kernelcheck *check);
+void check_refine(struct kernelcheck *check);
+void check_exact(struct kernelcheck *check);
+
+// The shapes every family must go through.
+extern const uint32_t kernelcheck_dims[]; // 1, 31, 32, 33, 96, 100, 128, 1000
+extern const size_t kernelcheck_num_dims;
+
+// Seeded numbers: deterministic in (check->seed, stream, index).
+uint64_t kernelcheck_random(const struct kernelcheck *check, uint64_t stream, uint64_t index);
+float kernelcheck_float(const struct kernelcheck *check, uint64_t stream,
+                        uint64_t index); // about Gaussian
+
+// Guarded memory: bytes at 64-byte alignment with a zone of pattern bytes before and after; the
+// memory ends right before an unreadable page, so that a read or a write past it faults (up to
+// alignment of the size given).
+void *kernelcheck_allocate(size_t bytes);
+void kernelcheck_free(
+    void *memory); // checks the zones; a broken one counts as a failure of the current check
+// Counts a check; prints and counts a failure if the bytes differ: `shape` is printf text of the
+// case.
+void kernelcheck_compare(struct kernelcheck *check, const char *function, const void *reference,
+                         const void *candidate, size_t bytes, const char *shape, ...)
+    __attribute__((format(printf, 6, 7)));
+
+// Median nanoseconds of several calls of run(context), printed as a table row with the reference's
+// beside it. work is the number of items a call handles and unit their name ("documents", "bytes").
+void kernelcheck_time(struct kernelcheck *check, const char *function, const char *shape,
+                      void (*reference)(void *), void (*candidate)(void *), void *context,
+                      double work, const char *unit);
+
+#endif
