@@ -1,0 +1,339 @@
+#include "coordinator/batch_merge.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "common/result_order.h"
+#include "kernels/encode/query_codes.h"
+
+void bsw_batch_merge_init(struct bsw_batch_merge *merge, const struct bsw_manifest *manifest,
+                          const struct bsw_search_settings *settings, int num_ranks)
+{
+    *merge = (struct bsw_batch_merge){.manifest = manifest, .settings = *settings};
+    merge->assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
+    merge->merge = bsw_merge_table_get(settings->level);
+}
+
+void bsw_batch_merge_deinit(struct bsw_batch_merge *merge)
+{
+    bsw_buffer_deinit(&merge->parts);
+    bsw_buffer_deinit(&merge->scratch);
+}
+
+// ---- finding each query's parts ----
+
+enum payload_kind { PAYLOAD_HISTOGRAM, PAYLOAD_CANDIDATES, PAYLOAD_SURVIVORS };
+
+// A payload while it is read.
+struct cursor {
+    const unsigned char *at;
+    size_t left;
+};
+
+static const void *take(struct cursor *cursor, uint64_t count, size_t size)
+{
+    const void *start = cursor->at;
+    size_t bytes;
+    if (count > SIZE_MAX || !bsw_multiply_size((size_t)count, size, &bytes) || bytes > cursor->left)
+        return NULL;
+    cursor->at += bytes;
+    cursor->left -= bytes;
+    return start;
+}
+
+static struct bsw_part *part_of(const struct bsw_batch_merge *merge, size_t query, uint32_t shard)
+{
+    return (struct bsw_part *)(void *)merge->parts.data + query * merge->assignment.num_shards +
+           shard;
+}
+
+// Histogram and candidate payloads hold a query after the other, each with its count.
+static int read_list(struct cursor *cursor, enum payload_kind kind, struct bsw_part *part)
+{
+    uint64_t count;
+    const void *head = take(cursor, 1, sizeof count);
+    if (!head) return 0;
+    if (kind == PAYLOAD_HISTOGRAM) { // the head stays with the counts
+        uint32_t bins[2];
+        memcpy(bins, head, sizeof bins);
+        part->items = head;
+        part->count = bins[1];
+        return take(cursor, bins[1], sizeof(uint64_t)) != NULL;
+    }
+    memcpy(&count, head, sizeof count);
+    part->items = take(cursor, count, sizeof(struct bsw_ranked));
+    part->count = (size_t)count;
+    return part->items != NULL;
+}
+
+static int read_survivors(const struct bsw_batch_merge *merge, struct cursor *cursor,
+                          uint32_t shard, size_t first, size_t last)
+{
+    const unsigned char *counts = take(cursor, last - first, sizeof(uint64_t));
+    if (!counts) return 0;
+    for (size_t q = first; q < last; q++) {
+        uint64_t count;
+        memcpy(&count, counts + (q - first) * sizeof count, sizeof count);
+        struct bsw_part *part = part_of(merge, q, shard);
+        part->items = take(cursor, count, sizeof(struct bsw_survivor));
+        part->count = (size_t)count;
+        if (!part->items) return 0;
+    }
+    return 1;
+}
+
+static int read_unit(const struct bsw_batch_merge *merge, struct cursor *cursor,
+                     enum payload_kind kind, uint32_t slice, uint32_t shard)
+{
+    size_t first, last;
+    bsw_assignment_queries(&merge->assignment, slice, merge->num_queries, &first, &last);
+    if (kind == PAYLOAD_SURVIVORS) return read_survivors(merge, cursor, shard, first, last);
+    for (size_t q = first; q < last; q++) {
+        if (!read_list(cursor, kind, part_of(merge, q, shard))) return 0;
+    }
+    return 1;
+}
+
+static enum bsw_status find_parts(struct bsw_batch_merge *merge, const struct bsw_buffer *payloads,
+                                  size_t num_queries, enum payload_kind kind, struct bsw_error *err)
+{
+    const struct bsw_assignment *table = &merge->assignment;
+    size_t bytes = num_queries * table->num_shards * sizeof(struct bsw_part);
+    merge->num_queries = num_queries;
+    BSW_TRY(bsw_buffer_reserve(&merge->parts, bytes, err));
+    for (uint32_t rank = 0; rank < table->num_ranks; rank++) {
+        struct cursor cursor = {payloads[rank].data, payloads[rank].bytes};
+        int is_good = 1;
+        for (uint32_t slice = 0; slice < table->num_slices; slice++) {
+            for (uint32_t shard = 0; shard < table->num_shards && is_good; shard++) {
+                if (bsw_assignment_rank(table, slice, shard) != rank) continue;
+                is_good = read_unit(merge, &cursor, kind, slice, shard);
+            }
+        }
+        if (!is_good || cursor.left > 0) {
+            return bsw_fail(err, BSW_ERROR_PEER, "rank %u sent an answer that does not parse",
+                            rank);
+        }
+    }
+    return BSW_OK;
+}
+
+// Scratch of `per_thread` items for each thread.
+static enum bsw_status reserve_scratch(struct bsw_batch_merge *merge, size_t per_thread,
+                                       struct bsw_error *err)
+{
+    size_t bytes = (size_t)merge->settings.num_threads * per_thread * sizeof(struct bsw_ranked);
+    return bsw_buffer_reserve(&merge->scratch, bytes, err);
+}
+
+static struct bsw_ranked *thread_scratch(const struct bsw_batch_merge *merge, size_t per_thread)
+{
+    return (struct bsw_ranked *)(void *)merge->scratch.data +
+           (size_t)omp_get_thread_num() * per_thread;
+}
+
+static size_t count_items(const struct bsw_batch_merge *merge, size_t query)
+{
+    size_t count = 0;
+    for (uint32_t shard = 0; shard < merge->assignment.num_shards; shard++)
+        count += part_of(merge, query, shard)->count;
+    return count;
+}
+
+static size_t most_items(const struct bsw_batch_merge *merge)
+{
+    size_t most = 0;
+    for (size_t q = 0; q < merge->num_queries; q++) {
+        size_t count = count_items(merge, q);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+// ---- histogram ----
+
+static uint32_t limit_of_query(const struct bsw_batch_merge *merge, size_t query, uint64_t *counts,
+                               size_t num_bins)
+{
+    memset(counts, 0, num_bins * sizeof *counts);
+    for (uint32_t shard = 0; shard < merge->assignment.num_shards; shard++) {
+        const struct bsw_part *part = part_of(merge, query, shard);
+        uint32_t head[2];
+        memcpy(head, part->items, sizeof head);
+        const unsigned char *values = (const unsigned char *)part->items + sizeof head;
+        for (size_t b = 0; b < part->count && head[0] + b < num_bins; b++) {
+            uint64_t count;
+            memcpy(&count, values + b * sizeof count, sizeof count);
+            counts[head[0] + b] += count;
+        }
+    }
+    uint64_t sum = 0;
+    size_t distance = 0;
+    while (distance < num_bins && (sum += counts[distance]) < merge->settings.k) distance++;
+    uint64_t largest = distance + merge->settings.extra_distance;
+    if (largest > num_bins - 1) largest = num_bins - 1;
+    return bsw_score_from_integer((int32_t)((int64_t)(num_bins - 1) - 2 * (int64_t)largest));
+}
+
+enum bsw_status bsw_merge_histograms(struct bsw_batch_merge *merge,
+                                     const struct bsw_buffer *payloads, size_t num_queries,
+                                     uint32_t *limits, struct bsw_error *err)
+{
+    size_t num_bins =
+        (size_t)bsw_layout_dot_limit(&merge->manifest->layout, merge->settings.query_bits) + 1;
+    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_HISTOGRAM, err));
+    BSW_TRY(bsw_buffer_reserve(&merge->scratch, num_bins * sizeof(uint64_t), err));
+    for (size_t q = 0; q < num_queries; q++) {
+        limits[q] = limit_of_query(merge, q, (uint64_t *)(void *)merge->scratch.data, num_bins);
+    }
+    return BSW_OK;
+}
+
+// ---- candidates ----
+
+static const struct bsw_cut keep_all = {0, 0, UINT64_MAX};
+
+static struct bsw_cut cut_gathered(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
+                                   size_t count, struct bsw_ranked *scratch)
+{
+    size_t keep = (size_t)merge->settings.keep;
+    if (count < keep) return keep_all;
+    merge->merge->best_ranked(entries, count, keep, scratch);
+    return (struct bsw_cut){entries[keep - 1].score, 0, entries[keep - 1].row};
+}
+
+// Sum over shards of the largest listed place so far: a lower bound of how many rows are as good.
+static struct bsw_cut cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
+                                 size_t count, uint32_t *places, struct bsw_ranked *scratch)
+{
+    const struct bsw_manifest *manifest = merge->manifest;
+    uint64_t reached = 0;
+    memset(places, 0, manifest->num_shards * sizeof *places);
+    merge->merge->best_ranked(entries, count, count, scratch);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t low = 0, high = manifest->num_shards - 1;
+        while (low < high) { // the shard that has the row
+            uint32_t middle = (low + high + 1) / 2;
+            if (manifest->shards[middle].first_row <= entries[i].row)
+                low = middle;
+            else
+                high = middle - 1;
+        }
+        reached += entries[i].payload - places[low];
+        places[low] = entries[i].payload;
+        if (reached >= merge->settings.keep)
+            return (struct bsw_cut){entries[i].score, 0, entries[i].row};
+    }
+    return keep_all;
+}
+
+enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
+                                     const struct bsw_buffer *payloads, size_t num_queries,
+                                     struct bsw_cut *cuts, struct bsw_error *err)
+{
+    uint32_t num_shards = merge->assignment.num_shards;
+    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_CANDIDATES, err));
+    size_t most = most_items(merge), per_thread = 2 * most + num_shards; // entries, scratch, places
+    BSW_TRY(reserve_scratch(merge, per_thread, err));
+#pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
+    for (size_t q = 0; q < num_queries; q++) {
+        struct bsw_ranked *entries = thread_scratch(merge, per_thread), *scratch = entries + most;
+        size_t count = 0;
+        for (uint32_t shard = 0; shard < num_shards; shard++) {
+            const struct bsw_part *part = part_of(merge, q, shard);
+            memcpy(entries + count, part->items, part->count * sizeof *entries);
+            count += part->count;
+        }
+        if (merge->settings.is_ladder) {
+            cuts[q] =
+                cut_ladder(merge, entries, count, (uint32_t *)(void *)(scratch + most), scratch);
+        } else {
+            cuts[q] = cut_gathered(merge, entries, count, scratch);
+        }
+    }
+    return BSW_OK;
+}
+
+// ---- survivors ----
+
+// Survivors of all shards by ascending row; payload holds the exact value's bits.
+static size_t collect_survivors(const struct bsw_batch_merge *merge, size_t query,
+                                struct bsw_ranked *entries)
+{
+    size_t count = 0;
+    for (uint32_t shard = 0; shard < merge->assignment.num_shards; shard++) {
+        const struct bsw_part *part = part_of(merge, query, shard);
+        const unsigned char *items = part->items;
+        for (size_t i = 0; i < part->count; i++) {
+            struct bsw_survivor survivor;
+            memcpy(&survivor, items + i * sizeof survivor, sizeof survivor);
+            struct bsw_ranked entry = {.score = survivor.score, .row = survivor.row};
+            memcpy(&entry.payload, &survivor.value, sizeof entry.payload);
+            entries[count++] = entry;
+        }
+    }
+    return count;
+}
+
+// Leaves the best `keep` by (key, row), still in ascending row order.
+static size_t cut_to_keep(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
+                          size_t count, struct bsw_ranked *copy, struct bsw_ranked *scratch)
+{
+    size_t keep = (size_t)merge->settings.keep, left = 0;
+    if (count <= keep) return count;
+    memcpy(copy, entries, count * sizeof *copy);
+    merge->merge->best_ranked(copy, count, keep, scratch);
+    const struct bsw_ranked worst = copy[keep - 1];
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].score > worst.score ||
+            (entries[i].score == worst.score && entries[i].row <= worst.row)) {
+            entries[left++] = entries[i];
+        }
+    }
+    return left;
+}
+
+static void answer_query(const struct bsw_batch_merge *merge, size_t query, float addend,
+                         struct bsw_ranked *entries, size_t most, int64_t *ids, float *values)
+{
+    enum bsw_metric metric = merge->manifest->metric;
+    struct bsw_ranked *copy = entries + most, *scratch = copy + most;
+    size_t k = (size_t)merge->settings.k, count = collect_survivors(merge, query, entries);
+    count = cut_to_keep(merge, entries, count, copy, scratch);
+    if (merge->settings.is_exact) {
+        for (size_t i = 0; i < count; i++) {
+            float value;
+            memcpy(&value, &entries[i].payload, sizeof value);
+            entries[i].score = bsw_score_from_float(bsw_metric_key(metric, value));
+        }
+    }
+    count = merge->merge->best_ranked(entries, count, k, scratch);
+    for (size_t i = 0; i < k; i++) {
+        ids[i] = i < count ? (int64_t)entries[i].row : -1;
+        if (i >= count)
+            values[i] = metric == BSW_METRIC_L2 ? INFINITY : -INFINITY;
+        else if (merge->settings.is_exact)
+            memcpy(&values[i], &entries[i].payload, sizeof values[i]);
+        else
+            values[i] = bsw_value_of_score(merge->manifest, merge->settings.query_bits,
+                                           entries[i].score, addend);
+    }
+}
+
+enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
+                                    const struct bsw_buffer *payloads, size_t num_queries,
+                                    const float *addends, int64_t *ids, float *values,
+                                    struct bsw_error *err)
+{
+    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_SURVIVORS, err));
+    size_t most = most_items(merge), k = (size_t)merge->settings.k;
+    BSW_TRY(reserve_scratch(merge, 3 * most, err));
+    for (size_t q = 0; q < num_queries; q++) merge->num_survivors += count_items(merge, q);
+#pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
+    for (size_t q = 0; q < num_queries; q++) {
+        answer_query(merge, q, addends[q], thread_scratch(merge, 3 * most), most, ids + q * k,
+                     values + q * k);
+    }
+    return BSW_OK;
+}

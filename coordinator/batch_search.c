@@ -1,0 +1,209 @@
+#include "coordinator/batch_search.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+
+enum message_kind {
+    MESSAGE_BATCH = 16,
+    MESSAGE_HISTOGRAMS,
+    MESSAGE_LIMITS,
+    MESSAGE_CANDIDATES,
+    MESSAGE_CUTS,
+    MESSAGE_SURVIVORS
+};
+
+enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
+                                      struct bsw_transport *transport,
+                                      const struct bsw_manifest *manifest,
+                                      struct bsw_shard_service *service,
+                                      struct bsw_query_source *queries, struct bsw_error *err)
+{
+    *search = (struct bsw_batch_search){
+        .transport = transport, .manifest = manifest, .service = service, .queries = queries};
+    bsw_batch_merge_init(&search->merge, manifest, &service->settings, transport->num_ranks);
+    return bsw_allocate_zero(&search->payloads, (size_t)transport->num_ranks,
+                             sizeof *search->payloads, "payloads", err);
+}
+
+void bsw_batch_search_deinit(struct bsw_batch_search *search)
+{
+    for (int rank = 0; search->payloads && rank < search->transport->num_ranks; rank++) {
+        bsw_buffer_deinit(&search->payloads[rank]);
+    }
+    bsw_free(&search->payloads);
+    bsw_batch_merge_deinit(&search->merge);
+    bsw_buffer_deinit(&search->message);
+    bsw_buffer_deinit(&search->own);
+    bsw_buffer_deinit(&search->limits);
+    bsw_buffer_deinit(&search->cuts);
+}
+
+static double lap(double *since)
+{
+    double now = bsw_clock_seconds(), elapsed = now - *since;
+    *since = now;
+    return elapsed;
+}
+
+static struct bsw_message message_of(const struct bsw_batch_search *search, enum message_kind kind,
+                                     const char *name)
+{
+    return (struct bsw_message){.kind = kind, .batch = search->num_batches, .name = name};
+}
+
+// Agreement on the phase just done, then every rank's payload (in search->own) to rank 0.
+static enum bsw_status gather(struct bsw_batch_search *search, enum message_kind kind,
+                              const char *name, enum bsw_status status, struct bsw_error *err)
+{
+    struct bsw_transport *transport = search->transport;
+    struct bsw_message message = message_of(search, kind, name);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (transport->rank != 0) {
+        return bsw_transport_send(transport, 0, &message, search->own.data, search->own.bytes, err);
+    }
+    struct bsw_buffer swap = search->payloads[0];
+    search->payloads[0] = search->own;
+    search->own = swap;
+    for (int rank = 1; rank < transport->num_ranks; rank++) {
+        BSW_TRY(
+            bsw_transport_receive(transport, rank, &message, &search->payloads[rank], NULL, err));
+        search->bytes_received += search->payloads[rank].bytes;
+    }
+    return BSW_OK;
+}
+
+// Agreement that rank 0 has it, then `data` from rank 0 to all; `bytes` is what it must hold.
+static enum bsw_status spread(struct bsw_batch_search *search, enum message_kind kind,
+                              const char *name, struct bsw_buffer *data, size_t bytes,
+                              enum bsw_status status, struct bsw_error *err)
+{
+    struct bsw_message message = message_of(search, kind, name);
+    BSW_TRY(bsw_transport_agree(search->transport, status, err));
+    BSW_TRY(bsw_transport_broadcast(search->transport, &message, data, err));
+    if (data->bytes != bytes)
+        return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %s of a wrong size", name);
+    return BSW_OK;
+}
+
+static enum bsw_status find_limits(struct bsw_batch_search *search, size_t num_queries,
+                                   struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    size_t bytes = num_queries * sizeof(uint32_t);
+    enum bsw_status status = bsw_shard_service_histogram(search->service, &search->own, err);
+    BSW_TRY(gather(search, MESSAGE_HISTOGRAMS, "histograms", status, err));
+    if (search->transport->rank == 0) {
+        status = bsw_buffer_reserve(&search->limits, bytes, err);
+        if (status == BSW_OK) {
+            search->limits.bytes = bytes;
+            status = bsw_merge_histograms(&search->merge, search->payloads, num_queries,
+                                          (uint32_t *)(void *)search->limits.data, err);
+        }
+    }
+    status = spread(search, MESSAGE_LIMITS, "limits", &search->limits, bytes, status, err);
+    search->times.histogram += lap(&since);
+    return status;
+}
+
+static enum bsw_status find_cuts(struct bsw_batch_search *search, size_t num_queries,
+                                 struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    size_t bytes = num_queries * sizeof(struct bsw_cut);
+    const uint32_t *limits = search->service->settings.is_histogram
+                                 ? (const uint32_t *)(void *)search->limits.data
+                                 : NULL;
+    enum bsw_status status = bsw_shard_service_scan(search->service, limits, &search->own, err);
+    status = gather(search, MESSAGE_CANDIDATES, "candidates", status, err);
+    search->times.scan += lap(&since);
+    BSW_TRY(status);
+    if (search->transport->rank == 0) {
+        status = bsw_buffer_reserve(&search->cuts, bytes, err);
+        if (status == BSW_OK) {
+            search->cuts.bytes = bytes;
+            status = bsw_merge_candidates(&search->merge, search->payloads, num_queries,
+                                          (struct bsw_cut *)(void *)search->cuts.data, err);
+        }
+    }
+    status = spread(search, MESSAGE_CUTS, "cuts", &search->cuts, bytes, status, err);
+    search->times.merge += lap(&since);
+    return status;
+}
+
+static enum bsw_status refine(struct bsw_batch_search *search, struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    const struct bsw_cut *cuts = (const struct bsw_cut *)(void *)search->cuts.data;
+    enum bsw_status status = bsw_shard_service_refine(search->service, cuts, &search->own, err);
+    status = gather(search, MESSAGE_SURVIVORS, "survivors", status, err);
+    search->times.refine += lap(&since);
+    return status;
+}
+
+// What every rank does with a batch once it has it.
+static enum bsw_status process(struct bsw_batch_search *search, const struct bsw_query_batch *batch,
+                               enum bsw_status status, struct bsw_error *err)
+{
+    if (status != BSW_OK)
+        return bsw_transport_agree(search->transport, status, err); // the others' first agreement
+    bsw_shard_service_begin(search->service, batch);
+    if (search->service->settings.is_histogram)
+        BSW_TRY(find_limits(search, batch->num_queries, err));
+    BSW_TRY(find_cuts(search, batch->num_queries, err));
+    return refine(search, err);
+}
+
+enum bsw_status bsw_batch_search_run(struct bsw_batch_search *search, uint64_t first, size_t count,
+                                     int64_t *ids, float *values, struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
+    struct bsw_query_batch batch;
+    int is_last = 0;
+    BSW_TRY(bsw_query_source_pack(search->queries, first, count, &search->message, err));
+    search->times.encode += lap(&since);
+    search->others_know = 1; // a broadcast that fails leaves nothing to tell them
+    BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
+    search->times.broadcast += lap(&since);
+    enum bsw_status status = bsw_query_unpack(search->manifest, search->queries->query_bits,
+                                              &search->message, &batch, &is_last, err);
+    status = process(search, &batch, status, err);
+    search->others_know = status != BSW_OK;
+    BSW_TRY(status);
+    since = bsw_clock_seconds();
+    search->num_batches++;
+    const float *addends = (const float *)(void *)search->queries->addends.data;
+    status =
+        bsw_merge_survivors(&search->merge, search->payloads, count, addends, ids, values, err);
+    search->times.finish += lap(&since);
+    return status;
+}
+
+enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,
+                                     struct bsw_error *err)
+{
+    struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
+    struct bsw_error local;
+    if (search->others_know) return status;
+    enum bsw_status packed = bsw_query_pack_end(status, err, &search->message, &local);
+    if (packed == BSW_OK)
+        packed = bsw_transport_broadcast(search->transport, &message, &search->message, &local);
+    if (status == BSW_OK && packed != BSW_OK && err) *err = local;
+    return status == BSW_OK ? packed : status;
+}
+
+enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
+{
+    for (;; search->num_batches++) {
+        struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
+        struct bsw_query_batch batch;
+        int is_last = 0;
+        BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
+        enum bsw_status status =
+            bsw_query_unpack(search->manifest, search->service->settings.query_bits,
+                             &search->message, &batch, &is_last, err);
+        if (is_last) return status;
+        BSW_TRY(process(search, &batch, status, err));
+    }
+}

@@ -1,0 +1,540 @@
+#include "coordinator/code_training.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/integer_hash.h"
+#include "common/memory.h"
+#include "kernels/encode/query_codes.h"
+
+// LAPACK, column-major (Fortran interface of OpenBLAS).
+void dsyevd_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w,
+             double *work, const int *lwork, int *iwork, const int *liwork, int *info);
+void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work,
+             const int *lwork, int *info);
+void dorgqr_(const int *m, const int *n, const int *k, double *a, const int *lda, const double *tau,
+             double *work, const int *lwork, int *info);
+
+#define GROUP_DIMS 32
+
+// Half the step of the best uniform quantizer of a unit Gaussian with 1 to 8 bits, and its mean
+// squared error (Max 1960).
+static const double half_steps[9] = {0,      0.7979, 0.4980, 0.2930, 0.1676,
+                                     0.0941, 0.0520, 0.0283, 0.0153};
+static const double squared_errors[9] = {1,        0.3634,   0.1188,    0.03744,   0.01154,
+                                         0.003490, 0.001040, 0.0003035, 0.00008714};
+
+static enum bsw_status fail_empty(const struct bsw_sample *sample, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no good row in the sample",
+                    bsw_vectors_name(sample->vectors));
+}
+
+// ---- xfbq ----
+
+// |x_i| as 31 bits, whose order is that of the floats.
+static uint32_t magnitude_bits(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits & 0x7fffffffu;
+}
+
+// Counts magnitudes by their upper 15 bits (prefix < 0), or by the lower 16 of those with that
+// prefix.
+static enum bsw_status count_magnitudes(struct bsw_sample *sample, int64_t prefix, uint64_t *counts,
+                                        uint64_t *total, struct bsw_error *err)
+{
+    uint32_t dims = bsw_vectors_dims(sample->vectors);
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE];
+    size_t num_rows;
+    *total = 0;
+    bsw_sample_rewind(sample);
+    for (;;) {
+        BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
+        if (num_rows == 0) return BSW_OK;
+        for (size_t i = 0; i < num_rows * dims; i++) {
+            uint32_t bits = magnitude_bits(rows[i] * factors[i / dims]);
+            if (prefix < 0)
+                counts[bits >> 16]++;
+            else if (bits >> 16 == (uint32_t)prefix)
+                counts[bits & 0xffffu]++;
+        }
+        *total += num_rows * dims;
+    }
+}
+
+// The bin in which the wanted-th smallest lies (from 1); *wanted becomes its place inside the bin.
+static uint32_t bin_of(const uint64_t *counts, uint32_t num_bins, uint64_t *wanted)
+{
+    uint32_t bin = 0;
+    while (bin + 1 < num_bins && counts[bin] < *wanted) *wanted -= counts[bin++];
+    return bin;
+}
+
+static enum bsw_status find_quantile(struct bsw_sample *sample, uint64_t *counts, float *quantile,
+                                     struct bsw_error *err)
+{
+    uint64_t total;
+    memset(counts, 0, 65536 * sizeof *counts);
+    BSW_TRY(count_magnitudes(sample, -1, counts, &total, err));
+    if (total == 0) return fail_empty(sample, err);
+    uint64_t wanted = total - total / 50; // ceil(0.98 * total)
+    uint32_t largest = 32767;
+    while (largest > 0 && counts[largest] == 0) largest--;
+    uint32_t prefix = bin_of(counts, 32768, &wanted);
+    if (prefix == 0) { // zero or nearly: mostly empty rows
+        prefix = largest;
+        wanted = counts[largest];
+    }
+    memset(counts, 0, 65536 * sizeof *counts);
+    BSW_TRY(count_magnitudes(sample, prefix, counts, &total, err));
+    uint32_t bits = prefix << 16 | bin_of(counts, 65536, &wanted);
+    memcpy(quantile, &bits, sizeof bits);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_train_xfbq_scale(struct bsw_sample *sample, float *scale, struct bsw_error *err)
+{
+    uint64_t *counts;
+    float quantile = 0;
+    BSW_TRY(bsw_allocate(&counts, 65536, sizeof *counts, "quantile", err));
+    enum bsw_status status = find_quantile(sample, counts, &quantile, err);
+    bsw_free(&counts);
+    if (status == BSW_OK) *scale = 1.0f / quantile;
+    return status;
+}
+
+// ---- bits ----
+
+static uint32_t group_dims(uint32_t group, uint32_t dims)
+{
+    uint32_t left = dims - group * GROUP_DIMS;
+    return left < GROUP_DIMS ? left : GROUP_DIMS;
+}
+
+// The group that gains most a bit spent, or -1 when nothing fits any more.
+static int best_group(const double *group_energies, const uint32_t *bits, uint32_t num_groups,
+                      uint32_t dims, uint64_t bits_left)
+{
+    int best = -1;
+    double best_gain = -1;
+    for (uint32_t g = 0; g < num_groups; g++) {
+        uint32_t n = group_dims(g, dims);
+        if (bits[g] >= BSW_MAX_CODE_BITS || n > bits_left) continue;
+        double gain =
+            group_energies[g] * (squared_errors[bits[g]] - squared_errors[bits[g] + 1]) / n;
+        if (gain > best_gain) {
+            best_gain = gain;
+            best = (int)g;
+        }
+    }
+    return best;
+}
+
+static enum bsw_status merge_groups(const uint32_t *bits, uint32_t num_groups, uint32_t dims,
+                                    struct bsw_code_layout *out, struct bsw_error *err)
+{
+    bsw_code_layout_init(out);
+    for (uint32_t g = 0; g < num_groups;) {
+        uint32_t merged = group_dims(g, dims), next = g + 1;
+        while (next < num_groups && bits[next] == bits[g]) merged += group_dims(next++, dims);
+        BSW_TRY(bsw_code_layout_append(out, merged, bits[g], err));
+        g = next;
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_allocate_bits(const double *energies, uint32_t dims, double bits,
+                                  struct bsw_code_layout *out, struct bsw_error *err)
+{
+    uint32_t num_groups = (dims + GROUP_DIMS - 1) / GROUP_DIMS;
+    uint32_t group_bits[BSW_SAQ_MAX_DIMS / GROUP_DIMS];
+    double group_energies[BSW_SAQ_MAX_DIMS / GROUP_DIMS] = {0};
+    for (uint32_t i = 0; i < dims; i++) group_energies[i / GROUP_DIMS] += energies[i];
+    for (uint32_t g = 0; g < num_groups; g++) group_bits[g] = 1;
+    uint64_t total = (uint64_t)floor(bits * dims + 1e-9);
+    uint64_t left = total > dims ? total - dims : 0;
+    for (;;) {
+        int g = best_group(group_energies, group_bits, num_groups, dims, left);
+        if (g < 0) break;
+        group_bits[g]++;
+        left -= group_dims((uint32_t)g, dims);
+    }
+    return merge_groups(group_bits, num_groups, dims, out, err);
+}
+
+// ---- frame ----
+
+// Working memory of the training: all of [dims] or [dims][dims] doubles.
+struct workspace {
+    uint32_t dims;
+    double *sums;       // of the sample
+    double *covariance; // then eigenvectors, column-major, ascending
+    double *energies;   // descending
+    double *rotation;   // of one segment
+    double *block;      // [BSW_SAMPLE_TILE][dims]
+};
+
+static void workspace_deinit(struct workspace *work)
+{
+    bsw_free(&work->sums);
+    bsw_free(&work->covariance);
+    bsw_free(&work->energies);
+    bsw_free(&work->rotation);
+    bsw_free(&work->block);
+}
+
+static enum bsw_status workspace_init(struct workspace *work, uint32_t dims, struct bsw_error *err)
+{
+    size_t square = (size_t)dims * dims;
+    *work = (struct workspace){.dims = dims};
+    BSW_TRY(bsw_allocate_zero(&work->sums, dims, sizeof(double), "frame training", err));
+    BSW_TRY(bsw_allocate_zero(&work->covariance, square, sizeof(double), "frame training", err));
+    BSW_TRY(bsw_allocate_zero(&work->energies, dims, sizeof(double), "frame training", err));
+    BSW_TRY(bsw_allocate(&work->rotation, square, sizeof(double), "frame training", err));
+    return bsw_allocate(&work->block, (size_t)BSW_SAMPLE_TILE * dims, sizeof(double),
+                        "frame training", err);
+}
+
+static enum bsw_status train_mean(struct bsw_sample *sample, struct workspace *work, float *mean,
+                                  struct bsw_error *err)
+{
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE];
+    size_t num_rows;
+    uint64_t total = 0;
+    bsw_sample_rewind(sample);
+    for (;;) {
+        BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
+        if (num_rows == 0) break;
+        for (size_t r = 0; r < num_rows; r++) {
+            const float *row = rows + r * work->dims;
+            for (uint32_t j = 0; j < work->dims; j++)
+                work->sums[j] += (double)(row[j] * factors[r]);
+        }
+        total += num_rows;
+    }
+    if (total == 0) return fail_empty(sample, err);
+    for (uint32_t j = 0; j < work->dims; j++) mean[j] = (float)(work->sums[j] / (double)total);
+    return BSW_OK;
+}
+
+static enum bsw_status train_covariance(struct bsw_sample *sample, struct workspace *work,
+                                        const float *mean, struct bsw_error *err)
+{
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE];
+    size_t num_rows;
+    uint32_t dims = work->dims;
+    bsw_sample_rewind(sample);
+    for (;;) {
+        BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
+        if (num_rows == 0) return BSW_OK;
+        for (size_t i = 0; i < num_rows * dims; i++) {
+            work->block[i] = (double)(rows[i] * factors[i / dims] - mean[i % dims]);
+        }
+        // Column-major [dims][num_rows]: covariance += block * block^T.
+        cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)dims, (int)num_rows, 1.0,
+                    work->block, (int)dims, 1.0, work->covariance, (int)dims);
+    }
+}
+
+// Eigenvectors of the covariance, in order of falling energy, as rows of `axes` (float64,
+// [dims][dims]).
+static enum bsw_status principal_axes(struct workspace *work, double *axes, struct bsw_error *err)
+{
+    int n = (int)work->dims, info, lwork = -1, liwork = -1, iwork_size;
+    double work_size;
+    dsyevd_("V", "L", &n, work->covariance, &n, work->energies, &work_size, &lwork, &iwork_size,
+            &liwork, &info);
+    lwork = (int)work_size;
+    liwork = iwork_size;
+    double *scratch;
+    int *iscratch;
+    BSW_TRY(bsw_allocate(&scratch, (size_t)lwork, sizeof(double), "frame training", err));
+    enum bsw_status status =
+        bsw_allocate(&iscratch, (size_t)liwork, sizeof(int), "frame training", err);
+    if (status == BSW_OK) {
+        dsyevd_("V", "L", &n, work->covariance, &n, work->energies, scratch, &lwork, iscratch,
+                &liwork, &info);
+        if (info != 0)
+            status = bsw_fail(err, BSW_ERROR_SELF_CHECK, "LAPACK dsyevd failed with %d", info);
+        bsw_free(&iscratch);
+    }
+    bsw_free(&scratch);
+    if (status != BSW_OK) return status;
+    for (int i = 0; i < n; i++) { // LAPACK's order is ascending
+        memcpy(axes + (size_t)i * (size_t)n, work->covariance + (size_t)(n - 1 - i) * (size_t)n,
+               (size_t)n * sizeof(double));
+    }
+    for (int i = 0; i < n / 2; i++) {
+        double swap = work->energies[i];
+        work->energies[i] = work->energies[n - 1 - i];
+        work->energies[n - 1 - i] = swap;
+    }
+    return BSW_OK;
+}
+
+// About Gaussian and exact: the sum of the hash's four quarters, minus its mean.
+static double gaussian(uint64_t seed, uint64_t index)
+{
+    uint64_t h = bsw_hash2(seed, index);
+    return (double)(h & 0xffff) + (double)(h >> 16 & 0xffff) + (double)(h >> 32 & 0xffff) +
+           (double)(h >> 48) - 2.0 * 65535.0;
+}
+
+// A random orthogonal n x n matrix: Q of the QR factorisation of hashed Gaussians.
+static enum bsw_status random_rotation(uint64_t seed, int n, double *matrix, struct bsw_error *err)
+{
+    size_t square = (size_t)n * (size_t)n;
+    for (size_t i = 0; i < square; i++) matrix[i] = gaussian(seed, i);
+    int lwork = 64 * n, info = 0;
+    double *tau, *scratch;
+    BSW_TRY(bsw_allocate(&tau, (size_t)n, sizeof(double), "frame training", err));
+    enum bsw_status status =
+        bsw_allocate(&scratch, (size_t)lwork, sizeof(double), "frame training", err);
+    if (status == BSW_OK) {
+        dgeqrf_(&n, &n, matrix, &n, tau, scratch, &lwork, &info);
+        if (info == 0) dorgqr_(&n, &n, &n, matrix, &n, tau, scratch, &lwork, &info);
+        if (info != 0)
+            status = bsw_fail(err, BSW_ERROR_SELF_CHECK, "LAPACK QR failed with %d", info);
+        bsw_free(&scratch);
+    }
+    bsw_free(&tau);
+    return status;
+}
+
+// rotation[j][padded_dim + i] = sum over k of axes[first + k][j] * segment_rotation[k][i].
+static void store_segment(const double *product, const struct bsw_segment *segment,
+                          struct bsw_manifest *manifest)
+{
+    size_t padded = manifest->layout.padded_dims;
+    for (uint32_t j = 0; j < manifest->layout.dims; j++) {
+        for (uint32_t i = 0; i < segment->dims; i++) {
+            manifest->rotation[j * padded + segment->padded_dim + i] =
+                (float)product[(size_t)j * segment->dims + i];
+        }
+    }
+}
+
+static enum bsw_status rotate_segments(struct workspace *work, const double *axes, uint64_t seed,
+                                       struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    int dims = (int)work->dims, first = 0;
+    double *product = work->covariance; // no longer needed
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
+        const struct bsw_segment *segment = &manifest->layout.segments[s];
+        int n = (int)segment->dims;
+        BSW_TRY(random_rotation(bsw_hash2(seed, s), n, work->rotation, err));
+        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, dims, n, n, 1.0,
+                    axes + (size_t)first * (size_t)dims, dims, work->rotation, n, 0.0, product, n);
+        store_segment(product, segment, manifest);
+        first += n;
+    }
+    return BSW_OK;
+}
+
+// The root mean square of o_i / rms(o) over each segment of the sample gives the segment's step.
+static enum bsw_status train_steps(struct bsw_sample *sample, struct bsw_manifest *manifest,
+                                   float *centered, float *projected, struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &manifest->layout;
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE], mean_dots[BSW_SAMPLE_TILE];
+    double ratios[BSW_MAX_SEGMENTS] = {0};
+    size_t num_rows;
+    uint64_t total = 0;
+    struct bsw_saq_frame frame;
+    bsw_frame_of_manifest(manifest, &frame);
+    bsw_sample_rewind(sample);
+    for (;;) {
+        BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
+        if (num_rows == 0) break;
+        sample->table->saq_center(&frame, rows, num_rows, factors, centered, mean_dots);
+        sample->table->saq_project(&frame, centered, num_rows, projected);
+        for (size_t r = 0; r < num_rows; r++) {
+            double parts[BSW_MAX_SEGMENTS], norm = 0;
+            for (uint32_t s = 0; s < layout->num_segments; s++) {
+                const float *o =
+                    projected + r * layout->padded_dims + layout->segments[s].padded_dim;
+                parts[s] = 0;
+                for (uint32_t i = 0; i < layout->segments[s].dims; i++)
+                    parts[s] += (double)o[i] * (double)o[i];
+                norm += parts[s];
+            }
+            if (norm < 0x1p-126) continue;
+            for (uint32_t s = 0; s < layout->num_segments; s++) ratios[s] += parts[s] / norm;
+            total++;
+        }
+    }
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        double ratio =
+            total ? sqrt(ratios[s] / (double)total * layout->dims / layout->segments[s].dims) : 1.0;
+        if (ratio < 1e-6) ratio = 1e-6; // a segment without energy still needs a step
+        manifest->steps[s] = (float)(half_steps[layout->segments[s].bits] * ratio);
+    }
+    return BSW_OK;
+}
+
+// Memory for a pass that projects the sample.
+static enum bsw_status allocate_tiles(const struct bsw_manifest *manifest, float **centered,
+                                      float **projected, struct bsw_error *err)
+{
+    *projected = NULL;
+    BSW_TRY(bsw_allocate(centered, (size_t)BSW_SAMPLE_TILE * manifest->layout.dims, sizeof(float),
+                         "sample", err));
+    enum bsw_status status =
+        bsw_allocate(projected, (size_t)BSW_SAMPLE_TILE * manifest->layout.padded_dims,
+                     sizeof(float), "sample", err);
+    if (status != BSW_OK) bsw_free(centered);
+    return status;
+}
+
+static enum bsw_status choose_layout(const struct bsw_saq_training *training,
+                                     const double *energies, uint32_t dims,
+                                     struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    if (strcmp(training->segments, "auto") == 0) {
+        BSW_TRY(bsw_allocate_bits(energies, dims, training->bits, &manifest->layout, err));
+    } else {
+        BSW_TRY(bsw_code_layout_parse(training->segments, dims, &manifest->layout, err));
+    }
+    uint64_t bits = 0;
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
+        bits += (uint64_t)manifest->layout.segments[s].dims * manifest->layout.segments[s].bits;
+    }
+    manifest->bits = (double)bits / dims;
+    return bsw_code_layout_check(&manifest->layout, 1, err);
+}
+
+static enum bsw_status train_axes(struct bsw_sample *sample,
+                                  const struct bsw_saq_training *training, struct workspace *work,
+                                  struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    uint32_t dims = work->dims;
+    double *axes;
+    BSW_TRY(bsw_allocate(&axes, (size_t)dims * dims, sizeof(double), "frame training", err));
+    enum bsw_status status = BSW_OK;
+    if (training->random_axes) {
+        for (uint32_t i = 0; i < dims; i++) work->energies[i] = 1.0;
+        status = random_rotation(bsw_hash2(training->seed, UINT64_MAX), (int)dims, axes, err);
+    } else {
+        status = train_covariance(sample, work, manifest->mean, err);
+        if (status == BSW_OK) status = principal_axes(work, axes, err);
+    }
+    if (status == BSW_OK) status = choose_layout(training, work->energies, dims, manifest, err);
+    if (status == BSW_OK) {
+        status = bsw_allocate_zero(&manifest->rotation, (size_t)dims * manifest->layout.padded_dims,
+                                   sizeof(float), "frame", err);
+    }
+    if (status == BSW_OK) status = rotate_segments(work, axes, training->seed, manifest, err);
+    bsw_free(&axes);
+    return status;
+}
+
+enum bsw_status bsw_train_saq_frame(struct bsw_sample *sample,
+                                    const struct bsw_saq_training *training,
+                                    struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    uint32_t dims = bsw_vectors_dims(sample->vectors);
+    struct workspace work;
+    float *centered = NULL, *projected = NULL;
+    openblas_set_num_threads(1); // its sums depend on the number of threads
+    BSW_TRY(bsw_allocate(&manifest->mean, dims, sizeof(float), "frame", err));
+    enum bsw_status status = workspace_init(&work, dims, err);
+    if (status == BSW_OK) status = train_mean(sample, &work, manifest->mean, err);
+    if (status == BSW_OK) status = train_axes(sample, training, &work, manifest, err);
+    workspace_deinit(&work);
+    if (status == BSW_OK) status = allocate_tiles(manifest, &centered, &projected, err);
+    if (status == BSW_OK) status = train_steps(sample, manifest, centered, projected, err);
+    bsw_free(&centered);
+    bsw_free(&projected);
+    snprintf(manifest->axes, sizeof manifest->axes, "%s",
+             training->random_axes ? "random" : "principal");
+    uint32_t half = (dims / 2 + 31) / 32 * 32;
+    manifest->stage_dims = half < dims ? half : dims;
+    return status;
+}
+
+// ---- exponents ----
+
+static enum bsw_status largest_scale(struct bsw_sample *sample, const struct bsw_manifest *manifest,
+                                     float *centered, float *projected, uint32_t *planes,
+                                     float *largest, struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &manifest->layout;
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE], mean_dots[BSW_SAMPLE_TILE], norms[BSW_BUNDLE_ROWS],
+        scales[BSW_BUNDLE_ROWS];
+    uint32_t tails[BSW_BUNDLE_ROWS], *segment_planes[BSW_MAX_SEGMENTS];
+    size_t num_rows;
+    struct bsw_saq_frame frame;
+    bsw_frame_of_manifest(manifest, &frame);
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        segment_planes[s] = planes;
+        planes += bsw_segment_bundle_words(&layout->segments[s]);
+    }
+    *largest = 0;
+    bsw_sample_rewind(sample);
+    for (;;) {
+        BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
+        if (num_rows == 0) return BSW_OK;
+        sample->table->saq_center(&frame, rows, num_rows, factors, centered, mean_dots);
+        sample->table->saq_project(&frame, centered, num_rows, projected);
+        for (size_t done = 0; done < num_rows; done += BSW_BUNDLE_ROWS) {
+            size_t count = num_rows - done < BSW_BUNDLE_ROWS ? num_rows - done : BSW_BUNDLE_ROWS;
+            sample->table->saq_quantize(&frame, projected + done * layout->padded_dims, count,
+                                        segment_planes, norms, scales, tails);
+            for (size_t r = 0; r < count; r++) *largest = fmaxf(*largest, scales[r]);
+        }
+    }
+}
+
+// ceil(log2) of the largest possible norm of c beyond the first stage: then tail /
+// 2^(scale_exponent + this) is at most the scale's half, which never overflows.
+static int tail_bits(const struct bsw_manifest *manifest)
+{
+    double squares = 0;
+    uint32_t place = 0;
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
+        const struct bsw_segment *segment = &manifest->layout.segments[s];
+        uint32_t beyond = place + segment->dims;
+        beyond -= place > manifest->stage_dims    ? place
+                  : manifest->stage_dims < beyond ? manifest->stage_dims
+                                                  : beyond;
+        double c = (double)((1u << segment->bits) - 1);
+        squares += beyond * c * c;
+        place += segment->dims;
+    }
+    int exponent;
+    double fraction =
+        frexp(sqrt(squares), &exponent); // norm = fraction * 2^exponent, fraction in [0.5, 1)
+    return squares > 0 ? (fraction == 0.5 ? exponent - 1 : exponent) : 0;
+}
+
+enum bsw_status bsw_train_saq_exponents(struct bsw_sample *sample, struct bsw_manifest *manifest,
+                                        struct bsw_error *err)
+{
+    size_t words = 0;
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
+        words += bsw_segment_bundle_words(&manifest->layout.segments[s]);
+    }
+    float *centered, *projected, largest = 0;
+    uint32_t *planes = NULL;
+    BSW_TRY(allocate_tiles(manifest, &centered, &projected, err));
+    enum bsw_status status = bsw_allocate(&planes, words, sizeof *planes, "sample", err);
+    if (status == BSW_OK)
+        status = largest_scale(sample, manifest, centered, projected, planes, &largest, err);
+    bsw_free(&planes);
+    bsw_free(&projected);
+    bsw_free(&centered);
+    int exponent = 0;
+    if (largest > 0) frexpf(largest, &exponent); // largest < 2^exponent
+    manifest->scale_exponent = largest > 0 ? exponent - 8 : 0;
+    manifest->tail_exponent = manifest->scale_exponent + tail_bits(manifest);
+    return status;
+}

@@ -1,0 +1,49 @@
+// What a code learns from the sample: the scale of xfbq, the frame of saq. Runs on rank 0 with one
+// BLAS thread; after it, encoding is a function of the result.
+//
+// saq is segmented adaptive quantization (Li et al., SIGMOD 2026, arXiv 2509.12086) with one scale
+// a document, as in RaBitQ: mean, principal axes, bits to groups of 32 dimensions by the error they
+// remove, a random rotation inside each segment, one relative step a segment.
+#ifndef BITSWEEP_COORDINATOR_CODE_TRAINING_H
+#define BITSWEEP_COORDINATOR_CODE_TRAINING_H
+
+#include "common/index_manifest.h"
+#include "coordinator/sample.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The scale of `--scale auto`: 1 / (0.98 quantile of |x_i| over the sample's unit rows); if that
+// quantile is 0, the largest |x_i| takes its place.
+enum bsw_status bsw_train_xfbq_scale(struct bsw_sample *sample, float *scale,
+                                     struct bsw_error *err);
+
+struct bsw_saq_training {
+    double bits;          // average asked for, 1 .. 8
+    const char *segments; // "auto" or "32x4,96x2"
+    int random_axes;
+    uint64_t seed; // of the rotations
+};
+
+// Fills mean, rotation, steps, layout, stage_dims and axes of the manifest, whose metric is set.
+enum bsw_status bsw_train_saq_frame(struct bsw_sample *sample,
+                                    const struct bsw_saq_training *training,
+                                    struct bsw_manifest *manifest, struct bsw_error *err);
+
+// Powers of two for the stored halves: the sample's largest scale comes to lie at 2^7 to 2^8, so
+// that rows 256 times as long still fit; longer ones saturate (their estimate is too small, never
+// infinite).
+enum bsw_status bsw_train_saq_exponents(struct bsw_sample *sample, struct bsw_manifest *manifest,
+                                        struct bsw_error *err);
+
+// Bits for groups of 32 dimensions of given energies (descending): each further bit goes to the
+// group where it removes most squared error, up to floor(bits * dims) in all; equal neighbours
+// merge into a segment.
+enum bsw_status bsw_allocate_bits(const double *energies, uint32_t dims, double bits,
+                                  struct bsw_code_layout *out, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

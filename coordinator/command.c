@@ -1,0 +1,52 @@
+#include "coordinator/command.h"
+
+#include <omp.h>
+#include <stdio.h>
+
+enum bsw_status bsw_command_parse(struct bsw_transport *transport,
+                                  const struct bsw_option_table *table,
+                                  struct bsw_common_options *common, int argc, char **argv,
+                                  int *done, struct bsw_error *err)
+{
+    BSW_TRY(bsw_option_table_parse(table, argc, argv, done, err));
+    if (*done) {
+        if (transport->rank == 0) bsw_option_table_print(table, stdout);
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_cpu_level_parse(common->level_text, &common->level, err));
+    if (common->threads > 0)
+        omp_set_num_threads((int)common->threads);
+    else
+        common->threads = (uint64_t)omp_get_max_threads();
+    transport->timeout_seconds = common->timeout;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,
+                                    char *words[BSW_MAX_WORDS], struct bsw_error *err)
+{
+    int count = 0;
+    if (*argc + 2 > BSW_MAX_WORDS) return bsw_fail(err, BSW_ERROR_USAGE, "too many words");
+    if (*argc > 0 && argv[0][0] != '-') words[count++] = (char *)name;
+    for (int i = 0; i < *argc; i++) words[count++] = argv[i];
+    *argc = count;
+    return BSW_OK;
+}
+
+void bsw_print_json(json_t *object)
+{
+    json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
+}
+
+void bsw_format_bytes(double bytes, char *text, size_t capacity)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+    int unit = 0;
+    while (bytes >= 1000 && unit < 5) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, capacity, "%.4g %s", bytes, units[unit]);
+}

@@ -1,0 +1,581 @@
+// encode: sample and training on rank 0, then one streaming pass in which every rank encodes its
+// share of the blocks of all shards into files beside their final names; rank 0 seals them and
+// writes the manifest last.
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/clock.h"
+#include "common/file.h"
+#include "common/progress.h"
+#include "common/shard_file.h"
+#include "coordinator/code_training.h"
+#include "coordinator/command.h"
+#include "coordinator/index_folder.h"
+#include "coordinator/sample.h"
+#include "shard/shard_encode.h"
+
+enum { MESSAGE_MANIFEST = 1, MESSAGE_BLOCKS = 2 };
+
+struct encode_options {
+    struct bsw_common_options common;
+    const char *base, *index, *codec, *segments, *axes, *scale, *metric, *model;
+    double bits;
+    uint64_t shards, seed;
+    struct bsw_row_range rows;
+    int copy_vectors, drop_bad_rows, force;
+};
+
+// What one block gave; travels to rank 0.
+struct block_record {
+    uint64_t digest;
+    uint64_t source_digest;
+    uint64_t dropped_rows;
+};
+
+struct encode_job {
+    struct encode_options options;
+    struct bsw_transport *transport;
+    bsw_vectors *vectors;
+    struct bsw_manifest manifest;
+    struct bsw_index_folder folder;
+    struct bsw_shard_shape *shapes; // [num_shards]
+    uint64_t *first_blocks;         // [num_shards + 1]: blocks of all shards, counted through
+    int *codes_fds, *vectors_fds;   // [num_shards], -1: not open here
+    struct block_record *records;   // of this rank's blocks; on rank 0 of all
+    double train_seconds, encode_seconds;
+};
+
+// ---- options ----
+
+static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int *done,
+                             struct bsw_error *err)
+{
+    struct encode_options *o = &job->options;
+    const struct bsw_option options[] = {
+        {"base", BSW_OPTION_TEXT, &o->base, "FILE", NULL, 1, 0, 0, NULL,
+         "vectors, or synth:count=N,dims=D,..."},
+        {"index", BSW_OPTION_TEXT, &o->index, "FOLDER", NULL, 1, 0, 0, NULL, "index to make"},
+        {"codec", BSW_OPTION_CHOICE, &o->codec, NULL, "saq", 0, 0, 0, "xfbq|saq",
+         "plain or adaptive codes"},
+        {"bits", BSW_OPTION_NUMBER, &o->bits, "B", NULL, 0, 1, 8, NULL,
+         "bits a dimension, for saq also 2.25 and the like [3]"},
+        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
+         "what is nearest"},
+        {"segments", BSW_OPTION_TEXT, &o->segments, "auto|32x4,96x2", NULL, 0, 0, 0, NULL,
+         "saq: dims x bits of each segment [auto]"},
+        {"axes", BSW_OPTION_CHOICE, &o->axes, NULL, "principal", 0, 0, 0, "principal|random",
+         "saq: axes of the frame"},
+        {"scale", BSW_OPTION_TEXT, &o->scale, "auto|X", "auto", 0, 0, 0, NULL,
+         "xfbq: scale before quantizing"},
+        {"model", BSW_OPTION_TEXT, &o->model, "FOLDER", NULL, 0, 0, 0, NULL,
+         "saq: take the frame of this index"},
+        {"shards", BSW_OPTION_COUNT, &o->shards, "P", "1", 0, 1, BSW_MAX_SHARDS, NULL,
+         "shard files"},
+        {"rows", BSW_OPTION_ROWS, &o->rows, "A:B", NULL, 0, 0, 0, NULL,
+         "only these rows; ids stay those of the file"},
+        {"seed", BSW_OPTION_COUNT, &o->seed, "S", "1", 0, 0, 9e15, NULL,
+         "saq: seed of the rotations"},
+        {"copy-vectors", BSW_OPTION_FLAG, &o->copy_vectors, NULL, NULL, 0, 0, 0, NULL,
+         "keep the raw rows in the index, not a reference to their file"},
+        {"drop-bad-rows", BSW_OPTION_FLAG, &o->drop_bad_rows, NULL, NULL, 0, 0, 0, NULL,
+         "count and skip rows with NaN, Inf or (cosine) zeros"},
+        {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
+         "replace an existing index"},
+        BSW_COMMON_OPTIONS(o->common),
+    };
+    const struct bsw_option_table table = {"encode", "make an index of codes from a vector file",
+                                           options, sizeof options / sizeof options[0]};
+    return bsw_command_parse(job->transport, &table, &o->common, argc, argv, done, err);
+}
+
+// What only makes sense together, before anything is opened.
+static enum bsw_status check_options(struct encode_job *job, struct bsw_error *err)
+{
+    struct encode_options *o = &job->options;
+    BSW_TRY(bsw_codec_parse(o->codec, &job->manifest.codec, err));
+    BSW_TRY(bsw_metric_parse(o->metric, &job->manifest.metric, err));
+    int is_plain = job->manifest.codec == BSW_CODEC_XFBQ;
+    if (is_plain && job->manifest.metric != BSW_METRIC_COSINE) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--codec xfbq knows --metric cosine only; saq has ip and l2");
+    }
+    if (is_plain && (o->segments || o->model)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec saq",
+                        o->segments ? "segments" : "model");
+    }
+    if (o->model && (o->bits > 0 || o->segments)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--model brings its own bits and segments");
+    }
+    if (o->segments && strcmp(o->segments, "auto") != 0 && o->bits > 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--segments names the bits; --bits goes with auto");
+    }
+    if (!o->segments) o->segments = "auto";
+    if (o->bits == 0) o->bits = 3;
+    if (is_plain && o->bits != floor(o->bits)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec xfbq takes whole bits", o->bits);
+    }
+    if (is_plain && strcmp(o->scale, "auto") != 0) {
+        double scale;
+        BSW_TRY(bsw_number_parse("--scale", o->scale, &scale, err));
+        if (!(scale >= 1e-6 && scale <= 1e6)) {
+            return bsw_fail(err, BSW_ERROR_USAGE, "--scale %s: 1e-6 to 1e6 is possible", o->scale);
+        }
+        job->manifest.xfbq_scale = (float)scale;
+    }
+    return BSW_OK;
+}
+
+// ---- what every rank knows before the pass ----
+
+static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    BSW_TRY(bsw_vectors_open(job->options.base, job->options.rows, &job->vectors, err));
+    manifest->first_row = bsw_vectors_first_row(job->vectors);
+    manifest->num_rows = bsw_vectors_num_rows(job->vectors);
+    manifest->source_type = bsw_vectors_type(job->vectors);
+    manifest->source_rows = bsw_vectors_source_rows(job->vectors);
+    manifest->source_file_bytes = bsw_vectors_file_bytes(job->vectors);
+    manifest->source_is_copied = job->options.copy_vectors;
+    if (job->options.shards > manifest->num_rows) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: %s has %llu rows only",
+                        (unsigned long long)job->options.shards, job->options.base,
+                        (unsigned long long)manifest->num_rows);
+    }
+    if ((manifest->num_rows + job->options.shards - 1) / job->options.shards > UINT32_MAX) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: a shard holds at most 2^32 - 1 rows",
+                        (unsigned long long)job->options.shards);
+    }
+    if (manifest->codec == BSW_CODEC_SAQ && bsw_vectors_dims(job->vectors) > BSW_SAQ_MAX_DIMS) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--codec saq takes up to %d dims, %s has %u",
+                        BSW_SAQ_MAX_DIMS, job->options.base, bsw_vectors_dims(job->vectors));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status cut_shards(struct bsw_manifest *manifest, uint64_t num_shards,
+                                  struct bsw_error *err)
+{
+    BSW_TRY(
+        bsw_allocate_zero(&manifest->shards, num_shards, sizeof *manifest->shards, "shards", err));
+    manifest->num_shards = (uint32_t)num_shards;
+    for (uint64_t i = 0; i < num_shards; i++) {
+        uint64_t first = bsw_part_first(manifest->num_rows, i, num_shards);
+        uint64_t next = bsw_part_first(manifest->num_rows, i + 1, num_shards);
+        manifest->shards[i].first_row = manifest->first_row + first;
+        manifest->shards[i].num_rows = next - first;
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status train_plain(struct encode_job *job, struct bsw_sample *sample,
+                                   struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    bsw_code_layout_init(&manifest->layout);
+    BSW_TRY(bsw_code_layout_append(&manifest->layout, bsw_vectors_dims(job->vectors),
+                                   (uint32_t)job->options.bits, err));
+    BSW_TRY(bsw_code_layout_check(&manifest->layout, 1, err));
+    manifest->bits = job->options.bits;
+    manifest->stage_dims = manifest->layout.dims;
+    return manifest->xfbq_scale > 0 ? BSW_OK
+                                    : bsw_train_xfbq_scale(sample, &manifest->xfbq_scale, err);
+}
+
+// The frame of another index, moved over.
+static enum bsw_status adopt_frame(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest model, *manifest = &job->manifest;
+    BSW_TRY(bsw_manifest_read(job->options.model, &model, err));
+    enum bsw_status status = BSW_OK;
+    if (model.codec != BSW_CODEC_SAQ || model.metric != manifest->metric ||
+        model.layout.dims != bsw_vectors_dims(job->vectors)) {
+        status = bsw_fail(
+            err, BSW_ERROR_USAGE, "--model %s: codec %s, metric %s, %u dims do not fit saq, %s, %u",
+            job->options.model, bsw_codec_name(model.codec), bsw_metric_name(model.metric),
+            model.layout.dims, bsw_metric_name(manifest->metric), bsw_vectors_dims(job->vectors));
+    } else {
+        manifest->layout = model.layout;
+        manifest->bits = model.bits;
+        manifest->stage_dims = model.stage_dims;
+        manifest->mean = model.mean;
+        manifest->rotation = model.rotation;
+        memcpy(manifest->steps, model.steps, sizeof manifest->steps);
+        memcpy(manifest->axes, model.axes, sizeof manifest->axes);
+        model.mean = model.rotation = NULL;
+    }
+    bsw_manifest_deinit(&model);
+    return status;
+}
+
+static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    struct bsw_sample sample;
+    BSW_TRY(
+        bsw_sample_create(job->vectors, manifest->metric, job->options.common.level, &sample, err));
+    enum bsw_status status;
+    if (manifest->codec == BSW_CODEC_XFBQ) {
+        status = train_plain(job, &sample, err);
+    } else if (job->options.model) {
+        status = adopt_frame(job, err);
+    } else {
+        const struct bsw_saq_training training = {job->options.bits, job->options.segments,
+                                                  strcmp(job->options.axes, "random") == 0,
+                                                  job->options.seed};
+        status = bsw_train_saq_frame(&sample, &training, manifest, err);
+    }
+    if (status == BSW_OK && manifest->codec == BSW_CODEC_SAQ) {
+        status = bsw_train_saq_exponents(&sample, manifest, err);
+    }
+    bsw_sample_deinit(&sample);
+    return status;
+}
+
+// Rank 0: output folder, training, manifest without digests.
+static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    double started = bsw_clock_seconds();
+    BSW_TRY(bsw_index_folder_begin(&job->folder, job->options.index, job->options.force, err));
+    BSW_TRY(bsw_source_relative(job->options.base, job->options.index, manifest->source_path, err));
+    BSW_TRY(train(job, err));
+    BSW_TRY(cut_shards(manifest, job->options.shards, err));
+    BSW_TRY(bsw_index_folder_create_files(&job->folder, manifest, err));
+    job->train_seconds = bsw_clock_seconds() - started;
+    return BSW_OK;
+}
+
+static enum bsw_status share_manifest(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_message message = {.kind = MESSAGE_MANIFEST};
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    if (job->transport->rank == 0) status = bsw_manifest_pack(&job->manifest, &buffer, err);
+    if (status == BSW_OK) status = bsw_transport_broadcast(job->transport, &message, &buffer, err);
+    if (status == BSW_OK && job->transport->rank != 0) {
+        status = bsw_manifest_parse("manifest from rank 0", buffer.data, buffer.bytes,
+                                    &job->manifest, err);
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+// ---- the pass ----
+
+static enum bsw_status plan_blocks(struct encode_job *job, struct bsw_error *err)
+{
+    uint32_t num_shards = job->manifest.num_shards;
+    BSW_TRY(bsw_allocate(&job->shapes, num_shards, sizeof *job->shapes, "shards", err));
+    BSW_TRY(
+        bsw_allocate(&job->first_blocks, num_shards + 1, sizeof *job->first_blocks, "shards", err));
+    BSW_TRY(bsw_allocate(&job->codes_fds, num_shards, sizeof(int), "shards", err));
+    BSW_TRY(bsw_allocate(&job->vectors_fds, num_shards, sizeof(int), "shards", err));
+    job->first_blocks[0] = 0;
+    for (uint32_t i = 0; i < num_shards; i++) {
+        bsw_shard_shape_init(&job->shapes[i], &job->manifest, i);
+        job->first_blocks[i + 1] = job->first_blocks[i] + job->shapes[i].num_blocks;
+        job->codes_fds[i] = job->vectors_fds[i] = -1;
+    }
+    uint64_t num_records = job->first_blocks[num_shards];
+    return bsw_allocate_zero(&job->records, num_records, sizeof *job->records, "block digests",
+                             err);
+}
+
+static void blocks_of_rank(const struct encode_job *job, int rank, uint64_t *first, uint64_t *last)
+{
+    uint64_t total = job->first_blocks[job->manifest.num_shards];
+    *first = bsw_part_first(total, (uint64_t)rank, (uint64_t)job->transport->num_ranks);
+    *last = bsw_part_first(total, (uint64_t)rank + 1, (uint64_t)job->transport->num_ranks);
+}
+
+static uint32_t shard_of_block(const struct encode_job *job, uint64_t block)
+{
+    uint32_t low = 0, high = job->manifest.num_shards - 1;
+    while (low < high) {
+        uint32_t middle = (low + high + 1) / 2;
+        if (job->first_blocks[middle] <= block)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+// Opens the temporary files that this rank's blocks lie in.
+static enum bsw_status open_outputs(struct encode_job *job, uint64_t first, uint64_t last,
+                                    struct bsw_error *err)
+{
+    if (first == last) return BSW_OK;
+    char path[BSW_PATH_BYTES];
+    for (uint32_t i = shard_of_block(job, first); i <= shard_of_block(job, last - 1); i++) {
+        BSW_TRY(bsw_shard_path(path, job->options.index, i, job->manifest.num_shards,
+                               BSW_CODES_TEMPORARY, err));
+        BSW_TRY(bsw_file_open_write(path, &job->codes_fds[i], err));
+        if (!job->manifest.source_is_copied) continue;
+        BSW_TRY(bsw_shard_path(path, job->options.index, i, job->manifest.num_shards,
+                               BSW_VECTORS_TEMPORARY, err));
+        BSW_TRY(bsw_file_open_write(path, &job->vectors_fds[i], err));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status sync_outputs(struct encode_job *job, struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    for (uint32_t i = 0; i < job->manifest.num_shards; i++) {
+        int *fds[2] = {&job->codes_fds[i], &job->vectors_fds[i]};
+        for (int kind = 0; kind < 2; kind++) {
+            if (*fds[kind] < 0) continue;
+            enum bsw_status closed =
+                bsw_file_sync_close(fds[kind], job->options.index, status == BSW_OK ? err : NULL);
+            if (status == BSW_OK) status = closed;
+        }
+    }
+    return status;
+}
+
+static enum bsw_status encode_one(struct encode_job *job, bsw_block_encoder *encoder,
+                                  uint64_t block, struct bsw_error *err)
+{
+    uint32_t shard = shard_of_block(job, block),
+             place = (uint32_t)(block - job->first_blocks[shard]);
+    const struct bsw_shard_shape *shape = &job->shapes[shard];
+    struct bsw_block_result result;
+    BSW_TRY(bsw_block_encode(encoder, shape, place, job->options.drop_bad_rows,
+                             job->vectors_fds[shard], job->options.index, &result, err));
+    BSW_TRY(bsw_file_write_at(job->codes_fds[shard], job->options.index,
+                              bsw_shard_block_offset(shape, place), result.bytes,
+                              bsw_shard_block_bytes(shape, place), err));
+    job->records[block] =
+        (struct block_record){result.digest, result.source_digest, result.dropped_rows};
+    return BSW_OK;
+}
+
+// Encodes blocks [first, last) with all threads. The fault of the lowest block is the one reported,
+// whatever the order threads met them in.
+static enum bsw_status encode_blocks(struct encode_job *job, uint64_t first, uint64_t last,
+                                     struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    uint64_t failed_block = UINT64_MAX, done = 0;
+    struct bsw_progress progress;
+    bsw_progress_init(&progress, "encode", "blocks", last - first,
+                      job->transport->rank == 0 && !job->options.common.quiet);
+#pragma omp parallel
+    {
+        bsw_block_encoder *encoder = NULL;
+        struct bsw_error thread_error;
+        enum bsw_status thread_status = bsw_block_encoder_create(
+            &job->manifest, job->vectors, job->options.common.level, &encoder, &thread_error);
+#pragma omp for schedule(dynamic)
+        for (uint64_t block = first; block < last; block++) {
+            uint64_t limit;
+#pragma omp atomic read
+            limit = failed_block;
+            if (block > limit) continue;
+            if (encoder) thread_status = encode_one(job, encoder, block, &thread_error);
+#pragma omp critical(bsw_encode_progress)
+            {
+                done++;
+                if (thread_status != BSW_OK && block < failed_block) {
+#pragma omp atomic write
+                    failed_block = block;
+                    status = thread_status;
+                    if (err) *err = thread_error;
+                }
+                if (omp_get_thread_num() == 0) bsw_progress_update(&progress, done);
+            }
+        }
+        bsw_block_encoder_destroy(&encoder);
+    }
+    bsw_progress_finish(&progress);
+    return status;
+}
+
+static enum bsw_status gather_records(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_message message = {.kind = MESSAGE_BLOCKS};
+    uint64_t first, last;
+    if (job->transport->rank != 0) {
+        blocks_of_rank(job, job->transport->rank, &first, &last);
+        return bsw_transport_send(job->transport, 0, &message, job->records + first,
+                                  (last - first) * sizeof *job->records, err);
+    }
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    for (int rank = 1; rank < job->transport->num_ranks && status == BSW_OK; rank++) {
+        blocks_of_rank(job, rank, &first, &last);
+        status = bsw_transport_receive(job->transport, rank, &message, &buffer, NULL, err);
+        if (status == BSW_OK && buffer.bytes != (last - first) * sizeof *job->records) {
+            status = bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of digests", rank,
+                              buffer.bytes);
+        }
+        if (status == BSW_OK && buffer.bytes > 0)
+            memcpy(job->records + first, buffer.data, buffer.bytes);
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+// ---- the end, on rank 0 ----
+
+static void add_up(struct encode_job *job)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        struct bsw_shard_entry *entry = &manifest->shards[i];
+        for (uint64_t block = job->first_blocks[i]; block < job->first_blocks[i + 1]; block++) {
+            entry->dropped_rows += job->records[block].dropped_rows;
+            manifest->source_digest += job->records[block].source_digest;
+        }
+        manifest->dropped_rows += entry->dropped_rows;
+        entry->codes_bytes = bsw_shard_codes_bytes(&job->shapes[i]);
+        if (manifest->source_is_copied) {
+            entry->vectors_bytes =
+                bsw_shard_vectors_bytes(&job->shapes[i], bsw_vectors_row_bytes(job->vectors));
+        }
+    }
+}
+
+static enum bsw_status seal_shard(struct encode_job *job, uint32_t shard, uint64_t *digests,
+                                  struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    const struct bsw_shard_shape *shape = &job->shapes[shard];
+    char path[BSW_PATH_BYTES];
+    int fd;
+    for (uint32_t b = 0; b < shape->num_blocks; b++)
+        digests[b] = job->records[job->first_blocks[shard] + b].digest;
+    BSW_TRY(bsw_shard_path(path, job->options.index, shard, manifest->num_shards,
+                           BSW_CODES_TEMPORARY, err));
+    BSW_TRY(bsw_file_open_write(path, &fd, err));
+    enum bsw_status status = bsw_shard_file_seal(fd, path, shape, manifest, shard, digests,
+                                                 &manifest->shards[shard].codes_digest, err);
+    enum bsw_status closed = bsw_file_sync_close(&fd, path, status == BSW_OK ? err : NULL);
+    if (status != BSW_OK || closed != BSW_OK || !manifest->source_is_copied)
+        return status ? status : closed;
+    BSW_TRY(bsw_shard_path(path, job->options.index, shard, manifest->num_shards,
+                           BSW_VECTORS_TEMPORARY, err));
+    BSW_TRY(bsw_file_open_write(path, &fd, err));
+    status = bsw_vectors_file_seal(fd, path, manifest, shard, err);
+    closed = bsw_file_sync_close(&fd, path, status == BSW_OK ? err : NULL);
+    return status ? status : closed;
+}
+
+static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    add_up(job);
+    if (manifest->dropped_rows == manifest->num_rows) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: every row was dropped", job->options.base);
+    }
+    BSW_TRY(bsw_manifest_build_digest(manifest, &manifest->build_digest, err));
+    uint32_t most_blocks = 0;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        if (job->shapes[i].num_blocks > most_blocks) most_blocks = job->shapes[i].num_blocks;
+    }
+    uint64_t *digests;
+    BSW_TRY(bsw_allocate(&digests, most_blocks, sizeof *digests, "block digests", err));
+    enum bsw_status status = BSW_OK;
+    for (uint32_t i = 0; i < manifest->num_shards && status == BSW_OK; i++)
+        status = seal_shard(job, i, digests, err);
+    bsw_free(&digests);
+    if (status != BSW_OK) return status;
+    return bsw_index_folder_commit(&job->folder, manifest, err);
+}
+
+static void report(const struct encode_job *job)
+{
+    const struct bsw_manifest *manifest = &job->manifest;
+    char segments[512];
+    uint64_t bytes = 0;
+    bsw_code_layout_format(&manifest->layout, segments, sizeof segments);
+    for (uint32_t i = 0; i < manifest->num_shards; i++) bytes += manifest->shards[i].codes_bytes;
+    double rows = (double)manifest->num_rows,
+           input = rows * (double)bsw_vectors_row_bytes(job->vectors);
+    double row_bytes =
+        bsw_layout_row_bytes(&manifest->layout) + (manifest->codec == BSW_CODEC_SAQ ? 8 : 0);
+    if (job->options.common.json) {
+        bsw_print_json(json_pack(
+            "{s:I, s:I, s:i, s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:i, s:i, s:s, s:f, s:f, s:f, s:f}",
+            "rows", (json_int_t)manifest->num_rows, "dropped_rows",
+            (json_int_t)manifest->dropped_rows, "dims", (int)manifest->layout.dims, "codec",
+            bsw_codec_name(manifest->codec), "metric", bsw_metric_name(manifest->metric),
+            "segments", segments, "bits", manifest->bits, "bytes_per_vector", row_bytes, "shards",
+            (json_int_t)manifest->num_shards, "index_bytes", (json_int_t)bytes, "ranks",
+            job->transport->num_ranks, "threads", (int)job->options.common.threads, "level",
+            bsw_cpu_level_name(job->options.common.level), "xfbq_scale",
+            (double)manifest->xfbq_scale, "train_seconds", job->train_seconds, "encode_seconds",
+            job->encode_seconds, "input_gb_per_second", input / job->encode_seconds * 1e-9));
+        return;
+    }
+    if (job->options.common.quiet) return;
+    printf("%llu rows x %u dims -> %s, %s, %s, %u shards, %g bytes a vector\n",
+           (unsigned long long)manifest->num_rows, manifest->layout.dims,
+           bsw_codec_name(manifest->codec), bsw_metric_name(manifest->metric), segments,
+           manifest->num_shards, row_bytes);
+    if (manifest->dropped_rows > 0)
+        printf("dropped rows: %llu\n", (unsigned long long)manifest->dropped_rows);
+    printf("training %.2f s, encoding %.2f s: %.4g rows/s, %.2f GB/s of input\n",
+           job->train_seconds, job->encode_seconds, rows / job->encode_seconds,
+           input / job->encode_seconds * 1e-9);
+}
+
+// Each line ends with an agreement, so that no rank runs ahead of a fault of another.
+static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    uint64_t first = 0, last = 0;
+    enum bsw_status status = open_input(job, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = transport->rank == 0 ? prepare(job, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = share_manifest(job, err);
+    if (status == BSW_OK) status = plan_blocks(job, err);
+    double started = bsw_clock_seconds();
+    if (status == BSW_OK) {
+        blocks_of_rank(job, transport->rank, &first, &last);
+        status = open_outputs(job, first, last, err);
+    }
+    if (status == BSW_OK) status = encode_blocks(job, first, last, err);
+    if (job->codes_fds) {
+        enum bsw_status synced = sync_outputs(job, status == BSW_OK ? err : NULL);
+        if (status == BSW_OK) status = synced;
+    }
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = gather_records(job, err);
+    job->encode_seconds = bsw_clock_seconds() - started;
+    if (status == BSW_OK && transport->rank == 0) status = finish(job, err);
+    return bsw_transport_agree(transport, status, err);
+}
+
+static void deinit(struct encode_job *job)
+{
+    bsw_vectors_close(&job->vectors);
+    bsw_manifest_deinit(&job->manifest);
+    bsw_free(&job->shapes);
+    bsw_free(&job->first_blocks);
+    bsw_free(&job->codes_fds);
+    bsw_free(&job->vectors_fds);
+    bsw_free(&job->records);
+}
+
+enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err)
+{
+    struct encode_job job = {.transport = transport};
+    int done;
+    BSW_TRY(parse(&job, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    BSW_TRY(check_options(&job, err));
+    enum bsw_status status = encode(&job, err);
+    if (transport->rank == 0 && status != BSW_OK)
+        bsw_index_folder_abandon(&job.folder, &job.manifest);
+    if (transport->rank == 0 && status == BSW_OK) report(&job);
+    deinit(&job);
+    return status;
+}

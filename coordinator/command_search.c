@@ -1,0 +1,466 @@
+// search: rank 0 reads queries and writes answers, every rank serves its shards.
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/process_memory.h"
+#include "common/progress.h"
+#include "common/result_file.h"
+#include "coordinator/batch_search.h"
+#include "coordinator/command.h"
+#include "coordinator/sidecar.h"
+
+enum { MESSAGE_STATISTICS = 40 };
+
+// Memory a batch's candidates may take on one rank; larger batches are cut, which changes no byte
+// of the answer.
+#define BATCH_BUDGET_BYTES ((uint64_t)256 << 20)
+#define MAX_K              10000
+
+struct search_options {
+    struct bsw_common_options common;
+    const char *index, *queries, *out, *select, *refine, *merge, *device, *extra_distance;
+    uint64_t k, query_bits, batch, max_candidates, warmup, repeat;
+    double oversample;
+    struct bsw_row_range query_rows;
+    int force;
+};
+
+// What each rank reports at the end.
+struct rank_statistics {
+    double load_seconds, scan_seconds, refine_seconds;
+    uint64_t scanned_bytes, resident_bytes, memory_bytes, num_units;
+};
+
+struct search_job {
+    struct search_options options;
+    struct bsw_transport *transport;
+    struct bsw_manifest manifest;
+    struct bsw_search_settings settings;
+    uint64_t batch;
+    struct bsw_shard_service service;
+    struct bsw_query_source queries; // rank 0
+    bsw_result_writer *writer;       // rank 0
+    struct bsw_batch_search search;
+    struct rank_statistics *statistics; // rank 0: [num_ranks]
+    double *seconds;                    // [repeat]
+    double write_seconds;
+};
+
+static enum bsw_status parse(struct search_job *job, int argc, char **argv, int *done,
+                             struct bsw_error *err)
+{
+    struct search_options *o = &job->options;
+    const struct bsw_option options[] = {
+        {"index", BSW_OPTION_TEXT, &o->index, "FOLDER", NULL, 1, 0, 0, NULL,
+         "index made by encode"},
+        {"queries", BSW_OPTION_TEXT, &o->queries, "FILE", NULL, 1, 0, 0, NULL, "query vectors"},
+        {"out", BSW_OPTION_TEXT, &o->out, "FILE", NULL, 1, 0, 0, NULL,
+         "result file (big-ann's layout); FILE.json too"},
+        {"k", BSW_OPTION_COUNT, &o->k, "K", "10", 0, 1, MAX_K, NULL, "neighbours a query"},
+        {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", "6", 0, 1, BSW_MAX_QUERY_BITS, NULL,
+         "bits a query component"},
+        {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", "5", 0, 1, 10000, NULL,
+         "candidates to refine, times k"},
+        {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
+         "how candidates are chosen"},
+        {"extra-distance", BSW_OPTION_TEXT, &o->extra_distance, "E", NULL, 0, 0, 0, NULL,
+         "histogram: all within D_K + E; implies --select histogram"},
+        {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N", "100K", 0, 1, 1e8, NULL,
+         "histogram: at most so many a query"},
+        {"refine", BSW_OPTION_CHOICE, &o->refine, NULL, "exact", 0, 0, 0, "exact|none",
+         "order by exact values of the raw vectors, or by code"},
+        {"merge", BSW_OPTION_CHOICE, &o->merge, NULL, "auto", 0, 0, 0, "auto|gather|ladder",
+         "how candidates of shards meet; auto: ladder on several ranks"},
+        {"batch", BSW_OPTION_COUNT, &o->batch, "N", "1000", 0, 1, 1e6, NULL, "queries at a time"},
+        {"device", BSW_OPTION_CHOICE, &o->device, NULL, "auto", 0, 0, 0, "auto|cpu",
+         "where to scan"},
+        {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
+         "only these queries"},
+        {"warmup", BSW_OPTION_COUNT, &o->warmup, "N", "0", 0, 0, 1000, NULL,
+         "passes before timing"},
+        {"repeat", BSW_OPTION_COUNT, &o->repeat, "N", "1", 0, 1, 1000, NULL,
+         "timed passes; the median is reported"},
+        {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
+         "replace an existing result file"},
+        BSW_COMMON_OPTIONS(o->common),
+    };
+    const struct bsw_option_table table = {"search", "search an index with a file of queries",
+                                           options, sizeof options / sizeof options[0]};
+    return bsw_command_parse(job->transport, &table, &o->common, argc, argv, done, err);
+}
+
+// ---- settings: from options and manifest, the same on every rank ----
+
+static enum bsw_status settle_candidates(struct search_job *job, struct bsw_error *err)
+{
+    const struct search_options *o = &job->options;
+    struct bsw_search_settings *settings = &job->settings;
+    if (o->k > job->manifest.num_rows) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only",
+                        (unsigned long long)o->k, (unsigned long long)job->manifest.num_rows);
+    }
+    settings->is_histogram = o->extra_distance || strcmp(o->select, "histogram") == 0;
+    if (o->extra_distance) {
+        BSW_TRY(
+            bsw_count_parse("--extra-distance", o->extra_distance, &settings->extra_distance, err));
+        if (settings->extra_distance > INT32_MAX) {
+            return bsw_fail(err, BSW_ERROR_USAGE, "--extra-distance %s: distances end at 2^31",
+                            o->extra_distance);
+        }
+    }
+    if (settings->is_histogram && job->manifest.codec != BSW_CODEC_XFBQ) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "histogram selection needs integer distances: codec %s has none, xfbq has",
+                        bsw_codec_name(job->manifest.codec));
+    }
+    if (settings->is_histogram && o->max_candidates < o->k) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--max-candidates %llu is below --k %llu",
+                        (unsigned long long)o->max_candidates, (unsigned long long)o->k);
+    }
+    double wanted = ceil((double)o->k * o->oversample - 1e-9);
+    settings->keep = !settings->is_exact      ? o->k
+                     : settings->is_histogram ? o->max_candidates
+                                              : (uint64_t)wanted;
+    if (settings->keep > job->manifest.num_rows) settings->keep = job->manifest.num_rows;
+    return BSW_OK;
+}
+
+static void settle_batch(struct search_job *job)
+{
+    const struct bsw_manifest *manifest = &job->manifest;
+    uint64_t units = (manifest->num_shards + (uint64_t)job->transport->num_ranks - 1) /
+                     (uint64_t)job->transport->num_ranks;
+    // Rank 0 holds every shard's list when they are gathered, a rank those of its own shards.
+    uint64_t lists = job->settings.is_ladder ? units + 2 : manifest->num_shards + 1;
+    uint64_t query_bytes = lists * job->settings.keep * 24 + manifest->layout.dims * 24ull;
+    uint64_t fit = BATCH_BUDGET_BYTES / query_bytes;
+    job->batch = fit < 1 ? 1 : fit < job->options.batch ? fit : job->options.batch;
+}
+
+static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
+{
+    const struct search_options *o = &job->options;
+    struct bsw_search_settings *settings = &job->settings;
+    settings->query_bits = (uint32_t)o->query_bits;
+    settings->k = o->k;
+    settings->is_exact = strcmp(o->refine, "exact") == 0;
+    settings->is_ladder = strcmp(o->merge, "ladder") == 0 ||
+                          (strcmp(o->merge, "auto") == 0 && job->transport->num_ranks > 1);
+    settings->level = o->common.level;
+    settings->num_threads = (int)o->common.threads;
+    BSW_TRY(bsw_code_layout_check(&job->manifest.layout, settings->query_bits, err));
+    BSW_TRY(settle_candidates(job, err));
+    settle_batch(job);
+    return BSW_OK;
+}
+
+// ---- running ----
+
+static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
+{
+    const struct search_options *o = &job->options;
+    BSW_TRY(bsw_query_source_open(o->queries, o->query_rows, &job->manifest,
+                                  job->settings.query_bits, job->settings.level, &job->queries,
+                                  err));
+    int wide_ids = job->manifest.first_row + job->manifest.num_rows > (uint64_t)INT32_MAX + 1;
+    return bsw_result_writer_create(o->out, job->queries.num_queries, o->k, wide_ids, o->force,
+                                    &job->writer, err);
+}
+
+static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    enum bsw_status status = bsw_manifest_read(job->options.index, &job->manifest, err);
+    if (status == BSW_OK) status = settle(job, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = transport->rank == 0 ? open_rank0(job, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = bsw_shard_service_open(
+        &job->manifest, job->options.index, &job->settings, transport->rank, transport->num_ranks,
+        transport->rank == 0 && !job->options.common.quiet, &job->service, err);
+    if (status == BSW_OK) {
+        status = bsw_batch_search_init(&job->search, transport, &job->manifest, &job->service,
+                                       &job->queries, err);
+    }
+    return bsw_transport_agree(transport, status, err);
+}
+
+// One pass over all queries; the last one is written.
+static enum bsw_status run_pass(struct search_job *job, int is_written, int64_t *ids, float *values,
+                                struct bsw_progress *progress, uint64_t progress_base,
+                                struct bsw_error *err)
+{
+    uint64_t num_queries = job->queries.num_queries;
+    for (uint64_t first = 0; first < num_queries; first += job->batch) {
+        size_t count =
+            (size_t)(num_queries - first < job->batch ? num_queries - first : job->batch);
+        BSW_TRY(bsw_batch_search_run(&job->search, first, count, ids, values, err));
+        double started = bsw_clock_seconds();
+        if (is_written) {
+            enum bsw_status status =
+                bsw_result_writer_put(job->writer, first, count, ids, values, err);
+            BSW_TRY(status);
+            job->write_seconds += bsw_clock_seconds() - started;
+        }
+        bsw_progress_update(progress, progress_base + first + count);
+    }
+    return BSW_OK;
+}
+
+static void reset_statistics(struct search_job *job)
+{
+    job->search.times = (struct bsw_search_times){0};
+    job->search.merge.num_survivors = 0;
+    job->search.bytes_received = 0;
+}
+
+static enum bsw_status run_passes(struct search_job *job, int64_t *ids, float *values,
+                                  struct bsw_error *err)
+{
+    const struct search_options *o = &job->options;
+    uint64_t passes = o->warmup + o->repeat, num_queries = job->queries.num_queries;
+    struct bsw_progress progress;
+    bsw_progress_init(&progress, "search", "queries", passes * num_queries, !o->common.quiet);
+    enum bsw_status status = BSW_OK;
+    for (uint64_t pass = 0; pass < passes && status == BSW_OK; pass++) {
+        if (pass + 1 == passes) reset_statistics(job); // phases are those of the last pass
+        double started = bsw_clock_seconds();
+        status = run_pass(job, pass + 1 == passes, ids, values, &progress, pass * num_queries, err);
+        if (pass >= o->warmup) job->seconds[pass - o->warmup] = bsw_clock_seconds() - started;
+    }
+    bsw_progress_finish(&progress);
+    return status;
+}
+
+static enum bsw_status run_rank0(struct search_job *job, struct bsw_error *err)
+{
+    int64_t *ids = NULL;
+    float *values = NULL;
+    enum bsw_status status =
+        bsw_allocate(&ids, job->batch * job->options.k, sizeof *ids, "answers", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&values, job->batch * job->options.k, sizeof *values, "answers", err);
+    if (status == BSW_OK)
+        status =
+            bsw_allocate_zero(&job->seconds, job->options.repeat, sizeof(double), "times", err);
+    if (status == BSW_OK) status = run_passes(job, ids, values, err);
+    bsw_free(&ids);
+    bsw_free(&values);
+    return bsw_batch_search_end(&job->search, status, err);
+}
+
+static enum bsw_status gather_statistics(struct search_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    struct bsw_message message = {
+        .kind = MESSAGE_STATISTICS, .batch = job->search.num_batches, .name = "statistics"};
+    struct rank_statistics own = {job->service.load_seconds,
+                                  job->service.workspace.scan_seconds,
+                                  job->service.workspace.refine_seconds,
+                                  job->service.workspace.scanned_bytes,
+                                  job->service.resident_bytes,
+                                  bsw_process_memory_bytes(),
+                                  job->service.num_units};
+    if (transport->rank != 0)
+        return bsw_transport_send(transport, 0, &message, &own, sizeof own, err);
+    BSW_TRY(bsw_allocate(&job->statistics, (size_t)transport->num_ranks, sizeof own, "statistics",
+                         err));
+    job->statistics[0] = own;
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
+        status = bsw_transport_receive(transport, rank, &message, &buffer, NULL, err);
+        if (status == BSW_OK && buffer.bytes == sizeof own)
+            memcpy(&job->statistics[rank], buffer.data, sizeof own);
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+// ---- report ----
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median_seconds(struct search_job *job)
+{
+    size_t n = (size_t)job->options.repeat;
+    qsort(job->seconds, n, sizeof(double), compare_doubles);
+    return n % 2 ? job->seconds[n / 2] : (job->seconds[n / 2 - 1] + job->seconds[n / 2]) / 2;
+}
+
+static int slowest_rank(const struct search_job *job)
+{
+    int slowest = 0;
+    for (int rank = 1; rank < job->transport->num_ranks; rank++) {
+        if (job->statistics[rank].scan_seconds > job->statistics[slowest].scan_seconds)
+            slowest = rank;
+    }
+    return slowest;
+}
+
+static const char *settings_select(const struct search_job *job)
+{
+    return job->settings.is_histogram ? "histogram" : "threshold";
+}
+
+static json_t *describe(const struct search_job *job)
+{
+    const struct bsw_search_settings *settings = &job->settings;
+    return json_pack(
+        "{s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:s, s:s, s:i, s:i, s:I}", "queries",
+        (json_int_t)job->queries.num_queries, "dims", (json_int_t)job->manifest.layout.dims, "rows",
+        (json_int_t)job->manifest.num_rows, "shards", (int)job->manifest.num_shards, "k",
+        (json_int_t)settings->k, "L", (json_int_t)settings->keep, "oversample",
+        job->options.oversample, "codec", bsw_codec_name(job->manifest.codec), "metric",
+        bsw_metric_name(job->manifest.metric), "query_bits", (int)settings->query_bits, "ranks",
+        job->transport->num_ranks, "threads", (json_int_t)settings->num_threads);
+}
+
+static json_t *describe_ranks(const struct search_job *job)
+{
+    json_t *ranks = json_array();
+    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
+        const struct rank_statistics *s = &job->statistics[rank];
+        json_array_append_new(ranks, json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "rank",
+                                               rank, "units", (json_int_t)s->num_units,
+                                               "load_seconds", s->load_seconds, "scan_seconds",
+                                               s->scan_seconds, "refine_seconds", s->refine_seconds,
+                                               "scanned_bytes", (json_int_t)s->scanned_bytes,
+                                               "resident_bytes", (json_int_t)s->resident_bytes,
+                                               "memory_bytes", (json_int_t)s->memory_bytes));
+    }
+    return ranks;
+}
+
+static void print_json(struct search_job *job)
+{
+    const struct bsw_search_times *t = &job->search.times;
+    double seconds = median_seconds(job);
+    json_t *object = describe(job);
+    json_t *more =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:i}", "scan",
+                  "planes", "level", job->service.workspace.plane_scan->level, "select",
+                  settings_select(job), "merge", job->settings.is_ladder ? "ladder" : "gather",
+                  "refine", job->settings.is_exact ? "exact" : "none", "device", "cpu", "batch",
+                  (json_int_t)job->batch, "repeat", (json_int_t)job->options.repeat, "seconds",
+                  seconds, "queries_per_second", (double)job->queries.num_queries / seconds,
+                  "survivors", (json_int_t)job->search.merge.num_survivors, "received_bytes",
+                  (json_int_t)job->search.bytes_received, "extra_distance",
+                  (json_int_t)job->settings.extra_distance, "slowest_rank", slowest_rank(job));
+    json_object_update(object, more);
+    json_decref(more);
+    json_object_set_new(object, "seconds_by_phase",
+                        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "encode", t->encode,
+                                  "broadcast", t->broadcast, "histogram", t->histogram, "scan",
+                                  t->scan, "merge", t->merge, "refine", t->refine, "finish",
+                                  t->finish, "write", job->write_seconds));
+    json_object_set_new(object, "per_rank", describe_ranks(job));
+    bsw_print_json(object);
+}
+
+static void print_table(struct search_job *job)
+{
+    const struct bsw_search_times *t = &job->search.times;
+    double seconds = median_seconds(job), queries = (double)job->queries.num_queries;
+    char bytes[32], memory[32];
+    printf(
+        "%llu queries, k %llu, L %llu over %llu rows x %u dims (%s, %s): %.4g queries/s, %.3f s\n",
+        (unsigned long long)job->queries.num_queries, (unsigned long long)job->settings.k,
+        (unsigned long long)job->settings.keep, (unsigned long long)job->manifest.num_rows,
+        job->manifest.layout.dims, bsw_codec_name(job->manifest.codec),
+        bsw_metric_name(job->manifest.metric), queries / seconds, seconds);
+    printf("%d ranks x %d threads, level %s, select %s, merge %s, refine %s, batch %llu\n",
+           job->transport->num_ranks, job->settings.num_threads,
+           job->service.workspace.plane_scan->level, settings_select(job),
+           job->settings.is_ladder ? "ladder" : "gather", job->settings.is_exact ? "exact" : "none",
+           (unsigned long long)job->batch);
+    printf("\n  phase       seconds\n");
+    const struct {
+        const char *name;
+        double seconds;
+    } phases[] = {{"encode", t->encode}, {"broadcast", t->broadcast},  {"histogram", t->histogram},
+                  {"scan", t->scan},     {"merge", t->merge},          {"refine", t->refine},
+                  {"finish", t->finish}, {"write", job->write_seconds}};
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        if (phases[i].seconds > 0) printf("  %-10s %8.3f\n", phases[i].name, phases[i].seconds);
+    }
+    printf("\n  rank  shards   load s   scan s  refine s     scanned      memory\n");
+    int slowest = slowest_rank(job);
+    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
+        const struct rank_statistics *s = &job->statistics[rank];
+        bsw_format_bytes((double)s->scanned_bytes, bytes, sizeof bytes);
+        bsw_format_bytes((double)s->memory_bytes, memory, sizeof memory);
+        printf("  %4d  %6llu %8.3f %8.3f  %8.3f  %10s  %10s%s\n", rank,
+               (unsigned long long)s->num_units, s->load_seconds, s->scan_seconds,
+               s->refine_seconds, bytes, memory,
+               rank == slowest && job->transport->num_ranks > 1 ? "  slowest" : "");
+    }
+    printf("\nresults: %s\n", job->options.out);
+}
+
+static enum bsw_status write_sidecar(const struct search_job *job, struct bsw_error *err)
+{
+    const struct bsw_sidecar facts = {.metric = bsw_metric_name(job->manifest.metric),
+                                      .refine = job->settings.is_exact ? "exact" : "none",
+                                      .codec = bsw_codec_name(job->manifest.codec),
+                                      .k = job->settings.k,
+                                      .candidates = job->settings.keep,
+                                      .rows = job->manifest.num_rows,
+                                      .first_row = job->manifest.first_row,
+                                      .dims = job->manifest.layout.dims,
+                                      .bits = job->manifest.bits,
+                                      .query_bits = job->settings.query_bits};
+    return bsw_sidecar_write(job->options.out, &facts, err);
+}
+
+static enum bsw_status search(struct search_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    BSW_TRY(open_all(job, err));
+    if (transport->rank == 0)
+        BSW_TRY(run_rank0(job, err));
+    else
+        BSW_TRY(bsw_batch_search_serve(&job->search, err));
+    enum bsw_status status = gather_statistics(job, err);
+    if (status == BSW_OK && transport->rank == 0)
+        status = bsw_result_writer_finish(job->writer, err);
+    if (status == BSW_OK && transport->rank == 0) status = write_sidecar(job, err);
+    return bsw_transport_agree(transport, status, err);
+}
+
+static void deinit(struct search_job *job)
+{
+    if (job->search.payloads) bsw_batch_search_deinit(&job->search);
+    bsw_shard_service_close(&job->service);
+    bsw_result_writer_destroy(&job->writer);
+    bsw_query_source_close(&job->queries);
+    bsw_manifest_deinit(&job->manifest);
+    bsw_free(&job->statistics);
+    bsw_free(&job->seconds);
+}
+
+enum bsw_status bsw_command_search(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err)
+{
+    struct search_job job = {.transport = transport};
+    int done;
+    BSW_TRY(parse(&job, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    enum bsw_status status = search(&job, err);
+    if (status == BSW_OK && transport->rank == 0) {
+        if (job.options.common.json)
+            print_json(&job);
+        else if (!job.options.common.quiet)
+            print_table(&job);
+    }
+    deinit(&job);
+    return status;
+}

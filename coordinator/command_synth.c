@@ -1,0 +1,163 @@
+// synth: generated vectors to a file, and queries from the same clusters behind them.
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/file.h"
+#include "common/progress.h"
+#include "common/synth.h"
+#include "coordinator/command.h"
+
+#define BLOCK_BYTES ((size_t)4 << 20)
+
+struct synth_options {
+    struct bsw_common_options common;
+    uint64_t count, dims, clusters, seed, queries;
+    const char *type, *out, *queries_out;
+    int force;
+};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct synth_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    const struct bsw_option options[] = {
+        {"count", BSW_OPTION_COUNT, &o->count, "N", NULL, 1, 1, 1e14, NULL, "rows"},
+        {"dims", BSW_OPTION_COUNT, &o->dims, "D", NULL, 1, 1, 65536, NULL, "numbers a row"},
+        {"clusters", BSW_OPTION_COUNT, &o->clusters, "C", "0", 0, 0, 4e9, NULL,
+         "cluster centres; 0: one cloud"},
+        {"seed", BSW_OPTION_COUNT, &o->seed, "S", "1", 0, 0, 9e15, NULL, "seed"},
+        {"type", BSW_OPTION_CHOICE, &o->type, NULL, "float32", 0, 0, 0, "float32|uint8",
+         "type of the numbers"},
+        {"out", BSW_OPTION_TEXT, &o->out, "FILE", NULL, 1, 0, 0, NULL, ".fbin or .u8bin to write"},
+        {"queries", BSW_OPTION_COUNT, &o->queries, "N", "1000", 0, 1, 1e12, NULL,
+         "rows of --queries-out"},
+        {"queries-out", BSW_OPTION_TEXT, &o->queries_out, "FILE", NULL, 0, 0, 0, NULL,
+         "further rows of the same clusters, as queries"},
+        {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL, "replace existing files"},
+        BSW_COMMON_OPTIONS(o->common),
+    };
+    const struct bsw_option_table table = {"synth", "write generated vectors", options,
+                                           sizeof options / sizeof options[0]};
+    return bsw_command_parse(transport, &table, &o->common, argc, argv, done, err);
+}
+
+static int ends_with(const char *text, const char *ending)
+{
+    size_t length = strlen(text), tail = strlen(ending);
+    return length >= tail && strcmp(text + length - tail, ending) == 0;
+}
+
+static enum bsw_status check_output(const struct synth_options *o, const struct bsw_synth *synth,
+                                    const char *path, struct bsw_error *err)
+{
+    const char *ending = synth->type == BSW_VECTOR_FLOAT32 ? ".fbin" : ".u8bin";
+    if (!ends_with(path, ending)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: --type %s is written to a %s file", path,
+                        o->type, ending);
+    }
+    if (bsw_file_exists(path) && !o->force) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status write_rows(int fd, const char *path, const struct bsw_synth *synth,
+                                  uint64_t first_row, uint64_t num_rows, size_t head_bytes,
+                                  int is_shown, struct bsw_error *err)
+{
+    size_t row_bytes = synth->dims * bsw_vector_type_bytes(synth->type);
+    uint64_t step = BLOCK_BYTES / row_bytes ? BLOCK_BYTES / row_bytes : 1;
+    struct bsw_progress progress;
+    void *block;
+    BSW_TRY(bsw_allocate(&block, (size_t)step, row_bytes, "rows", err));
+    bsw_progress_init(&progress, "synth", "rows", num_rows, is_shown);
+    enum bsw_status status = BSW_OK;
+    for (uint64_t row = 0; row < num_rows && status == BSW_OK; row += step) {
+        size_t count = (size_t)(num_rows - row < step ? num_rows - row : step);
+        bsw_synth_rows(synth, first_row + row, count, block);
+        status = bsw_file_write_at(fd, path, head_bytes + row * row_bytes, block, count * row_bytes,
+                                   err);
+        bsw_progress_update(&progress, row + count);
+    }
+    bsw_progress_finish(&progress);
+    bsw_free(&block);
+    return status;
+}
+
+// uint32 count and dims, or the 16-byte form beyond 2^32 rows.
+static size_t make_head(uint64_t num_rows, uint32_t dims, unsigned char head[16])
+{
+    const uint64_t wide[2] = {num_rows, dims};
+    const uint32_t narrow[2] = {(uint32_t)num_rows, dims};
+    if (num_rows > UINT32_MAX) {
+        memcpy(head, wide, sizeof wide);
+        return sizeof wide;
+    }
+    memcpy(head, narrow, sizeof narrow);
+    return sizeof narrow;
+}
+
+static enum bsw_status write_file(const char *path, const struct bsw_synth *synth,
+                                  uint64_t first_row, uint64_t num_rows, int is_shown,
+                                  struct bsw_error *err)
+{
+    char temporary[BSW_PATH_BYTES];
+    unsigned char head[16];
+    int length = snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid()), fd;
+    if (length < 0 || (size_t)length >= sizeof temporary)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    size_t head_bytes = make_head(num_rows, synth->dims, head);
+    BSW_TRY(bsw_file_create(temporary, &fd, err));
+    enum bsw_status status = bsw_file_write_at(fd, temporary, 0, head, head_bytes, err);
+    if (status == BSW_OK) {
+        status = write_rows(fd, temporary, synth, first_row, num_rows, head_bytes, is_shown, err);
+    }
+    if (status == BSW_OK) status = bsw_file_sync_close(&fd, temporary, err);
+    if (status == BSW_OK) status = bsw_file_rename(temporary, path, err);
+    if (status != BSW_OK) {
+        bsw_file_close(&fd);
+        unlink(temporary);
+    }
+    return status;
+}
+
+static enum bsw_status run(const struct synth_options *o, struct bsw_error *err)
+{
+    struct bsw_synth synth = {.count = o->count,
+                              .dims = (uint32_t)o->dims,
+                              .seed = o->seed,
+                              .clusters = (uint32_t)o->clusters,
+                              .type = strcmp(o->type, "uint8") == 0 ? BSW_VECTOR_UINT8
+                                                                    : BSW_VECTOR_FLOAT32};
+    BSW_TRY(check_output(o, &synth, o->out, err));
+    if (o->queries_out) BSW_TRY(check_output(o, &synth, o->queries_out, err));
+    BSW_TRY(write_file(o->out, &synth, 0, o->count, !o->common.quiet, err));
+    if (!o->queries_out) return BSW_OK;
+    return write_file(o->queries_out, &synth, o->count, o->queries, !o->common.quiet, err);
+}
+
+static void report(const struct synth_options *o)
+{
+    if (o->common.json) {
+        bsw_print_json(json_pack("{s:I, s:I, s:s, s:I, s:I, s:s}", "rows", (json_int_t)o->count,
+                                 "dims", (json_int_t)o->dims, "type", o->type, "clusters",
+                                 (json_int_t)o->clusters, "seed", (json_int_t)o->seed, "out",
+                                 o->out));
+    } else if (!o->common.quiet) {
+        printf("%s: %llu rows x %llu dims, %s\n", o->out, (unsigned long long)o->count,
+               (unsigned long long)o->dims, o->type);
+    }
+}
+
+enum bsw_status bsw_command_synth(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err)
+{
+    struct synth_options options = {0};
+    int done;
+    BSW_TRY(parse(transport, &options, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    enum bsw_status status = transport->rank == 0 ? run(&options, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (transport->rank == 0) report(&options);
+    return BSW_OK;
+}

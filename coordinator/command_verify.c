@@ -1,0 +1,218 @@
+// verify: every checksum of an index: manifest, every block of every shard, and every raw row it
+// refers to. Ranks share the shards.
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/progress.h"
+#include "common/shard_file.h"
+#include "coordinator/command.h"
+#include "shard/raw_rows.h"
+
+enum { MESSAGE_DIGESTS = 56 };
+
+struct verify_options {
+    struct bsw_common_options common;
+    const char *index;
+    int no_source;
+};
+
+struct verify_totals {
+    uint64_t source_digest, blocks, rows, dropped_rows;
+};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct verify_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    const struct bsw_option options[] = {
+        {"index", BSW_OPTION_TEXT, &o->index, "FOLDER", NULL, 1, 0, 0, NULL,
+         "index; the name may stand alone"},
+        {"no-source", BSW_OPTION_FLAG, &o->no_source, NULL, NULL, 0, 0, 0, NULL,
+         "codes only, not the raw rows"},
+        BSW_COMMON_OPTIONS(o->common),
+    };
+    const struct bsw_option_table table = {"verify", "check every checksum of an index", options,
+                                           sizeof options / sizeof options[0]};
+    return bsw_command_parse(transport, &table, &o->common, argc, argv, done, err);
+}
+
+// Row digests of a block's bundles, and those of the raw rows if they are open.
+static enum bsw_status verify_block(const struct bsw_shard_file *file, uint32_t block,
+                                    const struct bsw_raw_rows *raw, struct bsw_buffer *buffer,
+                                    void *scratch, struct verify_totals *totals,
+                                    struct bsw_error *err)
+{
+    const struct bsw_shard_shape *shape = &file->shape;
+    struct bsw_code_arrays arrays;
+    size_t num_bundles = bsw_shard_block_bundles(shape, block),
+           first = (size_t)block * shape->block_bundles;
+    BSW_TRY(bsw_buffer_reserve(buffer, bsw_shard_block_bytes(shape, block), err));
+    BSW_TRY(bsw_shard_file_read_block(file, block, buffer->data, err));
+    bsw_code_arrays_in_block(shape, buffer->data, num_bundles, &arrays);
+    for (size_t b = 0; b < num_bundles; b++) {
+        uint64_t row = (uint64_t)(first + b) * BSW_BUNDLE_ROWS;
+        uint64_t rows =
+            shape->num_rows - row < BSW_BUNDLE_ROWS ? shape->num_rows - row : BSW_BUNDLE_ROWS;
+        totals->source_digest += arrays.row_digests[b];
+        totals->dropped_rows += rows - (uint64_t)__builtin_popcount(arrays.masks[b]);
+        totals->rows += rows;
+        if (raw) BSW_TRY(bsw_raw_rows_verify(raw, first + b, arrays.row_digests[b], scratch, err));
+    }
+    totals->blocks++;
+    return BSW_OK;
+}
+
+static enum bsw_status verify_blocks(const struct bsw_shard_file *file,
+                                     const struct bsw_raw_rows *raw, struct verify_totals *totals,
+                                     struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    uint32_t failed_block = UINT32_MAX;
+#pragma omp parallel
+    {
+        struct bsw_buffer buffer = {0};
+        struct bsw_error thread_error;
+        struct verify_totals own = {0};
+        void *scratch = NULL;
+        enum bsw_status allocated =
+            bsw_allocate(&scratch, raw ? raw->row_bytes : 1, 1, "row", &thread_error);
+#pragma omp for schedule(static)
+        for (uint32_t block = 0; block < file->shape.num_blocks; block++) {
+            enum bsw_status result = allocated;
+            if (result == BSW_OK)
+                result = verify_block(file, block, raw, &buffer, scratch, &own, &thread_error);
+            if (result == BSW_OK) continue;
+#pragma omp critical(bsw_verify)
+            if (block < failed_block) {
+                failed_block = block;
+                status = result;
+                if (err) *err = thread_error;
+            }
+        }
+#pragma omp critical(bsw_verify)
+        {
+            totals->source_digest += own.source_digest;
+            totals->blocks += own.blocks;
+            totals->rows += own.rows;
+            totals->dropped_rows += own.dropped_rows;
+        }
+        bsw_free(&scratch);
+        bsw_buffer_deinit(&buffer);
+    }
+    return status;
+}
+
+static enum bsw_status verify_shard(const struct verify_options *o,
+                                    const struct bsw_manifest *manifest, uint32_t shard,
+                                    struct verify_totals *totals, struct bsw_error *err)
+{
+    struct bsw_shard_file file;
+    struct bsw_raw_rows raw;
+    uint64_t dropped_before = totals->dropped_rows;
+    BSW_TRY(bsw_shard_file_open(manifest, o->index, shard, &file, err));
+    enum bsw_status status =
+        o->no_source ? BSW_OK : bsw_raw_rows_open(manifest, o->index, shard, &raw, err);
+    if (status == BSW_OK) {
+        status = verify_blocks(&file, o->no_source ? NULL : &raw, totals, err);
+        if (!o->no_source) bsw_raw_rows_close(&raw);
+    }
+    if (status == BSW_OK &&
+        totals->dropped_rows - dropped_before != manifest->shards[shard].dropped_rows) {
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA,
+                          "%s: masks do not fit the manifest's dropped rows", file.path);
+    }
+    bsw_shard_file_close(&file);
+    return status;
+}
+
+static enum bsw_status verify_own(const struct verify_options *o,
+                                  const struct bsw_manifest *manifest,
+                                  const struct bsw_transport *transport,
+                                  struct verify_totals *totals, struct bsw_error *err)
+{
+    uint32_t ranks = (uint32_t)transport->num_ranks, rank = (uint32_t)transport->rank;
+    struct bsw_progress progress;
+    bsw_progress_init(&progress, "verify", "shards", manifest->num_shards,
+                      rank == 0 && !o->common.quiet);
+    enum bsw_status status = BSW_OK;
+    for (uint32_t shard = rank; shard < manifest->num_shards && status == BSW_OK; shard += ranks) {
+        status = verify_shard(o, manifest, shard, totals, err);
+        bsw_progress_update(&progress, shard);
+    }
+    bsw_progress_finish(&progress);
+    return status;
+}
+
+static enum bsw_status add_up(struct bsw_transport *transport, struct verify_totals *totals,
+                              struct bsw_error *err)
+{
+    struct bsw_message message = {.kind = MESSAGE_DIGESTS, .name = "digests"};
+    struct bsw_buffer buffer = {0};
+    if (transport->rank != 0)
+        return bsw_transport_send(transport, 0, &message, totals, sizeof *totals, err);
+    enum bsw_status status = BSW_OK;
+    for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
+        struct verify_totals other = {0};
+        status = bsw_transport_receive(transport, rank, &message, &buffer, NULL, err);
+        if (status == BSW_OK && buffer.bytes == sizeof other)
+            memcpy(&other, buffer.data, sizeof other);
+        totals->source_digest += other.source_digest;
+        totals->blocks += other.blocks;
+        totals->rows += other.rows;
+        totals->dropped_rows += other.dropped_rows;
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+static void report(const struct verify_options *o, const struct bsw_manifest *manifest,
+                   const struct verify_totals *totals, double seconds)
+{
+    if (o->common.json) {
+        bsw_print_json(json_pack("{s:s, s:i, s:I, s:I, s:b, s:f}", "index", o->index, "shards",
+                                 (int)manifest->num_shards, "blocks", (json_int_t)totals->blocks,
+                                 "rows", (json_int_t)totals->rows, "source_checked", !o->no_source,
+                                 "seconds", seconds));
+        return;
+    }
+    printf("%s: good: %u shards, %llu blocks, %llu rows%s, %.2f s\n", o->index,
+           manifest->num_shards, (unsigned long long)totals->blocks,
+           (unsigned long long)totals->rows,
+           o->no_source ? " (raw rows not checked)" : " and their raw vectors", seconds);
+}
+
+static enum bsw_status run(const struct verify_options *o, struct bsw_transport *transport,
+                           struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct verify_totals totals = {0};
+    double started = bsw_clock_seconds();
+    enum bsw_status status = bsw_manifest_read(o->index, manifest, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = verify_own(o, manifest, transport, &totals, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = add_up(transport, &totals, err);
+    if (status == BSW_OK && transport->rank == 0 &&
+        totals.source_digest != manifest->source_digest) {
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA,
+                          "%s: digests of the rows do not add up to the manifest's", o->index);
+    }
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (transport->rank == 0) report(o, manifest, &totals, bsw_clock_seconds() - started);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_command_verify(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err)
+{
+    struct verify_options options = {0};
+    struct bsw_manifest manifest = {0};
+    char *words[BSW_MAX_WORDS];
+    int done;
+    BSW_TRY(bsw_name_first_word("--index", &argc, argv, words, err));
+    BSW_TRY(parse(transport, &options, argc, words, &done, err));
+    if (done) return BSW_OK;
+    enum bsw_status status = run(&options, transport, &manifest, err);
+    bsw_manifest_deinit(&manifest);
+    return status;
+}

@@ -1,0 +1,134 @@
+#include "coordinator/index_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/shard_file.h"
+
+enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
+                                       struct bsw_error *err)
+{
+    char manifest[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(manifest, path, "manifest.pb", err));
+    int existed = bsw_file_exists(path);
+    if (existed && !bsw_path_is_folder(path))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists and is no folder", path);
+    if (existed && bsw_file_exists(manifest) && !force) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it",
+                        path);
+    }
+    BSW_TRY(bsw_folder_create(path, err));
+    folder->path = path;
+    folder->is_ours = !existed;
+    return BSW_OK;
+}
+
+static enum bsw_status create_file(const char *folder, const struct bsw_manifest *manifest,
+                                   uint32_t shard, const char *suffix, uint64_t bytes,
+                                   struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    int fd;
+    BSW_TRY(bsw_shard_path(path, folder, shard, manifest->num_shards, suffix, err));
+    BSW_TRY(bsw_file_create(path, &fd, err));
+    enum bsw_status status = BSW_OK;
+    if (ftruncate(fd, (off_t)bytes) != 0) {
+        status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot make room for %llu bytes: %s", path,
+                          (unsigned long long)bytes, strerror(errno));
+    }
+    bsw_file_close(&fd);
+    return status;
+}
+
+enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
+                                              const struct bsw_manifest *manifest,
+                                              struct bsw_error *err)
+{
+    size_t row_bytes = manifest->layout.dims * bsw_vector_type_bytes(manifest->source_type);
+    folder->has_files = 1;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        struct bsw_shard_shape shape;
+        bsw_shard_shape_init(&shape, manifest, i);
+        BSW_TRY(create_file(folder->path, manifest, i, BSW_CODES_TEMPORARY,
+                            bsw_shard_codes_bytes(&shape), err));
+        if (!manifest->source_is_copied) continue;
+        BSW_TRY(create_file(folder->path, manifest, i, BSW_VECTORS_TEMPORARY,
+                            bsw_shard_vectors_bytes(&shape, row_bytes), err));
+    }
+    return BSW_OK;
+}
+
+static int is_shard_file(const char *name)
+{
+    unsigned shard, num_shards;
+    int end = -1;
+    if (sscanf(name, "shard-%5u-of-%5u%n", &shard, &num_shards, &end) != 2 || end < 0) return 0;
+    return strcmp(name + end, ".codes") == 0 || strcmp(name + end, ".vectors") == 0;
+}
+
+// The manifest goes first: without it the folder is no index, whatever else a crash leaves.
+static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
+{
+    char name[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(name, path, "manifest.pb", err));
+    if (unlink(name) != 0 && errno != ENOENT) {
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
+    }
+    DIR *handle = opendir(path);
+    if (!handle) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", path, strerror(errno));
+    enum bsw_status status = BSW_OK;
+    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
+        if (!is_shard_file(entry->d_name)) continue;
+        status = bsw_path_join(name, path, entry->d_name, err);
+        if (status == BSW_OK && unlink(name) != 0) {
+            status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
+        }
+    }
+    closedir(handle);
+    return status;
+}
+
+static enum bsw_status rename_part(const char *folder, const struct bsw_manifest *manifest,
+                                   uint32_t shard, const char *from_suffix, const char *to_suffix,
+                                   struct bsw_error *err)
+{
+    char from[BSW_PATH_BYTES], to[BSW_PATH_BYTES];
+    BSW_TRY(bsw_shard_path(from, folder, shard, manifest->num_shards, from_suffix, err));
+    BSW_TRY(bsw_shard_path(to, folder, shard, manifest->num_shards, to_suffix, err));
+    return bsw_file_rename(from, to, err);
+}
+
+enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
+                                        const struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    folder->is_renaming = 1;
+    BSW_TRY(remove_old_index(folder->path, err));
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        BSW_TRY(rename_part(folder->path, manifest, i, BSW_CODES_TEMPORARY, ".codes", err));
+        if (!manifest->source_is_copied) continue;
+        BSW_TRY(rename_part(folder->path, manifest, i, BSW_VECTORS_TEMPORARY, ".vectors", err));
+    }
+    BSW_TRY(bsw_manifest_write(manifest, folder->path, err));
+    folder->is_committed = 1;
+    return BSW_OK;
+}
+
+void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_manifest *manifest)
+{
+    char path[BSW_PATH_BYTES];
+    static const char *const suffixes[] = {BSW_CODES_TEMPORARY, BSW_VECTORS_TEMPORARY};
+    if (!folder->path || folder->is_committed) return;
+    for (uint32_t i = 0; folder->has_files && i < manifest->num_shards; i++) {
+        for (int kind = 0; kind < 2; kind++) {
+            if (bsw_shard_path(path, folder->path, i, manifest->num_shards, suffixes[kind], NULL) ==
+                BSW_OK) {
+                unlink(path);
+            }
+        }
+    }
+    if (folder->is_renaming) remove_old_index(folder->path, NULL);
+    if (folder->is_ours) rmdir(folder->path);
+}

@@ -1,0 +1,37 @@
+// The output folder of encode: files are written beside their final names and renamed when all are
+// whole; an old index is replaced only then, and a failure leaves nothing behind.
+#ifndef BITSWEEP_COORDINATOR_INDEX_FOLDER_H
+#define BITSWEEP_COORDINATOR_INDEX_FOLDER_H
+
+#include "common/file.h"
+#include "common/index_manifest.h"
+
+#define BSW_CODES_TEMPORARY   ".codes.tmp"
+#define BSW_VECTORS_TEMPORARY ".vectors.tmp"
+
+struct bsw_index_folder {
+    const char *path; // borrowed; NULL until begun
+    int is_ours;      // the folder was created here
+    int has_files;    // temporary files may exist
+    int is_renaming;  // the old index is gone, some files may have their final names
+    int is_committed;
+};
+
+// Creates the folder, or checks that an existing one may be used: an index in it needs force; a
+// file in its place is an error.
+enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
+                                       struct bsw_error *err);
+
+// Creates the temporary files of all shards in their full size.
+enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
+                                              const struct bsw_manifest *manifest,
+                                              struct bsw_error *err);
+
+// Removes an old index, renames the new files, writes the manifest last.
+enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
+                                        const struct bsw_manifest *manifest, struct bsw_error *err);
+
+// Removes what was written, and the folder if it was created here. Does nothing after a commit.
+void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_manifest *manifest);
+
+#endif

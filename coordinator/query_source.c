@@ -1,0 +1,177 @@
+#include "coordinator/query_source.h"
+
+#include <string.h>
+
+#include "bitsweep.pb-c.h"
+#include "kernels/encode/prepare_rows.h"
+#include "kernels/encode/query_codes.h"
+
+#define CHECK_ROWS 1024
+
+static size_t pad8(size_t bytes)
+{
+    return (bytes + 7) / 8 * 8;
+}
+
+static enum bsw_status reserve(struct bsw_query_source *source, size_t count, struct bsw_error *err)
+{
+    size_t dims = source->manifest->layout.dims, padded = source->manifest->layout.padded_dims;
+    BSW_TRY(
+        bsw_buffer_reserve(&source->numbers, count * bsw_vectors_row_bytes(source->vectors), err));
+    BSW_TRY(bsw_buffer_reserve(&source->floats, count * dims * sizeof(float), err));
+    BSW_TRY(bsw_buffer_reserve(&source->norms, count * sizeof(double), err));
+    BSW_TRY(bsw_buffer_reserve(&source->factors, count * sizeof(float), err));
+    BSW_TRY(bsw_buffer_reserve(&source->addends, count * sizeof(float), err));
+    return bsw_buffer_reserve(&source->scratch, (padded + dims) * sizeof(float), err);
+}
+
+// Reads and prepares queries [first, first + count) of the range; a bad one is an error.
+static enum bsw_status prepare(struct bsw_query_source *source, uint64_t first, size_t count,
+                               struct bsw_error *err)
+{
+    uint64_t row = bsw_vectors_first_row(source->vectors) + first;
+    BSW_TRY(reserve(source, count, err));
+    BSW_TRY(bsw_vectors_read(source->vectors, row, count, source->numbers.data, err));
+    double *norms = (double *)(void *)source->norms.data;
+    size_t faults =
+        bsw_prepare_rows(bsw_encode_table_get(source->level), source->manifest->metric,
+                         bsw_vectors_type(source->vectors), source->numbers.data, count,
+                         source->manifest->layout.dims, (float *)(void *)source->floats.data, norms,
+                         (float *)(void *)source->factors.data, NULL);
+    for (size_t i = 0; i < count && faults > 0; i++) {
+        enum bsw_row_fault fault = bsw_row_fault_of(norms[i], source->manifest->metric);
+        if (fault == BSW_ROW_GOOD) continue;
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s",
+                        bsw_vectors_name(source->vectors), (unsigned long long)(row + i),
+                        bsw_row_fault_text(fault));
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range range,
+                                      const struct bsw_manifest *manifest, uint32_t query_bits,
+                                      enum bsw_cpu_level level, struct bsw_query_source *out,
+                                      struct bsw_error *err)
+{
+    *out =
+        (struct bsw_query_source){.manifest = manifest, .query_bits = query_bits, .level = level};
+    BSW_TRY(bsw_vectors_open(path, range, &out->vectors, err));
+    enum bsw_status status = BSW_OK;
+    out->num_queries = bsw_vectors_num_rows(out->vectors);
+    if (bsw_vectors_dims(out->vectors) != manifest->layout.dims) {
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, the index has %u", path,
+                          bsw_vectors_dims(out->vectors), manifest->layout.dims);
+    }
+    for (uint64_t first = 0; first < out->num_queries && status == BSW_OK; first += CHECK_ROWS) {
+        uint64_t left = out->num_queries - first;
+        status = prepare(out, first, left < CHECK_ROWS ? (size_t)left : CHECK_ROWS, err);
+    }
+    if (status != BSW_OK) bsw_query_source_close(out);
+    return status;
+}
+
+void bsw_query_source_close(struct bsw_query_source *source)
+{
+    bsw_vectors_close(&source->vectors);
+    bsw_buffer_deinit(&source->numbers);
+    bsw_buffer_deinit(&source->floats);
+    bsw_buffer_deinit(&source->norms);
+    bsw_buffer_deinit(&source->factors);
+    bsw_buffer_deinit(&source->addends);
+    bsw_buffer_deinit(&source->scratch);
+}
+
+static enum bsw_status pack_header(const Bsw__Batch *header, size_t payload_bytes,
+                                   struct bsw_buffer *out, struct bsw_error *err)
+{
+    size_t bytes = bsw__batch__get_packed_size(header);
+    const uint32_t head[2] = {(uint32_t)bytes, 0};
+    BSW_TRY(bsw_buffer_reserve(out, sizeof head + pad8(bytes) + payload_bytes, err));
+    memset(out->data, 0, sizeof head + pad8(bytes));
+    memcpy(out->data, head, sizeof head);
+    bsw__batch__pack(header, out->data + sizeof head);
+    out->bytes = sizeof head + pad8(bytes);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_query_source_pack(struct bsw_query_source *source, uint64_t first, size_t count,
+                                      struct bsw_buffer *out, struct bsw_error *err)
+{
+    const struct bsw_manifest *manifest = source->manifest;
+    size_t dims = manifest->layout.dims,
+           query_words = bsw_layout_query_words(&manifest->layout, source->query_bits);
+    size_t scales_bytes = pad8(count * sizeof(float)),
+           words_bytes = pad8(count * query_words * sizeof(uint32_t));
+    size_t vectors_bytes = pad8(count * dims * sizeof(float));
+    Bsw__Batch header = BSW__BATCH__INIT;
+    header.num_queries = (uint32_t)count;
+    header.payload_bytes = scales_bytes + words_bytes + vectors_bytes;
+    BSW_TRY(prepare(source, first, count, err));
+    BSW_TRY(pack_header(&header, (size_t)header.payload_bytes, out, err));
+    unsigned char *payload = out->data + out->bytes;
+    memset(payload, 0, (size_t)header.payload_bytes);
+    float *scales = (float *)(void *)payload, *addends = (float *)(void *)source->addends.data;
+    uint32_t *words = (uint32_t *)(void *)(payload + scales_bytes);
+    const float *rows = (const float *)(void *)source->floats.data;
+    const float *factors = (const float *)(void *)source->factors.data;
+    for (size_t q = 0; q < count; q++) {
+        bsw_query_encode(bsw_encode_table_get(source->level), manifest, rows + q * dims, factors[q],
+                         source->query_bits, words + q * query_words, &scales[q], &addends[q],
+                         (float *)(void *)source->scratch.data);
+    }
+    memcpy(payload + scales_bytes + words_bytes, rows, count * dims * sizeof(float));
+    out->bytes += (size_t)header.payload_bytes;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_query_pack_end(enum bsw_status status, const struct bsw_error *why,
+                                   struct bsw_buffer *out, struct bsw_error *err)
+{
+    char message[BSW_ERROR_MESSAGE_BYTES] = "";
+    Bsw__Batch header = BSW__BATCH__INIT;
+    header.is_last = 1;
+    header.status = (uint32_t)status;
+    if (status != BSW_OK) memcpy(message, why->message, sizeof message);
+    header.message = message;
+    return pack_header(&header, 0, out, err);
+}
+
+static enum bsw_status fail_malformed(struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent a batch that does not parse");
+}
+
+enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                 const struct bsw_buffer *message, struct bsw_query_batch *batch,
+                                 int *is_last, struct bsw_error *err)
+{
+    uint32_t head[2];
+    if (message->bytes < sizeof head) return fail_malformed(err);
+    memcpy(head, message->data, sizeof head);
+    if (head[0] > message->bytes - sizeof head) return fail_malformed(err);
+    Bsw__Batch *header = bsw__batch__unpack(NULL, head[0], message->data + sizeof head);
+    if (!header) return fail_malformed(err);
+    enum bsw_status status = BSW_OK;
+    size_t count = header->num_queries, dims = manifest->layout.dims;
+    size_t query_words = bsw_layout_query_words(&manifest->layout, query_bits);
+    size_t start = sizeof head + pad8(head[0]), scales_bytes = pad8(count * sizeof(float));
+    size_t words_bytes = pad8(count * query_words * sizeof(uint32_t)),
+           vectors_bytes = pad8(count * dims * sizeof(float));
+    *is_last = header->is_last;
+    if (header->status != BSW_OK && header->status <= BSW_ERROR_SELF_CHECK) {
+        status = bsw_fail(err, (enum bsw_status)header->status, "%s", header->message);
+        if (err) err->rank = 0;
+    } else if (!*is_last && message->bytes != start + scales_bytes + words_bytes + vectors_bytes) {
+        status = fail_malformed(err);
+    }
+    const unsigned char *payload = message->data + start;
+    *batch = (struct bsw_query_batch){
+        .num_queries = (uint32_t)count,
+        .query_bits = query_bits,
+        .query_words = query_words,
+        .scales = (const float *)(const void *)payload,
+        .words = (const uint32_t *)(const void *)(payload + scales_bytes),
+        .vectors = (const float *)(const void *)(payload + scales_bytes + words_bytes)};
+    bsw__batch__free_unpacked(header, NULL);
+    return status;
+}

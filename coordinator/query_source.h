@@ -1,0 +1,48 @@
+// Rank 0's queries: read in batches, coded, packed into the message every rank gets.
+//
+// Message: uint32 header bytes, uint32 0, header (protobuf Batch) padded to 8 bytes, then scales
+// float [queries], words uint32 [queries][query_words], vectors float [queries][dims], each padded
+// to 8 bytes. A header with a status that is not ok, or is_last, has nothing behind it.
+#ifndef BITSWEEP_COORDINATOR_QUERY_SOURCE_H
+#define BITSWEEP_COORDINATOR_QUERY_SOURCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/index_manifest.h"
+#include "common/memory.h"
+#include "common/vectors.h"
+#include "shard/shard_scan.h"
+
+struct bsw_query_source {
+    const struct bsw_manifest *manifest; // borrowed
+    bsw_vectors *vectors;
+    uint32_t query_bits;
+    enum bsw_cpu_level level;
+    uint64_t num_queries;
+    struct bsw_buffer numbers, floats, norms, factors, scratch;
+    struct bsw_buffer addends; // float [queries of the batch]
+};
+
+// Opens the file, checks dims and every query (NaN, Inf, zero under cosine) before any work begins.
+enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range range,
+                                      const struct bsw_manifest *manifest, uint32_t query_bits,
+                                      enum bsw_cpu_level level, struct bsw_query_source *out,
+                                      struct bsw_error *err);
+void bsw_query_source_close(struct bsw_query_source *source);
+
+// Codes queries [first, first + count) into a message; addends are set.
+enum bsw_status bsw_query_source_pack(struct bsw_query_source *source, uint64_t first, size_t count,
+                                      struct bsw_buffer *out, struct bsw_error *err);
+
+// A message without queries: the end, or the error that ends the search.
+enum bsw_status bsw_query_pack_end(enum bsw_status status, const struct bsw_error *why,
+                                   struct bsw_buffer *out, struct bsw_error *err);
+
+// Reads a message on any rank. batch points into it. *is_last is set at the end; the error of rank
+// 0 is returned.
+enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                 const struct bsw_buffer *message, struct bsw_query_batch *batch,
+                                 int *is_last, struct bsw_error *err);
+
+#endif

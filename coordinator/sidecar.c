@@ -1,0 +1,69 @@
+#include "coordinator/sidecar.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "common/metric.h"
+
+#define SIDECAR_MAX_BYTES (1u << 20)
+
+static enum bsw_status sidecar_path(char out[BSW_PATH_BYTES], const char *file,
+                                    struct bsw_error *err)
+{
+    int length = snprintf(out, BSW_PATH_BYTES, "%s.json", file);
+    if (length < 0 || length >= BSW_PATH_BYTES)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    return BSW_OK;
+}
+
+enum bsw_status bsw_sidecar_write(const char *file, const struct bsw_sidecar *facts,
+                                  struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(sidecar_path(path, file, err));
+    json_t *object =
+        json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I}", "metric", facts->metric, "refine",
+                  facts->refine, "k", (json_int_t)facts->k, "L", (json_int_t)facts->candidates,
+                  "codec", facts->codec, "rows", (json_int_t)facts->rows, "first_row",
+                  (json_int_t)facts->first_row, "dims", (json_int_t)facts->dims);
+    if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
+    if (facts->query_bits > 0)
+        json_object_set_new(object, "query_bits", json_integer(facts->query_bits));
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+    json_decref(object);
+    if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory", path);
+    enum bsw_status status = bsw_file_write_atomic(path, text, strlen(text), err);
+    free(text);
+    return status;
+}
+
+static const char *known_metric(const char *text)
+{
+    enum bsw_metric metric;
+    if (!text || bsw_metric_parse(text, &metric, NULL) != BSW_OK) return NULL;
+    return bsw_metric_name(metric);
+}
+
+enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    struct bsw_buffer buffer = {0};
+    *facts = (struct bsw_sidecar){0};
+    BSW_TRY(sidecar_path(path, file, err));
+    if (!bsw_file_exists(path)) return BSW_OK;
+    enum bsw_status status = bsw_file_read_all(path, SIDECAR_MAX_BYTES, &buffer, err);
+    if (status == BSW_OK) {
+        json_t *object = json_loadb((const char *)buffer.data, buffer.bytes, 0, NULL);
+        if (!json_is_object(object))
+            status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", path);
+        const char *refine = json_string_value(json_object_get(object, "refine"));
+        facts->metric = known_metric(json_string_value(json_object_get(object, "metric")));
+        if (refine) facts->refine = strcmp(refine, "exact") == 0 ? "exact" : "none";
+        json_decref(object);
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}

@@ -1,0 +1,28 @@
+// FILE.json beside a result or ground-truth file: what its numbers mean.
+#ifndef BITSWEEP_COORDINATOR_SIDECAR_H
+#define BITSWEEP_COORDINATOR_SIDECAR_H
+
+#include <stdint.h>
+
+#include "common/status.h"
+
+struct bsw_sidecar {
+    const char *metric; // when read: one of bsw_metric_name, or NULL
+    const char *refine; // "exact", "none"; when read NULL if unknown
+    const char *codec;  // written only
+    uint64_t k, candidates, rows, first_row;
+    uint32_t dims;
+    double bits;         // 0: none
+    uint32_t query_bits; // 0: none
+};
+
+// Writes FILE.json atomically.
+enum bsw_status bsw_sidecar_write(const char *file, const struct bsw_sidecar *facts,
+                                  struct bsw_error *err);
+
+// Reads metric and refine of FILE.json; a missing one leaves both NULL and is ok, a malformed one
+// is BSW_ERROR_BAD_DATA.
+enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts,
+                                 struct bsw_error *err);
+
+#endif

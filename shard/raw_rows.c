@@ -1,0 +1,154 @@
+#include "shard/raw_rows.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "common/code_layout.h"
+#include "common/memory.h"
+#include "common/shard_file.h"
+
+static enum bsw_status fail_changed(const char *path, const char *what, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: changed since the index was made: %s", path,
+                    what);
+}
+
+static enum bsw_status map_file(struct bsw_raw_rows *rows, int fd, uint64_t bytes,
+                                struct bsw_error *err)
+{
+    if (bytes > SIZE_MAX)
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: too large to map", rows->path);
+    void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot map: %s", rows->path, strerror(errno));
+    madvise(map, (size_t)bytes,
+            MADV_RANDOM); // single rows here and there: read-ahead would only cost
+    rows->map = map;
+    rows->map_bytes = (size_t)bytes;
+    return BSW_OK;
+}
+
+static enum bsw_status open_copy(const struct bsw_manifest *manifest, const char *folder,
+                                 uint32_t shard, struct bsw_raw_rows *rows, struct bsw_error *err)
+{
+    int fd;
+    BSW_TRY(bsw_vectors_file_open(manifest, folder, shard, &fd, rows->path, err));
+    rows->first_byte = BSW_SHARD_HEADER_BYTES;
+    rows->stride_bytes = rows->row_bytes;
+    rows->source_rows_before = 0;
+    enum bsw_status status =
+        map_file(rows, fd, BSW_SHARD_HEADER_BYTES + rows->num_rows * rows->row_bytes, err);
+    bsw_file_close(&fd);
+    return status;
+}
+
+static enum bsw_status check_layout(const struct bsw_manifest *manifest,
+                                    const struct bsw_raw_rows *rows,
+                                    const struct bsw_vector_layout *layout, uint64_t bytes,
+                                    struct bsw_error *err)
+{
+    if (bytes != manifest->source_file_bytes) return fail_changed(rows->path, "its size", err);
+    if (layout->type != manifest->source_type) return fail_changed(rows->path, "its type", err);
+    if (layout->dims != manifest->layout.dims) return fail_changed(rows->path, "its dims", err);
+    if (layout->num_rows != manifest->source_rows)
+        return fail_changed(rows->path, "its number of rows", err);
+    return BSW_OK;
+}
+
+static enum bsw_status open_source(const struct bsw_manifest *manifest, struct bsw_raw_rows *rows,
+                                   struct bsw_error *err)
+{
+    unsigned char *head;
+    struct bsw_vector_layout layout;
+    uint64_t bytes;
+    int fd;
+    BSW_TRY(bsw_file_open_read(rows->path, &fd, &bytes, err));
+    size_t head_bytes = bytes < BSW_VECTOR_HEAD_BYTES ? (size_t)bytes : BSW_VECTOR_HEAD_BYTES;
+    enum bsw_status status = bsw_allocate(&head, BSW_VECTOR_HEAD_BYTES, 1, "file head", err);
+    if (status == BSW_OK) status = bsw_file_read_at(fd, rows->path, 0, head, head_bytes, err);
+    if (status == BSW_OK)
+        status = bsw_vector_layout_parse(rows->path, head, head_bytes, bytes, &layout, err);
+    if (status == BSW_OK) status = check_layout(manifest, rows, &layout, bytes, err);
+    if (status == BSW_OK) {
+        rows->first_byte = layout.first_byte;
+        rows->stride_bytes = layout.stride_bytes;
+        rows->source_rows_before = rows->shard_first_row;
+        status = map_file(rows, fd, bytes, err);
+    }
+    bsw_free(&head);
+    bsw_file_close(&fd);
+    return status;
+}
+
+enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const char *folder,
+                                  uint32_t shard, struct bsw_raw_rows *out, struct bsw_error *err)
+{
+    *out = (struct bsw_raw_rows){.shard_first_row = manifest->shards[shard].first_row,
+                                 .num_rows = manifest->shards[shard].num_rows,
+                                 .row_bytes = manifest->layout.dims *
+                                              bsw_vector_type_bytes(manifest->source_type)};
+    size_t bundles = bsw_num_bundles(out->num_rows);
+    BSW_TRY(bsw_allocate_zero(&out->is_checked, bundles, 1, "checked bundles", err));
+    enum bsw_status status;
+    if (manifest->source_is_copied) {
+        status = open_copy(manifest, folder, shard, out, err);
+    } else if (strncmp(manifest->source_path, "synth:", 6) == 0) {
+        out->is_synth = 1;
+        memcpy(out->path, manifest->source_path, sizeof out->path);
+        status = bsw_synth_parse(manifest->source_path + 6, &out->synth, err);
+    } else {
+        status = bsw_manifest_source(manifest, folder, out->path, err);
+        if (status == BSW_OK) status = open_source(manifest, out, err);
+    }
+    if (status != BSW_OK) bsw_raw_rows_close(out);
+    return status;
+}
+
+void bsw_raw_rows_close(struct bsw_raw_rows *rows)
+{
+    if (rows->map) munmap((void *)(uintptr_t)rows->map, rows->map_bytes);
+    rows->map = NULL;
+    bsw_free(&rows->is_checked);
+}
+
+static const void *fetch(const struct bsw_raw_rows *rows, uint64_t local_row, void *scratch)
+{
+    if (rows->is_synth) {
+        bsw_synth_rows(&rows->synth, rows->shard_first_row + local_row, 1, scratch);
+        return scratch;
+    }
+    return rows->map + rows->first_byte +
+           (rows->source_rows_before + local_row) * rows->stride_bytes;
+}
+
+enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle,
+                                    uint64_t expected_digest, void *scratch, struct bsw_error *err)
+{
+    uint64_t first = (uint64_t)bundle * BSW_BUNDLE_ROWS, last = first + BSW_BUNDLE_ROWS, digest = 0;
+    if (last > rows->num_rows) last = rows->num_rows;
+    for (uint64_t row = first; row < last; row++) {
+        digest +=
+            bsw_row_digest(fetch(rows, row, scratch), rows->row_bytes, rows->shard_first_row + row);
+    }
+    if (digest == expected_digest) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: rows %llu to %llu are not those the index was made from", rows->path,
+                    (unsigned long long)(rows->shard_first_row + first),
+                    (unsigned long long)(rows->shard_first_row + last - 1));
+}
+
+enum bsw_status bsw_raw_rows_get(const struct bsw_raw_rows *rows, uint32_t local_row,
+                                 const uint64_t *row_digests, void *scratch, const void **out,
+                                 struct bsw_error *err)
+{
+    size_t bundle = local_row / BSW_BUNDLE_ROWS;
+    unsigned char *is_checked = &rows->is_checked[bundle];
+    // Generated rows cannot change; checking them would cost 32 times their making.
+    if (!rows->is_synth && !__atomic_load_n(is_checked, __ATOMIC_RELAXED)) {
+        BSW_TRY(bsw_raw_rows_verify(rows, bundle, row_digests[bundle], scratch, err));
+        __atomic_store_n(is_checked, 1, __ATOMIC_RELAXED);
+    }
+    *out = fetch(rows, local_row, scratch);
+    return BSW_OK;
+}

@@ -1,0 +1,40 @@
+// A shard in memory: codes, scales, biases, masks and row digests; every block checked while it is
+// loaded.
+#ifndef BITSWEEP_SHARD_RESIDENT_SHARD_H
+#define BITSWEEP_SHARD_RESIDENT_SHARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/shard_file.h"
+#include "shard/raw_rows.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_resident_shard {
+    uint32_t index;
+    struct bsw_shard_shape shape;
+    struct bsw_code_arrays arrays; // owned; tails stay in the file until a scan wants them
+    size_t num_bundles;
+    size_t scan_bytes; // of one pass: codes, scales, biases, masks
+    struct bsw_raw_rows raw_rows;
+    int has_raw_rows;
+};
+
+// Loads with all OpenMP threads, each copying the part it will scan. with_raw_rows: also opens what
+// refinement needs.
+enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, const char *folder,
+                                        uint32_t shard, int with_raw_rows,
+                                        struct bsw_resident_shard *out, struct bsw_error *err);
+void bsw_resident_shard_unload(struct bsw_resident_shard *shard);
+
+// Bundles of part `part` of `parts`: the cut threads share the work by.
+void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,
+                             size_t *first, size_t *last);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,218 @@
+#include "shard/shard_service.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/progress.h"
+#include "common/result_order.h"
+
+static size_t resident_bytes(const struct bsw_resident_shard *shard)
+{
+    return shard->scan_bytes + shard->num_bundles * sizeof(uint64_t);
+}
+
+static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
+                                  struct bsw_error *err)
+{
+    const struct bsw_assignment *table = &service->assignment;
+    uint32_t count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        count = 0;
+        for (uint32_t slice = 0; slice < table->num_slices; slice++) {
+            for (uint32_t shard = 0; shard < table->num_shards; shard++) {
+                if (bsw_assignment_rank(table, slice, shard) != (uint32_t)rank) continue;
+                if (pass == 1) {
+                    service->units[count].slice = slice;
+                    service->units[count].shard = shard;
+                }
+                count++;
+            }
+        }
+        if (pass == 0)
+            BSW_TRY(
+                bsw_allocate_zero(&service->units, count, sizeof *service->units, "shards", err));
+    }
+    service->num_units = count;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
+                                       const struct bsw_search_settings *settings, int rank,
+                                       int num_ranks, int show_progress,
+                                       struct bsw_shard_service *out, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    *out = (struct bsw_shard_service){.manifest = manifest, .settings = *settings};
+    out->assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
+    bsw_scan_workspace_init(&out->workspace, settings->level, settings->num_threads);
+    enum bsw_status status = list_units(out, rank, err);
+    struct bsw_progress progress;
+    bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
+    for (uint32_t u = 0; u < out->num_units && status == BSW_OK; u++) {
+        struct bsw_unit *unit = &out->units[u];
+        status = bsw_resident_shard_load(manifest, folder, unit->shard, settings->is_exact,
+                                         &unit->resident, err);
+        if (status == BSW_OK) out->resident_bytes += resident_bytes(&unit->resident);
+        bsw_progress_update(&progress, u + 1);
+    }
+    bsw_progress_finish(&progress);
+    if (status != BSW_OK) bsw_shard_service_close(out);
+    out->load_seconds = bsw_clock_seconds() - started;
+    return status;
+}
+
+void bsw_shard_service_close(struct bsw_shard_service *service)
+{
+    for (uint32_t u = 0; u < service->num_units; u++) {
+        bsw_resident_shard_unload(&service->units[u].resident);
+        bsw_candidate_lists_deinit(&service->units[u].lists);
+    }
+    service->num_units = 0;
+    bsw_free(&service->units);
+    bsw_scan_workspace_deinit(&service->workspace);
+}
+
+void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw_query_batch *batch)
+{
+    service->batch = *batch;
+    for (uint32_t u = 0; u < service->num_units; u++) {
+        struct bsw_unit *unit = &service->units[u];
+        size_t last;
+        bsw_assignment_queries(&service->assignment, unit->slice, batch->num_queries,
+                               &unit->first_query, &last);
+        unit->num_queries = last - unit->first_query;
+    }
+}
+
+// ---- histogram ----
+
+static enum bsw_status append_histogram(void *context, size_t query, uint32_t first_bin,
+                                        const uint64_t *counts, uint32_t num_bins,
+                                        struct bsw_error *err)
+{
+    struct bsw_buffer *out = context;
+    const uint32_t head[2] = {first_bin, num_bins};
+    (void)query; // queries come in order
+    BSW_TRY(bsw_buffer_append(out, head, sizeof head, err));
+    return bsw_buffer_append(out, counts, num_bins * sizeof *counts, err);
+}
+
+enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
+                                            struct bsw_buffer *out, struct bsw_error *err)
+{
+    out->bytes = 0;
+    for (uint32_t u = 0; u < service->num_units; u++) {
+        struct bsw_unit *unit = &service->units[u];
+        BSW_TRY(bsw_shard_histogram(&unit->resident, &service->batch, unit->first_query,
+                                    unit->num_queries, service->settings.k, &service->workspace,
+                                    append_histogram, out, err));
+    }
+    return BSW_OK;
+}
+
+// ---- candidates ----
+
+static struct bsw_ranked ranked_of(const struct bsw_unit *unit, uint64_t candidate,
+                                   uint32_t payload)
+{
+    return (struct bsw_ranked){.score = bsw_candidate_score(candidate),
+                               .payload = payload,
+                               .row =
+                                   unit->resident.shape.first_row + bsw_candidate_row(candidate)};
+}
+
+static enum bsw_status append_list(const struct bsw_unit *unit, const uint64_t *list, size_t count,
+                                   int is_ladder, struct bsw_buffer *out, struct bsw_error *err)
+{
+    size_t head = out->bytes, room = is_ladder ? 65 : count;
+    uint64_t written = 0;
+    BSW_TRY(bsw_buffer_reserve(out, out->bytes + sizeof written + room * sizeof(struct bsw_ranked),
+                               err));
+    struct bsw_ranked *entries = (struct bsw_ranked *)(void *)(out->data + head + sizeof written);
+    if (is_ladder) {
+        for (size_t place = 1; place < count; place *= 2) {
+            entries[written++] = ranked_of(unit, list[place - 1], (uint32_t)place);
+        }
+        if (count > 0) entries[written++] = ranked_of(unit, list[count - 1], (uint32_t)count);
+    } else {
+        for (; written < count; written++) entries[written] = ranked_of(unit, list[written], 0);
+    }
+    memcpy(out->data + head, &written, sizeof written);
+    out->bytes = head + sizeof written + (size_t)written * sizeof(struct bsw_ranked);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const uint32_t *limits,
+                                       struct bsw_buffer *out, struct bsw_error *err)
+{
+    out->bytes = 0;
+    for (uint32_t u = 0; u < service->num_units; u++) {
+        struct bsw_unit *unit = &service->units[u];
+        BSW_TRY(bsw_shard_scan(&unit->resident, &service->batch, unit->first_query,
+                               unit->num_queries, limits ? limits + unit->first_query : NULL,
+                               (size_t)service->settings.keep, &service->workspace, &unit->lists,
+                               err));
+        for (size_t q = 0; q < unit->num_queries; q++) {
+            size_t count;
+            const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
+            BSW_TRY(append_list(unit, list, count, service->settings.is_ladder, out, err));
+        }
+    }
+    return BSW_OK;
+}
+
+// ---- survivors ----
+
+static int is_within(const struct bsw_unit *unit, uint64_t candidate, const struct bsw_cut *cut)
+{
+    uint32_t score = bsw_candidate_score(candidate);
+    if (score != cut->score) return score > cut->score;
+    return unit->resident.shape.first_row + bsw_candidate_row(candidate) <= cut->row;
+}
+
+// Lists are in the total order, so the survivors are a leading part.
+static size_t count_survivors(const struct bsw_unit *unit, size_t query, const struct bsw_cut *cut)
+{
+    size_t low = 0, high;
+    const uint64_t *list = bsw_candidate_list(&unit->lists, query, &high);
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (is_within(unit, list[middle], cut))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static enum bsw_status refine_unit(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                                   const struct bsw_cut *cuts, struct bsw_buffer *out,
+                                   struct bsw_error *err)
+{
+    size_t *counts, total = 0;
+    BSW_TRY(
+        bsw_buffer_reserve(&service->workspace.counts, unit->num_queries * sizeof(size_t), err));
+    counts = (size_t *)(void *)service->workspace.counts.data;
+    for (size_t q = 0; q < unit->num_queries; q++) {
+        uint64_t count = counts[q] = count_survivors(unit, q, &cuts[unit->first_query + q]);
+        total += counts[q];
+        BSW_TRY(bsw_buffer_append(out, &count, sizeof count, err));
+    }
+    BSW_TRY(bsw_buffer_reserve(out, out->bytes + total * sizeof(struct bsw_survivor), err));
+    struct bsw_survivor *survivors = (struct bsw_survivor *)(void *)(out->data + out->bytes);
+    out->bytes += total * sizeof(struct bsw_survivor);
+    return bsw_shard_refine(&unit->resident, service->manifest, &service->batch, unit->first_query,
+                            &unit->lists, counts, service->settings.is_exact, &service->workspace,
+                            survivors, err);
+}
+
+enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
+                                         const struct bsw_cut *cuts, struct bsw_buffer *out,
+                                         struct bsw_error *err)
+{
+    out->bytes = 0;
+    for (uint32_t u = 0; u < service->num_units; u++) {
+        BSW_TRY(refine_unit(service, &service->units[u], cuts, out, err));
+    }
+    return BSW_OK;
+}

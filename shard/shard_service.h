@@ -1,0 +1,92 @@
+// A rank's side of the search protocol: its shards resident, one batch through them, phase by
+// phase. Rank 0 has one too.
+//
+// A unit is one shard for one slice of the batch's queries (assignment.h). Every phase takes what
+// rank 0 sent and makes one payload for rank 0: units in order of their shards, queries in order.
+// All numbers little-endian.
+//
+//   histogram   a query: uint32 first_bin, uint32 num_bins, uint64 counts [num_bins]
+//   candidates  a query: uint64 count, then struct bsw_ranked [count] in the total order. gather:
+//   the best `keep` rows,
+//               payload 0; ladder: the rows at local places 1, 2, 4, ... and the last, payload the
+//               place
+//   survivors   a unit: uint64 counts [queries], then struct bsw_survivor [sum of counts],
+//   ascending rows a query
+#ifndef BITSWEEP_SHARD_SHARD_SERVICE_H
+#define BITSWEEP_SHARD_SHARD_SERVICE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/index_manifest.h"
+#include "shard/assignment.h"
+#include "shard/shard_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What a search is, the same on every rank.
+struct bsw_search_settings {
+    uint32_t query_bits;
+    uint64_t k;
+    uint64_t keep;    // L, or --max-candidates with histogram selection
+    int is_histogram; // else threshold
+    uint64_t extra_distance;
+    int is_ladder; // else gather
+    int is_exact;  // refinement
+    enum bsw_cpu_level level;
+    int num_threads;
+};
+
+// The worst candidate that stays, in the total order; {0, UINT64_MAX} keeps all.
+struct bsw_cut {
+    uint32_t score;
+    uint32_t padding;
+    uint64_t row; // id
+};
+
+struct bsw_unit {
+    uint32_t slice, shard;
+    struct bsw_resident_shard resident;
+    struct bsw_candidate_lists lists;
+    size_t first_query, num_queries; // of the current batch
+};
+
+struct bsw_shard_service {
+    const struct bsw_manifest *manifest; // borrowed
+    struct bsw_search_settings settings;
+    struct bsw_assignment assignment;
+    struct bsw_unit *units;
+    uint32_t num_units;
+    struct bsw_scan_workspace workspace;
+    struct bsw_query_batch batch;
+    double load_seconds;
+    size_t resident_bytes; // codes, scales, biases, masks, row digests
+};
+
+// Loads the shards of this rank; `show_progress` as for bsw_progress_init.
+enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
+                                       const struct bsw_search_settings *settings, int rank,
+                                       int num_ranks, int show_progress,
+                                       struct bsw_shard_service *out, struct bsw_error *err);
+void bsw_shard_service_close(struct bsw_shard_service *service);
+
+// Takes a batch; its arrays are borrowed until the next.
+void bsw_shard_service_begin(struct bsw_shard_service *service,
+                             const struct bsw_query_batch *batch);
+
+enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
+                                            struct bsw_buffer *out, struct bsw_error *err);
+// limits: [queries of the batch] or NULL.
+enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const uint32_t *limits,
+                                       struct bsw_buffer *out, struct bsw_error *err);
+// cuts: [queries of the batch].
+enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
+                                         const struct bsw_cut *cuts, struct bsw_buffer *out,
+                                         struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
