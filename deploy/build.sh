@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Configures and builds one preset of CMakePresets.json. Quiet unless something fails.
+# usage: deploy/build.sh [release|debug|asan] [-- more arguments for cmake's configuration]
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+preset=release
+case ${1:-} in
+-h | --help)
+    echo "usage: deploy/build.sh [release|debug|asan] [-- CMAKE_ARGUMENTS]"
+    exit 0
+    ;;
+-- | "") ;;
+-*)
+    echo "build.sh: unknown option $1; --help tells more" >&2
+    exit 2
+    ;;
+*) preset=$1 && shift ;;
+esac
+if [[ ${1:-} == -- ]]; then shift; fi
+
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+
+quietly() {
+    if ! "$@" >"$log" 2>&1; then
+        cat "$log" >&2
+        echo "build.sh: $preset: $1 failed" >&2
+        exit 1
+    fi
+}
+
+cd "$root"
+generator=()
+# An existing folder keeps its generator; cmake refuses to change it.
+if [[ ! -f build/$preset/CMakeCache.txt ]] && command -v ninja >/dev/null; then
+    generator=(-G Ninja)
+fi
+quietly cmake --preset "$preset" ${generator[@]+"${generator[@]}"} "$@"
+quietly cmake --build "build/$preset" --parallel "$(nproc)"

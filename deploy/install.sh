@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Installs what building, running and testing bitsweep needs, from Debian's or Ubuntu's packages.
+# Does nothing where all of it is there. See --help.
+set -euo pipefail
+
+# What must be there, and the package that has it: a command, a header, or a library as pkg-config
+# names it.
+needed=(
+    "command gcc gcc"
+    "header stdio.h libc6-dev"
+    "command cmake cmake"
+    "command ninja ninja-build"
+    "command pkg-config pkg-config"
+    "command mpirun openmpi-bin"
+    "command mpicc libopenmpi-dev"
+    "command protoc-c protobuf-c-compiler"
+    "command protoc protobuf-compiler"
+    "command gnuplot gnuplot-nox"
+    "library libprotobuf-c libprotobuf-c-dev"
+    "library libxxhash libxxhash-dev"
+    "library openblas libopenblas-dev"
+    "library jansson libjansson-dev"
+    "library cmocka libcmocka-dev"
+)
+# deploy/style.sh leaves out the checks whose tool is missing.
+for_style=(
+    "command g++ g++"
+    "command clang-format clang-format"
+    "command shellcheck shellcheck"
+)
+
+help() {
+    cat <<'END'
+usage: deploy/install.sh [--style]
+
+Installs the packages that bitsweep needs and that are missing, as root or through sudo. On a system
+without apt-get it only lists them.
+
+  --style   also the tools that deploy/style.sh uses where it finds them
+
+Exit codes: 0 all is there, 1 something is missing and could not be installed, 2 usage.
+END
+}
+
+fail() {
+    echo "install.sh: $1" >&2
+    exit "${2:-1}"
+}
+
+is_there() {
+    case $1 in
+    command) command -v "$2" >/dev/null ;;
+    header) gcc -E -include "$2" -x c /dev/null >/dev/null 2>&1 ;;
+    library) pkg-config --exists "$2" 2>/dev/null ;;
+    esac
+}
+
+# Prints the packages of the entries that are missing.
+missing_packages() {
+    local entry kind name package
+    for entry in "$@"; do
+        read -r kind name package <<<"$entry"
+        is_there "$kind" "$name" || echo "$package"
+    done
+}
+
+# gnuplot draws text in PNG files with whatever font it finds; a bare machine may have none.
+missing_fonts() {
+    command -v fc-list >/dev/null && [[ -n $(fc-list 2>/dev/null | head -n 1) ]] ||
+        echo fonts-dejavu-core
+}
+
+find_missing() {
+    mapfile -t missing < <(missing_packages "${entries[@]}" && missing_fonts)
+}
+
+run_as_root() {
+    if ((EUID == 0)); then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+check_rights() {
+    command -v apt-get >/dev/null ||
+        fail "no apt-get here; install what these Debian packages hold: ${missing[*]}"
+    ((EUID == 0)) || command -v sudo >/dev/null ||
+        fail "neither root nor sudo; let an administrator run: apt-get install ${missing[*]}"
+}
+
+install_missing() {
+    echo "install.sh: installing ${missing[*]}"
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o=Dpkg::Use-Pty=0)
+    run_as_root "${apt[@]}" update || echo "install.sh: apt-get update failed, trying on" >&2
+    run_as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null ||
+        fail "apt-get could not install ${missing[*]}"
+}
+
+entries=("${needed[@]}")
+case ${1:-} in
+"") ;;
+--style) entries+=("${for_style[@]}") ;;
+-h | --help) help && exit 0 ;;
+*) fail "unknown option $1; --help tells more" 2 ;;
+esac
+
+find_missing
+((${#missing[@]})) || exit 0
+check_rights
+install_missing
+find_missing
+((${#missing[@]} == 0)) || fail "still missing: ${missing[*]}"
+echo "install.sh: all is there"

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# Style check: one line, FILE:LINE: WHAT, for each violation; exit 1 if there is any.
+# Checks whose tool is missing (clang-format 14, g++, shellcheck) are named and left out.
+# usage: deploy/style.sh
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+if (($#)); then
+    echo "usage: deploy/style.sh" >&2
+    [[ $1 == -h || $1 == --help ]] && exit 0
+    exit 2
+fi
+
+max_lines=800
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+found=$work/found # all violations
+: >"$found"
+
+skip() {
+    echo "style.sh: $1 is missing: $2 left out" >&2
+}
+
+# Everything that belongs to the tree: what git knows or would take, or without git what is not built.
+list_files() {
+    if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
+        git ls-files --cached --others --exclude-standard | while read -r file; do
+            [[ ! -f $file ]] || echo "$file"
+        done
+    else
+        find . -type f -not -path './build*' -not -path './.git/*' -printf '%P\n'
+    fi | sort
+}
+
+is_text_name() {
+    [[ $1 =~ \.(c|h|cu|cuh|sh|md|txt|proto|py|gp|json|yml|yaml|cmake)$ || $1 == .ci/run ||
+        $1 == .gitignore || $1 == .editorconfig || $1 == .clang-format ]]
+}
+
+is_script() {
+    [[ $1 == *.sh || $1 == .ci/run ]]
+}
+
+# ---- text ----------------------------------------------------------------------------------------
+
+check_text() {
+    # The words are put together here so that this file does not hold them.
+    local words="TO""DO|FIX""ME|X""XX"
+    grep -nHP '\t' "${texts[@]}" | sed -E 's/^([^:]+:[0-9]+):.*/\1: tab/' >>"$found" || true
+    grep -nHP '\s+$' "${texts[@]}" | sed -E 's/^([^:]+:[0-9]+):.*/\1: blank at the end/' >>"$found" || true
+    grep -nHwE "$words" "${texts[@]}" | sed -E 's/^([^:]+:[0-9]+):.*/\1: unfinished work/' >>"$found" || true
+}
+
+check_sizes() {
+    local file lines
+    for file in "${texts[@]}"; do
+        lines=$(wc -l <"$file")
+        ((lines <= max_lines)) ||
+            echo "$file:$lines: more than $max_lines lines" >>"$found"
+        [[ ! -s $file || -z $(tail -c 1 "$file") ]] ||
+            echo "$file:$((lines + 1)): no newline at the end" >>"$found"
+    done
+}
+
+# Each folder may have its own README.md and CMakeLists.txt.
+check_names() {
+    printf '%s\n' "${files[@]}" | awk -F/ '
+        $NF == "README.md" || $NF == "CMakeLists.txt" {next}
+        $NF in first {print $0 ":1: same name as " first[$NF]; next}
+        {first[$NF] = $0}' >>"$found"
+}
+
+# ---- C -------------------------------------------------------------------------------------------
+
+check_format() {
+    local formatter=clang-format
+    if command -v clang-format-14 >/dev/null; then formatter=clang-format-14; fi
+    if ! "$formatter" --version 2>/dev/null | grep -q 'version 14\.'; then
+        skip "clang-format 14" "format of C"
+        return
+    fi
+    printf '%s\0' "${sources[@]}" | xargs -0 "$formatter" --dry-run -Werror 2>&1 |
+        sed -nE 's/^([^:]+:[0-9]+):[0-9]+: error: .*/\1: not as clang-format has it/p' |
+        sort -u >>"$found" || true
+}
+
+# Some headers include what protoc-c makes of the schema.
+make_schema() {
+    if command -v protoc-c >/dev/null; then
+        protoc-c --proto_path=common --c_out="$work" common/*.proto
+    fi
+}
+
+# compile_header FILE COMPILER [FLAGS]: alone and twice included.
+compile_header() {
+    local file=$1
+    shift
+    printf '#include "%s"\n#include "%s"\n' "$file" "$file" |
+        "$@" -fsyntax-only -Wall -Wextra -Werror -I. -isystem "$work" - 2>"$work/messages" && return
+    local first
+    first=$(grep -m 1 -E 'error|warning' "$work/messages" || head -n 1 "$work/messages")
+    echo "$file:1: does not compile alone with $1: ${first##*error: }" >>"$found"
+}
+
+check_headers() {
+    local file plus=1
+    command -v g++ >/dev/null || plus=0
+    ((plus)) || skip g++ "headers as C++"
+    make_schema
+    for file in "${sources[@]}"; do
+        [[ $file == *.h ]] || continue
+        compile_header "$file" gcc -std=gnu17 -x c
+        ((!plus)) || compile_header "$file" g++ -std=gnu++17 -x c++
+    done
+}
+
+# ---- scripts -------------------------------------------------------------------------------------
+
+check_scripts() {
+    if ! command -v shellcheck >/dev/null; then
+        skip shellcheck "shell scripts"
+        return
+    fi
+    shellcheck -x -f gcc "${scripts[@]}" |
+        sed -E 's/^([^:]+:[0-9]+):[0-9]+: /\1: /' >>"$found" || true
+}
+
+mapfile -t files < <(list_files)
+texts=()
+sources=()
+scripts=()
+for file in "${files[@]}"; do
+    if is_text_name "$file"; then texts+=("$file"); fi
+    if [[ $file == *.[ch] ]]; then sources+=("$file"); fi
+    if is_script "$file"; then scripts+=("$file"); fi
+done
+
+check_text
+check_sizes
+check_names
+check_format
+check_headers
+check_scripts
+if [[ -s $found ]]; then
+    cat "$found"
+    echo "style.sh: $(wc -l <"$found") violations" >&2
+    exit 1
+fi
+echo "style.sh: ${#texts[@]} files, no violation"

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Sets up, builds and tests everything. See --help. Exit code 0 only if all of it passes.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+cd "$root"
+quick=0
+
+help() {
+    cat <<'END'
+usage: deploy/test.sh [--quick]
+
+1. installs what is missing (deploy/install.sh)
+2. builds the release preset, warnings are errors
+3. checks the style (deploy/style.sh)
+4. runs all tests of the release build
+5. builds with address and undefined-behaviour sanitizers and runs the unit tests, the kernel checks
+   and the cluster tests labelled asan, on at most 2 ranks
+
+  --quick   leaves out step 5
+END
+}
+
+case ${1:-} in
+"") ;;
+--quick) quick=1 ;;
+-h | --help) help && exit 0 ;;
+*)
+    echo "test.sh: unknown option $1; --help tells more" >&2
+    exit 2
+    ;;
+esac
+
+failed=()
+
+# step NAME COMMAND: prints the time it took.
+step() {
+    local begin=$SECONDS
+    echo "== $1"
+    shift
+    "$@" || failed+=("$*")
+    echo "== $((SECONDS - begin)) s"
+}
+
+# run_tests PRESET [CTEST ARGUMENTS]: the last lines printed are ctest's own. Tests of several ranks
+# are marked to run alone; of the others two at a time do well on two cores.
+run_tests() {
+    local preset=$1
+    shift
+    echo "== tests: $preset"
+    ctest --test-dir "build/$preset" --parallel 2 --output-on-failure "$@" ||
+        failed+=("tests of build/$preset")
+}
+
+# Also between steps where the next ones make no sense without the last.
+stop_if_failed() {
+    local what
+    ((${#failed[@]})) || return 0
+    for what in "${failed[@]}"; do
+        echo "test.sh: failed: $what" >&2
+    done
+    exit 1
+}
+
+step "set-up" deploy/install.sh
+stop_if_failed
+step "build: release" deploy/build.sh release
+stop_if_failed
+step "style" deploy/style.sh
+run_tests release
+if ((!quick)); then
+    step "build: asan" deploy/build.sh asan
+    # Options of the sanitizers' runtime are set in tests/CMakeLists.txt.
+    BITSWEEP_MAX_RANKS=2 run_tests asan --label-regex '^(unit|kernelcheck|asan)$'
+fi
+stop_if_failed

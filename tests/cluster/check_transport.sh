@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# Ranks that talk, fail, fall silent and die: transport_ranks under deploy/run.sh.
+# usage: check_transport.sh BITSWEEP_BINARY SOURCE_FOLDER
+# ctest labels: asan
+set -euo pipefail
+
+program=$(dirname "$1")/tests/transport_ranks
+run=$2/deploy/run.sh
+max_ranks=${BITSWEEP_MAX_RANKS:-8}
+export BITSWEEP=$program
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+
+if ! command -v mpirun >/dev/null; then
+    echo "skipped: mpirun is missing"
+    exit 77
+fi
+# The extra flag keeps run.sh from starting one rank directly.
+if ! "$run" -n 1 --tag-output fail 0 >"$folder/out" 2>&1; then
+    if grep -q 'built without MPI' "$folder/out"; then
+        echo "skipped: built without MPI"
+        exit 77
+    fi
+    cat "$folder/out"
+    exit 1
+fi
+
+# expect CODE SECONDS PATTERN RANKS MODE [ARGUMENT]: exit code, longest time, and the only line that
+# is printed ("-" for none).
+expect() {
+    local code=$1 seconds=$2 pattern=$3 ranks=$4 got=0 begin=$SECONDS lines
+    shift 4
+    ((ranks <= max_ranks)) || return 0
+    timeout 120 "$run" -n "$ranks" "$@" >"$folder/out" 2>&1 || got=$?
+    lines=$(wc -l <"$folder/out")
+    if ((got != code)); then
+        complain "exit code $got instead of $code" "$ranks" "$@"
+    elif ((SECONDS - begin > seconds)); then
+        complain "took $((SECONDS - begin)) s" "$ranks" "$@"
+    elif [[ $pattern == - ]] && ((lines > 0)); then
+        complain "printed something" "$ranks" "$@"
+    elif [[ $pattern != - ]] && { ((lines != 1)) || ! grep -qE "$pattern" "$folder/out"; }; then
+        complain "did not print just one line like '$pattern'" "$ranks" "$@"
+    fi
+}
+
+complain() {
+    local what=$1 ranks=$2
+    shift 2
+    echo "transport_ranks $* on $ranks ranks: $what"
+    cat "$folder/out"
+    exit 1
+}
+
+# The largest message of this check fills two buffers of 1 GiB.
+has_memory() {
+    local free_kb
+    free_kb=$(awk '/^MemAvailable/ {print $2}' /proc/meminfo 2>/dev/null || echo 0)
+    ((${free_kb:-0} > 8 * 1024 * 1024))
+}
+
+for ranks in 1 2 3 4 8; do
+    expect 0 60 '^ok$' "$ranks" all
+    expect 65 20 "rank $((ranks > 1 ? ranks - 1 : -1)): it went wrong" "$ranks" fail 3
+done
+expect 0 60 '^ok$' 4 --mca btl self,tcp all
+expect 2 20 'rank 1: it went wrong' 2 fail 1
+expect 74 20 'rank 1: it went wrong' 2 fail 4
+
+awaited='did not answer within 2 s \(awaiting candidates of batch 7\)'
+expect 75 20 "rank 1 $awaited" 2 silent 1
+expect 75 20 "rank 3 $awaited" 4 silent 3
+expect 75 20 "rank 5 $awaited" 8 silent 5
+expect 75 20 "rank 2 $awaited" 4 stopped 2
+expect 75 25 'rank 0 did not' 2 stopped 0
+expect 75 20 'rank 0: not all ranks came to the end within 2 s' 2 absent 1
+expect 137 20 'a rank was ended by signal 9' 2 killed 1
+
+if [[ -z ${BITSWEEP_MAX_RANKS:-} ]] && has_memory; then
+    expect 0 120 '^ok$' 2 pieces
+fi
