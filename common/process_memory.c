@@ -1,18 +1,34 @@
 #include "common/process_memory.h"
 
 #include <stdio.h>
+#include <string.h>
 
-uint64_t bsw_process_memory_bytes(void)
+// Sum of the lines of /proc/self/status that begin with one of the names, in bytes.
+static uint64_t sum_lines(const char *const *names, int num_names)
 {
     FILE *file = fopen("/proc/self/status", "r");
     if (!file) return 0;
     char line[256];
     unsigned long long kib, total = 0;
     while (fgets(line, sizeof line, file)) {
-        if (sscanf(line, "RssAnon: %llu kB", &kib) == 1 ||
-            sscanf(line, "RssShmem: %llu kB", &kib) == 1)
-            total += kib;
+        for (int i = 0; i < num_names; i++) {
+            size_t length = strlen(names[i]);
+            if (strncmp(line, names[i], length) == 0 && sscanf(line + length, " %llu", &kib) == 1)
+                total += kib;
+        }
     }
     fclose(file);
     return total * 1024;
+}
+
+uint64_t bsw_process_memory_bytes(void)
+{
+    static const char *const names[] = {"RssAnon:", "RssShmem:"};
+    return sum_lines(names, 2);
+}
+
+uint64_t bsw_process_peak_bytes(void)
+{
+    static const char *const names[] = {"VmHWM:"};
+    return sum_lines(names, 1);
 }

@@ -1,4 +1,4 @@
-// Memory of this process that is not mapped from files.
+// Memory of this process, as the system counts it.
 #ifndef BITSWEEP_COMMON_PROCESS_MEMORY_H
 #define BITSWEEP_COMMON_PROCESS_MEMORY_H
 
@@ -6,5 +6,9 @@
 
 // RssAnon + RssShmem of /proc/self/status in bytes; 0 where the system does not tell.
 uint64_t bsw_process_memory_bytes(void);
+
+// The most memory this process ever had resident, mapped files included (VmHWM); 0 where the system
+// does not tell.
+uint64_t bsw_process_peak_bytes(void);
 
 #endif

@@ -70,6 +70,7 @@ static int read_list(struct cursor *cursor, enum payload_kind kind, struct bsw_p
 static int read_survivors(const struct bsw_batch_merge *merge, struct cursor *cursor,
                           uint32_t shard, size_t first, size_t last)
 {
+    if (first == last) return 1; // a batch of fewer queries than slices; the payload may be NULL
     const unsigned char *counts = take(cursor, last - first, sizeof(uint64_t));
     if (!counts) return 0;
     for (size_t q = first; q < last; q++) {

@@ -86,7 +86,7 @@ static enum bsw_status find_quantile(struct bsw_sample *sample, uint64_t *counts
     uint32_t largest = 32767;
     while (largest > 0 && counts[largest] == 0) largest--;
     uint32_t prefix = bin_of(counts, 32768, &wanted);
-    if (prefix == 0) { // zero or nearly: mostly empty rows
+    if (prefix < 128) { // zero or subnormal, without a finite reciprocal: mostly empty rows
         prefix = largest;
         wanted = counts[largest];
     }
@@ -456,7 +456,7 @@ enum bsw_status bsw_train_saq_frame(struct bsw_sample *sample,
     snprintf(manifest->axes, sizeof manifest->axes, "%s",
              training->random_axes ? "random" : "principal");
     uint32_t half = (dims / 2 + 31) / 32 * 32;
-    manifest->stage_dims = half < dims ? half : dims;
+    manifest->stage_dims = half > 0 && half < dims ? half : dims; // 1 dim: no half
     return status;
 }
 

@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/process_memory.h"
 #include "common/progress.h"
 #include "common/shard_file.h"
 #include "coordinator/code_training.h"
@@ -488,36 +489,57 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
     return bsw_index_folder_commit(&job->folder, manifest, err);
 }
 
+static uint64_t index_bytes(const struct bsw_manifest *manifest)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        bytes += manifest->shards[i].codes_bytes + manifest->shards[i].vectors_bytes;
+    }
+    return bytes;
+}
+
+static double row_bytes(const struct bsw_manifest *manifest)
+{
+    return bsw_layout_row_bytes(&manifest->layout) + (manifest->codec == BSW_CODEC_SAQ ? 8 : 0);
+}
+
+static void print_json(const struct encode_job *job, const char *segments, double input_bytes)
+{
+    const struct bsw_manifest *manifest = &job->manifest;
+    json_t *object = json_pack(
+        "{s:I, s:I, s:i, s:s, s:s, s:s, s:f, s:f}", "rows", (json_int_t)manifest->num_rows,
+        "dropped_rows", (json_int_t)manifest->dropped_rows, "dims", (int)manifest->layout.dims,
+        "codec", bsw_codec_name(manifest->codec), "metric", bsw_metric_name(manifest->metric),
+        "segments", segments, "bits", manifest->bits, "bytes_per_vector", row_bytes(manifest));
+    json_t *more = json_pack(
+        "{s:I, s:I, s:i, s:I, s:s, s:f, s:f, s:f, s:f, s:I}", "shards",
+        (json_int_t)manifest->num_shards, "index_bytes", (json_int_t)index_bytes(manifest), "ranks",
+        job->transport->num_ranks, "threads", (json_int_t)job->options.common.threads, "level",
+        bsw_encode_table_get(job->options.common.level)->level, "xfbq_scale",
+        (double)manifest->xfbq_scale, "train_seconds", job->train_seconds, "encode_seconds",
+        job->encode_seconds, "input_gb_per_second", input_bytes / job->encode_seconds * 1e-9,
+        "peak_memory_bytes", (json_int_t)bsw_process_peak_bytes());
+    json_object_update(object, more);
+    json_decref(more);
+    bsw_print_json(object);
+}
+
 static void report(const struct encode_job *job)
 {
     const struct bsw_manifest *manifest = &job->manifest;
     char segments[512];
-    uint64_t bytes = 0;
     bsw_code_layout_format(&manifest->layout, segments, sizeof segments);
-    for (uint32_t i = 0; i < manifest->num_shards; i++) bytes += manifest->shards[i].codes_bytes;
     double rows = (double)manifest->num_rows,
            input = rows * (double)bsw_vectors_row_bytes(job->vectors);
-    double row_bytes =
-        bsw_layout_row_bytes(&manifest->layout) + (manifest->codec == BSW_CODEC_SAQ ? 8 : 0);
     if (job->options.common.json) {
-        bsw_print_json(json_pack(
-            "{s:I, s:I, s:i, s:s, s:s, s:s, s:f, s:f, s:I, s:I, s:i, s:i, s:s, s:f, s:f, s:f, s:f}",
-            "rows", (json_int_t)manifest->num_rows, "dropped_rows",
-            (json_int_t)manifest->dropped_rows, "dims", (int)manifest->layout.dims, "codec",
-            bsw_codec_name(manifest->codec), "metric", bsw_metric_name(manifest->metric),
-            "segments", segments, "bits", manifest->bits, "bytes_per_vector", row_bytes, "shards",
-            (json_int_t)manifest->num_shards, "index_bytes", (json_int_t)bytes, "ranks",
-            job->transport->num_ranks, "threads", (int)job->options.common.threads, "level",
-            bsw_cpu_level_name(job->options.common.level), "xfbq_scale",
-            (double)manifest->xfbq_scale, "train_seconds", job->train_seconds, "encode_seconds",
-            job->encode_seconds, "input_gb_per_second", input / job->encode_seconds * 1e-9));
+        print_json(job, segments, input);
         return;
     }
     if (job->options.common.quiet) return;
     printf("%llu rows x %u dims -> %s, %s, %s, %u shards, %g bytes a vector\n",
            (unsigned long long)manifest->num_rows, manifest->layout.dims,
            bsw_codec_name(manifest->codec), bsw_metric_name(manifest->metric), segments,
-           manifest->num_shards, row_bytes);
+           manifest->num_shards, row_bytes(manifest));
     if (manifest->dropped_rows > 0)
         printf("dropped rows: %llu\n", (unsigned long long)manifest->dropped_rows);
     printf("training %.2f s, encoding %.2f s: %.4g rows/s, %.2f GB/s of input\n",

@@ -32,7 +32,7 @@ struct search_options {
 // What each rank reports at the end.
 struct rank_statistics {
     double load_seconds, scan_seconds, refine_seconds;
-    uint64_t scanned_bytes, resident_bytes, memory_bytes, num_units;
+    uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, num_units;
 };
 
 struct search_job {
@@ -263,6 +263,7 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
                                   job->service.workspace.refine_seconds,
                                   job->service.workspace.scanned_bytes,
                                   job->service.resident_bytes,
+                                  job->service.grown_bytes,
                                   bsw_process_memory_bytes(),
                                   job->service.num_units};
     if (transport->rank != 0)
@@ -329,12 +330,13 @@ static json_t *describe_ranks(const struct search_job *job)
     json_t *ranks = json_array();
     for (int rank = 0; rank < job->transport->num_ranks; rank++) {
         const struct rank_statistics *s = &job->statistics[rank];
-        json_array_append_new(ranks, json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I}", "rank",
-                                               rank, "units", (json_int_t)s->num_units,
+        json_array_append_new(ranks, json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I}",
+                                               "rank", rank, "units", (json_int_t)s->num_units,
                                                "load_seconds", s->load_seconds, "scan_seconds",
                                                s->scan_seconds, "refine_seconds", s->refine_seconds,
                                                "scanned_bytes", (json_int_t)s->scanned_bytes,
                                                "resident_bytes", (json_int_t)s->resident_bytes,
+                                               "resident_memory_bytes", (json_int_t)s->grown_bytes,
                                                "memory_bytes", (json_int_t)s->memory_bytes));
     }
     return ranks;

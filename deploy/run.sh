@@ -174,6 +174,9 @@ build_mpirun() {
         mpirun+=(--mca btl_vader_backing_directory "${TMPDIR:-/tmp}")
     fi
     [[ -z ${OMP_NUM_THREADS:-} ]] || mpirun+=(-x OMP_NUM_THREADS)
+    # OpenBLAS would start a thread for every core in every rank; bitsweep uses one.
+    export OPENBLAS_NUM_THREADS=1
+    mpirun+=(-x OPENBLAS_NUM_THREADS)
     mpirun+=(${flags[@]+"${flags[@]}"})
     if ((EUID == 0)); then
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

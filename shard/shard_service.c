@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/process_memory.h"
 #include "common/progress.h"
 #include "common/result_order.h"
 
@@ -42,6 +43,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
                                        struct bsw_shard_service *out, struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
+    uint64_t memory = bsw_process_memory_bytes();
     *out = (struct bsw_shard_service){.manifest = manifest, .settings = *settings};
     out->assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
     bsw_scan_workspace_init(&out->workspace, settings->level, settings->num_threads);
@@ -58,6 +60,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     bsw_progress_finish(&progress);
     if (status != BSW_OK) bsw_shard_service_close(out);
     out->load_seconds = bsw_clock_seconds() - started;
+    out->grown_bytes = bsw_process_memory_bytes() - memory;
     return status;
 }
 

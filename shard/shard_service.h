@@ -63,6 +63,8 @@ struct bsw_shard_service {
     struct bsw_query_batch batch;
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests
+    uint64_t
+        grown_bytes; // by how much the process grew while they were loaded (without mapped files)
 };
 
 // Loads the shards of this rank; `show_progress` as for bsw_progress_init.

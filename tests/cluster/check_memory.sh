@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# Memory of a resident shard, and of encode: growth with the corpus only where it must be.
+# usage: check_memory.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+bitsweep=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+failed=0
+
+# number FILE NAME: the number behind "NAME": in a JSON file of ours.
+number() {
+    sed -n "s/^ *\"$2\": \([-0-9.e+]*\),\{0,1\}\$/\1/p" "$1" | head -n 1
+}
+
+# check TEXT VALUE LIMIT: passes if VALUE <= LIMIT.
+check() {
+    if awk -v v="$2" -v l="$3" 'BEGIN {exit !(v > 0 && v <= l)}'; then
+        passed=$((passed + 1))
+        echo "ok: $1: $2 <= $3"
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $1: $2 > $3" >&2
+    fi
+}
+
+if [[ ! -r /proc/self/status ]]; then
+    echo "no /proc: memory cannot be measured"
+    exit 77
+fi
+
+for codec in saq xfbq; do
+    "$bitsweep" encode --base synth:count=2M,dims=96 --index "$work/$codec" --codec "$codec" \
+        --bits 3 --shards 2 --json >"$work/encode.json"
+    check "encode $codec: peak memory is under 512 MiB" \
+        "$(number "$work/encode.json" peak_memory_bytes)" $((512 << 20))
+    "$bitsweep" search --index "$work/$codec" --queries synth:count=3,dims=96,seed=2 --k 10 \
+        --out "$work/result" --force --json >"$work/search.json"
+    # 36 bytes of planes; saq has 6 more for scale and bias.
+    if [[ $codec == saq ]]; then bytes=$((2000000 * 42)); else bytes=$((2000000 * 36)); fi
+    check "search $codec: resident memory is codes, scales and biases plus 10 %" \
+        "$(number "$work/search.json" resident_memory_bytes)" $((bytes * 11 / 10))
+done
+
+echo "$passed passed, $failed failed"
+((failed == 0))
