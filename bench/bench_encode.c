@@ -158,9 +158,11 @@ done:
 
 // ---- saq ----
 
+#define SAQ_ROWS (8 * BLOCK_ROWS) // in cache, as they are after a read from a file
+
 struct saq_case {
     struct bsw_saq_frame frame;
-    size_t num_rows; // a multiple of BLOCK_ROWS
+    size_t num_rows; // encoded in a repetition, a multiple of SAQ_ROWS
     float *rows, *mean, *rotation, *centered, *projected;
     uint32_t *planes;
 };
@@ -174,11 +176,12 @@ static void encode_saq(const struct settings *settings, const struct saq_case *s
     uint32_t tails[32];
     for (size_t r = 0; r < BLOCK_ROWS; r++) factors[r] = 1.0f;
     for (size_t row = 0; row < saq->num_rows; row += BLOCK_ROWS) {
-        encode->saq_center(&saq->frame, saq->rows + row * layout->dims, BLOCK_ROWS, factors,
-                           saq->centered, dots);
+        encode->saq_center(&saq->frame, saq->rows + row % SAQ_ROWS * layout->dims, BLOCK_ROWS,
+                           factors, saq->centered, dots);
         encode->saq_project(&saq->frame, saq->centered, BLOCK_ROWS, saq->projected);
         for (size_t r = 0; r < BLOCK_ROWS; r += BSW_BUNDLE_ROWS) {
-            uint32_t *planes = saq->planes + (row + r) / BSW_BUNDLE_ROWS * bundle_words;
+            size_t bundle = (row + r) % SAQ_ROWS / BSW_BUNDLE_ROWS;
+            uint32_t *planes = saq->planes + bundle * bundle_words;
             encode->saq_quantize(&saq->frame, saq->projected + r * layout->padded_dims,
                                  BSW_BUNDLE_ROWS, &planes, norms, scales, tails);
         }
@@ -204,16 +207,16 @@ static enum bsw_status make_saq(const struct settings *settings, size_t dims, st
     bsw_code_layout_init(layout);
     BSW_TRY(bsw_code_layout_append(layout, (uint32_t)dims, (uint32_t)settings->bits, err));
     size_t padded_dims = layout->padded_dims;
-    saq->num_rows = (size_t)(5e9 / ((double)dims * (double)dims)) / BLOCK_ROWS * BLOCK_ROWS;
+    saq->num_rows = (size_t)(5e9 / ((double)dims * (double)dims)) / SAQ_ROWS * SAQ_ROWS;
     size_t bundle_words = bsw_segment_bundle_words(&layout->segments[0]);
-    BSW_TRY(bsw_allocate(&saq->rows, saq->num_rows, dims * 4, "rows", err));
+    BSW_TRY(bsw_allocate(&saq->rows, SAQ_ROWS, dims * 4, "rows", err));
     BSW_TRY(bsw_allocate(&saq->mean, dims, 4, "mean", err));
     BSW_TRY(bsw_allocate_zero(&saq->rotation, dims, padded_dims * 4, "rotation", err));
     BSW_TRY(bsw_allocate(&saq->centered, BLOCK_ROWS, dims * 4, "centered", err));
     BSW_TRY(bsw_allocate(&saq->projected, BLOCK_ROWS, padded_dims * 4, "projected", err));
-    BSW_TRY(bsw_allocate_zero(&saq->planes, saq->num_rows / BSW_BUNDLE_ROWS, bundle_words * 4,
-                              "planes", err));
-    fill_floats(saq->rows, saq->num_rows * dims);
+    BSW_TRY(bsw_allocate_zero(&saq->planes, SAQ_ROWS / BSW_BUNDLE_ROWS, bundle_words * 4, "planes",
+                              err));
+    fill_floats(saq->rows, SAQ_ROWS * dims);
     fill_floats(saq->mean, dims);
     for (size_t j = 0; j < dims; j++) fill_floats(saq->rotation + j * padded_dims, dims);
     saq->frame.metric = BSW_METRIC_COSINE;
@@ -256,7 +259,8 @@ static enum bsw_status run_all(const struct settings *settings, struct bsw_error
     static const size_t xfbq_dims[] = {96, 128}, saq_dims[] = {96, 128, 200, 768, 1000};
     printf("# bench_encode %s, level %s, compiler %s\n", BITSWEEP_VERSION,
            bsw_cpu_level_name(settings->level), __VERSION__);
-    printf("# one thread, xfbq from %llu bytes of memory, saq in blocks of %d rows, median of %d\n",
+    printf("# one thread, xfbq from %llu bytes of memory, saq from cache in blocks of %d rows, "
+           "median of %d\n",
            (unsigned long long)settings->bytes, BLOCK_ROWS, (int)settings->repeats);
     printf("# saq is center, project and quantize; products are dims * dims a row\n");
     printf("# %-6s %6s %6s %12s %14s %12s %12s %8s\n", "what", "dims", "bits", "rows", "input",

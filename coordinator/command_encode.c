@@ -15,6 +15,7 @@
 #include "coordinator/code_training.h"
 #include "coordinator/command.h"
 #include "coordinator/index_folder.h"
+#include "coordinator/same_input.h"
 #include "coordinator/sample.h"
 #include "shard/shard_encode.h"
 
@@ -551,9 +552,11 @@ static void report(const struct encode_job *job)
 static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
-    uint64_t first = 0, last = 0;
+    uint64_t first = 0, last = 0, digest = 0;
     enum bsw_status status = open_input(job, err);
+    if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_same_input_agree(transport, digest, job->options.base, err));
     status = transport->rank == 0 ? prepare(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = share_manifest(job, err);

@@ -22,6 +22,7 @@ struct eval_options {
     struct bsw_common_options common;
     const char *results, *groundtruth, *base, *queries, *metric;
     uint64_t k;
+    struct bsw_row_range query_rows;
 };
 
 struct eval_job {
@@ -50,6 +51,8 @@ static enum bsw_status parse(struct bsw_transport *transport, struct eval_option
          "rows, to compute exact values of the results; needs --queries"},
         {"queries", BSW_OPTION_TEXT, &o->queries, "FILE", NULL, 0, 0, 0, NULL,
          "query vectors, with --base"},
+        {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
+         "the queries that were searched, with --base"},
         {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, NULL, 0, 0, 0, "cosine|ip|l2",
          "with --base, when no FILE.json tells"},
         BSW_COMMON_OPTIONS(o->common),
@@ -133,7 +136,7 @@ static enum bsw_status recompute(const struct eval_job *job, const bsw_vectors *
     const struct bsw_refine_table *refine = bsw_refine_table_get(job->options.common.level);
     size_t dims = bsw_vectors_dims(base), k = (size_t)results->k;
     for (uint64_t q = 0; q < results->num_queries; q++) {
-        BSW_TRY(bsw_vectors_read(queries, q, 1, raw, err));
+        BSW_TRY(bsw_vectors_read(queries, bsw_vectors_first_row(queries) + q, 1, raw, err));
         refine->to_double(bsw_vectors_type(queries), raw, dims, wide);
         double norm = refine->squared_norm(wide, dims);
         for (size_t i = 0; i < k; i++) {
@@ -167,7 +170,7 @@ static enum bsw_status recompute_all(struct eval_job *job, struct bsw_error *err
     double *wide = NULL;
     enum bsw_status status = bsw_vectors_open(job->options.base, BSW_ALL_ROWS, &base, err);
     if (status == BSW_OK)
-        status = bsw_vectors_open(job->options.queries, BSW_ALL_ROWS, &queries, err);
+        status = bsw_vectors_open(job->options.queries, job->options.query_rows, &queries, err);
     if (status == BSW_OK) status = check_base(job, base, queries, err);
     if (status == BSW_OK)
         status = bsw_allocate(&raw, bsw_vectors_dims(base), sizeof(float), "row", err);

@@ -12,6 +12,7 @@
 #include "common/result_file.h"
 #include "common/result_order.h"
 #include "coordinator/command.h"
+#include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/exact/exact.h"
@@ -448,13 +449,18 @@ static enum bsw_status run(struct groundtruth_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     enum bsw_cpu_level level = job->options.common.level;
+    uint64_t base_digest = 0, query_digest = 0;
     job->exact = bsw_exact_table_get(level);
     job->refine = bsw_refine_table_get(level);
     job->select = bsw_select_table_get(level);
     job->merge = bsw_merge_table_get(level);
     enum bsw_status status = open_inputs(job, err);
     if (status == BSW_OK) status = allocate(job, err);
+    if (status == BSW_OK) status = bsw_same_input_digest(job->base, &base_digest, err);
+    if (status == BSW_OK) status = bsw_same_input_digest(job->queries, &query_digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_same_input_agree(transport, base_digest, job->options.base, err));
+    BSW_TRY(bsw_same_input_agree(transport, query_digest, job->options.queries, err));
     status = transport->rank == 0 ? create_writer(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     double started = bsw_clock_seconds();

@@ -11,6 +11,7 @@
 #include "common/result_file.h"
 #include "coordinator/batch_search.h"
 #include "coordinator/command.h"
+#include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
 
 enum { MESSAGE_STATISTICS = 40 };
@@ -177,6 +178,7 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
     enum bsw_status status = bsw_manifest_read(job->options.index, &job->manifest, err);
     if (status == BSW_OK) status = settle(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_same_input_agree(transport, job->manifest.build_digest, job->options.index, err));
     status = transport->rank == 0 ? open_rank0(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = bsw_shard_service_open(

@@ -8,6 +8,7 @@
 #include "common/progress.h"
 #include "common/shard_file.h"
 #include "coordinator/command.h"
+#include "coordinator/same_input.h"
 #include "shard/raw_rows.h"
 
 enum { MESSAGE_DIGESTS = 56 };
@@ -189,6 +190,7 @@ static enum bsw_status run(const struct verify_options *o, struct bsw_transport 
     double started = bsw_clock_seconds();
     enum bsw_status status = bsw_manifest_read(o->index, manifest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_same_input_agree(transport, manifest->build_digest, o->index, err));
     status = verify_own(o, manifest, transport, &totals, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = add_up(transport, &totals, err);

@@ -3,8 +3,9 @@
 // One query over a tile of bundles. Pair by pair of planes that is one XOR, one popcount and one
 // weighted add a bundle word; the SIMD levels look up the distance of 4 dimensions to all query
 // planes in a table instead, so that a word costs the same for 1 to 6 query bits and one query is
-// bound by memory: 36 bytes a document at 96 dims and 3 bits. Making the tables costs about as much
-// as scanning one bundle. Tiles are sized by the caller so that `dots` stays in the first cache.
+// bound by memory: 36 bytes a document at 96 dims and 3 bits. Making the tables costs as much as
+// scanning one or two bundles. Tiles are sized by the caller so that `dots` stays in the first
+// cache.
 #ifndef BITSWEEP_KERNELS_PLANE_SCAN_H
 #define BITSWEEP_KERNELS_PLANE_SCAN_H
 

@@ -129,16 +129,17 @@ INLINE void scan_chunk(const struct chunk *chunk, const struct nibble_tables *ta
 {
     for (size_t b = 0; b < num_bundles; b++, dots += BSW_BUNDLE_ROWS) {
         const uint32_t *plane = chunk->codes + b * chunk->bundle_words;
-        struct sums even = {_mm512_setzero_si512(), _mm512_setzero_si512(), _mm512_setzero_si512()};
-        struct sums odd = even;
+        struct sums lower = {_mm512_setzero_si512(), _mm512_setzero_si512(),
+                             _mm512_setzero_si512()};
+        struct sums upper = lower;
         for (unsigned j = 0; j < chunk->bits; j++, plane += chunk->words * BSW_BUNDLE_ROWS) {
             __m512i weight = _mm512_set1_epi8((char)-(1 << (chunk->bits - 1 - j)));
             for (size_t w = 0; w < chunk->num_words; w++) {
                 const uint32_t *word = plane + w * BSW_BUNDLE_ROWS;
                 prefetch_word(chunk, word);
                 uint32_t extra = has_extra ? chunk->extra[w] : 0;
-                even = add_word(even, word, &tables[w], weight, has_extra, extra);
-                odd = add_word(odd, word + 16, &tables[w], weight, has_extra, extra);
+                lower = add_word(lower, word, &tables[w], weight, has_extra, extra);
+                upper = add_word(upper, word + 16, &tables[w], weight, has_extra, extra);
             }
         }
         __m512i first = _mm512_set1_epi32(offset), second = first;
@@ -146,9 +147,9 @@ INLINE void scan_chunk(const struct chunk *chunk, const struct nibble_tables *ta
             first = _mm512_add_epi32(first, _mm512_load_si512(dots));
             second = _mm512_add_epi32(second, _mm512_load_si512(dots + 16));
         }
-        _mm512_store_si512(dots, _mm512_add_epi32(first, minus_two_distances(even, has_extra)));
+        _mm512_store_si512(dots, _mm512_add_epi32(first, minus_two_distances(lower, has_extra)));
         _mm512_store_si512(dots + 16,
-                           _mm512_add_epi32(second, minus_two_distances(odd, has_extra)));
+                           _mm512_add_epi32(second, minus_two_distances(upper, has_extra)));
     }
 }
 

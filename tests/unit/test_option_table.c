@@ -1,0 +1,373 @@
+// Every kind of option, its faults and its help; texts that nobody should type.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/option_table.h"
+
+// A command with one option of each kind, with and without defaults.
+struct targets {
+    int verbose;
+    const char *base, *name, *metric;
+    uint64_t k, batch;
+    double bits, rate;
+    struct bsw_row_range rows;
+};
+
+static struct targets targets;
+
+static const struct bsw_option options[] = {
+    {"verbose", BSW_OPTION_FLAG, &targets.verbose, NULL, NULL, 0, 0, 0, NULL, "say more"},
+    {"base", BSW_OPTION_TEXT, &targets.base, "FILE", NULL, 1, 0, 0, NULL, "vectors"},
+    {"name", BSW_OPTION_TEXT, &targets.name, "NAME", "some", 0, 0, 0, NULL, "a name"},
+    {"metric", BSW_OPTION_CHOICE, &targets.metric, NULL, "l2", 0, 0, 0, "cosine|ip|l2", "nearest"},
+    {"k", BSW_OPTION_COUNT, &targets.k, "K", "10", 0, 1, 10000, NULL, "neighbours"},
+    {"batch", BSW_OPTION_COUNT, &targets.batch, "N", "1.5K", 0, 0, 9e15, NULL, "at a time"},
+    {"bits", BSW_OPTION_NUMBER, &targets.bits, "B", NULL, 0, 1, 8, NULL, "bits a dimension"},
+    {"rate", BSW_OPTION_NUMBER, &targets.rate, "R", "-0.25", 0, -1, 1, NULL, "a rate"},
+    {"rows", BSW_OPTION_ROWS, &targets.rows, "A:B", NULL, 0, 0, 0, NULL, "a part"},
+};
+static const struct bsw_option_table table = {"try", "tries options", options,
+                                              sizeof options / sizeof options[0]};
+
+static struct bsw_error err;
+static int help;
+
+// Parses words up to NULL.
+static enum bsw_status parse(const char *first, ...)
+{
+    char *words[64];
+    int count = 0;
+    va_list list;
+    va_start(list, first);
+    for (const char *word = first; word; word = va_arg(list, const char *))
+        words[count++] = (char *)(uintptr_t)word;
+    va_end(list);
+    memset(&targets, 0xee, sizeof targets);
+    err.message[0] = '\0';
+    return bsw_option_table_parse(&table, count, words, &help, &err);
+}
+
+// One clear line that has the words, and a usage status.
+static void assert_refused(enum bsw_status status, const char *clause)
+{
+    assert_int_equal(status, BSW_ERROR_USAGE);
+    assert_int_equal(err.status, BSW_ERROR_USAGE);
+    if (!strstr(err.message, clause)) fail_msg("'%s' lacks '%s'", err.message, clause);
+    for (const char *at = err.message; *at; at++) assert_true((unsigned char)*at >= ' ');
+}
+
+// ---- targets ----
+
+static void defaults_are_set_as_if_given(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--base", "x", NULL), BSW_OK);
+    assert_int_equal(help, 0);
+    assert_int_equal(targets.verbose, 0);
+    assert_string_equal(targets.base, "x");
+    assert_string_equal(targets.name, "some");
+    assert_string_equal(targets.metric, "l2");
+    assert_true(targets.k == 10 && targets.batch == 1500);
+    assert_true(targets.bits == 0 && targets.rate == -0.25);
+    assert_true(targets.rows.first == 0 && targets.rows.last == UINT64_MAX);
+}
+
+static void every_kind_is_taken(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--verbose", "--base", "a b", "--name", "--base", "--metric", "cosine",
+                           "--k", "2K", "--batch", "0", "--bits", "2.5", "--rate", "1e-1", "--rows",
+                           "1K:2M", NULL),
+                     BSW_OK);
+    assert_int_equal(targets.verbose, 1);
+    assert_string_equal(targets.base, "a b");
+    assert_string_equal(targets.name, "--base"); // a value may look like an option
+    assert_string_equal(targets.metric, "cosine");
+    assert_true(targets.k == 2000 && targets.batch == 0);
+    assert_true(targets.bits == 2.5 && targets.rate == 0.1);
+    assert_true(targets.rows.first == 1000 && targets.rows.last == 2000000);
+}
+
+static void values_may_follow_an_equals_sign(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--base=a=b", "--metric=ip", "--k=7", "--bits=8", "--rows=:5", NULL),
+                     BSW_OK);
+    assert_string_equal(targets.base, "a=b");
+    assert_string_equal(targets.metric, "ip");
+    assert_true(targets.k == 7 && targets.bits == 8);
+    assert_true(targets.rows.first == 0 && targets.rows.last == 5);
+    assert_refused(parse("--base=x", "--verbose=1", NULL), "--verbose takes no value");
+    assert_refused(parse("--base=x", "--verbose=", NULL), "--verbose takes no value");
+    assert_refused(parse("--base=", NULL), "--base needs a value");
+    assert_refused(parse("--base=x", "--k=", NULL), "--k ''");
+    assert_refused(parse("--base=x", "--metric=", NULL), "--metric ''");
+}
+
+// ---- faults of the line ----
+
+static void missing_double_and_unknown_are_refused(void **state)
+{
+    (void)state;
+    assert_refused(parse(NULL), "try needs --base");
+    assert_refused(parse("--k", "5", NULL), "try needs --base");
+    assert_refused(parse("--base", NULL), "--base needs a value");
+    assert_refused(parse("--base", "x", "--k", NULL), "--k needs a value");
+    assert_refused(parse("--base", "x", "--base", "y", NULL), "--base is given twice");
+    assert_refused(parse("--base=x", "--base", "y", NULL), "--base is given twice");
+    assert_refused(parse("--verbose", "--base=x", "--verbose", NULL), "--verbose is given twice");
+    assert_refused(parse("--base", "x", "--kk", "5", NULL), "unknown option --kk of try");
+    assert_refused(parse("--bas", "x", NULL), "unknown option --bas"); // no abbreviations
+    assert_refused(parse("--BASE", "x", NULL), "unknown option --BASE");
+    assert_refused(parse("--base", "x", "y", NULL), "'y' is no option of try");
+    assert_refused(parse("-k", "5", NULL), "'-k' is no option");
+    assert_refused(parse("--", "--base", "x", NULL), "'--' is no option");
+    assert_refused(parse("", NULL), "'' is no option");
+    assert_refused(parse("-", NULL), "'-' is no option");
+    assert_refused(parse("--=x", NULL), "unknown option -- of try");
+    assert_refused(parse("---base", "x", NULL), "unknown option ---base");
+}
+
+static void ranges_are_checked_at_both_ends(void **state)
+{
+    (void)state;
+    const char *const good[][2] = {{"--k", "1"},    {"--k", "10K"},  {"--bits", "1"},
+                                   {"--bits", "8"}, {"--rate", "1"}, {"--rate", "-1"}};
+    const char *const bad[][2] = {{"--k", "0"},       {"--k", "10001"}, {"--bits", "0.9999"},
+                                  {"--bits", "8.01"}, {"--rate", "2"},  {"--rate", "-1.1"}};
+    for (size_t i = 0; i < 6; i++) {
+        assert_int_equal(parse("--base", "x", good[i][0], good[i][1], NULL), BSW_OK);
+        char clause[64];
+        snprintf(clause, sizeof clause, "%s %s: ", bad[i][0], bad[i][1]);
+        assert_refused(parse("--base", "x", bad[i][0], bad[i][1], NULL), clause);
+        assert_non_null(strstr(err.message, " is possible"));
+    }
+}
+
+static void choices_are_whole_words(void **state)
+{
+    (void)state;
+    const char *const bad[] = {"", "L2", "l", "l22", "cosine|ip", "|", "ip|", " ip", "cos"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_refused(parse("--base", "x", "--metric", bad[i], NULL), "is none of cosine|ip|l2");
+}
+
+// ---- numbers ----
+
+static void counts_have_units(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        uint64_t value;
+    } good[] = {{"0", 0},
+                {"1500", 1500},
+                {"2K", 2000},
+                {"2k", 2000},
+                {"1.5M", 1500000},
+                {"1G", 1000000000},
+                {"0.000001M", 1},
+                {"1.000", 1},
+                {"007", 7},
+                {"9G", 9000000000},
+                {"9000000000G", 9000000000000000000},
+                {"999999999999999999", 999999999999999999}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        uint64_t value = 1;
+        assert_int_equal(bsw_count_parse("x", good[i].text, &value, &err), BSW_OK);
+        assert_true(value == good[i].value);
+    }
+    const char *const bad[] = {"",      "K",    "-1",  "+1",   " 1",  "1 ",   "1.5",
+                               "1.",    ".5K",  "1e3", "0x10", "1KK", "1KB",  "1T",
+                               "1.5.5", "1,5K", "0.5", "inf",  "nan", "1K\n", "0.0001K",
+                               "1/2",   "\xff", "--1", "1 000"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        uint64_t value = 77;
+        assert_refused(bsw_count_parse("--n", bad[i], &value, &err), "is not a whole number");
+        assert_true(value == 77); // outputs are set on success only
+    }
+}
+
+static void counts_beyond_63_bits_are_refused(void **state)
+{
+    (void)state;
+    const char *const bad[] = {"18446744073709551615", "18446744073709551616",
+                               "9223372036854775808",  "99999999999999999999999999999999",
+                               "9223372037G",          "10000000000G",
+                               "99999999999999999M",   "10000000000000000K"};
+    uint64_t value = 77;
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_refused(bsw_count_parse("--n", bad[i], &value, &err), "is not a whole number");
+    assert_true(value == 77);
+}
+
+static void numbers_are_plain_decimals(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        double value;
+    } good[] = {{"0", 0},      {"2.5", 2.5},   {"-3", -3},
+                {"+4", 4},     {".5", 0.5},    {"5.", 5},
+                {"1e3", 1000}, {"1E-2", 0.01}, {"-0", -0.0},
+                {"1e-400", 0}, {"0.1", 0.1},   {"123456789012345678901", 1.2345678901234568e20}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        double value = 77;
+        assert_int_equal(bsw_number_parse("x", good[i].text, &value, &err), BSW_OK);
+        assert_true(value == good[i].value);
+    }
+    const char *const bad[] = {"",   "inf",   "nan", "-inf", "0x10", "1e400", "-1e400",
+                               "1e", "1.2.3", "--1", "1-",   "1K",   " 1",    "1 ",
+                               "e5", ".",     "-",   "+",    "1,5",  "\xff",  "1\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        double value = 77;
+        assert_refused(bsw_number_parse("--x", bad[i], &value, &err), "is not a number");
+        assert_true(value == 77);
+    }
+}
+
+static void row_ranges_are_half_open(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        uint64_t first, last;
+    } good[] = {{"0:1", 0, 1},
+                {"5:", 5, UINT64_MAX},
+                {":5", 0, 5},
+                {":", 0, UINT64_MAX},
+                {"1K:1.5K", 1000, 1500},
+                {"0:999999999999999999", 0, 999999999999999999}};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        assert_int_equal(parse("--base", "x", "--rows", good[i].text, NULL), BSW_OK);
+        assert_true(targets.rows.first == good[i].first && targets.rows.last == good[i].last);
+    }
+    assert_refused(parse("--base", "x", "--rows", "5:5", NULL), "'5:5' is an empty range");
+    assert_refused(parse("--base", "x", "--rows", "6:5", NULL), "is an empty range");
+    assert_refused(parse("--base", "x", "--rows", ":0", NULL), "is an empty range");
+    const char *const bad[] = {"", "5", "5-6", "a:b", "1:2:3", "-1:5", "1:2x", "::", "1 :2"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        assert_refused(parse("--base", "x", "--rows", bad[i], NULL), "--rows '");
+}
+
+// ---- texts that nobody should type ----
+
+static void hostile_texts_give_one_short_line(void **state)
+{
+    (void)state;
+    static char longest[100000];
+    memset(longest, '9', sizeof longest - 1);
+    const char *const hostile[] = {longest, "%s%n%x", "a\nb\tc\r", "\x1b[31mred", "--", "\x80\xff"};
+    for (size_t i = 0; i < sizeof hostile / sizeof hostile[0]; i++) {
+        char word[8192];
+        assert_refused(parse(hostile[i], NULL), "");
+        assert_refused(parse("--base", "x", "--k", hostile[i], NULL), "--k");
+        assert_refused(parse("--base", "x", "--bits", hostile[i], NULL), "--bits");
+        assert_refused(parse("--base", "x", "--metric", hostile[i], NULL), "--metric");
+        assert_refused(parse("--base", "x", "--rows", hostile[i], NULL), "--rows");
+        snprintf(word, sizeof word, "--%s=1", hostile[i]);
+        assert_refused(parse("--base", "x", word, NULL), "");
+        assert_int_equal(parse("--base", hostile[i], NULL), BSW_OK); // any text is a text
+        assert_ptr_equal(targets.base, hostile[i]);
+    }
+}
+
+static void a_null_error_is_allowed(void **state)
+{
+    (void)state;
+    char word[] = "--nonsense";
+    char *words[] = {word};
+    assert_int_equal(bsw_option_table_parse(&table, 1, words, &help, NULL), BSW_ERROR_USAGE);
+}
+
+// ---- help ----
+
+static void help_wins_over_faults(void **state)
+{
+    (void)state;
+    assert_int_equal(parse("--help", NULL), BSW_OK);
+    assert_int_equal(help, 1);
+    assert_int_equal(parse("--nonsense", "-h", "--k", NULL), BSW_OK);
+    assert_int_equal(help, 1);
+    assert_int_equal(parse("--base", "x", NULL), BSW_OK);
+    assert_int_equal(help, 0);
+}
+
+// The line of an option, "" if there is none.
+static const char *help_line(const char *text, const char *name)
+{
+    static char line[512];
+    char start[64];
+    snprintf(start, sizeof start, "\n  --%s", name);
+    const char *at = strstr(text, start);
+    line[0] = '\0';
+    if (at) snprintf(line, sizeof line, "%.*s", (int)strcspn(at + 1, "\n"), at + 1);
+    return line;
+}
+
+static void help_shows_what_the_parser_takes(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    bsw_option_table_print(&table, out);
+    fclose(out);
+    assert_ptr_equal(strstr(text, "bitsweep try: tries options\n"), text);
+    for (size_t i = 0; i < table.num_options; i++) {
+        const struct bsw_option *option = &options[i];
+        const char *line = help_line(text, option->name);
+        char wanted[64];
+        assert_non_null(strstr(line, option->help));
+        assert_int_equal(strstr(line, "(required)") != NULL, option->is_required);
+        if (option->value_name) assert_non_null(strstr(line, option->value_name));
+        if (option->choices) assert_non_null(strstr(line, option->choices));
+        // The text in brackets is the one that is parsed as the default.
+        snprintf(wanted, sizeof wanted, "[%s]", option->default_text ? option->default_text : "");
+        assert_int_equal(strstr(line, wanted) != NULL, option->default_text != NULL);
+    }
+    assert_non_null(strstr(help_line(text, "help"), "this text"));
+    free(text);
+}
+
+// A default that the parser would refuse is a fault of the table, found at the first use.
+static void a_bad_default_is_found(void **state)
+{
+    (void)state;
+    uint64_t count;
+    const struct bsw_option bad = {"n", BSW_OPTION_COUNT, &count, "N", "0", 0, 1, 5, NULL, "n"};
+    const struct bsw_option_table bad_table = {"bad", "bad", &bad, 1};
+    assert_refused(bsw_option_table_parse(&bad_table, 0, NULL, &help, &err), "--n 0: 1 to 5");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_are_set_as_if_given),
+        cmocka_unit_test(every_kind_is_taken),
+        cmocka_unit_test(values_may_follow_an_equals_sign),
+        cmocka_unit_test(missing_double_and_unknown_are_refused),
+        cmocka_unit_test(ranges_are_checked_at_both_ends),
+        cmocka_unit_test(choices_are_whole_words),
+        cmocka_unit_test(counts_have_units),
+        cmocka_unit_test(counts_beyond_63_bits_are_refused),
+        cmocka_unit_test(numbers_are_plain_decimals),
+        cmocka_unit_test(row_ranges_are_half_open),
+        cmocka_unit_test(hostile_texts_give_one_short_line),
+        cmocka_unit_test(a_null_error_is_allowed),
+        cmocka_unit_test(help_wins_over_faults),
+        cmocka_unit_test(help_shows_what_the_parser_takes),
+        cmocka_unit_test(a_bad_default_is_found),
+    };
+    return cmocka_run_group_tests_name("option_table", tests, NULL, NULL);
+}

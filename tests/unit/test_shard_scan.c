@@ -1,0 +1,670 @@
+// The scan against serial computations that know nothing of planes, tiles, threads and buffers: all
+// keys sorted, XFBQ Algorithm 1 line by line, and the bound that a first stage would stop rows by.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/half.h"
+#include "common/integer_hash.h"
+#include "common/result_order.h"
+#include "common/synth.h"
+#include "coordinator/batch_merge.h"
+#include "shard/running_best.h"
+#include "shard/shard_scan.h"
+#include "small_index.h"
+#include "temporary_folder.h"
+
+enum { ROWS = 5003, DISTINCT = 900, DIMS = 40, QUERIES = 20, QUERY_BITS = 6 };
+
+static struct bsw_error err;
+
+// ---- data full of duplicates ----
+
+static int is_bad_row(uint64_t row)
+{
+    return row % 61 == 5 || row == ROWS - 1;
+}
+
+// Each distinct row comes some five times, scattered; some rows are bad.
+static void write_duplicates(const char *path)
+{
+    const struct bsw_synth synth = {.count = DISTINCT, .dims = DIMS, .seed = 1, .clusters = 12};
+    float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
+    for (uint64_t row = 0; row < ROWS; row++) {
+        bsw_synth_rows(&synth, bsw_hash(row) % DISTINCT, 1, rows + row * DIMS);
+        if (is_bad_row(row)) rows[row * DIMS + row % DIMS] = NAN;
+    }
+    write_fbin(path, rows, ROWS, DIMS);
+    bsw_free(&rows);
+}
+
+static int make_files(void **state)
+{
+    if (make_temporary_folder(state) != 0) return -1;
+    write_duplicates(path_of("duplicates.fbin"));
+    return 0;
+}
+
+// Queries of the same clusters; [QUERIES][DIMS].
+static float *make_queries(void)
+{
+    const struct bsw_synth synth = {.count = DISTINCT, .dims = DIMS, .seed = 1, .clusters = 12};
+    float *vectors = allocate_or_fail(QUERIES * DIMS, sizeof *vectors);
+    bsw_synth_rows(&synth, DISTINCT, QUERIES, vectors);
+    return vectors;
+}
+
+static struct small_index duplicates(enum bsw_codec codec, enum bsw_metric metric)
+{
+    return (struct small_index){.source = path_of("duplicates.fbin"),
+                                .codec = codec,
+                                .metric = metric,
+                                .bits = 3,
+                                .segments = "33x3,7x2",
+                                .drops_bad_rows = 1};
+}
+
+// ---- all keys, sorted ----
+
+// Candidates of one query, all rows that are there, in the total order.
+struct ranking {
+    uint64_t *items;
+    size_t count;
+};
+
+static int compare_descending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+static uint32_t score_of(const struct bsw_manifest *manifest, const struct plain_shard *shard,
+                         const struct plain_queries *queries, size_t q, size_t r)
+{
+    uint32_t dims = shard->dims;
+    int32_t dot = plain_dot(queries->codes + q * dims, shard->codes + r * dims, 0, dims);
+    if (manifest->codec == BSW_CODEC_XFBQ) return bsw_score_from_integer(dot);
+    float scaled = bsw_half_to_float(shard->scales[r]) * (float)dot;
+    return bsw_score_from_float(fmaf(queries->scales[q], scaled, shard->biases[r]) + 0.0f);
+}
+
+static struct ranking rank_all(const struct bsw_manifest *manifest, const struct plain_shard *shard,
+                               const struct plain_queries *queries, size_t q)
+{
+    struct ranking ranking = {allocate_or_fail(shard->num_rows, sizeof(uint64_t)), 0};
+    for (size_t r = 0; r < shard->num_rows; r++) {
+        if (!shard->is_present[r]) continue;
+        uint32_t score = score_of(manifest, shard, queries, q, r);
+        ranking.items[ranking.count++] = bsw_candidate_pack(score, (uint32_t)r);
+    }
+    qsort(ranking.items, ranking.count, sizeof *ranking.items, compare_descending);
+    return ranking;
+}
+
+// ---- one shard, one set of queries ----
+
+struct scan_case {
+    struct bsw_manifest manifest;
+    struct plain_shard plain;
+    struct plain_queries queries;
+    struct bsw_query_batch batch;
+    struct bsw_resident_shard resident;
+    struct ranking rankings[QUERIES];
+};
+
+// vectors [QUERIES][dims], taken over.
+static void open_case(const struct small_index *what, float *vectors, struct scan_case *scan)
+{
+    make_small_index(what, temporary_folder, &scan->manifest);
+    read_plain_shard(&scan->manifest, temporary_folder, 0, &scan->plain);
+    make_plain_queries(&scan->manifest, vectors, QUERIES, QUERY_BITS, &scan->queries);
+    bsw_free(&vectors);
+    scan->batch = (struct bsw_query_batch){QUERIES,
+                                           QUERY_BITS,
+                                           scan->queries.query_words,
+                                           scan->queries.words,
+                                           scan->queries.scales,
+                                           scan->queries.vectors};
+    assert_ok(
+        bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &scan->resident, &err),
+        &err);
+    for (size_t q = 0; q < QUERIES; q++)
+        scan->rankings[q] = rank_all(&scan->manifest, &scan->plain, &scan->queries, q);
+}
+
+static void close_case(struct scan_case *scan)
+{
+    for (size_t q = 0; q < QUERIES; q++) bsw_free(&scan->rankings[q].items);
+    bsw_resident_shard_unload(&scan->resident);
+    free_plain_queries(&scan->queries);
+    free_plain_shard(&scan->plain);
+    bsw_manifest_deinit(&scan->manifest);
+}
+
+// Queries first .. first + count - 1 with limits (or NULL) must give the leading `keep` of each
+// ranking, as far as the limit allows.
+static void check_scan(const struct scan_case *scan, size_t first, size_t num_queries,
+                       const uint32_t *limits, size_t keep, struct bsw_scan_workspace *workspace,
+                       struct bsw_candidate_lists *lists)
+{
+    assert_ok(bsw_shard_scan(&scan->resident, &scan->batch, first, num_queries, limits, keep,
+                             workspace, lists, &err),
+              &err);
+    assert_int_equal(lists->num_queries, num_queries);
+    for (size_t q = 0; q < num_queries; q++) {
+        const struct ranking *ranking = &scan->rankings[first + q];
+        size_t count, expected = 0;
+        const uint64_t *found = bsw_candidate_list(lists, q, &count);
+        while (expected < ranking->count && expected < keep &&
+               (!limits || bsw_candidate_score(ranking->items[expected]) >= limits[q]))
+            expected++;
+        assert_int_equal(count, expected);
+        assert_memory_equal(found, ranking->items, count * sizeof *found);
+    }
+}
+
+// How many queries have a tie between places keep and keep + 1, so that only rows can decide.
+static size_t count_ties(const struct scan_case *scan, size_t keep)
+{
+    size_t ties = 0;
+    for (size_t q = 0; q < QUERIES; q++) {
+        const uint64_t *items = scan->rankings[q].items;
+        ties += bsw_candidate_score(items[keep - 1]) == bsw_candidate_score(items[keep]);
+    }
+    return ties;
+}
+
+static void check_all_scans(const struct small_index *what)
+{
+    struct scan_case scan;
+    struct bsw_candidate_lists lists = {0};
+    open_case(what, make_queries(), &scan);
+    assert_true(scan.manifest.dropped_rows > 80);
+    assert_int_equal(scan.rankings[0].count, ROWS - scan.manifest.dropped_rows);
+    for (size_t i = 0; i < scan.rankings[0].count; i++) // no dropped row is ranked, and so found
+        assert_false(is_bad_row(bsw_candidate_row(scan.rankings[0].items[i])));
+    assert_true(count_ties(&scan, 1) > QUERIES / 2 && count_ties(&scan, 10) > QUERIES / 2);
+    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+        for (int threads = 1; threads <= 2; threads++) {
+            static const size_t keeps[] = {1, 10, 300, ROWS, ROWS + 1000};
+            struct bsw_scan_workspace workspace;
+            bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, threads);
+            for (size_t k = 0; k < 5; k++)
+                check_scan(&scan, 0, QUERIES, NULL, keeps[k], &workspace, &lists);
+            bsw_scan_workspace_deinit(&workspace);
+        }
+    }
+    bsw_candidate_lists_deinit(&lists);
+    close_case(&scan);
+}
+
+static void candidates_are_the_best_of_a_full_sort(void **state)
+{
+    (void)state;
+    const struct small_index plain = duplicates(BSW_CODEC_XFBQ, BSW_METRIC_COSINE);
+    check_all_scans(&plain);
+    for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+        const struct small_index saq = duplicates(BSW_CODEC_SAQ, (enum bsw_metric)metric);
+        check_all_scans(&saq);
+    }
+}
+
+// Parts of a batch, groups of one query, limits that many, few or no rows reach.
+static void parts_groups_and_limits_change_nothing_else(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+        const struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
+        struct scan_case scan;
+        struct bsw_candidate_lists lists = {0};
+        struct bsw_scan_workspace workspace;
+        uint32_t limits[QUERIES];
+        open_case(&what, make_queries(), &scan);
+        bsw_scan_workspace_init(&workspace, bsw_cpu_level_detect(), 2);
+        for (int is_small = 0; is_small < 2; is_small++) {
+            if (is_small) workspace.budget_bytes = 1;
+            check_scan(&scan, 3, 9, NULL, 10, &workspace, &lists);
+            check_scan(&scan, QUERIES - 1, 1, NULL, 100, &workspace, &lists);
+            check_scan(&scan, 5, 0, NULL, 10, &workspace, &lists);
+            for (size_t q = 0; q < QUERIES; q++) {
+                const struct ranking *ranking = &scan.rankings[q];
+                size_t place = q % 5 == 0 ? ranking->count - 1 : 40 * q;
+                uint32_t score = bsw_candidate_score(ranking->items[place]);
+                limits[q] =
+                    q % 5 == 1 ? bsw_candidate_score(ranking->items[0]) + 1 : score + (q % 5 == 2);
+            }
+            check_scan(&scan, 0, QUERIES, limits, ROWS, &workspace, &lists);
+            check_scan(&scan, 0, QUERIES, limits, 50, &workspace, &lists);
+            for (size_t q = 0; q < QUERIES; q++) limits[q] = UINT32_MAX;
+            check_scan(&scan, 0, QUERIES, limits, 50, &workspace, &lists);
+        }
+        bsw_scan_workspace_deinit(&workspace);
+        bsw_candidate_lists_deinit(&lists);
+        close_case(&scan);
+    }
+}
+
+// One row, one bundle less one row, one bundle and one row.
+static void smallest_shards_are_scanned(void **state)
+{
+    (void)state;
+    static const char *const sources[] = {"synth:count=1,dims=40", "synth:count=31,dims=40",
+                                          "synth:count=33,dims=40"};
+    for (size_t i = 0; i < 3; i++) {
+        for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+            struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
+            struct scan_case scan;
+            struct bsw_candidate_lists lists = {0};
+            struct bsw_scan_workspace workspace;
+            what.source = sources[i];
+            open_case(&what, make_queries(), &scan);
+            bsw_scan_workspace_init(&workspace, bsw_cpu_level_detect(), 2);
+            check_scan(&scan, 0, QUERIES, NULL, 1, &workspace, &lists);
+            check_scan(&scan, 0, QUERIES, NULL, 100, &workspace, &lists);
+            bsw_scan_workspace_deinit(&workspace);
+            bsw_candidate_lists_deinit(&lists);
+            close_case(&scan);
+        }
+    }
+}
+
+// ---- lists while blocks stream by ----
+
+// Keys of neighbouring floats, many of them equal, in blocks with gaps: a limit that rises too far
+// or not far enough, or a wrong row, changes the list.
+static void check_running_best(const struct bsw_select_table *select,
+                               const struct bsw_merge_table *merge, size_t keep, uint32_t spread)
+{
+    enum { BLOCK = 50, BLOCKS = 40 };
+    static uint64_t expected[BLOCK * BLOCKS], items[2 * BLOCK * BLOCKS + BLOCK],
+        scratch[2 * BLOCK * BLOCKS + BLOCK];
+    struct bsw_running_best list;
+    size_t count = 0;
+    bsw_running_best_init(&list, items, bsw_running_best_capacity(keep, BLOCK), keep);
+    for (uint32_t block = 0; block < BLOCKS; block++) {
+        float keys[BLOCK];
+        uint32_t places[BLOCK], num_rows = block % 7 ? BLOCK - block % 3 : 0;
+        for (uint32_t i = 0; i < num_rows; i++) {
+            uint32_t score =
+                0xbf800000u + (uint32_t)(bsw_hash2(keep + spread, block * 100 + i) % spread);
+            places[i] = 2 * i + (uint32_t)(bsw_hash2(block, i) % 2);
+            keys[i] = bsw_score_to_float(score);
+            expected[count++] = bsw_candidate_pack(score, block * 2 * BLOCK + places[i]);
+        }
+        bsw_running_best_add(&list, select, keys, places, num_rows, block * 2 * BLOCK, scratch);
+    }
+    qsort(expected, count, sizeof *expected, compare_descending);
+    size_t found = bsw_running_best_finish(&list, select, merge, scratch);
+    assert_int_equal(found, count < keep ? count : keep);
+    assert_memory_equal(list.items, expected, found * sizeof *expected);
+}
+
+static void running_lists_are_the_best_of_a_full_sort(void **state)
+{
+    (void)state;
+    static const size_t keeps[] = {1, 2, 9, 100, 1000, 2000};
+    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+        for (size_t i = 0; i < 6 * 5; i++) {
+            static const uint32_t spreads[] = {1, 2, 3, 30, 1000000};
+            check_running_best(bsw_select_table_get((enum bsw_cpu_level)level),
+                               bsw_merge_table_get((enum bsw_cpu_level)level), keeps[i / 5],
+                               spreads[i % 5]);
+        }
+    }
+}
+
+// ---- XFBQ Algorithm 1 ----
+
+enum { SHARDS = 3 };
+
+// x (*) y of Section 3.2: every pair of bits, one after another.
+static uint32_t bit_distance(int16_t q, int16_t c, uint32_t query_bits, uint32_t bits)
+{
+    uint32_t y = (uint32_t)((1 << query_bits) - 1 - q) / 2, x = (uint32_t)((1 << bits) - 1 - c) / 2;
+    uint32_t distance = 0;
+    for (uint32_t i = 0; i < bits; i++)
+        for (uint32_t j = 0; j < query_bits; j++) distance += ((x >> i ^ y >> j) & 1) << (i + j);
+    return distance;
+}
+
+struct algorithm_case {
+    struct bsw_manifest manifest;
+    struct plain_queries queries;
+    struct bsw_query_batch batch;
+    struct bsw_resident_shard residents[SHARDS];
+    uint32_t *distances; // [QUERIES][ROWS]; UINT32_MAX: dropped
+    struct bsw_scan_workspace workspace;
+};
+
+// Lines 3 to 9.
+static void open_algorithm(struct algorithm_case *job, int num_threads, uint32_t query_bits)
+{
+    struct small_index what = duplicates(BSW_CODEC_XFBQ, BSW_METRIC_COSINE);
+    what.num_shards = SHARDS;
+    make_small_index(&what, temporary_folder, &job->manifest);
+    float *vectors = make_queries();
+    make_plain_queries(&job->manifest, vectors, QUERIES, query_bits, &job->queries);
+    bsw_free(&vectors);
+    job->batch = (struct bsw_query_batch){QUERIES,
+                                          query_bits,
+                                          job->queries.query_words,
+                                          job->queries.words,
+                                          job->queries.scales,
+                                          job->queries.vectors};
+    job->distances = allocate_or_fail((size_t)QUERIES * ROWS, sizeof *job->distances);
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        struct plain_shard plain;
+        assert_ok(bsw_resident_shard_load(&job->manifest, temporary_folder, s, 0,
+                                          &job->residents[s], &err),
+                  &err);
+        read_plain_shard(&job->manifest, temporary_folder, s, &plain);
+        for (size_t i = 0; i < plain.num_rows * QUERIES; i++) {
+            size_t q = i / plain.num_rows, r = i % plain.num_rows;
+            uint32_t *distance = &job->distances[q * ROWS + plain.first_row + r];
+            *distance = plain.is_present[r] ? 0 : UINT32_MAX;
+            for (uint32_t d = 0; d < DIMS && plain.is_present[r]; d++) {
+                *distance += bit_distance(job->queries.codes[q * DIMS + d],
+                                          plain.codes[r * DIMS + d], query_bits, 3);
+            }
+        }
+        free_plain_shard(&plain);
+    }
+    bsw_scan_workspace_init(&job->workspace, bsw_cpu_level_detect(), num_threads);
+}
+
+static void close_algorithm(struct algorithm_case *job)
+{
+    bsw_scan_workspace_deinit(&job->workspace);
+    for (uint32_t s = 0; s < SHARDS; s++) bsw_resident_shard_unload(&job->residents[s]);
+    bsw_free(&job->distances);
+    free_plain_queries(&job->queries);
+    bsw_manifest_deinit(&job->manifest);
+}
+
+// Lines 12 to 16: the histogram over all rows, then the least j at which it adds up to K.
+static uint64_t max_distance(const uint32_t *distances, uint32_t num_bins, uint64_t k,
+                             uint64_t extra)
+{
+    uint64_t *histogram = allocate_or_fail(num_bins, sizeof *histogram), sum = 0;
+    for (size_t i = 0; i < ROWS; i++) {
+        if (distances[i] == UINT32_MAX) continue;
+        assert_true(distances[i] < num_bins);
+        histogram[distances[i]]++;
+    }
+    uint64_t j = 0;
+    while (j < num_bins && (sum += histogram[j]) < k) j++;
+    bsw_free(&histogram);
+    return j + extra;
+}
+
+// As a rank sends it: unit by unit, query by query.
+static enum bsw_status append_histogram(void *context, size_t query, uint32_t first_bin,
+                                        const uint64_t *counts, uint32_t num_bins,
+                                        struct bsw_error *error)
+{
+    const uint32_t head[2] = {first_bin, num_bins};
+    (void)query;
+    BSW_TRY(bsw_buffer_append(context, head, sizeof head, error));
+    return bsw_buffer_append(context, counts, num_bins * sizeof *counts, error);
+}
+
+static void merge_limits(struct algorithm_case *job, const struct bsw_search_settings *settings,
+                         int num_ranks, uint32_t *limits)
+{
+    struct bsw_buffer payloads[SHARDS] = {{0}};
+    struct bsw_batch_merge merge;
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        assert_ok(bsw_shard_histogram(&job->residents[s], &job->batch, 0, QUERIES, settings->k,
+                                      &job->workspace, append_histogram,
+                                      &payloads[num_ranks == 1 ? 0 : s], &err),
+                  &err);
+    }
+    bsw_batch_merge_init(&merge, &job->manifest, settings, num_ranks);
+    assert_ok(bsw_merge_histograms(&merge, payloads, QUERIES, limits, &err), &err);
+    bsw_batch_merge_deinit(&merge);
+    for (int s = 0; s < SHARDS; s++) bsw_buffer_deinit(&payloads[s]);
+}
+
+// Lists of the shards as one list, rows as ids, in the total order.
+static size_t join_lists(struct bsw_candidate_lists *lists, const struct algorithm_case *job,
+                         size_t query, uint64_t *out)
+{
+    size_t total = 0;
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        size_t count;
+        const uint64_t *list = bsw_candidate_list(&lists[s], query, &count);
+        for (size_t i = 0; i < count; i++) {
+            out[total++] = bsw_candidate_pack(bsw_candidate_score(list[i]),
+                                              (uint32_t)job->manifest.shards[s].first_row +
+                                                  bsw_candidate_row(list[i]));
+        }
+    }
+    if (total > 0) qsort(out, total, sizeof *out, compare_descending);
+    return total;
+}
+
+// Lines 17 to 23, then the cut to max_candidates by (distance, row).
+static size_t select_rows(const uint32_t *distances, uint64_t largest, int32_t dot_limit,
+                          size_t max_candidates, uint64_t *out)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < ROWS; i++) {
+        if (distances[i] > largest || distances[i] == UINT32_MAX) continue;
+        int32_t dot = (int32_t)(dot_limit - 2 * (int64_t)distances[i]); // Eq. 7
+        out[count++] = bsw_candidate_pack(bsw_score_from_integer(dot), i);
+    }
+    if (count > 0) qsort(out, count, sizeof *out, compare_descending);
+    return count < max_candidates ? count : max_candidates;
+}
+
+static void check_algorithm(struct algorithm_case *job, uint64_t k, uint64_t extra,
+                            size_t max_candidates, int num_ranks)
+{
+    static uint64_t expected[ROWS], found[ROWS];
+    struct bsw_search_settings settings = {.query_bits = job->batch.query_bits,
+                                           .k = k,
+                                           .keep = max_candidates,
+                                           .is_histogram = 1,
+                                           .extra_distance = extra,
+                                           .level = bsw_cpu_level_detect(),
+                                           .num_threads = 1};
+    struct bsw_candidate_lists lists[SHARDS] = {{0}};
+    uint32_t limits[QUERIES];
+    int32_t dot_limit = (int32_t)bsw_layout_dot_limit(&job->manifest.layout, job->batch.query_bits);
+    merge_limits(job, &settings, num_ranks, limits);
+    for (uint32_t s = 0; s < SHARDS; s++) {
+        assert_ok(bsw_shard_scan(&job->residents[s], &job->batch, 0, QUERIES, limits,
+                                 max_candidates, &job->workspace, &lists[s], &err),
+                  &err);
+    }
+    for (size_t q = 0; q < QUERIES; q++) {
+        const uint32_t *distances = job->distances + q * ROWS;
+        uint64_t largest = max_distance(distances, (uint32_t)dot_limit + 1, k, extra);
+        size_t count = select_rows(distances, largest, dot_limit, max_candidates, expected);
+        size_t joined = join_lists(lists, job, q, found);
+        if (joined > max_candidates) joined = max_candidates;
+        assert_int_equal(joined, count);
+        assert_memory_equal(found, expected, count * sizeof *found);
+        // Without a cut it is every row within maxDistance: at least K, unless there are fewer.
+        size_t all = ROWS - (size_t)job->manifest.dropped_rows;
+        if (max_candidates >= ROWS) assert_true(count >= (k < all ? k : all));
+    }
+    for (uint32_t s = 0; s < SHARDS; s++) bsw_candidate_lists_deinit(&lists[s]);
+}
+
+static void histogram_selection_is_algorithm_1(void **state)
+{
+    (void)state;
+    static const uint64_t ks[] = {1, 2, 10, 100, 2000, ROWS - 200, ROWS, 1000000};
+    static const uint64_t extras[] = {0, 1, 7, 200, 1000000000};
+    struct algorithm_case job;
+    for (int threads = 1; threads <= 2; threads++) {
+        open_algorithm(&job, threads, threads == 1 ? 4 : 6);
+        for (size_t i = 0; i < 8; i++) {
+            for (size_t e = 0; e < 5; e++) {
+                check_algorithm(&job, ks[i], extras[e], ROWS, 1 + 2 * (int)(e % 2));
+                check_algorithm(&job, ks[i], extras[e], 1, 3);
+                check_algorithm(&job, ks[i], extras[e], 57, 1);
+            }
+        }
+        close_algorithm(&job);
+    }
+}
+
+// Groups of one query, and a histogram too large for its budget.
+static void histograms_keep_to_their_budget(void **state)
+{
+    (void)state;
+    struct algorithm_case job;
+    struct bsw_buffer payload = {0};
+    open_algorithm(&job, 2, 6);
+    job.workspace.budget_bytes = 1;
+    check_algorithm(&job, 10, 5, ROWS, 3);
+    job.workspace.num_threads = 1 << 20; // refused before any of them is started
+    assert_int_equal(bsw_shard_histogram(&job.residents[0], &job.batch, 0, QUERIES, 10,
+                                         &job.workspace, append_histogram, &payload, &err),
+                     BSW_ERROR_TOO_LARGE);
+    assert_non_null(strstr(err.message, "17641 bins x 1048576 threads"));
+    bsw_buffer_deinit(&payload);
+    close_algorithm(&job);
+}
+
+// ---- the bound of a first stage ----
+
+// What a scan that has seen the first stage_dims dimensions knows of a row at most.
+//
+// tail >= scale_d * norm(c beyond the stage), so by Cauchy-Schwarz the rest adds at most scale_q *
+// norm(q beyond) * tail. scale_d is half * 2^scale_exponent and tail half * 2^tail_exponent; the
+// query's scale has 2^scale_exponent folded in. In exact arithmetic that bounds the exact key. The
+// key itself is rounded three times in float32 (product, fma, and the query's scale is a float
+// already), each at most 2^-24 of what it rounds: 1e-6 of the sizes of both terms covers that.
+static double stage_bound(const struct bsw_manifest *manifest, const struct plain_shard *shard,
+                          const struct plain_queries *queries, size_t q, size_t r,
+                          double query_norm)
+{
+    uint32_t dims = shard->dims, stage = manifest->stage_dims;
+    const int16_t *codes = shard->codes + r * dims, *query = queries->codes + q * dims;
+    double scaled = (double)queries->scales[q] * (double)bsw_half_to_float(shard->scales[r]);
+    double seen = scaled * plain_dot(query, codes, 0, stage), bias = (double)shard->biases[r];
+    double rest = (double)queries->scales[q] * query_norm *
+                  (double)bsw_half_to_float(shard->tails[r]) *
+                  ldexp(1.0, manifest->tail_exponent - manifest->scale_exponent);
+    return seen + bias + rest + 1e-6 * (fabs(seen) + rest + fabs(bias));
+}
+
+static double norm_beyond(const int16_t *codes, uint32_t stage, uint32_t dims)
+{
+    return sqrt((double)plain_dot(codes, codes, stage, dims));
+}
+
+// The stored tail is the half above scale_d * norm(c beyond), and not more than one step above.
+static void check_tails(const struct bsw_manifest *manifest, const struct plain_shard *shard)
+{
+    for (size_t r = 0; r < shard->num_rows; r++) {
+        double norm =
+            norm_beyond(shard->codes + r * shard->dims, manifest->stage_dims, shard->dims);
+        double tail = ldexp((double)bsw_half_to_float(shard->tails[r]), manifest->tail_exponent);
+        double true_tail =
+            ldexp((double)bsw_half_to_float(shard->scales[r]), manifest->scale_exponent) * norm;
+        assert_true(tail >= true_tail);
+        double below = ldexp((double)bsw_half_to_float((uint16_t)(shard->tails[r] - 1)),
+                             manifest->tail_exponent);
+        if (shard->tails[r] > 0) assert_true(below < true_tail * (1 + 0x1p-40));
+    }
+}
+
+// Share of rows that the bound stops, when the L-th key is known from the start.
+static double check_bound(const struct scan_case *scan, size_t best)
+{
+    const struct bsw_manifest *manifest = &scan->manifest;
+    const struct plain_shard *shard = &scan->plain;
+    uint32_t dims = shard->dims;
+    size_t stopped = 0;
+    for (size_t q = 0; q < QUERIES; q++) {
+        const struct ranking *ranking = &scan->rankings[q];
+        const int16_t *query = scan->queries.codes + q * dims;
+        double norm = norm_beyond(query, manifest->stage_dims, dims);
+        double last = (double)bsw_score_to_float(bsw_candidate_score(ranking->items[best - 1]));
+        for (size_t i = 0; i < ranking->count; i++) {
+            size_t r = bsw_candidate_row(ranking->items[i]);
+            double key = (double)bsw_score_to_float(bsw_candidate_score(ranking->items[i]));
+            double bound = stage_bound(manifest, shard, &scan->queries, q, r, norm);
+            if (bound < key) fail_msg("row %zu: bound %g is below its key %g", r, bound, key);
+            if (i < best) assert_true(bound >= last);
+            stopped += bound < last;
+        }
+    }
+    return (double)stopped / (double)(QUERIES * scan->rankings[0].count);
+}
+
+static void check_bounds(const struct small_index *what, float *vectors)
+{
+    static const size_t bests[] = {1, 10, 50};
+    struct scan_case scan;
+    open_case(what, vectors, &scan);
+    assert_true(scan.manifest.stage_dims < scan.manifest.layout.dims);
+    check_tails(&scan.manifest, &scan.plain);
+    for (size_t b = 0; b < 3; b++) {
+        double share = check_bound(&scan, bests[b]);
+        if (share < 0.5) fail_msg("the bound stops %.1f %% only", 100 * share);
+    }
+    close_case(&scan);
+}
+
+static void rows_among_the_best_are_never_stopped(void **state)
+{
+    (void)state;
+    static const char *const segments[] = {"32x4,8x2", "40x3", "auto"};
+    for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+        for (size_t i = 0; i < 3; i++) {
+            struct small_index what = duplicates(BSW_CODEC_SAQ, (enum bsw_metric)metric);
+            what.segments = segments[i];
+            check_bounds(&what, make_queries());
+        }
+    }
+}
+
+// Real descriptors, 128-d with the stage at 64.
+static void real_rows_among_the_best_are_never_stopped(void **state)
+{
+    (void)state;
+    for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+        struct small_index what = {.source = TEST_DATA_FOLDER "/sift20k_base.u8bin",
+                                   .last_row = 3000,
+                                   .codec = BSW_CODEC_SAQ,
+                                   .metric = (enum bsw_metric)metric,
+                                   .bits = 2};
+        unsigned char numbers[QUERIES * 128];
+        float *vectors = allocate_or_fail(sizeof numbers, sizeof *vectors);
+        bsw_vectors *queries;
+        assert_ok(
+            bsw_vectors_open(TEST_DATA_FOLDER "/sift20k_query.u8bin", BSW_ALL_ROWS, &queries, &err),
+            &err);
+        assert_ok(bsw_vectors_read(queries, 0, QUERIES, numbers, &err), &err);
+        for (size_t i = 0; i < sizeof numbers; i++) vectors[i] = numbers[i];
+        bsw_vectors_close(&queries);
+        check_bounds(&what, vectors);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(candidates_are_the_best_of_a_full_sort),
+        cmocka_unit_test(parts_groups_and_limits_change_nothing_else),
+        cmocka_unit_test(smallest_shards_are_scanned),
+        cmocka_unit_test(running_lists_are_the_best_of_a_full_sort),
+        cmocka_unit_test(histogram_selection_is_algorithm_1),
+        cmocka_unit_test(histograms_keep_to_their_budget),
+        cmocka_unit_test(rows_among_the_best_are_never_stopped),
+        cmocka_unit_test(real_rows_among_the_best_are_never_stopped),
+    };
+    return cmocka_run_group_tests_name("shard_scan", tests, make_files, remove_temporary_folder);
+}
