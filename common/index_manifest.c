@@ -287,8 +287,10 @@ static enum bsw_status parse_frame(const char *name, const Bsw__Frame *frame,
         frame->n_steps != out->layout.num_segments) {
         return bad(name, "the frame does not fit dims and segments", err);
     }
-    if (frame->stage_dims < 1 || frame->stage_dims > dims || frame->scale_exponent < -126 ||
-        frame->scale_exponent > 126 || frame->tail_exponent < -126 || frame->tail_exponent > 126) {
+    if (frame->stage_dims < 1 || frame->stage_dims > dims ||
+        (frame->stage_dims % 32 != 0 && frame->stage_dims != dims) ||
+        frame->scale_exponent < -126 || frame->scale_exponent > 126 ||
+        frame->tail_exponent < -126 || frame->tail_exponent > 126) {
         return bad(name, "the frame is out of range", err);
     }
     BSW_TRY(bsw_allocate(&out->mean, dims, sizeof(float), "frame", err));
@@ -351,6 +353,8 @@ static enum bsw_status parse_message(const char *name, const Bsw__Manifest *mess
     out->num_rows = message->num_rows;
     out->dropped_rows = message->dropped_rows;
     out->bits = message->bits;
+    if (!(out->bits >= 1 && out->bits <= BSW_MAX_CODE_BITS))
+        return bad(name, "bits are out of range", err);
     if (out->num_rows < 1 || out->num_rows > INT64_MAX ||
         out->first_row > INT64_MAX - out->num_rows) {
         return bad(name, "number of rows is out of range", err);

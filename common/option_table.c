@@ -1,5 +1,6 @@
 #include "common/option_table.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
@@ -20,19 +21,29 @@ malformed:
     return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is not a number", what, text);
 }
 
+// Reads digits into value; 0 if they overflow.
+static int read_digits(const char **at, uint64_t *value)
+{
+    for (; **at >= '0' && **at <= '9'; (*at)++) {
+        uint64_t tens;
+        if (__builtin_mul_overflow(*value, 10, &tens) ||
+            __builtin_add_overflow(tens, (uint64_t)(**at - '0'), value)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *out,
                                 struct bsw_error *err)
 {
-    size_t digits = strspn(text, "0123456789");
     uint64_t scale = 1, value = 0, divisor = 1;
-    const char *at = text + digits;
-    if (digits == 0 || digits > 18) goto malformed;
-    for (size_t i = 0; i < digits; i++) value = value * 10 + (uint64_t)(text[i] - '0');
+    const char *at = text;
+    if (*at < '0' || *at > '9' || !read_digits(&at, &value)) goto malformed;
     if (*at == '.') {
-        size_t decimals = strspn(++at, "0123456789");
-        if (decimals == 0 || decimals > 9 || digits + decimals > 18) goto malformed;
-        for (size_t i = 0; i < decimals; i++, divisor *= 10)
-            value = value * 10 + (uint64_t)(*at++ - '0');
+        const char *decimals = ++at;
+        if (*at < '0' || *at > '9' || !read_digits(&at, &value)) goto malformed;
+        for (; decimals < at; decimals++) divisor *= 10;
     }
     switch (toupper((unsigned char)*at)) {
     case 'K':
@@ -47,9 +58,10 @@ enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *ou
     default:
         break;
     }
-    if (*at != '\0' || value > (uint64_t)INT64_MAX / scale || value * scale % divisor != 0)
-        goto malformed;
-    *out = value * scale / divisor;
+    uint64_t product;
+    if (*at != '\0' || __builtin_mul_overflow(value, scale, &product)) goto malformed;
+    if (product % divisor != 0 || product / divisor > (uint64_t)INT64_MAX) goto malformed;
+    *out = product / divisor;
     return BSW_OK;
 malformed:
     return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is not a whole number (K, M, G are allowed)",
@@ -199,6 +211,7 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, int
                                        int *help, struct bsw_error *err)
 {
     unsigned char given[BSW_MAX_OPTIONS] = {0};
+    assert(table->num_options <= BSW_MAX_OPTIONS);
     *help = 0;
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) *help = 1;

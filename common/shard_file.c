@@ -299,7 +299,12 @@ enum bsw_status bsw_vectors_file_open(const struct bsw_manifest *manifest, const
     bsw_shard_shape_init(&shape, manifest, shard);
     make_header(manifest, shard, vectors_magic, 0, source_row_bytes(manifest), &expected);
     BSW_TRY(bsw_shard_path(path, folder, shard, manifest->num_shards, ".vectors", err));
-    BSW_TRY(open_part(path, bsw_shard_vectors_bytes(&shape, source_row_bytes(manifest)), fd, err));
+    uint64_t bytes = bsw_shard_vectors_bytes(&shape, source_row_bytes(manifest));
+    if (manifest->shards[shard].vectors_bytes != bytes) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: the manifest's size does not fit its rows",
+                        path);
+    }
+    BSW_TRY(open_part(path, bytes, fd, err));
     enum bsw_status status = check_header(*fd, path, &expected, err);
     if (status != BSW_OK) bsw_file_close(fd);
     return status;

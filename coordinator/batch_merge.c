@@ -204,29 +204,39 @@ static struct bsw_cut cut_gathered(const struct bsw_batch_merge *merge, struct b
     return (struct bsw_cut){entries[keep - 1].score, 0, entries[keep - 1].row};
 }
 
-// Sum over shards of the largest listed place so far: a lower bound of how many rows are as good.
-static struct bsw_cut cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
-                                 size_t count, uint32_t *places, struct bsw_ranked *scratch)
+static uint32_t shard_of_row(const struct bsw_manifest *manifest, uint64_t row)
 {
-    const struct bsw_manifest *manifest = merge->manifest;
-    uint64_t reached = 0;
-    memset(places, 0, manifest->num_shards * sizeof *places);
-    merge->merge->best_ranked(entries, count, count, scratch);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t low = 0, high = manifest->num_shards - 1;
-        while (low < high) { // the shard that has the row
-            uint32_t middle = (low + high + 1) / 2;
-            if (manifest->shards[middle].first_row <= entries[i].row)
-                low = middle;
-            else
-                high = middle - 1;
-        }
-        reached += entries[i].payload - places[low];
-        places[low] = entries[i].payload;
-        if (reached >= merge->settings.keep)
-            return (struct bsw_cut){entries[i].score, 0, entries[i].row};
+    uint32_t low = 0, high = manifest->num_shards - 1;
+    while (low < high) {
+        uint32_t middle = (low + high + 1) / 2;
+        if (manifest->shards[middle].first_row <= row)
+            low = middle;
+        else
+            high = middle - 1;
     }
-    return keep_all;
+    return low;
+}
+
+// Sum over shards of the largest listed place so far: a lower bound of how many rows are as good.
+// Returns 0 if the places of a shard do not rise.
+static int cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *entries, size_t count,
+                      uint32_t *places, struct bsw_ranked *scratch, struct bsw_cut *cut)
+{
+    uint64_t reached = 0;
+    memset(places, 0, merge->manifest->num_shards * sizeof *places);
+    merge->merge->best_ranked(entries, count, count, scratch);
+    *cut = keep_all;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t shard = shard_of_row(merge->manifest, entries[i].row);
+        if (entries[i].payload <= places[shard]) return 0;
+        reached += entries[i].payload - places[shard];
+        places[shard] = entries[i].payload;
+        if (reached >= merge->settings.keep) {
+            *cut = (struct bsw_cut){entries[i].score, 0, entries[i].row};
+            return 1;
+        }
+    }
+    return 1;
 }
 
 enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
@@ -237,6 +247,7 @@ enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
     BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_CANDIDATES, err));
     size_t most = most_items(merge), per_thread = 2 * most + num_shards; // entries, scratch, places
     BSW_TRY(reserve_scratch(merge, per_thread, err));
+    int is_good = 1;
 #pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
     for (size_t q = 0; q < num_queries; q++) {
         struct bsw_ranked *entries = thread_scratch(merge, per_thread), *scratch = entries + most;
@@ -247,13 +258,17 @@ enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
             count += part->count;
         }
         if (merge->settings.is_ladder) {
-            cuts[q] =
-                cut_ladder(merge, entries, count, (uint32_t *)(void *)(scratch + most), scratch);
+            if (!cut_ladder(merge, entries, count, (uint32_t *)(void *)(scratch + most), scratch,
+                            &cuts[q])) {
+#pragma omp atomic write
+                is_good = 0;
+            }
         } else {
             cuts[q] = cut_gathered(merge, entries, count, scratch);
         }
     }
-    return BSW_OK;
+    if (is_good) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_PEER, "a rank listed candidates whose places do not rise");
 }
 
 // ---- survivors ----

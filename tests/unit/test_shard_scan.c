@@ -277,8 +277,8 @@ static void smallest_shards_are_scanned(void **state)
 
 // ---- lists while blocks stream by ----
 
-// Keys of neighbouring floats, many of them equal, in blocks with gaps: a limit that rises too far
-// or not far enough, or a wrong row, changes the list.
+// Keys of neighbouring floats, many of them equal, in blocks with gaps: a limit that rises too far,
+// or a wrong row, changes the list.
 static void check_running_best(const struct bsw_select_table *select,
                                const struct bsw_merge_table *merge, size_t keep, uint32_t spread)
 {
