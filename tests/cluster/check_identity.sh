@@ -1,0 +1,497 @@
+#!/usr/bin/env bash
+# One result file and one index, byte for byte, whatever the number of ranks, shards, threads and
+# queries of a batch, the kernel level, the way of merging and the compiler.
+# usage: check_identity.sh BITSWEEP_BINARY SOURCE_FOLDER
+#
+# Every codec is searched with every k and refinement by one rank over one shard with the reference
+# kernels; searches with everything else different must give the same bytes. They cover each value
+# of each axis with each codec, and between codecs most pairs of values. With FULL=1 in the
+# environment they are all combinations (k and refinement take turns; about an hour), and the program
+# is built again with clang. BITSWEEP_OTHER names a program of another compiler to compare with.
+#
+# Functions are called through `start`, which shellcheck does not see.
+# shellcheck disable=SC2317
+set -euo pipefail
+
+program=$1
+source_folder=$2
+run=$source_folder/deploy/run.sh
+tool=$(dirname "$program")/tests/identity_data
+full=${FULL:-}
+other=${BITSWEEP_OTHER:-}
+folder=$(mktemp -d)
+trap 'wait; rm -rf "$folder"' EXIT # jobs still write there
+export BITSWEEP=$program
+# Starting mpirun is mostly waiting, so several at a time; each may think all of /dev/shm is its own.
+pool=4
+export OMPI_MCA_btl_vader_backing_directory=$folder
+# More threads than cores: a thread that waits must not keep the one it waits for from running.
+export OMP_WAIT_POLICY=passive
+
+mkdir "$folder/index" "$folder/variant" "$folder/truth"
+verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what
+: >"$verdicts"
+
+# ---- jobs ----------------------------------------------------------------------------------------
+
+num_jobs=0
+
+# start FUNCTION ARGUMENTS: in the background, with a number of its own in $job. It also has its own
+# folder for temporary files: several mpirun in one sometimes remove each other's.
+start() {
+    while (($(jobs -rp | wc -l) >= pool)); do wait -n || true; done
+    num_jobs=$((num_jobs + 1))
+    job=$num_jobs
+    mkdir "$folder/$job"
+    TMPDIR=$folder/$job "$@" </dev/null &
+}
+
+finish_jobs() {
+    wait
+    if grep -q '^FAILED' "$verdicts"; then grep '^FAILED' "$verdicts" && finish; fi
+}
+
+passed() {
+    echo ok >>"$verdicts"
+}
+
+# failed WHAT [FILE]: with the first line of FILE, in one write.
+failed() {
+    local line=""
+    if [[ -n ${2:-} && -s $2 ]]; then line=": $(head -n 1 "$2")"; fi
+    echo "FAILED: $1$line" >>"$verdicts"
+}
+
+finish() {
+    local num_passed num_failed
+    num_passed=$(grep -c '^ok' "$verdicts" || true)
+    num_failed=$(grep -c '^FAILED' "$verdicts" || true)
+    echo "$num_passed passed, $num_failed failed"
+    ((num_failed == 0)) || exit 1
+    ((has_mpi)) || exit 77
+    exit 0
+}
+
+# ---- axes ----------------------------------------------------------------------------------------
+
+levels=(reference)
+for level in avx2 avx512; do
+    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then
+        levels+=("$level")
+    fi
+done
+
+has_mpi=1
+ranks_axis=(1)
+if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then
+    for ranks in 2 3 4 8; do
+        ((ranks > ${BITSWEEP_MAX_RANKS:-8})) || ranks_axis+=("$ranks")
+    done
+else
+    has_mpi=0
+    echo "mpirun is missing or this build has no MPI: one rank only, several ranks are skipped"
+fi
+shards_axis=(1 4 7)
+threads_axis=(1 2)
+batch_axis=(1 17 1000)
+merge_axis=(gather ladder)
+pairs=("1 exact" "10 exact" "100 exact" "1000 exact" "1 none" "10 none" "100 none" "1000 none")
+
+# Codes: an index each, "name|base|metric|options of encode". Segments are of 45 dims.
+codes=("xfbq|fbin|cosine|--codec xfbq --bits 3")
+for metric in cosine ip l2; do
+    codes+=("one2-$metric|fbin|$metric|--segments 45x2"
+        "one3-$metric|u8bin|$metric|--segments 45x3 --axes random"
+        "several2-$metric|u8bin|$metric|--segments 16x4,29x1"
+        "several3-$metric|fbin|$metric|--segments 32x3,5x8,8x1 --copy-vectors")
+done
+
+# Searches of them: "name of the code|selection|options"; K7 is k + 7.
+searches=("xfbq|histogram|--select histogram"
+    "xfbq|histogram|--extra-distance 60 --max-candidates K7")
+for code in "${codes[@]}"; do searches+=("${code%%|*}|threshold|"); done
+
+# ---- data and indexes ----------------------------------------------------------------------------
+
+# compare_index WHAT EXPECTED GOT
+compare_index() {
+    if diff -r "$2" "$3" >"$folder/diff.$job" 2>&1; then
+        passed
+        rm -rf "$3"
+    else
+        failed "$1" "$folder/diff.$job"
+    fi
+}
+
+# encode_once PROGRAM RANKS THREADS LEVEL BASE SHARDS INDEX OPTIONS...: and checks what it says of itself.
+encode_once() {
+    local binary=$1 ranks=$2 threads=$3 level=$4 base=$5 shards=$6 index=$7 fact
+    shift 7
+    BITSWEEP=$binary "$run" -n "$ranks" encode --base "$base" --drop-bad-rows --shards "$shards" \
+        --index "$index" --threads "$threads" --level "$level" --quiet --json "$@" \
+        >"$folder/json.$job" 2>"$folder/err.$job" || return 1
+    for fact in "\"ranks\": $ranks" "\"threads\": $threads" "\"level\": \"$level\""; do
+        grep -q "^  $fact,\?$" "$folder/json.$job" || return 1
+    done
+}
+
+# index_job CODE SHARDS TURN: the index that searches use, and the same again in other ways.
+index_job() {
+    local name base metric options shards=$2 turn=$3 i ranks threads level what
+    IFS='|' read -r name base metric options <<<"$1"
+    local index=$folder/index/$name-$shards arguments
+    read -ra arguments <<<"--metric $metric $options"
+    base=$folder/base.$base
+    if ! encode_once "$program" 1 1 reference "$base" "$shards" "$index" "${arguments[@]}"; then
+        failed "encode $name, $shards shards" "$folder/err.$job"
+        return
+    fi
+    if "$program" verify "$index" --quiet >/dev/null 2>"$folder/err.$job"; then
+        passed
+    else
+        failed "verify $name, $shards shards" "$folder/err.$job"
+    fi
+    for i in 0 1 2; do
+        ranks=$((i + 1))
+        [[ " ${ranks_axis[*]} " == *" $ranks "* ]] || continue
+        threads=${threads_axis[(i + turn + 1) % 2]}
+        level=${levels[(i + turn) % ${#levels[@]}]}
+        what="encode $name, $shards shards: $ranks ranks, $threads threads, $level"
+        if encode_once "$program" "$ranks" "$threads" "$level" "$base" "$shards" \
+            "$folder/variant/$job" "${arguments[@]}"; then
+            compare_index "$what" "$index" "$folder/variant/$job"
+        else
+            failed "$what" "$folder/err.$job"
+        fi
+    done
+}
+
+# ---- searches ------------------------------------------------------------------------------------
+
+# search_job WHAT INDEX QUERIES EXPECTED RANKS THREADS BATCH LEVEL MERGE SELECT K REFINE OPTIONS...
+# Makes EXPECTED if it is not there; else compares with it. Facts are those of --json.
+search_job() {
+    local what=$1 index=$2 queries=$3 expected=$4 ranks=$5 threads=$6 batch=$7 level=$8 merge=$9
+    local select=${10} k=${11} refine=${12} out fact
+    shift 12
+    what+=", k $k, refine $refine: $ranks ranks, ${index##*-} shards, $threads threads, batch"
+    what+=" $batch, $level, $merge"
+    out=$folder/variant/$job.bin
+    [[ -e $expected ]] || out=$expected
+    if ! "$run" -n "$ranks" search --index "$index" --queries "$queries" --out "$out" --k "$k" \
+        --refine "$refine" --threads "$threads" --batch "$batch" --level "$level" --merge "$merge" \
+        --quiet --json "$@" >"$folder/json.$job" 2>"$folder/err.$job"; then
+        failed "$what" "$folder/err.$job"
+        return
+    fi
+    for fact in "\"ranks\": $ranks" "\"threads\": $threads" "\"batch\": $batch" \
+        "\"level\": \"$level\"" "\"merge\": \"$merge\"" "\"select\": \"$select\"" "\"k\": $k" \
+        "\"refine\": \"$refine\"" "\"shards\": ${index##*-}"; do
+        grep -q "^  $fact,\?$" "$folder/json.$job" || {
+            failed "$what: --json does not say $fact"
+            return
+        }
+    done
+    if [[ $out == "$expected" ]]; then
+        passed
+    elif cmp "$expected" "$out" >"$folder/diff.$job" 2>&1 &&
+        cmp "$expected.json" "$out.json" >"$folder/diff.$job" 2>&1; then
+        passed
+        rm "$out" "$out.json"
+    else
+        failed "$what" "$folder/diff.$job"
+    fi
+}
+
+# start_search SEARCH PAIR RANKS SHARDS THREADS BATCH LEVEL MERGE
+start_search() {
+    local name select options k refine metric arguments type=fbin turn=$2
+    IFS='|' read -r name select options <<<"$1"
+    read -r k refine <<<"${pairs[turn]}"
+    [[ $name != one3-* && $name != several2-* ]] || type=u8bin
+    read -ra arguments <<<"${options/K7/$((k + 7))}"
+    metric=${options%% *}
+    start search_job "$name${options:+ $options}" "$folder/index/$name-$4" "$folder/query.$type" \
+        "$folder/truth/$name${options// /}-$turn" "$3" "$5" "$6" "$7" "$8" "$select" "$k" "$refine" \
+        ${arguments[@]+"${arguments[@]}"}
+}
+
+# The searches all others are compared with.
+search_plainly() {
+    local search turn
+    for search in "${searches[@]}"; do
+        for turn in "${!pairs[@]}"; do start_search "$search" "$turn" 1 1 1 1000 reference gather; done
+    done
+    finish_jobs
+}
+
+# Ten searches a codec: each number of ranks twice, with both ways of merging and numbers of threads.
+search_covering() {
+    local c=0 r search
+    local num_ranks=${#ranks_axis[@]} num_levels=${#levels[@]}
+    for search in "${searches[@]}"; do
+        for ((r = 0; r < 10; r++)); do
+            start_search "$search" $(((r + 3 * c) % 8)) "${ranks_axis[r % num_ranks]}" \
+                "${shards_axis[(r / 2 + c) % 3]}" "${threads_axis[(r + r / 5 + c) % 2]}" \
+                "${batch_axis[(r + r / 3 + c) % 3]}" "${levels[(r + c) % num_levels]}" \
+                "${merge_axis[(r / 5 + c) % 2]}"
+        done
+        c=$((c + 1))
+    done
+    finish_jobs
+}
+
+search_everything() {
+    local search ranks shards threads batch level merge turn=0
+    for search in "${searches[@]}"; do
+        for ranks in "${ranks_axis[@]}"; do
+            for shards in "${shards_axis[@]}"; do
+                for threads in "${threads_axis[@]}"; do
+                    for batch in "${batch_axis[@]}"; do
+                        for level in "${levels[@]}"; do
+                            for merge in "${merge_axis[@]}"; do
+                                start_search "$search" $((turn % 8)) "$ranks" "$shards" "$threads" \
+                                    "$batch" "$level" "$merge"
+                                turn=$((turn + 1))
+                            done
+                        done
+                    done
+                done
+            done
+        done
+        turn=$((turn + 1))
+        echo "  $search: done"
+    done
+    finish_jobs
+}
+
+# ---- ties ----------------------------------------------------------------------------------------
+
+# ties_job CODE: all rows in the order of their keys; L is 5 k, k, or k + 7 above.
+ties_job() {
+    local name base rest line places=(1 5 8 10 17 50 100 107 500 1000)
+    IFS='|' read -r name base rest <<<"$1"
+    # Rows of zeros are dropped for cosine: there are 992 others.
+    [[ $name != *[23]-cosine || $base != u8bin ]] || places=("${places[@]:0:9}")
+    if ! "$program" search --index "$folder/index/$name-1" --queries "$folder/query.$base" --k 1037 \
+        --refine none --out "$folder/variant/$job.bin" --quiet 2>"$folder/err.$job" ||
+        ! "$tool" ties "$folder/base.$base" "$folder/variant/$job.bin" "${places[@]}" \
+            >"$folder/ties.$job"; then
+        failed "order by key of $name" "$folder/err.$job"
+        return
+    fi
+    while read -r place count; do
+        if ((count > 0)); then passed; else failed "$name: no tie at place $place"; fi
+    done <"$folder/ties.$job"
+}
+
+# ---- tiny and large corpora ----------------------------------------------------------------------
+
+# As many shards as rows, with fewer and more ranks than shards.
+check_tiny() {
+    local ranks k refine turn=0
+    export BITSWEEP=$program
+    for shards in 1 13; do
+        "$program" encode --base "$folder/tiny.fbin" --metric l2 --segments 32x2,13x4 \
+            --shards "$shards" --index "$folder/index/tiny-$shards" --quiet
+    done
+    for refine in exact none; do
+        for k in 1 10 13; do
+            start search_job tiny "$folder/index/tiny-1" "$folder/query.fbin" \
+                "$folder/truth/tiny-$k-$refine" 1 1 1000 reference gather threshold "$k" "$refine"
+        done
+    done
+    finish_jobs
+    for refine in exact none; do
+        for k in 1 10 13; do
+            for ranks in "${ranks_axis[@]}"; do
+                turn=$((turn + 1))
+                start search_job tiny "$folder/index/tiny-13" "$folder/query.fbin" \
+                    "$folder/truth/tiny-$k-$refine" "$ranks" 2 17 \
+                    "${levels[turn % ${#levels[@]}]}" "${merge_axis[turn / 2 % 2]}" threshold "$k" \
+                    "$refine"
+            done
+        done
+    done
+    finish_jobs
+}
+
+# Several blocks of codes a shard, and enough rows that threads share a shard.
+large_index_job() {
+    local name=$1 ranks threads=1 level
+    shift
+    encode_once "$program" 1 2 reference synth:count=100K,dims=64,seed=3 1 \
+        "$folder/index/$name-1" "$@" || failed "encode $name" "$folder/err.$job"
+    encode_once "$program" 1 1 reference synth:count=100K,dims=64,seed=3 3 \
+        "$folder/index/$name-3" "$@" || failed "encode $name" "$folder/err.$job"
+    for ranks in "${ranks_axis[@]:0:3}"; do
+        level=${levels[ranks % ${#levels[@]}]}
+        threads=$((3 - threads))
+        if encode_once "$program" "$ranks" "$threads" "$level" synth:count=100K,dims=64,seed=3 3 \
+            "$folder/variant/$job" "$@"; then
+            compare_index "encode $name: $ranks ranks, $threads threads, $level" \
+                "$folder/index/$name-3" "$folder/variant/$job"
+        else
+            failed "encode $name: $ranks ranks, $threads threads, $level" "$folder/err.$job"
+        fi
+    done
+}
+
+check_large() {
+    local name ranks merge turn=0
+    start large_index_job large-xfbq --codec xfbq --bits 3
+    start large_index_job large-saq --metric l2 --bits 2.5
+    finish_jobs
+    for name in large-xfbq large-saq; do
+        start search_job "$name" "$folder/index/$name-1" synth:count=37,dims=64,seed=4 \
+            "$folder/truth/$name" 1 1 1000 reference gather threshold 100 exact
+    done
+    finish_jobs
+    for name in large-xfbq large-saq; do
+        for ranks in "${ranks_axis[@]}"; do
+            for merge in gather ladder; do
+                turn=$((turn + 1))
+                start search_job "$name" "$folder/index/$name-$((turn / 2 % 2 * 2 + 1))" \
+                    synth:count=37,dims=64,seed=4 "$folder/truth/$name" "$ranks" \
+                    $((turn % 2 + 1)) "${batch_axis[1 + turn % 2]}" \
+                    "${levels[turn % ${#levels[@]}]}" "$merge" threshold 100 exact
+            done
+        done
+    done
+    finish_jobs
+}
+
+# ---- ground truth --------------------------------------------------------------------------------
+
+# truth_job METRIC TYPE K RANKS THREADS LEVEL: equal to refining every row, whose values and order
+# are those of a search of any code with L = all rows.
+truth_job() {
+    local metric=$1 type=$2 k=$3 ranks=$4 threads=$5 level=$6 code=one2 out=$folder/variant/$job.bin
+    local what="groundtruth $metric of .$type: $ranks ranks, $threads threads, $level"
+    [[ $type == fbin ]] || code=one3
+    if ! "$run" -n "$ranks" groundtruth --base "$folder/base.$type" --queries "$folder/query.$type" \
+        --metric "$metric" --k "$k" --out "$out" --threads "$threads" --level "$level" \
+        --drop-bad-rows --quiet >/dev/null 2>"$folder/err.$job"; then
+        failed "$what" "$folder/err.$job"
+    elif cmp "$folder/truth/$code-$metric-3" "$out" >"$folder/diff.$job" 2>&1; then
+        passed
+    else
+        failed "$what" "$folder/diff.$job"
+    fi
+}
+
+check_groundtruth() {
+    local metric type ranks turn=0
+    for metric in cosine ip l2; do
+        for type in fbin u8bin; do
+            for ranks in "${ranks_axis[@]}"; do
+                turn=$((turn + 1))
+                start truth_job "$metric" "$type" 1000 "$ranks" $((turn % 2 + 1)) \
+                    "${levels[turn % ${#levels[@]}]}"
+            done
+        done
+    done
+    finish_jobs
+}
+
+# ---- another compiler ----------------------------------------------------------------------------
+
+build_other() {
+    if ! command -v clang >/dev/null; then
+        echo "clang is missing: the other compiler is skipped"
+        return
+    fi
+    echo "building with clang"
+    cmake -S "$source_folder" -B "$folder/clang" -DCMAKE_C_COMPILER=clang \
+        -DCMAKE_BUILD_TYPE=Release >"$folder/build.log" 2>&1 || true
+    if cmake --build "$folder/clang" --target bitsweep --parallel 2 >>"$folder/build.log" 2>&1; then
+        other=$folder/clang/bitsweep
+    else
+        tail -n 20 "$folder/build.log"
+        failed "building with clang"
+    fi
+}
+
+# other_job CODE: index and two searches of the other program.
+other_job() {
+    local name base metric options turn arguments
+    IFS='|' read -r name base metric options <<<"$1"
+    read -ra arguments <<<"--metric $metric $options"
+    if encode_once "$other" 1 2 "${levels[-1]}" "$folder/base.$base" 4 "$folder/variant/$job" \
+        "${arguments[@]}"; then
+        compare_index "encode $name: other compiler" "$folder/index/$name-4" "$folder/variant/$job"
+    else
+        failed "encode $name: other compiler" "$folder/err.$job"
+    fi
+    export BITSWEEP=$other
+    for turn in 1 6; do
+        read -r k refine <<<"${pairs[turn]}"
+        search_job "other compiler: $name" "$folder/index/$name-4" "$folder/query.$base" \
+            "$folder/truth/$name-$turn" 1 2 17 "${levels[-1]}" gather threshold "$k" "$refine"
+    done
+}
+
+# ---- the test itself -----------------------------------------------------------------------------
+
+# A comparison that could not fail would prove nothing.
+self_job() {
+    "$program" search --index "$folder/index/xfbq-4" --queries "$folder/query.fbin" --k 10 \
+        --query-bits 5 --refine none --out "$folder/variant/$job.bin" --quiet
+    if cmp -s "$folder/truth/xfbq-5" "$folder/variant/$job.bin"; then
+        failed "fewer query bits gave the same results"
+    else
+        passed
+    fi
+    "$program" encode --base "$folder/base.fbin" --segments 45x2 --seed 2 --metric l2 --shards 4 \
+        --index "$folder/variant/$job" --quiet
+    if diff -rq "$folder/index/one2-l2-4" "$folder/variant/$job" >/dev/null; then
+        failed "another seed gave the same index"
+    else
+        passed
+    fi
+}
+
+section() {
+    echo "$1 [$((SECONDS)) s]"
+}
+
+"$tool" write "$folder"
+echo "levels: ${levels[*]}; ranks: ${ranks_axis[*]}; shards: ${shards_axis[*]}"
+section "indexes of ${#codes[@]} codes"
+turn=0
+for code in "${codes[@]}"; do
+    for shards in "${shards_axis[@]}"; do
+        start index_job "$code" "$shards" "$turn"
+        turn=$((turn + 1))
+    done
+done
+finish_jobs
+section "ties at the last place kept"
+for code in "${codes[@]}"; do start ties_job "$code"; done
+finish_jobs
+section "searches to compare with"
+search_plainly
+section "comparisons that must differ"
+start self_job
+finish_jobs
+if [[ -n $full ]]; then
+    section "all searches"
+    search_everything
+else
+    section "covering searches"
+    search_covering
+fi
+section "ground truth"
+check_groundtruth
+section "13 rows in 13 shards"
+check_tiny
+section "100,000 rows"
+check_large
+if [[ -n $full && -z $other ]]; then build_other; fi
+if [[ -n $other ]]; then
+    section "another compiler: $other"
+    for code in "${codes[@]}"; do start other_job "$code"; done
+    finish_jobs
+fi
+section "end"
+finish
