@@ -433,7 +433,6 @@ static enum bsw_status create_writer(struct groundtruth_job *job, struct bsw_err
 
 static enum bsw_status finish(struct groundtruth_job *job, struct bsw_error *err)
 {
-    BSW_TRY(bsw_result_writer_finish(job->writer, err));
     const struct bsw_sidecar facts = {.metric = bsw_metric_name(job->metric),
                                       .refine = "exact",
                                       .codec = "none",
@@ -442,7 +441,7 @@ static enum bsw_status finish(struct groundtruth_job *job, struct bsw_error *err
                                       .rows = bsw_vectors_num_rows(job->base),
                                       .first_row = bsw_vectors_first_row(job->base),
                                       .dims = (uint32_t)job->dims};
-    return bsw_sidecar_write(job->options.out, &facts, err);
+    return bsw_sidecar_finish(job->writer, job->options.out, &facts, err);
 }
 
 static enum bsw_status run(struct groundtruth_job *job, struct bsw_error *err)

@@ -410,7 +410,7 @@ static void print_table(struct search_job *job)
     printf("\nresults: %s\n", job->options.out);
 }
 
-static enum bsw_status write_sidecar(const struct search_job *job, struct bsw_error *err)
+static enum bsw_status finish_result(const struct search_job *job, struct bsw_error *err)
 {
     const struct bsw_sidecar facts = {.metric = bsw_metric_name(job->manifest.metric),
                                       .refine = job->settings.is_exact ? "exact" : "none",
@@ -422,7 +422,7 @@ static enum bsw_status write_sidecar(const struct search_job *job, struct bsw_er
                                       .dims = job->manifest.layout.dims,
                                       .bits = job->manifest.bits,
                                       .query_bits = job->settings.query_bits};
-    return bsw_sidecar_write(job->options.out, &facts, err);
+    return bsw_sidecar_finish(job->writer, job->options.out, &facts, err);
 }
 
 static enum bsw_status search(struct search_job *job, struct bsw_error *err)
@@ -434,9 +434,7 @@ static enum bsw_status search(struct search_job *job, struct bsw_error *err)
     else
         BSW_TRY(bsw_batch_search_serve(&job->search, err));
     enum bsw_status status = gather_statistics(job, err);
-    if (status == BSW_OK && transport->rank == 0)
-        status = bsw_result_writer_finish(job->writer, err);
-    if (status == BSW_OK && transport->rank == 0) status = write_sidecar(job, err);
+    if (status == BSW_OK && transport->rank == 0) status = finish_result(job, err);
     return bsw_transport_agree(transport, status, err);
 }
 

@@ -8,24 +8,6 @@
 
 #include "common/shard_file.h"
 
-enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
-                                       struct bsw_error *err)
-{
-    char manifest[BSW_PATH_BYTES];
-    BSW_TRY(bsw_path_join(manifest, path, "manifest.pb", err));
-    int existed = bsw_file_exists(path);
-    if (existed && !bsw_path_is_folder(path))
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists and is no folder", path);
-    if (existed && bsw_file_exists(manifest) && !force) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it",
-                        path);
-    }
-    BSW_TRY(bsw_folder_create(path, err));
-    folder->path = path;
-    folder->is_ours = !existed;
-    return BSW_OK;
-}
-
 static enum bsw_status create_file(const char *folder, const struct bsw_manifest *manifest,
                                    uint32_t shard, const char *suffix, uint64_t bytes,
                                    struct bsw_error *err)
@@ -61,12 +43,32 @@ enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
     return BSW_OK;
 }
 
-static int is_shard_file(const char *name)
+// Files of an index, or with is_temporary those an encode that was killed left behind.
+static int is_shard_file(const char *name, int is_temporary)
 {
     unsigned shard, num_shards;
     int end = -1;
     if (sscanf(name, "shard-%5u-of-%5u%n", &shard, &num_shards, &end) != 2 || end < 0) return 0;
-    return strcmp(name + end, ".codes") == 0 || strcmp(name + end, ".vectors") == 0;
+    const char *codes = is_temporary ? BSW_CODES_TEMPORARY : ".codes";
+    const char *vectors = is_temporary ? BSW_VECTORS_TEMPORARY : ".vectors";
+    return strcmp(name + end, codes) == 0 || strcmp(name + end, vectors) == 0;
+}
+
+static enum bsw_status remove_shard_files(const char *path, int is_temporary, struct bsw_error *err)
+{
+    char name[BSW_PATH_BYTES];
+    DIR *handle = opendir(path);
+    if (!handle) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", path, strerror(errno));
+    enum bsw_status status = BSW_OK;
+    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
+        if (!is_shard_file(entry->d_name, is_temporary)) continue;
+        status = bsw_path_join(name, path, entry->d_name, err);
+        if (status == BSW_OK && unlink(name) != 0) {
+            status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
+        }
+    }
+    closedir(handle);
+    return status;
 }
 
 // The manifest goes first: without it the folder is no index, whatever else a crash leaves.
@@ -77,18 +79,25 @@ static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
     if (unlink(name) != 0 && errno != ENOENT) {
         return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
     }
-    DIR *handle = opendir(path);
-    if (!handle) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", path, strerror(errno));
-    enum bsw_status status = BSW_OK;
-    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
-        if (!is_shard_file(entry->d_name)) continue;
-        status = bsw_path_join(name, path, entry->d_name, err);
-        if (status == BSW_OK && unlink(name) != 0) {
-            status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
-        }
+    return remove_shard_files(path, 0, err);
+}
+
+enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
+                                       struct bsw_error *err)
+{
+    char manifest[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(manifest, path, "manifest.pb", err));
+    int existed = bsw_file_exists(path);
+    if (existed && !bsw_path_is_folder(path))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists and is no folder", path);
+    if (existed && bsw_file_exists(manifest) && !force) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it",
+                        path);
     }
-    closedir(handle);
-    return status;
+    BSW_TRY(bsw_folder_create(path, err));
+    folder->path = path;
+    folder->is_ours = !existed;
+    return remove_shard_files(path, 1, err);
 }
 
 static enum bsw_status rename_part(const char *folder, const struct bsw_manifest *manifest,

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/file.h"
 #include "common/metric.h"
@@ -19,8 +20,8 @@ static enum bsw_status sidecar_path(char out[BSW_PATH_BYTES], const char *file,
     return BSW_OK;
 }
 
-enum bsw_status bsw_sidecar_write(const char *file, const struct bsw_sidecar *facts,
-                                  struct bsw_error *err)
+static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *facts,
+                                   struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
     BSW_TRY(sidecar_path(path, file, err));
@@ -37,6 +38,17 @@ enum bsw_status bsw_sidecar_write(const char *file, const struct bsw_sidecar *fa
     if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory", path);
     enum bsw_status status = bsw_file_write_atomic(path, text, strlen(text), err);
     free(text);
+    return status;
+}
+
+enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
+                                   const struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(sidecar_path(path, file, err));
+    BSW_TRY(write_facts(file, facts, err));
+    enum bsw_status status = bsw_result_writer_finish(writer, err);
+    if (status != BSW_OK && !bsw_file_exists(file)) unlink(path);
     return status;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "common/result_file.h"
 #include "common/status.h"
 
 struct bsw_sidecar {
@@ -16,9 +17,11 @@ struct bsw_sidecar {
     uint32_t query_bits; // 0: none
 };
 
-// Writes FILE.json atomically.
-enum bsw_status bsw_sidecar_write(const char *file, const struct bsw_sidecar *facts,
-                                  struct bsw_error *err);
+// Writes FILE.json atomically, then finishes the result: a result without its facts would be taken
+// for estimates of an unknown metric. If the result cannot be finished, FILE.json goes too, unless
+// an older result stands there.
+enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
+                                   const struct bsw_sidecar *facts, struct bsw_error *err);
 
 // Reads metric and refine of FILE.json; a missing one leaves both NULL and is ok, a malformed one
 // is BSW_ERROR_BAD_DATA.

@@ -173,6 +173,11 @@ build_mpirun() {
     if has_little_shared_memory; then
         mpirun+=(--mca btl_vader_backing_directory "${TMPDIR:-/tmp}")
     fi
+    # More threads than cores: one that waits must not keep the one it waits for from running.
+    if ((ranks * ${OMP_NUM_THREADS:-$(nproc)} > $(nproc))) && [[ -z $hosts ]]; then
+        export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+        mpirun+=(-x OMP_WAIT_POLICY)
+    fi
     [[ -z ${OMP_NUM_THREADS:-} ]] || mpirun+=(-x OMP_NUM_THREADS)
     # OpenBLAS would start a thread for every core in every rank; bitsweep uses one.
     export OPENBLAS_NUM_THREADS=1

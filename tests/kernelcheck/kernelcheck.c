@@ -23,8 +23,9 @@ static const struct family {
     const char *name;
     void (*run)(struct kernelcheck *check);
 } families[] = {
-    {"encode", check_encode}, {"plane_scan", check_plane_scan}, {"select", check_select},
-    {"merge", check_merge},   {"refine", check_refine},         {"exact", check_exact},
+    {"encode", check_encode}, {"plane_scan", check_plane_scan}, {"matrix_scan", check_matrix_scan},
+    {"select", check_select}, {"merge", check_merge},           {"refine", check_refine},
+    {"exact", check_exact},
 };
 #define NUM_FAMILIES (sizeof families / sizeof families[0])
 

@@ -21,6 +21,7 @@ struct kernelcheck {
 // One check per family, called once for each level the CPU has; each in check_FAMILY.c.
 void check_encode(struct kernelcheck *check);
 void check_plane_scan(struct kernelcheck *check);
+void check_matrix_scan(struct kernelcheck *check);
 void check_select(struct kernelcheck *check);
 void check_merge(struct kernelcheck *check);
 void check_refine(struct kernelcheck *check);

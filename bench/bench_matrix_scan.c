@@ -1,0 +1,438 @@
+// bench_matrix_scan: batches of queries over a corpus in memory, selection included, on int8 units
+// (matrix_scan) and on planes (plane_scan and the filter of select), against the peak of the dot
+// product instruction in the same run. Shows from which batch on unpacking pays.
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+#include "common/code_layout.h"
+#include "common/integer_hash.h"
+#include "common/memory.h"
+#include "common/option_table.h"
+#include "kernels/matrix_scan/matrix_scan.h"
+#include "kernels/plane_scan/plane_scan.h"
+#include "kernels/select/select.h"
+#include "shard/running_best.h"
+
+#define DIMS            128
+#define PLANE_TILE_ROWS 2048 // as shard_scan.c has it
+#define MAX_REPEATS     99
+#define PEAK_STEPS      2000000 // of 12 instructions: some 5 ms
+#define LENGTH(array)   (sizeof(array) / sizeof(array)[0])
+
+static const char *const layout_texts[] = {"32x4,32x2,64x1", "32x5,32x3,64x2"};
+static const size_t batches[] = {1, 2, 4, 8, 16, 32, 64, 256, 1000};
+
+struct settings {
+    uint64_t rows, queries, query_bits, keep, tile_rows, repeats;
+    const char *level_name;
+    enum bsw_cpu_level level;
+};
+
+struct bench {
+    const struct settings *settings;
+    const struct bsw_matrix_scan_table *matrix;
+    const struct bsw_plane_scan_table *plane;
+    const struct bsw_select_table *select;
+    struct bsw_code_layout layout;
+    size_t num_bundles, query_words;
+    uint32_t *planes[BSW_MAX_SEGMENTS];
+    uint32_t *masks;
+    uint16_t *scales;
+    float *biases;
+    uint32_t *query_planes; // [queries][query_words]
+    int8_t *components;     // [queries][padded_dims]
+    int32_t *constants;
+    float *query_scales;
+    uint8_t *bytes; // of a tile
+    int32_t *dots;  // of a tile and query
+    struct bsw_running_best *lists;
+    struct bsw_matrix_output *outputs;
+    uint64_t *items, *scratch;
+};
+
+static volatile uint64_t sink; // keeps the compiler from dropping results
+
+// This thread's own time: others may share the core.
+static double thread_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// ---- peak ----
+
+#if defined(__x86_64__)
+// Named sums: gcc keeps an array of them in memory.
+#define EACH_SUM(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define START_SUM(i) __m512i s##i = _mm512_setzero_si512();
+#define STEP_SUM(i)                         \
+    s##i = _mm512_dpbusd_epi32(s##i, u, q); \
+    __asm__("" : "+v"(s##i));
+#define DRAIN_SUM(i) sink += (uint64_t)_mm512_reduce_add_epi32(s##i);
+
+// Multiply-adds in PEAK_STEPS steps of 12 independent dot products.
+__attribute__((target("avx512f,avx512vnni"))) static double multiply_registers(void)
+{
+    __m512i u = _mm512_set1_epi8(3), q = _mm512_set1_epi8(-5);
+    EACH_SUM(START_SUM)
+    for (long step = 0; step < PEAK_STEPS; step++) {
+        EACH_SUM(STEP_SUM)
+    }
+    EACH_SUM(DRAIN_SUM)
+    return 12.0 * 64 * PEAK_STEPS;
+}
+#endif
+
+// Multiply-adds a second; 0 where the level lacks the instruction.
+static double measure_peak(enum bsw_cpu_level level)
+{
+#if defined(__x86_64__)
+    if (level == BSW_CPU_AVX512) {
+        double start = thread_seconds(), work = multiply_registers();
+        return work / (thread_seconds() - start);
+    }
+#endif
+    (void)level;
+    return 0;
+}
+
+// ---- scanning ----
+
+static size_t tile_at(const struct bench *bench, size_t bundle, size_t tile_rows)
+{
+    size_t rest = bench->num_bundles - bundle, most = bsw_num_bundles(tile_rows);
+    return rest < most ? rest : most;
+}
+
+static void unpack_tile(const struct bench *bench, size_t bundle, size_t num_bundles)
+{
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    for (uint32_t s = 0; s < bench->layout.num_segments; s++)
+        planes[s] =
+            bench->planes[s] + bundle * bsw_segment_bundle_words(&bench->layout.segments[s]);
+    bench->matrix->unpack(&bench->layout, planes, num_bundles, bench->bytes);
+}
+
+static void unpack_corpus(const struct bench *bench, size_t batch)
+{
+    (void)batch;
+    for (size_t b = 0, num; b < bench->num_bundles; b += num) {
+        num = tile_at(bench, b, bench->settings->tile_rows);
+        unpack_tile(bench, b, num);
+        sink += bench->bytes[0];
+    }
+}
+
+// A list is cut when it has no room for one more tile.
+static void reset_lists(const struct bench *bench, size_t batch, size_t tile_rows)
+{
+    size_t keep = bench->settings->keep, capacity = bsw_running_best_capacity(keep, tile_rows);
+    for (size_t q = 0; q < batch; q++)
+        bsw_running_best_init(&bench->lists[q], bench->items + q * capacity, capacity, keep);
+}
+
+static void make_room(const struct bench *bench, struct bsw_running_best *list, size_t num_bundles)
+{
+    if (list->count + num_bundles * BSW_BUNDLE_ROWS > list->capacity)
+        bsw_running_best_cut(list, bench->select, bench->scratch);
+}
+
+static void scan_matrix(const struct bench *bench, size_t batch)
+{
+    const struct bsw_matrix_queries queries = {.num_queries = batch,
+                                               .components = bench->components,
+                                               .constants = bench->constants,
+                                               .scales = bench->query_scales};
+    struct bsw_matrix_tile tile = {.bytes = bench->bytes, .padded_dims = bench->layout.padded_dims};
+    reset_lists(bench, batch, bench->settings->tile_rows);
+    for (size_t b = 0; b < bench->num_bundles; b += tile.num_bundles) {
+        size_t row = b * BSW_BUNDLE_ROWS;
+        tile.num_bundles = tile_at(bench, b, bench->settings->tile_rows);
+        tile.first_row = (uint32_t)row;
+        tile.masks = bench->masks + b;
+        tile.scales = bench->scales + row;
+        tile.biases = bench->biases + row;
+        unpack_tile(bench, b, tile.num_bundles);
+        for (size_t q = 0; q < batch; q++) {
+            struct bsw_running_best *list = &bench->lists[q];
+            make_room(bench, list, tile.num_bundles);
+            bench->outputs[q] = (struct bsw_matrix_output){list->items, list->count, list->limit};
+        }
+        bench->matrix->scan(&tile, &queries, bench->outputs);
+        for (size_t q = 0; q < batch; q++) bench->lists[q].count = bench->outputs[q].count;
+    }
+}
+
+static void plane_dots(const struct bench *bench, size_t query, size_t bundle, size_t num_bundles)
+{
+    const uint32_t *words = bench->query_planes + query * bench->query_words;
+    for (uint32_t s = 0; s < bench->layout.num_segments; s++) {
+        const struct bsw_segment *segment = &bench->layout.segments[s];
+        bench->plane->dots(segment, bench->planes[s] + bundle * bsw_segment_bundle_words(segment),
+                           num_bundles, words, (unsigned)bench->settings->query_bits, s > 0,
+                           bench->dots);
+        words += segment->words * bench->settings->query_bits;
+    }
+}
+
+static void scan_planes(const struct bench *bench, size_t batch)
+{
+    reset_lists(bench, batch, PLANE_TILE_ROWS);
+    for (size_t b = 0, num; b < bench->num_bundles; b += num) {
+        size_t row = b * BSW_BUNDLE_ROWS;
+        num = tile_at(bench, b, PLANE_TILE_ROWS);
+        for (size_t q = 0; q < batch; q++) {
+            struct bsw_running_best *list = &bench->lists[q];
+            make_room(bench, list, num);
+            plane_dots(bench, q, b, num);
+            list->count += bench->select->filter_affine(
+                bench->dots, bench->scales + row, bench->biases + row, bench->query_scales[q],
+                bench->masks + b, num, (uint32_t)row, list->limit, list->items + list->count);
+        }
+    }
+}
+
+// What the lists hold, whatever way they were filled.
+static uint64_t lists_digest(const struct bench *bench, size_t batch)
+{
+    uint64_t digest = 0;
+    for (size_t q = 0; q < batch; q++) {
+        bsw_running_best_cut(&bench->lists[q], bench->select, bench->scratch);
+        for (size_t i = 0; i < bench->lists[q].count; i++)
+            digest += bsw_hash2(q, bench->lists[q].items[i]);
+    }
+    return digest;
+}
+
+// ---- corpus ----
+
+static enum bsw_status allocate(void *out, size_t count, size_t size, struct bsw_error *err)
+{
+    return bsw_allocate(out, count, size, "bench", err);
+}
+
+static enum bsw_status allocate_all(struct bench *bench, struct bsw_error *err)
+{
+    size_t rows = bench->num_bundles * BSW_BUNDLE_ROWS, queries = bench->settings->queries;
+    size_t tile_bundles = bsw_num_bundles(bench->settings->tile_rows);
+    size_t most_rows = tile_bundles * BSW_BUNDLE_ROWS;
+    if (most_rows < PLANE_TILE_ROWS) most_rows = PLANE_TILE_ROWS;
+    size_t capacity = bsw_running_best_capacity(bench->settings->keep, most_rows);
+    for (uint32_t s = 0; s < bench->layout.num_segments; s++)
+        BSW_TRY(allocate(&bench->planes[s],
+                         bench->num_bundles * bsw_segment_bundle_words(&bench->layout.segments[s]),
+                         sizeof(uint32_t), err));
+    BSW_TRY(allocate(&bench->masks, bench->num_bundles, sizeof(uint32_t), err));
+    BSW_TRY(allocate(&bench->scales, rows, sizeof(uint16_t), err));
+    BSW_TRY(allocate(&bench->biases, rows, sizeof(float), err));
+    BSW_TRY(allocate(&bench->query_planes, queries * bench->query_words, sizeof(uint32_t), err));
+    BSW_TRY(allocate(&bench->components, queries, bench->layout.padded_dims, err));
+    BSW_TRY(allocate(&bench->constants, queries, sizeof(int32_t), err));
+    BSW_TRY(allocate(&bench->query_scales, queries, sizeof(float), err));
+    BSW_TRY(allocate(&bench->bytes, bsw_matrix_tile_bytes(bench->layout.padded_dims, tile_bundles),
+                     1, err));
+    BSW_TRY(allocate(&bench->dots, PLANE_TILE_ROWS, sizeof(int32_t), err));
+    BSW_TRY(allocate(&bench->lists, queries, sizeof *bench->lists, err));
+    BSW_TRY(allocate(&bench->outputs, queries, sizeof *bench->outputs, err));
+    BSW_TRY(allocate(&bench->items, queries * capacity, sizeof(uint64_t), err));
+    return allocate(&bench->scratch, capacity, sizeof(uint64_t), err);
+}
+
+static void free_all(struct bench *bench)
+{
+    bsw_free(&bench->scratch);
+    bsw_free(&bench->items);
+    bsw_free(&bench->outputs);
+    bsw_free(&bench->lists);
+    bsw_free(&bench->dots);
+    bsw_free(&bench->bytes);
+    bsw_free(&bench->query_scales);
+    bsw_free(&bench->constants);
+    bsw_free(&bench->components);
+    bsw_free(&bench->query_planes);
+    bsw_free(&bench->biases);
+    bsw_free(&bench->scales);
+    bsw_free(&bench->masks);
+    for (uint32_t s = 0; s < bench->layout.num_segments; s++) bsw_free(&bench->planes[s]);
+}
+
+static void fill_all(struct bench *bench)
+{
+    size_t rows = bench->num_bundles * BSW_BUNDLE_ROWS, queries = bench->settings->queries;
+    for (uint32_t s = 0; s < bench->layout.num_segments; s++) {
+        size_t words = bench->num_bundles * bsw_segment_bundle_words(&bench->layout.segments[s]);
+        for (size_t i = 0; i < words; i++) bench->planes[s][i] = (uint32_t)bsw_hash2(s, i);
+    }
+    for (size_t b = 0; b < bench->num_bundles; b++) bench->masks[b] = UINT32_MAX;
+    for (size_t r = 0; r < rows; r++) {
+        bench->scales[r] = (uint16_t)(0x3c00 + bsw_hash2(100, r) % 128); // 1 to 1.125
+        bench->biases[r] = (float)(bsw_hash2(101, r) % 1000);
+    }
+    for (size_t i = 0; i < queries * bench->query_words; i++)
+        bench->query_planes[i] = (uint32_t)bsw_hash2(102, i);
+    for (size_t q = 0; q < queries; q++) {
+        bench->query_scales[q] = 1.0f + (float)(q % 100) * 0.01f;
+        bench->matrix->unpack_query(&bench->layout, bench->query_planes + q * bench->query_words,
+                                    (unsigned)bench->settings->query_bits,
+                                    bench->components + q * bench->layout.padded_dims,
+                                    &bench->constants[q]);
+    }
+}
+
+static enum bsw_status make_bench(struct bench *bench, const struct settings *settings,
+                                  const char *layout_text, struct bsw_error *err)
+{
+    *bench = (struct bench){.settings = settings,
+                            .matrix = bsw_matrix_scan_table_get(settings->level),
+                            .plane = bsw_plane_scan_table_get(settings->level),
+                            .select = bsw_select_table_get(settings->level)};
+    BSW_TRY(bsw_code_layout_parse(layout_text, DIMS, &bench->layout, err));
+    bench->num_bundles = bsw_num_bundles(settings->rows);
+    bench->query_words = bsw_layout_query_words(&bench->layout, (uint32_t)settings->query_bits);
+    BSW_TRY(allocate_all(bench, err));
+    fill_all(bench);
+    return BSW_OK;
+}
+
+// ---- measuring ----
+
+enum { UNPACK, MATRIX, PLANES, NUM_WAYS };
+static void (*const ways[NUM_WAYS])(const struct bench *bench,
+                                    size_t batch) = {unpack_corpus, scan_matrix, scan_planes};
+
+struct result {
+    double peak, seconds[NUM_WAYS]; // medians
+    int same;                       // both ways gave the same lists
+};
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double median(double *values, size_t n)
+{
+    qsort(values, n, sizeof *values, compare_doubles);
+    return values[n / 2];
+}
+
+// Peak and ways take turns, so that a disturbance hits all of them.
+static struct result measure_batch(const struct bench *bench, size_t batch)
+{
+    double peaks[MAX_REPEATS], seconds[NUM_WAYS][MAX_REPEATS];
+    uint64_t digests[NUM_WAYS] = {0};
+    for (size_t repeat = 0; repeat < bench->settings->repeats; repeat++) {
+        peaks[repeat] = measure_peak(bench->settings->level);
+        for (int way = 0; way < NUM_WAYS; way++) {
+            double start = thread_seconds();
+            ways[way](bench, batch);
+            seconds[way][repeat] = thread_seconds() - start;
+            if (way != UNPACK) digests[way] = lists_digest(bench, batch);
+        }
+    }
+    struct result result = {.peak = median(peaks, bench->settings->repeats),
+                            .same = digests[MATRIX] == digests[PLANES]};
+    for (int way = 0; way < NUM_WAYS; way++)
+        result.seconds[way] = median(seconds[way], bench->settings->repeats);
+    return result;
+}
+
+static void print_header(void)
+{
+    printf("# %-15s %6s %12s %12s %8s %8s %11s %11s %7s %5s\n", "segments", "batch", "scan alone",
+           "peak", "of peak", "unpack", "matrix", "plane", "ratio", "same");
+    printf("# %-15s %6s %12s %12s %8s %8s %11s %11s %7s %5s\n", "", "queries", "G mul-add/s",
+           "G mul-add/s", "%", "% of it", "queries/s", "queries/s", "", "lists");
+}
+
+static void print_row(const struct bench *bench, const char *layout_text, size_t batch,
+                      const struct result *result)
+{
+    double rows = (double)bench->num_bundles * BSW_BUNDLE_ROWS, queries = (double)batch;
+    double scan = result->seconds[MATRIX] - result->seconds[UNPACK];
+    double rate = rows * queries * bench->layout.padded_dims / scan;
+    double matrix = queries / result->seconds[MATRIX], planes = queries / result->seconds[PLANES];
+    printf("  %-15s %6zu %12.1f %12.1f %8.1f %8.1f %11.1f %11.1f %7.2f %5s\n", layout_text, batch,
+           rate * 1e-9, result->peak * 1e-9, result->peak > 0 ? 100 * rate / result->peak : 0.0,
+           100 * result->seconds[UNPACK] / result->seconds[MATRIX], matrix, planes, matrix / planes,
+           result->same ? "yes" : "NO");
+    fflush(stdout);
+}
+
+static enum bsw_status run_layout(const struct settings *settings, const char *layout_text,
+                                  struct bsw_error *err)
+{
+    struct bench bench;
+    enum bsw_status status = make_bench(&bench, settings, layout_text, err);
+    for (size_t i = 0; status == BSW_OK && i < LENGTH(batches); i++) {
+        if (batches[i] > settings->queries) continue;
+        struct result result = measure_batch(&bench, batches[i]);
+        print_row(&bench, layout_text, batches[i], &result);
+        if (!result.same)
+            status = bsw_fail(err, BSW_ERROR_SELF_CHECK, "the two families' lists differ");
+    }
+    free_all(&bench);
+    return status;
+}
+
+#define COUNT(name, field, default_text, low, high, help)                                     \
+    {                                                                                         \
+        name, BSW_OPTION_COUNT, &settings->field, "N", default_text, 0, low, high, NULL, help \
+    }
+
+static enum bsw_status parse_settings(int argc, char **argv, struct settings *settings, int *help,
+                                      struct bsw_error *err)
+{
+    const struct bsw_option options[] = {
+        COUNT("rows", rows, "800000", 1, 1e8, "documents"),
+        COUNT("queries", queries, "1000", 1, 1e5, "queries; batches are up to this"),
+        COUNT("query-bits", query_bits, "6", 1, BSW_MAX_QUERY_BITS,
+              "bits of the query's dimension"),
+        COUNT("keep", keep, "50", 1, 1e6, "best rows kept of a query"),
+        COUNT("tile", tile_rows, "512", 32, 1048576, "rows unpacked at a time, in bundles of 32"),
+        COUNT("repeats", repeats, "3", 1, MAX_REPEATS, "repetitions; the median counts"),
+        {"level", BSW_OPTION_TEXT, &settings->level_name, "NAME", "auto", 0, 0, 0, NULL,
+         "instruction set: auto, reference, avx2, avx512"},
+    };
+    const struct bsw_option_table table = {
+        "bench_matrix_scan", "batches of queries over codes in memory", options, LENGTH(options)};
+    BSW_TRY(bsw_option_table_parse(&table, argc - 1, argv + 1, help, err));
+    if (*help) {
+        bsw_option_table_print(&table, stdout);
+        return BSW_OK;
+    }
+    settings->tile_rows = bsw_num_bundles(settings->tile_rows) * BSW_BUNDLE_ROWS;
+    return bsw_cpu_level_parse(settings->level_name, &settings->level, err);
+}
+
+static enum bsw_status run(const struct settings *settings, struct bsw_error *err)
+{
+    printf("# bench_matrix_scan %s, level %s, compiler %s\n", BITSWEEP_VERSION,
+           bsw_cpu_level_name(settings->level), __VERSION__);
+    printf("# one thread, its own time, %zu documents of %d dimensions, queries of %d bits, tiles "
+           "of %zu rows, best %zu kept, median of %d\n",
+           (size_t)settings->rows, DIMS, (int)settings->query_bits, (size_t)settings->tile_rows,
+           (size_t)settings->keep, (int)settings->repeats);
+    print_header();
+    for (size_t i = 0; i < LENGTH(layout_texts); i++)
+        BSW_TRY(run_layout(settings, layout_texts[i], err));
+    return BSW_OK;
+}
+
+int main(int argc, char **argv)
+{
+    struct bsw_error err = {0};
+    struct settings settings = {0};
+    int help;
+    enum bsw_status status = parse_settings(argc, argv, &settings, &help, &err);
+    if (status == BSW_OK && !help) status = run(&settings, &err);
+    if (status != BSW_OK) fprintf(stderr, "bench_matrix_scan: %s\n", err.message);
+    return bsw_status_exit_code(status);
+}

@@ -1,0 +1,716 @@
+#!/usr/bin/env bash
+# Every error: one line on stderr that names the file, row or option and the cause, the exit code of
+# its kind, nothing half-written, and all of it soon; alone, on three ranks, and where only the last
+# rank meets it.
+# usage: check_errors.sh BITSWEEP_BINARY SOURCE_FOLDER
+#
+# Functions are called through `start`, which shellcheck does not see.
+# shellcheck disable=SC2317
+set -euo pipefail
+
+program=$(realpath "$1")
+run=$2/deploy/run.sh
+ranks=3
+most_seconds=10
+folder=$(mktemp -d)
+in=$folder/in
+index=$folder/index
+trap 'wait; rm -rf "$folder"' EXIT # jobs still write there
+mkdir "$in" "$index"
+# Starting mpirun is mostly waiting, so several at a time; each may think all of /dev/shm is its own.
+pool=6
+export OMPI_MCA_btl_vader_backing_directory=$folder
+export OMP_WAIT_POLICY=passive
+
+verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what
+: >"$verdicts"
+num_jobs=0
+
+# ---- jobs ----------------------------------------------------------------------------------------
+
+# start FUNCTION ARGUMENTS: in the background, with a folder $job and an output folder $out. It also
+# is its folder for temporary files: several mpirun in one sometimes remove each other's.
+start() {
+    while (($(jobs -rp | wc -l) >= pool)); do wait -n || true; done
+    num_jobs=$((num_jobs + 1))
+    job=$folder/$num_jobs
+    out=$job/out
+    mkdir -p "$out"
+    TMPDIR=$job "$@" </dev/null &
+}
+
+section() {
+    wait
+    echo "$1 [$SECONDS s]"
+}
+
+failed() {
+    local text=""
+    if [[ -n ${2:-} && -s $2 ]]; then text=": $(head -n 3 "$2" | tr '\n' '|')"; fi
+    echo "FAILED: $1$text" | tee -a "$verdicts"
+}
+
+passed() {
+    echo ok >>"$verdicts"
+}
+
+snapshot() {
+    (cd "$1" && find . | sort && find . -type f -exec cksum {} + | sort)
+}
+
+has_mpi=1
+if ((ranks > ${BITSWEEP_MAX_RANKS:-3})) || ! command -v mpirun >/dev/null ||
+    ! BITSWEEP=$program "$run" -n 2 -- --version >/dev/null 2>&1; then
+    has_mpi=0
+    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: 3 ranks are skipped"
+fi
+
+# A program that, as the last rank, gets $BAD where the others get $GOOD; it notes each rank's
+# process in $PIDS.
+cat >"$folder/other_view" <<'WRAPPER'
+#!/usr/bin/env bash
+set -euo pipefail
+rank=${OMPI_COMM_WORLD_RANK:-0}
+arguments=("$@")
+if ((rank + 1 == ${OMPI_COMM_WORLD_SIZE:-1})); then
+    for i in "${!arguments[@]}"; do
+        [[ ${arguments[i]} != "${GOOD:-}" ]] || arguments[i]=$BAD
+    done
+fi
+[[ -z ${PIDS:-} ]] || echo $$ >"$PIDS/$rank"
+exec "$PROGRAM" "${arguments[@]}"
+WRAPPER
+chmod +x "$folder/other_view"
+export PROGRAM=$program
+
+# ---- one case ------------------------------------------------------------------------------------
+
+# judge WHAT CODE PATTERN GOT SECONDS: of the output in $job/stdout and $job/stderr, and what is left
+# in $out, which was as in $job/before.
+judge() {
+    local what=$1 code=$2 pattern=$3 got=$4 seconds=$5
+    snapshot "$out" >"$job/after"
+    # mpirun itself sometimes says so when a rank ends: libevent, of a pipe that is closed already.
+    sed -i '/^\[warn\] Epoll /d' "$job/stderr"
+    if ((got != code)); then
+        failed "$what: exit code $got instead of $code" "$job/stderr"
+    elif (($(wc -l <"$job/stderr") != 1)) || ! grep -qE "^bitsweep: .*($pattern)" "$job/stderr"; then
+        failed "$what: stderr is not one line like '$pattern'" "$job/stderr"
+    elif [[ -s $job/stdout ]]; then
+        failed "$what: wrote to stdout" "$job/stdout"
+    elif ((seconds > most_seconds)); then
+        failed "$what: took $seconds s"
+    elif ! diff "$job/before" "$job/after" >"$job/diff"; then
+        failed "$what: left something behind" "$job/diff"
+    else
+        passed
+    fi
+}
+
+# run_case RANKS CODE PATTERN ARGUMENTS: OUT at the beginning of an argument is the output folder.
+# $prepare, if set, fills it before.
+run_case() {
+    local num_ranks=$1 code=$2 pattern=$3 got=0 begin=$SECONDS arguments
+    shift 3
+    arguments=("${@/#OUT/$out}")
+    [[ -z ${prepare:-} ]] || "$prepare"
+    snapshot "$out" >"$job/before"
+    BITSWEEP=${binary:-$program} timeout 20 "$run" -n "$num_ranks" -- "${arguments[@]}" \
+        >"$job/stdout" 2>"$job/stderr" || got=$?
+    judge "$num_ranks ranks: $*${GOOD:+ (rank $((ranks - 1)): $BAD)}" "$code" "$pattern" "$got" \
+        $((SECONDS - begin))
+}
+
+# run_alone CODE PATTERN: without any argument, which run.sh would not pass on.
+run_alone() {
+    local got=0
+    snapshot "$out" >"$job/before"
+    "$program" >"$job/stdout" 2>"$job/stderr" || got=$?
+    judge "no argument" "$1" "$2" "$got" 0
+}
+
+# expect CODE PATTERN ARGUMENTS: alone and on several ranks.
+expect() {
+    start run_case 1 "$@"
+    if ((has_mpi)); then start run_case "$ranks" "$@"; fi
+}
+
+# expect_last GOOD BAD CODE PATTERN ARGUMENTS: the last rank sees BAD in place of GOOD.
+expect_last() {
+    ((has_mpi)) || return 0
+    GOOD=$1 BAD=$2 binary=$folder/other_view start run_case "$ranks" "${@:3}"
+}
+
+# succeed WHAT COMMAND: runs now.
+succeed() {
+    local what=$1
+    shift
+    if "$@" >"$folder/stdout" 2>"$folder/stderr"; then passed; else failed "$what" "$folder/stderr"; fi
+}
+
+# ---- data ----------------------------------------------------------------------------------------
+
+bitsweep() {
+    "$program" "$@" --quiet
+}
+
+# put FILE OFFSET BYTES: as printf has them.
+put() {
+    # shellcheck disable=SC2059
+    printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# flip FILE OFFSET: the lowest bit of a byte; a negative offset counts from the end.
+flip() {
+    local offset=$2 byte
+    ((offset >= 0)) || offset=$(($(wc -c <"$1") + offset))
+    byte=$(od -An -tu1 -j "$offset" -N 1 "$1")
+    put "$1" "$offset" "\\x$(printf %x $((byte ^ 1)))"
+}
+
+make_files() {
+    local i
+    bitsweep synth --count 300 --dims 16 --out "$in/base.fbin" --queries 7 --queries-out "$in/q.fbin"
+    bitsweep synth --count 300 --dims 16 --type uint8 --out "$in/base.u8bin" --queries 7 \
+        --queries-out "$in/q.u8bin"
+    bitsweep synth --count 300 --dims 16 --seed 2 --out "$in/other.fbin"
+    bitsweep synth --count 290 --dims 16 --seed 2 --out "$in/fewer.fbin"
+    bitsweep synth --count 7 --dims 17 --out "$in/wide.fbin"
+    : >"$in/empty.fbin"
+    head -c 5 "$in/base.fbin" >"$in/head.fbin"
+    head -c 19000 "$in/base.fbin" >"$in/short.fbin"
+    cp "$in/base.fbin" "$in/long.fbin" && printf x >>"$in/long.fbin"
+    cp "$in/base.u8bin" "$in/bytes.fbin"
+    cp "$in/base.fbin" "$in/floats.u8bin"
+    cp "$in/base.fbin" "$in/text.npy"
+    cp "$in/base.fbin" "$in/base.dat"
+    printf '\2\0\0\0\1\0\0\0\5\0\0\0' >"$in/ids.ivecs"
+    printf '\0\0\0\0\20\0\0\0' >"$in/norows.fbin"
+    printf '\377\377\377\377\377\377\377\377' >"$in/huge.fbin"
+    # 12 rows of 16 dims, the second says 15
+    for ((i = 0; i < 12; i++)); do printf '\20\0\0\0' && head -c 64 "$in/base.fbin"; done >"$in/ragged.fvecs"
+    put "$in/ragged.fvecs" 68 '\17'
+    mkdir "$in/folder.fbin"
+    mkfifo "$in/fifo.fbin"
+}
+
+# row 290 of a base, which the last of three ranks has, and row 3 of the queries
+make_bad_rows() {
+    local offset=$((8 + 290 * 64 + 12))
+    for name in nan inf zero; do
+        cp "$in/base.fbin" "$in/$name.fbin"
+        cp "$in/q.fbin" "$in/q-$name.fbin"
+    done
+    put "$in/nan.fbin" $offset '\0\0\300\177'
+    put "$in/inf.fbin" $offset '\0\0\200\377'
+    put "$in/q-nan.fbin" $((8 + 3 * 64)) '\0\0\300\177'
+    put "$in/q-inf.fbin" $((8 + 3 * 64)) '\0\0\200\177'
+    dd if=/dev/zero of="$in/zero.fbin" bs=1 seek=$((8 + 290 * 64)) count=64 conv=notrunc status=none
+    dd if=/dev/zero of="$in/q-zero.fbin" bs=1 seek=$((8 + 3 * 64)) count=64 conv=notrunc status=none
+}
+
+# Three shards, so that the last of three ranks has the last one to itself.
+make_indexes() {
+    bitsweep encode --base "$in/base.fbin" --metric l2 --shards 3 --index "$index/good"
+    bitsweep encode --base "$in/base.fbin" --metric l2 --shards 3 --seed 2 --index "$index/seed"
+    bitsweep encode --base "$in/other.fbin" --metric l2 --shards 3 --index "$index/source"
+    bitsweep encode --base "$in/base.fbin" --metric l2 --shards 2 --index "$index/two"
+    bitsweep encode --base "$in/base.fbin" --metric l2 --shards 3 --copy-vectors --index "$index/copied"
+    bitsweep encode --base "$in/base.fbin" --codec xfbq --shards 3 --index "$index/xfbq"
+    bitsweep encode --base "$in/base.u8bin" --metric l2 --shards 3 --index "$index/bytes"
+    local last=shard-00002-of-00003 name
+    for name in manifest codes footer header swapped missing longer emptied nomanifest; do
+        cp -r "$index/good" "$index/$name"
+    done
+    flip "$index/manifest/manifest.pb" 40
+    flip "$index/codes/$last.codes" 5000
+    flip "$index/footer/$last.codes" -12
+    flip "$index/header/$last.codes" 30
+    cp "$index/seed/$last.codes" "$index/swapped/$last.codes"
+    rm "$index/missing/$last.codes"
+    printf x >>"$index/longer/$last.codes"
+    : >"$index/emptied/manifest.pb"
+    rm "$index/nomanifest/manifest.pb"
+    cp -r "$index/copied" "$index/vectors"
+    flip "$index/vectors/$last.vectors" -100
+    cp -r "$index/copied" "$index/novectors"
+    rm "$index/novectors/$last.vectors"
+    # Indexes whose source changed: theirs is one folder up, as they name it.
+    for name in row size cut gone; do
+        mkdir "$folder/$name" "$folder/$name/in"
+        cp -r "$index" "$folder/$name/index"
+        cp "$in/base.fbin" "$folder/$name/in/base.fbin"
+    done
+    flip "$folder/row/in/base.fbin" $((8 + 290 * 64 + 9))
+    cp "$in/fewer.fbin" "$folder/size/in/base.fbin"
+    head -c -64 "$in/base.fbin" >"$folder/cut/in/base.fbin"
+    rm "$folder/gone/in/base.fbin"
+}
+
+# ---- errors --------------------------------------------------------------------------------------
+
+search=(search --queries "$in/q.fbin" --out OUT/r --k 300)
+
+check_files() {
+    local name code text
+    while IFS='|' read -r name code text; do
+        expect "$code" "$name: $text" encode --base "$in/$name" --index OUT/i
+        expect "$code" "$name: $text" search --index "$index/good" --queries "$in/$name" --out OUT/r
+        expect "$code" "$name: $text" groundtruth --base "$in/$name" --queries "$in/q.fbin" \
+            --metric l2 --out OUT/r
+        # The last rank reads the base, and for a ground truth the queries too.
+        expect_last "$in/base.fbin" "$in/$name" "$code" "rank $((ranks - 1)): .*$name: $text" \
+            encode --base "$in/base.fbin" --index OUT/i
+        expect_last "$in/q.fbin" "$in/$name" "$code" "rank $((ranks - 1)): .*$name: $text" \
+            groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r
+    done <<'LIST'
+missing.fbin|74|cannot open: No such file
+folder.fbin|74|not a regular file
+fifo.fbin|74|not a regular file
+empty.fbin|65|empty
+head.fbin|65|truncated
+short.fbin|65|the header says 300 x 16 .*, the file has 19000
+long.fbin|65|the header says 300 x 16 .*, the file has 19209
+bytes.fbin|65|the header says 300 x 16 .*, the file has 4808
+floats.u8bin|65|the header says 300 x 16 .*, the file has 19208
+text.npy|65|does not begin as a .npy file
+norows.fbin|65|the header says 0 rows
+huge.fbin|65|the header says 4294967295
+ragged.fvecs|65|row 1 says 15 dims
+base.dat|2|the name must end in
+ids.ivecs|2|.ivecs files hold the ids
+LIST
+    expect 65 'wide.fbin: 17 dims, the index has 16' search --index "$index/good" \
+        --queries "$in/wide.fbin" --out OUT/r
+    expect 65 'wide.fbin: 17 dims, .*base.fbin has 16' groundtruth --base "$in/base.fbin" \
+        --queries "$in/wide.fbin" --metric l2 --out OUT/r
+    expect 2 '17 dims do not fit|16 dims do not fit' encode --base "$in/wide.fbin" --metric l2 \
+        --model "$index/good" --index OUT/i
+    expect 74 'nothing: cannot open: No such file' info "$in/nothing"
+    expect 65 'base.dat: the header says' info "$in/base.dat"
+}
+
+# Another good file under the same name is the worst fault: every checksum of it is right.
+check_views() {
+    local name
+    for name in other fewer; do
+        expect_last "$in/base.fbin" "$in/$name.fbin" 65 'base.fbin: rank 2 sees another' \
+            encode --base "$in/base.fbin" --index OUT/i
+        expect_last "$in/base.fbin" "$in/$name.fbin" 65 'base.fbin: rank 2 sees another' \
+            groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r
+    done
+    expect_last "$in/q.fbin" "$in/base.fbin" 65 'q.fbin: rank 2 sees another' \
+        groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r
+    for name in seed source two xfbq; do
+        expect_last "$index/good" "$index/$name" 65 'good: rank 2 sees another' \
+            "${search[@]}" --index "$index/good"
+        expect_last "$index/good" "$index/$name" 65 'good: rank 2 sees another' \
+            verify "$index/good"
+    done
+}
+
+check_rows() {
+    local name text
+    while IFS='|' read -r name text; do
+        expect 65 "$name.fbin: row 290 $text" encode --base "$in/$name.fbin" --index OUT/i
+        expect 65 "$name.fbin: row 290 $text" groundtruth --base "$in/$name.fbin" --metric cosine \
+            --queries "$in/q.fbin" --out OUT/r
+        expect 65 "q-$name.fbin: row 3 $text" search --index "$index/xfbq" \
+            --queries "$in/q-$name.fbin" --out OUT/r
+        expect 65 "q-$name.fbin: row 3 $text" search --index "$index/xfbq" --batch 2 \
+            --queries "$in/q-$name.fbin" --out OUT/r
+        expect 65 "q-$name.fbin: row 3 $text" groundtruth --base "$in/base.fbin" --metric cosine \
+            --queries "$in/q-$name.fbin" --out OUT/r
+    done <<'LIST'
+nan|.*(NaN|finite)
+inf|.*(Inf|finite)
+zero|.*zero
+LIST
+    # Vectors of zeros are good for other metrics, NaN and Inf are not.
+    succeed 'a zero row and ip' bitsweep encode --base "$in/zero.fbin" --metric ip --index "$folder/zero"
+    expect 65 'nan.fbin: row 290' encode --base "$in/nan.fbin" --metric l2 --index OUT/i
+    expect 65 'q-inf.fbin: row 3' search --index "$index/good" --queries "$in/q-inf.fbin" --out OUT/r
+    expect 65 'nan.fbin: no good row' encode --base "$in/nan.fbin" --rows 290:291 --drop-bad-rows \
+        --metric l2 --index OUT/i
+}
+
+# A dropped row keeps its id, and no answer has it.
+check_dropped() {
+    local name ids
+    for name in nan inf zero; do
+        succeed "--drop-bad-rows of $name.fbin" bitsweep encode --base "$in/$name.fbin" \
+            --drop-bad-rows --shards 2 --index "$folder/dropped-$name"
+        succeed "search without the $name row" bitsweep search --index "$folder/dropped-$name" \
+            --queries "$in/q.fbin" --k 300 --out "$folder/dropped-$name.bin"
+        ids=$(od -An -v -td4 -j 8 -N 1200 -w4 "$folder/dropped-$name.bin" | sort -n | tr -d ' ' | tr '\n' ' ')
+        if [[ $ids == "-1 $(seq -s ' ' 0 289) $(seq -s ' ' 291 299) " ]]; then
+            passed
+        else
+            failed "$name: the 300 places do not hold all rows but 290, and one -1"
+        fi
+        succeed "ground truth without the $name row" bitsweep groundtruth --base "$in/$name.fbin" \
+            --drop-bad-rows --metric cosine --queries "$in/q.fbin" --k 300 --out "$folder/truth-$name.bin"
+        succeed "search and ground truth agree" cmp "$folder/dropped-$name.bin" "$folder/truth-$name.bin"
+    done
+}
+
+check_options() {
+    local base=(encode --base "$in/base.fbin" --index OUT/i)
+    local find=(search --index "$index/good" --queries "$in/q.fbin" --out OUT/r)
+    local truth=(groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r)
+    start run_alone 2 'no command'
+    expect 2 "unknown command 'serch'" serch --index "$index/good"
+    expect 2 'unknown option --indx' "${find[@]}" --indx x
+    expect 2 "'stray' is no option" "${find[@]}" stray
+    expect 2 '--k needs a value' "${find[@]}" --k
+    expect 2 '--k is given twice' "${find[@]}" --k 3 --k=3
+    expect 2 '--force takes no value' "${find[@]}" --force=1
+    expect 2 'search needs --queries' search --index "$index/good" --out OUT/r
+    expect 2 '--index needs a value' encode --base "$in/base.fbin" --index ''
+    expect 2 '--k 0: 1 to 10000' "${find[@]}" --k 0
+    expect 2 '--k 301: the index has 300 rows' "${find[@]}" --k 301
+    expect 2 '--k 301: .*base.fbin has 300 rows' "${truth[@]}" --k 301
+    expect 2 '--k 0' "${truth[@]}" --k 0
+    expect 2 "--k '10x' is not a whole number" "${find[@]}" --k 10x
+    expect 2 "--k '-1' is not a whole number" "${find[@]}" --k -1
+    expect 2 "--oversample 'nan' is not a number" "${find[@]}" --oversample nan
+    expect 2 '--oversample 0.5: 1 to' "${find[@]}" --oversample 0.5
+    expect 2 "--query-rows '5' is not of the form A:B" "${find[@]}" --query-rows 5
+    expect 2 "--query-rows '5:5' is an empty range" "${find[@]}" --query-rows 5:5
+    expect 2 'rows 3:8: .*q.fbin has 7 rows' "${find[@]}" --query-rows 3:8
+    expect 2 "--merge 'scatter' is none of" "${find[@]}" --merge scatter
+    expect 2 "--level 'sse' is none of" "${find[@]}" --level sse
+    expect 2 '--query-bits 8' "${find[@]}" --query-bits 8
+    expect 2 'histogram selection needs integer distances' "${find[@]}" --select histogram
+    expect 2 "--extra-distance '-1'" search --index "$index/xfbq" --queries "$in/q.fbin" --out OUT/r \
+        --extra-distance -1
+    expect 2 '--max-candidates 5 is below --k 10' search --index "$index/xfbq" \
+        --queries "$in/q.fbin" --out OUT/r --select histogram --max-candidates 5
+    expect 2 '--bits 0: 1 to 8' "${base[@]}" --bits 0
+    expect 2 '--bits 9: 1 to 8' "${base[@]}" --bits 9
+    expect 2 '--bits 2.5: --codec xfbq takes whole bits' "${base[@]}" --codec xfbq --bits 2.5
+    expect 2 '--codec xfbq knows --metric cosine only' "${base[@]}" --codec xfbq --metric ip
+    expect 2 '--codec xfbq knows --metric cosine only' "${base[@]}" --codec xfbq --metric l2
+    expect 2 '--scale' "${base[@]}" --codec xfbq --scale 0
+    expect 2 '--segments is for --codec saq' "${base[@]}" --codec xfbq --segments 16x2
+    expect 2 "segments '8x2' have 8 dims, the vectors 16" "${base[@]}" --segments 8x2
+    expect 2 "segments '16y2' are not of the form" "${base[@]}" --segments 16y2
+    expect 2 "segments '16x9'" "${base[@]}" --segments 16x9
+    expect 2 '--shards 301: .*base.fbin has 300 rows' "${base[@]}" --shards 301
+    expect 2 '--shards 0' "${base[@]}" --shards 0
+    expect 2 '--rows 0:301: .*has 300 rows' "${base[@]}" --rows 0:301
+    expect 2 'synth' encode --base synth:rows=3 --index OUT/i
+    expect 2 'synth needs --dims' synth --count 3 --out OUT/v.fbin
+    expect 2 'v.u8bin' synth --count 3 --dims 3 --type float32 --out OUT/v.u8bin
+}
+
+put_output() {
+    mkdir "$out/i"
+    printf old >"$out/r"
+    printf old >"$out/v.fbin"
+    cp "$index/good"/* "$out/i"
+}
+
+put_fault_in_the_way() {
+    mkdir "$out/folder"
+    printf file >"$out/file"
+}
+
+check_outputs() {
+    local prepare=put_output truth=(groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2)
+    local find=(search --index "$index/good" --queries "$in/q.fbin")
+    expect 2 'out/r: exists; --force replaces it' "${find[@]}" --out OUT/r
+    expect 2 'out/r: exists; --force replaces it' "${truth[@]}" --out OUT/r
+    expect 2 'out/i: holds an index already; --force replaces it' encode --base "$in/base.fbin" \
+        --index OUT/i
+    expect 2 'out/v.fbin: exists' synth --count 3 --dims 3 --out OUT/v.fbin
+    # A job that fails leaves even what it was allowed to replace.
+    expect 65 'q-nan.fbin: row 3' search --index "$index/good" --queries "$in/q-nan.fbin" --out OUT/r --force
+    expect 65 'nan.fbin: row 290' encode --base "$in/nan.fbin" --metric l2 --index OUT/i --force
+    expect 65 'nan.fbin: row 290' groundtruth --base "$in/nan.fbin" --queries "$in/q.fbin" --metric l2 \
+        --out OUT/r --force
+    prepare=put_fault_in_the_way
+    expect 2 'out/folder: is a folder' "${find[@]}" --out OUT/folder
+    expect 2 'out/file: exists and is no folder' encode --base "$in/base.fbin" --index OUT/file
+    expect 74 'out/file/r.*: cannot create: Not a directory' "${find[@]}" --out OUT/file/r
+    expect 74 'out/file/r.*: cannot create: Not a directory' "${truth[@]}" --out OUT/file/r
+    expect 74 'out/file/i: cannot create folder: Not a directory' encode --base "$in/base.fbin" \
+        --index OUT/file/i
+    expect 74 'out/none/i: cannot create folder: No such file' encode --base "$in/base.fbin" \
+        --index OUT/none/i
+    expect 74 '/proc/bitsweep.*: cannot create' "${find[@]}" --out /proc/bitsweep
+    expect 74 '/proc/bitsweep: cannot create folder' encode --base "$in/base.fbin" --index /proc/bitsweep
+    expect 2 '/dev/full: not a regular file' "${find[@]}" --out /dev/full
+    expect 74 'out/file/v.fbin.*: cannot create' synth --count 3 --dims 3 --out OUT/file/v.fbin
+}
+
+# The same with --force.
+check_replacing() {
+    local out=$folder/replaced
+    mkdir "$out" && put_output
+    succeed '--force replaces a result' bitsweep search --index "$index/good" --queries "$in/q.fbin" \
+        --out "$out/r" --force
+    succeed '--force replaces a ground truth' bitsweep groundtruth --base "$in/base.fbin" --metric l2 \
+        --queries "$in/q.fbin" --out "$out/r" --force
+    succeed '--force replaces an index' bitsweep encode --base "$in/base.fbin" --metric l2 --shards 2 \
+        --index "$out/i" --force
+    succeed 'the new index is whole' bitsweep verify "$out/i"
+    local left
+    left=$(cd "$out" && find . -type f | sort | tr '\n' ' ')
+    if [[ $left == "./i/manifest.pb ./i/shard-00000-of-00002.codes ./i/shard-00001-of-00002.codes \
+./r ./r.json ./v.fbin " ]]; then
+        passed
+    else
+        failed "--force left files of the old index or temporary ones: $left"
+    fi
+}
+
+check_indexes() {
+    local name code text last=shard-00002-of-00003 view
+    while IFS='|' read -r name code text; do
+        view=${name##*/}
+        [[ $name == */* ]] && view=$folder/$name || view=$index/$name
+        expect "$code" "$text" "${search[@]}" --index "$view"
+        expect "$code" "$text" verify "$view"
+        expect_last "$index/good" "$view" "$code" "rank $((ranks - 1)): .*($text)" \
+            "${search[@]}" --index "$index/good"
+        expect_last "$index/good" "$view" "$code" "rank $((ranks - 1)): .*($text)" verify "$index/good"
+    done <<LIST
+manifest|65|manifest/manifest.pb: checksum does not match
+emptied|65|emptied/manifest.pb: empty
+nomanifest|74|nomanifest/manifest.pb: cannot open: No such file
+codes|65|codes/$last.codes: block 0 of 1 .* is corrupt
+footer|65|footer/$last.codes: footer is corrupt
+header|65|header/$last.codes: header is corrupt
+swapped|65|swapped/$last.codes: belongs to another build
+missing|65|missing/$last.codes: missing from the index
+longer|65|longer/$last.codes: .* bytes, the manifest says
+row/index/good|65|base.fbin: rows 264 to 295 are not those the index was made from
+size/index/good|65|base.fbin: changed since the index was made: its size
+cut/index/good|65|base.fbin: the header says 300 x 16 .*, the file has 19144
+gone/index/good|74|base.fbin: cannot open: No such file
+LIST
+    for name in vectors novectors; do
+        text="$last.vectors: rows 296 to 299 are not those"
+        [[ $name == vectors ]] || text="$last.vectors: missing from the index"
+        expect 65 "$text" "${search[@]}" --index "$index/$name"
+        expect 65 "$text" verify "$index/$name"
+        expect_last "$index/copied" "$index/$name" 65 "rank $((ranks - 1)): .*$text" \
+            "${search[@]}" --index "$index/copied"
+    done
+    expect 74 'none/manifest.pb: cannot open' "${search[@]}" --index "$folder/none"
+    expect 65 'emptied/manifest.pb: empty' info "$index/emptied"
+    # What does not need the raw rows works without them.
+    succeed 'search by code without the source' bitsweep search --index "$folder/gone/index/good" \
+        --queries "$in/q.fbin" --refine none --out "$folder/by-code"
+    succeed 'a copied index without the source' bitsweep search --index "$folder/gone/index/copied" \
+        --queries "$in/q.fbin" --out "$folder/by-copy"
+    succeed 'verify --no-source without the source' bitsweep verify "$folder/gone/index/good" --no-source
+}
+
+check_eval() {
+    local name=$in/short.fbin
+    bitsweep groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out "$in/truth"
+    bitsweep groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric ip --out "$in/truth-ip"
+    bitsweep groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --query-rows 0:5 \
+        --out "$in/truth-5"
+    bitsweep search --index "$index/good" --queries "$in/q.fbin" --out "$in/result"
+    head -c -1 "$in/result" >"$in/result-short"
+    cp "$in/result" "$in/result-nan" && put "$in/result-nan" $((8 + 7 * 10 * 4)) '\0\0\300\177'
+    cp "$in/result" "$in/result-id" && put "$in/result-id" 8 '\376\377\377\377'
+    head -c -1 "$in/ids.ivecs" >"$in/short.ivecs"
+    for name in "missing|74|cannot open" "empty.fbin|65|empty" \
+        "result-short|65|the header says 7 queries x 10" "base.fbin|65|the header says 300 queries" \
+        "result-nan|65|query 0, place 0: the value is NaN" "result-id|65|query 0, place 0: id -2" \
+        "short.ivecs|65|.*which does not divide" "folder.fbin|74|not a regular file"; do
+        local file=${name%%|*} text=${name##*|} code
+        code=${name#*|} && code=${code%%|*}
+        expect "$code" "$file: $text" eval --results "$in/$file" --groundtruth "$in/truth"
+        expect "$code" "$file: $text" eval --results "$in/result" --groundtruth "$in/$file"
+    done
+    expect 65 'result has 7 queries, .*truth-5 has 5' eval --results "$in/result" \
+        --groundtruth "$in/truth-5"
+    expect 2 'result has metric l2, .*truth-ip has ip' eval --results "$in/result" \
+        --groundtruth "$in/truth-ip"
+    expect 2 '--k 11: .*truth has 10' eval --results "$in/result" --groundtruth "$in/truth" --k 11
+    expect 2 '--base and --queries go together' eval --results "$in/result" --groundtruth "$in/truth" \
+        --base "$in/base.fbin"
+}
+
+# Floats may ask bytes, and bytes floats.
+check_query_types() {
+    succeed 'float queries of a uint8 base' bitsweep search --index "$index/bytes" \
+        --queries "$in/q.fbin" --out "$folder/float-queries"
+    succeed 'uint8 queries of a float base' bitsweep search --index "$index/good" \
+        --queries "$in/q.u8bin" --out "$folder/byte-queries"
+    succeed 'their ground truth' bitsweep groundtruth --base "$in/base.u8bin" --queries "$in/q.fbin" \
+        --metric l2 --out "$folder/float-truth"
+    succeed 'its recall' bitsweep eval --results "$folder/float-queries" --groundtruth "$folder/float-truth"
+}
+
+# ---- a full disk ---------------------------------------------------------------------------------
+
+# full_case RANKS PATTERN ARGUMENTS: with an output folder of 16 KiB, in a name space of its own.
+full_case() {
+    local num_ranks=$1 pattern=$2 got=0 begin=$SECONDS arguments
+    shift 2
+    arguments=("${@/#OUT/$out}")
+    snapshot "$out" >"$job/before"
+    # shellcheck disable=SC2016
+    BITSWEEP=$program timeout 20 unshare -Urm bash -c '
+        mount -t tmpfs -o size=16k tmpfs "$1" || exit 99
+        shift
+        "${@:2}" || code=$?
+        find "$out" -mindepth 1 >"$job/left"
+        exit "${code:-0}"' - "$out" "$out" \
+        "$run" -n "$num_ranks" -- "${arguments[@]}" >"$job/stdout" 2>"$job/stderr" || got=$?
+    if [[ -s $job/left ]]; then
+        failed "full disk, $num_ranks ranks: $* left something behind" "$job/left"
+    else
+        judge "full disk, $num_ranks ranks: $*" 74 "$pattern" "$got" $((SECONDS - begin))
+    fi
+}
+
+check_full_disk() {
+    local num_ranks pattern='No space left'
+    expect_stdout_full
+    # shellcheck disable=SC2016
+    if ! unshare -Urm bash -c 'mount -t tmpfs -o size=16k tmpfs "$1"' - "$in" 2>/dev/null; then
+        echo "  skipped: a small tmpfs needs user name spaces (unshare -Urm)"
+        return
+    fi
+    export out job
+    for num_ranks in 1 $((has_mpi ? ranks : 1)); do
+        start full_case "$num_ranks" "$pattern" encode --base "$in/base.fbin" --shards 2 --copy-vectors \
+            --index OUT/i
+        start full_case "$num_ranks" "$pattern" search --index "$index/good" --queries "$in/base.fbin" \
+            --out OUT/r
+        start full_case "$num_ranks" "$pattern" groundtruth --base "$in/base.fbin" --metric l2 \
+            --queries "$in/base.fbin" --out OUT/r
+        start full_case "$num_ranks" "$pattern" synth --count 300 --dims 16 --out OUT/v.fbin
+    done
+}
+
+expect_stdout_full() {
+    local got=0
+    [[ -w /dev/full ]] || { echo "  skipped: there is no /dev/full" && return; }
+    "$program" info "$index/good" >/dev/full 2>"$folder/stderr" || got=$?
+    if ((got == 74)) && grep -q '^bitsweep: cannot write to standard output' "$folder/stderr"; then
+        passed
+    else
+        failed "stdout is full: exit code $got" "$folder/stderr"
+    fi
+}
+
+# ---- ranks that die or stop ----------------------------------------------------------------------
+
+# Until every rank has noted its process, or 10 s.
+await_pids() {
+    local i noted
+    for ((i = 0; i < 200; i++)); do
+        noted=("$job/pids/"*)
+        if ((${#noted[@]} == ranks)); then return 0; fi
+        sleep 0.05
+    done
+    return 1
+}
+
+# signal_case SIGNAL RANK CODE PATTERN ARGUMENTS: sends it a second after all ranks have begun. Code
+# "-" is any but 0.
+signal_case() {
+    local signal=$1 rank=$2 code=$3 pattern=$4 got=0 begin pid arguments
+    shift 4
+    arguments=("${@/#OUT/$out}")
+    mkdir "$job/pids"
+    BITSWEEP=$folder/other_view PIDS=$job/pids timeout 60 "$run" -n "$ranks" -- "${arguments[@]}" \
+        >"$job/stdout" 2>"$job/stderr" &
+    pid=$!
+    if ! await_pids; then
+        failed "kill -$signal of rank $rank: the ranks did not begin" "$job/stderr"
+    fi
+    sleep 1.5
+    begin=$SECONDS
+    kill -"$signal" "$(cat "$job/pids/$rank")" || failed "rank $rank is no longer there"
+    wait "$pid" || got=$?
+    if ((SECONDS - begin > most_seconds + 2)); then
+        failed "kill -$signal of rank $rank, $1: took $((SECONDS - begin)) s"
+    elif ((got == 0)) || [[ $code != - && $code != "$got" ]]; then
+        failed "kill -$signal of rank $rank, $1: exit code $got instead of $code" "$job/stderr"
+    elif ! grep -qE "$pattern" "$job/stderr"; then
+        failed "kill -$signal of rank $rank, $1: stderr has no '$pattern'" "$job/stderr"
+    elif [[ -e $out/r || -e $out/r.json || -e $out/i/manifest.pb ]]; then
+        failed "kill -$signal of rank $rank, $1: left an output"
+    else
+        passed
+    fi
+    if [[ -d $out/i ]]; then expect_no_index; fi
+}
+
+# What an encoder that was killed leaves is no index, and does not stand in the way of one.
+expect_no_index() {
+    local names
+    if "$program" info "$out/i" >/dev/null 2>&1; then failed "a killed encoder left an index"; fi
+    if ! "$program" encode --base "$in/base.fbin" --metric l2 --shards 3 --index "$out/i" --quiet \
+        2>"$job/stderr" || ! "$program" verify "$out/i" --quiet >/dev/null 2>"$job/stderr"; then
+        failed "encoding over the remains of a killed encoder" "$job/stderr"
+    fi
+    names=$(cd "$out/i" && echo *)
+    if [[ $names == "$(cd "$index/good" && echo *)" ]]; then
+        passed
+    else
+        failed "encoding over the remains of a killed encoder left $names"
+    fi
+}
+
+check_signals() {
+    ((has_mpi)) || return 0
+    local last=$((ranks - 1)) find
+    find=(search --index "$index/good" --queries "synth:count=20K,dims=16" --out OUT/r --repeat 1000
+        --quiet --batch 100)
+    local build=(encode --base "synth:count=20M,dims=64" --axes random --shards 3 --index OUT/i --quiet)
+    start signal_case KILL "$last" 137 'ended by signal 9' "${find[@]}"
+    start signal_case KILL 0 137 'ended by signal 9' "${find[@]}"
+    wait
+    start signal_case STOP "$last" 75 "rank $last did not .* within 3 s" "${find[@]}" --timeout 3
+    start signal_case STOP 0 75 'rank 0 did not' "${find[@]}" --timeout 3
+    wait
+    start signal_case KILL "$last" 137 'ended by signal 9' "${build[@]}"
+    start signal_case TERM 0 - . "${build[@]}"
+}
+
+section "files and indexes"
+make_files
+make_bad_rows
+make_indexes
+snapshot "$in" >"$folder/in-before"
+snapshot "$index" >"$folder/index-before"
+section "options"
+check_options
+section "files"
+check_files
+section "one name, two files"
+check_views
+section "bad rows"
+check_rows
+check_dropped
+section "outputs"
+check_outputs
+check_replacing
+section "indexes"
+check_indexes
+section "full disk"
+check_full_disk
+section "nothing was written beside the inputs"
+snapshot "$in" | diff - "$folder/in-before" >"$folder/diff" || failed "in" "$folder/diff"
+snapshot "$index" | diff - "$folder/index-before" >"$folder/diff" || failed "index" "$folder/diff"
+passed
+section "results and ground truths"
+check_eval
+check_query_types
+section "ranks that die or stop"
+check_signals
+section "end"
+num_failed=$(grep -c '^FAILED' "$verdicts" || true)
+echo "$(grep -c '^ok' "$verdicts") passed, $num_failed failed"
+((num_failed == 0)) || exit 1
+((has_mpi)) || exit 77

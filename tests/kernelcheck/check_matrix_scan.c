@@ -1,0 +1,465 @@
+#include "kernelcheck.h"
+
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/result_order.h"
+#include "kernels/matrix_scan/matrix_scan.h"
+
+enum { RANDOM, SMALLEST, LARGEST, EXTREMES, NUM_FILLS };
+enum { ALL_BITS, NO_BITS, SOME_BITS, ONE_BIT, NUM_MASKS };
+enum { INTEGER_KEYS, PLAIN_KEYS, WIDE_KEYS, NUM_KEYS };
+
+static const size_t bundle_counts[] = {1, 2, 3, 33};
+static const size_t query_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 24, 25, 37};
+static const uint32_t first_rows[] = {0, 1000000037, UINT32_MAX - 33 * 32 + 1};
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+// Everything of one case, all guarded.
+struct scan_case {
+    struct bsw_code_layout layout;
+    char name[256]; // of the layout
+    size_t num_bundles, num_queries, room;
+    unsigned query_bits;
+    int fill, mask_fill, keys;
+    uint32_t *planes[BSW_MAX_SEGMENTS];
+    uint8_t *bytes;
+    uint32_t *masks;
+    uint16_t *scales;
+    float *biases;
+    uint32_t *query_words;
+    int8_t *components;
+    int32_t *constants;
+    float *query_scales;
+    struct bsw_matrix_tile tile;
+    struct bsw_matrix_queries queries;
+    uint32_t *limits;
+    uint64_t *expected_items, *found_items;
+    struct bsw_matrix_output *expected, *found;
+};
+
+// ---- input ----
+
+// Plane words [num_planes][words][lanes], padding 0. The codes of a lane are random, all the same
+// end, or either end by lane.
+static void fill_planes(const struct kernelcheck *check, int fill, uint64_t stream, uint32_t dims,
+                        size_t num_planes, size_t lanes, uint32_t *planes)
+{
+    size_t words = (dims + 31) / 32;
+    for (size_t at = 0; at < num_planes * words * lanes; at++) {
+        int is_last = at / lanes % words == words - 1;
+        uint32_t valid = is_last && dims % 32 != 0 ? (1u << (dims % 32)) - 1u : UINT32_MAX;
+        uint32_t word = (uint32_t)kernelcheck_random(check, stream, at);
+        if (fill == SMALLEST) word = 0;
+        if (fill == LARGEST) word = UINT32_MAX;
+        if (fill == EXTREMES) word = at % lanes % 3 == 0 ? 0 : UINT32_MAX;
+        planes[at] = word & valid;
+    }
+}
+
+// Halves that are finite and >= 0; WIDE_KEYS has 0, subnormal ones and the largest.
+static uint16_t fill_scale(const struct kernelcheck *check, int keys, size_t i)
+{
+    static const uint16_t extremes[] = {0, 1, 0x3ff, 0x400, 0x3c00, 0x5555, 0x7bff};
+    uint64_t random = kernelcheck_random(check, 10, i);
+    if (keys == WIDE_KEYS) return extremes[random % LENGTH(extremes)];
+    return (uint16_t)(0x2000 + random % 0x1000);
+}
+
+// Half the largest float, so that a key cannot overflow.
+static float fill_bias(const struct kernelcheck *check, int keys, size_t i)
+{
+    static const float extremes[] = {-FLT_MAX / 2, -1.0f,     -0x1p-149f, -0.0f,
+                                     0.0f,         0x1p-149f, 0x1p24f,    FLT_MAX / 2};
+    uint64_t random = kernelcheck_random(check, 11, i);
+    if (keys == WIDE_KEYS) return extremes[random % LENGTH(extremes)];
+    return 1000.0f * kernelcheck_float(check, 11, i);
+}
+
+static float fill_query_scale(int keys, size_t i)
+{
+    static const float extremes[] = {1.0f, -0x1p60f, 0.0f, 0x1p-140f, -0.3f, 0x1p60f};
+    return keys == WIDE_KEYS ? extremes[i % LENGTH(extremes)] : 0.37f + (float)i;
+}
+
+static uint32_t fill_mask(const struct kernelcheck *check, int fill, size_t b)
+{
+    uint64_t random = kernelcheck_random(check, 12, b);
+    switch (fill) {
+    case ALL_BITS:
+        return UINT32_MAX;
+    case NO_BITS:
+        return 0;
+    case SOME_BITS:
+        return random % 4 == 0 ? 0 : (uint32_t)(random >> 32);
+    default:
+        return 1u << random % 32;
+    }
+}
+
+static void fill_case(const struct kernelcheck *check, struct scan_case *c)
+{
+    size_t words = bsw_layout_query_words(&c->layout, c->query_bits);
+    for (uint32_t s = 0; s < c->layout.num_segments; s++) {
+        const struct bsw_segment *segment = &c->layout.segments[s];
+        fill_planes(check, c->fill, 20 + s, segment->dims, c->num_bundles * segment->bits,
+                    BSW_BUNDLE_ROWS, c->planes[s]);
+    }
+    for (size_t q = 0; q < c->num_queries; q++) {
+        uint32_t *to = c->query_words + q * words;
+        int fill = c->fill == RANDOM || q % 3 == 0 ? RANDOM : q % 3 == 1 ? SMALLEST : LARGEST;
+        for (uint32_t s = 0; s < c->layout.num_segments; s++) {
+            const struct bsw_segment *segment = &c->layout.segments[s];
+            fill_planes(check, fill, 100 + q * BSW_MAX_SEGMENTS + s, segment->dims, c->query_bits,
+                        1, to);
+            to += (size_t)c->query_bits * segment->words;
+        }
+        c->query_scales[q] = fill_query_scale(c->keys, q);
+    }
+    for (size_t b = 0; b < c->num_bundles; b++) c->masks[b] = fill_mask(check, c->mask_fill, b);
+    for (size_t r = 0; r < c->num_bundles * BSW_BUNDLE_ROWS; r++) {
+        c->scales[r] = fill_scale(check, c->keys, r);
+        c->biases[r] = fill_bias(check, c->keys, r);
+    }
+}
+
+// Bytes, components and constants are the reference's; the unpackers are compared apart.
+static void unpack_case(struct scan_case *c)
+{
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    size_t words = bsw_layout_query_words(&c->layout, c->query_bits);
+    for (uint32_t s = 0; s < c->layout.num_segments; s++) planes[s] = c->planes[s];
+    bsw_matrix_scan_reference.unpack(&c->layout, planes, c->num_bundles, c->bytes);
+    for (size_t q = 0; q < c->num_queries; q++)
+        bsw_matrix_scan_reference.unpack_query(
+            &c->layout, c->query_words + q * words, c->query_bits,
+            c->components + q * c->layout.padded_dims, &c->constants[q]);
+}
+
+static void allocate_case(struct scan_case *c)
+{
+    size_t rows = c->num_bundles * BSW_BUNDLE_ROWS, queries = c->num_queries;
+    c->room = rows + 2; // up to 2 items are there before
+    for (uint32_t s = 0; s < c->layout.num_segments; s++)
+        c->planes[s] = kernelcheck_allocate(
+            c->num_bundles * bsw_segment_bundle_words(&c->layout.segments[s]) * sizeof(uint32_t));
+    c->bytes = kernelcheck_allocate(bsw_matrix_tile_bytes(c->layout.padded_dims, c->num_bundles));
+    c->masks = kernelcheck_allocate(c->num_bundles * sizeof *c->masks);
+    c->scales = kernelcheck_allocate(rows * sizeof *c->scales);
+    c->biases = kernelcheck_allocate(rows * sizeof *c->biases);
+    c->query_words = kernelcheck_allocate(
+        queries * bsw_layout_query_words(&c->layout, c->query_bits) * sizeof(uint32_t));
+    c->components = kernelcheck_allocate(queries * c->layout.padded_dims);
+    c->constants = kernelcheck_allocate(queries * sizeof *c->constants);
+    c->query_scales = kernelcheck_allocate(queries * sizeof *c->query_scales);
+    c->limits = kernelcheck_allocate(queries * sizeof *c->limits);
+    c->expected_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));
+    c->found_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));
+    c->expected = kernelcheck_allocate(queries * sizeof *c->expected);
+    c->found = kernelcheck_allocate(queries * sizeof *c->found);
+}
+
+static void free_case(struct scan_case *c)
+{
+    kernelcheck_free(c->found);
+    kernelcheck_free(c->expected);
+    kernelcheck_free(c->found_items);
+    kernelcheck_free(c->expected_items);
+    kernelcheck_free(c->limits);
+    kernelcheck_free(c->query_scales);
+    kernelcheck_free(c->constants);
+    kernelcheck_free(c->components);
+    kernelcheck_free(c->query_words);
+    kernelcheck_free(c->biases);
+    kernelcheck_free(c->scales);
+    kernelcheck_free(c->masks);
+    kernelcheck_free(c->bytes);
+    for (uint32_t s = 0; s < c->layout.num_segments; s++) kernelcheck_free(c->planes[s]);
+}
+
+static void make_case(const struct kernelcheck *check, struct scan_case *c, uint32_t first_row)
+{
+    allocate_case(c);
+    fill_case(check, c);
+    unpack_case(c);
+    bsw_code_layout_format(&c->layout, c->name, sizeof c->name);
+    c->tile = (struct bsw_matrix_tile){.bytes = c->bytes,
+                                       .num_bundles = c->num_bundles,
+                                       .padded_dims = c->layout.padded_dims,
+                                       .first_row = first_row,
+                                       .masks = c->masks,
+                                       .scales = c->keys == INTEGER_KEYS ? NULL : c->scales,
+                                       .biases = c->keys == INTEGER_KEYS ? NULL : c->biases};
+    c->queries =
+        (struct bsw_matrix_queries){.num_queries = c->num_queries,
+                                    .components = c->components,
+                                    .constants = c->constants,
+                                    .scales = c->keys == INTEGER_KEYS ? NULL : c->query_scales};
+}
+
+// ---- unpacking ----
+
+static void check_unpack(struct kernelcheck *check, const struct scan_case *c)
+{
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    size_t bytes = bsw_matrix_tile_bytes(c->layout.padded_dims, c->num_bundles);
+    uint8_t *found = kernelcheck_allocate(bytes);
+    for (uint32_t s = 0; s < c->layout.num_segments; s++) planes[s] = c->planes[s];
+    bsw_matrix_scan_table_get(check->level)->unpack(&c->layout, planes, c->num_bundles, found);
+    kernelcheck_compare(check, "unpack", c->bytes, found, bytes, "%s, %zu bundles, fill %d",
+                        c->name, c->num_bundles, c->fill);
+    kernelcheck_free(found);
+}
+
+static void check_unpack_query(struct kernelcheck *check, const struct scan_case *c)
+{
+    size_t words = bsw_layout_query_words(&c->layout, c->query_bits);
+    size_t bytes = c->layout.padded_dims;
+    int8_t *found = kernelcheck_allocate(bytes);
+    for (size_t q = 0; q < c->num_queries && q < 3; q++) {
+        int32_t constant = 0;
+        bsw_matrix_scan_table_get(check->level)
+            ->unpack_query(&c->layout, c->query_words + q * words, c->query_bits, found, &constant);
+        kernelcheck_compare(check, "unpack_query", c->components + q * bytes, found, bytes,
+                            "%s, %u query bits, query %zu", c->name, c->query_bits, q);
+        kernelcheck_compare(check, "unpack_query", &c->constants[q], &constant, sizeof constant,
+                            "constant of %s, %u query bits, query %zu", c->name, c->query_bits, q);
+    }
+    kernelcheck_free(found);
+}
+
+// ---- scanning ----
+
+// Query q has q % 3 items already.
+static void reset_outputs(const struct scan_case *c, uint64_t *items,
+                          struct bsw_matrix_output *outputs)
+{
+    for (size_t q = 0; q < c->num_queries; q++) {
+        outputs[q] = (struct bsw_matrix_output){
+            .items = items + q * c->room, .count = q % 3, .limit = c->limits[q]};
+        for (size_t i = 0; i < q % 3; i++) outputs[q].items[i] = 0x1234567800000000u + q + i;
+    }
+}
+
+static void compare_scans(struct kernelcheck *check, const struct scan_case *c, int round)
+{
+    reset_outputs(c, c->expected_items, c->expected);
+    reset_outputs(c, c->found_items, c->found);
+    bsw_matrix_scan_reference.scan(&c->tile, &c->queries, c->expected);
+    bsw_matrix_scan_table_get(check->level)->scan(&c->tile, &c->queries, c->found);
+    for (size_t q = 0; q < c->num_queries; q++) {
+        const struct bsw_matrix_output *expected = &c->expected[q], *found = &c->found[q];
+        const char *shape = "%s, %u query bits, %zu bundles, query %zu of %zu, keys %d, fill %d, "
+                            "masks %d, round %d, limit %08x";
+        kernelcheck_compare(check, "scan count", &expected->count, &found->count,
+                            sizeof found->count, shape, c->name, c->query_bits, c->num_bundles, q,
+                            c->num_queries, c->keys, c->fill, c->mask_fill, round, c->limits[q]);
+        if (expected->count != found->count) continue;
+        kernelcheck_compare(check, "scan", expected->items, found->items,
+                            found->count * sizeof *found->items, shape, c->name, c->query_bits,
+                            c->num_bundles, q, c->num_queries, c->keys, c->fill, c->mask_fill,
+                            round, c->limits[q]);
+    }
+}
+
+// Limits of the second round: scores that occur and their neighbours, the ends, and the borders of
+// the floats. expected holds all rows that the masks let through.
+static void choose_limits(const struct kernelcheck *check, struct scan_case *c)
+{
+    static const uint32_t fixed[] = {0,          1,          0x007fffff, 0x00800000,
+                                     0x7fffffff, 0x80000000, 0x80000001, 0xff7fffff,
+                                     0xff800000, 0xff800001, 0xfffffffe, UINT32_MAX};
+    for (size_t q = 0; q < c->num_queries; q++) {
+        uint64_t random = kernelcheck_random(check, 13, q);
+        size_t num = c->expected[q].count - q % 3;
+        c->limits[q] = fixed[random % LENGTH(fixed)];
+        if (num == 0 || random % 4 == 0) continue;
+        uint64_t candidate = c->expected[q].items[q % 3 + (random >> 8) % num];
+        c->limits[q] = bsw_candidate_score(candidate) + (uint32_t)(random % 4) - 2;
+    }
+}
+
+static void check_case(struct kernelcheck *check, struct scan_case *c, uint32_t first_row)
+{
+    make_case(check, c, first_row);
+    check_unpack(check, c);
+    check_unpack_query(check, c);
+    memset(c->limits, 0, c->num_queries * sizeof *c->limits);
+    compare_scans(check, c, 0);
+    choose_limits(check, c);
+    compare_scans(check, c, 1);
+    free_case(c);
+}
+
+// Counts of bundles and queries, fills, masks and keys take turns with different periods.
+static void check_turn(struct kernelcheck *check, const struct bsw_code_layout *layout,
+                       unsigned query_bits, size_t turn)
+{
+    struct scan_case c = {.layout = *layout,
+                          .num_bundles = bundle_counts[turn % 3],
+                          .num_queries = query_counts[turn % LENGTH(query_counts)],
+                          .query_bits = query_bits,
+                          .fill = (int)(turn / 3 % NUM_FILLS),
+                          .mask_fill = (int)(turn / 2 % NUM_MASKS),
+                          .keys = (int)(turn % 7 % NUM_KEYS)};
+    if (turn % 13 == 0) c.num_bundles = bundle_counts[3];
+    if (layout->padded_dims > 512) { // the reference takes long
+        c.num_bundles = bundle_counts[turn % 2];
+        c.num_queries = query_counts[turn % 14];
+    }
+    check_case(check, &c, first_rows[turn % LENGTH(first_rows)]);
+}
+
+// Every pair of bits at every length; also the longest rows that the short sums of a level may hold
+// and longer ones.
+static void check_pairs(struct kernelcheck *check)
+{
+    static const uint32_t more_dims[] = {255, 256, 257};
+    size_t turn = 0;
+    for (size_t d = 0; d < kernelcheck_num_dims + LENGTH(more_dims); d++) {
+        uint32_t dims =
+            d < kernelcheck_num_dims ? kernelcheck_dims[d] : more_dims[d - kernelcheck_num_dims];
+        for (uint32_t bits = 1; bits <= BSW_MAX_CODE_BITS; bits++) {
+            struct bsw_code_layout layout;
+            bsw_code_layout_init(&layout);
+            if (bsw_code_layout_append(&layout, dims, bits, NULL) != BSW_OK) abort();
+            for (unsigned query_bits = 1; query_bits <= BSW_MAX_QUERY_BITS; query_bits++) {
+                for (int i = 0; i < 3; i++) check_turn(check, &layout, query_bits, turn++);
+            }
+        }
+    }
+}
+
+// The largest dots, beyond what a float holds exactly, with all keys.
+static void check_largest(struct kernelcheck *check)
+{
+    static const uint32_t dims[] = {128, 256, 1000};
+    for (size_t i = 0; i < LENGTH(dims); i++) {
+        for (int keys = 0; keys < NUM_KEYS; keys++) {
+            struct scan_case c = {.num_bundles = 2,
+                                  .num_queries = 13,
+                                  .query_bits = 7,
+                                  .fill = EXTREMES,
+                                  .keys = keys};
+            if (bsw_code_layout_append(&c.layout, dims[i], 8, NULL) != BSW_OK) abort();
+            check_case(check, &c, 0);
+        }
+    }
+}
+
+static void check_segments(struct kernelcheck *check)
+{
+    static const struct {
+        const char *text;
+        uint32_t dims;
+    } layouts[] = {{"32x4,32x2,64x1", 128}, {"33x4,31x2,36x1", 100},
+                   {"1x8,1x1,1x7", 3},      {"1x1,64x8,5x3,33x2", 103},
+                   {"31x7,100x6,2x5", 133}, {"200x3,33x8,27x1,40x2", 300}};
+    for (size_t i = 0; i < LENGTH(layouts); i++) {
+        struct bsw_code_layout layout;
+        if (bsw_code_layout_parse(layouts[i].text, layouts[i].dims, &layout, NULL) != BSW_OK)
+            abort();
+        for (unsigned query_bits = 1; query_bits <= BSW_MAX_QUERY_BITS; query_bits++) {
+            for (size_t turn = 0; turn < 3; turn++)
+                check_turn(check, &layout, query_bits, 29 * i + 11 * query_bits + 5 * turn);
+        }
+    }
+}
+
+// Every number of queries with every kind of key and mask.
+static void check_counts(struct kernelcheck *check)
+{
+    for (size_t n = 0; n < LENGTH(query_counts); n++) {
+        for (int keys = 0; keys < NUM_KEYS; keys++) {
+            for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++) {
+                struct scan_case c = {.num_bundles = bundle_counts[(n + (size_t)mask_fill) % 3],
+                                      .num_queries = query_counts[n],
+                                      .query_bits = 6,
+                                      .mask_fill = mask_fill,
+                                      .keys = keys};
+                if (bsw_code_layout_append(&c.layout, 32, 3, NULL) != BSW_OK) abort();
+                check_case(check, &c, first_rows[n % LENGTH(first_rows)]);
+            }
+        }
+    }
+}
+
+// ---- timing ----
+
+struct bench_case {
+    const struct bsw_matrix_scan_table *table;
+    struct scan_case *scan;
+};
+
+static void run_scan(const struct bench_case *bench, const struct bsw_matrix_scan_table *table)
+{
+    reset_outputs(bench->scan, bench->scan->found_items, bench->scan->found);
+    table->scan(&bench->scan->tile, &bench->scan->queries, bench->scan->found);
+}
+
+static void scan_reference(void *context)
+{
+    run_scan(context, &bsw_matrix_scan_reference);
+}
+
+static void scan_level(void *context)
+{
+    const struct bench_case *bench = context;
+    run_scan(bench, bench->table);
+}
+
+static void run_unpack(const struct bench_case *bench, const struct bsw_matrix_scan_table *table)
+{
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    for (uint32_t s = 0; s < bench->scan->layout.num_segments; s++)
+        planes[s] = bench->scan->planes[s];
+    table->unpack(&bench->scan->layout, planes, bench->scan->num_bundles, bench->scan->bytes);
+}
+
+static void unpack_reference(void *context)
+{
+    run_unpack(context, &bsw_matrix_scan_reference);
+}
+
+static void unpack_level(void *context)
+{
+    const struct bench_case *bench = context;
+    run_unpack(bench, bench->table);
+}
+
+// 33 bundles of 128 dimensions; no row reaches the limits.
+static void time_case(struct kernelcheck *check, const char *layout, size_t num_queries, int keys,
+                      const char *shape)
+{
+    struct scan_case c = {
+        .num_bundles = 33, .num_queries = num_queries, .query_bits = 6, .keys = keys};
+    if (bsw_code_layout_parse(layout, 128, &c.layout, NULL) != BSW_OK) abort();
+    make_case(check, &c, 0);
+    for (size_t q = 0; q < num_queries; q++) c.limits[q] = UINT32_MAX;
+    struct bench_case bench = {bsw_matrix_scan_table_get(check->level), &c};
+    double rows = (double)c.num_bundles * BSW_BUNDLE_ROWS;
+    if (num_queries == 1)
+        kernelcheck_time(check, "unpack", shape, unpack_reference, unpack_level, &bench, rows,
+                         "documents");
+    else
+        kernelcheck_time(check, "scan", shape, scan_reference, scan_level, &bench,
+                         rows * (double)num_queries * c.layout.padded_dims, "multiply-adds");
+    free_case(&c);
+}
+
+void check_matrix_scan(struct kernelcheck *check)
+{
+    check_pairs(check);
+    check_largest(check);
+    check_segments(check);
+    check_counts(check);
+    if (!check->bench) return;
+    time_case(check, "32x4,32x2,64x1", 1, PLAIN_KEYS, "128-d, 2 bits");
+    time_case(check, "32x5,32x3,64x2", 1, PLAIN_KEYS, "128-d, 3 bits");
+    time_case(check, "128x8", 1, PLAIN_KEYS, "128-d, 8 bits");
+    time_case(check, "32x5,32x3,64x2", 4, PLAIN_KEYS, "4 queries, 3 bits");
+    time_case(check, "32x5,32x3,64x2", 24, PLAIN_KEYS, "24 queries, 3 bits");
+    time_case(check, "32x5,32x3,64x2", 24, INTEGER_KEYS, "24 queries, integer");
+    time_case(check, "128x8", 24, PLAIN_KEYS, "24 queries, 8 bits");
+}
