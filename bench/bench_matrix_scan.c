@@ -396,7 +396,7 @@ static enum bsw_status parse_settings(int argc, char **argv, struct settings *se
         COUNT("query-bits", query_bits, "6", 1, BSW_MAX_QUERY_BITS,
               "bits of the query's dimension"),
         COUNT("keep", keep, "50", 1, 1e6, "best rows kept of a query"),
-        COUNT("tile", tile_rows, "512", 32, 1048576, "rows unpacked at a time, in bundles of 32"),
+        COUNT("tile", tile_rows, "256", 32, 1048576, "rows unpacked at a time, in bundles of 32"),
         COUNT("repeats", repeats, "3", 1, MAX_REPEATS, "repetitions; the median counts"),
         {"level", BSW_OPTION_TEXT, &settings->level_name, "NAME", "auto", 0, 0, 0, NULL,
          "instruction set: auto, reference, avx2, avx512"},
