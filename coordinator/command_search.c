@@ -23,7 +23,7 @@ enum { MESSAGE_STATISTICS = 40 };
 
 struct search_options {
     struct bsw_common_options common;
-    const char *index, *queries, *out, *select, *refine, *merge, *device, *extra_distance;
+    const char *index, *queries, *out, *scan, *select, *refine, *merge, *device, *extra_distance;
     uint64_t k, query_bits, batch, max_candidates, warmup, repeat;
     double oversample;
     struct bsw_row_range query_rows;
@@ -66,6 +66,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
          "bits a query component"},
         {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", "5", 0, 1, 10000, NULL,
          "candidates to refine, times k"},
+        {"scan", BSW_OPTION_CHOICE, &o->scan, NULL, "auto", 0, 0, 0, "auto|planes|matrix",
+         "bit planes, int8 units, or what measured faster"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
          "how candidates are chosen"},
         {"extra-distance", BSW_OPTION_TEXT, &o->extra_distance, "E", NULL, 0, 0, 0, NULL,
@@ -152,6 +154,9 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
     settings->is_ladder = strcmp(o->merge, "ladder") == 0 ||
                           (strcmp(o->merge, "auto") == 0 && job->transport->num_ranks > 1);
     settings->level = o->common.level;
+    settings->scan = strcmp(o->scan, "auto") == 0     ? BSW_SCAN_AUTO
+                     : strcmp(o->scan, "matrix") == 0 ? BSW_SCAN_MATRIX
+                                                      : BSW_SCAN_PLANES;
     settings->num_threads = (int)o->common.threads;
     BSW_TRY(bsw_code_layout_check(&job->manifest.layout, settings->query_bits, err));
     BSW_TRY(settle_candidates(job, err));
@@ -309,6 +314,11 @@ static int slowest_rank(const struct search_job *job)
     return slowest;
 }
 
+static const char *scan_name(const struct search_job *job)
+{
+    return job->service.workspace.has_used_matrix ? "matrix" : "planes";
+}
+
 static const char *settings_select(const struct search_job *job)
 {
     return job->settings.is_histogram ? "histogram" : "threshold";
@@ -351,7 +361,7 @@ static void print_json(struct search_job *job)
     json_t *object = describe(job);
     json_t *more =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:i}", "scan",
-                  "planes", "level", job->service.workspace.plane_scan->level, "select",
+                  scan_name(job), "level", job->service.workspace.plane_scan->level, "select",
                   settings_select(job), "merge", job->settings.is_ladder ? "ladder" : "gather",
                   "refine", job->settings.is_exact ? "exact" : "none", "device", "cpu", "batch",
                   (json_int_t)job->batch, "repeat", (json_int_t)job->options.repeat, "seconds",
@@ -381,9 +391,9 @@ static void print_table(struct search_job *job)
         (unsigned long long)job->settings.keep, (unsigned long long)job->manifest.num_rows,
         job->manifest.layout.dims, bsw_codec_name(job->manifest.codec),
         bsw_metric_name(job->manifest.metric), queries / seconds, seconds);
-    printf("%d ranks x %d threads, level %s, select %s, merge %s, refine %s, batch %llu\n",
+    printf("%d ranks x %d threads, level %s, scan %s, select %s, merge %s, refine %s, batch %llu\n",
            job->transport->num_ranks, job->settings.num_threads,
-           job->service.workspace.plane_scan->level, settings_select(job),
+           job->service.workspace.plane_scan->level, scan_name(job), settings_select(job),
            job->settings.is_ladder ? "ladder" : "gather", job->settings.is_exact ? "exact" : "none",
            (unsigned long long)job->batch);
     printf("\n  phase       seconds\n");

@@ -5,17 +5,19 @@
 
 #include "common/clock.h"
 #include "common/result_order.h"
+#include "kernels/scan_choice.h"
 #include "shard/running_best.h"
+#include "shard/shard_tiles.h"
 
-// 2048 rows: their integers are 8 KiB; fewer where codes are wide, so that a tile's codes stay in
-// the second cache.
-#define TILE_BUNDLES    64
-#define TILE_CODE_BYTES ((size_t)512 << 10)
+// A tile of the matrix scan as bytes: it stays in the first cache while all queries go over it.
+#define MATRIX_TILE_BYTES ((size_t)32 << 10)
 
 void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_level level,
                              int num_threads)
 {
-    *workspace = (struct bsw_scan_workspace){.plane_scan = bsw_plane_scan_table_get(level),
+    *workspace = (struct bsw_scan_workspace){.level = level,
+                                             .plane_scan = bsw_plane_scan_table_get(level),
+                                             .matrix_scan = bsw_matrix_scan_table_get(level),
                                              .select = bsw_select_table_get(level),
                                              .merge = bsw_merge_table_get(level),
                                              .refine = bsw_refine_table_get(level),
@@ -31,6 +33,10 @@ void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace)
     bsw_buffer_deinit(&workspace->scratch);
     bsw_buffer_deinit(&workspace->offsets);
     bsw_buffer_deinit(&workspace->queries);
+    bsw_buffer_deinit(&workspace->tiles);
+    bsw_buffer_deinit(&workspace->outputs);
+    bsw_buffer_deinit(&workspace->components);
+    bsw_buffer_deinit(&workspace->constants);
 }
 
 void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
@@ -38,30 +44,6 @@ void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
     bsw_buffer_deinit(&lists->items);
     bsw_buffer_deinit(&lists->counts);
 }
-
-static size_t tile_bundles(const struct bsw_shard_shape *shape)
-{
-    size_t bundles = TILE_CODE_BYTES / shape->bundle_bytes;
-    return bundles < 1 ? 1 : bundles > TILE_BUNDLES ? TILE_BUNDLES : bundles;
-}
-
-static void tile_dots(const struct bsw_resident_shard *shard,
-                      const struct bsw_scan_workspace *workspace,
-                      const struct bsw_query_batch *batch, size_t query, size_t bundle,
-                      size_t num_bundles, int32_t *dots)
-{
-    const uint32_t *words = batch->words + query * batch->query_words;
-    const struct bsw_code_layout *layout = &shard->shape.layout;
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const struct bsw_segment *segment = &layout->segments[s];
-        workspace->plane_scan->dots(
-            segment, shard->arrays.planes[s] + bundle * bsw_segment_bundle_words(segment),
-            num_bundles, words, batch->query_bits, s > 0, dots);
-        words += (size_t)segment->words * batch->query_bits;
-    }
-}
-
-// ---- threshold ----
 
 // A group of queries whose lists fit the budget together.
 struct scan_group {
@@ -72,7 +54,13 @@ struct scan_group {
     size_t keep, capacity;
     struct bsw_running_best *lists; // [threads][num_queries]
     uint64_t *scratch;              // [threads][4 * capacity]
-    int32_t *dots;                  // [threads][TILE_BUNDLES * 32]
+    int32_t *dots;                  // [threads][BSW_TILE_ROWS]; planes alone
+
+    // matrix alone
+    struct bsw_matrix_queries matrix;  // of the group
+    struct bsw_matrix_output *outputs; // [threads][num_queries]
+    uint8_t *tiles;                    // [threads][tile_bytes]
+    size_t tile_bytes;
 };
 
 static void scan_tile(const struct scan_group *group, size_t query, size_t bundle,
@@ -85,7 +73,8 @@ static void scan_tile(const struct scan_group *group, size_t query, size_t bundl
     if (list->count + num_bundles * BSW_BUNDLE_ROWS > group->capacity)
         bsw_running_best_cut(list, select, scratch);
     if (list->is_full) return;
-    tile_dots(group->shard, group->workspace, group->batch, query, bundle, num_bundles, dots);
+    bsw_tile_dots(group->shard, group->workspace->plane_scan, group->batch, query, bundle,
+                  num_bundles, dots);
     if (group->shard->shape.has_affine) {
         list->count +=
             select->filter_affine(dots, arrays->scales + first_row, arrays->biases + first_row,
@@ -97,20 +86,130 @@ static void scan_tile(const struct scan_group *group, size_t query, size_t bundl
     }
 }
 
-static void scan_part(const struct scan_group *group, size_t thread)
+static void scan_planes(const struct scan_group *group, size_t thread, size_t first, size_t last)
 {
-    size_t first, last, step = tile_bundles(&group->shard->shape),
-                        threads = (size_t)group->workspace->num_threads;
+    size_t step = bsw_tile_bundles(&group->shard->shape);
     struct bsw_running_best *lists = group->lists + thread * group->num_queries;
     uint64_t *scratch = group->scratch + thread * 4 * group->capacity;
-    int32_t *dots = group->dots + thread * TILE_BUNDLES * BSW_BUNDLE_ROWS;
-    bsw_resident_shard_part(group->shard, thread, threads, &first, &last);
+    int32_t *dots = group->dots + thread * BSW_TILE_ROWS;
     for (size_t bundle = first; bundle < last; bundle += step) {
         size_t count = last - bundle < step ? last - bundle : step;
         for (size_t q = 0; q < group->num_queries; q++) {
             scan_tile(group, group->first_query + q, bundle, count, dots, &lists[q], scratch);
         }
     }
+}
+
+// ---- on int8 units ----
+
+static size_t matrix_tile_bundles(const struct bsw_code_layout *layout)
+{
+    size_t bundles = MATRIX_TILE_BYTES / bsw_matrix_tile_bytes(layout->padded_dims, 1);
+    return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
+}
+
+static void lend_list(const struct bsw_running_best *list, struct bsw_matrix_output *output)
+{
+    // No row has the highest score: it is no number as a float and out of range as an integer.
+    *output = (struct bsw_matrix_output){list->items, list->count,
+                                         list->is_full ? UINT32_MAX : list->limit};
+}
+
+// Room for a tile in every output.
+static void make_room(const struct scan_group *group, size_t rows, struct bsw_running_best *lists,
+                      struct bsw_matrix_output *outputs, uint64_t *scratch)
+{
+    for (size_t q = 0; q < group->num_queries; q++) {
+        // Also well before it is full: a higher limit saves more than the cut costs.
+        if (outputs[q].count <= 2 * group->keep && outputs[q].count + rows <= group->capacity)
+            continue;
+        lists[q].count = outputs[q].count;
+        bsw_running_best_cut(&lists[q], group->workspace->select, scratch);
+        lend_list(&lists[q], &outputs[q]);
+    }
+}
+
+static void scan_matrix(const struct scan_group *group, size_t thread, size_t first, size_t last)
+{
+    const struct bsw_matrix_scan_table *table = group->workspace->matrix_scan;
+    const struct bsw_code_layout *layout = &group->shard->shape.layout;
+    const struct bsw_code_arrays *arrays = &group->shard->arrays;
+    struct bsw_running_best *lists = group->lists + thread * group->num_queries;
+    struct bsw_matrix_output *outputs = group->outputs + thread * group->num_queries;
+    uint64_t *scratch = group->scratch + thread * 4 * group->capacity;
+    uint8_t *bytes = group->tiles + thread * group->tile_bytes;
+    size_t step = matrix_tile_bundles(layout);
+    for (size_t q = 0; q < group->num_queries; q++) lend_list(&lists[q], &outputs[q]);
+    for (size_t bundle = first; bundle < last; bundle += step) {
+        size_t count = last - bundle < step ? last - bundle : step, row = bundle * BSW_BUNDLE_ROWS;
+        const uint32_t *planes[BSW_MAX_SEGMENTS];
+        for (uint32_t s = 0; s < layout->num_segments; s++) {
+            planes[s] = arrays->planes[s] + bundle * bsw_segment_bundle_words(&layout->segments[s]);
+        }
+        table->unpack(layout, planes, count, bytes);
+        const struct bsw_matrix_tile tile = {.bytes = bytes,
+                                             .num_bundles = count,
+                                             .padded_dims = layout->padded_dims,
+                                             .first_row = (uint32_t)row,
+                                             .masks = arrays->masks + bundle,
+                                             .scales = arrays->scales ? arrays->scales + row : NULL,
+                                             .biases =
+                                                 arrays->biases ? arrays->biases + row : NULL};
+        make_room(group, count * BSW_BUNDLE_ROWS, lists, outputs, scratch);
+        table->scan(&tile, &group->matrix, outputs);
+    }
+    for (size_t q = 0; q < group->num_queries; q++) lists[q].count = outputs[q].count;
+}
+
+static enum bsw_status plan_matrix(struct scan_group *group, struct bsw_error *err)
+{
+    struct bsw_scan_workspace *workspace = group->workspace;
+    const struct bsw_code_layout *layout = &group->shard->shape.layout;
+    size_t threads = (size_t)workspace->num_threads, queries = group->num_queries;
+    size_t outputs_bytes = threads * queries * sizeof(struct bsw_matrix_output);
+    group->tile_bytes = bsw_matrix_tile_bytes(layout->padded_dims, matrix_tile_bundles(layout));
+    BSW_TRY(bsw_buffer_reserve(&workspace->tiles, threads * group->tile_bytes, err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->outputs, outputs_bytes, err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->components, queries * layout->padded_dims, err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->constants, queries * sizeof(int32_t), err));
+    group->tiles = workspace->tiles.data;
+    group->outputs = (struct bsw_matrix_output *)(void *)workspace->outputs.data;
+    return BSW_OK;
+}
+
+static void unpack_queries(struct scan_group *group)
+{
+    struct bsw_scan_workspace *workspace = group->workspace;
+    const struct bsw_query_batch *batch = group->batch;
+    const struct bsw_code_layout *layout = &group->shard->shape.layout;
+    int8_t *components = (int8_t *)workspace->components.data;
+    int32_t *constants = (int32_t *)(void *)workspace->constants.data;
+    for (size_t q = 0; q < group->num_queries; q++) {
+        workspace->matrix_scan->unpack_query(
+            layout, batch->words + (group->first_query + q) * batch->query_words, batch->query_bits,
+            components + q * layout->padded_dims, &constants[q]);
+    }
+    group->matrix = (struct bsw_matrix_queries){group->num_queries, components, constants,
+                                                batch->scales + group->first_query};
+}
+
+// ---- both ----
+
+static int is_matrix(const struct bsw_scan_workspace *workspace, size_t num_queries)
+{
+    if (workspace->scan != BSW_SCAN_AUTO) return workspace->scan == BSW_SCAN_MATRIX;
+    return num_queries >= bsw_matrix_from_queries[workspace->level];
+}
+
+static void scan_part(const struct scan_group *group, size_t part)
+{
+    size_t first, last;
+    bsw_resident_shard_part(group->shard, part, (size_t)group->workspace->num_threads, &first,
+                            &last);
+    if (group->workspace->has_used_matrix)
+        scan_matrix(group, part, first, last);
+    else
+        scan_planes(group, part, first, last);
 }
 
 // The best of all threads' lists, sorted, to the output.
@@ -136,7 +235,7 @@ static enum bsw_status plan_group(struct scan_group *group, size_t num_queries,
 {
     struct bsw_scan_workspace *workspace = group->workspace;
     size_t threads = (size_t)workspace->num_threads, bytes;
-    group->capacity = bsw_running_best_capacity(group->keep, TILE_BUNDLES * BSW_BUNDLE_ROWS);
+    group->capacity = bsw_running_best_capacity(group->keep, BSW_TILE_ROWS);
     if (!bsw_multiply_size(threads * group->capacity, sizeof(uint64_t), &bytes)) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many",
                         group->keep);
@@ -147,8 +246,9 @@ static enum bsw_status plan_group(struct scan_group *group, size_t num_queries,
     BSW_TRY(bsw_buffer_reserve(&workspace->offsets, list_bytes, err));
     BSW_TRY(bsw_buffer_reserve(&workspace->buffers, group->num_queries * bytes, err));
     BSW_TRY(bsw_buffer_reserve(&workspace->scratch, 4 * bytes, err));
-    BSW_TRY(bsw_buffer_reserve(&workspace->dots,
-                               threads * TILE_BUNDLES * BSW_BUNDLE_ROWS * sizeof(int32_t), err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->dots, threads * BSW_TILE_ROWS * sizeof(int32_t), err));
+    workspace->has_used_matrix = is_matrix(workspace, group->num_queries);
+    if (workspace->has_used_matrix) BSW_TRY(plan_matrix(group, err));
     group->lists = (struct bsw_running_best *)(void *)workspace->offsets.data;
     group->scratch = (uint64_t *)(void *)workspace->scratch.data;
     group->dots = (int32_t *)(void *)workspace->dots.data;
@@ -190,6 +290,7 @@ enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
         group.first_query = first_query + done;
         group.num_queries = num_queries - done < most ? num_queries - done : most;
         reset_lists(&group, limits ? limits + done : NULL);
+        if (workspace->has_used_matrix) unpack_queries(&group);
 #pragma omp parallel num_threads(workspace->num_threads)
         {
             size_t threads = (size_t)omp_get_num_threads(), thread = (size_t)omp_get_thread_num();
@@ -200,90 +301,6 @@ enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
             for (size_t q = thread; q < group.num_queries; q += threads) {
                 merge_query(&group, q, thread, items + (done + q) * keep, counts + done + q);
             }
-        }
-        workspace->scanned_bytes += shard->scan_bytes;
-    }
-    workspace->scan_seconds += bsw_clock_seconds() - started;
-    return BSW_OK;
-}
-
-// ---- histogram ----
-
-static enum bsw_status plan_histogram(size_t num_bins, size_t num_queries,
-                                      struct bsw_scan_workspace *workspace, size_t *group_queries,
-                                      struct bsw_error *err)
-{
-    size_t threads = (size_t)workspace->num_threads, bytes = num_bins * threads * sizeof(uint64_t);
-    if (bytes > BSW_HISTOGRAM_BUDGET_BYTES) {
-        return bsw_fail(err, BSW_ERROR_TOO_LARGE,
-                        "histogram selection needs %zu bins x %zu threads x 8 bytes = %zu bytes a "
-                        "query, %zu are "
-                        "allowed: fewer bits or --select threshold",
-                        num_bins, threads, bytes, BSW_HISTOGRAM_BUDGET_BYTES);
-    }
-    size_t fit = workspace->budget_bytes / bytes;
-    *group_queries = fit < 1 ? 1 : fit < num_queries ? fit : num_queries;
-    BSW_TRY(bsw_buffer_reserve(&workspace->counts, *group_queries * bytes, err));
-    return bsw_buffer_reserve(&workspace->dots,
-                              threads * TILE_BUNDLES * BSW_BUNDLE_ROWS * sizeof(int32_t), err);
-}
-
-static void count_part(const struct bsw_resident_shard *shard, const struct bsw_query_batch *batch,
-                       size_t first_query, size_t num_queries, size_t num_bins,
-                       struct bsw_scan_workspace *workspace, size_t thread)
-{
-    size_t first, last, step = tile_bundles(&shard->shape);
-    int32_t *dots =
-        (int32_t *)(void *)workspace->dots.data + thread * TILE_BUNDLES * BSW_BUNDLE_ROWS;
-    uint64_t *counts = (uint64_t *)(void *)workspace->counts.data + thread * num_queries * num_bins;
-    int32_t limit = (int32_t)bsw_layout_dot_limit(&shard->shape.layout, batch->query_bits);
-    memset(counts, 0, num_queries * num_bins * sizeof *counts);
-    bsw_resident_shard_part(shard, thread, (size_t)workspace->num_threads, &first, &last);
-    for (size_t bundle = first; bundle < last; bundle += step) {
-        size_t count = last - bundle < step ? last - bundle : step;
-        for (size_t q = 0; q < num_queries; q++) {
-            tile_dots(shard, workspace, batch, first_query + q, bundle, count, dots);
-            workspace->select->histogram(dots, shard->arrays.masks + bundle, count, limit,
-                                         counts + q * num_bins);
-        }
-    }
-}
-
-// Adds the threads' counts of a query into the first thread's and hands out the part that matters.
-static enum bsw_status emit_query(struct bsw_scan_workspace *workspace, size_t query, size_t place,
-                                  size_t num_queries, size_t num_bins, uint64_t k,
-                                  bsw_histogram_fn emit, void *context, struct bsw_error *err)
-{
-    uint64_t *counts = (uint64_t *)(void *)workspace->counts.data + place * num_bins;
-    for (size_t t = 1; t < (size_t)workspace->num_threads; t++) {
-        const uint64_t *other = counts + t * num_queries * num_bins;
-        for (size_t b = 0; b < num_bins; b++) counts[b] += other[b];
-    }
-    size_t first = 0, last;
-    while (first < num_bins && counts[first] == 0) first++;
-    uint64_t sum = 0;
-    for (last = first; last < num_bins && sum < k; last++) sum += counts[last];
-    return emit(context, query, (uint32_t)first, counts + first, (uint32_t)(last - first), err);
-}
-
-enum bsw_status bsw_shard_histogram(const struct bsw_resident_shard *shard,
-                                    const struct bsw_query_batch *batch, size_t first_query,
-                                    size_t num_queries, uint64_t k,
-                                    struct bsw_scan_workspace *workspace, bsw_histogram_fn emit,
-                                    void *context, struct bsw_error *err)
-{
-    double started = bsw_clock_seconds();
-    size_t num_bins = (size_t)bsw_layout_dot_limit(&shard->shape.layout, batch->query_bits) + 1,
-           most = 1;
-    BSW_TRY(plan_histogram(num_bins, num_queries, workspace, &most, err));
-    for (size_t done = 0; done < num_queries; done += most) {
-        size_t count = num_queries - done < most ? num_queries - done : most;
-#pragma omp parallel for schedule(static) num_threads(workspace->num_threads)
-        for (int t = 0; t < workspace->num_threads; t++) {
-            count_part(shard, batch, first_query + done, count, num_bins, workspace, (size_t)t);
-        }
-        for (size_t q = 0; q < count; q++) {
-            BSW_TRY(emit_query(workspace, done + q, q, count, num_bins, k, emit, context, err));
         }
         workspace->scanned_bytes += shard->scan_bytes;
     }

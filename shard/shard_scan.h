@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "common/cpu_level.h"
+#include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/merge/merge.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/refine/refine.h"
@@ -31,15 +32,23 @@ struct bsw_query_batch {
     const float *vectors;  // [num_queries][dims], raw
 };
 
+// Which family scans: planes, matrix, or the one that measured faster for the number of queries.
+enum bsw_scan_kind { BSW_SCAN_AUTO, BSW_SCAN_PLANES, BSW_SCAN_MATRIX };
+
 // Scratch of a rank, kept from batch to batch; {0} then bsw_scan_workspace_init.
 struct bsw_scan_workspace {
+    enum bsw_cpu_level level;
+    enum bsw_scan_kind scan; // AUTO unless set after init
+    int has_used_matrix;     // in the last scan
     const struct bsw_plane_scan_table *plane_scan;
+    const struct bsw_matrix_scan_table *matrix_scan;
     const struct bsw_select_table *select;
     const struct bsw_merge_table *merge;
     const struct bsw_refine_table *refine;
     int num_threads;
     size_t budget_bytes; // for candidate buffers or histograms of all threads
     struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
+    struct bsw_buffer tiles, outputs, components, constants; // of the matrix scan
     double scan_seconds, refine_seconds;
     uint64_t scanned_bytes;
 };

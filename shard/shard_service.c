@@ -47,6 +47,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     *out = (struct bsw_shard_service){.manifest = manifest, .settings = *settings};
     out->assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
     bsw_scan_workspace_init(&out->workspace, settings->level, settings->num_threads);
+    out->workspace.scan = settings->scan;
     enum bsw_status status = list_units(out, rank, err);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);

@@ -36,6 +36,7 @@ struct bsw_search_settings {
     int is_ladder; // else gather
     int is_exact;  // refinement
     enum bsw_cpu_level level;
+    enum bsw_scan_kind scan;
     int num_threads;
 };
 
