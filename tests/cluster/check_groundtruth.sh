@@ -23,7 +23,7 @@ pass() {
 fail() {
     failed=$((failed + 1))
     echo "FAILED: $1" >&2
-    if [[ -s ${2:-} ]]; then head -n 3 "$2" >&2; fi
+    if [[ -s ${2:-} ]]; then head -n 60 "$2" >&2; fi
 }
 
 levels=(reference)
