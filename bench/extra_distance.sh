@@ -41,7 +41,7 @@ for extra in "${extras[@]}"; do
         row+=$(awk -v r="$(number "$out/eval.json" "$k-recall@$k")" \
             -v s="$(number "$out/search.json" survivors)" \
             -v q="$(number "$out/search.json" queries)" \
-            'BEGIN {printf "  %15.4f  %10.1f  ", r, s / q}')
+            'BEGIN {printf "  %15.4f  %10.1f", r, s / q}')
     done
     echo "$row" | tee -a "$out/extra_distance.table"
 done

@@ -76,7 +76,7 @@ echo "== exact ground truth: $ranks ranks"
 run groundtruth --base "$base" --queries "$queries" --metric "$metric" --k 10 --out "$out/truth" \
     >"$out/groundtruth.json"
 echo "$(number "$out/groundtruth.json" queries) queries x $(number "$out/groundtruth.json" rows) rows," \
-    "$metric, k 10: $(number "$out/groundtruth.json" seconds) s"
+    "$metric, k 10: $(printf '%.3f' "$(number "$out/groundtruth.json" seconds)") s"
 
 # try CODEC BITS: a row of the table.
 try() {
