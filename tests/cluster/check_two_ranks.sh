@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# The whole way on two ranks against one: encode, verify, search, groundtruth. Small enough to run
+# under sanitizers.
+# usage: check_two_ranks.sh BITSWEEP_BINARY SOURCE_FOLDER
+# ctest labels: asan
+set -euo pipefail
+
+program=$1
+run=$2/deploy/run.sh
+base=$2/tests/data/sift20k_base.u8bin
+queries=$2/tests/data/sift20k_query.u8bin
+export BITSWEEP=$program
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+if ! command -v mpirun >/dev/null || ! "$run" -n 2 -- --version >/dev/null 2>&1; then
+    echo "two ranks cannot be started here"
+    exit 77
+fi
+
+# check WHAT COMMAND: passes if it succeeds and prints nothing on stderr.
+check() {
+    local what=$1
+    shift
+    if "$@" >"$folder/stdout" 2>"$folder/stderr" && [[ ! -s $folder/stderr ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what" >&2
+        head -n 60 "$folder/stderr" >&2
+    fi
+}
+
+# both NAME COMMAND: on one rank into NAME.1 and on two into NAME.2; the same bytes.
+both() {
+    local name=$1
+    shift
+    check "$name, 1 rank" "$run" -n 1 "$@" --out "$folder/$name.1" --quiet
+    check "$name, 2 ranks" "$run" -n 2 "$@" --out "$folder/$name.2" --quiet
+    check "$name, the same bytes" cmp "$folder/$name.1" "$folder/$name.2"
+}
+
+encode() {
+    local name=$1
+    shift
+    for ranks in 1 2; do
+        check "encode $name, $ranks ranks" "$run" -n "$ranks" encode --base "$base" --rows 0:3001 \
+            --index "$folder/$name.$ranks" --shards 3 --quiet "$@"
+    done
+    check "encode $name, the same bytes" diff -r "$folder/$name.1" "$folder/$name.2"
+    check "verify $name" "$run" -n 2 verify "$folder/$name.2"
+}
+
+encode xfbq --codec xfbq --bits 3
+encode saq --codec saq --bits 2.5 --metric l2 --copy-vectors
+for scan in planes matrix; do
+    for merge in gather ladder; do
+        both "saq-$scan-$merge" search --index "$folder/saq.1" --queries "$queries" --merge "$merge" \
+            --scan "$scan" --batch 64
+        both "xfbq-$scan-$merge" search --index "$folder/xfbq.1" --queries "$queries" \
+            --merge "$merge" --scan "$scan" --refine none --k 100
+    done
+done
+both histogram search --index "$folder/xfbq.1" --queries "$queries" --extra-distance 20
+both truth groundtruth --base "$base" --rows 0:3001 --queries "$queries" --metric l2 --k 10
+check "eval" "$run" -n 2 eval --results "$folder/saq-matrix-ladder.2" \
+    --groundtruth "$folder/truth.2"
+cp "$folder/stdout" "$folder/recalls"
+check "eval finds nearly all" grep -q '^10-recall@10  *\(0.99\|1.0\)' "$folder/recalls"
+
+# An error on two ranks is clean as well.
+if "$run" -n 2 search --index "$folder/saq.1" --queries "$base" --query-rows 0:1 --k 4000 \
+    --out "$folder/none" 2>"$folder/stderr"; then
+    failed=$((failed + 1))
+    echo "FAILED: k above the rows was taken" >&2
+elif [[ $(wc -l <"$folder/stderr") == 1 ]]; then
+    passed=$((passed + 1))
+else
+    failed=$((failed + 1))
+    head -n 60 "$folder/stderr" >&2
+fi
+
+echo "$passed passed, $failed failed"
+((failed == 0))
