@@ -8,10 +8,11 @@
 #include <immintrin.h>
 #endif
 
+#include "bench/bench_options.h"
 #include "common/clock.h"
 #include "common/integer_hash.h"
+#include "common/median.h"
 #include "common/memory.h"
-#include "common/option_table.h"
 #include "kernels/encode/encode.h"
 
 #define MAX_REPEATS 99
@@ -87,18 +88,6 @@ static double measure_peak(enum bsw_cpu_level level)
 
 // ---- helpers ----
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare_doubles);
-    return values[n / 2];
-}
-
 static void fill_floats(float *numbers, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -147,7 +136,7 @@ static enum bsw_status bench_xfbq(const struct settings *settings, size_t dims,
         seconds[repeat] = bsw_clock_seconds() - start;
     }
     double bytes = (double)num_bundles * (double)bundle_floats * sizeof(float);
-    double rate = bytes / median(seconds, settings->repeats);
+    double rate = bytes / bsw_median(seconds, settings->repeats);
     printf("  %-6s %6zu %6u %12.1f %14.2f %12s %12s %8s\n", "xfbq", dims, (unsigned)settings->bits,
            rate / (4.0 * (double)dims) * 1e-6, rate * 1e-9, "-", "-", "-");
 done:
@@ -241,9 +230,9 @@ static enum bsw_status bench_saq(const struct settings *settings, size_t dims,
             encode_saq(settings, &saq);
             seconds[repeat] = bsw_clock_seconds() - start;
         }
-        double rows = (double)saq.num_rows / median(seconds, settings->repeats);
+        double rows = (double)saq.num_rows / bsw_median(seconds, settings->repeats);
         double products = rows * (double)dims * (double)dims; // of padding: none
-        double peak = median(peaks, settings->repeats);
+        double peak = bsw_median(peaks, settings->repeats);
         printf("  %-6s %6zu %6u %12.3f %14.2f %12.2f %12.2f %8.1f\n", "saq", dims,
                (unsigned)settings->bits, rows * 1e-6, rows * (double)dims * 4e-9, products * 1e-9,
                peak * 1e-9, peak > 0 ? products / peak * 100 : 0.0);
@@ -276,29 +265,19 @@ static enum bsw_status run_all(const struct settings *settings, struct bsw_error
     return BSW_OK;
 }
 
-#define COUNT(name, field, default_text, low, high, help)                                     \
-    {                                                                                         \
-        name, BSW_OPTION_COUNT, &settings->field, "N", default_text, 0, low, high, NULL, help \
-    }
-
 static enum bsw_status parse_settings(int argc, char **argv, struct settings *settings, int *help,
                                       struct bsw_error *err)
 {
     const struct bsw_option options[] = {
-        COUNT("bytes", bytes, "1G", 1, 1e12, "bytes of float32 rows for xfbq"),
-        COUNT("bits", bits, "3", 1, BSW_MAX_CODE_BITS, "bits a dimension"),
-        COUNT("repeats", repeats, "9", 5, MAX_REPEATS, "repetitions; the median counts"),
-        {"level", BSW_OPTION_TEXT, &settings->level_name, "NAME", "auto", 0, 0, 0, NULL,
-         "instruction set: auto, reference, avx2, avx512"},
+        BENCH_COUNT("bytes", &settings->bytes, "1G", 1, 1e12, "bytes of float32 rows for xfbq"),
+        BENCH_COUNT("bits", &settings->bits, "3", 1, BSW_MAX_CODE_BITS, "bits a dimension"),
+        BENCH_COUNT("repeats", &settings->repeats, "9", 5, MAX_REPEATS,
+                    "repetitions; the median counts"),
+        BENCH_LEVEL(&settings->level_name),
     };
-    const struct bsw_option_table table = {"bench_encode", "vectors to codes, one thread", options,
-                                           sizeof options / sizeof options[0]};
-    BSW_TRY(bsw_option_table_parse(&table, argc - 1, argv + 1, help, err));
-    if (*help) {
-        bsw_option_table_print(&table, stdout);
-        return BSW_OK;
-    }
-    return bsw_cpu_level_parse(settings->level_name, &settings->level, err);
+    return bench_parse("bench_encode", "vectors to codes, one thread", options,
+                       sizeof options / sizeof options[0], argc, argv, &settings->level_name,
+                       &settings->level, help, err);
 }
 
 int main(int argc, char **argv)

@@ -7,10 +7,11 @@
 #include <immintrin.h>
 #endif
 
+#include "bench/bench_options.h"
 #include "common/clock.h"
 #include "common/integer_hash.h"
+#include "common/median.h"
 #include "common/memory.h"
-#include "common/option_table.h"
 #include "kernels/exact/exact.h"
 #include "kernels/refine/refine.h"
 
@@ -152,18 +153,6 @@ static void run_keys(const struct settings *settings, const struct tile *tile, i
                            settings->dims, tile->keys);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare_doubles);
-    return values[n / 2];
-}
-
 // G multiply-adds/s: [form][metric], form 0 float64 and 1 int16.
 static void print_table(const struct settings *settings, double peak,
                         double rates[2][BSW_METRIC_NUM])
@@ -203,8 +192,8 @@ static void measure(const struct settings *settings, const struct tile *tile)
     }
     for (int form = 0; form < 2; form++)
         for (int metric = 0; metric < BSW_METRIC_NUM; metric++)
-            rates[form][metric] = median(runs[form][metric], settings->repeats);
-    print_table(settings, median(peaks, settings->repeats), rates);
+            rates[form][metric] = bsw_median(runs[form][metric], settings->repeats);
+    print_table(settings, bsw_median(peaks, settings->repeats), rates);
 }
 
 static enum bsw_status run_bench(const struct settings *settings, struct bsw_error *err)
@@ -233,56 +222,18 @@ static enum bsw_status run(int argc, char **argv, struct bsw_error *err)
 {
     struct settings settings = {0};
     const struct bsw_option options[] = {
-        {.name = "dims",
-         .kind = BSW_OPTION_COUNT,
-         .target = &settings.dims,
-         .value_name = "D",
-         .default_text = "128",
-         .min = 1,
-         .max = BSW_EXACT_INTEGER_MAX_DIMS,
-         .help = "dimensions"},
-        {.name = "rows",
-         .kind = BSW_OPTION_COUNT,
-         .target = &settings.rows,
-         .value_name = "N",
-         .default_text = "1920",
-         .min = 1,
-         .max = 1048576,
-         .help = "rows of the tile"},
-        {.name = "queries",
-         .kind = BSW_OPTION_COUNT,
-         .target = &settings.queries,
-         .value_name = "N",
-         .default_text = "96",
-         .min = 1,
-         .max = 65536,
-         .help = "queries of the tile"},
-        {.name = "repeats",
-         .kind = BSW_OPTION_COUNT,
-         .target = &settings.repeats,
-         .value_name = "N",
-         .default_text = "21",
-         .min = 5,
-         .max = MAX_REPEATS,
-         .help = "repetitions; the median counts"},
-        {.name = "level",
-         .kind = BSW_OPTION_TEXT,
-         .target = &settings.level_name,
-         .value_name = "NAME",
-         .default_text = "auto",
-         .help = "instruction set: auto, reference, avx2, avx512"},
+        BENCH_COUNT("dims", &settings.dims, "128", 1, BSW_EXACT_INTEGER_MAX_DIMS, "dimensions"),
+        BENCH_COUNT("rows", &settings.rows, "1920", 1, 1048576, "rows of the tile"),
+        BENCH_COUNT("queries", &settings.queries, "96", 1, 65536, "queries of the tile"),
+        BENCH_COUNT("repeats", &settings.repeats, "21", 5, MAX_REPEATS,
+                    "repetitions; the median counts"),
+        BENCH_LEVEL(&settings.level_name),
     };
-    const struct bsw_option_table table = {.command = "bench_exact",
-                                           .summary = "exact keys of a tile on one thread",
-                                           .options = options,
-                                           .num_options = sizeof options / sizeof options[0]};
     int help = 0;
-    BSW_TRY(bsw_option_table_parse(&table, argc - 1, argv + 1, &help, err));
-    if (help) {
-        bsw_option_table_print(&table, stdout);
-        return BSW_OK;
-    }
-    BSW_TRY(bsw_cpu_level_parse(settings.level_name, &settings.level, err));
+    BSW_TRY(bench_parse("bench_exact", "exact keys of a tile on one thread", options,
+                        sizeof options / sizeof options[0], argc, argv, &settings.level_name,
+                        &settings.level, &help, err));
+    if (help) return BSW_OK;
     return run_bench(&settings, err);
 }
 

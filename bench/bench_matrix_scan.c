@@ -9,10 +9,11 @@
 #include <immintrin.h>
 #endif
 
+#include "bench/bench_options.h"
 #include "common/code_layout.h"
 #include "common/integer_hash.h"
+#include "common/median.h"
 #include "common/memory.h"
-#include "common/option_table.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"
@@ -311,18 +312,6 @@ struct result {
     int same;                       // both ways gave the same lists
 };
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare_doubles);
-    return values[n / 2];
-}
-
 // Peak and ways take turns, so that a disturbance hits all of them.
 static struct result measure_batch(const struct bench *bench, size_t batch)
 {
@@ -337,10 +326,10 @@ static struct result measure_batch(const struct bench *bench, size_t batch)
             if (way != UNPACK) digests[way] = lists_digest(bench, batch);
         }
     }
-    struct result result = {.peak = median(peaks, bench->settings->repeats),
+    struct result result = {.peak = bsw_median(peaks, bench->settings->repeats),
                             .same = digests[MATRIX] == digests[PLANES]};
     for (int way = 0; way < NUM_WAYS; way++)
-        result.seconds[way] = median(seconds[way], bench->settings->repeats);
+        result.seconds[way] = bsw_median(seconds[way], bench->settings->repeats);
     return result;
 }
 
@@ -382,34 +371,27 @@ static enum bsw_status run_layout(const struct settings *settings, const char *l
     return status;
 }
 
-#define COUNT(name, field, default_text, low, high, help)                                     \
-    {                                                                                         \
-        name, BSW_OPTION_COUNT, &settings->field, "N", default_text, 0, low, high, NULL, help \
-    }
-
 static enum bsw_status parse_settings(int argc, char **argv, struct settings *settings, int *help,
                                       struct bsw_error *err)
 {
     const struct bsw_option options[] = {
-        COUNT("rows", rows, "800000", 1, 1e8, "documents"),
-        COUNT("queries", queries, "1000", 1, 1e5, "queries; batches are up to this"),
-        COUNT("query-bits", query_bits, "6", 1, BSW_MAX_QUERY_BITS,
-              "bits of the query's dimension"),
-        COUNT("keep", keep, "50", 1, 1e6, "best rows kept of a query"),
-        COUNT("tile", tile_rows, "256", 32, 1048576, "rows unpacked at a time, in bundles of 32"),
-        COUNT("repeats", repeats, "3", 1, MAX_REPEATS, "repetitions; the median counts"),
-        {"level", BSW_OPTION_TEXT, &settings->level_name, "NAME", "auto", 0, 0, 0, NULL,
-         "instruction set: auto, reference, avx2, avx512"},
+        BENCH_COUNT("rows", &settings->rows, "800000", 1, 1e8, "documents"),
+        BENCH_COUNT("queries", &settings->queries, "1000", 1, 1e5,
+                    "queries; batches are up to this"),
+        BENCH_COUNT("query-bits", &settings->query_bits, "6", 1, BSW_MAX_QUERY_BITS,
+                    "bits of the query's dimension"),
+        BENCH_COUNT("keep", &settings->keep, "50", 1, 1e6, "best rows kept of a query"),
+        BENCH_COUNT("tile", &settings->tile_rows, "256", 32, 1048576,
+                    "rows unpacked at a time, in bundles of 32"),
+        BENCH_COUNT("repeats", &settings->repeats, "3", 1, MAX_REPEATS,
+                    "repetitions; the median counts"),
+        BENCH_LEVEL(&settings->level_name),
     };
-    const struct bsw_option_table table = {
-        "bench_matrix_scan", "batches of queries over codes in memory", options, LENGTH(options)};
-    BSW_TRY(bsw_option_table_parse(&table, argc - 1, argv + 1, help, err));
-    if (*help) {
-        bsw_option_table_print(&table, stdout);
-        return BSW_OK;
-    }
+    BSW_TRY(bench_parse("bench_matrix_scan", "batches of queries over codes in memory", options,
+                        sizeof options / sizeof options[0], argc, argv, &settings->level_name,
+                        &settings->level, help, err));
     settings->tile_rows = bsw_num_bundles(settings->tile_rows) * BSW_BUNDLE_ROWS;
-    return bsw_cpu_level_parse(settings->level_name, &settings->level, err);
+    return BSW_OK;
 }
 
 static enum bsw_status run(const struct settings *settings, struct bsw_error *err)

@@ -8,11 +8,12 @@
 #include <immintrin.h>
 #endif
 
+#include "bench/bench_options.h"
 #include "common/clock.h"
 #include "common/code_layout.h"
 #include "common/integer_hash.h"
+#include "common/median.h"
 #include "common/memory.h"
-#include "common/option_table.h"
 #include "common/result_order.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"
@@ -225,18 +226,6 @@ static void free_corpus(struct corpus *corpus)
     bsw_free(&corpus->codes);
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, size_t n)
-{
-    qsort(values, n, sizeof *values, compare_doubles);
-    return values[n / 2];
-}
-
 static void print_table(const struct settings *settings, const struct corpus *corpus,
                         const double read_seconds[NUM_READ_METHODS],
                         const double scan_seconds[NUM_SCANS])
@@ -277,38 +266,31 @@ static void measure(const struct settings *settings, const struct corpus *corpus
         }
     }
     for (int i = 0; i < NUM_READ_METHODS; i++)
-        read_seconds[i] = median(reads[i], settings->repeats);
-    for (int i = 0; i < NUM_SCANS; i++) scan_seconds[i] = median(scans[i], settings->repeats);
+        read_seconds[i] = bsw_median(reads[i], settings->repeats);
+    for (int i = 0; i < NUM_SCANS; i++) scan_seconds[i] = bsw_median(scans[i], settings->repeats);
     print_table(settings, corpus, read_seconds, scan_seconds);
 }
-
-#define COUNT(name, field, default_text, low, high, help)                                     \
-    {                                                                                         \
-        name, BSW_OPTION_COUNT, &settings->field, "N", default_text, 0, low, high, NULL, help \
-    }
 
 static enum bsw_status parse_settings(int argc, char **argv, struct settings *settings, int *help,
                                       struct bsw_error *err)
 {
     const struct bsw_option options[] = {
-        COUNT("bytes", bytes, "2200M", 1, 1e12, "bytes of codes, several times the last cache"),
-        COUNT("dims", dims, "96", 1, BSW_MAX_DIMS, "dimensions"),
-        COUNT("bits", bits, "3", 1, BSW_MAX_CODE_BITS, "bits of a document's dimension"),
-        COUNT("query-bits", query_bits, "4", 1, BSW_MAX_QUERY_BITS,
-              "bits of the query's dimension"),
-        COUNT("tile", tile_rows, "2048", 32, 1048576, "rows between scan and filter"),
-        COUNT("repeats", repeats, "7", 5, MAX_REPEATS, "repetitions; the median counts"),
-        {"level", BSW_OPTION_TEXT, &settings->level_name, "NAME", "auto", 0, 0, 0, NULL,
-         "instruction set: auto, reference, avx2, avx512"},
+        BENCH_COUNT("bytes", &settings->bytes, "2200M", 1, 1e12,
+                    "bytes of codes, several times the last cache"),
+        BENCH_COUNT("dims", &settings->dims, "96", 1, BSW_MAX_DIMS, "dimensions"),
+        BENCH_COUNT("bits", &settings->bits, "3", 1, BSW_MAX_CODE_BITS,
+                    "bits of a document's dimension"),
+        BENCH_COUNT("query-bits", &settings->query_bits, "4", 1, BSW_MAX_QUERY_BITS,
+                    "bits of the query's dimension"),
+        BENCH_COUNT("tile", &settings->tile_rows, "2048", 32, 1048576,
+                    "rows between scan and filter"),
+        BENCH_COUNT("repeats", &settings->repeats, "7", 5, MAX_REPEATS,
+                    "repetitions; the median counts"),
+        BENCH_LEVEL(&settings->level_name),
     };
-    const struct bsw_option_table table = {"bench_plane_scan", "one query over codes in memory",
-                                           options, sizeof options / sizeof options[0]};
-    BSW_TRY(bsw_option_table_parse(&table, argc - 1, argv + 1, help, err));
-    if (*help) {
-        bsw_option_table_print(&table, stdout);
-        return BSW_OK;
-    }
-    return bsw_cpu_level_parse(settings->level_name, &settings->level, err);
+    return bench_parse("bench_plane_scan", "one query over codes in memory", options,
+                       sizeof options / sizeof options[0], argc, argv, &settings->level_name,
+                       &settings->level, help, err);
 }
 
 static enum bsw_status run(const struct settings *settings, struct bsw_error *err)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/median.h"
 #include "common/process_memory.h"
 #include "common/progress.h"
 #include "common/result_file.h"
@@ -291,19 +292,6 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
 
 // ---- report ----
 
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median_seconds(struct search_job *job)
-{
-    size_t n = (size_t)job->options.repeat;
-    qsort(job->seconds, n, sizeof(double), compare_doubles);
-    return n % 2 ? job->seconds[n / 2] : (job->seconds[n / 2 - 1] + job->seconds[n / 2]) / 2;
-}
-
 static int slowest_rank(const struct search_job *job)
 {
     int slowest = 0;
@@ -357,7 +345,7 @@ static json_t *describe_ranks(const struct search_job *job)
 static void print_json(struct search_job *job)
 {
     const struct bsw_search_times *t = &job->search.times;
-    double seconds = median_seconds(job);
+    double seconds = bsw_median(job->seconds, (size_t)job->options.repeat);
     json_t *object = describe(job);
     json_t *more =
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:i}", "scan",
@@ -383,7 +371,8 @@ static void print_json(struct search_job *job)
 static void print_table(struct search_job *job)
 {
     const struct bsw_search_times *t = &job->search.times;
-    double seconds = median_seconds(job), queries = (double)job->queries.num_queries;
+    double seconds = bsw_median(job->seconds, (size_t)job->options.repeat),
+           queries = (double)job->queries.num_queries;
     char bytes[32], memory[32];
     printf(
         "%llu queries, k %llu, L %llu over %llu rows x %u dims (%s, %s): %.4g queries/s, %.3f s\n",
