@@ -31,7 +31,7 @@ struct search_options {
     int force;
 };
 
-// What each rank reports at the end.
+// What each rank reports at the end; on rank 0 times and bytes become those of an average pass.
 struct rank_statistics {
     double load_seconds, scan_seconds, refine_seconds;
     uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, num_units;
@@ -209,9 +209,7 @@ static enum bsw_status run_pass(struct search_job *job, int is_written, int64_t 
         BSW_TRY(bsw_batch_search_run(&job->search, first, count, ids, values, err));
         double started = bsw_clock_seconds();
         if (is_written) {
-            enum bsw_status status =
-                bsw_result_writer_put(job->writer, first, count, ids, values, err);
-            BSW_TRY(status);
+            BSW_TRY(bsw_result_writer_put(job->writer, first, count, ids, values, err));
             job->write_seconds += bsw_clock_seconds() - started;
         }
         bsw_progress_update(progress, progress_base + first + count);
@@ -261,6 +259,18 @@ static enum bsw_status run_rank0(struct search_job *job, struct bsw_error *err)
     return bsw_batch_search_end(&job->search, status, err);
 }
 
+// Ranks count over all passes, warm-up included; phases and rates are those of one pass.
+static void average_over_passes(struct search_job *job)
+{
+    uint64_t passes = job->options.warmup + job->options.repeat;
+    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
+        struct rank_statistics *s = &job->statistics[rank];
+        s->scan_seconds /= (double)passes;
+        s->refine_seconds /= (double)passes;
+        s->scanned_bytes /= passes;
+    }
+}
+
 static enum bsw_status gather_statistics(struct search_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
@@ -276,8 +286,8 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
                                   job->service.num_units};
     if (transport->rank != 0)
         return bsw_transport_send(transport, 0, &message, &own, sizeof own, err);
-    BSW_TRY(bsw_allocate(&job->statistics, (size_t)transport->num_ranks, sizeof own, "statistics",
-                         err));
+    BSW_TRY(bsw_allocate_zero(&job->statistics, (size_t)transport->num_ranks, sizeof own,
+                              "statistics", err));
     job->statistics[0] = own;
     struct bsw_buffer buffer = {0};
     enum bsw_status status = BSW_OK;
@@ -287,6 +297,7 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
             memcpy(&job->statistics[rank], buffer.data, sizeof own);
     }
     bsw_buffer_deinit(&buffer);
+    average_over_passes(job);
     return status;
 }
 
