@@ -175,7 +175,8 @@ static void plane_dots(const struct bench *bench, size_t query, size_t bundle, s
     const uint32_t *words = bench->query_planes + query * bench->query_words;
     for (uint32_t s = 0; s < bench->layout.num_segments; s++) {
         const struct bsw_segment *segment = &bench->layout.segments[s];
-        bench->plane->dots(segment, bench->planes[s] + bundle * bsw_segment_bundle_words(segment),
+        bench->plane->dots(segment, bsw_all_words(segment),
+                           bench->planes[s] + bundle * bsw_segment_bundle_words(segment),
                            num_bundles, words, (unsigned)bench->settings->query_bits, s > 0,
                            bench->dots);
         words += segment->words * bench->settings->query_bits;

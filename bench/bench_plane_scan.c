@@ -150,7 +150,8 @@ static void scan_corpus(const struct settings *settings, const struct corpus *co
         size_t n = corpus->num_bundles - b;
         if (n > corpus->tile_bundles) n = corpus->tile_bundles;
         uint32_t row = (uint32_t)(b * BSW_BUNDLE_ROWS);
-        planes->dots(&corpus->segment, corpus->codes + b * bundle_words, n, corpus->query,
+        planes->dots(&corpus->segment, bsw_all_words(&corpus->segment),
+                     corpus->codes + b * bundle_words, n, corpus->query,
                      (unsigned)settings->query_bits, 0, corpus->dots);
         if (scan == SCAN_XFBQ) {
             sink += select->filter_integer(corpus->dots, corpus->masks + b, n, row, integer_limit,

@@ -5,7 +5,7 @@
 
 #include "common/clock.h"
 #include "common/result_order.h"
-#include "kernels/scan_choice.h"
+#include "kernels/scan_tuning.h"
 #include "shard/running_best.h"
 #include "shard/shard_tiles.h"
 
@@ -189,16 +189,20 @@ static void unpack_queries(struct scan_group *group)
             layout, batch->words + (group->first_query + q) * batch->query_words, batch->query_bits,
             components + q * layout->padded_dims, &constants[q]);
     }
-    group->matrix = (struct bsw_matrix_queries){group->num_queries, components, constants,
-                                                batch->scales + group->first_query};
+    group->matrix = (struct bsw_matrix_queries){.num_queries = group->num_queries,
+                                                .components = components,
+                                                .constants = constants,
+                                                .scales = batch->scales + group->first_query};
 }
 
 // ---- both ----
 
-static int is_matrix(const struct bsw_scan_workspace *workspace, size_t num_queries)
+static int is_matrix(const struct scan_group *group)
 {
+    const struct bsw_scan_workspace *workspace = group->workspace;
     if (workspace->scan != BSW_SCAN_AUTO) return workspace->scan == BSW_SCAN_MATRIX;
-    return num_queries >= bsw_matrix_from_queries[workspace->level];
+    return group->num_queries >=
+           bsw_scan_tuning_of(workspace->level, &group->shard->shape.layout).matrix_from_queries;
 }
 
 static void scan_part(const struct scan_group *group, size_t part)
@@ -247,7 +251,7 @@ static enum bsw_status plan_group(struct scan_group *group, size_t num_queries,
     BSW_TRY(bsw_buffer_reserve(&workspace->buffers, group->num_queries * bytes, err));
     BSW_TRY(bsw_buffer_reserve(&workspace->scratch, 4 * bytes, err));
     BSW_TRY(bsw_buffer_reserve(&workspace->dots, threads * BSW_TILE_ROWS * sizeof(int32_t), err));
-    workspace->has_used_matrix = is_matrix(workspace, group->num_queries);
+    workspace->has_used_matrix = is_matrix(group);
     if (workspace->has_used_matrix) BSW_TRY(plan_matrix(group, err));
     group->lists = (struct bsw_running_best *)(void *)workspace->offsets.data;
     group->scratch = (uint64_t *)(void *)workspace->scratch.data;

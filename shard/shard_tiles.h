@@ -29,7 +29,7 @@ static inline void bsw_tile_dots(const struct bsw_resident_shard *shard,
     const struct bsw_code_layout *layout = &shard->shape.layout;
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         const struct bsw_segment *segment = &layout->segments[s];
-        plane_scan->dots(segment,
+        plane_scan->dots(segment, bsw_all_words(segment),
                          shard->arrays.planes[s] + bundle * bsw_segment_bundle_words(segment),
                          num_bundles, words, batch->query_bits, s > 0, dots);
         words += (size_t)segment->words * batch->query_bits;

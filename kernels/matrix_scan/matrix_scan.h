@@ -42,6 +42,8 @@ struct bsw_matrix_tile {
     const uint32_t *masks;  // [num_bundles], bit lane: the row may be selected
     const uint16_t *scales; // [num_bundles * 32] IEEE half, or NULL for integer keys
     const float *biases;    // [num_bundles * 32], or NULL for integer keys
+    const uint16_t *tails;  // [num_bundles * 32] IEEE half, for scan_staged; else NULL
+    const int32_t *offsets; // [num_bundles * 32] for whole keys (scales NULL); else NULL
 };
 
 // Queries as the kernel wants them.
@@ -49,7 +51,23 @@ struct bsw_matrix_queries {
     size_t num_queries;
     const int8_t *components; // [num_queries][padded_dims], 64-byte aligned, padding 0
     const int32_t *constants; // [num_queries]: sum over dimensions of (2^B - 1) * q
-    const float *scales; // [num_queries]: as in kernels/select/select.h; unused for integer keys
+    const float *scales;      // [num_queries]: as in kernels/select/select.h; float keys alone
+    int factor;               // whole keys alone: 1 or 2
+};
+
+// The first dimensions of a progressive scan, and what they say of a row at most. Arrays
+// [num_queries].
+struct bsw_matrix_stage {
+    uint32_t dims;            // padded dimensions: a multiple of 32, 32 .. tile's - 32
+    const int32_t *constants; // sum over the stage's dimensions of (2^B - 1) * q
+    const float *reaches;     // what multiplies a tail, >= 0
+    const float *slacks;      // what roundings may take from the bound, >= 0
+};
+
+// What a staged scan went on with: rows, and halves of bundles in which there was such a row, each
+// counted for every query.
+struct bsw_stage_counts {
+    uint64_t rows, halves;
 };
 
 // Where one query's candidates go.
@@ -78,11 +96,31 @@ struct bsw_matrix_scan_table {
     // NULL): score = bsw_score_from_integer(dot). Float keys: key = fmaf(scale_q,
     // half_to_float(scale_d) * (float)dot, bias) + 0.0f, each operation rounded to float32, exactly
     // as filter_affine of kernels/select.
+    // Whole keys (tile->offsets): key = (float)(factor * sum + offsets[row] + constants[query]),
+    // sum over dimensions of u * q, the total in int32 (callers see to it that no part overflows),
+    // score = bsw_score_from_float(key + 0.0f). u is any byte and q any int8 then.
     void (*scan)(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *queries,
                  struct bsw_matrix_output *outputs);
+
+    // The same candidates as scan, for float keys: rows whose bound after the stage falls short of
+    // the query's limit are not looked at further. dot1 = constants[q] - 2 * sum over the stage;
+    // bound = fmaf(scale_q, half_to_float(scale_d) * (float)dot1, fmaf(reach, tail, bias)), each
+    // operation rounded; a row goes on if bound >= bsw_float_limit(limit) - slack (rounded). The
+    // caller's reaches and slacks make that safe. Adds to counts what went on: of rows whose mask
+    // bit is 1.
+    void (*scan_staged)(const struct bsw_matrix_tile *tile, const struct bsw_matrix_stage *stage,
+                        const struct bsw_matrix_queries *queries, struct bsw_matrix_output *outputs,
+                        struct bsw_stage_counts *counts);
 };
 
 const struct bsw_matrix_scan_table *bsw_matrix_scan_table_get(enum bsw_cpu_level level);
+
+// The oracle's, for levels that have none of their own.
+void bsw_matrix_scan_staged_reference(const struct bsw_matrix_tile *tile,
+                                      const struct bsw_matrix_stage *stage,
+                                      const struct bsw_matrix_queries *queries,
+                                      struct bsw_matrix_output *outputs,
+                                      struct bsw_stage_counts *counts);
 
 // Levels, each in its own file.
 extern const struct bsw_matrix_scan_table bsw_matrix_scan_reference;

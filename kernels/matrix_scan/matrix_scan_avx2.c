@@ -274,4 +274,5 @@ const struct bsw_matrix_scan_table bsw_matrix_scan_avx2 = {
     .unpack = avx2_unpack,
     .unpack_query = avx2_unpack_query,
     .scan = avx2_scan,
+    .scan_staged = bsw_matrix_scan_staged_reference,
 };

@@ -405,4 +405,5 @@ const struct bsw_matrix_scan_table bsw_matrix_scan_avx512 = {
     .unpack = avx512_unpack,
     .unpack_query = avx512_unpack_query,
     .scan = avx512_scan,
+    .scan_staged = bsw_matrix_scan_staged_reference,
 };

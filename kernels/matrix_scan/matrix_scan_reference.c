@@ -4,6 +4,7 @@
 #include "common/half.h"
 #include "common/result_order.h"
 #include "kernels/matrix_scan/matrix_scan.h"
+#include "kernels/select/select_quick.h"
 
 // Place of a row's padded dimension among the bytes of a tile.
 static size_t byte_place(size_t row, size_t dim, size_t padded_dims)
@@ -56,20 +57,43 @@ static void reference_unpack_query(const struct bsw_code_layout *layout, const u
     }
 }
 
-static int32_t row_dot(const struct bsw_matrix_tile *tile, size_t row, const int8_t *components,
-                       int32_t constant)
+// Sum of u * q over the first `dims` dimensions.
+static int64_t row_sum(const struct bsw_matrix_tile *tile, size_t row, const int8_t *components,
+                       size_t dims)
 {
     int64_t sum = 0;
-    for (size_t i = 0; i < tile->padded_dims; i++)
+    for (size_t i = 0; i < dims; i++)
         sum += tile->bytes[byte_place(row, i, tile->padded_dims)] * components[i];
-    return (int32_t)(constant - 2 * sum);
+    return sum;
 }
 
-static uint32_t row_score(const struct bsw_matrix_tile *tile, size_t row, int32_t dot, float scale)
+static uint32_t row_score(const struct bsw_matrix_tile *tile, size_t row,
+                          const struct bsw_matrix_queries *queries, size_t q)
 {
+    int64_t sum =
+        row_sum(tile, row, queries->components + q * tile->padded_dims, tile->padded_dims);
+    if (tile->offsets) {
+        int64_t total = queries->factor * sum + tile->offsets[row] + queries->constants[q];
+        return bsw_score_from_float((float)total + 0.0f);
+    }
+    int32_t dot = (int32_t)(queries->constants[q] - 2 * sum);
     if (!tile->scales) return bsw_score_from_integer(dot);
     float scaled = bsw_half_to_float(tile->scales[row]) * (float)dot;
-    return bsw_score_from_float(fmaf(scale, scaled, tile->biases[row]) + 0.0f);
+    return bsw_score_from_float(fmaf(queries->scales[q], scaled, tile->biases[row]) + 0.0f);
+}
+
+static int is_valid(const struct bsw_matrix_tile *tile, size_t row)
+{
+    return tile->masks[row / BSW_BUNDLE_ROWS] >> row % BSW_BUNDLE_ROWS & 1;
+}
+
+static void put_row(const struct bsw_matrix_tile *tile, size_t row,
+                    const struct bsw_matrix_queries *queries, size_t q,
+                    struct bsw_matrix_output *out)
+{
+    uint32_t score = row_score(tile, row, queries, q);
+    if (score < out->limit) return;
+    out->items[out->count++] = bsw_candidate_pack(score, tile->first_row + (uint32_t)row);
 }
 
 static void reference_scan(const struct bsw_matrix_tile *tile,
@@ -77,15 +101,41 @@ static void reference_scan(const struct bsw_matrix_tile *tile,
                            struct bsw_matrix_output *outputs)
 {
     for (size_t q = 0; q < queries->num_queries; q++) {
-        struct bsw_matrix_output *out = &outputs[q];
-        const int8_t *components = queries->components + q * tile->padded_dims;
-        float scale = tile->scales ? queries->scales[q] : 0.0f;
         for (size_t row = 0; row < tile->num_bundles * BSW_BUNDLE_ROWS; row++) {
-            if (!(tile->masks[row / BSW_BUNDLE_ROWS] >> row % BSW_BUNDLE_ROWS & 1)) continue;
-            int32_t dot = row_dot(tile, row, components, queries->constants[q]);
-            uint32_t score = row_score(tile, row, dot, scale);
-            if (score < out->limit) continue;
-            out->items[out->count++] = bsw_candidate_pack(score, tile->first_row + (uint32_t)row);
+            if (is_valid(tile, row)) put_row(tile, row, queries, q, &outputs[q]);
+        }
+    }
+}
+
+static int may_reach(const struct bsw_matrix_tile *tile, size_t row,
+                     const struct bsw_matrix_stage *stage, const struct bsw_matrix_queries *queries,
+                     size_t q, uint32_t limit)
+{
+    const int8_t *components = queries->components + q * tile->padded_dims;
+    int64_t dot = stage->constants[q] - 2 * row_sum(tile, row, components, stage->dims);
+    float scaled = bsw_half_to_float(tile->scales[row]) * (float)dot;
+    float most = fmaf(stage->reaches[q], bsw_half_to_float(tile->tails[row]), tile->biases[row]);
+    return fmaf(queries->scales[q], scaled, most) >= bsw_float_limit(limit) - stage->slacks[q];
+}
+
+void bsw_matrix_scan_staged_reference(const struct bsw_matrix_tile *tile,
+                                      const struct bsw_matrix_stage *stage,
+                                      const struct bsw_matrix_queries *queries,
+                                      struct bsw_matrix_output *outputs,
+                                      struct bsw_stage_counts *counts)
+{
+    for (size_t q = 0; q < queries->num_queries; q++) {
+        uint32_t limit = outputs[q].limit;
+        for (size_t first = 0; first < tile->num_bundles * BSW_BUNDLE_ROWS; first += 16) {
+            uint64_t going_on = 0;
+            for (size_t row = first; row < first + 16; row++) {
+                if (!is_valid(tile, row) || !may_reach(tile, row, stage, queries, q, limit))
+                    continue;
+                put_row(tile, row, queries, q, &outputs[q]);
+                going_on++;
+            }
+            counts->rows += going_on;
+            counts->halves += going_on > 0;
         }
     }
 }
@@ -95,4 +145,5 @@ const struct bsw_matrix_scan_table bsw_matrix_scan_reference = {
     .unpack = reference_unpack,
     .unpack_query = reference_unpack_query,
     .scan = reference_scan,
+    .scan_staged = bsw_matrix_scan_staged_reference,
 };

@@ -19,17 +19,42 @@
 extern "C" {
 #endif
 
+// Words of a segment: at least one, within the segment.
+struct bsw_word_range {
+    uint32_t first, count;
+};
+
+static inline struct bsw_word_range bsw_all_words(const struct bsw_segment *segment)
+{
+    return (struct bsw_word_range){0, segment->words};
+}
+
+// Dimensions in a range: words are 32, but for the segment's last.
+static inline uint32_t bsw_range_dims(const struct bsw_segment *segment,
+                                      struct bsw_word_range range)
+{
+    uint32_t last = 32 * (range.first + range.count);
+    return (last < segment->dims ? last : segment->dims) - 32 * range.first;
+}
+
 struct bsw_plane_scan_table {
     const char *level;
 
-    // dots[32*b + lane] = (or +=, if accumulate) d*(2^Bq - 1)*(2^B - 1) - 2*distance for one
-    // segment, distance = sum over plane pairs (i of query, j of document) of popc(q_i xor d_j) <<
-    // (Bq-1-i + B-1-j). codes: [num_bundles][bits][words][32], 64-byte aligned; query:
-    // [query_bits][words]; query_bits 1 .. 7; dots: [num_bundles * 32], 64-byte aligned. Padding
-    // lanes (codes 0) get a value too: mask them when selecting. Cannot fail; thread-safe;
-    // integers, so every level gives the same.
-    void (*dots)(const struct bsw_segment *segment, const uint32_t *codes, size_t num_bundles,
-                 const uint32_t *query, unsigned query_bits, int accumulate, int32_t *dots);
+    // dots[32*b + lane] = (or +=, if accumulate) d*(2^Bq - 1)*(2^B - 1) - 2*distance for the words
+    // [range.first, range.first + range.count) of one segment, d their dimensions, distance = sum
+    // over plane pairs (i of query, j of document) of popc(q_i xor d_j) << (Bq-1-i + B-1-j). codes:
+    // [num_bundles][bits][words][32], 64-byte aligned; query: [query_bits][words]; query_bits 1 ..
+    // 7; dots: [num_bundles * 32], 64-byte aligned. Padding lanes (codes 0) get a value too: mask
+    // them when selecting. Cannot fail; thread-safe; integers, so every level gives the same.
+    void (*dots)(const struct bsw_segment *segment, struct bsw_word_range range,
+                 const uint32_t *codes, size_t num_bundles, const uint32_t *query,
+                 unsigned query_bits, int accumulate, int32_t *dots);
+
+    // dots[places[i]] += the same for some rows alone: place 32*b + lane, all different. Few rows a
+    // tile: what they need is fetched ahead.
+    void (*add_rows)(const struct bsw_segment *segment, struct bsw_word_range range,
+                     const uint32_t *codes, const uint32_t *places, size_t num_places,
+                     const uint32_t *query, unsigned query_bits, int32_t *dots);
 };
 
 const struct bsw_plane_scan_table *bsw_plane_scan_table_get(enum bsw_cpu_level level);

@@ -7,6 +7,7 @@
 #include <immintrin.h>
 
 #include "kernels/plane_scan/plane_scan.h"
+#include "kernels/plane_scan/plane_scan_rows.h"
 
 #define INLINE      static inline __attribute__((always_inline))
 
@@ -176,19 +177,21 @@ static void scan_chunk(const struct chunk *chunk, const struct nibble_tables *ta
     }
 }
 
-static void avx2_dots(const struct bsw_segment *segment, const uint32_t *codes, size_t num_bundles,
-                      const uint32_t *query, unsigned query_bits, int accumulate, int32_t *dots)
+static void avx2_dots(const struct bsw_segment *segment, struct bsw_word_range range,
+                      const uint32_t *codes, size_t num_bundles, const uint32_t *query,
+                      unsigned query_bits, int accumulate, int32_t *dots)
 {
     struct nibble_tables tables[CHUNK_WORDS];
     unsigned table_bits = query_bits < TABLE_BITS ? query_bits : TABLE_BITS;
     int is_stream = num_bundles >= MIN_PREFETCH_BUNDLES;
-    size_t words = segment->words;
-    int32_t offset = (int32_t)segment->dims * ((1 << query_bits) - 1) * ((1 << segment->bits) - 1);
-    for (size_t w = 0; w < words; w += CHUNK_WORDS) {
+    size_t words = segment->words, last = (size_t)range.first + range.count;
+    int32_t offset = (int32_t)bsw_range_dims(segment, range) * ((1 << query_bits) - 1) *
+                     ((1 << segment->bits) - 1);
+    for (size_t w = range.first; w < last; w += CHUNK_WORDS) {
         struct chunk chunk = {.codes = codes + w * BSW_BUNDLE_ROWS,
                               .bundle_words = bsw_segment_bundle_words(segment),
                               .words = words,
-                              .num_words = words - w < CHUNK_WORDS ? words - w : CHUNK_WORDS,
+                              .num_words = last - w < CHUNK_WORDS ? last - w : CHUNK_WORDS,
                               .far_bytes = is_stream ? FAR_BYTES : 0,
                               .near_bytes = is_stream ? NEAR_BYTES : 0,
                               .bits = segment->bits,
@@ -208,4 +211,5 @@ static void avx2_dots(const struct bsw_segment *segment, const uint32_t *codes, 
 const struct bsw_plane_scan_table bsw_plane_scan_avx2 = {
     .level = "avx2",
     .dots = avx2_dots,
+    .add_rows = bsw_add_rows,
 };

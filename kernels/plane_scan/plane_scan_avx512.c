@@ -11,6 +11,7 @@
 #include <immintrin.h>
 
 #include "kernels/plane_scan/plane_scan.h"
+#include "kernels/plane_scan/plane_scan_rows.h"
 
 #define INLINE      static inline __attribute__((always_inline))
 
@@ -153,17 +154,18 @@ INLINE void scan_chunk(const struct chunk *chunk, const struct nibble_tables *ta
     }
 }
 
-static void avx512_dots(const struct bsw_segment *segment, const uint32_t *codes,
-                        size_t num_bundles, const uint32_t *query, unsigned query_bits,
-                        int accumulate, int32_t *dots)
+static void avx512_dots(const struct bsw_segment *segment, struct bsw_word_range range,
+                        const uint32_t *codes, size_t num_bundles, const uint32_t *query,
+                        unsigned query_bits, int accumulate, int32_t *dots)
 {
     struct nibble_tables tables[CHUNK_WORDS];
     unsigned table_bits = query_bits < TABLE_BITS ? query_bits : TABLE_BITS;
     int is_stream = num_bundles >= MIN_PREFETCH_BUNDLES;
-    size_t words = segment->words;
-    int32_t offset = (int32_t)segment->dims * ((1 << query_bits) - 1) * ((1 << segment->bits) - 1);
-    for (size_t w = 0; w < words; w += CHUNK_WORDS) {
-        size_t num_words = words - w < CHUNK_WORDS ? words - w : CHUNK_WORDS;
+    size_t words = segment->words, last = (size_t)range.first + range.count;
+    int32_t offset = (int32_t)bsw_range_dims(segment, range) * ((1 << query_bits) - 1) *
+                     ((1 << segment->bits) - 1);
+    for (size_t w = range.first; w < last; w += CHUNK_WORDS) {
+        size_t num_words = last - w < CHUNK_WORDS ? last - w : CHUNK_WORDS;
         struct chunk chunk = {.codes = codes + w * BSW_BUNDLE_ROWS,
                               .extra =
                                   query_bits > TABLE_BITS ? query + TABLE_BITS * words + w : NULL,
@@ -186,4 +188,5 @@ static void avx512_dots(const struct bsw_segment *segment, const uint32_t *codes
 const struct bsw_plane_scan_table bsw_plane_scan_avx512 = {
     .level = "avx512",
     .dots = avx512_dots,
+    .add_rows = bsw_add_rows,
 };

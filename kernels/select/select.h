@@ -38,6 +38,21 @@ struct bsw_select_table {
                             float query_scale, const uint32_t *masks, size_t num_bundles,
                             uint32_t first_row, uint32_t limit, uint64_t *out);
 
+    // The places (32*b + lane) of rows that a first stage cannot rule out, ascending: mask bit 1
+    // and fmaf(query_scale, half_to_float(scales[r]) * (float)dot, fmaf(reach,
+    // half_to_float(tails[r]), biases[r])) >= limit, each operation rounded to float32. Returns how
+    // many. dots of the stage; tails IEEE half, 64-byte aligned, limit a float (-INFINITY: all
+    // pass); places has room for num_bundles*32.
+    size_t (*filter_reach)(const int32_t *dots, const uint16_t *scales, const float *biases,
+                           const uint16_t *tails, float query_scale, float reach,
+                           const uint32_t *masks, size_t num_bundles, float limit,
+                           uint32_t *places);
+
+    // filter_affine for the rows at num_places places alone (ascending), their mask bits not asked.
+    size_t (*filter_places)(const int32_t *dots, const uint16_t *scales, const float *biases,
+                            float query_scale, const uint32_t *places, size_t num_places,
+                            uint32_t first_row, uint32_t limit, uint64_t *out);
+
     // Keys given as floats, larger is better, no NaN, no -0: keys [num_rows], any alignment, no
     // mask.
     size_t (*filter_keys)(const float *keys, size_t num_rows, uint32_t first_row, uint32_t limit,

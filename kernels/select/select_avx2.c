@@ -95,6 +95,31 @@ static size_t avx2_filter_affine(const int32_t *dots, const uint16_t *scales, co
     return count;
 }
 
+static size_t avx2_filter_reach(const int32_t *dots, const uint16_t *scales, const float *biases,
+                                const uint16_t *tails, float query_scale, float reach,
+                                const uint32_t *masks, size_t num_bundles, float limit,
+                                uint32_t *places)
+{
+    const __m256 least = _mm256_set1_ps(limit), factor = _mm256_set1_ps(query_scale),
+                 tail_factor = _mm256_set1_ps(reach);
+    size_t count = 0;
+    for (size_t b = 0; b < num_bundles; b++) {
+        uint32_t pass = 0;
+        for (size_t g = 0; g < 4; g++) {
+            size_t i = 32 * b + 8 * g;
+            __m256 scale = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(scales + i)));
+            __m256 tail = _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(tails + i)));
+            __m256 dot = _mm256_cvtepi32_ps(_mm256_load_si256((const __m256i *)(dots + i)));
+            __m256 most = _mm256_fmadd_ps(tail_factor, tail, _mm256_load_ps(biases + i));
+            __m256 bound = _mm256_fmadd_ps(factor, _mm256_mul_ps(scale, dot), most);
+            pass |= (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(bound, least, _CMP_GE_OQ)) << 8 * g;
+        }
+        for (pass &= masks[b]; pass; pass &= pass - 1)
+            places[count++] = (uint32_t)(32 * b) + (uint32_t)__builtin_ctz(pass);
+    }
+    return count;
+}
+
 static size_t avx2_filter_keys(const float *keys, size_t num_rows, uint32_t first_row,
                                uint32_t limit, uint64_t *out)
 {
@@ -178,6 +203,8 @@ const struct bsw_select_table bsw_select_avx2 = {
     .level = "avx2",
     .filter_integer = avx2_filter_integer,
     .filter_affine = avx2_filter_affine,
+    .filter_reach = avx2_filter_reach,
+    .filter_places = bsw_filter_places,
     .filter_keys = avx2_filter_keys,
     .histogram = avx2_histogram,
     .keep_best = avx2_keep_best,

@@ -87,6 +87,38 @@ static size_t avx512_filter_affine(const int32_t *dots, const uint16_t *scales, 
     return count;
 }
 
+// A mask's places, ascending.
+static inline size_t append_places(uint32_t pass, uint32_t first, uint32_t *places)
+{
+    size_t count = 0;
+    for (; pass; pass &= pass - 1) places[count++] = first + (uint32_t)__builtin_ctz(pass);
+    return count;
+}
+
+static size_t avx512_filter_reach(const int32_t *dots, const uint16_t *scales, const float *biases,
+                                  const uint16_t *tails, float query_scale, float reach,
+                                  const uint32_t *masks, size_t num_bundles, float limit,
+                                  uint32_t *places)
+{
+    const __m512 least = _mm512_set1_ps(limit), factor = _mm512_set1_ps(query_scale),
+                 tail_factor = _mm512_set1_ps(reach);
+    size_t count = 0;
+    for (size_t b = 0; b < num_bundles; b++) {
+        __mmask16 pass[2];
+        for (size_t h = 0; h < 2; h++) {
+            size_t i = 32 * b + 16 * h;
+            __m512 scale = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(scales + i)));
+            __m512 tail = _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(tails + i)));
+            __m512 scaled = _mm512_mul_ps(scale, _mm512_cvtepi32_ps(_mm512_load_si512(dots + i)));
+            __m512 most = _mm512_fmadd_ps(tail_factor, tail, _mm512_load_ps(biases + i));
+            pass[h] = _mm512_cmp_ps_mask(_mm512_fmadd_ps(factor, scaled, most), least, _CMP_GE_OQ);
+        }
+        uint32_t both = _mm512_kunpackw(pass[1], pass[0]) & masks[b];
+        if (both) count += append_places(both, (uint32_t)(32 * b), places + count);
+    }
+    return count;
+}
+
 static size_t avx512_filter_keys(const float *keys, size_t num_rows, uint32_t first_row,
                                  uint32_t limit, uint64_t *out)
 {
@@ -153,6 +185,8 @@ const struct bsw_select_table bsw_select_avx512 = {
     .level = "avx512",
     .filter_integer = avx512_filter_integer,
     .filter_affine = avx512_filter_affine,
+    .filter_reach = avx512_filter_reach,
+    .filter_places = bsw_filter_places,
     .filter_keys = avx512_filter_keys,
     .histogram = avx512_histogram,
     .keep_best = avx512_keep_best,

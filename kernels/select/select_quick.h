@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/half.h"
 #include "common/result_order.h"
 
 #ifdef __cplusplus
@@ -20,6 +21,22 @@ extern "C" {
 static inline float bsw_float_limit(uint32_t limit)
 {
     return limit <= bsw_score_from_float(-INFINITY) ? -INFINITY : bsw_score_to_float(limit);
+}
+
+// filter_places of select.h: few rows, one by one.
+static inline size_t bsw_filter_places(const int32_t *dots, const uint16_t *scales,
+                                       const float *biases, float query_scale,
+                                       const uint32_t *places, size_t num_places,
+                                       uint32_t first_row, uint32_t limit, uint64_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < num_places; i++) {
+        uint32_t place = places[i];
+        float scaled = bsw_half_to_float(scales[place]) * (float)dots[place];
+        uint32_t score = bsw_score_from_float(fmaf(query_scale, scaled, biases[place]) + 0.0f);
+        if (score >= limit) out[count++] = bsw_candidate_pack(score, first_row + place);
+    }
+    return count;
 }
 
 // Counts the distances of a bundle's rows, four a step: gcc does not unroll it and loses a third.

@@ -19,6 +19,13 @@ static size_t reference_filter_integer(const int32_t *dots, const uint32_t *mask
     return count;
 }
 
+static float affine_key(const uint16_t *scales, const float *biases, float query_scale, size_t row,
+                        int32_t dot)
+{
+    float scaled = bsw_half_to_float(scales[row]) * (float)dot;
+    return fmaf(query_scale, scaled, biases[row]) + 0.0f;
+}
+
 static size_t reference_filter_affine(const int32_t *dots, const uint16_t *scales,
                                       const float *biases, float query_scale, const uint32_t *masks,
                                       size_t num_bundles, uint32_t first_row, uint32_t limit,
@@ -27,10 +34,38 @@ static size_t reference_filter_affine(const int32_t *dots, const uint16_t *scale
     size_t count = 0;
     for (size_t i = 0; i < num_bundles * 32; i++) {
         if (!(masks[i / 32] >> i % 32 & 1)) continue;
-        float scaled = bsw_half_to_float(scales[i]) * (float)dots[i];
-        float key = fmaf(query_scale, scaled, biases[i]) + 0.0f;
-        uint32_t score = bsw_score_from_float(key);
+        uint32_t score = bsw_score_from_float(affine_key(scales, biases, query_scale, i, dots[i]));
         if (score >= limit) out[count++] = bsw_candidate_pack(score, first_row + (uint32_t)i);
+    }
+    return count;
+}
+
+static size_t reference_filter_reach(const int32_t *dots, const uint16_t *scales,
+                                     const float *biases, const uint16_t *tails, float query_scale,
+                                     float reach, const uint32_t *masks, size_t num_bundles,
+                                     float limit, uint32_t *places)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < num_bundles * 32; i++) {
+        if (!(masks[i / 32] >> i % 32 & 1)) continue;
+        float scaled = bsw_half_to_float(scales[i]) * (float)dots[i];
+        float most = fmaf(reach, bsw_half_to_float(tails[i]), biases[i]);
+        if (fmaf(query_scale, scaled, most) >= limit) places[count++] = (uint32_t)i;
+    }
+    return count;
+}
+
+static size_t reference_filter_places(const int32_t *dots, const uint16_t *scales,
+                                      const float *biases, float query_scale,
+                                      const uint32_t *places, size_t num_places, uint32_t first_row,
+                                      uint32_t limit, uint64_t *out)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < num_places; i++) {
+        uint32_t row = places[i];
+        uint32_t score =
+            bsw_score_from_float(affine_key(scales, biases, query_scale, row, dots[row]));
+        if (score >= limit) out[count++] = bsw_candidate_pack(score, first_row + row);
     }
     return count;
 }
@@ -71,6 +106,8 @@ const struct bsw_select_table bsw_select_reference = {
     .level = "reference",
     .filter_integer = reference_filter_integer,
     .filter_affine = reference_filter_affine,
+    .filter_reach = reference_filter_reach,
+    .filter_places = reference_filter_places,
     .filter_keys = reference_filter_keys,
     .histogram = reference_histogram,
     .keep_best = reference_keep_best,

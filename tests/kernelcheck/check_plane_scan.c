@@ -58,9 +58,10 @@ static void check_case(struct kernelcheck *check, struct bsw_segment segment, si
         expected[i] = (int32_t)(kernelcheck_random(check, 3, i) % 2000001) - 1000000;
     }
     memcpy(dots, expected, dots_bytes);
-    bsw_plane_scan_reference.dots(&segment, codes, num_bundles, query, query_bits, accumulate,
-                                  expected);
-    table->dots(&segment, codes, num_bundles, query, query_bits, accumulate, dots);
+    bsw_plane_scan_reference.dots(&segment, bsw_all_words(&segment), codes, num_bundles, query,
+                                  query_bits, accumulate, expected);
+    table->dots(&segment, bsw_all_words(&segment), codes, num_bundles, query, query_bits,
+                accumulate, dots);
     kernelcheck_compare(check, "dots", expected, dots, dots_bytes,
                         "%u dims, %u x %u bits, %zu bundles, accumulate %d, fill %d", segment.dims,
                         query_bits, segment.bits, num_bundles, accumulate, fill);
@@ -108,8 +109,8 @@ struct bench_case {
 
 static void run_table(const struct bench_case *bench, const struct bsw_plane_scan_table *table)
 {
-    table->dots(&bench->segment, bench->codes, bench->num_bundles, bench->query, bench->query_bits,
-                0, bench->dots);
+    table->dots(&bench->segment, bsw_all_words(&bench->segment), bench->codes, bench->num_bundles,
+                bench->query, bench->query_bits, 0, bench->dots);
 }
 
 static void run_reference(void *context)

@@ -122,8 +122,8 @@ static void plane_dots(size_t query)
     for (uint32_t s = 0; s < data.layout.num_segments; s++) {
         const struct bsw_segment *segment = &data.layout.segments[s];
         bsw_plane_scan_table_get(BSW_CPU_REFERENCE)
-            ->dots(segment, data.segment_planes[s], NUM_BUNDLES, words, data.query_bits, s > 0,
-                   dots);
+            ->dots(segment, bsw_all_words(segment), data.segment_planes[s], NUM_BUNDLES, words,
+                   data.query_bits, s > 0, dots);
         words += segment->words * data.query_bits;
     }
 }

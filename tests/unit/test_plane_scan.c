@@ -78,7 +78,8 @@ static void check_pair(const struct bsw_plane_scan_table *table, unsigned bits, 
 {
     make_segment(&first, dims, bits, query_bits, dims * 1000 + bits * 10 + query_bits);
     memset(dots, 0x77, sizeof dots);
-    table->dots(&first.segment, first.codes, NUM_BUNDLES, first.query, query_bits, 0, dots);
+    table->dots(&first.segment, bsw_all_words(&first.segment), first.codes, NUM_BUNDLES,
+                first.query, query_bits, 0, dots);
     for (size_t row = 0; row < NUM_ROWS; row++) {
         assert_int_equal(dots[row], plain_dot(&first, row));
     }
@@ -88,8 +89,10 @@ static void check_accumulation(const struct bsw_plane_scan_table *table, unsigne
 {
     make_segment(&first, 33, 4, query_bits, 1);
     make_segment(&second, 96, 2, query_bits, 2);
-    table->dots(&first.segment, first.codes, NUM_BUNDLES, first.query, query_bits, 0, dots);
-    table->dots(&second.segment, second.codes, NUM_BUNDLES, second.query, query_bits, 1, dots);
+    table->dots(&first.segment, bsw_all_words(&first.segment), first.codes, NUM_BUNDLES,
+                first.query, query_bits, 0, dots);
+    table->dots(&second.segment, bsw_all_words(&second.segment), second.codes, NUM_BUNDLES,
+                second.query, query_bits, 1, dots);
     for (size_t row = 0; row < NUM_ROWS; row++) {
         assert_int_equal(dots[row], plain_dot(&first, row) + plain_dot(&second, row));
     }
@@ -139,7 +142,8 @@ static void test_bit_one_stands_for_minus_one(void **state)
     uint32_t query = 1;
     memset(codes, 0, sizeof codes);
     codes[7] = 1;
-    bsw_plane_scan_table_get(BSW_CPU_REFERENCE)->dots(&segment, codes, 1, &query, 1, 0, dots);
+    bsw_plane_scan_table_get(BSW_CPU_REFERENCE)
+        ->dots(&segment, bsw_all_words(&segment), codes, 1, &query, 1, 0, dots);
     assert_int_equal(dots[6], -1);
     assert_int_equal(dots[7], 1);
 }
