@@ -172,6 +172,18 @@ static enum bsw_status pack(const struct bsw_manifest *manifest, int with_digest
     return status;
 }
 
+uint32_t bsw_manifest_stage(const struct bsw_manifest *manifest)
+{
+    uint32_t end = manifest->stage_dims;
+    if (manifest->codec != BSW_CODEC_SAQ || end >= manifest->layout.dims || end % 32 != 0) return 0;
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
+        const struct bsw_segment *segment = &manifest->layout.segments[s];
+        if (segment->padded_dim >= end) break;
+        if (segment->dims % 32 != 0 && segment->padded_dim + segment->dims < end) return 0;
+    }
+    return end;
+}
+
 enum bsw_status bsw_manifest_build_digest(const struct bsw_manifest *manifest, uint64_t *out,
                                           struct bsw_error *err)
 {

@@ -69,6 +69,10 @@ struct bsw_manifest {
 // rows are cut.
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id);
 
+// Padded dimensions of the first stage of a progressive scan, or 0 if the codes have none: it must
+// end between two words, so no segment before its end may have padding.
+uint32_t bsw_manifest_stage(const struct bsw_manifest *manifest);
+
 // build_digest from everything else but the shards' digests.
 enum bsw_status bsw_manifest_build_digest(const struct bsw_manifest *manifest, uint64_t *out,
                                           struct bsw_error *err);

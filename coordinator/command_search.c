@@ -35,6 +35,7 @@ struct search_options {
 struct rank_statistics {
     double load_seconds, scan_seconds, refine_seconds;
     uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, num_units;
+    uint64_t num_pairs, num_stopped, num_rescanned;
 };
 
 struct search_job {
@@ -67,8 +68,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
          "bits a query component"},
         {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", "5", 0, 1, 10000, NULL,
          "candidates to refine, times k"},
-        {"scan", BSW_OPTION_CHOICE, &o->scan, NULL, "auto", 0, 0, 0, "auto|planes|matrix",
-         "bit planes, int8 units, or what measured faster"},
+        {"scan", BSW_OPTION_CHOICE, &o->scan, NULL, "auto", 0, 0, 0, BSW_SCAN_NAMES,
+         "bit planes or int8 units, in full or progressively; auto: what measured faster"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
          "how candidates are chosen"},
         {"extra-distance", BSW_OPTION_TEXT, &o->extra_distance, "E", NULL, 0, 0, 0, NULL,
@@ -145,6 +146,18 @@ static void settle_batch(struct search_job *job)
     job->batch = fit < 1 ? 1 : fit < job->options.batch ? fit : job->options.batch;
 }
 
+static enum bsw_status settle_scan(struct search_job *job, struct bsw_error *err)
+{
+    const char *name = job->options.scan;
+    enum bsw_scan_kind kind = job->settings.scan = bsw_scan_kind_of(name);
+    int is_progressive = kind == BSW_SCAN_PROGRESSIVE_PLANES || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+    if (is_progressive && bsw_manifest_stage(&job->manifest) == 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--scan %s: the codes of %s have no first stage",
+                        name, job->options.index);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
@@ -155,11 +168,9 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
     settings->is_ladder = strcmp(o->merge, "ladder") == 0 ||
                           (strcmp(o->merge, "auto") == 0 && job->transport->num_ranks > 1);
     settings->level = o->common.level;
-    settings->scan = strcmp(o->scan, "auto") == 0     ? BSW_SCAN_AUTO
-                     : strcmp(o->scan, "matrix") == 0 ? BSW_SCAN_MATRIX
-                                                      : BSW_SCAN_PLANES;
     settings->num_threads = (int)o->common.threads;
     BSW_TRY(bsw_code_layout_check(&job->manifest.layout, settings->query_bits, err));
+    BSW_TRY(settle_scan(job, err));
     BSW_TRY(settle_candidates(job, err));
     settle_batch(job);
     return BSW_OK;
@@ -283,7 +294,10 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
                                   job->service.resident_bytes,
                                   job->service.grown_bytes,
                                   bsw_process_memory_bytes(),
-                                  job->service.num_units};
+                                  job->service.num_units,
+                                  job->service.workspace.num_pairs,
+                                  job->service.workspace.num_stopped,
+                                  job->service.workspace.num_rescanned};
     if (transport->rank != 0)
         return bsw_transport_send(transport, 0, &message, &own, sizeof own, err);
     BSW_TRY(bsw_allocate_zero(&job->statistics, (size_t)transport->num_ranks, sizeof own,
@@ -315,12 +329,32 @@ static int slowest_rank(const struct search_job *job)
 
 static const char *scan_name(const struct search_job *job)
 {
-    return job->service.workspace.has_used_matrix ? "matrix" : "planes";
+    return bsw_scan_name(job->service.workspace.used);
 }
 
 static const char *settings_select(const struct search_job *job)
 {
     return job->settings.is_histogram ? "histogram" : "threshold";
+}
+
+// Of all pairs of row and query those that the first stage stopped.
+static double stopped_share(const struct search_job *job)
+{
+    uint64_t pairs = 0, stopped = 0;
+    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
+        pairs += job->statistics[rank].num_pairs;
+        stopped += job->statistics[rank].num_stopped;
+    }
+    return pairs > 0 ? (double)stopped / (double)pairs : 0;
+}
+
+// Queries that a shard scanned twice, in all passes.
+static uint64_t rescanned_queries(const struct search_job *job)
+{
+    uint64_t queries = 0;
+    for (int rank = 0; rank < job->transport->num_ranks; rank++)
+        queries += job->statistics[rank].num_rescanned;
+    return queries;
 }
 
 static json_t *describe(const struct search_job *job)
@@ -375,6 +409,9 @@ static void print_json(struct search_job *job)
                                   "broadcast", t->broadcast, "histogram", t->histogram, "scan",
                                   t->scan, "merge", t->merge, "refine", t->refine, "finish",
                                   t->finish, "write", job->write_seconds));
+    json_object_set_new(object, "stopped_share", json_real(stopped_share(job)));
+    json_object_set_new(object, "rescanned_queries",
+                        json_integer((json_int_t)rescanned_queries(job)));
     json_object_set_new(object, "per_rank", describe_ranks(job));
     bsw_print_json(object);
 }
@@ -417,6 +454,8 @@ static void print_table(struct search_job *job)
                s->refine_seconds, bytes, memory,
                rank == slowest && job->transport->num_ranks > 1 ? "  slowest" : "");
     }
+    if (stopped_share(job) > 0)
+        printf("\nfirst stage: stopped %.4g %% of all rows\n", 100 * stopped_share(job));
     printf("\nresults: %s\n", job->options.out);
 }
 

@@ -1,7 +1,30 @@
 #include "shard/resident_shard.h"
 
+#include <math.h>
 #include <omp.h>
 #include <string.h>
+
+#include "common/half.h"
+
+static void find_stage(const struct bsw_manifest *manifest, struct bsw_resident_shard *shard)
+{
+    shard->stage_dims = bsw_manifest_stage(manifest);
+    shard->tail_unit = ldexp(1.0, manifest->tail_exponent - manifest->scale_exponent);
+}
+
+// What bounds the roundings of a bundle's keys.
+static void find_most(struct bsw_resident_shard *shard)
+{
+#pragma omp parallel for schedule(static)
+    for (size_t b = 0; b < shard->num_bundles; b++) {
+        struct bsw_bundle_most most = {0, 0};
+        for (size_t i = b * BSW_BUNDLE_ROWS; i < (b + 1) * BSW_BUNDLE_ROWS; i++) {
+            most.scale = fmaxf(most.scale, bsw_half_to_float(shard->arrays.scales[i]));
+            most.bias = fmaxf(most.bias, fabsf(shard->arrays.biases[i]));
+        }
+        shard->most[b] = most;
+    }
+}
 
 static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct bsw_error *err)
 {
@@ -17,6 +40,10 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
     if (shape->has_affine) {
         BSW_TRY(bsw_allocate(&arrays->scales, rows, sizeof(uint16_t), "scales", err));
         BSW_TRY(bsw_allocate(&arrays->biases, rows, sizeof(float), "biases", err));
+    }
+    if (shard->stage_dims > 0) {
+        BSW_TRY(bsw_allocate(&arrays->tails, rows, sizeof(uint16_t), "tails", err));
+        BSW_TRY(bsw_allocate(&shard->most, shard->num_bundles, sizeof *shard->most, "tails", err));
         shard->scan_bytes += rows * (sizeof(uint16_t) + sizeof(float));
     }
     BSW_TRY(bsw_allocate(&arrays->masks, shard->num_bundles, sizeof(uint32_t), "masks", err));
@@ -71,9 +98,11 @@ enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, con
     BSW_TRY(bsw_shard_file_open(manifest, folder, shard, &file, err));
     out->shape = file.shape;
     out->num_bundles = bsw_num_bundles(file.shape.num_rows);
+    find_stage(manifest, out);
     enum bsw_status status = allocate_arrays(out, err);
     if (status == BSW_OK) status = load_blocks(out, &file, err);
     bsw_shard_file_close(&file);
+    if (status == BSW_OK && out->stage_dims > 0) find_most(out);
     if (status == BSW_OK && with_raw_rows) {
         status = bsw_raw_rows_open(manifest, folder, shard, &out->raw_rows, err);
         out->has_raw_rows = status == BSW_OK;
@@ -88,6 +117,8 @@ void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
     shard->has_raw_rows = 0;
     for (uint32_t s = 0; s < BSW_MAX_SEGMENTS; s++) bsw_free(&shard->arrays.planes[s]);
     bsw_free(&shard->arrays.scales);
+    bsw_free(&shard->arrays.tails);
+    bsw_free(&shard->most);
     bsw_free(&shard->arrays.biases);
     bsw_free(&shard->arrays.masks);
     bsw_free(&shard->arrays.row_digests);

@@ -13,12 +13,20 @@
 extern "C" {
 #endif
 
+// The largest scale and |bias| of a bundle's rows.
+struct bsw_bundle_most {
+    float scale, bias;
+};
+
 struct bsw_resident_shard {
     uint32_t index;
     struct bsw_shard_shape shape;
-    struct bsw_code_arrays arrays; // owned; tails stay in the file until a scan wants them
+    struct bsw_code_arrays arrays; // owned; tails if there is a stage
     size_t num_bundles;
-    size_t scan_bytes; // of one pass: codes, scales, biases, masks
+    size_t scan_bytes;   // of one pass: codes, scales, biases, masks
+    uint32_t stage_dims; // padded dimensions of the first stage of a progressive scan; 0: none
+    double tail_unit;    // of a tail half, in units of a scale half
+    struct bsw_bundle_most *most; // [num_bundles] if there is a stage; owned
     struct bsw_raw_rows raw_rows;
     int has_raw_rows;
 };

@@ -35,8 +35,8 @@ static void count_part(const struct bsw_resident_shard *shard, const struct bsw_
     for (size_t bundle = first; bundle < last; bundle += step) {
         size_t count = last - bundle < step ? last - bundle : step;
         for (size_t q = 0; q < num_queries; q++) {
-            bsw_tile_dots(shard, workspace->plane_scan, batch, first_query + q, bundle, count,
-                          dots);
+            bsw_tile_dots(shard, workspace->plane_scan, batch, first_query + q, bundle, count, 0,
+                          shard->shape.layout.padded_dims, dots);
             workspace->select->histogram(dots, shard->arrays.masks + bundle, count, limit,
                                          counts + q * num_bins);
         }

@@ -1,16 +1,19 @@
 #include "shard/shard_scan.h"
 
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
 #include "common/clock.h"
 #include "common/result_order.h"
-#include "kernels/scan_tuning.h"
-#include "shard/running_best.h"
+#include "shard/scan_group.h"
 #include "shard/shard_tiles.h"
 
-// A tile of the matrix scan as bytes: it stays in the first cache while all queries go over it.
-#define MATRIX_TILE_BYTES ((size_t)32 << 10)
+// A sample of bundles gives the first limits: so many rows for each one kept, but no more than one
+// bundle in 16.
+#define SAMPLE_ROWS_A_KEPT 256
+#define MIN_SAMPLE_STRIDE  16
+#define MAX_SAMPLE_STRIDE  1024
 
 void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_level level,
                              int num_threads)
@@ -27,16 +30,13 @@ void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_
 
 void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace)
 {
-    bsw_buffer_deinit(&workspace->buffers);
-    bsw_buffer_deinit(&workspace->dots);
-    bsw_buffer_deinit(&workspace->counts);
-    bsw_buffer_deinit(&workspace->scratch);
-    bsw_buffer_deinit(&workspace->offsets);
-    bsw_buffer_deinit(&workspace->queries);
-    bsw_buffer_deinit(&workspace->tiles);
-    bsw_buffer_deinit(&workspace->outputs);
-    bsw_buffer_deinit(&workspace->components);
-    bsw_buffer_deinit(&workspace->constants);
+    struct bsw_buffer *buffers[] = {
+        &workspace->buffers,   &workspace->dots,    &workspace->counts,  &workspace->scratch,
+        &workspace->offsets,   &workspace->queries, &workspace->tiles,   &workspace->outputs,
+        &workspace->constants, &workspace->stage,   &workspace->slacks,  &workspace->components,
+        &workspace->guesses,   &workspace->places,  &workspace->stopped,
+    };
+    for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) bsw_buffer_deinit(buffers[i]);
 }
 
 void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
@@ -45,196 +45,83 @@ void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
     bsw_buffer_deinit(&lists->counts);
 }
 
-// A group of queries whose lists fit the budget together.
-struct scan_group {
-    const struct bsw_resident_shard *shard;
-    const struct bsw_query_batch *batch;
-    struct bsw_scan_workspace *workspace;
-    size_t first_query, num_queries; // in the batch
-    size_t keep, capacity;
-    struct bsw_running_best *lists; // [threads][num_queries]
-    uint64_t *scratch;              // [threads][4 * capacity]
-    int32_t *dots;                  // [threads][BSW_TILE_ROWS]; planes alone
-
-    // matrix alone
-    struct bsw_matrix_queries matrix;  // of the group
-    struct bsw_matrix_output *outputs; // [threads][num_queries]
-    uint8_t *tiles;                    // [threads][tile_bytes]
-    size_t tile_bytes;
+static const char *const scan_names[] = {
+    [BSW_SCAN_AUTO] = "auto",
+    [BSW_SCAN_PLANES] = "planes",
+    [BSW_SCAN_MATRIX] = "matrix",
+    [BSW_SCAN_PROGRESSIVE_PLANES] = "progressive-planes",
+    [BSW_SCAN_PROGRESSIVE_MATRIX] = "progressive-matrix",
 };
 
-static void scan_tile(const struct scan_group *group, size_t query, size_t bundle,
-                      size_t num_bundles, int32_t *dots, struct bsw_running_best *list,
-                      uint64_t *scratch)
+const char *bsw_scan_name(enum bsw_scan_kind kind)
 {
-    const struct bsw_code_arrays *arrays = &group->shard->arrays;
-    const struct bsw_select_table *select = group->workspace->select;
-    uint32_t first_row = (uint32_t)(bundle * BSW_BUNDLE_ROWS);
-    if (list->count + num_bundles * BSW_BUNDLE_ROWS > group->capacity)
-        bsw_running_best_cut(list, select, scratch);
-    if (list->is_full) return;
-    bsw_tile_dots(group->shard, group->workspace->plane_scan, group->batch, query, bundle,
-                  num_bundles, dots);
-    if (group->shard->shape.has_affine) {
-        list->count +=
-            select->filter_affine(dots, arrays->scales + first_row, arrays->biases + first_row,
-                                  group->batch->scales[query], arrays->masks + bundle, num_bundles,
-                                  first_row, list->limit, list->items + list->count);
-    } else {
-        list->count += select->filter_integer(dots, arrays->masks + bundle, num_bundles, first_row,
-                                              list->limit, list->items + list->count);
-    }
+    return scan_names[kind];
 }
 
-static void scan_planes(const struct scan_group *group, size_t thread, size_t first, size_t last)
+enum bsw_scan_kind bsw_scan_kind_of(const char *name)
 {
-    size_t step = bsw_tile_bundles(&group->shard->shape);
-    struct bsw_running_best *lists = group->lists + thread * group->num_queries;
-    uint64_t *scratch = group->scratch + thread * 4 * group->capacity;
-    int32_t *dots = group->dots + thread * BSW_TILE_ROWS;
-    for (size_t bundle = first; bundle < last; bundle += step) {
-        size_t count = last - bundle < step ? last - bundle : step;
-        for (size_t q = 0; q < group->num_queries; q++) {
-            scan_tile(group, group->first_query + q, bundle, count, dots, &lists[q], scratch);
-        }
-    }
+    size_t kind = sizeof scan_names / sizeof scan_names[0] - 1;
+    while (kind > 0 && strcmp(name, scan_names[kind]) != 0) kind--;
+    return (enum bsw_scan_kind)kind;
 }
 
-// ---- on int8 units ----
+// ---- what a group needs ----
 
-static size_t matrix_tile_bundles(const struct bsw_code_layout *layout)
+static void choose_scan(struct bsw_scan_group *group)
 {
-    size_t bundles = MATRIX_TILE_BYTES / bsw_matrix_tile_bytes(layout->padded_dims, 1);
-    return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
+    enum bsw_scan_kind kind = group->workspace->scan;
+    int has_stage = group->shard->stage_dims > 0;
+    group->is_matrix = kind == BSW_SCAN_AUTO
+                           ? group->num_queries >= group->tuning.matrix_from_queries
+                           : kind == BSW_SCAN_MATRIX || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+    group->is_staged_always =
+        kind == BSW_SCAN_PROGRESSIVE_PLANES || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+    group->is_staged = has_stage && (kind == BSW_SCAN_AUTO || group->is_staged_always);
+    group->stage.dims = group->is_staged ? group->shard->stage_dims : 0;
+    if (group->is_matrix)
+        group->workspace->used = group->is_staged ? BSW_SCAN_PROGRESSIVE_MATRIX : BSW_SCAN_MATRIX;
+    else
+        group->workspace->used = group->is_staged ? BSW_SCAN_PROGRESSIVE_PLANES : BSW_SCAN_PLANES;
 }
 
-static void lend_list(const struct bsw_running_best *list, struct bsw_matrix_output *output)
-{
-    // No row has the highest score: it is no number as a float and out of range as an integer.
-    *output = (struct bsw_matrix_output){list->items, list->count,
-                                         list->is_full ? UINT32_MAX : list->limit};
-}
-
-// Room for a tile in every output.
-static void make_room(const struct scan_group *group, size_t rows, struct bsw_running_best *lists,
-                      struct bsw_matrix_output *outputs, uint64_t *scratch)
-{
-    for (size_t q = 0; q < group->num_queries; q++) {
-        // Also well before it is full: a higher limit saves more than the cut costs.
-        if (outputs[q].count <= 2 * group->keep && outputs[q].count + rows <= group->capacity)
-            continue;
-        lists[q].count = outputs[q].count;
-        bsw_running_best_cut(&lists[q], group->workspace->select, scratch);
-        lend_list(&lists[q], &outputs[q]);
-    }
-}
-
-static void scan_matrix(const struct scan_group *group, size_t thread, size_t first, size_t last)
-{
-    const struct bsw_matrix_scan_table *table = group->workspace->matrix_scan;
-    const struct bsw_code_layout *layout = &group->shard->shape.layout;
-    const struct bsw_code_arrays *arrays = &group->shard->arrays;
-    struct bsw_running_best *lists = group->lists + thread * group->num_queries;
-    struct bsw_matrix_output *outputs = group->outputs + thread * group->num_queries;
-    uint64_t *scratch = group->scratch + thread * 4 * group->capacity;
-    uint8_t *bytes = group->tiles + thread * group->tile_bytes;
-    size_t step = matrix_tile_bundles(layout);
-    for (size_t q = 0; q < group->num_queries; q++) lend_list(&lists[q], &outputs[q]);
-    for (size_t bundle = first; bundle < last; bundle += step) {
-        size_t count = last - bundle < step ? last - bundle : step, row = bundle * BSW_BUNDLE_ROWS;
-        const uint32_t *planes[BSW_MAX_SEGMENTS];
-        for (uint32_t s = 0; s < layout->num_segments; s++) {
-            planes[s] = arrays->planes[s] + bundle * bsw_segment_bundle_words(&layout->segments[s]);
-        }
-        table->unpack(layout, planes, count, bytes);
-        const struct bsw_matrix_tile tile = {.bytes = bytes,
-                                             .num_bundles = count,
-                                             .padded_dims = layout->padded_dims,
-                                             .first_row = (uint32_t)row,
-                                             .masks = arrays->masks + bundle,
-                                             .scales = arrays->scales ? arrays->scales + row : NULL,
-                                             .biases =
-                                                 arrays->biases ? arrays->biases + row : NULL};
-        make_room(group, count * BSW_BUNDLE_ROWS, lists, outputs, scratch);
-        table->scan(&tile, &group->matrix, outputs);
-    }
-    for (size_t q = 0; q < group->num_queries; q++) lists[q].count = outputs[q].count;
-}
-
-static enum bsw_status plan_matrix(struct scan_group *group, struct bsw_error *err)
+// Queries as components and constants, which the matrix scan and stages want.
+static enum bsw_status plan_queries(struct bsw_scan_group *group, struct bsw_error *err)
 {
     struct bsw_scan_workspace *workspace = group->workspace;
-    const struct bsw_code_layout *layout = &group->shard->shape.layout;
-    size_t threads = (size_t)workspace->num_threads, queries = group->num_queries;
-    size_t outputs_bytes = threads * queries * sizeof(struct bsw_matrix_output);
-    group->tile_bytes = bsw_matrix_tile_bytes(layout->padded_dims, matrix_tile_bundles(layout));
-    BSW_TRY(bsw_buffer_reserve(&workspace->tiles, threads * group->tile_bytes, err));
-    BSW_TRY(bsw_buffer_reserve(&workspace->outputs, outputs_bytes, err));
-    BSW_TRY(bsw_buffer_reserve(&workspace->components, queries * layout->padded_dims, err));
+    size_t queries = group->num_queries, dims = group->shard->shape.layout.padded_dims;
+    BSW_TRY(bsw_buffer_reserve(&workspace->components, queries * dims, err));
     BSW_TRY(bsw_buffer_reserve(&workspace->constants, queries * sizeof(int32_t), err));
+    return bsw_buffer_reserve(&workspace->stage, bsw_scan_stage_bytes(queries), err);
+}
+
+static enum bsw_status plan_matrix(struct bsw_scan_group *group, struct bsw_error *err)
+{
+    struct bsw_scan_workspace *workspace = group->workspace;
+    size_t lists = (size_t)workspace->num_threads * group->num_queries;
+    group->tile_bytes =
+        bsw_matrix_tile_bytes(group->shard->shape.layout.padded_dims, bsw_matrix_step(group));
+    BSW_TRY(bsw_buffer_reserve(&workspace->tiles,
+                               (size_t)workspace->num_threads * group->tile_bytes, err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->outputs, lists * sizeof(struct bsw_matrix_output), err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->slacks, lists * sizeof(float), err));
     group->tiles = workspace->tiles.data;
     group->outputs = (struct bsw_matrix_output *)(void *)workspace->outputs.data;
+    group->slacks = (float *)(void *)workspace->slacks.data;
     return BSW_OK;
 }
 
-static void unpack_queries(struct scan_group *group)
+static enum bsw_status plan_planes(struct bsw_scan_group *group, struct bsw_error *err)
 {
     struct bsw_scan_workspace *workspace = group->workspace;
-    const struct bsw_query_batch *batch = group->batch;
-    const struct bsw_code_layout *layout = &group->shard->shape.layout;
-    int8_t *components = (int8_t *)workspace->components.data;
-    int32_t *constants = (int32_t *)(void *)workspace->constants.data;
-    for (size_t q = 0; q < group->num_queries; q++) {
-        workspace->matrix_scan->unpack_query(
-            layout, batch->words + (group->first_query + q) * batch->query_words, batch->query_bits,
-            components + q * layout->padded_dims, &constants[q]);
-    }
-    group->matrix = (struct bsw_matrix_queries){.num_queries = group->num_queries,
-                                                .components = components,
-                                                .constants = constants,
-                                                .scales = batch->scales + group->first_query};
+    size_t numbers = (size_t)workspace->num_threads * BSW_TILE_ROWS;
+    BSW_TRY(bsw_buffer_reserve(&workspace->dots, numbers * sizeof(int32_t), err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->places, numbers * sizeof(uint32_t), err));
+    group->dots = (int32_t *)(void *)workspace->dots.data;
+    group->places = (uint32_t *)(void *)workspace->places.data;
+    return BSW_OK;
 }
 
-// ---- both ----
-
-static int is_matrix(const struct scan_group *group)
-{
-    const struct bsw_scan_workspace *workspace = group->workspace;
-    if (workspace->scan != BSW_SCAN_AUTO) return workspace->scan == BSW_SCAN_MATRIX;
-    return group->num_queries >=
-           bsw_scan_tuning_of(workspace->level, &group->shard->shape.layout).matrix_from_queries;
-}
-
-static void scan_part(const struct scan_group *group, size_t part)
-{
-    size_t first, last;
-    bsw_resident_shard_part(group->shard, part, (size_t)group->workspace->num_threads, &first,
-                            &last);
-    if (group->workspace->has_used_matrix)
-        scan_matrix(group, part, first, last);
-    else
-        scan_planes(group, part, first, last);
-}
-
-// The best of all threads' lists, sorted, to the output.
-static void merge_query(const struct scan_group *group, size_t query, size_t thread, uint64_t *out,
-                        size_t *out_count)
-{
-    const struct bsw_select_table *select = group->workspace->select;
-    uint64_t *all = group->scratch + thread * 4 * group->capacity,
-             *scratch = all + 2 * group->capacity;
-    size_t total = 0;
-    for (size_t t = 0; t < (size_t)group->workspace->num_threads; t++) {
-        const struct bsw_running_best *list = &group->lists[t * group->num_queries + query];
-        memcpy(all + total, list->items, list->count * sizeof *all);
-        total = select->keep_best(all, total + list->count, group->keep, scratch);
-    }
-    group->workspace->merge->sort_candidates(all, total, scratch);
-    memcpy(out, all, total * sizeof *out);
-    *out_count = total;
-}
-
-static enum bsw_status plan_group(struct scan_group *group, size_t num_queries,
+static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queries,
                                   struct bsw_error *err)
 {
     struct bsw_scan_workspace *workspace = group->workspace;
@@ -246,38 +133,239 @@ static enum bsw_status plan_group(struct scan_group *group, size_t num_queries,
     }
     size_t fit = workspace->budget_bytes / bytes;
     group->num_queries = fit < 1 ? 1 : fit < num_queries ? fit : num_queries;
+    group->tuning = bsw_scan_tuning_of(workspace->level, &group->shard->shape.layout);
+    choose_scan(group);
     size_t list_bytes = threads * group->num_queries * sizeof(struct bsw_running_best);
     BSW_TRY(bsw_buffer_reserve(&workspace->offsets, list_bytes, err));
     BSW_TRY(bsw_buffer_reserve(&workspace->buffers, group->num_queries * bytes, err));
     BSW_TRY(bsw_buffer_reserve(&workspace->scratch, 4 * bytes, err));
-    BSW_TRY(bsw_buffer_reserve(&workspace->dots, threads * BSW_TILE_ROWS * sizeof(int32_t), err));
-    workspace->has_used_matrix = is_matrix(group);
-    if (workspace->has_used_matrix) BSW_TRY(plan_matrix(group, err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->guesses, group->num_queries * sizeof(uint32_t), err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->stopped, threads * sizeof(uint64_t), err));
+    if (group->is_matrix || group->is_staged) BSW_TRY(plan_queries(group, err));
+    BSW_TRY(group->is_matrix ? plan_matrix(group, err) : plan_planes(group, err));
     group->lists = (struct bsw_running_best *)(void *)workspace->offsets.data;
     group->scratch = (uint64_t *)(void *)workspace->scratch.data;
-    group->dots = (int32_t *)(void *)workspace->dots.data;
+    group->stopped = (uint64_t *)(void *)workspace->stopped.data;
+    memset(group->stopped, 0, threads * sizeof(uint64_t));
     return BSW_OK;
 }
 
-static void reset_lists(struct scan_group *group, const uint32_t *limits)
+static void unpack_queries(struct bsw_scan_group *group)
+{
+    struct bsw_scan_workspace *workspace = group->workspace;
+    const struct bsw_query_batch *batch = group->batch;
+    const struct bsw_code_layout *layout = &group->shard->shape.layout;
+    int8_t *components = (int8_t *)workspace->components.data;
+    int32_t *constants = (int32_t *)(void *)workspace->constants.data;
+    const float *scales = batch->scales + group->first_query;
+    for (size_t q = 0; q < group->num_queries; q++) {
+        workspace->matrix_scan->unpack_query(
+            layout, batch->words + (group->first_query + q) * batch->query_words, batch->query_bits,
+            components + q * layout->padded_dims, &constants[q]);
+    }
+    group->matrix = (struct bsw_matrix_queries){.num_queries = group->num_queries,
+                                                .components = components,
+                                                .constants = constants,
+                                                .scales = scales};
+    if (group->is_staged)
+        bsw_scan_stage_init(group->shard, batch->query_bits, group->num_queries, components, scales,
+                            workspace->stage.data, &group->stage);
+}
+
+// ---- scanning ----
+
+static void reset_lists(const struct bsw_scan_group *group, size_t keep, const uint32_t *limits)
 {
     uint64_t *items = (uint64_t *)(void *)group->workspace->buffers.data;
     size_t num_lists = (size_t)group->workspace->num_threads * group->num_queries;
     for (size_t i = 0; i < num_lists; i++, items += group->capacity) {
-        bsw_running_best_init(&group->lists[i], items, group->capacity, group->keep);
+        bsw_running_best_init(&group->lists[i], items, group->capacity, keep);
         if (limits) group->lists[i].limit = limits[i % group->num_queries];
     }
 }
 
-enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
-                               const struct bsw_query_batch *batch, size_t first_query,
-                               size_t num_queries, const uint32_t *limits, size_t keep,
-                               struct bsw_scan_workspace *workspace,
-                               struct bsw_candidate_lists *out, struct bsw_error *err)
+// All threads' bundles, every stride-th of them (1: all, in tiles), into the lists.
+static void scan_parts(const struct bsw_scan_group *group, size_t stride)
 {
-    double started = bsw_clock_seconds();
-    if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
-    struct scan_group group = {
+    size_t parts = (size_t)group->workspace->num_threads;
+    size_t step = group->is_matrix ? bsw_matrix_step(group) : bsw_planes_step(group);
+#pragma omp parallel num_threads(group->workspace->num_threads)
+    {
+        size_t threads = (size_t)omp_get_num_threads(), thread = (size_t)omp_get_thread_num();
+        // Parts are cut for num_threads; a runtime that gives fewer still does them all.
+        for (size_t part = thread; part < parts; part += threads) {
+            struct bsw_scan_run run = {.step = step, .advance = step};
+            bsw_resident_shard_part(group->shard, part, parts, &run.first, &run.last);
+            if (stride > 1) {
+                run.first = (run.first + stride - 1) / stride * stride;
+                run.step = 1;
+                run.advance = stride;
+            }
+            if (group->is_matrix)
+                bsw_scan_matrix(group, part, run);
+            else
+                bsw_scan_planes(group, part, run);
+        }
+    }
+}
+
+// The best `keep` of all threads' lists of a query, in any order, in the thread's scratch.
+static uint64_t *gather_query(const struct bsw_scan_group *group, size_t query, size_t thread,
+                              size_t keep, size_t *num)
+{
+    const struct bsw_select_table *select = group->workspace->select;
+    uint64_t *all = group->scratch + thread * 4 * group->capacity;
+    *num = 0;
+    for (size_t t = 0; t < (size_t)group->workspace->num_threads; t++) {
+        const struct bsw_running_best *list = &group->lists[t * group->num_queries + query];
+        memcpy(all + *num, list->items, list->count * sizeof *all);
+        *num = select->keep_best(all, *num + list->count, keep, all + 2 * group->capacity);
+    }
+    return all;
+}
+
+// ---- the first limits ----
+
+// Of `rows` rows drawn from the shard's how many to look at for a score that, nearly always, at
+// least `keep` rows of the shard reach: what is expected and three standard deviations.
+static size_t sample_rank(double keep, double share)
+{
+    double expected = keep * share;
+    return (size_t)ceil(expected + 3 * sqrt(expected) + 3);
+}
+
+// The stride of the sample, or 0 if none is worth while; *rank: which of its scores.
+static size_t plan_sample(const struct bsw_scan_group *group, size_t *rank)
+{
+    double rows = (double)group->shard->shape.num_rows, keep = (double)group->keep;
+    double wanted = rows / (SAMPLE_ROWS_A_KEPT * keep);
+    size_t stride = wanted < MIN_SAMPLE_STRIDE   ? MIN_SAMPLE_STRIDE
+                    : wanted > MAX_SAMPLE_STRIDE ? MAX_SAMPLE_STRIDE
+                                                 : (size_t)wanted;
+    *rank = sample_rank(keep, 1.0 / (double)stride);
+    return *rank < group->keep && (double)(*rank * stride) < rows / 2 ? stride : 0;
+}
+
+// guesses[q]: the rank-th best score of the sample, but no less than limits[q].
+static void guess_limits(struct bsw_scan_group *group, size_t stride, size_t rank,
+                         const uint32_t *limits, uint32_t *guesses)
+{
+    size_t keep = group->keep;
+    int is_staged = group->is_staged;
+    group->keep = rank;
+    group->is_staged = 0;
+    reset_lists(group, rank, limits);
+    scan_parts(group, stride);
+    group->keep = keep;
+    group->is_staged = is_staged;
+#pragma omp parallel for schedule(static) num_threads(group->workspace->num_threads)
+    for (size_t q = 0; q < group->num_queries; q++) {
+        size_t num;
+        const uint64_t *best = gather_query(group, q, (size_t)omp_get_thread_num(), rank, &num);
+        uint64_t worst = UINT64_MAX;
+        for (size_t i = 0; i < num; i++) worst = best[i] < worst ? best[i] : worst;
+        guesses[q] = num < rank ? 0 : bsw_candidate_score(worst);
+        if (limits && limits[q] > guesses[q]) guesses[q] = limits[q];
+    }
+}
+
+// Scans the group from the limits on; the best of every query, sorted, to its place.
+static void scan_group(struct bsw_scan_group *group, const uint32_t *limits, uint64_t *items,
+                       size_t *counts)
+{
+    reset_lists(group, group->keep, limits);
+    scan_parts(group, 1);
+#pragma omp parallel for schedule(dynamic, 8) num_threads(group->workspace->num_threads)
+    for (size_t q = 0; q < group->num_queries; q++) {
+        uint64_t *all =
+            gather_query(group, q, (size_t)omp_get_thread_num(), group->keep, &counts[q]);
+        group->workspace->merge->sort_candidates(all, counts[q], all + 2 * group->capacity);
+        memcpy(items + q * group->keep, all, counts[q] * sizeof *all);
+    }
+}
+
+static enum bsw_status scan_queries(const struct bsw_resident_shard *shard,
+                                    const struct bsw_query_batch *batch, size_t first_query,
+                                    size_t num_queries, const uint32_t *limits, size_t keep,
+                                    int may_guess, struct bsw_scan_workspace *workspace,
+                                    struct bsw_candidate_lists *out, struct bsw_error *err);
+
+// ---- queries whose guess was too high ----
+
+// The same queries again, side by side, from their own limits on.
+static enum bsw_status scan_again(const struct bsw_scan_group *group, const size_t *failed,
+                                  size_t num_failed, const uint32_t *limits, uint64_t *items,
+                                  size_t *counts, struct bsw_error *err)
+{
+    const struct bsw_query_batch *batch = group->batch;
+    struct bsw_candidate_lists lists = {0};
+    struct bsw_buffer words = {0}, scales = {0}, own_limits = {0};
+    struct bsw_query_batch again = {.num_queries = (uint32_t)num_failed,
+                                    .query_bits = batch->query_bits,
+                                    .query_words = batch->query_words};
+    enum bsw_status status = BSW_OK;
+    for (size_t i = 0; i < num_failed && status == BSW_OK; i++) {
+        size_t query = group->first_query + failed[i];
+        uint32_t limit = limits ? limits[failed[i]] : 0;
+        status = bsw_buffer_append(&words, batch->words + query * batch->query_words,
+                                   batch->query_words * sizeof(uint32_t), err);
+        if (status == BSW_OK && batch->scales)
+            status = bsw_buffer_append(&scales, batch->scales + query, sizeof(float), err);
+        if (status == BSW_OK) status = bsw_buffer_append(&own_limits, &limit, sizeof limit, err);
+    }
+    again.words = (const uint32_t *)(void *)words.data;
+    again.scales = (const float *)(void *)scales.data;
+    if (status == BSW_OK)
+        status =
+            scan_queries(group->shard, &again, 0, num_failed, (uint32_t *)(void *)own_limits.data,
+                         group->keep, 0, group->workspace, &lists, err);
+    for (size_t i = 0; i < num_failed && status == BSW_OK; i++) {
+        const uint64_t *list = bsw_candidate_list(&lists, i, &counts[failed[i]]);
+        memcpy(items + failed[i] * group->keep, list, counts[failed[i]] * sizeof *list);
+    }
+    group->workspace->num_rescanned += num_failed;
+    bsw_candidate_lists_deinit(&lists);
+    bsw_buffer_deinit(&words);
+    bsw_buffer_deinit(&scales);
+    bsw_buffer_deinit(&own_limits);
+    return status;
+}
+
+// Fewer rows than wanted reach a guess above the query's own limit: rare, and then the sample was
+// no picture of the shard.
+static enum bsw_status repair(const struct bsw_scan_group *group, const uint32_t *limits,
+                              const uint32_t *guesses, uint64_t *items, size_t *counts,
+                              struct bsw_error *err)
+{
+    size_t *failed, num_failed = 0;
+    BSW_TRY(bsw_allocate(&failed, group->num_queries, sizeof *failed, "queries to repeat", err));
+    for (size_t q = 0; q < group->num_queries; q++) {
+        int was_raised = guesses[q] > (limits ? limits[q] : 0);
+        if (was_raised && counts[q] < group->keep) failed[num_failed++] = q;
+    }
+    enum bsw_status status = BSW_OK;
+    if (num_failed > 0) status = scan_again(group, failed, num_failed, limits, items, counts, err);
+    bsw_free(&failed);
+    return status;
+}
+
+static void count_work(const struct bsw_scan_group *group, size_t stride)
+{
+    struct bsw_scan_workspace *workspace = group->workspace;
+    for (size_t t = 0; t < (size_t)workspace->num_threads; t++)
+        workspace->num_stopped += group->stopped[t];
+    workspace->num_pairs += (uint64_t)group->shard->shape.num_rows * group->num_queries;
+    workspace->scanned_bytes += group->shard->scan_bytes;
+    if (stride > 0) workspace->scanned_bytes += group->shard->scan_bytes / stride;
+}
+
+static enum bsw_status scan_queries(const struct bsw_resident_shard *shard,
+                                    const struct bsw_query_batch *batch, size_t first_query,
+                                    size_t num_queries, const uint32_t *limits, size_t keep,
+                                    int may_guess, struct bsw_scan_workspace *workspace,
+                                    struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    struct bsw_scan_group group = {
         .shard = shard, .batch = batch, .workspace = workspace, .keep = keep};
     size_t items_bytes;
     if (!bsw_multiply_size(num_queries * sizeof(uint64_t), keep, &items_bytes)) {
@@ -289,25 +377,34 @@ enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
     BSW_TRY(bsw_buffer_reserve(&out->counts, num_queries * sizeof(size_t), err));
     BSW_TRY(plan_group(&group, num_queries, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
-    size_t *counts = (size_t *)(void *)out->counts.data, most = group.num_queries;
-    for (size_t done = 0; done < num_queries; done += group.num_queries) {
+    size_t *counts = (size_t *)(void *)out->counts.data, most = group.num_queries, rank = 0;
+    uint32_t *guesses = (uint32_t *)(void *)workspace->guesses.data;
+    size_t stride = may_guess ? plan_sample(&group, &rank) : 0;
+    for (size_t done = 0; done < num_queries; done += most) {
+        const uint32_t *own = limits ? limits + done : NULL;
         group.first_query = first_query + done;
         group.num_queries = num_queries - done < most ? num_queries - done : most;
-        reset_lists(&group, limits ? limits + done : NULL);
-        if (workspace->has_used_matrix) unpack_queries(&group);
-#pragma omp parallel num_threads(workspace->num_threads)
-        {
-            size_t threads = (size_t)omp_get_num_threads(), thread = (size_t)omp_get_thread_num();
-            // Parts are cut for num_threads; a runtime that gives fewer still does them all.
-            for (size_t part = thread; part < (size_t)workspace->num_threads; part += threads)
-                scan_part(&group, part);
-#pragma omp barrier
-            for (size_t q = thread; q < group.num_queries; q += threads) {
-                merge_query(&group, q, thread, items + (done + q) * keep, counts + done + q);
-            }
-        }
-        workspace->scanned_bytes += shard->scan_bytes;
+        if (group.is_matrix || group.is_staged) unpack_queries(&group);
+        if (stride > 0) guess_limits(&group, stride, rank, own, guesses);
+        memset(group.stopped, 0, (size_t)workspace->num_threads * sizeof *group.stopped);
+        scan_group(&group, stride > 0 ? guesses : own, items + done * keep, counts + done);
+        count_work(&group, stride);
+        if (stride > 0)
+            BSW_TRY(repair(&group, own, guesses, items + done * keep, counts + done, err));
     }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_shard_scan(const struct bsw_resident_shard *shard,
+                               const struct bsw_query_batch *batch, size_t first_query,
+                               size_t num_queries, const uint32_t *limits, size_t keep,
+                               struct bsw_scan_workspace *workspace,
+                               struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
+    BSW_TRY(
+        scan_queries(shard, batch, first_query, num_queries, limits, keep, 1, workspace, out, err));
     workspace->scan_seconds += bsw_clock_seconds() - started;
     return BSW_OK;
 }

@@ -4,6 +4,11 @@
 // queries of a group over a tile before the next, so that codes are read from memory once a group.
 // Each thread scans its own run of bundles into its own candidate buffers; the lists are merged in
 // the total order, so the answer does not depend on threads.
+//
+// A sample of bundles, scanned first, gives every query a limit to start from, so that even for
+// large k few rows pass. A query for which it was too high (its list does not fill) is scanned
+// again without. A progressive scan looks at all rows' first dimensions and goes on with those
+// whose bound reaches the limit (scan_stage.h). Neither changes a byte of the answer.
 #ifndef BITSWEEP_SHARD_SHARD_SCAN_H
 #define BITSWEEP_SHARD_SHARD_SCAN_H
 
@@ -32,14 +37,24 @@ struct bsw_query_batch {
     const float *vectors;  // [num_queries][dims], raw
 };
 
-// Which family scans: planes, matrix, or the one that measured faster for the number of queries.
-enum bsw_scan_kind { BSW_SCAN_AUTO, BSW_SCAN_PLANES, BSW_SCAN_MATRIX };
+// Which family scans, in full or progressively. AUTO: what measured faster for the number of
+// queries, progressively while that pays.
+enum bsw_scan_kind {
+    BSW_SCAN_AUTO,
+    BSW_SCAN_PLANES,
+    BSW_SCAN_MATRIX,
+    BSW_SCAN_PROGRESSIVE_PLANES,
+    BSW_SCAN_PROGRESSIVE_MATRIX
+};
+const char *bsw_scan_name(enum bsw_scan_kind kind);
+enum bsw_scan_kind bsw_scan_kind_of(const char *name); // AUTO for a name of none
+#define BSW_SCAN_NAMES "auto|planes|matrix|progressive-planes|progressive-matrix"
 
 // Scratch of a rank, kept from batch to batch; {0} then bsw_scan_workspace_init.
 struct bsw_scan_workspace {
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan; // AUTO unless set after init
-    int has_used_matrix;     // in the last scan
+    enum bsw_scan_kind used; // in the last scan
     const struct bsw_plane_scan_table *plane_scan;
     const struct bsw_matrix_scan_table *matrix_scan;
     const struct bsw_select_table *select;
@@ -48,9 +63,12 @@ struct bsw_scan_workspace {
     int num_threads;
     size_t budget_bytes; // for candidate buffers or histograms of all threads
     struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
-    struct bsw_buffer tiles, outputs, components, constants; // of the matrix scan
+    struct bsw_buffer tiles, outputs, slacks; // of the matrix scan
+    struct bsw_buffer components, constants, stage, guesses, places, stopped;
     double scan_seconds, refine_seconds;
     uint64_t scanned_bytes;
+    uint64_t num_pairs, num_stopped; // of row and query; by the first stage
+    uint64_t num_rescanned;          // queries whose first limit was too high
 };
 
 #define BSW_SCAN_BUDGET_BYTES      ((size_t)256 << 20)

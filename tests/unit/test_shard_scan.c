@@ -196,11 +196,12 @@ static void check_all_scans(const struct small_index *what)
             static const size_t keeps[] = {1, 10, 300, ROWS, ROWS + 1000};
             struct bsw_scan_workspace workspace;
             bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, threads);
-            for (int is_matrix = 0; is_matrix < 2; is_matrix++) {
-                workspace.scan = is_matrix ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES;
+            for (int kind = BSW_SCAN_AUTO; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
+                if (kind >= BSW_SCAN_PROGRESSIVE_PLANES && scan.resident.stage_dims == 0) break;
+                workspace.scan = (enum bsw_scan_kind)kind;
                 for (size_t k = 0; k < 5; k++)
                     check_scan(&scan, 0, QUERIES, NULL, keeps[k], &workspace, &lists);
-                assert_int_equal(workspace.has_used_matrix, is_matrix);
+                if (kind != BSW_SCAN_AUTO) assert_int_equal(workspace.used, kind);
             }
             bsw_scan_workspace_deinit(&workspace);
         }
