@@ -21,10 +21,10 @@ void dorgqr_(const int *m, const int *n, const int *k, double *a, const int *lda
 
 // Half the step of the best uniform quantizer of a unit Gaussian with 1 to 8 bits, and its mean
 // squared error (Max 1960).
-static const double half_steps[9] = {0,      0.7979, 0.4980, 0.2930, 0.1676,
-                                     0.0941, 0.0520, 0.0283, 0.0153};
-static const double squared_errors[9] = {1,        0.3634,   0.1188,    0.03744,   0.01154,
-                                         0.003490, 0.001040, 0.0003035, 0.00008714};
+static const double half_steps[BSW_MAX_CODE_BITS + 1] = {0,      0.7979, 0.4980, 0.2930, 0.1676,
+                                                         0.0941, 0.0520, 0.0283, 0.0153};
+const double bsw_quantizer_errors[BSW_MAX_CODE_BITS + 1] = {
+    1, 0.3634, 0.1188, 0.03744, 0.01154, 0.003490, 0.001040, 0.0003035, 0.00008714};
 
 static enum bsw_status fail_empty(const struct bsw_sample *sample, struct bsw_error *err)
 {
@@ -125,8 +125,8 @@ static int best_group(const double *group_energies, const uint32_t *bits, uint32
     for (uint32_t g = 0; g < num_groups; g++) {
         uint32_t n = group_dims(g, dims);
         if (bits[g] >= BSW_MAX_CODE_BITS || n > bits_left) continue;
-        double gain =
-            group_energies[g] * (squared_errors[bits[g]] - squared_errors[bits[g] + 1]) / n;
+        double gain = group_energies[g] *
+                      (bsw_quantizer_errors[bits[g]] - bsw_quantizer_errors[bits[g] + 1]) / n;
         if (gain > best_gain) {
             best_gain = gain;
             best = (int)g;

@@ -14,6 +14,9 @@
 extern "C" {
 #endif
 
+// Mean squared error of the best uniform quantizer of a unit Gaussian with 0 to 8 bits (Max 1960).
+extern const double bsw_quantizer_errors[BSW_MAX_CODE_BITS + 1];
+
 // The scale of `--scale auto`: 1 / (0.98 quantile of |x_i| over the sample's unit rows); if that
 // quantile is 0 or subnormal, the largest |x_i| takes its place.
 enum bsw_status bsw_train_xfbq_scale(struct bsw_sample *sample, float *scale,
@@ -26,7 +29,8 @@ struct bsw_saq_training {
     uint64_t seed; // of the rotations
 };
 
-// Fills mean, rotation, steps, layout, stage_dims and axes of the manifest, whose metric is set.
+// Fills mean, rotation, steps, layout, stage_dims (half of them; see stage_choice.h) and axes of
+// the manifest, whose metric is set.
 enum bsw_status bsw_train_saq_frame(struct bsw_sample *sample,
                                     const struct bsw_saq_training *training,
                                     struct bsw_manifest *manifest, struct bsw_error *err);

@@ -17,13 +17,14 @@
 #include "coordinator/index_folder.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sample.h"
+#include "coordinator/stage_choice.h"
 #include "shard/shard_encode.h"
 
 enum { MESSAGE_MANIFEST = 1, MESSAGE_BLOCKS = 2 };
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *base, *index, *codec, *segments, *axes, *scale, *metric, *model;
+    const char *base, *index, *codec, *segments, *axes, *scale, *metric, *model, *stage;
     double bits;
     uint64_t shards, seed;
     struct bsw_row_range rows;
@@ -72,6 +73,8 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
          "saq: axes of the frame"},
         {"scale", BSW_OPTION_TEXT, &o->scale, "auto|X", "auto", 0, 0, 0, NULL,
          "xfbq: scale before quantizing"},
+        {"stage", BSW_OPTION_TEXT, &o->stage, "auto|DIMS", NULL, 0, 0, 0, NULL,
+         "saq: dimensions a progressive scan looks at first; 0: none [auto]"},
         {"model", BSW_OPTION_TEXT, &o->model, "FOLDER", NULL, 0, 0, 0, NULL,
          "saq: take the frame of this index"},
         {"shards", BSW_OPTION_COUNT, &o->shards, "P", "1", 0, 1, BSW_MAX_SHARDS, NULL,
@@ -104,9 +107,11 @@ static enum bsw_status check_options(struct encode_job *job, struct bsw_error *e
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--codec xfbq knows --metric cosine only; saq has ip and l2");
     }
-    if (is_plain && (o->segments || o->model)) {
+    if (is_plain && (o->segments || o->model || o->stage)) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec saq",
-                        o->segments ? "segments" : "model");
+                        o->segments ? "segments"
+                        : o->model  ? "model"
+                                    : "stage");
     }
     if (o->model && (o->bits > 0 || o->segments)) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--model brings its own bits and segments");
@@ -213,6 +218,26 @@ static enum bsw_status adopt_frame(struct encode_job *job, struct bsw_error *err
     return status;
 }
 
+// The first stage as asked for; without a word a model keeps its own.
+static enum bsw_status settle_stage(struct encode_job *job, struct bsw_sample *sample,
+                                    struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    const char *text = job->options.stage;
+    uint64_t dims;
+    if (!text && job->options.model) return BSW_OK;
+    if (!text || strcmp(text, "auto") == 0) return bsw_choose_stage(sample, manifest, err);
+    BSW_TRY(bsw_count_parse("--stage", text, &dims, err));
+    manifest->stage_dims =
+        dims == 0 || dims > BSW_MAX_DIMS ? manifest->layout.dims : (uint32_t)dims;
+    if (dims != 0 && bsw_manifest_stage(manifest) == 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--stage %s: a multiple of 32 below %u, at the end of whole words of codes",
+                        text, manifest->layout.dims);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_manifest *manifest = &job->manifest;
@@ -230,6 +255,8 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
                                                   job->options.seed};
         status = bsw_train_saq_frame(&sample, &training, manifest, err);
     }
+    if (status == BSW_OK && manifest->codec == BSW_CODEC_SAQ)
+        status = settle_stage(job, &sample, err);
     if (status == BSW_OK && manifest->codec == BSW_CODEC_SAQ) {
         status = bsw_train_saq_exponents(&sample, manifest, err);
     }

@@ -393,6 +393,12 @@ check_options() {
     expect 2 '--codec xfbq knows --metric cosine only' "${base[@]}" --codec xfbq --metric l2
     expect 2 '--scale' "${base[@]}" --codec xfbq --scale 0
     expect 2 '--segments is for --codec saq' "${base[@]}" --codec xfbq --segments 16x2
+    expect 2 '--stage is for --codec saq' "${base[@]}" --codec xfbq --stage 32
+    expect 2 '--stage 8: a multiple of 32 below 16' "${base[@]}" --stage 8
+    expect 2 '--stage 32: a multiple of 32 below 16' "${base[@]}" --stage 32
+    expect 2 "--stage 'some'" "${base[@]}" --stage some
+    expect 2 '--scan progressive-matrix: the codes of .*good have no first stage' "${find[@]}" \
+        --scan progressive-matrix
     expect 2 "segments '8x2' have 8 dims, the vectors 16" "${base[@]}" --segments 8x2
     expect 2 "segments '16y2' are not of the form" "${base[@]}" --segments 16y2
     expect 2 "segments '16x9'" "${base[@]}" --segments 16x9

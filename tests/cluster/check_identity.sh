@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # One result file and one index, byte for byte, whatever the number of ranks, shards, threads and
-# queries of a batch, the kernel level, the way of merging and the compiler.
+# queries of a batch, the kernel level, the way of scanning and of merging and the compiler.
 # usage: check_identity.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
 # Every codec is searched with every k and refinement by one rank over one shard with the reference
@@ -95,15 +95,17 @@ shards_axis=(1 4 7)
 threads_axis=(1 2)
 batch_axis=(1 17 1000)
 merge_axis=(gather ladder)
+scan_axis=(auto progressive-matrix planes progressive-planes matrix)
 pairs=("1 exact" "10 exact" "100 exact" "1000 exact" "1 none" "10 none" "100 none" "1000 none")
 
-# Codes: an index each, "name|base|metric|options of encode". Segments are of 45 dims.
+# Codes: an index each, "name|base|metric|options of encode". Segments are of 45 dims. All saq codes
+# but several2 have a first stage, which progressive scans need.
 codes=("xfbq|fbin|cosine|--codec xfbq --bits 3")
 for metric in cosine ip l2; do
-    codes+=("one2-$metric|fbin|$metric|--segments 45x2"
-        "one3-$metric|u8bin|$metric|--segments 45x3 --axes random"
-        "several2-$metric|u8bin|$metric|--segments 16x4,29x1"
-        "several3-$metric|fbin|$metric|--segments 32x3,5x8,8x1 --copy-vectors")
+    codes+=("one2-$metric|fbin|$metric|--segments 45x2 --stage 32"
+        "one3-$metric|u8bin|$metric|--segments 45x3 --axes random --stage 32"
+        "several2-$metric|u8bin|$metric|--segments 16x4,29x1 --stage 0"
+        "several3-$metric|fbin|$metric|--segments 32x3,5x8,8x1 --copy-vectors --stage 32")
 done
 
 # Searches of them: "name of the code|selection|options"; K7 is k + 7.
@@ -203,16 +205,17 @@ search_job() {
     fi
 }
 
-# start_search SEARCH PAIR RANKS SHARDS THREADS BATCH LEVEL MERGE
+# start_search SEARCH PAIR RANKS SHARDS THREADS BATCH LEVEL MERGE SCAN
 start_search() {
-    local name select options k refine metric arguments type=fbin turn=$2
+    local name select options k refine metric arguments type=fbin turn=$2 scan=$9
     IFS='|' read -r name select options <<<"$1"
     read -r k refine <<<"${pairs[turn]}"
     [[ $name != one3-* && $name != several2-* ]] || type=u8bin
-    read -ra arguments <<<"${options/K7/$((k + 7))}"
+    [[ $name != xfbq && $name != several2-* ]] || scan=${scan#progressive-}
+    read -ra arguments <<<"${options/K7/$((k + 7))} --scan $scan"
     metric=${options%% *}
-    start search_job "$name${options:+ $options}" "$folder/index/$name-$4" "$folder/query.$type" \
-        "$folder/truth/$name${options// /}-$turn" "$3" "$5" "$6" "$7" "$8" "$select" "$k" "$refine" \
+    start search_job "$name${options:+ $options} --scan $scan" "$folder/index/$name-$4" \
+        "$folder/query.$type" "$folder/truth/$name${options// /}-$turn" "$3" "$5" "$6" "$7" "$8" "$select" "$k" "$refine" \
         ${arguments[@]+"${arguments[@]}"}
 }
 
@@ -220,7 +223,9 @@ start_search() {
 search_plainly() {
     local search turn
     for search in "${searches[@]}"; do
-        for turn in "${!pairs[@]}"; do start_search "$search" "$turn" 1 1 1 1000 reference gather; done
+        for turn in "${!pairs[@]}"; do
+            start_search "$search" "$turn" 1 1 1 1000 reference gather planes
+        done
     done
     finish_jobs
 }
@@ -234,7 +239,7 @@ search_covering() {
             start_search "$search" $(((r + 3 * c) % 8)) "${ranks_axis[r % num_ranks]}" \
                 "${shards_axis[(r / 2 + c) % 3]}" "${threads_axis[(r + r / 5 + c) % 2]}" \
                 "${batch_axis[(r + r / 3 + c) % 3]}" "${levels[(r + c) % num_levels]}" \
-                "${merge_axis[(r / 5 + c) % 2]}"
+                "${merge_axis[(r / 5 + c) % 2]}" "${scan_axis[(r + c) % 5]}"
         done
         c=$((c + 1))
     done
@@ -251,7 +256,7 @@ search_everything() {
                         for level in "${levels[@]}"; do
                             for merge in "${merge_axis[@]}"; do
                                 start_search "$search" $((turn % 8)) "$ranks" "$shards" "$threads" \
-                                    "$batch" "$level" "$merge"
+                                    "$batch" "$level" "$merge" "${scan_axis[turn % 5]}"
                                 turn=$((turn + 1))
                             done
                         done
@@ -338,23 +343,25 @@ large_index_job() {
 }
 
 check_large() {
-    local name ranks merge turn=0
+    local name ranks merge scan turn=0
     start large_index_job large-xfbq --codec xfbq --bits 3
-    start large_index_job large-saq --metric l2 --bits 2.5
+    start large_index_job large-saq --metric l2 --bits 2.5 --stage 32
     finish_jobs
     for name in large-xfbq large-saq; do
         start search_job "$name" "$folder/index/$name-1" synth:count=37,dims=64,seed=4 \
-            "$folder/truth/$name" 1 1 1000 reference gather threshold 100 exact
+            "$folder/truth/$name" 1 1 1000 reference gather threshold 100 exact --scan planes
     done
     finish_jobs
     for name in large-xfbq large-saq; do
         for ranks in "${ranks_axis[@]}"; do
             for merge in gather ladder; do
                 turn=$((turn + 1))
+                scan=${scan_axis[turn % 5]}
+                [[ $name != large-xfbq ]] || scan=${scan#progressive-}
                 start search_job "$name" "$folder/index/$name-$((turn / 2 % 2 * 2 + 1))" \
                     synth:count=37,dims=64,seed=4 "$folder/truth/$name" "$ranks" \
                     $((turn % 2 + 1)) "${batch_axis[1 + turn % 2]}" \
-                    "${levels[turn % ${#levels[@]}]}" "$merge" threshold 100 exact
+                    "${levels[turn % ${#levels[@]}]}" "$merge" threshold 100 exact --scan "$scan"
             done
         done
     done
