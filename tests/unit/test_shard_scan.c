@@ -256,6 +256,41 @@ static void parts_groups_and_limits_change_nothing_else(void **state)
     }
 }
 
+// Good rows where a sample of every 16th bundle looks, bad ones elsewhere: the first limits are too
+// high for all queries, whose lists must fill all the same.
+static void a_misleading_sample_costs_time_alone(void **state)
+{
+    (void)state;
+    const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 5};
+    float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
+    float *vectors = allocate_or_fail(QUERIES * DIMS, sizeof *vectors);
+    bsw_synth_rows(&synth, 0, ROWS, rows);
+    for (size_t i = 0; i < ROWS * DIMS; i++)
+        rows[i] = rows[i] * 0.05f + (i / DIMS / 32 % 16 == 0 ? 1.0f : -1.0f);
+    for (size_t i = 0; i < QUERIES * DIMS; i++) vectors[i] = 1 + 0.01f * (float)(i % 7);
+    write_fbin(path_of("misleading.fbin"), rows, ROWS, DIMS);
+    bsw_free(&rows);
+    struct small_index what = duplicates(BSW_CODEC_SAQ, BSW_METRIC_L2);
+    what.source = path_of("misleading.fbin");
+    what.drops_bad_rows = 0;
+    struct scan_case scan;
+    struct bsw_candidate_lists lists = {0};
+    open_case(&what, vectors, &scan);
+    for (int kind = BSW_SCAN_PLANES; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
+        struct bsw_scan_workspace workspace;
+        bsw_scan_workspace_init(&workspace, bsw_cpu_level_detect(), 2);
+        workspace.scan = (enum bsw_scan_kind)kind;
+        check_scan(&scan, 0, QUERIES, NULL, 300, &workspace, &lists);
+        assert_int_equal(workspace.num_rescanned, QUERIES);
+        workspace.budget_bytes = 1; // query by query
+        check_scan(&scan, 0, QUERIES, NULL, 300, &workspace, &lists);
+        assert_int_equal(workspace.num_rescanned, 2 * QUERIES);
+        bsw_scan_workspace_deinit(&workspace);
+    }
+    bsw_candidate_lists_deinit(&lists);
+    close_case(&scan);
+}
+
 // One row, one bundle less one row, one bundle and one row.
 static void smallest_shards_are_scanned(void **state)
 {
@@ -609,6 +644,28 @@ static double check_bound(const struct scan_case *scan, size_t best)
     return (double)stopped / (double)(QUERIES * scan->rankings[0].count);
 }
 
+// Progressive scans of every level find the best all the same, and do stop most rows.
+static void check_progressive_scans(const struct scan_case *scan)
+{
+    struct bsw_candidate_lists lists = {0};
+    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+        struct bsw_scan_workspace workspace;
+        bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 1 + level % 2);
+        for (int kind = BSW_SCAN_PROGRESSIVE_PLANES; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
+            workspace.scan = (enum bsw_scan_kind)kind;
+            workspace.num_pairs = workspace.num_stopped = 0;
+            check_scan(scan, 0, QUERIES, NULL, 10, &workspace, &lists);
+            check_scan(scan, 2, 1, NULL, 50, &workspace, &lists);
+            assert_int_equal(workspace.used, kind);
+            double share = (double)workspace.num_stopped / (double)workspace.num_pairs;
+            if (share < 0.3 || share >= 1)
+                fail_msg("%s stops %.1f %%", bsw_scan_name(workspace.used), 100 * share);
+        }
+        bsw_scan_workspace_deinit(&workspace);
+    }
+    bsw_candidate_lists_deinit(&lists);
+}
+
 static void check_bounds(const struct small_index *what, float *vectors)
 {
     static const size_t bests[] = {1, 10, 50};
@@ -620,6 +677,7 @@ static void check_bounds(const struct small_index *what, float *vectors)
         double share = check_bound(&scan, bests[b]);
         if (share < 0.5) fail_msg("the bound stops %.1f %% only", 100 * share);
     }
+    check_progressive_scans(&scan);
     close_case(&scan);
 }
 
@@ -664,6 +722,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(candidates_are_the_best_of_a_full_sort),
         cmocka_unit_test(parts_groups_and_limits_change_nothing_else),
+        cmocka_unit_test(a_misleading_sample_costs_time_alone),
         cmocka_unit_test(smallest_shards_are_scanned),
         cmocka_unit_test(running_lists_are_the_best_of_a_full_sort),
         cmocka_unit_test(histogram_selection_is_algorithm_1),
