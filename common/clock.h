@@ -1,4 +1,4 @@
-// Monotonic time.
+// Monotonic time, and that of a thread.
 #ifndef BITSWEEP_COMMON_CLOCK_H
 #define BITSWEEP_COMMON_CLOCK_H
 
@@ -15,6 +15,14 @@ static inline int64_t bsw_clock_ns(void)
 static inline double bsw_clock_seconds(void)
 {
     return (double)bsw_clock_ns() * 1e-9;
+}
+
+// What the calling thread computed for: others that share its core do not count.
+static inline double bsw_thread_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 #endif

@@ -2,23 +2,19 @@
 
 #include <stddef.h>
 
-static const struct bsw_scan_tuning reference_rows[] = {
-    {128, 2, 2, 32, 6, 2},
-};
-static const struct bsw_scan_tuning avx2_rows[] = {
-    {128, 2, 4, 32, 6, 4},
-};
-static const struct bsw_scan_tuning avx512_rows[] = {
-    {128, 2, 4, 32, 4, 4},
-};
+#include "kernels/scan_tuning_avx2.h"
+#include "kernels/scan_tuning_avx512.h"
+#include "kernels/scan_tuning_reference.h"
+
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
 static const struct {
     const struct bsw_scan_tuning *rows;
     size_t num;
 } tables[BSW_CPU_NUM_LEVELS] = {
-    [BSW_CPU_REFERENCE] = {reference_rows, sizeof reference_rows / sizeof reference_rows[0]},
-    [BSW_CPU_AVX2] = {avx2_rows, sizeof avx2_rows / sizeof avx2_rows[0]},
-    [BSW_CPU_AVX512] = {avx512_rows, sizeof avx512_rows / sizeof avx512_rows[0]},
+    [BSW_CPU_REFERENCE] = {bsw_scan_tuning_reference, LENGTH(bsw_scan_tuning_reference)},
+    [BSW_CPU_AVX2] = {bsw_scan_tuning_avx2, LENGTH(bsw_scan_tuning_avx2)},
+    [BSW_CPU_AVX512] = {bsw_scan_tuning_avx512, LENGTH(bsw_scan_tuning_avx512)},
 };
 
 // How far apart two positive numbers are, as a ratio >= 1.

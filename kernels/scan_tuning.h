@@ -1,4 +1,5 @@
-// What scans are tuned by: a table per CPU level, written by `bitsweep bench tune` and checked in.
+// What scans are tuned by: a table per CPU level in scan_tuning_LEVEL.h, written by `bitsweep bench
+// tune` and checked in.
 #ifndef BITSWEEP_KERNELS_SCAN_TUNING_H
 #define BITSWEEP_KERNELS_SCAN_TUNING_H
 
@@ -13,7 +14,7 @@ extern "C" {
 
 struct bsw_scan_tuning {
     uint32_t dims, bits;          // padded dims and average bits the figures were measured at
-    uint32_t matrix_from_queries; // from here on matrix_scan beats plane_scan
+    uint32_t matrix_from_queries; // from here on matrix_scan beats plane_scan; UINT32_MAX: never
     uint32_t tile_kib;            // of document bytes that matrix_scan unpacks at a time
     // A staged matrix scan costs, for 16 rows and a query, in dimensions of the full scan's
     // product: the stage's dims + stage_overhead, and where it goes on finish_factor a further

@@ -408,6 +408,15 @@ check_options() {
     expect 2 'synth' encode --base synth:rows=3 --index OUT/i
     expect 2 'synth needs --dims' synth --count 3 --out OUT/v.fbin
     expect 2 'v.u8bin' synth --count 3 --dims 3 --type float32 --out OUT/v.u8bin
+    expect 2 'bench of what\? usage: bitsweep bench WHAT .*tune' bench
+    expect 2 "no bench 'tine'; usage: bitsweep bench WHAT .*tune" bench tine
+    expect 2 "no bench '--level'" bench --level avx2
+    expect 2 "'reference' is no option of bench tune" bench tune reference
+    expect 2 "--dims '32,48': .*multiples of 32 up to 65536" bench tune --dims 32,48
+    expect 2 "--dims '64,64': 64 is there twice" bench tune --dims 64,64
+    expect 2 "--bits '1,': .*up to 8" bench tune --bits 1,
+    expect 2 "--bits '9'" bench tune --bits 9
+    expect 2 '--seconds 0: ' bench tune --seconds 0
 }
 
 put_output() {
@@ -430,6 +439,7 @@ check_outputs() {
     expect 2 'out/i: holds an index already; --force replaces it' encode --base "$in/base.fbin" \
         --index OUT/i
     expect 2 'out/v.fbin: exists' synth --count 3 --dims 3 --out OUT/v.fbin
+    expect 2 'out/r: exists; --force replaces it' bench tune --out OUT/r
     # A job that fails leaves even what it was allowed to replace.
     expect 65 'q-nan.fbin: row 3' search --index "$index/good" --queries "$in/q-nan.fbin" --out OUT/r --force
     expect 65 'nan.fbin: row 290' encode --base "$in/nan.fbin" --metric l2 --index OUT/i --force
@@ -448,6 +458,9 @@ check_outputs() {
     expect 74 '/proc/bitsweep: cannot create folder' encode --base "$in/base.fbin" --index /proc/bitsweep
     expect 2 '/dev/full: not a regular file' "${find[@]}" --out /dev/full
     expect 74 'out/file/v.fbin.*: cannot create' synth --count 3 --dims 3 --out OUT/file/v.fbin
+    expect 2 'out/folder: is a folder' bench tune --out OUT/folder --force
+    expect 74 'out/file/t.h.*: cannot create' bench tune --out OUT/file/t.h --quiet --dims 32 --bits 8 \
+        --seconds 0.0001
 }
 
 # The same with --force.

@@ -1,0 +1,54 @@
+// bench: the door to what is measured; each WHAT has its own file and options.
+#include "coordinator/command_bench.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct bsw_command benches[] = {
+    {"tune", "which scan and tile is best for which codes: the tables of kernels/", bsw_bench_tune},
+};
+
+#define NUM_BENCHES (sizeof benches / sizeof benches[0])
+
+static void print_usage(FILE *out)
+{
+    fprintf(out, "bitsweep bench: measure this machine\n\n"
+                 "usage: bitsweep bench WHAT [options]\n\n");
+    for (size_t i = 0; i < NUM_BENCHES; i++)
+        fprintf(out, "  %-12s %s\n", benches[i].name, benches[i].summary);
+    fprintf(out, "\nbitsweep bench WHAT --help lists its options.\n");
+}
+
+// "tune, kernels"
+static void list_names(char *text, size_t capacity)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (size_t i = 0; i < NUM_BENCHES && used < capacity; i++) {
+        int written =
+            snprintf(text + used, capacity - used, "%s%s", i ? ", " : "", benches[i].name);
+        if (written > 0) used += (size_t)written;
+    }
+}
+
+enum bsw_status bsw_command_bench(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err)
+{
+    char names[128];
+    list_names(names, sizeof names);
+    if (argc < 1)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "bench of what? usage: bitsweep bench WHAT [options], WHAT one of: %s",
+                        names);
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0) {
+        if (transport->rank == 0) print_usage(stdout);
+        return BSW_OK;
+    }
+    for (size_t i = 0; i < NUM_BENCHES; i++) {
+        if (strcmp(argv[0], benches[i].name) == 0)
+            return benches[i].run(transport, argc - 1, argv + 1, err);
+    }
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "no bench '%s'; usage: bitsweep bench WHAT [options], WHAT one of: %s", argv[0],
+                    names);
+}
