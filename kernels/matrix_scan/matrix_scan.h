@@ -97,8 +97,9 @@ struct bsw_matrix_scan_table {
     // half_to_float(scale_d) * (float)dot, bias) + 0.0f, each operation rounded to float32, exactly
     // as filter_affine of kernels/select.
     // Whole keys (tile->offsets): key = (float)(factor * sum + offsets[row] + constants[query]),
-    // sum over dimensions of u * q, the total in int32 (callers see to it that no part overflows),
-    // score = bsw_score_from_float(key + 0.0f). u is any byte and q any int8 then.
+    // sum over dimensions of u * q, added in int32 (callers see to it that nothing overflows on the
+    // way, from left to right), score = bsw_score_from_float(key + 0.0f). u is any byte and q any
+    // int8 then.
     void (*scan)(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *queries,
                  struct bsw_matrix_output *outputs);
 
@@ -114,13 +115,6 @@ struct bsw_matrix_scan_table {
 };
 
 const struct bsw_matrix_scan_table *bsw_matrix_scan_table_get(enum bsw_cpu_level level);
-
-// The oracle's, for levels that have none of their own.
-void bsw_matrix_scan_staged_reference(const struct bsw_matrix_tile *tile,
-                                      const struct bsw_matrix_stage *stage,
-                                      const struct bsw_matrix_queries *queries,
-                                      struct bsw_matrix_output *outputs,
-                                      struct bsw_stage_counts *counts);
 
 // Levels, each in its own file.
 extern const struct bsw_matrix_scan_table bsw_matrix_scan_reference;

@@ -1,6 +1,6 @@
 // matrix_scan on AVX2.
 //
-// vpmaddubsw multiplies bytes and adds pairs into 16 bits, which two products of 255 * 127
+// vpmaddubsw multiplies bytes and adds pairs into 16 bits, which two products of 255 * 128
 // overflow. How much the documents really use is found once a tile: codes of up to 4 bits leave
 // room for 8 pairs, 5 for 4, 6 for 2, 7 for one; 8-bit codes are widened to 16 bits first. A block
 // is up to 4 queries against 16 rows. Its integers go to a small array in the first cache, which
@@ -8,8 +8,10 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "common/result_order.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select.h"
+#include "kernels/select/select_quick.h"
 
 #define INLINE        static inline __attribute__((always_inline))
 
@@ -174,38 +176,48 @@ INLINE void multiply_wide(const uint8_t *rows, const int8_t *components, size_t 
     }
 }
 
-// Dots of 16 rows with num queries; those of a query are BLOCK_BUNDLES bundles apart. step: the
-// dimensions whose products fit 16 bits, 0 for none.
-INLINE void multiply(const uint8_t *rows, const int8_t *components, const int32_t *constants,
-                     size_t padded_dims, size_t step, int32_t *dots, const size_t num)
+// What a block multiplies.
+struct factors {
+    const uint8_t *rows;      // 16, from their first dimension on
+    const int8_t *components; // of the first query
+    size_t stride;            // dimensions between queries
+    size_t dims;              // to multiply
+    size_t step;              // dimensions whose products fit 16 bits, 0 for none
+    int weight;               // what is stored: constant + weight * sum
+};
+
+// Integers of 16 rows with num queries; those of a query are BLOCK_BUNDLES bundles apart.
+INLINE void multiply(const struct factors *factors, const int32_t *constants, int32_t *dots,
+                     const size_t num)
 {
+    const size_t dims = factors->dims, step = factors->step, stride = factors->stride;
+    const __m256i weight = _mm256_set1_epi32(factors->weight);
     block_sums sums;
     for (size_t j = 0; j < num; j++) sums[j][0] = sums[j][1] = _mm256_setzero_si256();
     if (step == 0) {
-        multiply_wide(rows, components, padded_dims, padded_dims, sums, num);
+        multiply_wide(factors->rows, factors->components, stride, dims, sums, num);
     } else {
-        for (size_t i = 0; i < padded_dims; i += step)
-            multiply_narrow(rows + HALF_ROWS * i, components + i, padded_dims, step, sums, num);
+        for (size_t i = 0; i < dims; i += step)
+            multiply_narrow(factors->rows + HALF_ROWS * i, factors->components + i, stride, step,
+                            sums, num);
     }
     for (size_t j = 0; j < num; j++) {
         __m256i constant = _mm256_set1_epi32(constants[j]);
         __m256i *out = (__m256i *)(void *)(dots + j * BLOCK_BUNDLES * BSW_BUNDLE_ROWS);
         for (size_t h = 0; h < 2; h++) {
-            __m256i twice = _mm256_add_epi32(sums[j][h], sums[j][h]);
-            _mm256_store_si256(out + h, _mm256_sub_epi32(constant, twice));
+            __m256i product = _mm256_mullo_epi32(sums[j][h], weight);
+            _mm256_store_si256(out + h, _mm256_add_epi32(constant, product));
         }
     }
 }
 
-typedef void multiply_fn(const uint8_t *rows, const int8_t *components, const int32_t *constants,
-                         size_t padded_dims, size_t step, int32_t *dots);
+typedef void multiply_fn(const struct factors *factors, const int32_t *constants, int32_t *dots);
 
-#define MULTIPLY(num)                                                                     \
-    static void multiply_##num(const uint8_t *rows, const int8_t *components,             \
-                               const int32_t *constants, size_t padded_dims, size_t step, \
-                               int32_t *dots)                                             \
-    {                                                                                     \
-        multiply(rows, components, constants, padded_dims, step, dots, num);              \
+#define MULTIPLY(num)                                                                   \
+    static void multiply_##num(const struct factors *factors, const int32_t *constants, \
+                               int32_t *dots)                                           \
+    {                                                                                   \
+        multiply(factors, constants, dots, num);                                        \
     }
 MULTIPLY(1)
 MULTIPLY(2)
@@ -218,7 +230,7 @@ static multiply_fn *const multiply_table[BLOCK_QUERIES + 1] = {NULL, multiply_1,
 
 // ---- the tile ----
 
-// Dimensions whose products can be added in 16 bits, at 2 * 127 * (2^bits - 1) a pair: 32 where
+// Dimensions whose products can be added in 16 bits, at 2 * 128 * (2^bits - 1) a pair: 32 where
 // codes have up to 4 bits, 4 with 7; 0 with 8.
 static size_t narrow_dims(const struct bsw_matrix_tile *tile)
 {
@@ -232,39 +244,150 @@ static size_t narrow_dims(const struct bsw_matrix_tile *tile)
     return 0;
 }
 
+// Whole keys of a bundle's rows that reach the limit.
+static void filter_whole(const struct bsw_matrix_tile *tile, size_t bundle, const int32_t *dots,
+                         struct bsw_matrix_output *output)
+{
+    _Alignas(64) float keys[BSW_BUNDLE_ROWS];
+    const __m256 limit = _mm256_set1_ps(bsw_float_limit(output->limit));
+    size_t row = bundle * BSW_BUNDLE_ROWS;
+    uint32_t pass = 0;
+    for (size_t r = 0; r < BSW_BUNDLE_ROWS; r += 8) {
+        __m256i totals = _mm256_add_epi32(load(dots + r), load(tile->offsets + row + r));
+        __m256 key = _mm256_cvtepi32_ps(totals);
+        _mm256_store_ps(keys + r, key);
+        pass |= (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(key, limit, _CMP_GE_OQ)) << r;
+    }
+    for (pass &= tile->masks[bundle]; pass; pass &= pass - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(pass);
+        output->items[output->count++] = bsw_candidate_pack(bsw_score_from_float(keys[lane]),
+                                                            tile->first_row + (uint32_t)row + lane);
+    }
+}
+
 static void filter(const struct bsw_matrix_tile *tile, size_t bundle, size_t num_bundles,
                    const int32_t *dots, float scale, struct bsw_matrix_output *output)
 {
     size_t row = bundle * BSW_BUNDLE_ROWS;
     uint32_t first_row = tile->first_row + (uint32_t)row;
     uint64_t *items = output->items + output->count;
-    if (!tile->scales)
+    if (tile->offsets) {
+        for (size_t b = 0; b < num_bundles; b++)
+            filter_whole(tile, bundle + b, dots + b * BSW_BUNDLE_ROWS, output);
+    } else if (!tile->scales) {
         output->count += bsw_select_avx2.filter_integer(dots, tile->masks + bundle, num_bundles,
                                                         first_row, output->limit, items);
-    else
+    } else {
         output->count += bsw_select_avx2.filter_affine(dots, tile->scales + row, tile->biases + row,
                                                        scale, tile->masks + bundle, num_bundles,
                                                        first_row, output->limit, items);
+    }
+}
+
+// A run of bundles and a block of queries, and their integers.
+struct block {
+    _Alignas(64) int32_t dots[BLOCK_QUERIES][BLOCK_BUNDLES * BSW_BUNDLE_ROWS];
+    size_t bundle, num_bundles, query, num_queries;
+};
+
+// The integers of the block that starts at block->bundle and block->query.
+static void multiply_block(const struct bsw_matrix_tile *tile,
+                           const struct bsw_matrix_queries *queries, const int32_t *constants,
+                           struct factors factors, struct block *block)
+{
+    size_t dims = tile->padded_dims;
+    size_t bundles = tile->num_bundles - block->bundle, rest = queries->num_queries - block->query;
+    block->num_bundles = bundles < BLOCK_BUNDLES ? bundles : BLOCK_BUNDLES;
+    block->num_queries = rest < BLOCK_QUERIES ? rest : BLOCK_QUERIES;
+    factors.stride = dims;
+    factors.components = queries->components + block->query * dims;
+    factors.rows = tile->bytes + block->bundle * BSW_BUNDLE_ROWS * dims;
+    for (size_t h = 0; h < 2 * block->num_bundles; h++, factors.rows += HALF_ROWS * dims)
+        multiply_table[block->num_queries](&factors, constants + block->query,
+                                           block->dots[0] + h * HALF_ROWS);
 }
 
 static void avx2_scan(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *queries,
                       struct bsw_matrix_output *outputs)
 {
-    _Alignas(64) int32_t dots[BLOCK_QUERIES][BLOCK_BUNDLES * BSW_BUNDLE_ROWS];
-    size_t dims = tile->padded_dims, step = narrow_dims(tile);
-    for (size_t b = 0; b < tile->num_bundles; b += BLOCK_BUNDLES) {
-        size_t rest = tile->num_bundles - b;
-        size_t num_bundles = rest < BLOCK_BUNDLES ? rest : BLOCK_BUNDLES;
-        for (size_t q = 0; q < queries->num_queries; q += BLOCK_QUERIES) {
-            size_t num = queries->num_queries - q;
-            if (num > BLOCK_QUERIES) num = BLOCK_QUERIES;
-            for (size_t h = 0; h < 2 * num_bundles; h++)
-                multiply_table[num](tile->bytes + (2 * b + h) * HALF_ROWS * dims,
-                                    queries->components + q * dims, queries->constants + q, dims,
-                                    step, dots[0] + h * HALF_ROWS);
-            for (size_t j = 0; j < num; j++)
-                filter(tile, b, num_bundles, dots[j], tile->scales ? queries->scales[q + j] : 0.0f,
-                       &outputs[q + j]);
+    struct factors factors = {.dims = tile->padded_dims,
+                              .step = narrow_dims(tile),
+                              .weight = tile->offsets ? queries->factor : -2};
+    struct block block;
+    for (block.bundle = 0; block.bundle < tile->num_bundles; block.bundle += BLOCK_BUNDLES) {
+        for (block.query = 0; block.query < queries->num_queries; block.query += BLOCK_QUERIES) {
+            multiply_block(tile, queries, queries->constants, factors, &block);
+            for (size_t j = 0, q = block.query; j < block.num_queries; j++, q++)
+                filter(tile, block.bundle, block.num_bundles, block.dots[j],
+                       tile->scales ? queries->scales[q] : 0.0f, &outputs[q]);
+        }
+    }
+}
+
+// ---- stages ----
+
+// A query's dots of a run of bundles, from those of the stage, in the halves that hold some of the
+// places; returns how many halves.
+static size_t finish_dots(const struct bsw_matrix_tile *tile, size_t bundle,
+                          const struct factors *rest, int32_t constant, const uint32_t *places,
+                          size_t num_places, int32_t *dots)
+{
+    _Alignas(64) int32_t added[HALF_ROWS];
+    size_t num_halves = 0, done = SIZE_MAX;
+    for (size_t i = 0; i < num_places; i++) {
+        size_t half = places[i] / HALF_ROWS;
+        if (half == done) continue;
+        struct factors factors = *rest;
+        factors.rows += (2 * bundle + half) * HALF_ROWS * tile->padded_dims;
+        multiply_1(&factors, &constant, added);
+        for (size_t r = 0; r < HALF_ROWS; r++) dots[half * HALF_ROWS + r] += added[r];
+        num_halves++;
+        done = half;
+    }
+    return num_halves;
+}
+
+// One query of a block, from the stage's dots on.
+static void finish_query(const struct bsw_matrix_tile *tile, const struct bsw_matrix_stage *stage,
+                         const struct bsw_matrix_queries *queries, size_t step, struct block *block,
+                         size_t j, struct bsw_matrix_output *output,
+                         struct bsw_stage_counts *counts)
+{
+    uint32_t places[BLOCK_BUNDLES * BSW_BUNDLE_ROWS];
+    size_t q = block->query + j, row = block->bundle * BSW_BUNDLE_ROWS;
+    size_t num_places = bsw_select_avx2.filter_reach(
+        block->dots[j], tile->scales + row, tile->biases + row, tile->tails + row,
+        queries->scales[q], stage->reaches[q], tile->masks + block->bundle, block->num_bundles,
+        bsw_float_limit(output->limit) - stage->slacks[q], places);
+    const struct factors rest = {.rows = tile->bytes + HALF_ROWS * (size_t)stage->dims,
+                                 .components =
+                                     queries->components + q * tile->padded_dims + stage->dims,
+                                 .dims = tile->padded_dims - stage->dims,
+                                 .step = step,
+                                 .weight = -2};
+    counts->rows += num_places;
+    counts->halves +=
+        finish_dots(tile, block->bundle, &rest, queries->constants[q] - stage->constants[q], places,
+                    num_places, block->dots[j]);
+    output->count += bsw_select_avx2.filter_places(
+        block->dots[j], tile->scales + row, tile->biases + row, queries->scales[q], places,
+        num_places, tile->first_row + (uint32_t)row, output->limit, output->items + output->count);
+}
+
+static void avx2_scan_staged(const struct bsw_matrix_tile *tile,
+                             const struct bsw_matrix_stage *stage,
+                             const struct bsw_matrix_queries *queries,
+                             struct bsw_matrix_output *outputs, struct bsw_stage_counts *counts)
+{
+    size_t step = narrow_dims(tile);
+    struct factors factors = {.dims = stage->dims, .step = step, .weight = -2};
+    struct block block;
+    for (block.bundle = 0; block.bundle < tile->num_bundles; block.bundle += BLOCK_BUNDLES) {
+        for (block.query = 0; block.query < queries->num_queries; block.query += BLOCK_QUERIES) {
+            multiply_block(tile, queries, stage->constants, factors, &block);
+            for (size_t j = 0; j < block.num_queries; j++)
+                finish_query(tile, stage, queries, step, &block, j, &outputs[block.query + j],
+                             counts);
         }
     }
 }
@@ -274,5 +397,5 @@ const struct bsw_matrix_scan_table bsw_matrix_scan_avx2 = {
     .unpack = avx2_unpack,
     .unpack_query = avx2_unpack_query,
     .scan = avx2_scan,
-    .scan_staged = bsw_matrix_scan_staged_reference,
+    .scan_staged = avx2_scan_staged,
 };

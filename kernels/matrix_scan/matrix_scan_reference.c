@@ -118,11 +118,11 @@ static int may_reach(const struct bsw_matrix_tile *tile, size_t row,
     return fmaf(queries->scales[q], scaled, most) >= bsw_float_limit(limit) - stage->slacks[q];
 }
 
-void bsw_matrix_scan_staged_reference(const struct bsw_matrix_tile *tile,
-                                      const struct bsw_matrix_stage *stage,
-                                      const struct bsw_matrix_queries *queries,
-                                      struct bsw_matrix_output *outputs,
-                                      struct bsw_stage_counts *counts)
+static void reference_scan_staged(const struct bsw_matrix_tile *tile,
+                                  const struct bsw_matrix_stage *stage,
+                                  const struct bsw_matrix_queries *queries,
+                                  struct bsw_matrix_output *outputs,
+                                  struct bsw_stage_counts *counts)
 {
     for (size_t q = 0; q < queries->num_queries; q++) {
         uint32_t limit = outputs[q].limit;
@@ -145,5 +145,5 @@ const struct bsw_matrix_scan_table bsw_matrix_scan_reference = {
     .unpack = reference_unpack,
     .unpack_query = reference_unpack_query,
     .scan = reference_scan,
-    .scan_staged = bsw_matrix_scan_staged_reference,
+    .scan_staged = reference_scan_staged,
 };

@@ -1,15 +1,18 @@
 #include "kernelcheck.h"
 
 #include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/half.h"
 #include "common/result_order.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 
 enum { RANDOM, SMALLEST, LARGEST, EXTREMES, NUM_FILLS };
 enum { ALL_BITS, NO_BITS, SOME_BITS, ONE_BIT, NUM_MASKS };
-enum { INTEGER_KEYS, PLAIN_KEYS, WIDE_KEYS, NUM_KEYS };
+enum { INTEGER_KEYS, PLAIN_KEYS, WIDE_KEYS, WHOLE_KEYS, NUM_KEYS };
+enum { NO_REACH, SOME_REACH, FAR_REACH, INFINITE_TAILS, NUM_REACHES };
 
 static const size_t bundle_counts[] = {1, 2, 3, 33};
 static const size_t query_counts[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 24, 25, 37};
@@ -23,15 +26,20 @@ struct scan_case {
     size_t num_bundles, num_queries, room;
     unsigned query_bits;
     int fill, mask_fill, keys;
+    int is_raw, factor; // whole keys: any bytes and components; 1 or 2
     uint32_t *planes[BSW_MAX_SEGMENTS];
     uint8_t *bytes;
     uint32_t *masks;
     uint16_t *scales;
     float *biases;
+    uint16_t *tails;
+    int32_t *offsets;
     uint32_t *query_words;
     int8_t *components;
     int32_t *constants;
     float *query_scales;
+    int32_t *stage_constants;
+    float *reaches, *slacks;
     struct bsw_matrix_tile tile;
     struct bsw_matrix_queries queries;
     uint32_t *limits;
@@ -121,6 +129,7 @@ static void fill_case(const struct kernelcheck *check, struct scan_case *c)
     for (size_t r = 0; r < c->num_bundles * BSW_BUNDLE_ROWS; r++) {
         c->scales[r] = fill_scale(check, c->keys, r);
         c->biases[r] = fill_bias(check, c->keys, r);
+        c->offsets[r] = (int32_t)(kernelcheck_random(check, 14, r) % 2000001) - 1000000;
     }
 }
 
@@ -137,6 +146,31 @@ static void unpack_case(struct scan_case *c)
             c->components + q * c->layout.padded_dims, &c->constants[q]);
 }
 
+// Any byte with any component; some rows and queries have the ends alone. What is left of 32 bits
+// is filled by constants and offsets.
+static void fill_raw(const struct kernelcheck *check, struct scan_case *c)
+{
+    const size_t dims = c->layout.padded_dims, rows = c->num_bundles * BSW_BUNDLE_ROWS;
+    const int32_t most = INT32_MAX - c->factor * (int32_t)dims * 255 * 128;
+    for (size_t i = 0; i < rows * dims; i++) {
+        uint64_t random = kernelcheck_random(check, 15, i);
+        int is_end = i / 4 % 16 % 3 == 0; // by row of a half bundle
+        c->bytes[i] = (uint8_t)(is_end ? random % 2 * 255 : random);
+        if (i / 4 % 16 == 0) c->bytes[i] = 255;
+    }
+    for (size_t i = 0; i < c->num_queries * dims; i++) {
+        uint64_t random = kernelcheck_random(check, 16, i);
+        int end = i / dims % 4 < 2 ? -128 : 127;
+        c->components[i] = (int8_t)(i / dims % 2 ? random : (uint64_t)end);
+    }
+    for (size_t q = 0; q < c->num_queries; q++)
+        c->constants[q] = (q % 3 == 0 ? -1 : q % 3 == 1 ? 1 : 0) * (most / 2);
+    for (size_t r = 0; r < rows; r++) {
+        int32_t random = (int32_t)(kernelcheck_random(check, 17, r) % 1000);
+        c->offsets[r] = (r % 5 == 0 ? -1 : r % 5 == 1 ? 1 : 0) * (most / 2 - random);
+    }
+}
+
 static void allocate_case(struct scan_case *c)
 {
     size_t rows = c->num_bundles * BSW_BUNDLE_ROWS, queries = c->num_queries;
@@ -148,6 +182,11 @@ static void allocate_case(struct scan_case *c)
     c->masks = kernelcheck_allocate(c->num_bundles * sizeof *c->masks);
     c->scales = kernelcheck_allocate(rows * sizeof *c->scales);
     c->biases = kernelcheck_allocate(rows * sizeof *c->biases);
+    c->tails = kernelcheck_allocate(rows * sizeof *c->tails);
+    c->offsets = kernelcheck_allocate(rows * sizeof *c->offsets);
+    c->stage_constants = kernelcheck_allocate(queries * sizeof *c->stage_constants);
+    c->reaches = kernelcheck_allocate(queries * sizeof *c->reaches);
+    c->slacks = kernelcheck_allocate(queries * sizeof *c->slacks);
     c->query_words = kernelcheck_allocate(
         queries * bsw_layout_query_words(&c->layout, c->query_bits) * sizeof(uint32_t));
     c->components = kernelcheck_allocate(queries * c->layout.padded_dims);
@@ -171,6 +210,11 @@ static void free_case(struct scan_case *c)
     kernelcheck_free(c->constants);
     kernelcheck_free(c->components);
     kernelcheck_free(c->query_words);
+    kernelcheck_free(c->slacks);
+    kernelcheck_free(c->reaches);
+    kernelcheck_free(c->stage_constants);
+    kernelcheck_free(c->offsets);
+    kernelcheck_free(c->tails);
     kernelcheck_free(c->biases);
     kernelcheck_free(c->scales);
     kernelcheck_free(c->masks);
@@ -183,19 +227,23 @@ static void make_case(const struct kernelcheck *check, struct scan_case *c, uint
     allocate_case(c);
     fill_case(check, c);
     unpack_case(c);
+    if (c->is_raw) fill_raw(check, c);
     bsw_code_layout_format(&c->layout, c->name, sizeof c->name);
+    int is_float = c->keys == PLAIN_KEYS || c->keys == WIDE_KEYS;
     c->tile = (struct bsw_matrix_tile){.bytes = c->bytes,
                                        .num_bundles = c->num_bundles,
                                        .padded_dims = c->layout.padded_dims,
                                        .first_row = first_row,
                                        .masks = c->masks,
-                                       .scales = c->keys == INTEGER_KEYS ? NULL : c->scales,
-                                       .biases = c->keys == INTEGER_KEYS ? NULL : c->biases};
-    c->queries =
-        (struct bsw_matrix_queries){.num_queries = c->num_queries,
-                                    .components = c->components,
-                                    .constants = c->constants,
-                                    .scales = c->keys == INTEGER_KEYS ? NULL : c->query_scales};
+                                       .scales = is_float ? c->scales : NULL,
+                                       .biases = is_float ? c->biases : NULL,
+                                       .tails = is_float ? c->tails : NULL,
+                                       .offsets = c->keys == WHOLE_KEYS ? c->offsets : NULL};
+    c->queries = (struct bsw_matrix_queries){.num_queries = c->num_queries,
+                                             .components = c->components,
+                                             .constants = c->constants,
+                                             .scales = is_float ? c->query_scales : NULL,
+                                             .factor = c->factor};
 }
 
 // ---- unpacking ----
@@ -242,25 +290,79 @@ static void reset_outputs(const struct scan_case *c, uint64_t *items,
     }
 }
 
+// What is in expected and found, after one of the scans.
+static void compare_outputs(struct kernelcheck *check, const struct scan_case *c,
+                            const char *function, int round)
+{
+    for (size_t q = 0; q < c->num_queries; q++) {
+        const struct bsw_matrix_output *expected = &c->expected[q], *found = &c->found[q];
+        const char *shape = "%s, %u query bits, %zu bundles, query %zu of %zu, keys %d, fill %d, "
+                            "masks %d, round %d, limit %08x";
+        kernelcheck_compare(check, function, &expected->count, &found->count, sizeof found->count,
+                            shape, c->name, c->query_bits, c->num_bundles, q, c->num_queries,
+                            c->keys, c->fill, c->mask_fill, round, c->limits[q]);
+        if (expected->count != found->count) continue;
+        kernelcheck_compare(check, function, expected->items, found->items,
+                            found->count * sizeof *found->items, shape, c->name, c->query_bits,
+                            c->num_bundles, q, c->num_queries, c->keys, c->fill, c->mask_fill,
+                            round, c->limits[q]);
+    }
+}
+
 static void compare_scans(struct kernelcheck *check, const struct scan_case *c, int round)
 {
     reset_outputs(c, c->expected_items, c->expected);
     reset_outputs(c, c->found_items, c->found);
     bsw_matrix_scan_reference.scan(&c->tile, &c->queries, c->expected);
     bsw_matrix_scan_table_get(check->level)->scan(&c->tile, &c->queries, c->found);
-    for (size_t q = 0; q < c->num_queries; q++) {
-        const struct bsw_matrix_output *expected = &c->expected[q], *found = &c->found[q];
-        const char *shape = "%s, %u query bits, %zu bundles, query %zu of %zu, keys %d, fill %d, "
-                            "masks %d, round %d, limit %08x";
-        kernelcheck_compare(check, "scan count", &expected->count, &found->count,
-                            sizeof found->count, shape, c->name, c->query_bits, c->num_bundles, q,
-                            c->num_queries, c->keys, c->fill, c->mask_fill, round, c->limits[q]);
-        if (expected->count != found->count) continue;
-        kernelcheck_compare(check, "scan", expected->items, found->items,
-                            found->count * sizeof *found->items, shape, c->name, c->query_bits,
-                            c->num_bundles, q, c->num_queries, c->keys, c->fill, c->mask_fill,
-                            round, c->limits[q]);
+    compare_outputs(check, c, "scan", round);
+}
+
+// Tails, reaches and slacks; none of them need be safe. With infinite tails bounds may be NaN,
+// which no limit lets pass.
+static struct bsw_matrix_stage fill_stage(const struct kernelcheck *check, struct scan_case *c,
+                                          uint32_t dims, int reach_fill)
+{
+    for (size_t r = 0; r < c->num_bundles * BSW_BUNDLE_ROWS; r++) {
+        uint64_t random = kernelcheck_random(check, 18, r); // some tiny, most near the biases
+        c->tails[r] = (uint16_t)(r % 8 == 0 ? random % 0x5400 : 0x4800 + random % 0xc00);
+        if (reach_fill == INFINITE_TAILS && r % 3 == 0) c->tails[r] = 0x7c00;
     }
+    for (size_t q = 0; q < c->num_queries; q++) {
+        uint64_t random = kernelcheck_random(check, 19, q);
+        float some = 100.0f * (float)(random % 1000003) * 1e-6f;
+        c->reaches[q] = reach_fill == NO_REACH ? 0.0f : reach_fill == FAR_REACH ? 0x1p100f : some;
+        c->slacks[q] = reach_fill == FAR_REACH           ? 1e30f
+                       : reach_fill == NO_REACH || q % 2 ? 0.0f
+                                                         : some;
+        c->stage_constants[q] = 0;
+        for (uint32_t s = 0; s < c->layout.num_segments; s++) {
+            const struct bsw_segment *segment = &c->layout.segments[s];
+            const int8_t *components = c->components + q * c->layout.padded_dims;
+            for (uint32_t i = segment->padded_dim;
+                 i < segment->padded_dim + 32 * segment->words && i < dims; i++)
+                c->stage_constants[q] += ((1 << segment->bits) - 1) * components[i];
+        }
+    }
+    return (struct bsw_matrix_stage){
+        .dims = dims, .constants = c->stage_constants, .reaches = c->reaches, .slacks = c->slacks};
+}
+
+static void compare_staged(struct kernelcheck *check, const struct scan_case *c,
+                           const struct bsw_matrix_stage *stage, int reach_fill, int round)
+{
+    struct bsw_stage_counts expected = {7, 5}, found = expected; // they are added to
+    reset_outputs(c, c->expected_items, c->expected);
+    reset_outputs(c, c->found_items, c->found);
+    bsw_matrix_scan_reference.scan_staged(&c->tile, stage, &c->queries, c->expected, &expected);
+    bsw_matrix_scan_table_get(check->level)
+        ->scan_staged(&c->tile, stage, &c->queries, c->found, &found);
+    kernelcheck_compare(check, "scan_staged counts", &expected, &found, sizeof found,
+                        "%s, %u query bits, %zu bundles, %zu queries, keys %d, fill %d, masks %d, "
+                        "%u stage dimensions, reaches %d, round %d",
+                        c->name, c->query_bits, c->num_bundles, c->num_queries, c->keys, c->fill,
+                        c->mask_fill, stage->dims, reach_fill, round);
+    compare_outputs(check, c, "scan_staged", round);
 }
 
 // Limits of the second round: scores that occur and their neighbours, the ends, and the borders of
@@ -280,15 +382,76 @@ static void choose_limits(const struct kernelcheck *check, struct scan_case *c)
     }
 }
 
+static int compare_items(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+// Limits that the best 2 % of a query's rows reach. expected as above.
+static void choose_high_limits(struct scan_case *c)
+{
+    for (size_t q = 0; q < c->num_queries; q++) {
+        size_t num = c->expected[q].count - q % 3;
+        uint64_t *items = c->expected[q].items + q % 3;
+        c->limits[q] = 0;
+        if (num == 0) continue;
+        qsort(items, num, sizeof *items, compare_items);
+        c->limits[q] = bsw_candidate_score(items[num / 50]);
+    }
+}
+
 static void check_case(struct kernelcheck *check, struct scan_case *c, uint32_t first_row)
 {
     make_case(check, c, first_row);
-    check_unpack(check, c);
-    check_unpack_query(check, c);
+    if (!c->is_raw) {
+        check_unpack(check, c);
+        check_unpack_query(check, c);
+    }
     memset(c->limits, 0, c->num_queries * sizeof *c->limits);
     compare_scans(check, c, 0);
     choose_limits(check, c);
     compare_scans(check, c, 1);
+    free_case(c);
+}
+
+// Limits that are bounds of rows, to the bit.
+static void choose_bounds(const struct kernelcheck *check, const struct bsw_matrix_stage *stage,
+                          struct scan_case *c)
+{
+    const size_t dims = c->layout.padded_dims;
+    for (size_t q = 0; q < c->num_queries; q++) {
+        size_t row = kernelcheck_random(check, 20, q) % (c->num_bundles * BSW_BUNDLE_ROWS);
+        int32_t dot = stage->constants[q];
+        for (size_t i = 0; i < stage->dims; i++) {
+            size_t place = ((row / 16 * (dims / 4) + i / 4) * 16 + row % 16) * 4 + i % 4;
+            dot -= 2 * c->bytes[place] * c->components[q * dims + i];
+        }
+        float scaled = bsw_half_to_float(c->scales[row]) * (float)dot;
+        float most = fmaf(stage->reaches[q], bsw_half_to_float(c->tails[row]), c->biases[row]);
+        float bound = fmaf(c->query_scales[q], scaled, most) + 0.0f;
+        c->limits[q] = isnan(bound) ? 0 : bsw_score_from_float(bound);
+    }
+}
+
+// Limits that all rows pass, some, few and none; those of some and few are taken from whole scans.
+// Then those that one row just passes.
+static void check_staged_case(struct kernelcheck *check, struct scan_case *c, uint32_t first_row,
+                              uint32_t stage_dims, int reach_fill)
+{
+    make_case(check, c, first_row);
+    const struct bsw_matrix_stage stage = fill_stage(check, c, stage_dims, reach_fill);
+    for (int round = 0; round < 5; round++) {
+        memset(c->limits, round == 3 ? 0xff : 0, c->num_queries * sizeof *c->limits);
+        if (round == 1 || round == 2) {
+            reset_outputs(c, c->expected_items, c->expected);
+            bsw_matrix_scan_reference.scan(&c->tile, &c->queries, c->expected);
+        }
+        if (round == 1) choose_limits(check, c);
+        if (round == 2) choose_high_limits(c);
+        if (round == 4) choose_bounds(check, &stage, c);
+        compare_staged(check, c, &stage, reach_fill, round);
+    }
     free_case(c);
 }
 
@@ -302,7 +465,8 @@ static void check_turn(struct kernelcheck *check, const struct bsw_code_layout *
                           .query_bits = query_bits,
                           .fill = (int)(turn / 3 % NUM_FILLS),
                           .mask_fill = (int)(turn / 2 % NUM_MASKS),
-                          .keys = (int)(turn % 7 % NUM_KEYS)};
+                          .keys = (int)(turn % 7 % NUM_KEYS),
+                          .factor = 1 + (int)(turn / 7 % 2)};
     if (turn % 13 == 0) c.num_bundles = bundle_counts[3];
     if (layout->padded_dims > 512) { // the reference takes long
         c.num_bundles = bundle_counts[turn % 2];
@@ -341,7 +505,8 @@ static void check_largest(struct kernelcheck *check)
                                   .num_queries = 13,
                                   .query_bits = 7,
                                   .fill = EXTREMES,
-                                  .keys = keys};
+                                  .keys = keys,
+                                  .factor = 2};
             if (bsw_code_layout_append(&c.layout, dims[i], 8, NULL) != BSW_OK) abort();
             check_case(check, &c, 0);
         }
@@ -377,9 +542,64 @@ static void check_counts(struct kernelcheck *check)
                                       .num_queries = query_counts[n],
                                       .query_bits = 6,
                                       .mask_fill = mask_fill,
-                                      .keys = keys};
+                                      .keys = keys,
+                                      .factor = 1 + (int)(n % 2)};
                 if (bsw_code_layout_append(&c.layout, 32, 3, NULL) != BSW_OK) abort();
                 check_case(check, &c, first_rows[n % LENGTH(first_rows)]);
+            }
+        }
+    }
+}
+
+// Bytes and components at their ends, keys at those of 32 bits.
+static void check_whole_keys(struct kernelcheck *check)
+{
+    static const uint32_t dims[] = {1, 33, 96, 128, 257, 1000, 4096};
+    for (size_t i = 0; i < LENGTH(dims); i++) {
+        for (int turn = 0; turn < 6; turn++) {
+            struct scan_case c = {.num_bundles = bundle_counts[turn % 3],
+                                  .num_queries = query_counts[(7 * (size_t)turn + i) % 14],
+                                  .query_bits = 6,
+                                  .mask_fill = turn % NUM_MASKS,
+                                  .keys = WHOLE_KEYS,
+                                  .is_raw = 1,
+                                  .factor = 1 + turn % 2};
+            if (bsw_code_layout_append(&c.layout, dims[i], 8, NULL) != BSW_OK) abort();
+            check_case(check, &c, first_rows[turn % 3]);
+        }
+    }
+}
+
+// Layouts whose stages end inside a segment and at its end, have odd constants (33x4), take all
+// that short sums may hold and more.
+static void check_stages(struct kernelcheck *check)
+{
+    static const struct {
+        const char *text;
+        uint32_t dims, stage_dims;
+    } stages[] = {{"64x3", 64, 32},
+                  {"32x4,32x2,64x1", 128, 64},
+                  {"128x8", 128, 96},
+                  {"96x5,224x2", 320, 96},
+                  {"33x4,31x2,36x1", 100, 32},
+                  {"33x4,31x2,36x1", 100, 64},
+                  {"33x4,31x2,36x1", 100, 96},
+                  {"257x6", 257, 256},
+                  {"300x7,20x1", 320, 288},
+                  {"1000x2", 1000, 512}};
+    size_t turn = 0;
+    for (size_t i = 0; i < LENGTH(stages); i++) {
+        for (int reach_fill = 0; reach_fill < NUM_REACHES; reach_fill++) {
+            for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++, turn++) {
+                struct scan_case c = {.num_bundles = bundle_counts[turn % 11 == 0 ? 3 : turn % 3],
+                                      .num_queries = query_counts[turn % LENGTH(query_counts)],
+                                      .query_bits = (unsigned)(1 + turn % BSW_MAX_QUERY_BITS),
+                                      .fill = (int)(turn / 5 % NUM_FILLS),
+                                      .mask_fill = mask_fill,
+                                      .keys = turn / 4 % 3 ? PLAIN_KEYS : WIDE_KEYS};
+                if (bsw_code_layout_parse(stages[i].text, stages[i].dims, &c.layout, NULL)) abort();
+                check_staged_case(check, &c, first_rows[turn % LENGTH(first_rows)],
+                                  stages[i].stage_dims, reach_fill);
             }
         }
     }
@@ -454,6 +674,8 @@ void check_matrix_scan(struct kernelcheck *check)
     check_largest(check);
     check_segments(check);
     check_counts(check);
+    check_whole_keys(check);
+    check_stages(check);
     if (!check->bench) return;
     time_case(check, "32x4,32x2,64x1", 1, PLAIN_KEYS, "128-d, 2 bits");
     time_case(check, "32x5,32x3,64x2", 1, PLAIN_KEYS, "128-d, 3 bits");

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/half.h"
 #include "common/result_order.h"
 #include "kernels/select/select.h"
 
@@ -24,8 +25,10 @@ struct tile {
     uint32_t *masks;
     uint16_t *scales;
     float *biases, *keys;
+    uint16_t *tails;
     float query_scale;
-    uint64_t *expected, *found; // candidates
+    uint64_t *expected, *found;               // candidates
+    uint32_t *expected_places, *found_places; // of rows that a stage lets through
 };
 
 static int32_t fill_dot(const struct kernelcheck *check, int fill, size_t i)
@@ -106,11 +109,17 @@ static struct tile make_tile(const struct kernelcheck *check, size_t num_bundles
     tile.scales = kernelcheck_allocate(num * sizeof *tile.scales);
     tile.biases = kernelcheck_allocate(num * sizeof *tile.biases);
     tile.keys = kernelcheck_allocate(num * sizeof *tile.keys);
+    tile.tails = kernelcheck_allocate(num * sizeof *tile.tails);
+    tile.expected_places = kernelcheck_allocate(num * sizeof *tile.expected_places);
+    tile.found_places = kernelcheck_allocate(num * sizeof *tile.found_places);
     tile.expected = kernelcheck_allocate(num * sizeof *tile.expected);
     tile.found = kernelcheck_allocate(num * sizeof *tile.found);
     for (size_t i = 0; i < num; i++) {
         tile.dots[i] = fill_dot(check, fill, i);
         tile.scales[i] = fill_scale(check, fill, i);
+        uint64_t random = kernelcheck_random(check, 10, i); // some tiny, most near the biases
+        tile.tails[i] = (uint16_t)(i % 8 == 0 ? random % 0x5400 : 0x4800 + random % 0xc00);
+        if (fill == EXTREME && i % 3 == 0) tile.tails[i] = i % 2 ? 0x7c00 : 0x7bff; // infinite too
         // The largest finite numbers with the largest products would overflow to NaN or infinity.
         tile.biases[i] = fill_float(check, fill, 4, i) * (fill == EXTREME ? 0.5f : 1.0f);
         tile.keys[i] = fill_float(check, fill, 5, i) + 0.0f;
@@ -122,6 +131,9 @@ static struct tile make_tile(const struct kernelcheck *check, size_t num_bundles
 
 static void free_tile(struct tile *tile)
 {
+    kernelcheck_free(tile->found_places);
+    kernelcheck_free(tile->expected_places);
+    kernelcheck_free(tile->tails);
     kernelcheck_free(tile->found);
     kernelcheck_free(tile->expected);
     kernelcheck_free(tile->keys);
@@ -178,6 +190,68 @@ static void check_limits(struct kernelcheck *check, const struct tile *tile, int
     }
 }
 
+static size_t run_reach(const struct bsw_select_table *table, const struct tile *tile, float reach,
+                        float limit, uint32_t *places)
+{
+    return table->filter_reach(tile->dots, tile->scales, tile->biases, tile->tails,
+                               tile->query_scale, reach, tile->masks, tile->num_bundles, limit,
+                               places);
+}
+
+static size_t run_places(const struct bsw_select_table *table, const struct tile *tile,
+                         const uint32_t *places, size_t num_places, uint32_t limit, uint64_t *out)
+{
+    return table->filter_places(tile->dots, tile->scales, tile->biases, tile->query_scale, places,
+                                num_places, tile->first_row, limit, out);
+}
+
+// The places of a stage, and the candidates among them: at limits that bounds have, and round them.
+static void check_reach(struct kernelcheck *check, const struct tile *tile, float reach,
+                        float limit)
+{
+    const struct bsw_select_table *table = bsw_select_table_get(check->level);
+    size_t expected = run_reach(&bsw_select_reference, tile, reach, limit, tile->expected_places);
+    size_t found = run_reach(table, tile, reach, limit, tile->found_places);
+    const char *shape = "reach %g, limit %a, %zu rows, fill %d, masks %d";
+    kernelcheck_compare(check, "filter_reach", &expected, &found, sizeof found, shape,
+                        (double)reach, (double)limit, tile->num_rows, tile->fill, tile->mask_fill);
+    if (found != expected) return;
+    kernelcheck_compare(check, "filter_reach", tile->expected_places, tile->found_places,
+                        found * sizeof *tile->found_places, shape, (double)reach, (double)limit,
+                        tile->num_rows, tile->fill, tile->mask_fill);
+    for (int i = 0; i < 4; i++) {
+        uint32_t score = i == 0 || expected == 0 ? 0 : bsw_candidate_score(tile->expected[0]);
+        if (i > 1) score += i == 2 ? 1 : UINT32_MAX;
+        size_t num = run_places(&bsw_select_reference, tile, tile->expected_places, expected, score,
+                                tile->expected);
+        size_t count = run_places(table, tile, tile->expected_places, expected, score, tile->found);
+        kernelcheck_compare(check, "filter_places", &num, &count, sizeof count, shape,
+                            (double)reach, (double)limit, tile->num_rows, tile->fill,
+                            tile->mask_fill);
+        if (num != count) continue;
+        kernelcheck_compare(check, "filter_places", tile->expected, tile->found,
+                            count * sizeof *tile->found, shape, (double)reach, (double)limit,
+                            tile->num_rows, tile->fill, tile->mask_fill);
+    }
+}
+
+static void check_reaches(struct kernelcheck *check, const struct tile *tile)
+{
+    static const float reaches[] = {0.0f, 1.0f, 37.3f, 0x1p100f};
+    static const float fixed[] = {-INFINITY, -1000.0f, -0.0f, 0.0f, 3.0f, INFINITY, NAN};
+    for (size_t r = 0; r < LENGTH(reaches); r++) {
+        for (size_t i = 0; i < LENGTH(fixed); i++) check_reach(check, tile, reaches[r], fixed[i]);
+        for (uint64_t i = 0; i < 2 && tile->num_rows > 0; i++) { // a row's bound
+            size_t row = kernelcheck_random(check, 11, i) % tile->num_rows;
+            float scaled = bsw_half_to_float(tile->scales[row]) * (float)tile->dots[row];
+            float most = fmaf(reaches[r], bsw_half_to_float(tile->tails[row]), tile->biases[row]);
+            float bound = fmaf(tile->query_scale, scaled, most);
+            check_reach(check, tile, reaches[r], bound);
+            check_reach(check, tile, reaches[r], nextafterf(bound, INFINITY));
+        }
+    }
+}
+
 static void check_filters(struct kernelcheck *check)
 {
     for (size_t n = 0; n < LENGTH(bundle_counts); n++) {
@@ -187,6 +261,7 @@ static void check_filters(struct kernelcheck *check)
                 struct tile tile = make_tile(check, bundle_counts[n], fill, mask_fill, first_row);
                 for (int filter = 0; filter < NUM_FILTERS; filter++)
                     check_limits(check, &tile, filter);
+                check_reaches(check, &tile);
                 free_tile(&tile);
             }
         }

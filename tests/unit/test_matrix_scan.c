@@ -1,5 +1,7 @@
 // The two scans are one: with limit 0 the scores of matrix_scan are plane_scan's dots, and with any
 // limit its candidates are those of plane_scan followed by a filter of select; at every level.
+// A staged scan and whole keys are held against plain loops over the dimensions.
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "common/half.h"
 #include "common/integer_hash.h"
 #include "common/result_order.h"
 #include "kernels/matrix_scan/matrix_scan.h"
@@ -37,6 +40,10 @@ struct scan_data {
     uint32_t masks[NUM_BUNDLES];
     _Alignas(64) uint16_t scales[NUM_ROWS];
     _Alignas(64) float biases[NUM_ROWS];
+    _Alignas(64) uint16_t tails[NUM_ROWS];
+    _Alignas(64) int32_t offsets[NUM_ROWS];
+    int32_t stage_constants[NUM_QUERIES];
+    float reaches[NUM_QUERIES], slacks[NUM_QUERIES];
 };
 
 static struct scan_data data;
@@ -98,21 +105,37 @@ static void make_data(const struct bsw_matrix_scan_table *table, const char *lay
 
 // ---- scanning ----
 
-static void scan(const struct bsw_matrix_scan_table *table, int is_affine, uint32_t limit)
+static struct bsw_matrix_tile make_tile(int is_affine)
 {
-    const struct bsw_matrix_tile tile = {.bytes = data.bytes,
-                                         .num_bundles = NUM_BUNDLES,
-                                         .padded_dims = data.layout.padded_dims,
-                                         .first_row = FIRST_ROW,
-                                         .masks = data.masks,
-                                         .scales = is_affine ? data.scales : NULL,
-                                         .biases = is_affine ? data.biases : NULL};
-    const struct bsw_matrix_queries queries = {.num_queries = NUM_QUERIES,
-                                               .components = data.components,
-                                               .constants = data.constants,
-                                               .scales = is_affine ? data.query_scales : NULL};
+    return (struct bsw_matrix_tile){.bytes = data.bytes,
+                                    .num_bundles = NUM_BUNDLES,
+                                    .padded_dims = data.layout.padded_dims,
+                                    .first_row = FIRST_ROW,
+                                    .masks = data.masks,
+                                    .scales = is_affine ? data.scales : NULL,
+                                    .biases = is_affine ? data.biases : NULL,
+                                    .tails = is_affine ? data.tails : NULL};
+}
+
+static struct bsw_matrix_queries make_queries(int is_affine)
+{
+    return (struct bsw_matrix_queries){.num_queries = NUM_QUERIES,
+                                       .components = data.components,
+                                       .constants = data.constants,
+                                       .scales = is_affine ? data.query_scales : NULL};
+}
+
+static void reset_outputs(uint32_t limit)
+{
     for (size_t q = 0; q < NUM_QUERIES; q++)
         outputs[q] = (struct bsw_matrix_output){.items = items[q], .limit = limit};
+}
+
+static void scan(const struct bsw_matrix_scan_table *table, int is_affine, uint32_t limit)
+{
+    const struct bsw_matrix_tile tile = make_tile(is_affine);
+    const struct bsw_matrix_queries queries = make_queries(is_affine);
+    reset_outputs(limit);
     table->scan(&tile, &queries, outputs);
 }
 
@@ -256,6 +279,262 @@ static void test_a_query_becomes_odd_integers(void **state)
     }
 }
 
+// ---- stages ----
+
+// The odd integer of a row in dimension i of a segment, bit by bit.
+static int row_integer(uint32_t segment, size_t row, uint32_t i)
+{
+    const struct bsw_segment *of = &data.layout.segments[segment];
+    const uint32_t *planes =
+        data.segment_planes[segment] + row / 32 * of->bits * of->words * 32 + row % 32;
+    int u = 0;
+    if (i >= of->dims) return 0;
+    for (uint32_t p = 0; p < of->bits; p++)
+        u = 2 * u + (int)(planes[(p * of->words + i / 32) * 32] >> i % 32 & 1);
+    return (1 << of->bits) - 1 - 2 * u;
+}
+
+// Sums over the padded dimensions [first, last): of row times query, of row squared or of query
+// squared.
+enum sum_kind { DOT, ROW_SQUARES, QUERY_SQUARES };
+
+static int plain_sum(enum sum_kind kind, size_t row, size_t query, uint32_t first, uint32_t last)
+{
+    int sum = 0;
+    for (uint32_t s = 0; s < data.layout.num_segments; s++) {
+        const struct bsw_segment *segment = &data.layout.segments[s];
+        for (uint32_t i = 0; i < segment->dims; i++) {
+            uint32_t dim = segment->padded_dim + i;
+            if (dim < first || dim >= last) continue;
+            int d = row_integer(s, row, i),
+                q = data.components[query * data.layout.padded_dims + dim];
+            sum += kind == DOT ? d * q : kind == ROW_SQUARES ? d * d : q * q;
+        }
+    }
+    return sum;
+}
+
+// Constants of a stage; tails and reaches by Cauchy-Schwarz over the rest, times share.
+static struct bsw_matrix_stage make_stage(uint32_t dims, float share)
+{
+    uint32_t padded_dims = data.layout.padded_dims;
+    for (size_t row = 0; row < NUM_ROWS; row++) {
+        double norm = sqrt(plain_sum(ROW_SQUARES, row, 0, dims, padded_dims));
+        data.tails[row] = bsw_half_up((double)bsw_half_to_float(data.scales[row]) * norm);
+    }
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        double norm = sqrt(plain_sum(QUERY_SQUARES, 0, q, dims, padded_dims));
+        data.reaches[q] = share * data.query_scales[q] * (float)norm;
+        data.slacks[q] = share * 0.5f;
+        data.stage_constants[q] = 0;
+        for (uint32_t s = 0; s < data.layout.num_segments; s++) {
+            const struct bsw_segment *segment = &data.layout.segments[s];
+            for (uint32_t dim = segment->padded_dim;
+                 dim < segment->padded_dim + 32 * segment->words && dim < dims; dim++)
+                data.stage_constants[q] +=
+                    ((1 << segment->bits) - 1) * data.components[q * padded_dims + dim];
+        }
+    }
+    return (struct bsw_matrix_stage){.dims = dims,
+                                     .constants = data.stage_constants,
+                                     .reaches = data.reaches,
+                                     .slacks = data.slacks};
+}
+
+static float key_of(size_t row, size_t query, int dot, float addend)
+{
+    float scaled = bsw_half_to_float(data.scales[row]) * (float)dot;
+    return fmaf(data.query_scales[query], scaled, addend);
+}
+
+// What goes on after the stage, and what of it reaches the limit, into expected.
+static size_t plain_staged(const struct bsw_matrix_stage *stage, size_t query, uint32_t limit,
+                           struct bsw_stage_counts *counts)
+{
+    float least = limit == 0 ? -INFINITY : bsw_score_to_float(limit);
+    size_t count = 0, last_half = SIZE_MAX;
+    for (size_t row = 0; row < NUM_ROWS; row++) {
+        if (!(data.masks[row / 32] >> row % 32 & 1)) continue;
+        float most =
+            fmaf(stage->reaches[query], bsw_half_to_float(data.tails[row]), data.biases[row]);
+        float bound = key_of(row, query, plain_sum(DOT, row, query, 0, stage->dims), most);
+        if (!(bound >= least - stage->slacks[query])) continue;
+        counts->rows++;
+        counts->halves += row / 16 != last_half;
+        last_half = row / 16;
+        int dot = plain_sum(DOT, row, query, 0, data.layout.padded_dims);
+        uint32_t score = bsw_score_from_float(key_of(row, query, dot, data.biases[row]) + 0.0f);
+        if (score >= limit)
+            expected[count++] = bsw_candidate_pack(score, FIRST_ROW + (uint32_t)row);
+    }
+    return count;
+}
+
+static void check_staged(const struct bsw_matrix_scan_table *table,
+                         const struct bsw_matrix_stage *stage, uint32_t limit)
+{
+    const struct bsw_matrix_tile tile = make_tile(1);
+    const struct bsw_matrix_queries queries = make_queries(1);
+    struct bsw_stage_counts plain = {0, 0}, counts = {0, 0};
+    reset_outputs(limit);
+    table->scan_staged(&tile, stage, &queries, outputs, &counts);
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        size_t count = plain_staged(stage, q, limit, &plain);
+        assert_int_equal(outputs[q].count, count);
+        if (count > 0) assert_memory_equal(items[q], expected, count * sizeof *expected);
+    }
+    assert_int_equal(counts.rows, plain.rows);
+    assert_int_equal(counts.halves, plain.halves);
+}
+
+// With safe reaches nothing is lost, and something is left out: returns how many rows.
+static uint64_t check_safe_stage(const struct bsw_matrix_scan_table *table,
+                                 const struct bsw_matrix_stage *stage, uint32_t limit)
+{
+    static uint64_t kept[NUM_QUERIES][NUM_ROWS];
+    const struct bsw_matrix_tile tile = make_tile(1);
+    const struct bsw_matrix_queries queries = make_queries(1);
+    struct bsw_stage_counts counts = {0, 0};
+    size_t num_kept[NUM_QUERIES], valid = 0;
+    scan(table, 1, limit);
+    memcpy(kept, items, sizeof kept);
+    for (size_t q = 0; q < NUM_QUERIES; q++) num_kept[q] = outputs[q].count;
+    reset_outputs(limit);
+    table->scan_staged(&tile, stage, &queries, outputs, &counts);
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        assert_int_equal(outputs[q].count, num_kept[q]);
+        if (num_kept[q] > 0)
+            assert_memory_equal(items[q], kept[q], num_kept[q] * sizeof kept[0][0]);
+    }
+    for (size_t b = 0; b < NUM_BUNDLES; b++) valid += (size_t)__builtin_popcount(data.masks[b]);
+    return NUM_QUERIES * valid - counts.rows;
+}
+
+// Also a stage with odd constants, one that is longer than short sums, and rows that are.
+static void test_a_stage_leaves_out_what_cannot_reach_the_limit(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t dims, stage_dims;
+    } cases[] = {{"32x8,32x1", 64, 32},       {"32x6,32x4,64x1", 128, 64},
+                 {"33x8,31x3,36x1", 100, 64}, {"33x7,31x2,36x1", 100, 32},
+                 {"96x5,224x1", 320, 96},     {"288x4,32x1", 320, 288}};
+    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+        const struct bsw_matrix_scan_table *table =
+            bsw_matrix_scan_table_get((enum bsw_cpu_level)level);
+        uint64_t left_out = 0;
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+            make_data(table, cases[i].text, cases[i].dims, 6);
+            uint32_t middle = some_limit(table, 1);
+            uint32_t high = bsw_score_from_float(2 * fabsf(bsw_score_to_float(middle)) + 1000.0f);
+            const uint32_t limits[] = {0, middle, middle + 1, high, UINT32_MAX};
+            for (size_t k = 0; k < sizeof limits / sizeof limits[0]; k++) {
+                struct bsw_matrix_stage stage = make_stage(cases[i].stage_dims, 0.0f);
+                check_staged(table, &stage, limits[k]);
+                stage = make_stage(cases[i].stage_dims, 1.0f);
+                check_staged(table, &stage, limits[k]);
+                uint64_t left = check_safe_stage(table, &stage, limits[k]);
+                if (limits[k] == 0) assert_int_equal(left, 0);
+                if (k > 0 && k < 4) left_out += left;
+            }
+        }
+        assert_true(left_out > 0);
+    }
+}
+
+// ---- whole keys ----
+
+// The largest product sum: what offsets and constants leave room for.
+static int32_t largest_product(int factor)
+{
+    return factor * (int32_t)data.layout.padded_dims * 255 * 128;
+}
+
+// Any bytes, any components; query 3 and 4 have the ends, 5 and 6 nothing but their constants,
+// which take the first rows to the ends of 32 bits.
+static void make_whole_data(uint32_t padded_dims, int factor)
+{
+    data.layout = (struct bsw_code_layout){.padded_dims = padded_dims};
+    const int32_t room = largest_product(factor);
+    for (size_t i = 0; i < NUM_ROWS * padded_dims; i++)
+        data.bytes[i] = (uint8_t)(i / 4 % 16 == 0 ? 255 : bsw_hash2(1, i));
+    for (size_t i = 0; i < NUM_QUERIES * padded_dims; i++) {
+        static const int fixed[] = {-128, 127, 0, 0};
+        size_t q = i / padded_dims;
+        data.components[i] = (int8_t)(q >= 3 && q < 7 ? (uint64_t)fixed[q - 3] : bsw_hash2(2, i));
+    }
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        data.constants[q] = (int32_t)bsw_hash2(3, q) % (room / 4);
+        if (q == 3 || q == 4) data.constants[q] = 0;
+        if (q == 5 || q == 6) data.constants[q] = q == 5 ? room : -room;
+    }
+    for (size_t r = 0; r < NUM_ROWS; r++) {
+        data.offsets[r] = (int32_t)bsw_hash2(4, r) / 4;
+        if (r < 12) data.offsets[r] = INT32_MAX - room - 16 * (int32_t)r;
+        if (r >= 12 && r < 24) data.offsets[r] = INT32_MIN + room + 16 * (int32_t)(r - 12);
+    }
+    for (size_t b = 0; b < NUM_BUNDLES; b++) data.masks[b] = b == 1 ? 0x7ffffff6u : UINT32_MAX;
+}
+
+static int64_t plain_whole(size_t row, size_t query, int factor)
+{
+    uint32_t dims = data.layout.padded_dims;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < dims; i++) {
+        size_t place = ((row / 16 * (dims / 4) + i / 4) * 16 + row % 16) * 4 + i % 4;
+        sum += data.bytes[place] * data.components[query * dims + i];
+    }
+    return factor * sum + data.offsets[row] + data.constants[query];
+}
+
+static void check_whole(const struct bsw_matrix_scan_table *table, int factor, uint32_t limit)
+{
+    struct bsw_matrix_tile tile = make_tile(0);
+    struct bsw_matrix_queries queries = make_queries(0);
+    tile.offsets = data.offsets;
+    queries.factor = factor;
+    reset_outputs(limit);
+    table->scan(&tile, &queries, outputs);
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        size_t count = 0;
+        for (size_t row = 0; row < NUM_ROWS; row++) {
+            int64_t total = plain_whole(row, q, factor);
+            assert_true(total >= INT32_MIN && total <= INT32_MAX);
+            uint32_t score = bsw_score_from_float((float)total + 0.0f);
+            if (data.masks[row / 32] >> row % 32 & 1 && score >= limit)
+                expected[count++] = bsw_candidate_pack(score, FIRST_ROW + (uint32_t)row);
+        }
+        assert_int_equal(outputs[q].count, count);
+        if (count > 0) assert_memory_equal(items[q], expected, count * sizeof *expected);
+    }
+}
+
+static void test_whole_keys_are_integers_to_the_ends_of_32_bits(void **state)
+{
+    (void)state;
+    static const float keys[] = {-0x1p31f,  -0x1.fffffep30f, -12345.5f, 0.0f,           1.0f,
+                                 0x1.2p20f, 0x1.fffffep30f,  0x1p31f,   0x1.000002p31f, INFINITY};
+    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+        const struct bsw_matrix_scan_table *table =
+            bsw_matrix_scan_table_get((enum bsw_cpu_level)level);
+        for (int factor = 1; factor <= 2; factor++) {
+            for (uint32_t dims = 32; dims <= 160; dims += 64) {
+                make_whole_data(dims, factor);
+                assert_int_equal(plain_whole(0, 5, factor), INT32_MAX);
+                assert_int_equal(plain_whole(12, 6, factor), INT32_MIN);
+                check_whole(table, factor, 0);
+                check_whole(table, factor, UINT32_MAX);
+                for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+                    check_whole(table, factor, bsw_score_from_float(keys[i]) - 1);
+                    check_whole(table, factor, bsw_score_from_float(keys[i]));
+                    check_whole(table, factor, bsw_score_from_float(keys[i]) + 1);
+                }
+            }
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -264,6 +543,8 @@ int main(void)
         cmocka_unit_test(test_avx512_agrees_with_planes),
         cmocka_unit_test(test_a_code_lies_where_the_header_says),
         cmocka_unit_test(test_a_query_becomes_odd_integers),
+        cmocka_unit_test(test_a_stage_leaves_out_what_cannot_reach_the_limit),
+        cmocka_unit_test(test_whole_keys_are_integers_to_the_ends_of_32_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

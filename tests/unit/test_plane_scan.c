@@ -64,13 +64,18 @@ static void make_segment(struct segment_data *data, uint32_t dims, unsigned bits
     }
 }
 
-static int plain_dot(const struct segment_data *data, size_t row)
+static int plain_range_dot(const struct segment_data *data, struct bsw_word_range range, size_t row)
 {
     int sum = 0;
-    for (uint32_t i = 0; i < data->segment.dims; i++) {
-        sum += data->code_values[row][i] * data->query_values[i];
+    for (uint32_t i = 32 * range.first; i < 32 * (range.first + range.count); i++) {
+        if (i < data->segment.dims) sum += data->code_values[row][i] * data->query_values[i];
     }
     return sum;
+}
+
+static int plain_dot(const struct segment_data *data, size_t row)
+{
+    return plain_range_dot(data, bsw_all_words(&data->segment), row);
 }
 
 static void check_pair(const struct bsw_plane_scan_table *table, unsigned bits, unsigned query_bits,
@@ -133,6 +138,51 @@ static void test_avx512_dots_are_integer_products(void **state)
     check_level(BSW_CPU_AVX512);
 }
 
+// The two parts of a segment: dots of the first, those of the second added, to some rows alone.
+static void check_parts(const struct bsw_plane_scan_table *table, unsigned bits,
+                        unsigned query_bits, uint32_t dims, uint32_t first_words)
+{
+    static const uint32_t places[] = {0, 1, 5, 31, 32, 40, 63};
+    make_segment(&first, dims, bits, query_bits, dims * 1000 + bits * 10 + query_bits);
+    const struct bsw_segment *segment = &first.segment;
+    const struct bsw_word_range start = {0, first_words},
+                                rest = {first_words, segment->words - first_words};
+    assert_int_equal(bsw_range_dims(segment, start), 32 * first_words);
+    assert_int_equal(bsw_range_dims(segment, rest), dims - 32 * first_words);
+    table->dots(segment, start, first.codes, NUM_BUNDLES, first.query, query_bits, 0, dots);
+    for (size_t row = 0; row < NUM_ROWS; row++)
+        assert_int_equal(dots[row], plain_range_dot(&first, start, row));
+    table->add_rows(segment, rest, first.codes, places, sizeof places / sizeof places[0],
+                    first.query, query_bits, dots);
+    for (size_t row = 0, i = 0; row < NUM_ROWS; row++) {
+        int is_added = i < sizeof places / sizeof places[0] && places[i] == row;
+        i += (size_t)is_added;
+        assert_int_equal(dots[row],
+                         is_added ? plain_dot(&first, row) : plain_range_dot(&first, start, row));
+    }
+    table->dots(segment, rest, first.codes, NUM_BUNDLES, first.query, query_bits, 0, dots);
+    table->dots(segment, start, first.codes, NUM_BUNDLES, first.query, query_bits, 1, dots);
+    for (size_t row = 0; row < NUM_ROWS; row++) assert_int_equal(dots[row], plain_dot(&first, row));
+}
+
+static void test_parts_of_a_segment_add_up(void **state)
+{
+    (void)state;
+    static const uint32_t dims[] = {33, 64, 96, 100};
+    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+        const struct bsw_plane_scan_table *table =
+            bsw_plane_scan_table_get((enum bsw_cpu_level)level);
+        for (unsigned bits = 1; bits <= BSW_MAX_CODE_BITS; bits++) {
+            for (unsigned query_bits = 1; query_bits <= BSW_MAX_QUERY_BITS; query_bits++) {
+                for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
+                    for (uint32_t words = 1; 32 * words < dims[i]; words++)
+                        check_parts(table, bits, query_bits, dims[i], words);
+                }
+            }
+        }
+    }
+}
+
 // One dimension, one bit each: equal bits give +1, unequal ones -1.
 static void test_bit_one_stands_for_minus_one(void **state)
 {
@@ -154,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_reference_dots_are_integer_products),
         cmocka_unit_test(test_avx2_dots_are_integer_products),
         cmocka_unit_test(test_avx512_dots_are_integer_products),
+        cmocka_unit_test(test_parts_of_a_segment_add_up),
         cmocka_unit_test(test_bit_one_stands_for_minus_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,6 +24,8 @@ static _Alignas(64) int32_t dots[NUM_ROWS];
 static _Alignas(64) uint16_t scales[NUM_ROWS];
 static _Alignas(64) float biases[NUM_ROWS], keys[NUM_ROWS];
 static uint32_t masks[NUM_BUNDLES];
+static _Alignas(64) uint16_t tails[NUM_ROWS];
+static uint32_t places[NUM_ROWS], plain_places[NUM_ROWS];
 static uint64_t sorted[NUM_ROWS];
 static uint64_t buffer[2 * NUM_ROWS + TILE_ROWS], scratch[2 * NUM_ROWS + TILE_ROWS];
 static const float query_scale = 0.75f;
@@ -153,6 +155,53 @@ static void tables_name_their_level(void **state)
                             bsw_cpu_level_name((enum bsw_cpu_level)level));
 }
 
+// Rows that pass a bound, then those of them whose keys reach a limit, by the definitions.
+static void check_stage(const struct bsw_select_table *table, float reach, float limit)
+{
+    uint32_t score = bsw_score_from_float(limit);
+    size_t num_places = 0, num = 0;
+    for (uint32_t row = 0; row < NUM_ROWS; row++) {
+        float scaled = bsw_half_to_float(scales[row]) * (float)dots[row];
+        float most = fmaf(reach, bsw_half_to_float(tails[row]), biases[row]);
+        int is_valid = masks[row / 32] >> row % 32 & 1;
+        if (!is_valid || !(fmaf(query_scale, scaled, most) >= limit)) continue;
+        plain_places[num_places++] = row;
+        uint32_t key_score = bsw_score_from_float(fmaf(query_scale, scaled, biases[row]) + 0.0f);
+        if (key_score >= score) sorted[num++] = bsw_candidate_pack(key_score, 77 + row);
+    }
+    size_t found = table->filter_reach(dots, scales, biases, tails, query_scale, reach, masks,
+                                       NUM_BUNDLES, limit, places);
+    assert_int_equal(found, num_places);
+    assert_memory_equal(places, plain_places, num_places * sizeof *places);
+    found = table->filter_places(dots, scales, biases, query_scale, places, num_places, 77, score,
+                                 buffer);
+    assert_int_equal(found, num);
+    assert_memory_equal(buffer, sorted, num * sizeof *sorted);
+}
+
+static void places_are_those_of_rows_whose_bound_reaches_the_limit(void **state)
+{
+    (void)state;
+    static const float reaches[] = {0.0f, 0.5f, 1000.0f};
+    static const float limits[] = {-INFINITY, -20.0f, 0.0f, 2.25f, 900.0f, 1e9f};
+    for (uint32_t row = 0; row < NUM_ROWS; row++)
+        tails[row] = (uint16_t)(bsw_hash2(5, row) % 0x4800);
+    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+        const struct bsw_select_table *table = bsw_select_table_get((enum bsw_cpu_level)level);
+        for (int fill = 0; fill < NUM_FILLS; fill++) {
+            make_rows(fill);
+            for (size_t i = 0; i < 3; i++) {
+                for (size_t k = 0; k < sizeof limits / sizeof limits[0]; k++)
+                    check_stage(table, reaches[i], limits[k]);
+            }
+            // The limit that compares false with everything.
+            assert_int_equal(table->filter_reach(dots, scales, biases, tails, query_scale, 1.0f,
+                                                 masks, NUM_BUNDLES, NAN, places),
+                             0);
+        }
+    }
+}
+
 static void the_histogram_is_a_serial_count(void **state)
 {
     (void)state;
@@ -180,6 +229,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threshold_selection_finds_the_best_of_a_full_sort),
         cmocka_unit_test(tables_name_their_level),
+        cmocka_unit_test(places_are_those_of_rows_whose_bound_reaches_the_limit),
         cmocka_unit_test(the_histogram_is_a_serial_count),
     };
     return cmocka_run_group_tests_name("select", tests, NULL, NULL);
