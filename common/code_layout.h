@@ -8,6 +8,10 @@
 //
 // Read as an integer with plane 0 on top the bits of a component are u in [0, 2^bits - 1]; its
 // value is the odd integer c = (2^bits - 1) - 2u.
+//
+// raw has one segment of 8 bits whose bundles hold as many bytes in another order, the one that
+// matrix_scan takes: no planes, but u of row 16*h + r (h: half of the bundle), padded dimension
+// 4*g + i as the byte at ((h * 8*words + g) * 16 + r) * 4 + i. Padding is 0 here too.
 #ifndef BITSWEEP_COMMON_CODE_LAYOUT_H
 #define BITSWEEP_COMMON_CODE_LAYOUT_H
 

@@ -16,7 +16,7 @@
 #define DIGEST_FIELD_BYTES 9
 #define DIGEST_FIELD_TAG   0x79
 
-static const char *const codec_names[BSW_CODEC_NUM] = {"xfbq", "saq"};
+static const char *const codec_names[BSW_CODEC_NUM] = {"xfbq", "saq", "raw"};
 
 const char *bsw_codec_name(enum bsw_codec codec)
 {
@@ -31,7 +31,7 @@ enum bsw_status bsw_codec_parse(const char *text, enum bsw_codec *out, struct bs
             return BSW_OK;
         }
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "codec '%s' is none of xfbq, saq", text);
+    return bsw_fail(err, BSW_ERROR_USAGE, "codec '%s' is none of xfbq, saq, raw", text);
 }
 
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id)
@@ -349,6 +349,29 @@ static enum bsw_status parse_source(const char *name, const Bsw__Source *source,
     return BSW_OK;
 }
 
+static enum bsw_status check_plain(const char *name, const struct bsw_manifest *manifest,
+                                   struct bsw_error *err)
+{
+    if (!(manifest->xfbq_scale > 0) || !isfinite(manifest->xfbq_scale))
+        return bad(name, "the scale is out of range", err);
+    if (manifest->layout.num_segments != 1 || manifest->metric != BSW_METRIC_COSINE)
+        return bad(name, "no plain code", err);
+    return BSW_OK;
+}
+
+static enum bsw_status check_raw(const char *name, const struct bsw_manifest *manifest,
+                                 struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &manifest->layout;
+    if (layout->num_segments != 1 || layout->segments[0].bits != 8 || manifest->bits != 8 ||
+        layout->dims > BSW_RAW_MAX_DIMS || manifest->metric == BSW_METRIC_COSINE ||
+        manifest->dropped_rows > 0 ||
+        (manifest->source_type != BSW_VECTOR_UINT8 && manifest->source_type != BSW_VECTOR_INT8)) {
+        return bad(name, "no raw rows", err);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status parse_message(const char *name, const Bsw__Manifest *message,
                                      struct bsw_manifest *out, struct bsw_error *err)
 {
@@ -377,11 +400,7 @@ static enum bsw_status parse_message(const char *name, const Bsw__Manifest *mess
     out->xfbq_scale = message->xfbq_scale;
     if (out->codec == BSW_CODEC_SAQ) return parse_frame(name, message->frame, out, err);
     out->stage_dims = out->layout.dims;
-    if (!(out->xfbq_scale > 0) || !isfinite(out->xfbq_scale))
-        return bad(name, "the scale is out of range", err);
-    if (out->layout.num_segments != 1 || out->metric != BSW_METRIC_COSINE)
-        return bad(name, "no plain code", err);
-    return BSW_OK;
+    return out->codec == BSW_CODEC_RAW ? check_raw(name, out, err) : check_plain(name, out, err);
 }
 
 enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t bytes,
@@ -423,6 +442,12 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest)
     bsw_free(&manifest->mean);
     bsw_free(&manifest->rotation);
     bsw_free(&manifest->shards);
+}
+
+double bsw_manifest_row_bytes(const struct bsw_manifest *manifest)
+{
+    static const int beside[BSW_CODEC_NUM] = {[BSW_CODEC_SAQ] = 8, [BSW_CODEC_RAW] = 4};
+    return bsw_layout_row_bytes(&manifest->layout) + beside[manifest->codec];
 }
 
 // ---- paths ----

@@ -21,7 +21,12 @@ extern "C" {
 #define BSW_MAX_SHARDS           65536
 #define BSW_SAQ_MAX_DIMS         4096 // the frame is dims^2 floats, its training dims^2 doubles three times
 
-enum bsw_codec { BSW_CODEC_XFBQ, BSW_CODEC_SAQ, BSW_CODEC_NUM };
+// raw: uint8 or int8 rows as they are, scanned exactly (kernels/encode/raw_codes.h). Its totals are
+// int32, and so must be every sum on the way to one; the largest that a dimension adds is 81,409
+// (int8, l2: 2 * 255 * 128 + 127^2).
+#define BSW_RAW_MAX_DIMS (INT32_MAX / 81409)
+
+enum bsw_codec { BSW_CODEC_XFBQ, BSW_CODEC_SAQ, BSW_CODEC_RAW, BSW_CODEC_NUM };
 const char *bsw_codec_name(enum bsw_codec codec);
 enum bsw_status bsw_codec_parse(const char *text, enum bsw_codec *out, struct bsw_error *err);
 
@@ -98,6 +103,10 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest);
 // "shard-00003-of-00016" + suffix (".codes", ".vectors") in folder.
 enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uint32_t shard,
                                uint32_t num_shards, const char *suffix, struct bsw_error *err);
+
+// Bytes a row takes in a shard of many rows, without the 3/8 of masks and row digests: its codes
+// and what stands beside them.
+double bsw_manifest_row_bytes(const struct bsw_manifest *manifest);
 
 // The path of the source as seen from here: source_path resolved against the index folder.
 enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,

@@ -32,6 +32,7 @@ static size_t bundle_bytes(const struct bsw_shard_shape *shape)
         bytes += bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);
     }
     if (shape->has_affine) bytes += BSW_BUNDLE_ROWS * (2 * sizeof(uint16_t) + sizeof(float));
+    if (shape->is_raw) bytes += BSW_BUNDLE_ROWS * sizeof(int32_t);
     return bytes;
 }
 
@@ -39,7 +40,8 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
                           uint32_t shard)
 {
     *shape = (struct bsw_shard_shape){.layout = manifest->layout,
-                                      .has_affine = manifest->codec != BSW_CODEC_XFBQ,
+                                      .has_affine = manifest->codec == BSW_CODEC_SAQ,
+                                      .is_raw = manifest->codec == BSW_CODEC_RAW,
                                       .num_rows = manifest->shards[shard].num_rows,
                                       .first_row = manifest->shards[shard].first_row};
     shape->bundle_bytes = bundle_bytes(shape);
@@ -101,6 +103,10 @@ void bsw_code_arrays_in_block(const struct bsw_shard_shape *shape, void *block, 
         out->biases = (float *)(void *)(out->tails + rows);
         at = (unsigned char *)(out->biases + rows);
     }
+    if (shape->is_raw) {
+        out->offsets = (int32_t *)(void *)at;
+        at = (unsigned char *)(out->offsets + num_bundles * BSW_BUNDLE_ROWS);
+    }
     out->masks = (uint32_t *)(void *)at;
     at += (num_bundles + num_bundles % 2) * sizeof(uint32_t);
     out->row_digests = (uint64_t *)(void *)at;
@@ -121,6 +127,8 @@ void bsw_code_arrays_copy(const struct bsw_shard_shape *shape, const struct bsw_
         if (resident->tails) memcpy(resident->tails + first, block->tails, rows * sizeof(uint16_t));
         memcpy(resident->biases + first, block->biases, rows * sizeof(float));
     }
+    if (shape->is_raw)
+        memcpy(resident->offsets + first, block->offsets, rows * sizeof *block->offsets);
     memcpy(resident->masks + first_bundle, block->masks, num_bundles * sizeof(uint32_t));
     memcpy(resident->row_digests + first_bundle, block->row_digests,
            num_bundles * sizeof(uint64_t));

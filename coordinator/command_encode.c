@@ -61,10 +61,10 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
         {"base", BSW_OPTION_TEXT, &o->base, "FILE", NULL, 1, 0, 0, NULL,
          "vectors, or synth:count=N,dims=D,..."},
         {"index", BSW_OPTION_TEXT, &o->index, "FOLDER", NULL, 1, 0, 0, NULL, "index to make"},
-        {"codec", BSW_OPTION_CHOICE, &o->codec, NULL, "saq", 0, 0, 0, "xfbq|saq",
-         "plain or adaptive codes"},
+        {"codec", BSW_OPTION_CHOICE, &o->codec, NULL, "saq", 0, 0, 0, "xfbq|saq|raw",
+         "plain codes, adaptive codes, or uint8 and int8 rows as they are"},
         {"bits", BSW_OPTION_NUMBER, &o->bits, "B", NULL, 0, 1, 8, NULL,
-         "bits a dimension, for saq also 2.25 and the like [3]"},
+         "bits a dimension, for saq also 2.25 and the like [3; raw: 8]"},
         {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
          "what is nearest"},
         {"segments", BSW_OPTION_TEXT, &o->segments, "auto|32x4,96x2", NULL, 0, 0, 0, NULL,
@@ -102,12 +102,20 @@ static enum bsw_status check_options(struct encode_job *job, struct bsw_error *e
     struct encode_options *o = &job->options;
     BSW_TRY(bsw_codec_parse(o->codec, &job->manifest.codec, err));
     BSW_TRY(bsw_metric_parse(o->metric, &job->manifest.metric, err));
-    int is_plain = job->manifest.codec == BSW_CODEC_XFBQ;
+    int is_plain = job->manifest.codec == BSW_CODEC_XFBQ,
+        is_raw = job->manifest.codec == BSW_CODEC_RAW;
     if (is_plain && job->manifest.metric != BSW_METRIC_COSINE) {
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--codec xfbq knows --metric cosine only; saq has ip and l2");
     }
-    if (is_plain && (o->segments || o->model || o->stage)) {
+    if (is_raw && job->manifest.metric == BSW_METRIC_COSINE) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--codec raw has no cosine: say --metric l2 or --metric ip");
+    }
+    if (is_raw && o->bits > 0 && o->bits != 8) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec raw keeps all 8", o->bits);
+    }
+    if ((is_plain || is_raw) && (o->segments || o->model || o->stage)) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec saq",
                         o->segments ? "segments"
                         : o->model  ? "model"
@@ -137,6 +145,22 @@ static enum bsw_status check_options(struct encode_job *job, struct bsw_error *e
 
 // ---- what every rank knows before the pass ----
 
+static enum bsw_status check_raw_input(const struct encode_job *job, struct bsw_error *err)
+{
+    enum bsw_vector_type type = bsw_vectors_type(job->vectors);
+    uint32_t dims = bsw_vectors_dims(job->vectors);
+    if (type != BSW_VECTOR_UINT8 && type != BSW_VECTOR_INT8) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--codec raw takes uint8 or int8 rows, %s has %s",
+                        job->options.base, bsw_vector_type_name(type));
+    }
+    if (dims > BSW_RAW_MAX_DIMS) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--codec raw takes up to %d dims, whose sums fit 32 bits, %s has %u",
+                        BSW_RAW_MAX_DIMS, job->options.base, dims);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_manifest *manifest = &job->manifest;
@@ -160,7 +184,7 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_USAGE, "--codec saq takes up to %d dims, %s has %u",
                         BSW_SAQ_MAX_DIMS, job->options.base, bsw_vectors_dims(job->vectors));
     }
-    return BSW_OK;
+    return manifest->codec == BSW_CODEC_RAW ? check_raw_input(job, err) : BSW_OK;
 }
 
 static enum bsw_status cut_shards(struct bsw_manifest *manifest, uint64_t num_shards,
@@ -190,6 +214,16 @@ static enum bsw_status train_plain(struct encode_job *job, struct bsw_sample *sa
     manifest->stage_dims = manifest->layout.dims;
     return manifest->xfbq_scale > 0 ? BSW_OK
                                     : bsw_train_xfbq_scale(sample, &manifest->xfbq_scale, err);
+}
+
+// Nothing to learn: 8 bits a dimension.
+static enum bsw_status describe_raw(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    bsw_code_layout_init(&manifest->layout);
+    manifest->bits = 8;
+    manifest->stage_dims = bsw_vectors_dims(job->vectors);
+    return bsw_code_layout_append(&manifest->layout, manifest->stage_dims, 8, err);
 }
 
 // The frame of another index, moved over.
@@ -242,6 +276,7 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_manifest *manifest = &job->manifest;
     struct bsw_sample sample;
+    if (manifest->codec == BSW_CODEC_RAW) return describe_raw(job, err);
     BSW_TRY(
         bsw_sample_create(job->vectors, manifest->metric, job->options.common.level, &sample, err));
     enum bsw_status status;
@@ -526,11 +561,6 @@ static uint64_t index_bytes(const struct bsw_manifest *manifest)
     return bytes;
 }
 
-static double row_bytes(const struct bsw_manifest *manifest)
-{
-    return bsw_layout_row_bytes(&manifest->layout) + (manifest->codec == BSW_CODEC_SAQ ? 8 : 0);
-}
-
 static void print_json(const struct encode_job *job, const char *segments, double input_bytes)
 {
     const struct bsw_manifest *manifest = &job->manifest;
@@ -538,7 +568,8 @@ static void print_json(const struct encode_job *job, const char *segments, doubl
         "{s:I, s:I, s:i, s:s, s:s, s:s, s:f, s:f}", "rows", (json_int_t)manifest->num_rows,
         "dropped_rows", (json_int_t)manifest->dropped_rows, "dims", (int)manifest->layout.dims,
         "codec", bsw_codec_name(manifest->codec), "metric", bsw_metric_name(manifest->metric),
-        "segments", segments, "bits", manifest->bits, "bytes_per_vector", row_bytes(manifest));
+        "segments", segments, "bits", manifest->bits, "bytes_per_vector",
+        bsw_manifest_row_bytes(manifest));
     json_t *more = json_pack(
         "{s:I, s:I, s:i, s:I, s:s, s:f, s:f, s:f, s:f, s:I}", "shards",
         (json_int_t)manifest->num_shards, "index_bytes", (json_int_t)index_bytes(manifest), "ranks",
@@ -567,7 +598,7 @@ static void report(const struct encode_job *job)
     printf("%llu rows x %u dims -> %s, %s, %s, %u shards, %g bytes a vector\n",
            (unsigned long long)manifest->num_rows, manifest->layout.dims,
            bsw_codec_name(manifest->codec), bsw_metric_name(manifest->metric), segments,
-           manifest->num_shards, row_bytes(manifest));
+           manifest->num_shards, bsw_manifest_row_bytes(manifest));
     if (manifest->dropped_rows > 0)
         printf("dropped rows: %llu\n", (unsigned long long)manifest->dropped_rows);
     printf("training %.2f s, encoding %.2f s: %.4g rows/s, %.2f GB/s of input\n",

@@ -65,7 +65,7 @@ static enum bsw_status info_index(const char *path, int is_json, struct bsw_erro
     snprintf(build, sizeof build, "%016llx", (unsigned long long)manifest.build_digest);
     bsw_code_layout_format(&manifest.layout, segments, sizeof segments);
     int is_saq = manifest.codec == BSW_CODEC_SAQ;
-    double row_bytes = bsw_layout_row_bytes(&manifest.layout) + (is_saq ? 8 : 0);
+    double row_bytes = bsw_manifest_row_bytes(&manifest);
     if (is_json) {
         json_t *object = json_pack(
             "{s:s, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:f, s:i, s:s, s:s, s:I, s:s, s:b}",
@@ -80,7 +80,7 @@ static enum bsw_status info_index(const char *path, int is_json, struct bsw_erro
             manifest.source_is_copied);
         if (is_saq)
             json_object_set_new(object, "axes", json_string(manifest.axes));
-        else
+        else if (manifest.codec == BSW_CODEC_XFBQ)
             json_object_set_new(object, "scale", json_real(manifest.xfbq_scale));
         json_object_set_new(object, "segments", describe_segments(&manifest));
         json_object_set_new(object, "shards", describe_shards(&manifest));
@@ -92,8 +92,10 @@ static enum bsw_status info_index(const char *path, int is_json, struct bsw_erro
                segments);
         if (is_saq)
             printf(", %s axes\n", manifest.axes);
-        else
+        else if (manifest.codec == BSW_CODEC_XFBQ)
             printf(", scale %g\n", manifest.xfbq_scale);
+        else
+            printf("\n");
         printf("  rows      %llu from id %llu, %u dims, %llu dropped, %g bytes a vector\n",
                (unsigned long long)manifest.num_rows, (unsigned long long)manifest.first_row,
                manifest.layout.dims, (unsigned long long)manifest.dropped_rows, row_bytes);

@@ -14,6 +14,7 @@
 #include "coordinator/command.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
+#include "kernels/encode/raw_codes.h"
 
 enum { MESSAGE_STATISTICS = 40 };
 
@@ -21,6 +22,7 @@ enum { MESSAGE_STATISTICS = 40 };
 // of the answer.
 #define BATCH_BUDGET_BYTES ((uint64_t)256 << 20)
 #define MAX_K              10000
+#define DEFAULT_QUERY_BITS 6
 
 struct search_options {
     struct bsw_common_options common;
@@ -64,10 +66,10 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"out", BSW_OPTION_TEXT, &o->out, "FILE", NULL, 1, 0, 0, NULL,
          "result file (big-ann's layout); FILE.json too"},
         {"k", BSW_OPTION_COUNT, &o->k, "K", "10", 0, 1, MAX_K, NULL, "neighbours a query"},
-        {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", "6", 0, 1, BSW_MAX_QUERY_BITS, NULL,
-         "bits a query component"},
+        {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", NULL, 0, 1, BSW_MAX_QUERY_BITS, NULL,
+         "bits a query component, not for codec raw [6]"},
         {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", "5", 0, 1, 10000, NULL,
-         "candidates to refine, times k"},
+         "candidates to refine, times k; codec raw needs none"},
         {"scan", BSW_OPTION_CHOICE, &o->scan, NULL, "auto", 0, 0, 0, BSW_SCAN_NAMES,
          "bit planes or int8 units, in full or progressively; auto: what measured faster"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
@@ -77,7 +79,7 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N", "100K", 0, 1, 1e8, NULL,
          "histogram: at most so many a query"},
         {"refine", BSW_OPTION_CHOICE, &o->refine, NULL, "exact", 0, 0, 0, "exact|none",
-         "order by exact values of the raw vectors, or by code"},
+         "order by exact values of the raw vectors, or by code; codec raw is exact anyway"},
         {"merge", BSW_OPTION_CHOICE, &o->merge, NULL, "auto", 0, 0, 0, "auto|gather|ladder",
          "how candidates of shards meet; auto: ladder on several ranks"},
         {"batch", BSW_OPTION_COUNT, &o->batch, "N", "1000", 0, 1, 1e6, NULL, "queries at a time"},
@@ -158,19 +160,40 @@ static enum bsw_status settle_scan(struct search_job *job, struct bsw_error *err
     return BSW_OK;
 }
 
+// Keys of codec raw are the exact values: there are no planes, and nothing is left to refine.
+static enum bsw_status settle_raw(struct search_job *job, struct bsw_error *err)
+{
+    struct bsw_search_settings *settings = &job->settings;
+    if (job->options.query_bits > 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--query-bits is for codes: codec raw takes the queries whole");
+    }
+    if (settings->scan == BSW_SCAN_PLANES) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--scan planes: codec raw has no bit planes: auto or matrix");
+    }
+    settings->query_bits = BSW_RAW_QUERY_BITS;
+    settings->scan = BSW_SCAN_MATRIX;
+    settings->is_exact = 0;
+    return BSW_OK;
+}
+
 static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
     struct bsw_search_settings *settings = &job->settings;
-    settings->query_bits = (uint32_t)o->query_bits;
+    settings->query_bits = o->query_bits > 0 ? (uint32_t)o->query_bits : DEFAULT_QUERY_BITS;
     settings->k = o->k;
     settings->is_exact = strcmp(o->refine, "exact") == 0;
     settings->is_ladder = strcmp(o->merge, "ladder") == 0 ||
                           (strcmp(o->merge, "auto") == 0 && job->transport->num_ranks > 1);
     settings->level = o->common.level;
     settings->num_threads = (int)o->common.threads;
-    BSW_TRY(bsw_code_layout_check(&job->manifest.layout, settings->query_bits, err));
     BSW_TRY(settle_scan(job, err));
+    if (job->manifest.codec == BSW_CODEC_RAW)
+        BSW_TRY(settle_raw(job, err));
+    else
+        BSW_TRY(bsw_code_layout_check(&job->manifest.layout, settings->query_bits, err));
     BSW_TRY(settle_candidates(job, err));
     settle_batch(job);
     return BSW_OK;
@@ -332,6 +355,13 @@ static const char *scan_name(const struct search_job *job)
     return bsw_scan_name(job->service.workspace.used);
 }
 
+// What the reported values are.
+static const char *refine_name(const struct search_job *job)
+{
+    int is_exact = job->settings.is_exact || job->manifest.codec == BSW_CODEC_RAW;
+    return is_exact ? "exact" : "none";
+}
+
 static const char *settings_select(const struct search_job *job)
 {
     return job->settings.is_histogram ? "histogram" : "threshold";
@@ -396,10 +426,10 @@ static void print_json(struct search_job *job)
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:i}", "scan",
                   scan_name(job), "level", job->service.workspace.plane_scan->level, "select",
                   settings_select(job), "merge", job->settings.is_ladder ? "ladder" : "gather",
-                  "refine", job->settings.is_exact ? "exact" : "none", "device", "cpu", "batch",
-                  (json_int_t)job->batch, "repeat", (json_int_t)job->options.repeat, "seconds",
-                  seconds, "queries_per_second", (double)job->queries.num_queries / seconds,
-                  "survivors", (json_int_t)job->search.merge.num_survivors, "received_bytes",
+                  "refine", refine_name(job), "device", "cpu", "batch", (json_int_t)job->batch,
+                  "repeat", (json_int_t)job->options.repeat, "seconds", seconds,
+                  "queries_per_second", (double)job->queries.num_queries / seconds, "survivors",
+                  (json_int_t)job->search.merge.num_survivors, "received_bytes",
                   (json_int_t)job->search.bytes_received, "extra_distance",
                   (json_int_t)job->settings.extra_distance, "slowest_rank", slowest_rank(job));
     json_object_update(object, more);
@@ -431,7 +461,7 @@ static void print_table(struct search_job *job)
     printf("%d ranks x %d threads, level %s, scan %s, select %s, merge %s, refine %s, batch %llu\n",
            job->transport->num_ranks, job->settings.num_threads,
            job->service.workspace.plane_scan->level, scan_name(job), settings_select(job),
-           job->settings.is_ladder ? "ladder" : "gather", job->settings.is_exact ? "exact" : "none",
+           job->settings.is_ladder ? "ladder" : "gather", refine_name(job),
            (unsigned long long)job->batch);
     printf("\n  phase       seconds\n");
     const struct {
@@ -462,7 +492,7 @@ static void print_table(struct search_job *job)
 static enum bsw_status finish_result(const struct search_job *job, struct bsw_error *err)
 {
     const struct bsw_sidecar facts = {.metric = bsw_metric_name(job->manifest.metric),
-                                      .refine = job->settings.is_exact ? "exact" : "none",
+                                      .refine = refine_name(job),
                                       .codec = bsw_codec_name(job->manifest.codec),
                                       .k = job->settings.k,
                                       .candidates = job->settings.keep,

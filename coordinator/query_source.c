@@ -5,6 +5,7 @@
 #include "bitsweep.pb-c.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/query_codes.h"
+#include "kernels/encode/raw_codes.h"
 
 #define CHECK_ROWS 1024
 
@@ -25,6 +26,21 @@ static enum bsw_status reserve(struct bsw_query_source *source, size_t count, st
     return bsw_buffer_reserve(&source->scratch, (padded + dims) * sizeof(float), err);
 }
 
+// Codec raw: numbers that the rows' own type could not hold have no exact total.
+static enum bsw_status check_fit(const struct bsw_query_source *source, uint64_t row,
+                                 const float *numbers, struct bsw_error *err)
+{
+    enum bsw_vector_type type = source->manifest->source_type;
+    size_t dims = source->manifest->layout.dims, misfit = bsw_raw_first_misfit(type, numbers, dims);
+    if (misfit == dims) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: row %llu has %g at dimension %zu: a raw index of %s takes whole numbers "
+                    "from %s only",
+                    bsw_vectors_name(source->vectors), (unsigned long long)row,
+                    (double)numbers[misfit], misfit, bsw_vector_type_name(type),
+                    type == BSW_VECTOR_UINT8 ? "0 to 255" : "-128 to 127");
+}
+
 // Reads and prepares queries [first, first + count) of the range; a bad one is an error.
 static enum bsw_status prepare(struct bsw_query_source *source, uint64_t first, size_t count,
                                struct bsw_error *err)
@@ -32,18 +48,23 @@ static enum bsw_status prepare(struct bsw_query_source *source, uint64_t first, 
     uint64_t row = bsw_vectors_first_row(source->vectors) + first;
     BSW_TRY(reserve(source, count, err));
     BSW_TRY(bsw_vectors_read(source->vectors, row, count, source->numbers.data, err));
+    const struct bsw_manifest *manifest = source->manifest;
+    int is_raw = manifest->codec == BSW_CODEC_RAW;
     double *norms = (double *)(void *)source->norms.data;
+    float *floats = (float *)(void *)source->floats.data;
+    size_t dims = manifest->layout.dims;
     size_t faults =
-        bsw_prepare_rows(bsw_encode_table_get(source->level), source->manifest->metric,
-                         bsw_vectors_type(source->vectors), source->numbers.data, count,
-                         source->manifest->layout.dims, (float *)(void *)source->floats.data, norms,
-                         (float *)(void *)source->factors.data, NULL);
-    for (size_t i = 0; i < count && faults > 0; i++) {
-        enum bsw_row_fault fault = bsw_row_fault_of(norms[i], source->manifest->metric);
-        if (fault == BSW_ROW_GOOD) continue;
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s",
-                        bsw_vectors_name(source->vectors), (unsigned long long)(row + i),
-                        bsw_row_fault_text(fault));
+        bsw_prepare_rows(bsw_encode_table_get(source->level), manifest->metric,
+                         bsw_vectors_type(source->vectors), source->numbers.data, count, dims,
+                         floats, norms, (float *)(void *)source->factors.data, NULL);
+    for (size_t i = 0; i < count && (faults > 0 || is_raw); i++) {
+        enum bsw_row_fault fault = bsw_row_fault_of(norms[i], manifest->metric);
+        if (fault != BSW_ROW_GOOD) {
+            return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s",
+                            bsw_vectors_name(source->vectors), (unsigned long long)(row + i),
+                            bsw_row_fault_text(fault));
+        }
+        if (is_raw) BSW_TRY(check_fit(source, row + i, floats + i * dims, err));
     }
     return BSW_OK;
 }
@@ -94,33 +115,72 @@ static enum bsw_status pack_header(const Bsw__Batch *header, size_t payload_byte
     return BSW_OK;
 }
 
+// What follows the header of a message: where its parts begin, and its bytes in all.
+struct payload_shape {
+    size_t query_words;
+    size_t words, vectors, bytes; // scales, or constants, come first
+};
+
+static struct payload_shape payload_of(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                       size_t count)
+{
+    size_t vectors = manifest->codec == BSW_CODEC_RAW ? 0 : count * manifest->layout.dims;
+    struct payload_shape shape = {.query_words =
+                                      bsw_layout_query_words(&manifest->layout, query_bits)};
+    shape.words = pad8(count * sizeof(float));
+    shape.vectors = shape.words + pad8(count * shape.query_words * sizeof(uint32_t));
+    shape.bytes = shape.vectors + pad8(vectors * sizeof(float));
+    return shape;
+}
+
+static void encode_queries(const struct bsw_query_source *source, size_t count,
+                           const struct payload_shape *shape, unsigned char *payload)
+{
+    const struct bsw_manifest *manifest = source->manifest;
+    const float *rows = (const float *)(void *)source->floats.data;
+    const float *factors = (const float *)(void *)source->factors.data;
+    float *scales = (float *)(void *)payload, *addends = (float *)(void *)source->addends.data;
+    uint32_t *words = (uint32_t *)(void *)(payload + shape->words);
+    size_t dims = manifest->layout.dims;
+    for (size_t q = 0; q < count; q++) {
+        bsw_query_encode(bsw_encode_table_get(source->level), manifest, rows + q * dims, factors[q],
+                         source->query_bits, words + q * shape->query_words, &scales[q],
+                         &addends[q], (float *)(void *)source->scratch.data);
+    }
+    memcpy(payload + shape->vectors, rows, count * dims * sizeof(float));
+}
+
+static void encode_raw_queries(const struct bsw_query_source *source, size_t count,
+                               const struct payload_shape *shape, unsigned char *payload)
+{
+    const struct bsw_manifest *manifest = source->manifest;
+    const float *rows = (const float *)(void *)source->floats.data;
+    int32_t *constants = (int32_t *)(void *)payload;
+    size_t dims = manifest->layout.dims, padded_dims = manifest->layout.padded_dims;
+    for (size_t q = 0; q < count; q++) {
+        bsw_raw_query_encode(manifest->source_type, manifest->metric, rows + q * dims, dims,
+                             padded_dims, (int8_t *)payload + shape->words + q * padded_dims,
+                             &constants[q]);
+    }
+    memset(source->addends.data, 0, count * sizeof(float)); // keys are values
+}
+
 enum bsw_status bsw_query_source_pack(struct bsw_query_source *source, uint64_t first, size_t count,
                                       struct bsw_buffer *out, struct bsw_error *err)
 {
-    const struct bsw_manifest *manifest = source->manifest;
-    size_t dims = manifest->layout.dims,
-           query_words = bsw_layout_query_words(&manifest->layout, source->query_bits);
-    size_t scales_bytes = pad8(count * sizeof(float)),
-           words_bytes = pad8(count * query_words * sizeof(uint32_t));
-    size_t vectors_bytes = pad8(count * dims * sizeof(float));
+    struct payload_shape shape = payload_of(source->manifest, source->query_bits, count);
     Bsw__Batch header = BSW__BATCH__INIT;
     header.num_queries = (uint32_t)count;
-    header.payload_bytes = scales_bytes + words_bytes + vectors_bytes;
+    header.payload_bytes = shape.bytes;
     BSW_TRY(prepare(source, first, count, err));
-    BSW_TRY(pack_header(&header, (size_t)header.payload_bytes, out, err));
+    BSW_TRY(pack_header(&header, shape.bytes, out, err));
     unsigned char *payload = out->data + out->bytes;
-    memset(payload, 0, (size_t)header.payload_bytes);
-    float *scales = (float *)(void *)payload, *addends = (float *)(void *)source->addends.data;
-    uint32_t *words = (uint32_t *)(void *)(payload + scales_bytes);
-    const float *rows = (const float *)(void *)source->floats.data;
-    const float *factors = (const float *)(void *)source->factors.data;
-    for (size_t q = 0; q < count; q++) {
-        bsw_query_encode(bsw_encode_table_get(source->level), manifest, rows + q * dims, factors[q],
-                         source->query_bits, words + q * query_words, &scales[q], &addends[q],
-                         (float *)(void *)source->scratch.data);
-    }
-    memcpy(payload + scales_bytes + words_bytes, rows, count * dims * sizeof(float));
-    out->bytes += (size_t)header.payload_bytes;
+    memset(payload, 0, shape.bytes);
+    if (source->manifest->codec == BSW_CODEC_RAW)
+        encode_raw_queries(source, count, &shape, payload);
+    else
+        encode_queries(source, count, &shape, payload);
+    out->bytes += shape.bytes;
     return BSW_OK;
 }
 
@@ -152,26 +212,28 @@ enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t q
     Bsw__Batch *header = bsw__batch__unpack(NULL, head[0], message->data + sizeof head);
     if (!header) return fail_malformed(err);
     enum bsw_status status = BSW_OK;
-    size_t count = header->num_queries, dims = manifest->layout.dims;
-    size_t query_words = bsw_layout_query_words(&manifest->layout, query_bits);
-    size_t start = sizeof head + pad8(head[0]), scales_bytes = pad8(count * sizeof(float));
-    size_t words_bytes = pad8(count * query_words * sizeof(uint32_t)),
-           vectors_bytes = pad8(count * dims * sizeof(float));
+    struct payload_shape shape = payload_of(manifest, query_bits, header->num_queries);
+    size_t start = sizeof head + pad8(head[0]);
     *is_last = header->is_last;
     if (header->status != BSW_OK && header->status <= BSW_ERROR_SELF_CHECK) {
         status = bsw_fail(err, (enum bsw_status)header->status, "%s", header->message);
         if (err) err->rank = 0;
-    } else if (!*is_last && message->bytes != start + scales_bytes + words_bytes + vectors_bytes) {
+    } else if (!*is_last && message->bytes != start + shape.bytes) {
         status = fail_malformed(err);
     }
     const unsigned char *payload = message->data + start;
-    *batch = (struct bsw_query_batch){
-        .num_queries = (uint32_t)count,
-        .query_bits = query_bits,
-        .query_words = query_words,
-        .scales = (const float *)(const void *)payload,
-        .words = (const uint32_t *)(const void *)(payload + scales_bytes),
-        .vectors = (const float *)(const void *)(payload + scales_bytes + words_bytes)};
+    *batch =
+        (struct bsw_query_batch){.num_queries = header->num_queries,
+                                 .query_bits = query_bits,
+                                 .query_words = shape.query_words,
+                                 .words = (const uint32_t *)(const void *)(payload + shape.words)};
+    if (manifest->codec == BSW_CODEC_RAW) {
+        batch->constants = (const int32_t *)(const void *)payload;
+        batch->factor = bsw_raw_factor(manifest->metric);
+    } else {
+        batch->scales = (const float *)(const void *)payload;
+        batch->vectors = (const float *)(const void *)(payload + shape.vectors);
+    }
     bsw__batch__free_unpacked(header, NULL);
     return status;
 }

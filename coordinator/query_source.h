@@ -2,7 +2,9 @@
 //
 // Message: uint32 header bytes, uint32 0, header (protobuf Batch) padded to 8 bytes, then scales
 // float [queries], words uint32 [queries][query_words], vectors float [queries][dims], each padded
-// to 8 bytes. A header with a status that is not ok, or is_last, has nothing behind it.
+// to 8 bytes; for codec raw constants int32 [queries] in place of scales, components int8
+// [queries][padded_dims] as words, and no vectors. A header with a status that is not ok, or
+// is_last, has nothing behind it.
 #ifndef BITSWEEP_COORDINATOR_QUERY_SOURCE_H
 #define BITSWEEP_COORDINATOR_QUERY_SOURCE_H
 
@@ -24,7 +26,9 @@ struct bsw_query_source {
     struct bsw_buffer addends; // float [queries of the batch]
 };
 
-// Opens the file, checks dims and every query (NaN, Inf, zero under cosine) before any work begins.
+// Opens the file, checks dims and every query (NaN, Inf, zero under cosine; for codec raw whole
+// numbers that the rows' type has) before any work begins. query_bits: BSW_RAW_QUERY_BITS for codec
+// raw.
 enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range range,
                                       const struct bsw_manifest *manifest, uint32_t query_bits,
                                       enum bsw_cpu_level level, struct bsw_query_source *out,

@@ -46,6 +46,10 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
         BSW_TRY(bsw_allocate(&shard->most, shard->num_bundles, sizeof *shard->most, "tails", err));
         shard->scan_bytes += rows * (sizeof(uint16_t) + sizeof(float));
     }
+    if (shape->is_raw) {
+        BSW_TRY(bsw_allocate(&arrays->offsets, rows, sizeof *arrays->offsets, "offsets", err));
+        shard->scan_bytes += rows * sizeof *arrays->offsets;
+    }
     BSW_TRY(bsw_allocate(&arrays->masks, shard->num_bundles, sizeof(uint32_t), "masks", err));
     shard->scan_bytes += shard->num_bundles * sizeof(uint32_t);
     return bsw_allocate(&arrays->row_digests, shard->num_bundles, sizeof(uint64_t), "row digests",
@@ -120,6 +124,7 @@ void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
     bsw_free(&shard->arrays.tails);
     bsw_free(&shard->most);
     bsw_free(&shard->arrays.biases);
+    bsw_free(&shard->arrays.offsets);
     bsw_free(&shard->arrays.masks);
     bsw_free(&shard->arrays.row_digests);
 }

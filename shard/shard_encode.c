@@ -7,6 +7,7 @@
 #include "common/half.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/query_codes.h"
+#include "kernels/encode/raw_codes.h"
 
 #define TILE_ROWS      128
 #define WIDE_DIMS      4096
@@ -20,7 +21,7 @@ struct bsw_block_encoder {
     size_t tile_rows;
     size_t row_bytes;
     unsigned char *numbers; // [tile_rows] raw rows
-    float *rows;            // [tile_rows][dims]
+    float *rows;            // [tile_rows][dims]; not of codec raw
     float *centered;        // saq alone
     float *projected;       // saq alone, [tile_rows][padded_dims]
     struct bsw_buffer block;
@@ -42,7 +43,7 @@ enum bsw_status bsw_block_encoder_create(const struct bsw_manifest *manifest,
     size_t numbers = encoder->tile_rows * dims;
     enum bsw_status status =
         bsw_allocate(&encoder->numbers, encoder->tile_rows, encoder->row_bytes, "rows", err);
-    if (status == BSW_OK)
+    if (status == BSW_OK && manifest->codec != BSW_CODEC_RAW)
         status = bsw_allocate(&encoder->rows, numbers, sizeof(float), "rows", err);
     if (status == BSW_OK && manifest->codec == BSW_CODEC_SAQ) {
         bsw_frame_of_manifest(manifest, &encoder->frame);
@@ -121,6 +122,20 @@ static void encode_scaled(bsw_block_encoder *encoder, size_t num_rows, const flo
     }
 }
 
+static void encode_raw(const bsw_block_encoder *encoder, size_t num_rows,
+                       const struct bsw_code_arrays *arrays, size_t bundle)
+{
+    const struct bsw_manifest *manifest = encoder->manifest;
+    size_t words = bsw_segment_bundle_words(&manifest->layout.segments[0]);
+    for (size_t done = 0; done < num_rows; done += BSW_BUNDLE_ROWS, bundle++) {
+        size_t count = num_rows - done < BSW_BUNDLE_ROWS ? num_rows - done : BSW_BUNDLE_ROWS;
+        bsw_raw_pack_bundle(
+            manifest->source_type, manifest->metric, encoder->numbers + done * encoder->row_bytes,
+            count, manifest->layout.dims, (unsigned char *)(arrays->planes[0] + bundle * words),
+            arrays->offsets + bundle * BSW_BUNDLE_ROWS);
+    }
+}
+
 // Masks and digests of a tile; a bad row ends the work unless dropping is allowed.
 static enum bsw_status account_rows(const bsw_block_encoder *encoder,
                                     const enum bsw_row_fault *faults, size_t num_rows,
@@ -153,14 +168,18 @@ static enum bsw_status encode_tile(bsw_block_encoder *encoder, uint64_t row_id, 
 {
     double norms[TILE_ROWS];
     float factors[TILE_ROWS];
-    enum bsw_row_fault faults[TILE_ROWS];
+    enum bsw_row_fault faults[TILE_ROWS] = {BSW_ROW_GOOD}; // no row of integers has one
+    const struct bsw_manifest *manifest = encoder->manifest;
     BSW_TRY(bsw_vectors_read(encoder->vectors, row_id, num_rows, encoder->numbers, err));
-    bsw_prepare_rows(encoder->table, encoder->manifest->metric, encoder->manifest->source_type,
-                     encoder->numbers, num_rows, encoder->manifest->layout.dims, encoder->rows,
-                     norms, factors, faults);
+    if (manifest->codec != BSW_CODEC_RAW) {
+        bsw_prepare_rows(encoder->table, manifest->metric, manifest->source_type, encoder->numbers,
+                         num_rows, manifest->layout.dims, encoder->rows, norms, factors, faults);
+    }
     BSW_TRY(
         account_rows(encoder, faults, num_rows, row_id, drop_bad_rows, arrays, bundle, out, err));
-    if (encoder->manifest->codec == BSW_CODEC_XFBQ)
+    if (manifest->codec == BSW_CODEC_RAW)
+        encode_raw(encoder, num_rows, arrays, bundle);
+    else if (manifest->codec == BSW_CODEC_XFBQ)
         encode_plain(encoder, num_rows, factors, arrays, bundle);
     else
         encode_scaled(encoder, num_rows, factors, arrays, bundle);

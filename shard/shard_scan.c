@@ -74,6 +74,7 @@ static void choose_scan(struct bsw_scan_group *group)
     group->is_matrix = kind == BSW_SCAN_AUTO
                            ? group->num_queries >= group->tuning.matrix_from_queries
                            : kind == BSW_SCAN_MATRIX || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+    group->is_matrix |= group->shard->shape.is_raw;
     group->is_staged_always =
         kind == BSW_SCAN_PROGRESSIVE_PLANES || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
     group->is_staged = has_stage && (kind == BSW_SCAN_AUTO || group->is_staged_always);
@@ -148,6 +149,19 @@ static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queri
     group->stopped = (uint64_t *)(void *)workspace->stopped.data;
     memset(group->stopped, 0, threads * sizeof(uint64_t));
     return BSW_OK;
+}
+
+// Raw components are what the kernel wants but for their alignment.
+static void copy_queries(struct bsw_scan_group *group)
+{
+    const struct bsw_query_batch *batch = group->batch;
+    int8_t *components = (int8_t *)group->workspace->components.data;
+    memcpy(components, batch->words + group->first_query * batch->query_words,
+           group->num_queries * batch->query_words * sizeof *batch->words);
+    group->matrix = (struct bsw_matrix_queries){.num_queries = group->num_queries,
+                                                .components = components,
+                                                .constants = batch->constants + group->first_query,
+                                                .factor = batch->factor};
 }
 
 static void unpack_queries(struct bsw_scan_group *group)
@@ -299,10 +313,11 @@ static enum bsw_status scan_again(const struct bsw_scan_group *group, const size
 {
     const struct bsw_query_batch *batch = group->batch;
     struct bsw_candidate_lists lists = {0};
-    struct bsw_buffer words = {0}, scales = {0}, own_limits = {0};
+    struct bsw_buffer words = {0}, scales = {0}, constants = {0}, own_limits = {0};
     struct bsw_query_batch again = {.num_queries = (uint32_t)num_failed,
                                     .query_bits = batch->query_bits,
-                                    .query_words = batch->query_words};
+                                    .query_words = batch->query_words,
+                                    .factor = batch->factor};
     enum bsw_status status = BSW_OK;
     for (size_t i = 0; i < num_failed && status == BSW_OK; i++) {
         size_t query = group->first_query + failed[i];
@@ -311,10 +326,13 @@ static enum bsw_status scan_again(const struct bsw_scan_group *group, const size
                                    batch->query_words * sizeof(uint32_t), err);
         if (status == BSW_OK && batch->scales)
             status = bsw_buffer_append(&scales, batch->scales + query, sizeof(float), err);
+        if (status == BSW_OK && batch->constants)
+            status = bsw_buffer_append(&constants, batch->constants + query, sizeof(int32_t), err);
         if (status == BSW_OK) status = bsw_buffer_append(&own_limits, &limit, sizeof limit, err);
     }
     again.words = (const uint32_t *)(void *)words.data;
     again.scales = (const float *)(void *)scales.data;
+    again.constants = (const int32_t *)(void *)constants.data;
     if (status == BSW_OK)
         status =
             scan_queries(group->shard, &again, 0, num_failed, (uint32_t *)(void *)own_limits.data,
@@ -327,6 +345,7 @@ static enum bsw_status scan_again(const struct bsw_scan_group *group, const size
     bsw_candidate_lists_deinit(&lists);
     bsw_buffer_deinit(&words);
     bsw_buffer_deinit(&scales);
+    bsw_buffer_deinit(&constants);
     bsw_buffer_deinit(&own_limits);
     return status;
 }
@@ -384,7 +403,10 @@ static enum bsw_status scan_queries(const struct bsw_resident_shard *shard,
         const uint32_t *own = limits ? limits + done : NULL;
         group.first_query = first_query + done;
         group.num_queries = num_queries - done < most ? num_queries - done : most;
-        if (group.is_matrix || group.is_staged) unpack_queries(&group);
+        if (shard->shape.is_raw)
+            copy_queries(&group);
+        else if (group.is_matrix || group.is_staged)
+            unpack_queries(&group);
         if (stride > 0) guess_limits(&group, stride, rank, own, guesses);
         memset(group.stopped, 0, (size_t)workspace->num_threads * sizeof *group.stopped);
         scan_group(&group, stride > 0 ? guesses : own, items + done * keep, counts + done);

@@ -31,14 +31,16 @@ extern "C" {
 struct bsw_query_batch {
     uint32_t num_queries;
     uint32_t query_bits;
-    size_t query_words;    // of one query
-    const uint32_t *words; // [num_queries][query_words]
-    const float *scales;   // [num_queries]; unused by plain codes
-    const float *vectors;  // [num_queries][dims], raw
+    size_t query_words;       // of one query
+    const uint32_t *words;    // [num_queries][query_words]; codec raw: int8 [padded_dims] each
+    const float *scales;      // [num_queries]; unused by plain codes, NULL for codec raw
+    const float *vectors;     // [num_queries][dims], as given; NULL for codec raw
+    const int32_t *constants; // [num_queries]; codec raw alone, as is factor
+    int factor;               // both: kernels/encode/raw_codes.h
 };
 
 // Which family scans, in full or progressively. AUTO: what measured faster for the number of
-// queries, progressively while that pays.
+// queries, progressively while that pays. Codec raw has bytes and no planes: always matrix.
 enum bsw_scan_kind {
     BSW_SCAN_AUTO,
     BSW_SCAN_PLANES,

@@ -1,4 +1,5 @@
-// Queries to odd integers of at most 7 bits, in planes: done once, on the coordinator.
+// Queries to odd integers of at most 7 bits, in planes: done once, on the coordinator. Those of
+// codec raw are bytes: raw_codes.h.
 //
 // xfbq queries are coded as documents are, with the documents' scale (XFBQ Section 3.3). saq
 // queries fold the steps in: p_i = q'_i * t_s, scale = max|p| / (2^Bq - 1), q = clip(2*floor(p_i /
@@ -28,7 +29,8 @@ void bsw_query_encode(const struct bsw_encode_table *table, const struct bsw_man
                       float *scale, float *addend, float *scratch);
 
 // The estimate a key stands for, as reported without refinement: xfbq: (float)dot * 2^-(B+Bq) /
-// scale^2, rounded once; saq: with the addend, rounded once. `score` as in common/result_order.h.
+// scale^2, rounded once; saq: with the addend, rounded once; raw (addend 0): the exact value.
+// `score` as in common/result_order.h.
 float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bits, uint32_t score,
                          float addend);
 

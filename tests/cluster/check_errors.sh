@@ -205,6 +205,10 @@ make_bad_rows() {
     put "$in/inf.fbin" $offset '\0\0\200\377'
     put "$in/q-nan.fbin" $((8 + 3 * 64)) '\0\0\300\177'
     put "$in/q-inf.fbin" $((8 + 3 * 64)) '\0\0\200\177'
+    # Zeros, but for a half in row 3 and a NaN in row 5.
+    { printf '\7\0\0\0\20\0\0\0' && head -c 448 /dev/zero; } >"$in/q-half.fbin"
+    put "$in/q-half.fbin" $((8 + 3 * 64 + 8)) '\0\0\0\77'
+    put "$in/q-half.fbin" $((8 + 5 * 64)) '\0\0\300\177'
     dd if=/dev/zero of="$in/zero.fbin" bs=1 seek=$((8 + 290 * 64)) count=64 conv=notrunc status=none
     dd if=/dev/zero of="$in/q-zero.fbin" bs=1 seek=$((8 + 3 * 64)) count=64 conv=notrunc status=none
 }
@@ -218,6 +222,11 @@ make_indexes() {
     bitsweep encode --base "$in/base.fbin" --metric l2 --shards 3 --copy-vectors --index "$index/copied"
     bitsweep encode --base "$in/base.fbin" --codec xfbq --shards 3 --index "$index/xfbq"
     bitsweep encode --base "$in/base.u8bin" --metric l2 --shards 3 --index "$index/bytes"
+    bitsweep encode --base "$in/base.u8bin" --codec raw --metric l2 --shards 3 --index "$index/raw"
+    cp -r "$index/raw" "$index/rawcodes"
+    flip "$index/rawcodes/shard-00002-of-00003.codes" 5000
+    cp "$in/base.u8bin" "$in/base.i8bin"
+    bitsweep encode --base "$in/base.i8bin" --codec raw --metric ip --shards 3 --index "$index/rawsigned"
     local last=shard-00002-of-00003 name
     for name in manifest codes footer header swapped missing longer emptied nomanifest; do
         cp -r "$index/good" "$index/$name"
@@ -326,6 +335,15 @@ nan|.*(NaN|finite)
 inf|.*(Inf|finite)
 zero|.*zero
 LIST
+    # Codec raw takes whole numbers of the rows' type.
+    expect 65 'q.fbin: row 0 has .* at dimension 0: a raw index of uint8 takes .* 0 to 255 only' \
+        search --index "$index/raw" --queries "$in/q.fbin" --out OUT/r
+    expect 65 'q.u8bin: row 0 has .*: a raw index of int8 takes .* -128 to 127 only' \
+        search --index "$index/rawsigned" --queries "$in/q.u8bin" --out OUT/r
+    expect 65 'q-half.fbin: row 3 has 0.5 at dimension 2' search --index "$index/raw" --batch 2 \
+        --queries "$in/q-half.fbin" --out OUT/r
+    expect 65 'q-half.fbin: row 5 .*(NaN|finite)' search --index "$index/raw" --query-rows 4:7 \
+        --queries "$in/q-half.fbin" --out OUT/r
     # Vectors of zeros are good for other metrics, NaN and Inf are not.
     succeed 'a zero row and ip' bitsweep encode --base "$in/zero.fbin" --metric ip --index "$folder/zero"
     expect 65 'nan.fbin: row 290' encode --base "$in/nan.fbin" --metric l2 --index OUT/i
@@ -399,6 +417,21 @@ check_options() {
     expect 2 "--stage 'some'" "${base[@]}" --stage some
     expect 2 '--scan progressive-matrix: the codes of .*good have no first stage' "${find[@]}" \
         --scan progressive-matrix
+    expect 2 '--codec raw has no cosine: say --metric l2 or --metric ip' encode --index OUT/i \
+        --base "$in/base.u8bin" --codec raw
+    expect 2 '--codec raw takes uint8 or int8 rows, .*base.fbin has float32' "${base[@]}" --codec raw \
+        --metric l2
+    expect 2 '--codec raw takes up to 26378 dims, .*dims=26379.* has 26379' encode --index OUT/i \
+        --base synth:count=2,dims=26379,type=uint8 --codec raw --metric ip
+    expect 2 '--bits 4: --codec raw keeps all 8' "${base[@]}" --codec raw --metric l2 --bits 4
+    expect 2 '--segments is for --codec saq' "${base[@]}" --codec raw --metric l2 --segments 16x8
+    expect 2 '--model is for --codec saq' "${base[@]}" --codec raw --metric l2 --model "$index/good"
+    expect 2 '--model .*: codec raw, .* do not fit' "${base[@]}" --metric l2 --model "$index/raw"
+    find=(search --index "$index/raw" --queries "$in/q.u8bin" --out OUT/r)
+    expect 2 '--scan planes: codec raw has no bit planes' "${find[@]}" --scan planes
+    expect 2 '--query-bits is for codes' "${find[@]}" --query-bits 6
+    expect 2 'histogram selection needs integer distances: codec raw' "${find[@]}" --extra-distance 3
+    expect 2 '--k 301: the index has 300 rows' "${find[@]}" --k 301
     expect 2 "segments '8x2' have 8 dims, the vectors 16" "${base[@]}" --segments 8x2
     expect 2 "segments '16y2' are not of the form" "${base[@]}" --segments 16y2
     expect 2 "segments '16x9'" "${base[@]}" --segments 16x9
@@ -509,6 +542,9 @@ size/index/good|65|base.fbin: changed since the index was made: its size
 cut/index/good|65|base.fbin: the header says 300 x 16 .*, the file has 19144
 gone/index/good|74|base.fbin: cannot open: No such file
 LIST
+    text="rawcodes/$last.codes: block 0 of 1 .* is corrupt"
+    expect 65 "$text" search --index "$index/rawcodes" --queries "$in/q.u8bin" --out OUT/r
+    expect 65 "$text" verify "$index/rawcodes"
     for name in vectors novectors; do
         text="$last.vectors: rows 296 to 299 are not those"
         [[ $name == vectors ]] || text="$last.vectors: missing from the index"

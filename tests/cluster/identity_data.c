@@ -1,9 +1,12 @@
-// Hostile vectors for check_identity.sh, and a count of the ties that its results hold.
+// Hostile vectors for check_identity.sh and check_raw.sh, and a count of the ties that its results
+// hold.
 //
-//   identity_data write FOLDER                base.fbin, base.u8bin, tiny.fbin, query.fbin,
-//   query.u8bin identity_data ties BASE RESULT PLACE...   queries whose rows at PLACE and PLACE + 1
-//   (from 1) are
-//                                             copies with equal values; a line "PLACE COUNT" each
+//   identity_data write FOLDER
+//       base.fbin, base.u8bin, tiny.fbin, query.fbin, query.u8bin, and whole.fbin: the queries of
+//       bytes as floats
+//   identity_data ties BASE RESULT PLACE...
+//       queries whose rows at PLACE and PLACE + 1 (from 1) are copies with equal values; a line
+//       "PLACE COUNT" each
 //
 // An answer that depends on the order in which shards, threads or messages come shows where rows
 // tie at the last place kept. So each vector stands in the base about four times, one of them in a
@@ -136,6 +139,20 @@ static void write_bytes(const char *folder, const char *name, uint32_t num_rows,
     finish(file);
 }
 
+// The queries of bytes as floats.
+static void write_whole_floats(const char *folder, const char *name)
+{
+    FILE *file = create(folder, name, NUM_QUERIES);
+    for (uint32_t query = 0; query < NUM_QUERIES; query++) {
+        uint8_t bytes[DIMS];
+        float numbers[DIMS];
+        byte_query(query, bytes);
+        for (uint32_t d = 0; d < DIMS; d++) numbers[d] = bytes[d];
+        fwrite(numbers, sizeof numbers, 1, file);
+    }
+    finish(file);
+}
+
 // Bit for bit; rows of bytes fill a part of the room only.
 static int are_copies(const bsw_vectors *base, const int64_t ids[2])
 {
@@ -188,6 +205,7 @@ int main(int argc, char **argv)
         write_floats(argv[2], "query.fbin", NUM_QUERIES, 1);
         write_bytes(argv[2], "base.u8bin", NUM_ROWS, 0);
         write_bytes(argv[2], "query.u8bin", NUM_QUERIES, 1);
+        write_whole_floats(argv[2], "whole.fbin");
         return 0;
     }
     if (argc > 4 && strcmp(argv[1], "ties") == 0)

@@ -52,7 +52,7 @@ struct small_index {
     uint64_t first_row, last_row; // 0, 0: all
     enum bsw_codec codec;
     enum bsw_metric metric;
-    double bits;          // xfbq, and saq with segments "auto"
+    double bits;          // xfbq, and saq with segments "auto"; not raw
     const char *segments; // saq: NULL is "auto"
     int random_axes;
     uint64_t seed;
@@ -65,6 +65,13 @@ static inline void train_small_index(const struct small_index *what, const bsw_v
 {
     struct bsw_sample sample;
     struct bsw_error err;
+    if (what->codec == BSW_CODEC_RAW) {
+        manifest->bits = 8;
+        manifest->stage_dims = bsw_vectors_dims(vectors);
+        bsw_code_layout_init(&manifest->layout);
+        assert_ok(bsw_code_layout_append(&manifest->layout, manifest->stage_dims, 8, &err), &err);
+        return;
+    }
     assert_ok(bsw_sample_create(vectors, what->metric, bsw_cpu_level_detect(), &sample, &err),
               &err);
     if (what->codec == BSW_CODEC_XFBQ) {
@@ -202,7 +209,7 @@ static inline void make_small_index(const struct small_index *what, const char *
 
 // ---- codes as plain integers ----
 
-// What one shard file holds, row by row.
+// What one shard file of planes holds, row by row.
 struct plain_shard {
     uint64_t first_row; // id
     size_t num_rows;

@@ -73,6 +73,18 @@ static void make_plain(struct bsw_manifest *manifest)
     manifest->stage_dims = 47;
 }
 
+static void make_raw(struct bsw_manifest *manifest)
+{
+    make_common(manifest);
+    assert_int_equal(bsw_code_layout_parse("47x8", 47, &manifest->layout, &err), BSW_OK);
+    manifest->codec = BSW_CODEC_RAW;
+    manifest->metric = BSW_METRIC_L2;
+    manifest->bits = 8;
+    manifest->stage_dims = 47;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) manifest->shards[i].dropped_rows = 0;
+    manifest->dropped_rows = 0;
+}
+
 // Padding columns hold what must not come back.
 static void make_saq(struct bsw_manifest *manifest, const char *segments, uint32_t dims)
 {
@@ -168,6 +180,8 @@ static void manifests_come_back(void **state)
     } layouts[] = {{"138x4", 138}, {"33x3,5x2,100x1", 138}, {"1x8", 1}, {"32x8,32x1", 64}};
     struct bsw_manifest manifest;
     make_plain(&manifest);
+    check_round_trip(&manifest);
+    make_raw(&manifest);
     check_round_trip(&manifest);
     for (size_t i = 0; i < 4; i++) {
         make_saq(&manifest, layouts[i].segments, layouts[i].dims);
@@ -435,15 +449,42 @@ static const struct {
     {lie_plain_as_saq, "does not fit dims and segments"},
 };
 
+LIE(raw_cosine, set_text(&m->metric, "cosine"))
+LIE(raw_bits, m->segments[0]->bits = 7)
+LIE(raw_average, m->bits = 7)
+LIE(raw_dims, m->dims = m->segments[0]->dims = BSW_RAW_MAX_DIMS + 1)
+LIE(raw_widest, m->dims = m->segments[0]->dims = BSW_RAW_MAX_DIMS)
+LIE(raw_floats, set_text(&m->source->type, "float32"))
+LIE(raw_ip, set_text(&m->metric, "ip"); set_text(&m->source->type, "uint8"))
+LIE(raw_dropped, m->shards[1]->dropped_rows = m->dropped_rows = 1)
+LIE(raw_as_plain, set_text(&m->codec, "xfbq"))
+
+static const struct {
+    void (*lie)(Bsw__Manifest *message);
+    const char *clause;
+} raw_lies[] = {
+    {lie_raw_cosine, "no raw rows"},
+    {lie_raw_bits, "no raw rows"},
+    {lie_raw_average, "no raw rows"},
+    {lie_raw_dims, "no raw rows"},
+    {lie_raw_widest, NULL},
+    {lie_raw_floats, "no raw rows"},
+    {lie_raw_ip, NULL},
+    {lie_raw_dropped, "no raw rows"},
+    {lie_raw_as_plain, "the scale is out of range"},
+};
+
 static void manifests_that_lie_are_refused(void **state)
 {
     (void)state;
-    struct bsw_manifest plain, saq;
-    struct bsw_buffer plain_bytes = {0}, saq_bytes = {0};
+    struct bsw_manifest plain, saq, raw;
+    struct bsw_buffer plain_bytes = {0}, saq_bytes = {0}, raw_bytes = {0};
     make_plain(&plain);
     make_saq(&saq, "7x3,33x1", 40);
     pack(&plain, &plain_bytes);
     pack(&saq, &saq_bytes);
+    make_raw(&raw);
+    pack(&raw, &raw_bytes);
     for (size_t i = 0; i < sizeof common_lies / sizeof common_lies[0]; i++) {
         check_lie(&plain_bytes, common_lies[i].lie, common_lies[i].clause);
         check_lie(&saq_bytes, common_lies[i].lie, common_lies[i].clause);
@@ -452,6 +493,10 @@ static void manifests_that_lie_are_refused(void **state)
         check_lie(&saq_bytes, frame_lies[i].lie, frame_lies[i].clause);
     for (size_t i = 0; i < sizeof plain_lies / sizeof plain_lies[0]; i++)
         check_lie(&plain_bytes, plain_lies[i].lie, plain_lies[i].clause);
+    for (size_t i = 0; i < sizeof raw_lies / sizeof raw_lies[0]; i++)
+        check_lie(&raw_bytes, raw_lies[i].lie, raw_lies[i].clause);
+    bsw_buffer_deinit(&raw_bytes);
+    bsw_manifest_deinit(&raw);
     bsw_buffer_deinit(&plain_bytes);
     bsw_buffer_deinit(&saq_bytes);
     bsw_manifest_deinit(&plain);

@@ -23,9 +23,10 @@ static const char *numbered(const char *name, unsigned shard, unsigned num_shard
 // 70 rows in 2 shards of 35: two bundles each, the second nearly empty.
 static struct small_index small(enum bsw_codec codec)
 {
-    return (struct small_index){.source = path_of("base.fbin"),
+    int is_raw = codec == BSW_CODEC_RAW;
+    return (struct small_index){.source = path_of(is_raw ? "base.u8bin" : "base.fbin"),
                                 .codec = codec,
-                                .metric = BSW_METRIC_COSINE,
+                                .metric = is_raw ? BSW_METRIC_L2 : BSW_METRIC_COSINE,
                                 .bits = 3,
                                 .segments = "8x4,9x2",
                                 .num_shards = 2};
@@ -44,6 +45,9 @@ static int make_files(void **state)
 {
     if (make_temporary_folder(state) != 0) return -1;
     write_source("base.fbin", ROWS, DIMS);
+    unsigned char bytes[8 + ROWS * DIMS] = {ROWS, 0, 0, 0, DIMS, 0, 0, 0};
+    for (size_t i = 8; i < sizeof bytes; i++) bytes[i] = (unsigned char)bsw_hash(i);
+    write_test_file("base.u8bin", bytes, sizeof bytes);
     return 0;
 }
 
@@ -101,6 +105,8 @@ static void assert_same_arrays(const struct bsw_shard_shape *shape,
     assert_memory_equal(block->masks, all->masks + bundle, num_bundles * sizeof(uint32_t));
     assert_memory_equal(block->row_digests, all->row_digests + bundle,
                         num_bundles * sizeof(uint64_t));
+    if (shape->is_raw)
+        assert_memory_equal(block->offsets, all->offsets + first, rows * sizeof(int32_t));
     if (!shape->has_affine) return;
     assert_memory_equal(block->scales, all->scales + first, rows * sizeof(uint16_t));
     assert_memory_equal(block->biases, all->biases + first, rows * sizeof(float));
@@ -203,6 +209,41 @@ static void bytes_lie_where_the_header_says(void **state)
     assert_memory_equal(bytes + 4096 + digests, sums, 16);
     free_plain_shard(&plain);
     bsw_free(&bytes);
+    bsw_free(&source);
+    bsw_manifest_deinit(&manifest);
+}
+
+// The same for raw: 2 bundles of 32 padded dims, offsets of l2, and nothing else.
+static void raw_bytes_lie_where_the_header_says(void **state)
+{
+    (void)state;
+    struct bsw_manifest manifest;
+    struct small_index what = small(BSW_CODEC_RAW);
+    make_small_index(&what, temporary_folder, &manifest);
+    unsigned char *file, *source;
+    size_t size = read_file(numbered(".codes", 1, 2), &file);
+    read_file(what.source, &source);
+    const size_t offsets = 4096 + 2 * 32 * 32, masks = offsets + 2 * 32 * 4, digests = masks + 8;
+    assert_int_equal(size, digests + 16 + 3 * 8);
+    for (size_t r = 0; r < 64; r++) {
+        const unsigned char *row = r < 35 ? source + 8 + (35 + r) * DIMS : NULL;
+        int32_t offset, expected = 0;
+        for (size_t i = 0; i < 32; i++) {
+            int x = row && i < DIMS ? row[i] : 0;
+            size_t place = 4096 + (r / 16 * 8 + i / 4) * 64 + r % 16 * 4 + i % 4;
+            assert_int_equal(file[place], x);
+            expected += 256 * x - x * x;
+        }
+        memcpy(&offset, file + offsets + 4 * r, sizeof offset);
+        assert_int_equal(offset, expected);
+    }
+    const uint32_t all_rows[2] = {0xffffffffu, 7};
+    assert_memory_equal(file + masks, all_rows, 8);
+    uint64_t sums[2] = {0};
+    for (size_t row = 0; row < 35; row++)
+        sums[row / 32] += bsw_row_digest(source + 8 + (35 + row) * DIMS, DIMS, 35 + row);
+    assert_memory_equal(file + digests, sums, 16);
+    bsw_free(&file);
     bsw_free(&source);
     bsw_manifest_deinit(&manifest);
 }
@@ -638,6 +679,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_come_back),
         cmocka_unit_test(bytes_lie_where_the_header_says),
+        cmocka_unit_test(raw_bytes_lie_where_the_header_says),
         cmocka_unit_test(dropped_rows_keep_their_place),
         cmocka_unit_test(every_damaged_bit_of_codes_is_found),
         cmocka_unit_test(a_damaged_block_is_named),

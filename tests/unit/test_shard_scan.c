@@ -131,7 +131,9 @@ static void open_case(const struct small_index *what, float *vectors, struct sca
                                            scan->queries.query_words,
                                            scan->queries.words,
                                            scan->queries.scales,
-                                           scan->queries.vectors};
+                                           scan->queries.vectors,
+                                           NULL,
+                                           0};
     assert_ok(
         bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &scan->resident, &err),
         &err);
@@ -225,7 +227,7 @@ static void candidates_are_the_best_of_a_full_sort(void **state)
 static void parts_groups_and_limits_change_nothing_else(void **state)
 {
     (void)state;
-    for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+    for (int codec = 0; codec <= BSW_CODEC_SAQ; codec++) {
         const struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
         struct scan_case scan;
         struct bsw_candidate_lists lists = {0};
@@ -298,7 +300,7 @@ static void smallest_shards_are_scanned(void **state)
     static const char *const sources[] = {"synth:count=1,dims=40", "synth:count=31,dims=40",
                                           "synth:count=33,dims=40"};
     for (size_t i = 0; i < 3; i++) {
-        for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+        for (int codec = 0; codec <= BSW_CODEC_SAQ; codec++) {
             struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
             struct scan_case scan;
             struct bsw_candidate_lists lists = {0};
@@ -397,7 +399,9 @@ static void open_algorithm(struct algorithm_case *job, int num_threads, uint32_t
                                           job->queries.query_words,
                                           job->queries.words,
                                           job->queries.scales,
-                                          job->queries.vectors};
+                                          job->queries.vectors,
+                                          NULL,
+                                          0};
     job->distances = allocate_or_fail((size_t)QUERIES * ROWS, sizeof *job->distances);
     for (uint32_t s = 0; s < SHARDS; s++) {
         struct plain_shard plain;
