@@ -1,0 +1,187 @@
+"""bitsweep beside FAISS on the same data, threads and k: a table, a plot and ratios.
+
+Started by run_peers.sh, which has the packages; --help tells more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import bitsweep_engine
+import faiss_engine
+from peer_report import write_report
+from peer_task import PeerError, Row, Task, say
+from peer_vectors import check_truth, open_vectors, parse_count, parse_rows
+from rows_sweep import sweep
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIFT_SERIES = bitsweep_engine.Series(bitsweep_engine.Code("saq", 3), "matrix", (1, 2, 5))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The options."""
+    p = argparse.ArgumentParser(prog="run_peers.sh", description=__doc__)
+    p.add_argument("--base", help="vectors (.u8bin .i8bin .fbin) [the sample in tests/data]")
+    p.add_argument("--queries", help="query vectors")
+    p.add_argument("--rows", default=":", metavar="A:B", help="only these rows [all]")
+    p.add_argument("--query-rows", default=":", metavar="A:B", help="only these queries [all]")
+    p.add_argument("--metric", choices=["l2", "ip"], default="l2", help="what is nearest [l2]")
+    p.add_argument("--threads", type=int, default=0, metavar="T",
+                   help="threads and cores for searches, both sides [all cores]")
+    p.add_argument("--k", type=int, default=10, help="neighbours a query [10]")
+    p.add_argument("--repeat", type=int, default=5, help="timed passes, median taken [5]")
+    p.add_argument("--out", default=str(ROOT / "build/peers"), metavar="FOLDER",
+                   help="where results go [build/peers]")
+    p.add_argument("--only", default="", metavar="REGEX",
+                   help="only series that match, such as 'HNSW|bitsweep saq-3'")
+    p.add_argument("--rows-sweep", default="", metavar="N,N,...",
+                   help="also HNSW32 against bitsweep for so many rows each (K, M, G)")
+    return p
+
+
+def make_task(options: argparse.Namespace) -> Task:
+    """Checks the options and the files they name."""
+    if bool(options.base) != bool(options.queries):
+        raise PeerError("--base and --queries go together")
+    base = options.base or str(ROOT / "tests/data/sift20k_base.u8bin")
+    queries = options.queries or str(ROOT / "tests/data/sift20k_query.u8bin")
+    vectors, asked = open_vectors(base), open_vectors(queries)
+    if vectors.shape[1] != asked.shape[1]:
+        raise PeerError(f"{base} has {vectors.shape[1]} dims, {queries} {asked.shape[1]}")
+    all_cpus = sorted(os.sched_getaffinity(0))
+    threads = options.threads or len(all_cpus)
+    if not 0 < threads <= len(all_cpus):
+        raise PeerError(f"--threads {threads}: this process may use {len(all_cpus)} cores")
+    rows = parse_rows(options.rows, len(vectors))
+    query_rows = parse_rows(options.query_rows, len(asked))
+    if not 0 < options.k <= rows[1] - rows[0] or options.repeat < 1:
+        raise PeerError("--k is 1 to the number of rows, --repeat 1 or more")
+    re.compile(options.only)
+    out = Path(options.out)
+    out.mkdir(parents=True, exist_ok=True)
+    return Task(base, queries, rows, query_rows, options.metric, options.k, threads,
+                options.repeat, min(200, query_rows[1] - query_rows[0]), out,
+                Path(tempfile.mkdtemp(prefix="work.", dir=out)),
+                os.environ.get("BITSWEEP", str(ROOT / "build/release/bitsweep")), options.only,
+                all_cpus[:threads], all_cpus)
+
+
+def parse_sizes(text: str, task: Task) -> list[int]:
+    """The sizes of --rows-sweep, in order."""
+    sizes = sorted(parse_count(x) for x in text.split(",")) if text else []
+    if sizes and not task.k <= sizes[0] <= sizes[-1] <= task.num_rows:
+        raise PeerError(f"--rows-sweep: from {task.k} to {task.num_rows} rows")
+    return sizes
+
+
+def is_wanted(task: Task, name: str) -> bool:
+    """Whether --only takes a series."""
+    return re.search(task.only, name) is not None
+
+
+def show(rows: list[Row]) -> None:
+    """A line of progress for every row."""
+    for row in rows:
+        say(f"  {row.name:36} {row.point:28} {row.recall:.4f} {row.rate:10.0f} queries/s")
+
+
+def prepare(task: Task, faiss: faiss_engine.FaissEngine,
+            bitsweep: bitsweep_engine.BitsweepEngine) -> list[str]:
+    """Settings and ground truth; returns notes for the report."""
+    say("== settings of FAISS, tried with Flat")
+    faiss.tune()
+    say(f"  {faiss.tuned}")
+    say("== ground truth")
+    task.truth = bitsweep.truth()
+    base = open_vectors(task.base)
+    queries = open_vectors(task.queries)[task.query_rows[0]:task.query_rows[1]]
+    found = check_truth(base, queries, task.truth, faiss.flat_ids(), task.metric)
+    is_exact = base.dtype != np.float32
+    if found < (1 if is_exact else 0.999):
+        raise PeerError(f"FAISS Flat and bitsweep groundtruth differ: recall {found:.5f}")
+    note = (f"truth     bitsweep groundtruth; FAISS Flat has {task.recall_name} {found:.5f} of it, "
+            "ties by distance (relative 1e-6) counted as hits")
+    say(f"  {note[10:]}")
+    return [note]
+
+
+def measure(task: Task, faiss: faiss_engine.FaissEngine,
+            bitsweep: bitsweep_engine.BitsweepEngine) -> list[Row]:
+    """All series, FAISS's and bitsweep's in turn as far as their numbers allow."""
+    ours = [x for x in bitsweep_engine.list_series(task.type != np.float32)
+            if is_wanted(task, f"bitsweep {x.name}")]
+    listed = faiss_engine.list_series(task.num_rows, task.dims, task.type == np.uint8)
+    peers = [x for x in listed if is_wanted(task, f"faiss {x.name}")]
+    rows: list[Row] = []
+    for number in range(max(len(ours), len(peers))):
+        for engine, series in ((faiss, peers), (bitsweep, ours)):
+            if number < len(series):
+                found = engine.measure(series[number])
+                show(found)
+                rows += found
+    return sorted(rows, key=lambda x: x.engine != "faiss")  # stable: series stay together
+
+
+def repeat_first(task: Task, faiss: faiss_engine.FaissEngine,
+                 bitsweep: bitsweep_engine.BitsweepEngine, rows: list[Row]) -> list[str]:
+    """One point of each side again at the end: its rate is the mean of both; notes on the drift."""
+    notes = []
+    for row in rows:
+        if row.name == "faiss Flat":
+            again = faiss.repeat_flat()
+        elif row.series == DRIFT_SERIES.name and row.point == "oversample=5":
+            again = bitsweep.repeat_point(DRIFT_SERIES, 5)
+        else:
+            continue
+        name = f"{row.name} {row.point}".rstrip()
+        notes.append(f"drift     {name}: {row.rate:.0f} queries/s at first, {again:.0f} at the "
+                     "end; the table has the mean")
+        row.rate, row.passes = (row.rate + again) / 2, 2 * row.passes
+        say(f"  {notes[-1][10:]}")
+    return notes
+
+
+def run(options: argparse.Namespace) -> None:
+    """The whole comparison."""
+    start = time.perf_counter()
+    task = make_task(options)
+    try:
+        sizes = parse_sizes(options.rows_sweep, task)
+        faiss = faiss_engine.FaissEngine(task)
+        bitsweep = bitsweep_engine.BitsweepEngine(task)
+        notes = prepare(task, faiss, bitsweep)
+        rows = measure(task, faiss, bitsweep)
+        if not rows:
+            raise PeerError(f"--only {task.only}: no series matches")
+        notes += repeat_first(task, faiss, bitsweep, rows)
+        notes += [f"skipped   {x}" for x in bitsweep.skipped]
+        notes.append(f"seconds   {time.perf_counter() - start:.0f} for the whole run")
+        say("\n" + write_report(task, faiss, rows, notes))
+        if sizes:
+            say(sweep(task, faiss.tuned, sizes))
+        say(f"files: {task.out}/results.csv results.md recall.svg recall.png")
+    finally:
+        shutil.rmtree(task.work)
+
+
+def main() -> int:
+    """Runs; prints one line on an error. Exit codes: 0, 1 failed, 2 usage (argparse)."""
+    try:
+        run(parser().parse_args())
+    except (PeerError, ValueError, OSError, re.error) as error:
+        print(f"run_peers.sh: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
