@@ -61,6 +61,8 @@ struct bsw_transport {
     const struct bsw_transport_ops *ops;
     int rank;               // 0 .. num_ranks - 1; 0 is the coordinator
     int num_ranks;          // >= 1
+    int local_rank;         // place among the ranks of this host that may use the same CPUs
+    int num_local_ranks;    // >= 1; how many those are
     double timeout_seconds; // longest wait for one message; bsw_transport_open sets 1800
     uint64_t num_agreements;
     // Set once sending or receiving has failed: where the other ranks stand is then unknown. From

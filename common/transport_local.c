@@ -45,5 +45,7 @@ void bsw_transport_local_init(bsw_transport *transport)
     transport->ops = &local_ops;
     transport->rank = 0;
     transport->num_ranks = 1;
+    transport->local_rank = 0;
+    transport->num_local_ranks = 1;
     transport->state = NULL;
 }

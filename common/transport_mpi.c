@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/thread_pinning.h"
 #include "common/transport.h"
 #include "common/transport_inbox.h"
 
@@ -28,6 +29,7 @@
 // Waiting: spin for some microseconds, then let others run, then sleep for longer and longer.
 #define SPIN_POLLS                   200
 #define YIELD_POLLS                  100
+#define YIELD_POLLS_IN_TRANSFER      2000 // both sides must poll: two that sleep in turn take long
 #define FIRST_SLEEP_NS               5000
 #define MAX_SLEEP_NS                 200000
 #define MAX_SLEEP_IN_TRANSFER_NS     20000 // large payloads in flight move only while we poll
@@ -49,7 +51,7 @@ struct mpi_state {
     MPI_Comm comm; // our own: no tag of anyone else
     struct bsw_inbox inbox;
     int num_spins; // 0 where ranks share cores: spinning would keep the awaited one from running
-    int is_sending_body;
+    int is_sending;
     unsigned char staging[sizeof(struct wire_header) + INLINE_BYTES];
 };
 
@@ -118,11 +120,12 @@ static enum bsw_status wait_a_little(const struct mpi_state *state, struct backo
         return BSW_OK;
     }
     if (++backoff->polls <= state->num_spins) return BSW_OK;
-    if (backoff->polls <= state->num_spins + YIELD_POLLS) {
+    int in_transfer = state->is_sending || state->inbox.num_incomplete > 0;
+    if (backoff->polls <=
+        state->num_spins + (in_transfer ? YIELD_POLLS_IN_TRANSFER : YIELD_POLLS)) {
         sched_yield();
         return BSW_OK;
     }
-    int in_transfer = state->is_sending_body || state->inbox.num_incomplete > 0;
     sleep_once(backoff, in_transfer ? MAX_SLEEP_IN_TRANSFER_NS : MAX_SLEEP_NS, left_ns);
     return BSW_OK;
 }
@@ -302,12 +305,12 @@ static enum bsw_status send_mpi(bsw_transport *transport, int to, const struct b
     size_t inline_bytes = bytes <= INLINE_BYTES ? bytes : 0;
     memcpy(state->staging, &header, sizeof header);
     if (inline_bytes > 0) memcpy(state->staging + sizeof header, data, inline_bytes);
-    BSW_TRY(send_piece(state, to, TAG_HEADER, state->staging, sizeof header + inline_bytes,
-                       deadline_ns, err));
-    if (inline_bytes == bytes) return BSW_OK;
-    state->is_sending_body = 1;
-    enum bsw_status status = send_body(state, to, data, bytes, deadline_ns, err);
-    state->is_sending_body = 0;
+    state->is_sending = 1;
+    enum bsw_status status = send_piece(state, to, TAG_HEADER, state->staging,
+                                        sizeof header + inline_bytes, deadline_ns, err);
+    if (status == BSW_OK && inline_bytes < bytes)
+        status = send_body(state, to, data, bytes, deadline_ns, err);
+    state->is_sending = 0;
     return status;
 }
 
@@ -368,23 +371,30 @@ static void close_mpi(bsw_transport *transport, int failed)
 
 static const struct bsw_transport_ops mpi_ops = {"mpi", send_mpi, receive_mpi, close_mpi};
 
-static int num_cores(void)
+// Tells sets of CPUs apart: mpirun may have bound each rank of a host to CPUs of its own.
+static int color_of_usable_cpus(void)
 {
-    cpu_set_t cores;
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0) return CPU_COUNT(&cores);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return online > 0 ? (int)online : 1;
+    cpu_set_t cpus;
+    if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return 0;
+    uint32_t hash = 2166136261u; // FNV-1a
+    for (size_t i = 0; i < sizeof cpus; i++) {
+        hash = (hash ^ ((const unsigned char *)&cpus)[i]) * 16777619u;
+    }
+    return (int)(hash >> 1);
 }
 
-static enum bsw_status choose_spins(struct mpi_state *state, int rank, struct bsw_error *err)
+static enum bsw_status find_neighbours(bsw_transport *transport, struct mpi_state *state,
+                                       struct bsw_error *err)
 {
-    MPI_Comm host;
-    int num_here;
-    TRY_MPI(err, MPI_Comm_split_type, state->comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL,
-            &host);
-    TRY_MPI(err, MPI_Comm_size, host, &num_here);
+    MPI_Comm host, neighbours;
+    TRY_MPI(err, MPI_Comm_split_type, state->comm, MPI_COMM_TYPE_SHARED, transport->rank,
+            MPI_INFO_NULL, &host);
+    TRY_MPI(err, MPI_Comm_split, host, color_of_usable_cpus(), transport->rank, &neighbours);
+    TRY_MPI(err, MPI_Comm_rank, neighbours, &transport->local_rank);
+    TRY_MPI(err, MPI_Comm_size, neighbours, &transport->num_local_ranks);
+    TRY_MPI(err, MPI_Comm_free, &neighbours);
     TRY_MPI(err, MPI_Comm_free, &host);
-    state->num_spins = num_here <= num_cores() ? SPIN_POLLS : 0;
+    state->num_spins = transport->num_local_ranks <= bsw_num_usable_cpus(NULL) ? SPIN_POLLS : 0;
     return BSW_OK;
 }
 
@@ -396,7 +406,7 @@ static enum bsw_status init_comm(bsw_transport *transport, struct mpi_state *sta
     TRY_MPI(err, MPI_Comm_set_errhandler, state->comm, MPI_ERRORS_RETURN);
     TRY_MPI(err, MPI_Comm_rank, state->comm, &transport->rank);
     TRY_MPI(err, MPI_Comm_size, state->comm, &transport->num_ranks);
-    return choose_spins(state, transport->rank, err);
+    return find_neighbours(transport, state, err);
 }
 
 enum bsw_status bsw_transport_mpi_init(bsw_transport *transport, struct bsw_error *err)

@@ -22,21 +22,43 @@ enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
     *search = (struct bsw_batch_search){
         .transport = transport, .manifest = manifest, .service = service, .queries = queries};
     bsw_batch_merge_init(&search->merge, manifest, &service->settings, transport->num_ranks);
+    bsw_batch_merge_init(&search->finish, manifest, &service->settings, transport->num_ranks);
     return bsw_allocate_zero(&search->payloads, (size_t)transport->num_ranks,
                              sizeof *search->payloads, "payloads", err);
 }
 
+static void free_payloads(const struct bsw_batch_search *search, struct bsw_buffer **payloads)
+{
+    for (int rank = 0; *payloads && rank < search->transport->num_ranks; rank++) {
+        bsw_buffer_deinit(&(*payloads)[rank]);
+    }
+    bsw_free(payloads);
+}
+
 void bsw_batch_search_deinit(struct bsw_batch_search *search)
 {
-    for (int rank = 0; search->payloads && rank < search->transport->num_ranks; rank++) {
-        bsw_buffer_deinit(&search->payloads[rank]);
-    }
-    bsw_free(&search->payloads);
+    free_payloads(search, &search->payloads);
     bsw_batch_merge_deinit(&search->merge);
+    bsw_batch_merge_deinit(&search->finish);
     bsw_buffer_deinit(&search->message);
     bsw_buffer_deinit(&search->own);
     bsw_buffer_deinit(&search->limits);
     bsw_buffer_deinit(&search->cuts);
+}
+
+enum bsw_status bsw_search_batch_init(const struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    *batch = (struct bsw_search_batch){0};
+    return bsw_allocate_zero(&batch->payloads, (size_t)search->transport->num_ranks,
+                             sizeof *batch->payloads, "payloads", err);
+}
+
+void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_search_batch *batch)
+{
+    bsw_buffer_deinit(&batch->message);
+    bsw_buffer_deinit(&batch->addends);
+    free_payloads(search, &batch->payloads);
 }
 
 static double lap(double *since)
@@ -52,13 +74,26 @@ static struct bsw_message message_of(const struct bsw_batch_search *search, enum
     return (struct bsw_message){.kind = kind, .batch = search->num_batches, .name = name};
 }
 
+static enum bsw_status agree(struct bsw_batch_search *search, enum bsw_status status,
+                             struct bsw_error *err)
+{
+    struct bsw_error earlier;
+    enum bsw_status settled =
+        search->settle ? search->settle(search->settle_context, &earlier) : BSW_OK;
+    if (settled != BSW_OK) {
+        status = settled;
+        if (err) *err = earlier;
+    }
+    return bsw_transport_agree(search->transport, status, err);
+}
+
 // Agreement on the phase just done, then every rank's payload (in search->own) to rank 0.
 static enum bsw_status gather(struct bsw_batch_search *search, enum message_kind kind,
                               const char *name, enum bsw_status status, struct bsw_error *err)
 {
     struct bsw_transport *transport = search->transport;
     struct bsw_message message = message_of(search, kind, name);
-    BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(agree(search, status, err));
     if (transport->rank != 0) {
         return bsw_transport_send(transport, 0, &message, search->own.data, search->own.bytes, err);
     }
@@ -145,8 +180,7 @@ static enum bsw_status refine(struct bsw_batch_search *search, struct bsw_error 
 static enum bsw_status process(struct bsw_batch_search *search, const struct bsw_query_batch *batch,
                                enum bsw_status status, struct bsw_error *err)
 {
-    if (status != BSW_OK)
-        return bsw_transport_agree(search->transport, status, err); // the others' first agreement
+    if (status != BSW_OK) return agree(search, status, err); // the others' first agreement
     bsw_shard_service_begin(search->service, batch);
     if (search->service->settings.is_histogram)
         BSW_TRY(find_limits(search, batch->num_queries, err));
@@ -154,30 +188,50 @@ static enum bsw_status process(struct bsw_batch_search *search, const struct bsw
     return refine(search, err);
 }
 
-enum bsw_status bsw_batch_search_run(struct bsw_batch_search *search, uint64_t first, size_t count,
-                                     int64_t *ids, float *values, struct bsw_error *err)
+enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t first, size_t count,
+                                      int num_threads, struct bsw_search_batch *batch,
+                                      struct bsw_error *err)
+{
+    struct bsw_query_source *queries = search->queries;
+    batch->first = first;
+    batch->count = count;
+    queries->num_threads = num_threads;
+    BSW_TRY(bsw_query_source_pack(queries, first, count, &batch->message, err));
+    struct bsw_buffer swap = batch->addends; // the source's next batch must not overwrite them
+    batch->addends = queries->addends;
+    queries->addends = swap;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err)
 {
     double since = bsw_clock_seconds();
     struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
-    struct bsw_query_batch batch;
+    struct bsw_query_batch queries;
     int is_last = 0;
-    BSW_TRY(bsw_query_source_pack(search->queries, first, count, &search->message, err));
-    search->times.encode += lap(&since);
     search->others_know = 1; // a broadcast that fails leaves nothing to tell them
-    BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
+    BSW_TRY(bsw_transport_broadcast(search->transport, &message, &batch->message, err));
     search->times.broadcast += lap(&since);
     enum bsw_status status = bsw_query_unpack(search->manifest, search->queries->query_bits,
-                                              &search->message, &batch, &is_last, err);
-    status = process(search, &batch, status, err);
+                                              &batch->message, &queries, &is_last, err);
+    status = process(search, &queries, status, err);
     search->others_know = status != BSW_OK;
     BSW_TRY(status);
-    since = bsw_clock_seconds();
+    struct bsw_buffer *swap = batch->payloads;
+    batch->payloads = search->payloads;
+    search->payloads = swap;
     search->num_batches++;
-    const float *addends = (const float *)(void *)search->queries->addends.data;
-    status =
-        bsw_merge_survivors(&search->merge, search->payloads, count, addends, ids, values, err);
-    search->times.finish += lap(&since);
-    return status;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
+                                        const struct bsw_search_batch *batch, int num_threads,
+                                        int64_t *ids, float *values, struct bsw_error *err)
+{
+    search->finish.settings.num_threads = num_threads;
+    return bsw_merge_survivors(&search->finish, batch->payloads, batch->count,
+                               (const float *)(const void *)batch->addends.data, ids, values, err);
 }
 
 enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,

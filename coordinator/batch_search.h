@@ -12,9 +12,19 @@
 #include "shard/shard_service.h"
 
 // Wall time of rank 0 by phase, in seconds; every wait for other ranks is in the phase it happens
-// in.
+// in. encode, finish and write are batch_pipeline.h's.
 struct bsw_search_times {
-    double encode, broadcast, histogram, scan, merge, refine, finish;
+    double encode, broadcast, histogram, scan, merge, refine, finish, write;
+    double overlapped; // the part of encode, finish and write that ran beside the other phases
+};
+
+// A batch on its way through rank 0; {0} then init. Its buffers are used again for later batches.
+struct bsw_search_batch {
+    uint64_t first; // query
+    size_t count;
+    struct bsw_buffer message;   // coded queries
+    struct bsw_buffer addends;   // float [count]
+    struct bsw_buffer *payloads; // [num_ranks]: survivors
 };
 
 struct bsw_batch_search {
@@ -22,10 +32,15 @@ struct bsw_batch_search {
     const struct bsw_manifest *manifest;
     struct bsw_shard_service *service;
     struct bsw_query_source *queries; // rank 0
-    struct bsw_batch_merge merge;     // rank 0
+    // Rank 0: limits and cuts of one batch may be found while the answers of another are.
+    struct bsw_batch_merge merge, finish;
     struct bsw_buffer message, own;
     struct bsw_buffer *payloads; // rank 0: [num_ranks]
     struct bsw_buffer limits, cuts;
+    // Rank 0, may be NULL: called before the first agreement on a batch. Its error concerns an
+    // earlier batch and goes before any of this one.
+    enum bsw_status (*settle)(void *context, struct bsw_error *err);
+    void *settle_context;
     uint64_t num_batches;
     int others_know;         // of the error that ended the search
     uint64_t bytes_received; // rank 0: payloads of other ranks
@@ -39,9 +54,22 @@ enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
                                       struct bsw_query_source *queries, struct bsw_error *err);
 void bsw_batch_search_deinit(struct bsw_batch_search *search);
 
-// Rank 0: answers queries [first, first + count) into ids and values [count][k].
-enum bsw_status bsw_batch_search_run(struct bsw_batch_search *search, uint64_t first, size_t count,
-                                     int64_t *ids, float *values, struct bsw_error *err);
+enum bsw_status bsw_search_batch_init(const struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err);
+void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_search_batch *batch);
+
+// Rank 0, a batch in three steps. pack reads and codes queries [first, first + count); scan takes
+// them through all ranks; finish turns what came back into ids and values [count][k]. At any time
+// one thread may be in scan, the one that opened the transport, and one other in pack or finish of
+// another batch. num_threads are OpenMP's.
+enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t first, size_t count,
+                                      int num_threads, struct bsw_search_batch *batch,
+                                      struct bsw_error *err);
+enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err);
+enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
+                                        const struct bsw_search_batch *batch, int num_threads,
+                                        int64_t *ids, float *values, struct bsw_error *err);
 // Rank 0: tells the others that there is no more (status ok), or why not.
 enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,
                                      struct bsw_error *err);

@@ -2,6 +2,17 @@
 
 #include <omp.h>
 #include <stdio.h>
+#include <string.h>
+
+// Hosts differ, so one rank may fail alone.
+static enum bsw_status pin_threads(struct bsw_transport *transport,
+                                   struct bsw_common_options *common, struct bsw_error *err)
+{
+    if (strcmp(common->pin, "cores") != 0) return BSW_OK;
+    enum bsw_status status = bsw_threads_pin(transport->local_rank, transport->num_local_ranks,
+                                             (int)common->threads, &common->pinning, err);
+    return bsw_transport_agree(transport, status, err);
+}
 
 enum bsw_status bsw_command_parse(struct bsw_transport *transport,
                                   const struct bsw_option_table *table,
@@ -19,7 +30,7 @@ enum bsw_status bsw_command_parse(struct bsw_transport *transport,
     else
         common->threads = (uint64_t)omp_get_max_threads();
     transport->timeout_seconds = common->timeout;
-    return BSW_OK;
+    return pin_threads(transport, common, err);
 }
 
 enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,

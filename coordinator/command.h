@@ -9,6 +9,7 @@
 #include "common/cpu_level.h"
 #include "common/option_table.h"
 #include "common/status.h"
+#include "common/thread_pinning.h"
 #include "common/transport.h"
 
 struct bsw_command {
@@ -40,6 +41,8 @@ struct bsw_common_options {
     uint64_t threads;       // 0: OMP_NUM_THREADS, or all cores
     const char *level_text; // for parsing
     enum bsw_cpu_level level;
+    const char *pin; // "none", "cores"
+    struct bsw_thread_pinning pinning;
     double timeout; // seconds
     int json;
     int quiet;
@@ -66,6 +69,16 @@ struct bsw_common_options {
          0,                                                                   \
          "auto|reference|avx2|avx512",                                        \
          "highest CPU kernels to use"},                                       \
+        {"pin",                                                               \
+         BSW_OPTION_CHOICE,                                                   \
+         &(common).pin,                                                       \
+         NULL,                                                                \
+         "none",                                                              \
+         0,                                                                   \
+         0,                                                                   \
+         0,                                                                   \
+         "none|cores",                                                        \
+         "cores: every thread on a core of its own"},                         \
         {"timeout",                                                           \
          BSW_OPTION_NUMBER,                                                   \
          &(common).timeout,                                                   \
@@ -91,8 +104,8 @@ struct bsw_common_options {
             "no progress, no closing table"                                   \
     }
 
-// Parses and applies the common options (threads of OpenMP, level, timeout). *done is set after
-// --help, printed by rank 0.
+// Parses and applies the common options (threads of OpenMP and their cores, level, timeout). *done
+// is set after --help, printed by rank 0.
 enum bsw_status bsw_command_parse(struct bsw_transport *transport,
                                   const struct bsw_option_table *table,
                                   struct bsw_common_options *common, int argc, char **argv,

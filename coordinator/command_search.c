@@ -10,7 +10,7 @@
 #include "common/process_memory.h"
 #include "common/progress.h"
 #include "common/result_file.h"
-#include "coordinator/batch_search.h"
+#include "coordinator/batch_pipeline.h"
 #include "coordinator/command.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
@@ -26,7 +26,8 @@ enum { MESSAGE_STATISTICS = 40 };
 
 struct search_options {
     struct bsw_common_options common;
-    const char *index, *queries, *out, *scan, *select, *refine, *merge, *device, *extra_distance;
+    const char *index, *queries, *out, *scan, *select, *refine, *merge, *overlap, *device,
+        *extra_distance;
     uint64_t k, query_bits, batch, max_candidates, warmup, repeat;
     double oversample;
     struct bsw_row_range query_rows;
@@ -50,9 +51,12 @@ struct search_job {
     struct bsw_query_source queries; // rank 0
     bsw_result_writer *writer;       // rank 0
     struct bsw_batch_search search;
+    struct bsw_batch_pipeline pipeline; // rank 0
+    struct bsw_progress progress;       // rank 0, like the two below
+    uint64_t num_answered;              // queries of all passes
+    int is_written;                     // the last pass
     struct rank_statistics *statistics; // rank 0: [num_ranks]
     double *seconds;                    // [repeat]
-    double write_seconds;
 };
 
 static enum bsw_status parse(struct search_job *job, int argc, char **argv, int *done,
@@ -83,6 +87,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"merge", BSW_OPTION_CHOICE, &o->merge, NULL, "auto", 0, 0, 0, "auto|gather|ladder",
          "how candidates of shards meet; auto: ladder on several ranks"},
         {"batch", BSW_OPTION_COUNT, &o->batch, "N", "1000", 0, 1, 1e6, NULL, "queries at a time"},
+        {"overlap", BSW_OPTION_CHOICE, &o->overlap, NULL, "auto", 0, 0, 0, "auto|on|off",
+         "code and answer other batches beside the scan; auto: where a core is to spare"},
         {"device", BSW_OPTION_CHOICE, &o->device, NULL, "auto", 0, 0, 0, "auto|cpu",
          "where to scan"},
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
@@ -212,6 +218,36 @@ static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
                                     &job->writer, err);
 }
 
+static enum bsw_status put_answers(void *context, uint64_t first, size_t count, const int64_t *ids,
+                                   const float *values, struct bsw_error *err)
+{
+    struct search_job *job = context;
+    if (job->is_written)
+        BSW_TRY(bsw_result_writer_put(job->writer, first, count, ids, values, err));
+    job->num_answered += count;
+    bsw_progress_update(&job->progress, job->num_answered);
+    return BSW_OK;
+}
+
+static int is_overlapped(const struct search_job *job)
+{
+    const struct search_options *o = &job->options;
+    int num_busy = job->settings.num_threads * job->transport->num_local_ranks;
+    if (strcmp(o->overlap, "auto") == 0) return num_busy < bsw_num_usable_cpus(&o->common.pinning);
+    return strcmp(o->overlap, "on") == 0;
+}
+
+static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *err)
+{
+    const struct bsw_pipeline_options options = {.batch = (size_t)job->batch,
+                                                 .num_threads = job->settings.num_threads,
+                                                 .is_overlapped = is_overlapped(job),
+                                                 .pinning = &job->options.common.pinning,
+                                                 .put = put_answers,
+                                                 .context = job};
+    return bsw_batch_pipeline_init(&job->pipeline, &job->search, &options, err);
+}
+
 static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
@@ -228,68 +264,39 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
         status = bsw_batch_search_init(&job->search, transport, &job->manifest, &job->service,
                                        &job->queries, err);
     }
+    if (status == BSW_OK && transport->rank == 0) status = open_pipeline(job, err);
     return bsw_transport_agree(transport, status, err);
-}
-
-// One pass over all queries; the last one is written.
-static enum bsw_status run_pass(struct search_job *job, int is_written, int64_t *ids, float *values,
-                                struct bsw_progress *progress, uint64_t progress_base,
-                                struct bsw_error *err)
-{
-    uint64_t num_queries = job->queries.num_queries;
-    for (uint64_t first = 0; first < num_queries; first += job->batch) {
-        size_t count =
-            (size_t)(num_queries - first < job->batch ? num_queries - first : job->batch);
-        BSW_TRY(bsw_batch_search_run(&job->search, first, count, ids, values, err));
-        double started = bsw_clock_seconds();
-        if (is_written) {
-            BSW_TRY(bsw_result_writer_put(job->writer, first, count, ids, values, err));
-            job->write_seconds += bsw_clock_seconds() - started;
-        }
-        bsw_progress_update(progress, progress_base + first + count);
-    }
-    return BSW_OK;
 }
 
 static void reset_statistics(struct search_job *job)
 {
     job->search.times = (struct bsw_search_times){0};
-    job->search.merge.num_survivors = 0;
+    job->search.finish.num_survivors = 0;
     job->search.bytes_received = 0;
 }
 
-static enum bsw_status run_passes(struct search_job *job, int64_t *ids, float *values,
-                                  struct bsw_error *err)
+static enum bsw_status run_passes(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
     uint64_t passes = o->warmup + o->repeat, num_queries = job->queries.num_queries;
-    struct bsw_progress progress;
-    bsw_progress_init(&progress, "search", "queries", passes * num_queries, !o->common.quiet);
+    bsw_progress_init(&job->progress, "search", "queries", passes * num_queries, !o->common.quiet);
     enum bsw_status status = BSW_OK;
     for (uint64_t pass = 0; pass < passes && status == BSW_OK; pass++) {
-        if (pass + 1 == passes) reset_statistics(job); // phases are those of the last pass
+        job->is_written = pass + 1 == passes;
+        if (job->is_written) reset_statistics(job); // phases are those of the last pass
         double started = bsw_clock_seconds();
-        status = run_pass(job, pass + 1 == passes, ids, values, &progress, pass * num_queries, err);
+        status = bsw_batch_pipeline_run(&job->pipeline, err);
         if (pass >= o->warmup) job->seconds[pass - o->warmup] = bsw_clock_seconds() - started;
     }
-    bsw_progress_finish(&progress);
+    bsw_progress_finish(&job->progress);
     return status;
 }
 
 static enum bsw_status run_rank0(struct search_job *job, struct bsw_error *err)
 {
-    int64_t *ids = NULL;
-    float *values = NULL;
     enum bsw_status status =
-        bsw_allocate(&ids, job->batch * job->options.k, sizeof *ids, "answers", err);
-    if (status == BSW_OK)
-        status = bsw_allocate(&values, job->batch * job->options.k, sizeof *values, "answers", err);
-    if (status == BSW_OK)
-        status =
-            bsw_allocate_zero(&job->seconds, job->options.repeat, sizeof(double), "times", err);
-    if (status == BSW_OK) status = run_passes(job, ids, values, err);
-    bsw_free(&ids);
-    bsw_free(&values);
+        bsw_allocate_zero(&job->seconds, job->options.repeat, sizeof(double), "times", err);
+    if (status == BSW_OK) status = run_passes(job, err);
     return bsw_batch_search_end(&job->search, status, err);
 }
 
@@ -390,14 +397,15 @@ static uint64_t rescanned_queries(const struct search_job *job)
 static json_t *describe(const struct search_job *job)
 {
     const struct bsw_search_settings *settings = &job->settings;
-    return json_pack(
-        "{s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:s, s:s, s:i, s:i, s:I}", "queries",
-        (json_int_t)job->queries.num_queries, "dims", (json_int_t)job->manifest.layout.dims, "rows",
-        (json_int_t)job->manifest.num_rows, "shards", (int)job->manifest.num_shards, "k",
-        (json_int_t)settings->k, "L", (json_int_t)settings->keep, "oversample",
-        job->options.oversample, "codec", bsw_codec_name(job->manifest.codec), "metric",
-        bsw_metric_name(job->manifest.metric), "query_bits", (int)settings->query_bits, "ranks",
-        job->transport->num_ranks, "threads", (json_int_t)settings->num_threads);
+    return json_pack("{s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:s, s:s, s:i, s:i, s:I, s:s}", "queries",
+                     (json_int_t)job->queries.num_queries, "dims",
+                     (json_int_t)job->manifest.layout.dims, "rows",
+                     (json_int_t)job->manifest.num_rows, "shards", (int)job->manifest.num_shards,
+                     "k", (json_int_t)settings->k, "L", (json_int_t)settings->keep, "oversample",
+                     job->options.oversample, "codec", bsw_codec_name(job->manifest.codec),
+                     "metric", bsw_metric_name(job->manifest.metric), "query_bits",
+                     (int)settings->query_bits, "ranks", job->transport->num_ranks, "threads",
+                     (json_int_t)settings->num_threads, "pin", job->options.common.pin);
 }
 
 static json_t *describe_ranks(const struct search_job *job)
@@ -429,7 +437,7 @@ static void print_json(struct search_job *job)
                   "refine", refine_name(job), "device", "cpu", "batch", (json_int_t)job->batch,
                   "repeat", (json_int_t)job->options.repeat, "seconds", seconds,
                   "queries_per_second", (double)job->queries.num_queries / seconds, "survivors",
-                  (json_int_t)job->search.merge.num_survivors, "received_bytes",
+                  (json_int_t)job->search.finish.num_survivors, "received_bytes",
                   (json_int_t)job->search.bytes_received, "extra_distance",
                   (json_int_t)job->settings.extra_distance, "slowest_rank", slowest_rank(job));
     json_object_update(object, more);
@@ -438,7 +446,8 @@ static void print_json(struct search_job *job)
                         json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "encode", t->encode,
                                   "broadcast", t->broadcast, "histogram", t->histogram, "scan",
                                   t->scan, "merge", t->merge, "refine", t->refine, "finish",
-                                  t->finish, "write", job->write_seconds));
+                                  t->finish, "write", t->write));
+    json_object_set_new(object, "overlapped_seconds", json_real(t->overlapped));
     json_object_set_new(object, "stopped_share", json_real(stopped_share(job)));
     json_object_set_new(object, "rescanned_queries",
                         json_integer((json_int_t)rescanned_queries(job)));
@@ -467,11 +476,15 @@ static void print_table(struct search_job *job)
     const struct {
         const char *name;
         double seconds;
-    } phases[] = {{"encode", t->encode}, {"broadcast", t->broadcast},  {"histogram", t->histogram},
-                  {"scan", t->scan},     {"merge", t->merge},          {"refine", t->refine},
-                  {"finish", t->finish}, {"write", job->write_seconds}};
+        int may_overlap;
+    } phases[] = {{"encode", t->encode, 1},       {"broadcast", t->broadcast, 0},
+                  {"histogram", t->histogram, 0}, {"scan", t->scan, 0},
+                  {"merge", t->merge, 0},         {"refine", t->refine, 0},
+                  {"finish", t->finish, 1},       {"write", t->write, 1}};
     for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
-        if (phases[i].seconds > 0) printf("  %-10s %8.3f\n", phases[i].name, phases[i].seconds);
+        if (phases[i].seconds > 0)
+            printf("  %-10s %8.3f%s\n", phases[i].name, phases[i].seconds,
+                   phases[i].may_overlap && t->overlapped > 0 ? "  beside the scan" : "");
     }
     printf("\n  rank  shards   load s   scan s  refine s     scanned      memory\n");
     int slowest = slowest_rank(job);
@@ -519,6 +532,7 @@ static enum bsw_status search(struct search_job *job, struct bsw_error *err)
 
 static void deinit(struct search_job *job)
 {
+    bsw_batch_pipeline_deinit(&job->pipeline);
     if (job->search.payloads) bsw_batch_search_deinit(&job->search);
     bsw_shard_service_close(&job->service);
     bsw_result_writer_destroy(&job->writer);

@@ -1,5 +1,6 @@
 #include "coordinator/query_source.h"
 
+#include <omp.h>
 #include <string.h>
 
 #include "bitsweep.pb-c.h"
@@ -14,16 +15,29 @@ static size_t pad8(size_t bytes)
     return (bytes + 7) / 8 * 8;
 }
 
+static size_t num_threads(const struct bsw_query_source *source)
+{
+    return source->num_threads > 0 ? (size_t)source->num_threads : 1;
+}
+
+// Of one thread, a multiple of the alignment.
+static size_t scratch_bytes(const struct bsw_query_source *source)
+{
+    const struct bsw_code_layout *layout = &source->manifest->layout;
+    size_t bytes = (layout->padded_dims + layout->dims) * sizeof(float);
+    return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
+}
+
 static enum bsw_status reserve(struct bsw_query_source *source, size_t count, struct bsw_error *err)
 {
-    size_t dims = source->manifest->layout.dims, padded = source->manifest->layout.padded_dims;
+    size_t dims = source->manifest->layout.dims;
     BSW_TRY(
         bsw_buffer_reserve(&source->numbers, count * bsw_vectors_row_bytes(source->vectors), err));
     BSW_TRY(bsw_buffer_reserve(&source->floats, count * dims * sizeof(float), err));
     BSW_TRY(bsw_buffer_reserve(&source->norms, count * sizeof(double), err));
     BSW_TRY(bsw_buffer_reserve(&source->factors, count * sizeof(float), err));
     BSW_TRY(bsw_buffer_reserve(&source->addends, count * sizeof(float), err));
-    return bsw_buffer_reserve(&source->scratch, (padded + dims) * sizeof(float), err);
+    return bsw_buffer_reserve(&source->scratch, num_threads(source) * scratch_bytes(source), err);
 }
 
 // Codec raw: numbers that the rows' own type could not hold have no exact total.
@@ -142,10 +156,13 @@ static void encode_queries(const struct bsw_query_source *source, size_t count,
     float *scales = (float *)(void *)payload, *addends = (float *)(void *)source->addends.data;
     uint32_t *words = (uint32_t *)(void *)(payload + shape->words);
     size_t dims = manifest->layout.dims;
+#pragma omp parallel for schedule(static) num_threads((int)num_threads(source))
     for (size_t q = 0; q < count; q++) {
+        unsigned char *scratch =
+            source->scratch.data + (size_t)omp_get_thread_num() * scratch_bytes(source);
         bsw_query_encode(bsw_encode_table_get(source->level), manifest, rows + q * dims, factors[q],
                          source->query_bits, words + q * shape->query_words, &scales[q],
-                         &addends[q], (float *)(void *)source->scratch.data);
+                         &addends[q], (float *)(void *)scratch);
     }
     memcpy(payload + shape->vectors, rows, count * dims * sizeof(float));
 }

@@ -18,6 +18,7 @@ needed=(
     "command gnuplot gnuplot-nox"
     "library libprotobuf-c libprotobuf-c-dev"
     "library libxxhash libxxhash-dev"
+    "library hwloc libhwloc-dev"
     "library openblas libopenblas-dev"
     "library jansson libjansson-dev"
     "library cmocka libcmocka-dev"

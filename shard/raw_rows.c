@@ -8,6 +8,8 @@
 #include "common/memory.h"
 #include "common/shard_file.h"
 
+#define LINE_BYTES 64
+
 static enum bsw_status fail_changed(const char *path, const char *what, struct bsw_error *err)
 {
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: changed since the index was made: %s", path,
@@ -112,14 +114,28 @@ void bsw_raw_rows_close(struct bsw_raw_rows *rows)
     bsw_free(&rows->is_checked);
 }
 
+static const unsigned char *address(const struct bsw_raw_rows *rows, uint64_t local_row)
+{
+    return rows->map + rows->first_byte +
+           (rows->source_rows_before + local_row) * rows->stride_bytes;
+}
+
 static const void *fetch(const struct bsw_raw_rows *rows, uint64_t local_row, void *scratch)
 {
     if (rows->is_synth) {
         bsw_synth_rows(&rows->synth, rows->shard_first_row + local_row, 1, scratch);
         return scratch;
     }
-    return rows->map + rows->first_byte +
-           (rows->source_rows_before + local_row) * rows->stride_bytes;
+    return address(rows, local_row);
+}
+
+void bsw_raw_rows_prefetch(const struct bsw_raw_rows *rows, uint32_t local_row)
+{
+    if (rows->is_synth) return;
+    const unsigned char *row = address(rows, local_row);
+    size_t bytes = rows->row_bytes < BSW_PREFETCH_BYTES ? rows->row_bytes : BSW_PREFETCH_BYTES;
+    for (size_t i = 0; i < bytes; i += LINE_BYTES) __builtin_prefetch(row + i);
+    __builtin_prefetch(row + bytes - 1); // rows begin anywhere in a line
 }
 
 enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle,

@@ -44,6 +44,11 @@ enum bsw_status bsw_raw_rows_get(const struct bsw_raw_rows *rows, uint32_t local
                                  const uint64_t *row_digests, void *scratch, const void **out,
                                  struct bsw_error *err);
 
+// Asks for the bytes of row `local_row`, at most BSW_PREFETCH_BYTES of them, ahead of
+// bsw_raw_rows_get. Reads no page that is not in memory and checks nothing.
+#define BSW_PREFETCH_BYTES 1024
+void bsw_raw_rows_prefetch(const struct bsw_raw_rows *rows, uint32_t local_row);
+
 // Checks the rows of one bundle against the digest of the shard file, whatever was checked before.
 enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle, uint64_t digest,
                                     void *scratch, struct bsw_error *err);

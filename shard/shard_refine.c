@@ -54,6 +54,14 @@ static enum bsw_status list_survivors(const struct bsw_resident_shard *shard,
     return BSW_OK;
 }
 
+static uint32_t local_row_of(const struct refinement *job, size_t item)
+{
+    return (uint32_t)(job->out[item].row - job->shard->shape.first_row);
+}
+
+// Rows lie far apart, so each would be a miss of every cache: asked for while others are computed.
+#define ROWS_AHEAD 8
+
 static enum bsw_status refine_range(const struct refinement *job, size_t first, size_t last,
                                     void *scratch, struct bsw_error *err)
 {
@@ -65,10 +73,16 @@ static enum bsw_status refine_range(const struct refinement *job, size_t first, 
         else
             high = middle - 1;
     }
+    for (size_t i = first; i < last && i < first + ROWS_AHEAD; i++) {
+        bsw_raw_rows_prefetch(&job->shard->raw_rows, local_row_of(job, i));
+    }
     for (size_t i = first; i < last; i++) {
         while (job->offsets[query + 1] <= i) query++;
         const void *row;
-        uint32_t local_row = (uint32_t)(job->out[i].row - job->shard->shape.first_row);
+        uint32_t local_row = local_row_of(job, i);
+        if (i + ROWS_AHEAD < last) {
+            bsw_raw_rows_prefetch(&job->shard->raw_rows, local_row_of(job, i + ROWS_AHEAD));
+        }
         BSW_TRY(bsw_raw_rows_get(&job->shard->raw_rows, local_row, job->shard->arrays.row_digests,
                                  scratch, &row, err));
         job->out[i].value =

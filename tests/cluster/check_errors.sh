@@ -393,6 +393,8 @@ check_options() {
     expect 2 "--k '-1' is not a whole number" "${find[@]}" --k -1
     expect 2 "--oversample 'nan' is not a number" "${find[@]}" --oversample nan
     expect 2 '--oversample 0.5: 1 to' "${find[@]}" --oversample 0.5
+    expect 2 '--pin cores: [0-9]+ ranks x 4096 threads need [0-9]+ CPUs of this host, [0-9]+ may be' \
+        "${find[@]}" --threads 4096 --pin cores
     expect 2 "--query-rows '5' is not of the form A:B" "${find[@]}" --query-rows 5
     expect 2 "--query-rows '5:5' is an empty range" "${find[@]}" --query-rows 5:5
     expect 2 'rows 3:8: .*q.fbin has 7 rows' "${find[@]}" --query-rows 3:8
@@ -563,6 +565,15 @@ LIST
     succeed 'verify --no-source without the source' bitsweep verify "$folder/gone/index/good" --no-source
 }
 
+# An error of the last rank in a late batch, while rank 0 has work of other batches under way.
+check_late_batches() {
+    local overlap
+    for overlap in on off; do
+        expect 65 'base.fbin: rows 264 to 295 are not those' search --index "$folder/row/index/good" \
+            --queries "$in/base.fbin" --k 1 --oversample 1 --batch 7 --overlap "$overlap" --out OUT/r
+    done
+}
+
 check_eval() {
     local name=$in/short.fbin
     bitsweep groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out "$in/truth"
@@ -627,7 +638,7 @@ full_case() {
 }
 
 check_full_disk() {
-    local num_ranks pattern='No space left'
+    local num_ranks overlap pattern='No space left'
     expect_stdout_full
     # shellcheck disable=SC2016
     if ! unshare -Urm bash -c 'mount -t tmpfs -o size=16k tmpfs "$1"' - "$in" 2>/dev/null; then
@@ -640,6 +651,11 @@ check_full_disk() {
             --index OUT/i
         start full_case "$num_ranks" "$pattern" search --index "$index/good" --queries "$in/base.fbin" \
             --out OUT/r
+        # The sixth batch does not fit; with overlap the seventh is on its way by then.
+        for overlap in on off; do
+            start full_case "$num_ranks" "$pattern" search --index "$index/good" --batch 20 \
+                --queries "$in/base.fbin" --out OUT/r --overlap "$overlap"
+        done
         start full_case "$num_ranks" "$pattern" groundtruth --base "$in/base.fbin" --metric l2 \
             --queries "$in/base.fbin" --out OUT/r
         start full_case "$num_ranks" "$pattern" synth --count 300 --dims 16 --out OUT/v.fbin
@@ -753,6 +769,8 @@ check_outputs
 check_replacing
 section "indexes"
 check_indexes
+section "late batches"
+check_late_batches
 section "full disk"
 check_full_disk
 section "nothing was written beside the inputs"

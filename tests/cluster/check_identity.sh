@@ -93,7 +93,7 @@ else
 fi
 shards_axis=(1 4 7)
 threads_axis=(1 2)
-batch_axis=(1 17 1000)
+batch_axis=(1 3 1000)
 merge_axis=(gather ladder)
 scan_axis=(auto progressive-matrix planes progressive-planes matrix)
 pairs=("1 exact" "10 exact" "100 exact" "1000 exact" "1 none" "10 none" "100 none" "1000 none")
@@ -174,7 +174,7 @@ index_job() {
 # Makes EXPECTED if it is not there; else compares with it. Facts are those of --json.
 search_job() {
     local what=$1 index=$2 queries=$3 expected=$4 ranks=$5 threads=$6 batch=$7 level=$8 merge=$9
-    local select=${10} k=${11} refine=${12} out fact
+    local select=${10} k=${11} refine=${12} out fact overlap=(off on)
     shift 12
     what+=", k $k, refine $refine: $ranks ranks, ${index##*-} shards, $threads threads, batch"
     what+=" $batch, $level, $merge"
@@ -182,7 +182,7 @@ search_job() {
     [[ -e $expected ]] || out=$expected
     if ! "$run" -n "$ranks" search --index "$index" --queries "$queries" --out "$out" --k "$k" \
         --refine "$refine" --threads "$threads" --batch "$batch" --level "$level" --merge "$merge" \
-        --quiet --json "$@" >"$folder/json.$job" 2>"$folder/err.$job"; then
+        --overlap "${overlap[job % 2]}" --quiet --json "$@" >"$folder/json.$job" 2>"$folder/err.$job"; then
         failed "$what" "$folder/err.$job"
         return
     fi

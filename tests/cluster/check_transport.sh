@@ -64,6 +64,9 @@ for ranks in 1 2 3 4 8; do
     expect 65 20 "rank $((ranks > 1 ? ranks - 1 : -1)): it went wrong" "$ranks" fail 3
 done
 expect 0 60 '^ok$' 4 --mca btl self,tcp all
+expect 0 60 - 3 together
+# A rank that may use other CPUs than its neighbours counts without them.
+if (($(nproc) > 1)); then expect 0 60 - 2 apart; fi
 expect 2 20 'rank 1: it went wrong' 2 fail 1
 expect 74 20 'rank 1: it went wrong' 2 fail 4
 

@@ -58,7 +58,7 @@ encode saq --codec saq --bits 2.5 --metric l2 --copy-vectors
 for scan in planes matrix; do
     for merge in gather ladder; do
         both "saq-$scan-$merge" search --index "$folder/saq.1" --queries "$queries" --merge "$merge" \
-            --scan "$scan" --batch 64
+            --scan "$scan" --batch 64 --overlap on
         both "xfbq-$scan-$merge" search --index "$folder/xfbq.1" --queries "$queries" \
             --merge "$merge" --scan "$scan" --refine none --k 100
     done

@@ -7,7 +7,13 @@
 //   transport_ranks absent RANK    that rank agrees and then never closes: exit 75
 //   transport_ranks killed RANK    that rank is killed
 //   transport_ranks fail STATUS    the last rank fails, all agree on it, rank 0 prints it
+//   transport_ranks together       every rank may use the same CPUs: places 0, 1, ... of all
+//   transport_ranks apart          rank r may use the r-th CPU only: each has a place of its own
 //   transport_ranks speed          prints latency and bandwidth
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE // sched_setaffinity
+#endif
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -333,6 +339,44 @@ static enum bsw_status run_fail(bsw_transport *transport, const char *argument,
     return bsw_transport_agree(transport, status, err);
 }
 
+static enum bsw_status run_together(bsw_transport *transport, const char *argument,
+                                    struct bsw_error *err)
+{
+    (void)argument;
+    int is_good = transport->local_rank == transport->rank &&
+                  transport->num_local_ranks == transport->num_ranks;
+    enum bsw_status status = BSW_OK;
+    if (!is_good)
+        status = bsw_fail(err, BSW_ERROR_SELF_CHECK, "place %d of %d", transport->local_rank,
+                          transport->num_local_ranks);
+    return bsw_transport_agree(transport, status, err);
+}
+
+// Before the transport opens.
+static void move_apart(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    int left = rank ? atoi(rank) : 0;
+    cpu_set_t cpus, one;
+    if (sched_getaffinity(0, sizeof cpus, &cpus) != 0) return;
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++) {
+        if (CPU_ISSET(cpu, &cpus) && left-- == 0) CPU_SET(cpu, &one);
+    }
+    (void)sched_setaffinity(0, sizeof one, &one);
+}
+
+static enum bsw_status run_apart(bsw_transport *transport, const char *argument,
+                                 struct bsw_error *err)
+{
+    (void)argument;
+    enum bsw_status status = BSW_OK;
+    if (transport->local_rank != 0 || transport->num_local_ranks != 1)
+        status = bsw_fail(err, BSW_ERROR_SELF_CHECK, "place %d of %d", transport->local_rank,
+                          transport->num_local_ranks);
+    return bsw_transport_agree(transport, status, err);
+}
+
 // ---- speed --------------------------------------------------------------------------------------
 
 static enum bsw_status time_round_trips(bsw_transport *transport, struct bsw_buffer *data,
@@ -386,9 +430,10 @@ static enum bsw_status run_speed(bsw_transport *transport, const char *argument,
 static const struct {
     const char *name;
     enum bsw_status (*run)(bsw_transport *, const char *, struct bsw_error *);
-} modes[] = {{"all", run_all},         {"pieces", run_pieces}, {"silent", run_silent},
-             {"stopped", run_stopped}, {"absent", run_absent}, {"killed", run_killed},
-             {"fail", run_fail},       {"speed", run_speed}};
+} modes[] = {{"all", run_all},         {"pieces", run_pieces},     {"silent", run_silent},
+             {"stopped", run_stopped}, {"absent", run_absent},     {"killed", run_killed},
+             {"fail", run_fail},       {"together", run_together}, {"apart", run_apart},
+             {"speed", run_speed}};
 
 static enum bsw_status run_mode(bsw_transport *transport, const char *name, const char *argument,
                                 struct bsw_error *err)
@@ -406,6 +451,7 @@ int main(int argc, char **argv)
 {
     bsw_transport transport;
     struct bsw_error err = {.rank = -1};
+    if (argc > 1 && strcmp(argv[1], "apart") == 0) move_apart();
     enum bsw_status status = bsw_transport_open(&transport, &err);
     if (status == BSW_OK) {
         transport.timeout_seconds = TEST_TIMEOUT_SECONDS;

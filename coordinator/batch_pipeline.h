@@ -1,0 +1,68 @@
+// All batches of a search through all ranks, on rank 0; the other ranks serve.
+//
+// With a core to spare one background thread finishes the batch before and codes the batch after
+// while the ranks scan, so that no rank waits for rank 0. Without one that thread would only slow
+// the scan of rank 0, for which all wait: then every step takes all threads, one after the other.
+// Either way the answers are the same, and so is the error: the one of the lowest batch that has
+// one. Two batches are in memory. The thread calls nothing of the transport.
+#ifndef BITSWEEP_COORDINATOR_BATCH_PIPELINE_H
+#define BITSWEEP_COORDINATOR_BATCH_PIPELINE_H
+
+#include <pthread.h>
+
+#include "common/thread_pinning.h"
+#include "coordinator/batch_search.h"
+
+// Takes the answers of queries [first, first + count): ids and values [count][k], borrowed during
+// the call. Batches come in order, possibly from the background thread.
+typedef enum bsw_status (*bsw_answers_fn)(void *context, uint64_t first, size_t count,
+                                          const int64_t *ids, const float *values,
+                                          struct bsw_error *err);
+
+struct bsw_pipeline_options {
+    size_t batch;                             // queries, >= 1
+    int num_threads;                          // of a step that runs alone
+    int is_overlapped;                        // a background thread
+    const struct bsw_thread_pinning *pinning; // which that thread leaves
+    bsw_answers_fn put;
+    void *context;
+};
+
+enum bsw_pipeline_state { BSW_PIPELINE_IDLE, BSW_PIPELINE_QUEUED, BSW_PIPELINE_DONE };
+
+// What the background thread can do to a batch, and how it went.
+struct bsw_pipeline_step {
+    enum bsw_pipeline_state state;
+    struct bsw_search_batch *batch;
+    uint64_t first; // query to begin at, of pack
+    enum bsw_status status;
+    struct bsw_error error;
+    struct bsw_search_times times;
+};
+
+struct bsw_batch_pipeline {
+    struct bsw_batch_search *search;
+    struct bsw_pipeline_options options;
+    struct bsw_search_batch batches[2]; // the one that is scanned, and the one before and after
+    int64_t *ids;                       // [batch][k]
+    float *values;
+    struct bsw_pipeline_step finish, pack; // in this order, if both are queued
+    pthread_t thread;
+    pthread_mutex_t lock; // of states and is_ending
+    pthread_cond_t changed;
+    int has_thread, is_ending;
+};
+
+// The pipeline must stay where it is until deinit, and search and pinning as long.
+enum bsw_status bsw_batch_pipeline_init(struct bsw_batch_pipeline *pipeline,
+                                        struct bsw_batch_search *search,
+                                        const struct bsw_pipeline_options *options,
+                                        struct bsw_error *err);
+// Accepts {0}; before bsw_batch_search_deinit.
+void bsw_batch_pipeline_deinit(struct bsw_batch_pipeline *pipeline);
+
+// One pass over all queries. On return nothing runs in the background. After an error
+// bsw_batch_search_end tells the other ranks.
+enum bsw_status bsw_batch_pipeline_run(struct bsw_batch_pipeline *pipeline, struct bsw_error *err);
+
+#endif
