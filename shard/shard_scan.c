@@ -318,6 +318,7 @@ static enum bsw_status scan_again(const struct bsw_scan_group *group, const size
                                     .query_bits = batch->query_bits,
                                     .query_words = batch->query_words,
                                     .factor = batch->factor};
+    enum bsw_scan_kind used = group->workspace->used;
     enum bsw_status status = BSW_OK;
     for (size_t i = 0; i < num_failed && status == BSW_OK; i++) {
         size_t query = group->first_query + failed[i];
@@ -342,6 +343,7 @@ static enum bsw_status scan_again(const struct bsw_scan_group *group, const size
         memcpy(items + failed[i] * group->keep, list, counts[failed[i]] * sizeof *list);
     }
     group->workspace->num_rescanned += num_failed;
+    group->workspace->used = used;
     bsw_candidate_lists_deinit(&lists);
     bsw_buffer_deinit(&words);
     bsw_buffer_deinit(&scales);
