@@ -48,10 +48,13 @@ peaks() {
 
 range=(${rows:+--rows "$rows"})
 query_range=(${query_rows:+--query-rows "$query_rows"})
-for bits in 2 3; do
-    "$BITSWEEP" encode --base "$base" ${range[@]+"${range[@]}"} --metric l2 --bits "$bits" --shards 4 \
-        --index "$out/saq$bits" --force --quiet
-done
+make_index() {
+    "$BITSWEEP" encode --base "$base" ${range[@]+"${range[@]}"} --metric l2 --bits "$1" \
+        --shards "$2" --index "$3" --force --quiet
+}
+make_index 2 1 "$out/saq2"
+make_index 3 1 "$out/saq3"
+make_index 3 $((2 * cores)) "$out/shards"
 index=$out/saq3
 own=("$index" "$queries" ${query_range[@]+"${query_range[@]}"})
 one=$(rate 1 1 "${own[@]}")
@@ -69,16 +72,19 @@ for ((t = 2; t <= cores; t *= 2)); do
 done
 
 echo "# ranks of one thread: as many as cores, and twice that"
-some=$(rate "$cores" 1 "${own[@]}")
-more=$(rate $((2 * cores)) 1 "${own[@]}")
+shards=("$out/shards" "${own[@]:1}")
+some=$(rate "$cores" 1 "${shards[@]}")
+more=$(rate $((2 * cores)) 1 "${shards[@]}")
 echo "ranks $cores: $some, $((2 * cores)): $more, ratio $(ratio "$more" "$some")"
 
 echo "# k, oversample 1, one thread: seconds of scan and selection"
-for k in 10 100 1000; do
-    rate 1 1 "${own[@]}" --k "$k" --oversample 1 >/dev/null
-    seconds=$(number "$out/search.json" scan)
-    [[ $k != 10 ]] || first=$seconds
-    echo "k $k: $seconds, over k 10: $(ratio "$seconds" "$first")"
+for scan in matrix auto; do
+    for k in 10 100 1000; do
+        rate 1 1 "${own[@]}" --k "$k" --oversample 1 --scan "$scan" >/dev/null
+        seconds=$(number "$out/search.json" scan)
+        [[ $k != 10 ]] || first=$seconds
+        echo "$scan, k $k: $seconds, over k 10: $(ratio "$seconds" "$first")"
+    done
 done
 
 echo "# one query at a time, one thread"

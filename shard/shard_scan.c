@@ -15,6 +15,8 @@
 #define MIN_SAMPLE_STRIDE  16
 #define MAX_SAMPLE_STRIDE  1024
 
+#define PIECES_A_THREAD    16
+
 void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_level level,
                              int num_threads)
 {
@@ -198,27 +200,33 @@ static void reset_lists(const struct bsw_scan_group *group, size_t keep, const u
     }
 }
 
-// All threads' bundles, every stride-th of them (1: all, in tiles), into the lists.
+// All bundles, every stride-th of them (1: all, in tiles), into the threads' lists. Threads take
+// piece after piece, so that a slow core does not keep the others waiting; a thread's rows still
+// ascend, as its lists want.
 static void scan_parts(const struct bsw_scan_group *group, size_t stride)
 {
-    size_t parts = (size_t)group->workspace->num_threads;
+    size_t num_threads = (size_t)group->workspace->num_threads;
+    size_t pieces = num_threads > 1 ? num_threads * PIECES_A_THREAD : 1, next = 0;
     size_t step = group->is_matrix ? bsw_matrix_step(group) : bsw_planes_step(group);
 #pragma omp parallel num_threads(group->workspace->num_threads)
     {
-        size_t threads = (size_t)omp_get_num_threads(), thread = (size_t)omp_get_thread_num();
-        // Parts are cut for num_threads; a runtime that gives fewer still does them all.
-        for (size_t part = thread; part < parts; part += threads) {
+        size_t thread = (size_t)omp_get_thread_num();
+        for (;;) {
             struct bsw_scan_run run = {.step = step, .advance = step};
-            bsw_resident_shard_part(group->shard, part, parts, &run.first, &run.last);
+            size_t piece;
+#pragma omp atomic capture
+            piece = next++;
+            if (piece >= pieces) break;
+            bsw_resident_shard_part(group->shard, piece, pieces, &run.first, &run.last);
             if (stride > 1) {
                 run.first = (run.first + stride - 1) / stride * stride;
                 run.step = 1;
                 run.advance = stride;
             }
             if (group->is_matrix)
-                bsw_scan_matrix(group, part, run);
+                bsw_scan_matrix(group, thread, run);
             else
-                bsw_scan_planes(group, part, run);
+                bsw_scan_planes(group, thread, run);
         }
     }
 }

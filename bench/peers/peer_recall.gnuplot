@@ -31,19 +31,19 @@ do for [terminal in "svg png"] {
     set output out.".".terminal
     set multiplot title title_text noenhanced
     set lmargin screen 0.08
-    set rmargin screen 0.37
+    set rmargin screen 0.34
     set xrange [0.6:1.01]
     set xtics auto
     set ylabel "queries/s" offset 0.5,0
     unset key
     plot for [i = 1:num_series] data index i - 1 using 1:2 with linespoints \
              lw width(i) dt dash(i) ps 1 pt shape(i) lc rgb color(i)
-    set lmargin screen 0.43
-    set rmargin screen 0.74
+    set lmargin screen 0.39
+    set rmargin screen 0.67
     set xrange [0.97:1.001]
     set xtics 0.01
     unset ylabel
-    set key noenhanced at screen 0.75, screen 0.92 left top Left reverse samplen 3 spacing 1.3
+    set key noenhanced at screen 0.68, screen 0.92 left top Left reverse samplen 3 spacing 1.3
     plot for [i = 1:num_series] data index i - 1 using 1:2 with linespoints \
              lw width(i) dt dash(i) ps 1 pt shape(i) lc rgb color(i) title columnheader(1)
     unset multiplot
