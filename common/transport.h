@@ -63,6 +63,8 @@ struct bsw_transport {
     int num_ranks;          // >= 1
     int local_rank;         // place among the ranks of this host that may use the same CPUs
     int num_local_ranks;    // >= 1; how many those are
+    int host_rank;          // place among the ranks of this host, whatever CPUs they may use
+    int num_host_ranks;     // >= 1; how many those are
     double timeout_seconds; // longest wait for one message; bsw_transport_open sets 1800
     uint64_t num_agreements;
     // Set once sending or receiving has failed: where the other ranks stand is then unknown. From

@@ -47,5 +47,7 @@ void bsw_transport_local_init(bsw_transport *transport)
     transport->num_ranks = 1;
     transport->local_rank = 0;
     transport->num_local_ranks = 1;
+    transport->host_rank = 0;
+    transport->num_host_ranks = 1;
     transport->state = NULL;
 }

@@ -398,6 +398,19 @@ static enum bsw_status find_neighbours(bsw_transport *transport, struct mpi_stat
     return BSW_OK;
 }
 
+// Devices of a host are shared out by this, whatever CPUs each rank is bound to.
+static enum bsw_status find_host(bsw_transport *transport, const struct mpi_state *state,
+                                 struct bsw_error *err)
+{
+    MPI_Comm host;
+    TRY_MPI(err, MPI_Comm_split_type, state->comm, MPI_COMM_TYPE_SHARED, transport->rank,
+            MPI_INFO_NULL, &host);
+    TRY_MPI(err, MPI_Comm_rank, host, &transport->host_rank);
+    TRY_MPI(err, MPI_Comm_size, host, &transport->num_host_ranks);
+    TRY_MPI(err, MPI_Comm_free, &host);
+    return BSW_OK;
+}
+
 static enum bsw_status init_comm(bsw_transport *transport, struct mpi_state *state,
                                  struct bsw_error *err)
 {
@@ -406,6 +419,7 @@ static enum bsw_status init_comm(bsw_transport *transport, struct mpi_state *sta
     TRY_MPI(err, MPI_Comm_set_errhandler, state->comm, MPI_ERRORS_RETURN);
     TRY_MPI(err, MPI_Comm_rank, state->comm, &transport->rank);
     TRY_MPI(err, MPI_Comm_size, state->comm, &transport->num_ranks);
+    BSW_TRY(find_host(transport, state, err));
     return find_neighbours(transport, state, err);
 }
 

@@ -12,6 +12,7 @@
 #include "common/result_file.h"
 #include "coordinator/batch_pipeline.h"
 #include "coordinator/command.h"
+#include "coordinator/device_choice.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
 #include "kernels/encode/raw_codes.h"
@@ -28,7 +29,7 @@ struct search_options {
     struct bsw_common_options common;
     const char *index, *queries, *out, *scan, *select, *refine, *merge, *overlap, *device,
         *extra_distance;
-    uint64_t k, query_bits, batch, max_candidates, warmup, repeat;
+    uint64_t k, query_bits, batch, max_candidates, device_memory, warmup, repeat;
     double oversample;
     struct bsw_row_range query_rows;
     int force;
@@ -39,6 +40,7 @@ struct rank_statistics {
     double load_seconds, scan_seconds, refine_seconds;
     uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, num_units;
     uint64_t num_pairs, num_stopped, num_rescanned;
+    struct bsw_device_report device;
 };
 
 struct search_job {
@@ -47,6 +49,7 @@ struct search_job {
     struct bsw_manifest manifest;
     struct bsw_search_settings settings;
     uint64_t batch;
+    bsw_device *device; // of this rank, or NULL
     struct bsw_shard_service service;
     struct bsw_query_source queries; // rank 0
     bsw_result_writer *writer;       // rank 0
@@ -89,8 +92,10 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"batch", BSW_OPTION_COUNT, &o->batch, "N", "1000", 0, 1, 1e6, NULL, "queries at a time"},
         {"overlap", BSW_OPTION_CHOICE, &o->overlap, NULL, "auto", 0, 0, 0, "auto|on|off",
          "code and answer other batches beside the scan; auto: where a core is to spare"},
-        {"device", BSW_OPTION_CHOICE, &o->device, NULL, "auto", 0, 0, 0, "auto|cpu",
-         "where to scan"},
+        {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
+         "where to scan: a GPU a rank, or all ranks of a host on GPU N"},
+        {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
+         "most memory of a GPU that a rank uses; 0: all that is free"},
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these queries"},
         {"warmup", BSW_OPTION_COUNT, &o->warmup, "N", "0", 0, 0, 1000, NULL,
@@ -202,6 +207,7 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
         BSW_TRY(bsw_code_layout_check(&job->manifest.layout, settings->query_bits, err));
     BSW_TRY(settle_candidates(job, err));
     settle_batch(job);
+    settings->batch = (size_t)job->batch;
     return BSW_OK;
 }
 
@@ -248,6 +254,22 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
     return bsw_batch_pipeline_init(&job->pipeline, &job->search, &options, err);
 }
 
+static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)
+{
+    enum bsw_scan_kind scan = job->settings.scan;
+    int is_progressive = scan == BSW_SCAN_PROGRESSIVE_PLANES || scan == BSW_SCAN_PROGRESSIVE_MATRIX;
+    const struct bsw_device_choice choice = {.text = job->options.device,
+                                             .cpu_only = job->settings.is_histogram
+                                                             ? "histogram selection"
+                                                         : is_progressive ? "a progressive scan"
+                                                                          : NULL,
+                                             .most_bytes = job->options.device_memory,
+                                             .timeout_seconds = job->options.common.timeout};
+    BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));
+    job->settings.device = job->device;
+    return BSW_OK;
+}
+
 static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
@@ -256,6 +278,8 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, job->manifest.build_digest, job->options.index, err));
     status = transport->rank == 0 ? open_rank0(job, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = open_device(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = bsw_shard_service_open(
         &job->manifest, job->options.index, &job->settings, transport->rank, transport->num_ranks,
@@ -309,7 +333,20 @@ static void average_over_passes(struct search_job *job)
         s->scan_seconds /= (double)passes;
         s->refine_seconds /= (double)passes;
         s->scanned_bytes /= passes;
+        s->device.copied_bytes /= passes;
     }
+}
+
+static struct bsw_device_report report_device(const struct search_job *job)
+{
+    struct bsw_device_report report = {.label = "cpu"};
+    if (!job->device) return report;
+    snprintf(report.label, sizeof report.label, "%s", bsw_device_label(job->device));
+    snprintf(report.name, sizeof report.name, "%s", bsw_device_name(job->device));
+    report.used_bytes = bsw_device_used_bytes(job->device);
+    report.copied_bytes = job->service.engine.copied_bytes;
+    report.num_overflows = job->service.engine.num_overflows;
+    return report;
 }
 
 static enum bsw_status gather_statistics(struct search_job *job, struct bsw_error *err)
@@ -327,7 +364,8 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
                                   job->service.num_units,
                                   job->service.workspace.num_pairs,
                                   job->service.workspace.num_stopped,
-                                  job->service.workspace.num_rescanned};
+                                  job->service.workspace.num_rescanned,
+                                  report_device(job)};
     if (transport->rank != 0)
         return bsw_transport_send(transport, 0, &message, &own, sizeof own, err);
     BSW_TRY(bsw_allocate_zero(&job->statistics, (size_t)transport->num_ranks, sizeof own,
@@ -369,6 +407,15 @@ static const char *refine_name(const struct search_job *job)
     return is_exact ? "exact" : "none";
 }
 
+// "cpu", or the kind of the devices; "mixed" where ranks differ.
+static const char *device_kind(const struct search_job *job)
+{
+    int num_cpus = 0, num_ranks = job->transport->num_ranks;
+    for (int rank = 0; rank < num_ranks; rank++)
+        num_cpus += strcmp(job->statistics[rank].device.label, "cpu") == 0;
+    return num_cpus == num_ranks ? "cpu" : num_cpus == 0 ? bsw_device_kind() : "mixed";
+}
+
 static const char *settings_select(const struct search_job *job)
 {
     return job->settings.is_histogram ? "histogram" : "threshold";
@@ -408,19 +455,27 @@ static json_t *describe(const struct search_job *job)
                      (json_int_t)settings->num_threads, "pin", job->options.common.pin);
 }
 
+static json_t *describe_device(const struct bsw_device_report *d)
+{
+    return json_pack("{s:s, s:s, s:I, s:I, s:I}", "label", d->label, "name", d->name, "used_bytes",
+                     (json_int_t)d->used_bytes, "copied_bytes", (json_int_t)d->copied_bytes,
+                     "overflows", (json_int_t)d->num_overflows);
+}
+
 static json_t *describe_ranks(const struct search_job *job)
 {
     json_t *ranks = json_array();
     for (int rank = 0; rank < job->transport->num_ranks; rank++) {
         const struct rank_statistics *s = &job->statistics[rank];
-        json_array_append_new(ranks, json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I}",
-                                               "rank", rank, "units", (json_int_t)s->num_units,
-                                               "load_seconds", s->load_seconds, "scan_seconds",
-                                               s->scan_seconds, "refine_seconds", s->refine_seconds,
-                                               "scanned_bytes", (json_int_t)s->scanned_bytes,
-                                               "resident_bytes", (json_int_t)s->resident_bytes,
-                                               "resident_memory_bytes", (json_int_t)s->grown_bytes,
-                                               "memory_bytes", (json_int_t)s->memory_bytes));
+        json_t *facts =
+            json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "rank", rank, "units",
+                      (json_int_t)s->num_units, "load_seconds", s->load_seconds, "scan_seconds",
+                      s->scan_seconds, "refine_seconds", s->refine_seconds, "scanned_bytes",
+                      (json_int_t)s->scanned_bytes, "resident_bytes", (json_int_t)s->resident_bytes,
+                      "resident_memory_bytes", (json_int_t)s->grown_bytes, "memory_bytes",
+                      (json_int_t)s->memory_bytes);
+        json_object_set_new(facts, "device", describe_device(&s->device));
+        json_array_append_new(ranks, facts);
     }
     return ranks;
 }
@@ -434,10 +489,10 @@ static void print_json(struct search_job *job)
         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:i}", "scan",
                   scan_name(job), "level", job->service.workspace.plane_scan->level, "select",
                   settings_select(job), "merge", job->settings.is_ladder ? "ladder" : "gather",
-                  "refine", refine_name(job), "device", "cpu", "batch", (json_int_t)job->batch,
-                  "repeat", (json_int_t)job->options.repeat, "seconds", seconds,
-                  "queries_per_second", (double)job->queries.num_queries / seconds, "survivors",
-                  (json_int_t)job->search.finish.num_survivors, "received_bytes",
+                  "refine", refine_name(job), "device", device_kind(job), "batch",
+                  (json_int_t)job->batch, "repeat", (json_int_t)job->options.repeat, "seconds",
+                  seconds, "queries_per_second", (double)job->queries.num_queries / seconds,
+                  "survivors", (json_int_t)job->search.finish.num_survivors, "received_bytes",
                   (json_int_t)job->search.bytes_received, "extra_distance",
                   (json_int_t)job->settings.extra_distance, "slowest_rank", slowest_rank(job));
     json_object_update(object, more);
@@ -453,6 +508,20 @@ static void print_json(struct search_job *job)
                         json_integer((json_int_t)rescanned_queries(job)));
     json_object_set_new(object, "per_rank", describe_ranks(job));
     bsw_print_json(object);
+}
+
+static void print_devices(const struct search_job *job)
+{
+    if (strcmp(device_kind(job), "cpu") == 0) return;
+    printf("\n  rank  device                                    memory  copied in blocks\n");
+    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
+        const struct bsw_device_report *d = &job->statistics[rank].device;
+        char device[96], used[32], copied[32];
+        snprintf(device, sizeof device, "%s %s", d->label, d->name);
+        bsw_format_bytes((double)d->used_bytes, used, sizeof used);
+        bsw_format_bytes((double)d->copied_bytes, copied, sizeof copied);
+        printf("  %4d  %-36s %11s  %16s\n", rank, device, used, copied);
+    }
 }
 
 static void print_table(struct search_job *job)
@@ -497,6 +566,7 @@ static void print_table(struct search_job *job)
                s->refine_seconds, bytes, memory,
                rank == slowest && job->transport->num_ranks > 1 ? "  slowest" : "");
     }
+    print_devices(job);
     if (stopped_share(job) > 0)
         printf("\nfirst stage: stopped %.4g %% of all rows\n", 100 * stopped_share(job));
     printf("\nresults: %s\n", job->options.out);
@@ -535,6 +605,7 @@ static void deinit(struct search_job *job)
     bsw_batch_pipeline_deinit(&job->pipeline);
     if (job->search.payloads) bsw_batch_search_deinit(&job->search);
     bsw_shard_service_close(&job->service);
+    bsw_device_close(&job->device);
     bsw_result_writer_destroy(&job->writer);
     bsw_query_source_close(&job->queries);
     bsw_manifest_deinit(&job->manifest);

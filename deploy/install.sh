@@ -7,6 +7,7 @@ set -euo pipefail
 # names it.
 needed=(
     "command gcc gcc"
+    "command g++ g++"
     "header stdio.h libc6-dev"
     "command cmake cmake"
     "command ninja ninja-build"
@@ -25,7 +26,6 @@ needed=(
 )
 # deploy/style.sh leaves out the checks whose tool is missing.
 for_style=(
-    "command g++ g++"
     "command clang-format clang-format"
     "command shellcheck shellcheck"
 )

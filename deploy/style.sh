@@ -34,7 +34,7 @@ list_files() {
 }
 
 is_text_name() {
-    [[ $1 =~ \.(c|h|cu|cuh|sh|md|txt|proto|py|gp|json|yml|yaml|cmake)$ || $1 == .ci/run ||
+    [[ $1 =~ \.(c|h|cpp|hpp|cu|cuh|sh|md|txt|proto|py|gp|json|yml|yaml|cmake)$ || $1 == .ci/run ||
         $1 == .gitignore || $1 == .editorconfig || $1 == .clang-format ]]
 }
 
@@ -77,7 +77,7 @@ check_format() {
     local formatter=clang-format
     if command -v clang-format-14 >/dev/null; then formatter=clang-format-14; fi
     if ! "$formatter" --version 2>/dev/null | grep -q 'version 14\.'; then
-        skip "clang-format 14" "format of C"
+        skip "clang-format 14" "format of C and CUDA"
         return
     fi
     printf '%s\0' "${sources[@]}" | xargs -0 "$formatter" --dry-run -Werror 2>&1 |
@@ -109,9 +109,9 @@ check_headers() {
     ((plus)) || skip g++ "headers as C++"
     make_schema
     for file in "${sources[@]}"; do
-        [[ $file == *.h ]] || continue
-        compile_header "$file" gcc -std=gnu17 -x c
-        ((!plus)) || compile_header "$file" g++ -std=gnu++17 -x c++
+        [[ $file =~ \.(h|hpp|cuh)$ ]] || continue
+        [[ $file != *.h ]] || compile_header "$file" gcc -std=gnu17 -x c
+        ((!plus)) || compile_header "$file" g++ -std=gnu++17 -x c++ -Wno-unknown-pragmas
     done
 }
 
@@ -132,7 +132,7 @@ sources=()
 scripts=()
 for file in "${files[@]}"; do
     if is_text_name "$file"; then texts+=("$file"); fi
-    if [[ $file == *.[ch] ]]; then sources+=("$file"); fi
+    if [[ $file =~ \.(c|h|cpp|hpp|cu|cuh)$ ]]; then sources+=("$file"); fi
     if is_script "$file"; then scripts+=("$file"); fi
 done
 

@@ -14,8 +14,8 @@ usage: deploy/test.sh [--quick]
 2. builds the release preset, warnings are errors
 3. checks the style (deploy/style.sh)
 4. runs all tests of the release build
-5. builds with address and undefined-behaviour sanitizers and runs the unit tests, the kernel checks
-   and the cluster tests labelled asan, on at most 2 ranks
+5. builds with address and undefined-behaviour sanitizers and runs the unit tests, the kernel
+   checks, also those of the GPU kernels, and the cluster tests labelled asan, on at most 2 ranks
 
   --quick   leaves out step 5
 END
@@ -71,6 +71,6 @@ run_tests release
 if ((!quick)); then
     step "build: asan" deploy/build.sh asan
     # Options of the sanitizers' runtime are set in tests/CMakeLists.txt.
-    BITSWEEP_MAX_RANKS=2 run_tests asan --label-regex '^(unit|kernelcheck|asan)$'
+    BITSWEEP_MAX_RANKS=2 run_tests asan --label-regex '^(unit|kernelcheck|emulation|asan)$'
 fi
 stop_if_failed

@@ -115,10 +115,8 @@ enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, con
     return status;
 }
 
-void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
+void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard)
 {
-    if (shard->has_raw_rows) bsw_raw_rows_close(&shard->raw_rows);
-    shard->has_raw_rows = 0;
     for (uint32_t s = 0; s < BSW_MAX_SEGMENTS; s++) bsw_free(&shard->arrays.planes[s]);
     bsw_free(&shard->arrays.scales);
     bsw_free(&shard->arrays.tails);
@@ -126,6 +124,13 @@ void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
     bsw_free(&shard->arrays.biases);
     bsw_free(&shard->arrays.offsets);
     bsw_free(&shard->arrays.masks);
+}
+
+void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
+{
+    if (shard->has_raw_rows) bsw_raw_rows_close(&shard->raw_rows);
+    shard->has_raw_rows = 0;
+    bsw_resident_shard_drop_codes(shard);
     bsw_free(&shard->arrays.row_digests);
 }
 

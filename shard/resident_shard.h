@@ -37,6 +37,8 @@ enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, con
                                         uint32_t shard, int with_raw_rows,
                                         struct bsw_resident_shard *out, struct bsw_error *err);
 void bsw_resident_shard_unload(struct bsw_resident_shard *shard);
+// Frees what scans read, once a device has it; refinement needs the rest.
+void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard);
 
 // Bundles of part `part` of `parts`: the cut threads share the work by.
 void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,

@@ -37,6 +37,35 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
     return BSW_OK;
 }
 
+// Before anything is loaded: whether the device has room.
+static enum bsw_status open_engine(struct bsw_shard_service *service, struct bsw_error *err)
+{
+    const struct bsw_search_settings *settings = &service->settings;
+    struct bsw_shard_shape *shapes;
+    BSW_TRY(bsw_allocate(&shapes, service->num_units, sizeof *shapes, "shards", err));
+    for (uint32_t u = 0; u < service->num_units; u++)
+        bsw_shard_shape_init(&shapes[u], service->manifest, service->units[u].shard);
+    const struct bsw_device_needs needs = {.shapes = shapes,
+                                           .num_shards = service->num_units,
+                                           .query_bits = settings->query_bits,
+                                           .max_queries = settings->batch,
+                                           .keep = (size_t)settings->keep};
+    enum bsw_status status =
+        bsw_device_engine_open(settings->device, &needs, &service->engine, err);
+    bsw_free(&shapes);
+    return status;
+}
+
+static enum bsw_status load_unit(struct bsw_shard_service *service, const char *folder, uint32_t u,
+                                 struct bsw_error *err)
+{
+    struct bsw_unit *unit = &service->units[u];
+    BSW_TRY(bsw_resident_shard_load(service->manifest, folder, unit->shard,
+                                    service->settings.is_exact, &unit->resident, err));
+    if (!service->settings.device) return BSW_OK;
+    return bsw_device_shard_load(&service->engine, u, &unit->resident, &unit->on_device, err);
+}
+
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
                                        const struct bsw_search_settings *settings, int rank,
                                        int num_ranks, int show_progress,
@@ -49,13 +78,12 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     bsw_scan_workspace_init(&out->workspace, settings->level, settings->num_threads);
     out->workspace.scan = settings->scan;
     enum bsw_status status = list_units(out, rank, err);
+    if (status == BSW_OK && settings->device) status = open_engine(out, err);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
     for (uint32_t u = 0; u < out->num_units && status == BSW_OK; u++) {
-        struct bsw_unit *unit = &out->units[u];
-        status = bsw_resident_shard_load(manifest, folder, unit->shard, settings->is_exact,
-                                         &unit->resident, err);
-        if (status == BSW_OK) out->resident_bytes += resident_bytes(&unit->resident);
+        status = load_unit(out, folder, u, err);
+        if (status == BSW_OK) out->resident_bytes += resident_bytes(&out->units[u].resident);
         bsw_progress_update(&progress, u + 1);
     }
     bsw_progress_finish(&progress);
@@ -68,11 +96,13 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
 void bsw_shard_service_close(struct bsw_shard_service *service)
 {
     for (uint32_t u = 0; u < service->num_units; u++) {
+        bsw_device_shard_unload(&service->engine, &service->units[u].on_device);
         bsw_resident_shard_unload(&service->units[u].resident);
         bsw_candidate_lists_deinit(&service->units[u].lists);
     }
     service->num_units = 0;
     bsw_free(&service->units);
+    bsw_device_engine_close(&service->engine);
     bsw_scan_workspace_deinit(&service->workspace);
 }
 
@@ -146,16 +176,27 @@ static enum bsw_status append_list(const struct bsw_unit *unit, const uint64_t *
     return BSW_OK;
 }
 
+static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
+                                 const uint32_t *limits, struct bsw_error *err)
+{
+    const uint32_t *own = limits ? limits + unit->first_query : NULL;
+    size_t keep = (size_t)service->settings.keep;
+    if (service->settings.device) {
+        return bsw_device_shard_scan(&service->engine, &unit->on_device, &service->batch,
+                                     unit->first_query, unit->num_queries, own, keep,
+                                     &service->workspace, &unit->lists, err);
+    }
+    return bsw_shard_scan(&unit->resident, &service->batch, unit->first_query, unit->num_queries,
+                          own, keep, &service->workspace, &unit->lists, err);
+}
+
 enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const uint32_t *limits,
                                        struct bsw_buffer *out, struct bsw_error *err)
 {
     out->bytes = 0;
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
-        BSW_TRY(bsw_shard_scan(&unit->resident, &service->batch, unit->first_query,
-                               unit->num_queries, limits ? limits + unit->first_query : NULL,
-                               (size_t)service->settings.keep, &service->workspace, &unit->lists,
-                               err));
+        BSW_TRY(scan_unit(service, unit, limits, err));
         for (size_t q = 0; q < unit->num_queries; q++) {
             size_t count;
             const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);

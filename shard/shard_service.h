@@ -20,13 +20,14 @@
 
 #include "common/index_manifest.h"
 #include "shard/assignment.h"
+#include "shard/device_shard.h"
 #include "shard/shard_scan.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// What a search is, the same on every rank.
+// What a search is, the same on every rank but for the device.
 struct bsw_search_settings {
     uint32_t query_bits;
     uint64_t k;
@@ -38,6 +39,8 @@ struct bsw_search_settings {
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan;
     int num_threads;
+    bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
+    size_t batch;       // device alone: most queries of a batch
 };
 
 // The worst candidate that stays, in the total order; {0, UINT64_MAX} keeps all.
@@ -50,6 +53,7 @@ struct bsw_cut {
 struct bsw_unit {
     uint32_t slice, shard;
     struct bsw_resident_shard resident;
+    struct bsw_device_shard on_device; // with settings.device
     struct bsw_candidate_lists lists;
     size_t first_query, num_queries; // of the current batch
 };
@@ -61,6 +65,7 @@ struct bsw_shard_service {
     struct bsw_unit *units;
     uint32_t num_units;
     struct bsw_scan_workspace workspace;
+    struct bsw_device_engine engine; // with settings.device
     struct bsw_query_batch batch;
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests

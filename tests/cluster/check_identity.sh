@@ -182,7 +182,8 @@ search_job() {
     [[ -e $expected ]] || out=$expected
     if ! "$run" -n "$ranks" search --index "$index" --queries "$queries" --out "$out" --k "$k" \
         --refine "$refine" --threads "$threads" --batch "$batch" --level "$level" --merge "$merge" \
-        --overlap "${overlap[job % 2]}" --quiet --json "$@" >"$folder/json.$job" 2>"$folder/err.$job"; then
+        --overlap "${overlap[job % 2]}" --device cpu --quiet --json "$@" \
+        >"$folder/json.$job" 2>"$folder/err.$job"; then
         failed "$what" "$folder/err.$job"
         return
     fi

@@ -1,0 +1,98 @@
+// Keys, scores and appends, shared by the scans: kernels/select/select.h and common/result_order.h
+// for device code. Each operation is rounded as written there.
+#ifndef BITSWEEP_KERNELS_DEVICE_KEY_CUH
+#define BITSWEEP_KERNELS_DEVICE_KEY_CUH
+
+#include "kernels/cuda_switch.cuh"
+#include "kernels/device_scan/device_scan.h"
+
+namespace bsw
+{
+
+constexpr unsigned warp_rows = BSW_BUNDLE_ROWS; // a bundle is a warp's
+constexpr unsigned all_lanes = 0xffffffffu;
+
+__device__ __forceinline__ uint32_t score_of_float(float key)
+{
+    uint32_t bits = __float_as_uint(key);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+__device__ __forceinline__ uint32_t score_of_integer(int key)
+{
+    return static_cast<uint32_t>(key) ^ 0x80000000u;
+}
+
+// What a dot must reach so that its score reaches the limit.
+__device__ __forceinline__ int integer_limit(uint32_t limit)
+{
+    return static_cast<int>(limit ^ 0x80000000u);
+}
+
+// What a key must reach so that its score reaches the limit; NaN, which none does, above that of
+// infinity (bsw_float_limit of kernels/select/select_quick.h).
+__device__ __forceinline__ float float_limit(uint32_t limit)
+{
+    const uint32_t score_of_minus_infinity = 0x007fffffu;
+    uint32_t bits = limit >> 31 ? limit & 0x7fffffffu : ~limit;
+    return __uint_as_float(limit <= score_of_minus_infinity ? 0xff800000u : bits);
+}
+
+// Without the final + 0.0f, which changes no comparison.
+__device__ __forceinline__ float float_key(float query_scale, float scale, float dot, float bias)
+{
+    return __fmaf_rn(query_scale, __fmul_rn(scale, dot), bias);
+}
+
+__device__ __forceinline__ uint64_t pack_candidate(uint32_t score, uint32_t row)
+{
+    return static_cast<uint64_t>(score) << 32 | static_cast<uint32_t>(~row);
+}
+
+// One bundle's rows that pass, a lane each, to one query's list: one atomicAdd.
+__device__ __forceinline__ void append_bundle(const bsw_device_lists &lists, uint32_t query,
+                                              bool passes, uint64_t item)
+{
+    const unsigned lanes = __ballot_sync(all_lanes, passes);
+    if (lanes == 0) return;
+    const unsigned lane = threadIdx.x % warp_rows;
+    const int leader = __ffs(static_cast<int>(lanes)) - 1;
+    uint32_t at = 0;
+    if (lane == static_cast<unsigned>(leader))
+        at = atomicAdd(&lists.counts[query], static_cast<uint32_t>(__popc(lanes)));
+    at = __shfl_sync(all_lanes, at, leader) +
+         static_cast<uint32_t>(__popc(lanes & ((1u << lane) - 1)));
+    if (passes && at < lists.capacity)
+        lists.items[static_cast<size_t>(query) * lists.capacity + at] = item;
+}
+
+} // namespace bsw
+
+// For the emulator: every pointer that a kernel is given must be a device pointer.
+#if !defined(__CUDACC__)
+inline void check_pointers_of(const bsw_device_codes &codes)
+{
+    for (uint32_t s = 0; s < codes.layout.num_segments; s++)
+        emulation::check_device_pointer(codes.planes[s], "planes");
+    emulation::check_device_pointer(codes.scales, "scales");
+    emulation::check_device_pointer(codes.biases, "biases");
+    emulation::check_device_pointer(codes.masks, "masks");
+}
+
+inline void check_pointers_of(const bsw_device_queries &queries)
+{
+    emulation::check_device_pointer(queries.words, "words");
+    emulation::check_device_pointer(queries.components, "components");
+    emulation::check_device_pointer(queries.constants, "constants");
+    emulation::check_device_pointer(queries.scales, "scales of queries");
+}
+
+inline void check_pointers_of(const bsw_device_lists &lists)
+{
+    emulation::check_device_pointer(lists.items, "items");
+    emulation::check_device_pointer(lists.counts, "counts");
+    emulation::check_device_pointer(lists.limits, "limits");
+}
+#endif
+
+#endif

@@ -1,0 +1,450 @@
+// matrix_scan on a GPU: tiles of documents unpacked to bytes in shared memory once for all queries
+// of a block, mma.m16n8k32 with queries s8 as rows and documents u8 as columns, selection on the
+// accumulators.
+//
+// The order of dimensions inside a word is that of the unpacked bytes, on both sides, so that no
+// byte is moved for it (device_scan.h, device order); and as any order does, a lane takes its two
+// operand registers of 32 dimensions from neighbouring words, one 8-byte load. Rows in shared
+// memory are an odd number of words long, which spreads those loads over all banks.
+//
+// A row that may pass is found by comparing float keys as they are (exact: dots below 2^22 become
+// floats by adding them into the mantissa of 1.5 * 2^23, for conversions are scarce); scores are
+// made for rows that pass alone.
+#include "kernels/device_scan/device_unpack.cuh"
+#include "kernels/device_scan/scan_arguments.cuh"
+
+namespace bsw
+{
+namespace
+{
+
+constexpr struct {
+    uint32_t threads;     // of a block
+    uint32_t chunk_words; // of a row that are in shared memory at a time, when it has more
+    uint32_t most_tiles;  // of a block
+    uint32_t blocks;      // of a multiprocessor, below which blocks take fewer tiles
+} tuning = {256, 4, 32, 8};
+
+constexpr uint32_t block_warps = tuning.threads / 32;
+constexpr uint32_t word_bytes = 32; // of unpacked dimensions
+
+enum class key_kind { integer, small_float, any_float }; // small: |dot| < 2^22
+
+// Rows of 16 queries and columns of 8 documents of one warp; how many warps share the documents.
+template <int QUERY_TILES_, int QUERY_WARPS_, int ROW_TILES_> struct matrix_shape {
+    static constexpr int query_tiles = QUERY_TILES_, row_tiles = ROW_TILES_;
+    static constexpr uint32_t query_warps = QUERY_WARPS_, row_warps = block_warps / QUERY_WARPS_;
+    static constexpr uint32_t queries = 16 * query_tiles * query_warps;
+    static constexpr uint32_t rows = 8 * row_tiles * row_warps;
+    static constexpr uint32_t bundles = rows / warp_rows;
+};
+
+typedef matrix_shape<1, 1, 2> few_queries;  // 16 x 128 rows
+typedef matrix_shape<1, 4, 8> some_queries; // 64 x 128
+typedef matrix_shape<2, 8, 8> many_queries; // 256 x 64
+
+// Parts of the block's shared memory.
+struct matrix_shared {
+    uint8_t *rows, *queries; // [rows], [queries] of row_bytes
+    float *scales, *biases;  // [rows]
+    uint32_t row_bytes;
+};
+
+__host__ __device__ __forceinline__ uint32_t row_bytes_of(uint32_t padded_dims)
+{
+    const uint32_t words = padded_dims / 32;
+    return word_bytes * ((words < tuning.chunk_words ? words : tuning.chunk_words) | 1u);
+}
+
+template <class SHAPE> __device__ __forceinline__ matrix_shared divide_shared(uint32_t padded_dims)
+{
+    DYNAMIC_SHARED(uint8_t, memory);
+    const uint32_t row_bytes = row_bytes_of(padded_dims);
+    uint8_t *queries = memory + SHAPE::rows * row_bytes;
+    float *scales = reinterpret_cast<float *>(queries + SHAPE::queries * row_bytes);
+    return {memory, queries, scales, scales + SHAPE::rows, row_bytes};
+}
+
+// What a lane needs of its queries: rows g and g + 8 of each tile of 16. Loaded for every tile of
+// documents, so that it takes no registers while products are summed.
+template <class SHAPE> struct lane_queries {
+    int constants[SHAPE::query_tiles][2];
+    int most_sums[SHAPE::query_tiles][2]; // integer keys: what a sum must not pass
+    float scales[SHAPE::query_tiles][2], float_limits[SHAPE::query_tiles][2];
+};
+
+template <class SHAPE>
+__device__ __forceinline__ uint32_t query_of(uint32_t first_query, uint32_t warp, uint32_t lane,
+                                             int tile, int half)
+{
+    return first_query + warp % SHAPE::query_warps * (16 * SHAPE::query_tiles) +
+           static_cast<uint32_t>(16 * tile + 8 * half) + lane / 4;
+}
+
+// constant - 2 * sum reaches the limit as far as this.
+__device__ __forceinline__ int most_sum(int constant, uint32_t limit)
+{
+    const long long twice = static_cast<long long>(constant) - integer_limit(limit);
+    return static_cast<int>(min(twice >> 1, static_cast<long long>(INT32_MAX)));
+}
+
+template <class SHAPE>
+__device__ __forceinline__ void load_limits(const scan_arguments &a, uint32_t first_query,
+                                            uint32_t warp, uint32_t lane, lane_queries<SHAPE> &own)
+{
+#pragma unroll
+    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
+        const uint32_t query = query_of<SHAPE>(first_query, warp, lane, i / 2, i % 2);
+        const bool exists = query < a.queries.num_queries;
+        const uint32_t limit = exists ? __ldg(a.lists.limits + query) : 0;
+        own.constants[i / 2][i % 2] = exists ? __ldg(a.queries.constants + query) : 0;
+        // Queries that do not exist: limits that nothing reaches.
+        own.most_sums[i / 2][i % 2] =
+            exists ? most_sum(own.constants[i / 2][i % 2], limit) : INT32_MIN;
+        own.float_limits[i / 2][i % 2] = exists ? float_limit(limit) : __uint_as_float(0x7fffffffu);
+        own.scales[i / 2][i % 2] =
+            exists && a.queries.scales ? __ldg(a.queries.scales + query) : 0.0f;
+    }
+}
+
+// Words [first_word, first_word + num_words) of the block's queries.
+template <class SHAPE>
+__device__ __forceinline__ void load_queries(const scan_arguments &a, uint32_t first_query,
+                                             uint32_t first_word, uint32_t num_words,
+                                             const matrix_shared &shared)
+{
+    const uint32_t pieces = num_words * 2; // of 16 bytes, of one query
+    for (uint32_t i = threadIdx.x; i < SHAPE::queries * pieces; i += tuning.threads) {
+        const uint32_t own = i / pieces, piece = i % pieces, query = first_query + own;
+        uint4 value = make_uint4(0, 0, 0, 0);
+        if (query < a.queries.num_queries)
+            value = __ldg(reinterpret_cast<const uint4 *>(a.queries.components +
+                                                          static_cast<size_t>(query) *
+                                                              a.codes.layout.padded_dims +
+                                                          first_word * word_bytes) +
+                          piece);
+        *reinterpret_cast<uint4 *>(shared.queries + own * shared.row_bytes + piece * 16) = value;
+    }
+}
+
+// One lane's word of the padded dimensions of a bundle.
+__device__ __forceinline__ void load_word(const bsw_device_codes &codes, uint32_t bundle,
+                                          uint32_t word, uint32_t lane, uint32_t (&bytes)[8])
+{
+    uint32_t s = 0;
+    while (s + 1 < codes.layout.num_segments &&
+           codes.layout.segments[s + 1].padded_dim <= word * 32)
+        s++;
+    const uint32_t bits = codes.layout.segments[s].bits, words = codes.layout.segments[s].words;
+    const uint32_t own = word - codes.layout.segments[s].padded_dim / 32;
+    unpack_word_of(bits,
+                   codes.planes[s] +
+                       (static_cast<size_t>(bundle) * bits * words + own) * warp_rows + lane,
+                   words, bytes);
+}
+
+// The same words of a tile's documents: a warp a word of a bundle. Bundles from `end` on are 0, and
+// valid_rows leaves their rows out.
+template <class SHAPE>
+__device__ __forceinline__ void unpack_tile(const scan_arguments &a, uint32_t first_bundle,
+                                            uint32_t end, uint32_t first_word, uint32_t num_words,
+                                            const matrix_shared &shared)
+{
+    const uint32_t lane = threadIdx.x % 32;
+    for (uint32_t i = threadIdx.x / 32; i < SHAPE::bundles * num_words; i += block_warps) {
+        const uint32_t own = i % SHAPE::bundles, word = i / SHAPE::bundles;
+        uint32_t bytes[8] = {0, 0, 0, 0, 0, 0, 0, 0};
+        if (first_bundle + own < end)
+            load_word(a.codes, first_bundle + own, first_word + word, lane, bytes);
+        uint4 *out = reinterpret_cast<uint4 *>(
+            shared.rows + (own * warp_rows + lane) * shared.row_bytes + word * word_bytes);
+        out[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
+        out[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
+    }
+}
+
+template <class SHAPE>
+__device__ __forceinline__ void load_scales(const scan_arguments &a, uint32_t first_bundle,
+                                            uint32_t end, const matrix_shared &shared)
+{
+    for (uint32_t i = threadIdx.x; i < SHAPE::rows; i += tuning.threads) {
+        const bool exists = first_bundle + i / warp_rows < end;
+        const size_t place = static_cast<size_t>(first_bundle) * warp_rows + i;
+        shared.scales[i] = exists ? half_to_float(__ldg(a.codes.scales + place)) : 0.0f;
+        shared.biases[i] = exists ? __ldg(a.codes.biases + place) : 0.0f;
+    }
+}
+
+template <class SHAPE> struct accumulators {
+    int sums[SHAPE::query_tiles][SHAPE::row_tiles][4]; // of u * q
+};
+
+__device__ __forceinline__ uint2 load_operand(const uint8_t *rows, uint32_t row, uint32_t row_bytes,
+                                              uint32_t offset)
+{
+    return *reinterpret_cast<const uint2 *>(rows + row * row_bytes + offset);
+}
+
+template <class SHAPE>
+__device__ __forceinline__ void multiply_tile(const matrix_shared &shared, uint32_t num_words,
+                                              uint32_t warp, uint32_t lane,
+                                              accumulators<SHAPE> &acc)
+{
+    const uint32_t group = lane / 4;
+    const uint32_t first_query = warp % SHAPE::query_warps * (16 * SHAPE::query_tiles);
+    const uint32_t first_row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles);
+    for (uint32_t word = 0; word < num_words; word++) {
+        const uint32_t offset = word * word_bytes + lane % 4 * 8;
+        unsigned q[SHAPE::query_tiles][4];
+#pragma unroll
+        for (int m = 0; m < SHAPE::query_tiles; m++) {
+            const uint32_t query = first_query + static_cast<uint32_t>(16 * m) + group;
+            const uint2 low = load_operand(shared.queries, query, shared.row_bytes, offset);
+            const uint2 high = load_operand(shared.queries, query + 8, shared.row_bytes, offset);
+            q[m][0] = low.x;
+            q[m][1] = high.x;
+            q[m][2] = low.y;
+            q[m][3] = high.y;
+        }
+#pragma unroll
+        for (int n = 0; n < SHAPE::row_tiles; n++) {
+            const uint32_t row = first_row + static_cast<uint32_t>(8 * n) + group;
+            const uint2 pair = load_operand(shared.rows, row, shared.row_bytes, offset);
+            const unsigned u[2] = {pair.x, pair.y};
+#pragma unroll
+            for (int m = 0; m < SHAPE::query_tiles; m++) mma_s8_u8(acc.sums[m][n], q[m], u);
+        }
+    }
+}
+
+template <key_kind KIND> __device__ __forceinline__ float float_of_dot(int dot)
+{
+    if (KIND == key_kind::any_float) return __int2float_rn(dot);
+    // 0x4b400000 is 1.5 * 2^23, whose mantissa counts ones.
+    return __fadd_rn(__int_as_float(0x4b400000 + dot), -12582912.0f);
+}
+
+// Bits 2*n + c of hits[i]: the pair of query i/2, half i%2, and row 8*n + c reaches its limit.
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ void
+find_hits(const lane_queries<SHAPE> &own, const accumulators<SHAPE> &acc,
+          const matrix_shared &shared, uint32_t first_row, uint32_t (&hits)[2 * SHAPE::query_tiles])
+{
+#pragma unroll
+    for (int n = 0; n < SHAPE::row_tiles; n++) {
+        float2 scale = {0, 0}, bias = {0, 0};
+        if (KIND != key_kind::integer) {
+            const uint32_t row = first_row + static_cast<uint32_t>(8 * n);
+            scale = *reinterpret_cast<const float2 *>(shared.scales + row);
+            bias = *reinterpret_cast<const float2 *>(shared.biases + row);
+        }
+#pragma unroll
+        for (int i = 0; i < 4 * SHAPE::query_tiles; i++) {
+            const int m = i / 4, half = i / 2 % 2, c = i % 2;
+            bool hit;
+            if (KIND == key_kind::integer) {
+                hit = acc.sums[m][n][2 * half + c] <= own.most_sums[m][half];
+            } else {
+                const int dot = own.constants[m][half] - 2 * acc.sums[m][n][2 * half + c];
+                hit = float_key(own.scales[m][half], c ? scale.y : scale.x, float_of_dot<KIND>(dot),
+                                c ? bias.y : bias.x) >= own.float_limits[m][half];
+            }
+            hits[2 * m + half] |= hit ? 1u << (2 * n + c) : 0u;
+        }
+    }
+}
+
+// Which of the lane's rows may be selected: bits as in find_hits.
+template <class SHAPE>
+__device__ __forceinline__ uint32_t valid_rows(const bsw_device_codes &codes, uint32_t first_bundle,
+                                               uint32_t end, uint32_t first_row)
+{
+    uint32_t valid = 0;
+#pragma unroll
+    for (int n = 0; n < SHAPE::row_tiles; n++) {
+        const uint32_t row = first_row + static_cast<uint32_t>(8 * n);
+        const uint32_t bundle = first_bundle + row / warp_rows;
+        const uint32_t mask = bundle < end ? __ldg(codes.masks + bundle) : 0;
+        valid |= (mask >> row % warp_rows & 3u) << (2 * n);
+    }
+    return valid;
+}
+
+template <key_kind KIND>
+__device__ __forceinline__ uint32_t score_of(int dot, float query_scale, float scale, float bias)
+{
+    if (KIND == key_kind::integer) return score_of_integer(dot);
+    return score_of_float(
+        __fadd_rn(float_key(query_scale, scale, float_of_dot<KIND>(dot), bias), 0.0f));
+}
+
+// Sums stay what they are, but what find_hits made of them is not kept for the rare way: that would
+// take twice the registers.
+template <class SHAPE> __device__ __forceinline__ void keep_sums(accumulators<SHAPE> &acc)
+{
+#pragma unroll
+    for (int i = 0; i < SHAPE::query_tiles * SHAPE::row_tiles * 4; i++) {
+        int &sum = acc.sums[i / 4 / SHAPE::row_tiles][i / 4 % SHAPE::row_tiles][i % 4];
+        sum = opaque(sum);
+    }
+}
+
+// One query's hits of a warp to its list: the four lanes that share the query, one atomicAdd.
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ void
+append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accumulators<SHAPE> &acc,
+            const matrix_shared &shared, uint32_t first_bundle, uint32_t first_row, uint32_t query,
+            int m, int half, uint32_t hits)
+{
+    const uint32_t place = threadIdx.x % 4, count = static_cast<uint32_t>(__popc(hits));
+    uint32_t through = count;
+#pragma unroll
+    for (uint32_t step = 1; step < 4; step *= 2) {
+        const uint32_t below = __shfl_up_sync(all_lanes, through, step, 4);
+        if (place >= step) through += below;
+    }
+    uint32_t at = 0;
+    if (place == 3 && through > 0) at = atomicAdd(&a.lists.counts[query], through);
+    at = __shfl_sync(all_lanes, at, 3, 4) + through - count;
+    uint64_t *items = a.lists.items + static_cast<size_t>(query) * a.lists.capacity;
+#pragma unroll
+    for (int n = 0; n < SHAPE::row_tiles; n++) {
+#pragma unroll
+        for (int c = 0; c < 2; c++) {
+            if (!(hits >> (2 * n + c) & 1)) continue;
+            const uint32_t row = first_row + static_cast<uint32_t>(8 * n + c);
+            float scale = 0, bias = 0;
+            if (KIND != key_kind::integer) {
+                scale = shared.scales[row];
+                bias = shared.biases[row];
+            }
+            const int dot = own.constants[m][half] - 2 * acc.sums[m][n][2 * half + c];
+            const uint32_t score = score_of<KIND>(dot, own.scales[m][half], scale, bias);
+            if (at < a.lists.capacity)
+                items[at] =
+                    pack_candidate(score, a.codes.first_row + first_bundle * warp_rows + row);
+            at++;
+        }
+    }
+}
+
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ void
+select_tile(const scan_arguments &a, uint32_t first_query, uint32_t first_bundle, uint32_t end,
+            uint32_t warp, uint32_t lane, accumulators<SHAPE> &acc, const matrix_shared &shared)
+{
+    lane_queries<SHAPE> own;
+    load_limits<SHAPE>(a, first_query, warp, lane, own);
+    const uint32_t first_row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles) + lane % 4 * 2;
+    uint32_t hits[2 * SHAPE::query_tiles] = {}, any = 0;
+    find_hits<SHAPE, KIND>(own, acc, shared, first_row, hits);
+#pragma unroll
+    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) any |= hits[i];
+    if (!__any_sync(all_lanes, any != 0)) return;
+    keep_sums<SHAPE>(acc);
+    const uint32_t valid = valid_rows<SHAPE>(a.codes, first_bundle, end, first_row);
+#pragma unroll
+    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
+        const uint32_t left = hits[i] & valid;
+        if (!__any_sync(all_lanes, left != 0)) continue;
+        append_hits<SHAPE, KIND>(a, own, acc, shared, first_bundle, first_row,
+                                 query_of<SHAPE>(first_query, warp, lane, i / 2, i % 2), i / 2,
+                                 i % 2, left);
+    }
+}
+
+// One tile: its words chunk by chunk, then the selection.
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ void scan_tile(const scan_arguments &a, uint32_t first_query,
+                                          uint32_t first_bundle, uint32_t end, bool is_first,
+                                          const matrix_shared &shared)
+{
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const uint32_t num_words = a.codes.layout.padded_dims / 32;
+    accumulators<SHAPE> acc = {};
+    for (uint32_t word = 0; word < num_words; word += tuning.chunk_words) {
+        const uint32_t words =
+            num_words - word < tuning.chunk_words ? num_words - word : tuning.chunk_words;
+        __syncthreads(); // everybody has done with what is in shared memory
+        unpack_tile<SHAPE>(a, first_bundle, end, word, words, shared);
+        if (KIND != key_kind::integer && word == 0)
+            load_scales<SHAPE>(a, first_bundle, end, shared);
+        if (is_first || num_words > tuning.chunk_words)
+            load_queries<SHAPE>(a, first_query, word, words, shared);
+        __syncthreads();
+        multiply_tile<SHAPE>(shared, words, warp, lane, acc);
+    }
+    select_tile<SHAPE, KIND>(a, first_query, first_bundle, end, warp, lane, acc, shared);
+}
+
+template <class SHAPE, key_kind KIND>
+__global__ void __launch_bounds__(tuning.threads, 2)
+    scan_matrix(const __grid_constant__ scan_arguments a)
+{
+    const matrix_shared shared = divide_shared<SHAPE>(a.codes.layout.padded_dims);
+    const uint32_t first_query = blockIdx.x % a.num_groups * SHAPE::queries;
+    const uint32_t begin = a.first + blockIdx.x / a.num_groups * a.chunk;
+    const uint32_t end = a.last - begin < a.chunk ? a.last : begin + a.chunk;
+    for (uint32_t bundle = begin; bundle < end; bundle += SHAPE::bundles)
+        scan_tile<SHAPE, KIND>(a, first_query, bundle, end, bundle == begin, shared);
+}
+
+struct matrix_kernel {
+    uint32_t queries, bundles;          // of a tile
+    void (*kernels[3])(scan_arguments); // by key_kind
+};
+
+template <class SHAPE> constexpr matrix_kernel make_kernel()
+{
+    return {SHAPE::queries,
+            SHAPE::bundles,
+            {scan_matrix<SHAPE, key_kind::integer>, scan_matrix<SHAPE, key_kind::small_float>,
+             scan_matrix<SHAPE, key_kind::any_float>}};
+}
+
+constexpr matrix_kernel matrix_kernels[] = {make_kernel<few_queries>(), make_kernel<some_queries>(),
+                                            make_kernel<many_queries>()};
+
+// The smallest tile that holds all queries, or the largest.
+const matrix_kernel &choose_kernel(uint32_t num_queries)
+{
+    for (const matrix_kernel &k : matrix_kernels) {
+        if (num_queries <= k.queries) return k;
+    }
+    return matrix_kernels[2];
+}
+
+key_kind choose_keys(const scan_arguments &a)
+{
+    if (!a.codes.scales) return key_kind::integer;
+    return a.dot_limit < 1 << 22 ? key_kind::small_float : key_kind::any_float;
+}
+
+} // namespace
+} // namespace bsw
+
+extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes, uint32_t first,
+                                      uint32_t last, const struct bsw_device_queries *queries,
+                                      const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    using namespace bsw;
+    if (!is_valid_scan(*codes, first, last, *queries, *lists)) return cudaErrorInvalidValue;
+    if (first == last || queries->num_queries == 0) return cudaSuccess;
+    const matrix_kernel &chosen = choose_kernel(queries->num_queries);
+    scan_arguments a = make_scan_arguments(*codes, first, last, *queries, *lists);
+    uint32_t blocks = 0;
+    cudaError_t error =
+        plan_blocks(a, {chosen.queries, chosen.bundles, tuning.most_tiles, tuning.blocks}, &blocks);
+    if (error) return error;
+    const uint32_t rows = chosen.bundles * warp_rows;
+    const size_t bytes =
+        static_cast<size_t>(rows + chosen.queries) * row_bytes_of(codes->layout.padded_dims) +
+        rows * 2 * sizeof(float);
+    auto kernel = chosen.kernels[static_cast<int>(choose_keys(a))];
+    if (bytes > 48 << 10) {
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(bytes));
+        if (error) return error;
+    }
+    return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, kernel, a);
+}

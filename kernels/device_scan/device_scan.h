@@ -1,0 +1,99 @@
+// device_scan: scan and selection on a GPU, fused: codes and queries in device memory, candidates
+// out, no array of distances.
+//
+// The same keys as plane_scan and select give (kernels/plane_scan/plane_scan.h,
+// kernels/select/select.h), so the same candidates as on a CPU. A segment of bundles is scanned for
+// all queries of a batch with limits fixed for the launch; rows that reach a query's limit are
+// appended to its list in any order; `cut` then keeps the best and raises the limit to one above
+// the worst kept (rows of later segments are larger, so they lose ties). Lists are sorted at the
+// end: the answer does not depend on the order of appends.
+//
+// A launcher checks what it is given, queues its kernels on the stream and returns at once; it does
+// not allocate, and fails (CUDA's error code, 0 is success) only where a launch was refused:
+// cudaErrorInvalidValue for numbers out of range. All pointers in these structs are device
+// pointers, but for the structs themselves and arrays inside struct bsw_code_layout. Errors while a
+// kernel runs surface at the next synchronisation, as CUDA has it.
+//
+// Compiled by nvcc, or as C++ for the emulator of tests/emulation; C linkage.
+#ifndef BITSWEEP_KERNELS_DEVICE_SCAN_H
+#define BITSWEEP_KERNELS_DEVICE_SCAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/code_layout.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *bsw_stream; // what cudaStream_t is
+
+// Codes of a run of bundles; planes[s]: [num_bundles][bits][words][32], 128-byte aligned.
+struct bsw_device_codes {
+    struct bsw_code_layout layout;
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    const uint16_t *scales; // [num_bundles * 32] IEEE half, NULL: integer keys
+    const float *biases;    // [num_bundles * 32], NULL: integer keys
+    const uint32_t *masks;  // [num_bundles]
+    uint32_t num_bundles;
+    uint32_t first_row; // of bundle 0, lane 0: candidates' rows count from there
+};
+
+// components: 16-byte aligned. Device order is what unpacking a document's planes gives cheapest:
+// of every 32 padded dimensions, place 4*r + j (r 0 .. 7, j 0 .. 3) holds dimension 8*j + r.
+// Padding is 0.
+struct bsw_device_queries {
+    uint32_t num_queries;
+    uint32_t query_bits;
+    uint32_t query_words;
+    const uint32_t *words;    // [num_queries][query_words], as struct bsw_query_batch
+    const int8_t *components; // [num_queries][padded_dims] in device order; for the matrix scan
+    const int32_t *constants; // [num_queries]: sum over dimensions of (2^B - 1) * q; likewise
+    const float *scales;      // [num_queries]; NULL: integer keys
+};
+
+// Candidate lists of a batch: packed as in common/result_order.h.
+struct bsw_device_lists {
+    uint32_t num_queries;
+    uint32_t capacity;
+    uint64_t *items;  // [num_queries][capacity]
+    uint32_t *counts; // [num_queries]: may pass capacity, then items beyond were not written
+    uint32_t *limits; // [num_queries], inclusive scores
+};
+
+// Appends every row of bundles [first, last) whose mask bit is 1 and whose score reaches its
+// query's limit. counts beyond capacity tell of an overflow: the caller restores counts and scans
+// smaller segments; items within the capacity are whole, and what stood in front of them is
+// untouched. first <= last <= num_bundles; no rows or no queries: nothing is done. capacity and
+// rows of the segment together stay below 2^32. The layout has passed bsw_code_layout_check.
+// planes: XOR and popcount; codes are read once for a group of queries. matrix: mma s8 on tiles
+// that are unpacked once for up to 256 queries; the same candidates.
+int bsw_device_plane_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+                          const struct bsw_device_queries *queries,
+                          const struct bsw_device_lists *lists, bsw_stream stream);
+int bsw_device_matrix_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+                           const struct bsw_device_queries *queries,
+                           const struct bsw_device_lists *lists, bsw_stream stream);
+
+// Query planes to components, in device order, and constants, as unpack_query of
+// kernels/matrix_scan.
+int bsw_device_unpack_queries(const struct bsw_code_layout *layout, uint32_t num_queries,
+                              uint32_t query_bits, uint32_t query_words, const uint32_t *words,
+                              int8_t *components, int32_t *constants, bsw_stream stream);
+
+// Every list to its best min(count, keep) items, in any order, at its front; counts become that;
+// where a list is full (keep items) its limit becomes one above the worst score kept (UINT32_MAX
+// stays). 1 <= keep <= capacity; counts <= capacity; the items of a list differ.
+int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep, bsw_stream stream);
+
+// Every list's counts[q] items (at most capacity) in descending order; those behind are untouched.
+// scratch: bsw_device_sort_bytes of the lists' numbers (0: that was refused by the device), device
+// memory, 256-byte aligned, free again when the stream has passed.
+size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capacity);
+int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch, bsw_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

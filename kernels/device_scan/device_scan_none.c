@@ -1,0 +1,48 @@
+// A build without CUDA: nothing to launch. No device can be open (common/device_none.c), so nobody
+// calls these.
+#include "kernels/device_scan/device_scan.h"
+
+enum { NO_DEVICE = 100 }; // cudaErrorNoDevice
+
+int bsw_device_plane_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+                          const struct bsw_device_queries *queries,
+                          const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    (void)codes, (void)first, (void)last, (void)queries, (void)lists, (void)stream;
+    return NO_DEVICE;
+}
+
+int bsw_device_matrix_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+                           const struct bsw_device_queries *queries,
+                           const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    (void)codes, (void)first, (void)last, (void)queries, (void)lists, (void)stream;
+    return NO_DEVICE;
+}
+
+int bsw_device_unpack_queries(const struct bsw_code_layout *layout, uint32_t num_queries,
+                              uint32_t query_bits, uint32_t query_words, const uint32_t *words,
+                              int8_t *components, int32_t *constants, bsw_stream stream)
+{
+    (void)layout, (void)num_queries, (void)query_bits, (void)query_words, (void)words;
+    (void)components, (void)constants, (void)stream;
+    return NO_DEVICE;
+}
+
+int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep, bsw_stream stream)
+{
+    (void)lists, (void)keep, (void)stream;
+    return NO_DEVICE;
+}
+
+size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capacity)
+{
+    (void)num_queries, (void)capacity;
+    return 0;
+}
+
+int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch, bsw_stream stream)
+{
+    (void)lists, (void)scratch, (void)stream;
+    return NO_DEVICE;
+}

@@ -1,0 +1,188 @@
+#include "shard/device_plan.h"
+
+#include "common/memory.h"
+
+// Alignment of every array: what cudaMalloc gives.
+#define ALIGNMENT ((size_t)256)
+// Part of the memory for lists and queries where codes have to share it.
+#define LISTS_PART 4
+// A segment as long as all before it adds about `keep` rows to a list where rows come in no order;
+// twice that and some leave room for data that come in some.
+#define ROOM_PER_KEPT 2
+#define LEAST_ROOM    1024
+// Copies of this size run at full speed.
+#define MOST_BLOCK_BYTES ((size_t)64 << 20)
+// Of what is left for codes each of the two blocks takes no more than this part.
+#define BLOCK_PART 8
+
+static size_t aligned(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+// Places an array at the end of what is there.
+static size_t place(size_t bytes, size_t *total)
+{
+    size_t at = *total;
+    *total += aligned(bytes);
+    return at;
+}
+
+void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
+                                  size_t num_bundles, struct bsw_device_codes_layout *out)
+{
+    size_t rows = num_bundles * BSW_BUNDLE_ROWS;
+    *out = (struct bsw_device_codes_layout){.bytes = 0};
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&layout->segments[s]);
+        out->planes[s] = place(num_bundles * words * sizeof(uint32_t), &out->bytes);
+    }
+    out->scales = place(has_affine ? rows * sizeof(uint16_t) : 0, &out->bytes);
+    out->biases = place(has_affine ? rows * sizeof(float) : 0, &out->bytes);
+    out->masks = place(num_bundles * sizeof(uint32_t), &out->bytes);
+}
+
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine)
+{
+    size_t words = 1; // the mask
+    for (uint32_t s = 0; s < layout->num_segments; s++)
+        words += bsw_segment_bundle_words(&layout->segments[s]);
+    return words * sizeof(uint32_t) +
+           (has_affine ? BSW_BUNDLE_ROWS * (sizeof(uint16_t) + sizeof(float)) : 0);
+}
+
+static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles)
+{
+    struct bsw_device_codes_layout codes;
+    if (num_bundles == 0) return 0;
+    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, num_bundles, &codes);
+    return codes.bytes;
+}
+
+static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queries,
+                            struct bsw_device_queries_layout *out)
+{
+    size_t total = 0;
+    out->words = place(num_queries * plan->query_words * sizeof(uint32_t), &total);
+    out->scales = place(num_queries * sizeof(float), &total);
+    out->limits = place(num_queries * sizeof(uint32_t), &total);
+    out->counts = place(num_queries * sizeof(uint32_t), &total);
+    out->upload_bytes = total;
+    out->components = place(num_queries * plan->layout.padded_dims, &total);
+    out->constants = place(num_queries * sizeof(int32_t), &total);
+    out->items = place(num_queries * plan->capacity * sizeof(uint64_t), &total);
+    out->sort =
+        place(bsw_device_sort_bytes((uint32_t)num_queries, (uint32_t)plan->capacity), &total);
+    out->bytes = total;
+}
+
+// As many queries as fit at once, at least one.
+static void choose_group(struct bsw_device_plan *plan, size_t max_queries, size_t bytes)
+{
+    plan->group_queries = max_queries;
+    lay_out_queries(plan, max_queries, &plan->queries);
+    while (plan->queries.bytes > bytes && plan->group_queries > 1) {
+        plan->group_queries = (plan->group_queries + 1) / 2;
+        lay_out_queries(plan, plan->group_queries, &plan->queries);
+    }
+}
+
+static enum bsw_status choose_capacity(const struct bsw_device_needs *needs, size_t most_bundles,
+                                       struct bsw_device_plan *plan, struct bsw_error *err)
+{
+    size_t most_rows = most_bundles * BSW_BUNDLE_ROWS;
+    size_t keep = needs->keep < most_rows ? needs->keep : most_rows;
+    size_t wanted = keep + ROOM_PER_KEPT * keep + LEAST_ROOM;
+    plan->capacity = needs->capacity > 0 ? needs->capacity : wanted;
+    if (plan->capacity > most_rows) plan->capacity = most_rows; // then none can overflow
+    if (plan->capacity > UINT32_MAX / 2) {
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE,
+                        "%zu candidates a query are too many for a device", needs->keep);
+    }
+    return BSW_OK;
+}
+
+// The bundles, at most `most`, whose codes take no more than `bytes`.
+static size_t bundles_within(const struct bsw_device_plan *plan, size_t bytes, size_t most)
+{
+    size_t low = 0, high = bytes / bsw_device_bundle_bytes(&plan->layout, plan->has_affine);
+    if (high > most) high = most;
+    while (low < high) {
+        size_t middle = low + (high - low + 1) / 2;
+        if (codes_bytes(plan, middle) <= bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t free_bytes,
+                                   size_t all_bytes, size_t most_bundles,
+                                   struct bsw_device_plan *plan, struct bsw_error *err)
+{
+    size_t two_bundles = 2 * codes_bytes(plan, 1);
+    if (plan->queries.bytes + two_bundles > free_bytes) choose_group(plan, 1, 0);
+    if (plan->queries.bytes + two_bundles > free_bytes) {
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
+                        "%zu bytes of device memory are free, %zu are needed at least: %zu for one "
+                        "query's candidates, %zu for codes, block by block; all at once need %zu",
+                        free_bytes, plan->queries.bytes + two_bundles, plan->queries.bytes,
+                        two_bundles, all_bytes);
+    }
+    size_t left = free_bytes - plan->queries.bytes;
+    size_t block = left / BLOCK_PART < MOST_BLOCK_BYTES ? left / BLOCK_PART : MOST_BLOCK_BYTES;
+    plan->block_bundles = bundles_within(plan, block, most_bundles);
+    if (plan->block_bundles == 0) plan->block_bundles = 1;
+    plan->block_bytes = codes_bytes(plan, plan->block_bundles);
+    left -= 2 * plan->block_bytes;
+    for (size_t i = 0; i < needs->num_shards; i++) {
+        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_rows);
+        plan->resident_bundles[i] = bundles_within(plan, left, bundles);
+        size_t bytes = codes_bytes(plan, plan->resident_bundles[i]);
+        plan->code_bytes += bytes;
+        left -= bytes;
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t free_bytes,
+                                    struct bsw_device_plan *plan, struct bsw_error *err)
+{
+    size_t most_bundles = 0, all_codes = 0;
+    for (size_t i = 0; i < needs->num_shards; i++) {
+        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_rows);
+        plan->resident_bundles[i] = bundles;
+        all_codes += codes_bytes(plan, bundles);
+        if (bundles > most_bundles) most_bundles = bundles;
+    }
+    BSW_TRY(choose_capacity(needs, most_bundles, plan, err));
+    choose_group(plan, needs->max_queries, SIZE_MAX);
+    size_t all_bytes = all_codes + plan->queries.bytes;
+    if (all_bytes > free_bytes) choose_group(plan, needs->max_queries, free_bytes / LISTS_PART);
+    plan->code_bytes = all_codes;
+    if (plan->queries.bytes <= free_bytes && all_codes <= free_bytes - plan->queries.bytes)
+        return BSW_OK;
+    plan->code_bytes = 0;
+    return plan_blocks(needs, free_bytes, all_bytes, most_bundles, plan, err);
+}
+
+enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
+                                     struct bsw_device_plan *out, struct bsw_error *err)
+{
+    *out = (struct bsw_device_plan){.query_bits = needs->query_bits};
+    if (needs->num_shards == 0) return BSW_OK;
+    out->layout = needs->shapes[0].layout;
+    out->has_affine = needs->shapes[0].has_affine;
+    out->query_words = bsw_layout_query_words(&out->layout, needs->query_bits);
+    BSW_TRY(bsw_allocate_zero(&out->resident_bundles, needs->num_shards, sizeof(size_t),
+                              "resident bundles", err));
+    enum bsw_status status = share_memory(needs, free_bytes, out, err);
+    if (status != BSW_OK) bsw_device_plan_deinit(out);
+    return status;
+}
+
+void bsw_device_plan_deinit(struct bsw_device_plan *plan)
+{
+    bsw_free(&plan->resident_bundles);
+}

@@ -1,0 +1,74 @@
+// How a rank's shards and batches share the memory of its device: arithmetic alone, done before
+// anything is loaded.
+//
+// First the lists and queries of a batch, or of as many of its queries as a quarter of the memory
+// holds; then, if they fit, all codes. If not, two blocks for codes on their way from host memory,
+// and in what is left as many codes as it takes, shard after shard; the others come block by block
+// for every batch.
+#ifndef BITSWEEP_SHARD_DEVICE_PLAN_H
+#define BITSWEEP_SHARD_DEVICE_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/shard_file.h"
+#include "kernels/device_scan/device_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What a rank will ask of its device. All shards have the same layout.
+struct bsw_device_needs {
+    const struct bsw_shard_shape *shapes; // [num_shards], borrowed by bsw_device_plan_make
+    size_t num_shards;                    // 0: nothing to scan
+    uint32_t query_bits;
+    size_t max_queries; // of a batch, >= 1
+    size_t keep;        // >= 1
+    size_t capacity;    // of a list; 0: chosen. At least keep + 32
+};
+
+// Where the arrays of so many bundles, or of so many queries, lie in one piece of memory; offsets
+// in bytes.
+struct bsw_device_codes_layout {
+    size_t planes[BSW_MAX_SEGMENTS], scales, biases, masks, bytes;
+};
+struct bsw_device_queries_layout {
+    size_t words, scales, limits, counts;
+    size_t upload_bytes; // of the four before: they travel together
+    size_t components, constants, items, sort, bytes;
+};
+
+struct bsw_device_plan {
+    struct bsw_code_layout layout;
+    int has_affine;
+    uint32_t query_bits;
+    size_t query_words;
+    size_t capacity;      // of a list
+    size_t group_queries; // at a time
+    struct bsw_device_queries_layout queries;
+    size_t code_bytes;        // of all shards on the device
+    size_t *resident_bundles; // [num_shards], of each shard from its first on; owned
+    size_t block_bundles;     // of a block; 0: every shard is resident
+    size_t block_bytes;
+};
+
+void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
+                                  size_t num_bundles, struct bsw_device_codes_layout *out);
+// Bytes that a scan of one bundle reads.
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine);
+
+// BSW_ERROR_OUT_OF_MEMORY with what is needed at least if free_bytes do not even hold one query's
+// list and two bundles.
+enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
+                                     struct bsw_device_plan *out, struct bsw_error *err);
+void bsw_device_plan_deinit(struct bsw_device_plan *plan);
+
+// From here on the matrix kernel is taken: by the model XOR and popcount reach memory speed with
+// one query only. Not measured yet.
+#define BSW_DEVICE_MATRIX_FROM_QUERIES 2
+
+#ifdef __cplusplus
+}
+#endif
+#endif

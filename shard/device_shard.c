@@ -1,0 +1,428 @@
+#include "shard/device_shard.h"
+
+#include <string.h>
+
+#include "common/clock.h"
+
+// Its rows and a list's capacity together stay below 2^32, as the kernels want.
+#define MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
+
+// ---- what all shards share ----
+
+static enum bsw_status allocate_engine(struct bsw_device_engine *engine, struct bsw_error *err)
+{
+    const struct bsw_device_plan *plan = &engine->plan;
+    bsw_device *device = engine->device;
+    if (plan->group_queries == 0) return BSW_OK; // no shards
+    BSW_TRY(bsw_device_allocate(device, plan->queries.bytes, "queries", &engine->queries, err));
+    for (int i = 0; i < 2 && plan->block_bundles > 0; i++)
+        BSW_TRY(bsw_device_allocate(device, plan->block_bytes, "block", &engine->blocks[i], err));
+    BSW_TRY(bsw_device_allocate_host(device, plan->queries.upload_bytes, "queries",
+                                     &engine->staging, err));
+    return bsw_device_allocate_host(device, plan->group_queries * sizeof(uint32_t), "counts",
+                                    &engine->counts, err);
+}
+
+enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
+                                       struct bsw_device_engine *out, struct bsw_error *err)
+{
+    size_t free_bytes;
+    *out = (struct bsw_device_engine){.device = device};
+    BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
+    enum bsw_status status = bsw_device_plan_make(needs, free_bytes, &out->plan, err);
+    if (status != BSW_OK) bsw_prefix(err, status, "%s: ", bsw_device_label(device));
+    if (status == BSW_OK) status = allocate_engine(out, err);
+    if (status != BSW_OK) bsw_device_engine_close(out);
+    return status;
+}
+
+void bsw_device_engine_close(struct bsw_device_engine *engine)
+{
+    if (!engine->device) return;
+    bsw_device_free(engine->device, &engine->queries);
+    for (int i = 0; i < 2; i++) bsw_device_free(engine->device, &engine->blocks[i]);
+    bsw_device_free_host(engine->device, &engine->staging);
+    bsw_device_free_host(engine->device, &engine->counts);
+    bsw_device_plan_deinit(&engine->plan);
+    engine->device = NULL;
+}
+
+// ---- codes ----
+
+// Bundles [first, first + num_bundles) of the host's codes on their way to `memory`.
+static enum bsw_status copy_codes(struct bsw_device_engine *engine,
+                                  const struct bsw_device_shard *shard, size_t first,
+                                  size_t num_bundles, const struct bsw_device_buffer *memory,
+                                  enum bsw_device_queue queue, struct bsw_device_codes *out,
+                                  struct bsw_error *err)
+{
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_code_arrays *from = &shard->host->arrays;
+    bsw_device *device = engine->device;
+    size_t row = first * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
+    unsigned char *to = memory->data;
+    struct bsw_device_codes_layout at;
+    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, num_bundles, &at);
+    *out = (struct bsw_device_codes){.layout = plan->layout,
+                                     .masks = (const uint32_t *)(void *)(to + at.masks),
+                                     .num_bundles = (uint32_t)num_bundles,
+                                     .first_row = (uint32_t)row};
+    for (uint32_t s = 0; s < plan->layout.num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&plan->layout.segments[s]);
+        out->planes[s] = (const uint32_t *)(void *)(to + at.planes[s]);
+        BSW_TRY(bsw_device_upload(device, queue, to + at.planes[s], from->planes[s] + first * words,
+                                  num_bundles * words * sizeof(uint32_t), err));
+    }
+    if (plan->has_affine) {
+        out->scales = (const uint16_t *)(void *)(to + at.scales);
+        out->biases = (const float *)(void *)(to + at.biases);
+        BSW_TRY(bsw_device_upload(device, queue, to + at.scales, from->scales + row,
+                                  rows * sizeof *from->scales, err));
+        BSW_TRY(bsw_device_upload(device, queue, to + at.biases, from->biases + row,
+                                  rows * sizeof *from->biases, err));
+    }
+    return bsw_device_upload(device, queue, to + at.masks, from->masks + first,
+                             num_bundles * sizeof *from->masks, err);
+}
+
+static void pin(struct bsw_device_engine *engine, struct bsw_device_shard *shard, void *memory,
+                size_t bytes)
+{
+    if (bsw_device_pin(engine->device, memory, bytes)) shard->pinned[shard->num_pinned++] = memory;
+}
+
+// The arrays that blocks are copied from. Where the system does not allow it copies are slower.
+static void pin_codes(struct bsw_device_engine *engine, struct bsw_device_shard *shard)
+{
+    const struct bsw_code_layout *layout = &engine->plan.layout;
+    const struct bsw_code_arrays *arrays = &shard->host->arrays;
+    size_t bundles = shard->num_bundles, rows = bundles * BSW_BUNDLE_ROWS;
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&layout->segments[s]);
+        pin(engine, shard, arrays->planes[s], bundles * words * sizeof(uint32_t));
+    }
+    if (engine->plan.has_affine) {
+        pin(engine, shard, arrays->scales, rows * sizeof *arrays->scales);
+        pin(engine, shard, arrays->biases, rows * sizeof *arrays->biases);
+    }
+    pin(engine, shard, arrays->masks, bundles * sizeof *arrays->masks);
+}
+
+static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bundles,
+                                     struct bsw_device_shard *shard, struct bsw_error *err)
+{
+    const struct bsw_device_plan *plan = &engine->plan;
+    struct bsw_device_codes_layout at;
+    if (bundles == 0) return BSW_OK;
+    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, bundles, &at);
+    BSW_TRY(bsw_device_allocate(engine->device, at.bytes, "codes", &shard->memory, err));
+    BSW_TRY(copy_codes(engine, shard, 0, bundles, &shard->memory, BSW_QUEUE_COPY, &shard->resident,
+                       err));
+    return bsw_device_wait(engine->device, BSW_QUEUE_COPY, "codes to the device", err);
+}
+
+enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t index,
+                                      struct bsw_resident_shard *host, struct bsw_device_shard *out,
+                                      struct bsw_error *err)
+{
+    size_t bundles = engine->plan.resident_bundles[index];
+    *out = (struct bsw_device_shard){.host = host, .num_bundles = host->num_bundles};
+    enum bsw_status status = load_resident(engine, bundles, out, err);
+    if (status != BSW_OK) {
+        bsw_device_shard_unload(engine, out);
+        return status;
+    }
+    if (bundles < out->num_bundles)
+        pin_codes(engine, out);
+    else
+        bsw_resident_shard_drop_codes(host);
+    return BSW_OK;
+}
+
+void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard)
+{
+    if (!engine->device) return;
+    while (shard->num_pinned > 0)
+        bsw_device_unpin(engine->device, shard->pinned[--shard->num_pinned]);
+    bsw_device_free(engine->device, &shard->memory);
+}
+
+// ---- a group of queries ----
+
+struct device_group {
+    struct bsw_device_engine *engine;
+    const struct bsw_device_shard *shard;
+    const struct bsw_query_batch *batch;
+    size_t first_query, num_queries; // in the batch
+    size_t keep;
+    int is_matrix;
+    struct bsw_device_queries queries;
+    struct bsw_device_lists lists;
+    uint32_t *counts; // of the lists before the segment being scanned; in the staging memory
+    size_t segment;   // bundles of the next one
+    size_t done;      // bundles
+    uint64_t scanned; // bundles, with those that overflowed
+};
+
+static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
+{
+    if (kind == BSW_SCAN_AUTO) return num_queries >= BSW_DEVICE_MATRIX_FROM_QUERIES;
+    return kind == BSW_SCAN_MATRIX || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+}
+
+static void point_into_memory(struct device_group *group)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    const struct bsw_device_queries_layout *at = &plan->queries;
+    unsigned char *memory = group->engine->queries.data;
+    uint32_t num_queries = (uint32_t)group->num_queries;
+    group->counts = (uint32_t *)(void *)(group->engine->staging + at->counts);
+    group->queries = (struct bsw_device_queries){
+        .num_queries = num_queries,
+        .query_bits = plan->query_bits,
+        .query_words = (uint32_t)plan->query_words,
+        .words = (const uint32_t *)(void *)(memory + at->words),
+        .components = (const int8_t *)(memory + at->components),
+        .constants = (const int32_t *)(void *)(memory + at->constants),
+        .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
+    group->lists = (struct bsw_device_lists){.num_queries = num_queries,
+                                             .capacity = (uint32_t)plan->capacity,
+                                             .items = (uint64_t *)(void *)(memory + at->items),
+                                             .counts = (uint32_t *)(void *)(memory + at->counts),
+                                             .limits = (uint32_t *)(void *)(memory + at->limits)};
+}
+
+// Queries, limits and empty lists to the device. Nothing of an earlier group is under way, and the
+// staging memory is written again only after a segment has been waited for.
+static enum bsw_status send_queries(struct device_group *group, const uint32_t *limits,
+                                    struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_query_batch *batch = group->batch;
+    const struct bsw_device_queries *queries = &group->queries;
+    unsigned char *staging = engine->staging, *memory = engine->queries.data;
+    memcpy(staging + plan->queries.words, batch->words + group->first_query * plan->query_words,
+           group->num_queries * plan->query_words * sizeof(uint32_t));
+    if (plan->has_affine) {
+        memcpy(staging + plan->queries.scales, batch->scales + group->first_query,
+               group->num_queries * sizeof(float));
+    }
+    memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
+    if (limits)
+        memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
+    memset(group->counts, 0, group->num_queries * sizeof(uint32_t));
+    BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory, staging,
+                              plan->queries.upload_bytes, err));
+    if (group->is_matrix) {
+        int code = bsw_device_unpack_queries(
+            &plan->layout, queries->num_queries, queries->query_bits, queries->query_words,
+            queries->words, (int8_t *)(memory + plan->queries.components),
+            (int32_t *)(void *)(memory + plan->queries.constants),
+            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
+        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
+    }
+    return BSW_OK;
+}
+
+// ---- segments ----
+
+static enum bsw_status launch_scan(struct device_group *group, const struct bsw_device_codes *codes,
+                                   size_t first, size_t last, struct bsw_error *err)
+{
+    bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
+    int code = (group->is_matrix ? bsw_device_matrix_scan : bsw_device_plane_scan)(
+        codes, (uint32_t)first, (uint32_t)last, &group->queries, &group->lists, stream);
+    group->scanned += last - first;
+    return bsw_device_launched(group->engine->device, code, "scan", err);
+}
+
+// The counts as they are now; *most is the largest.
+static enum bsw_status fetch_counts(const struct device_group *group, uint32_t *most,
+                                    struct bsw_error *err)
+{
+    const struct bsw_device_engine *engine = group->engine;
+    *most = 0;
+    BSW_TRY(bsw_device_download(engine->device, BSW_QUEUE_SCAN, engine->counts, group->lists.counts,
+                                group->num_queries * sizeof(uint32_t), err));
+    BSW_TRY(bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "scan", err));
+    for (size_t q = 0; q < group->num_queries; q++)
+        *most = engine->counts[q] > *most ? engine->counts[q] : *most;
+    return BSW_OK;
+}
+
+// The best of every list, once one is full; the counts on the host become those on the device.
+static enum bsw_status cut_lists(struct device_group *group, uint32_t most, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    uint32_t keep = (uint32_t)group->keep;
+    for (size_t q = 0; q < group->num_queries; q++)
+        group->counts[q] = engine->counts[q] < keep ? engine->counts[q] : keep;
+    if (most < keep) return BSW_OK;
+    int code =
+        bsw_device_cut(&group->lists, keep, bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(engine->device, code, "cut", err);
+}
+
+// As if the segment had not been scanned, and the next one shorter.
+static enum bsw_status step_back(struct device_group *group, size_t count, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    if (count == 1) {
+        return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                        "%s: more candidates of %d rows than a list has room for",
+                        bsw_device_label(engine->device), BSW_BUNDLE_ROWS);
+    }
+    engine->num_overflows++;
+    group->segment = count / 2;
+    return bsw_device_upload(engine->device, BSW_QUEUE_SCAN, group->lists.counts, group->counts,
+                             group->num_queries * sizeof(uint32_t), err);
+}
+
+// All bundles of `codes`, which follow those done so far.
+static enum bsw_status scan_codes(struct device_group *group, const struct bsw_device_codes *codes,
+                                  struct bsw_error *err)
+{
+    for (size_t first = 0; first < codes->num_bundles;) {
+        size_t left = codes->num_bundles - first;
+        size_t count = group->segment < left ? group->segment : left;
+        uint32_t most;
+        if (count > MOST_SEGMENT_BUNDLES) count = MOST_SEGMENT_BUNDLES;
+        BSW_TRY(launch_scan(group, codes, first, first + count, err));
+        BSW_TRY(fetch_counts(group, &most, err));
+        if (most > group->lists.capacity) {
+            BSW_TRY(step_back(group, count, err));
+            continue;
+        }
+        BSW_TRY(cut_lists(group, most, err));
+        first += count;
+        group->done += count;
+        group->engine->num_segments++;
+        // No longer than all before it, and slowly back after an overflow.
+        group->segment = 2 * group->segment < group->done ? 2 * group->segment : group->done;
+    }
+    return BSW_OK;
+}
+
+// ---- blocks ----
+
+struct block_run {
+    struct bsw_device_codes codes[2];
+    size_t next; // bundle of the first block not on its way
+    unsigned place;
+};
+
+static enum bsw_status copy_next(struct device_group *group, struct block_run *run,
+                                 struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    size_t left = group->shard->num_bundles - run->next;
+    size_t count = left < engine->plan.block_bundles ? left : engine->plan.block_bundles;
+    if (count == 0) return BSW_OK;
+    BSW_TRY(copy_codes(engine, group->shard, run->next, count, &engine->blocks[run->place],
+                       BSW_QUEUE_COPY, &run->codes[run->place], err));
+    run->next += count;
+    run->place ^= 1;
+    engine->copied_bytes +=
+        count * bsw_device_bundle_bytes(&engine->plan.layout, engine->plan.has_affine);
+    return BSW_OK;
+}
+
+// Resident bundles, then the others: a block is copied while the one before it is scanned. Its
+// memory is free by then, as the host has seen the end of every scan.
+static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_shard *shard = group->shard;
+    struct block_run run = {.next = shard->resident.num_bundles};
+    BSW_TRY(copy_next(group, &run, err));
+    BSW_TRY(scan_codes(group, &shard->resident, err));
+    for (unsigned place = 0; group->done < shard->num_bundles; place ^= 1) {
+        BSW_TRY(bsw_device_follow(engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
+        BSW_TRY(copy_next(group, &run, err));
+        BSW_TRY(scan_codes(group, &run.codes[place], err));
+    }
+    return BSW_OK;
+}
+
+// ---- lists ----
+
+static enum bsw_status fetch_lists(const struct device_group *group, uint64_t *items,
+                                   size_t *counts, struct bsw_error *err)
+{
+    const struct bsw_device_engine *engine = group->engine;
+    bsw_device *device = engine->device;
+    size_t most = 0;
+    for (size_t q = 0; q < group->num_queries; q++) {
+        counts[q] = group->counts[q];
+        most = counts[q] > most ? counts[q] : most;
+    }
+    int code = bsw_device_sort(&group->lists, engine->queries.data + engine->plan.queries.sort,
+                               bsw_device_stream(device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(device, code, "sort", err));
+    BSW_TRY(bsw_device_wait(device, BSW_QUEUE_SCAN, "sort", err));
+    const struct bsw_device_rows rows = {.row_bytes = most * sizeof *items,
+                                         .num_rows = group->num_queries,
+                                         .to_stride = group->keep * sizeof *items,
+                                         .from_stride = group->lists.capacity * sizeof *items};
+    BSW_TRY(
+        bsw_device_download_rows(device, BSW_QUEUE_SCAN, items, group->lists.items, &rows, err));
+    return bsw_device_wait(device, BSW_QUEUE_SCAN, "candidates", err);
+}
+
+static enum bsw_status scan_group(struct device_group *group, const uint32_t *limits,
+                                  uint64_t *items, size_t *counts, struct bsw_error *err)
+{
+    point_into_memory(group);
+    group->done = 0;
+    group->segment = group->engine->plan.capacity / BSW_BUNDLE_ROWS;
+    BSW_TRY(send_queries(group, limits, err));
+    BSW_TRY(scan_bundles(group, err));
+    return fetch_lists(group, items, counts, err);
+}
+
+static void count_work(const struct device_group *group, size_t num_queries, double started,
+                       struct bsw_scan_workspace *workspace)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    workspace->used = group->is_matrix ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES;
+    workspace->scanned_bytes +=
+        group->scanned * bsw_device_bundle_bytes(&plan->layout, plan->has_affine);
+    workspace->num_pairs += group->shard->host->shape.num_rows * num_queries;
+    workspace->scan_seconds += bsw_clock_seconds() - started;
+}
+
+enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard,
+                                      const struct bsw_query_batch *batch, size_t first_query,
+                                      size_t num_queries, const uint32_t *limits, size_t keep,
+                                      struct bsw_scan_workspace *workspace,
+                                      struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    size_t rows = (size_t)shard->host->shape.num_rows, most = engine->plan.group_queries, bytes;
+    if (keep > rows) keep = rows;
+    struct device_group group = {
+        .engine = engine,
+        .shard = shard,
+        .batch = batch,
+        .keep = keep,
+        .is_matrix = is_matrix(workspace->scan, num_queries < most ? num_queries : most)};
+    if (!bsw_multiply_size(num_queries * sizeof(uint64_t), keep, &bytes)) {
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", keep);
+    }
+    out->num_queries = num_queries;
+    out->keep = keep;
+    BSW_TRY(bsw_buffer_reserve(&out->items, bytes, err));
+    BSW_TRY(bsw_buffer_reserve(&out->counts, num_queries * sizeof(size_t), err));
+    uint64_t *items = (uint64_t *)(void *)out->items.data;
+    size_t *counts = (size_t *)(void *)out->counts.data;
+    for (size_t done = 0; done < num_queries; done += most) {
+        group.first_query = first_query + done;
+        group.num_queries = num_queries - done < most ? num_queries - done : most;
+        BSW_TRY(scan_group(&group, limits ? limits + done : NULL, items + done * keep,
+                           counts + done, err));
+    }
+    count_work(&group, num_queries, started, workspace);
+    return BSW_OK;
+}

@@ -1,0 +1,70 @@
+// A rank's shards on its device, and one batch of queries over one of them: the same lists as
+// bsw_shard_scan gives.
+//
+// Codes lie in device memory as far as device_plan.h has room for them, the others stay in host
+// memory and come block by block, the next one copied while the current one is scanned. Bundles are
+// scanned in segments, rows ascending, for all queries of a group: the first no longer than a list,
+// then each as long as all before it. After a segment the host looks at the counts. If a list
+// overflowed, all counts are put back and half the segment is tried; else `cut` keeps the best and
+// raises the limits. So the device waits for the host some twenty times a batch, and no order of
+// rows makes a list overflow for good: half of a segment is one bundle in the end, and that always
+// fits.
+#ifndef BITSWEEP_SHARD_DEVICE_SHARD_H
+#define BITSWEEP_SHARD_DEVICE_SHARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/device.h"
+#include "shard/device_plan.h"
+#include "shard/shard_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What all shards of a rank share. Everything is allocated when it is opened, nothing for a batch.
+struct bsw_device_engine {
+    bsw_device *device; // borrowed
+    struct bsw_device_plan plan;
+    struct bsw_device_buffer queries, blocks[2];
+    unsigned char *staging; // host: what is uploaded for a group, as in plan.queries
+    uint32_t *counts;       // host: [group_queries], as downloaded
+    // Since it was opened:
+    uint64_t num_segments, num_overflows; // segments scanned, tries that overflowed
+    uint64_t copied_bytes;                // of codes, block by block
+};
+
+enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
+                                       struct bsw_device_engine *out, struct bsw_error *err);
+void bsw_device_engine_close(struct bsw_device_engine *engine);
+
+struct bsw_device_shard {
+    const struct bsw_resident_shard *host; // borrowed
+    struct bsw_device_buffer memory;
+    struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
+    size_t num_bundles;
+    void *pinned[BSW_MAX_SEGMENTS + 3]; // arrays of host whose copies go at full speed
+    size_t num_pinned;
+};
+
+// Shard `index` of the needs. Codes that are all on the device are freed in host memory; the rest
+// of the shard stays as it is.
+enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t index,
+                                      struct bsw_resident_shard *host, struct bsw_device_shard *out,
+                                      struct bsw_error *err);
+void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard);
+
+// As bsw_shard_scan; of workspace only `scan` is read and the figures are added to. Progressive
+// kinds are scanned in full.
+enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard,
+                                      const struct bsw_query_batch *batch, size_t first_query,
+                                      size_t num_queries, const uint32_t *limits, size_t keep,
+                                      struct bsw_scan_workspace *workspace,
+                                      struct bsw_candidate_lists *out, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,212 @@
+#!/usr/bin/env bash
+# Scans on a device against scans on the CPU: the same bytes whatever the codec, metric, k, batch,
+# ranks, shards and memory of the device; and its errors. The device is emulated, so no GPU is
+# needed: bitsweep_emulated is the program with the kernels compiled for the CPU.
+# usage: check_device.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+program=$1
+run=$2/deploy/run.sh
+emulated=$(dirname "$program")/tests/bitsweep_emulated
+base=$2/tests/data/sift20k_base.u8bin
+queries=$2/tests/data/sift20k_query.u8bin
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+if [[ ! -x $emulated ]]; then
+    echo "$emulated is not built"
+    exit 77
+fi
+ranks_axis=(1)
+if command -v mpirun >/dev/null && BITSWEEP=$emulated "$run" -n 2 -- --version >/dev/null 2>&1; then
+    ranks_axis=(1 2 4)
+fi
+# More ranks than cores: none may keep the others from running.
+export OMP_WAIT_POLICY=passive
+
+pass() {
+    passed=$((passed + 1))
+}
+
+# complain WHAT [FILE]
+complain() {
+    failed=$((failed + 1))
+    echo "FAILED: $1" >&2
+    if [[ -n ${2:-} ]]; then head -n 20 "$2" >&2; fi
+}
+
+# ---- the same bytes ------------------------------------------------------------------------------
+
+# encode NAME ARGUMENTS: the index with 1 and with 3 shards.
+encode() {
+    local name=$1 shards
+    shift
+    for shards in 1 3; do
+        "$program" encode --base "$base" --rows 0:2003 --index "$folder/$name.$shards" --quiet \
+            --shards "$shards" "$@"
+    done
+}
+
+# search_cpu NAME ARGUMENTS: what is to be found.
+search_cpu() {
+    local name=$1
+    shift
+    "$program" search --index "$folder/$name.1" --queries "$queries" --query-rows 0:12 --quiet \
+        --device cpu --out "$folder/expected" --force "$@"
+}
+
+# sum_of NAME: the sum of a number over the ranks of the last search.
+sum_of() {
+    sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}\$/\1/p" "$folder/json" | awk '{sum += $1} END {print sum + 0}'
+}
+
+# same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
+same() {
+    local name=$1 ranks=$2 shards=$3 what
+    shift 3
+    what="$name, $ranks ranks, $shards shards, $*"
+    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --quiet \
+        --queries "$queries" --query-rows 0:12 --out "$folder/found" --device "${device:-emulated}" --force --json \
+        "$@" >"$folder/json" 2>"$folder/stderr" || [[ -s $folder/stderr ]]; then
+        complain "$what" "$folder/stderr"
+    elif ! cmp -s "$folder/expected" "$folder/found"; then
+        complain "$what: other bytes"
+    elif ! grep -q '^  "device": "emulated"' "$folder/json"; then
+        complain "$what: not on the device"
+    else
+        pass
+    fi
+}
+
+# On every number of ranks, shards and some of the rest in turn.
+same_everywhere() {
+    local name=$1 ranks shards turn=0 more
+    shift
+    for ranks in "${ranks_axis[@]}"; do
+        for shards in 1 3; do
+            case $((turn++ % 4)) in
+            0) more=(--scan planes --batch 5) ;;
+            1) more=(--scan matrix --merge gather) ;;
+            2) more=(--scan auto --batch 1 --merge ladder) ;;
+            3) more=(--scan auto --batch 1000 --device-memory 90K) ;;
+            esac
+            same "$name" "$ranks" "$shards" "$@" "${more[@]}"
+        done
+    done
+}
+
+encode xfbq --codec xfbq --bits 3
+encode saq --codec saq --bits 2.5 --metric l2
+encode segments --codec saq --segments 32x4,64x3,32x1 --metric ip
+encode staged --codec saq --bits 2 --stage 32
+encode cosine --codec saq --bits 1 --metric cosine
+
+search_cpu xfbq --k 100 --refine none
+same_everywhere xfbq --k 100 --refine none
+search_cpu saq --k 10
+same_everywhere saq --k 10
+search_cpu segments --k 1
+same_everywhere segments --k 1
+search_cpu cosine --k 300 --oversample 7
+same_everywhere cosine --k 300 --oversample 7
+search_cpu xfbq --k 2003 --oversample 1
+same xfbq 1 3 --k 2003 --oversample 1
+search_cpu saq --query-bits 3 --k 7 --refine none
+same saq 1 1 --query-bits 3 --k 7 --refine none
+
+# All codes on the device are copied once; with less memory some come for every batch.
+search_cpu saq --k 10
+same saq 1 3 --k 10 --batch 4
+if [[ $(sum_of copied_bytes) != 0 ]]; then complain "codes that fit were copied"; else pass; fi
+if grep -q '"used_bytes": 0,' "$folder/json"; then complain "no device memory used"; else pass; fi
+for memory in 100K 60K 35K; do
+    same saq 1 3 --k 10 --batch 4 --device-memory "$memory"
+    if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied with $memory"; fi
+    if (($(sum_of used_bytes) <= 1000 * ${memory%K})); then pass; else complain "more than $memory"; fi
+done
+search_cpu xfbq --k 10
+BITSWEEP_EMULATOR_MEMORY=70000 same xfbq 1 1 --k 10 --batch 4
+if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied"; fi
+
+# Whatever the order in which threads and blocks run.
+for order in descending random; do
+    for scan in planes matrix; do
+        BITSWEEP_EMULATOR_ORDER=$order same xfbq 1 3 --k 10 --batch 6 --scan "$scan"
+    done
+done
+
+# An emulated device is never chosen unasked.
+"$emulated" search --index "$folder/xfbq.3" --queries "$queries" --query-rows 0:12 --quiet --json \
+    --out "$folder/found" --force >"$folder/json"
+if grep -q '^  "device": "cpu"' "$folder/json"; then pass; else complain "auto took a device"; fi
+
+# ---- errors --------------------------------------------------------------------------------------
+
+# expect CODE PATTERN ARGUMENTS: one line and no result, on every number of ranks in error_ranks.
+expect() {
+    local code=$1 pattern=$2 ranks got
+    shift 2
+    for ranks in "${error_ranks[@]}"; do
+        got=0
+        rm -f "$folder/none" "$folder/none.json"
+        BITSWEEP=${tool:-$emulated} timeout 30 "$run" -n "$ranks" search --index "$folder/${index:-xfbq.3}" \
+            --queries "$queries" --k 10 --query-rows 0:12 --quiet --out "$folder/none" "$@" \
+            >"$folder/stdout" 2>"$folder/stderr" || got=$?
+        if ((got != code)); then
+            complain "exit code $got instead of $code on $ranks ranks: $*" "$folder/stderr"
+        elif [[ $(wc -l <"$folder/stderr") != 1 ]] || ! grep -Eq -- "$pattern" "$folder/stderr"; then
+            complain "another error on $ranks ranks: $*" "$folder/stderr"
+        elif [[ -e $folder/none ]]; then
+            complain "a result was written on $ranks ranks: $*"
+        else
+            pass
+        fi
+    done
+}
+
+error_ranks=(1)
+expect 2 "--device 'gpu' is not one of auto|cpu|cuda|cuda:N" --device gpu
+expect 2 "--device 'emulatedx' is not one of" --device emulatedx
+expect 2 '--device .*is not a whole number' --device emulated:x
+expect 2 '--device cuda:1: this build has no CUDA' --device cuda:1
+tool=$program expect 2 "--device 'emulated' is not one of" --device emulated
+expect 2 '--device emulated: histogram selection runs on the CPU only' --device emulated \
+    --select histogram
+index=staged.3 expect 2 '--device emulated: a progressive scan runs on the CPU only' \
+    --device emulated --scan progressive-matrix
+BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated:1: this host has 1, numbered' \
+    --device emulated:1
+error_ranks=("${ranks_axis[@]:0:2}")
+BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --device emulated
+expect 74 'emulated:[0-9]+: 5000 bytes of device memory are free, [0-9]+ are needed at least' \
+    --device emulated --device-memory 5000
+BITSWEEP_EMULATOR_MEMORY=6400 expect 74 ': 6300 bytes of device memory are free' --device emulated
+BITSWEEP_EMULATOR_FAIL=12 expect 74 'emulated:[0-9]+: .*LaunchFailure' --device emulated --batch 3
+BITSWEEP_EMULATOR_STALL=12 expect 74 'emulated:[0-9]+: .*: not done within 1.5 s' --device emulated \
+    --batch 3 --timeout 1.5
+
+# ---- devices of several ranks --------------------------------------------------------------------
+
+# labels: of the ranks of the last search.
+labels() {
+    sed -n 's/^ *"label": "\(.*\)",$/\1/p' "$folder/json" | tr '\n' ' '
+}
+
+if ((${#ranks_axis[@]} > 1)); then
+    search_cpu saq --k 10
+    BITSWEEP_EMULATOR_DEVICES=2 same saq 2 3 --k 10
+    if [[ $(labels) == "emulated:0 emulated:1 " ]]; then pass; else complain "devices $(labels)"; fi
+    BITSWEEP_EMULATOR_DEVICES=1 device=emulated:0 same saq 2 3 --k 10
+    if [[ $(labels) == "emulated:0 emulated:0 " ]]; then pass; else complain "devices $(labels)"; fi
+    # One device for two: each gets half of it, which is too little here.
+    error_ranks=(2)
+    BITSWEEP_EMULATOR_MEMORY=12800 expect 74 \
+        ': 6300 bytes of device memory are free' --device emulated:0
+    BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated: 2 ranks on a host with 1: start' \
+        --device emulated
+fi
+
+echo "$passed passed, $failed failed"
+((failed == 0))

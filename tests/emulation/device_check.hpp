@@ -1,0 +1,79 @@
+// device_check: every launcher of kernels/device_scan against the reference kernels of the CPU, bit
+// for bit, on seeded random and hostile input. One source: under the emulator (g++ or clang++) and
+// on a GPU (nvcc).
+#ifndef BITSWEEP_EMULATION_DEVICE_CHECK_HPP
+#define BITSWEEP_EMULATION_DEVICE_CHECK_HPP
+
+#include <string>
+#include <vector>
+
+#include "kernels/cuda_switch.cuh"
+#include "kernels/device_scan/device_scan.h"
+
+struct device_check {
+    uint64_t seed;
+    bool small; // fewer and smaller cases, for the race detector and sanitizers
+    long num_checks, num_failures;
+};
+extern device_check checks;
+
+// Deterministic in (seed, stream, index).
+uint64_t check_random(uint64_t stream, uint64_t index);
+
+// Counts a check; prints and counts a failure.
+void check_that(bool holds, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// Waits for the device. False, and a failure with the device's words, if the launch was refused or
+// failed.
+bool check_launch(int error, const std::string &shape);
+
+void check_scans();
+void check_unpacked_queries();
+void check_cuts();
+void check_sorts();
+void check_refusals();
+
+// An array in device memory, of the exact size.
+template <class T> class device_array
+{
+  public:
+    explicit device_array(size_t count) : count_(count)
+    {
+        if (count > 0) check_launch(cudaMalloc(&place_, count * sizeof(T)), "cudaMalloc");
+    }
+    explicit device_array(const std::vector<T> &values) : device_array(values.size())
+    {
+        put(values);
+    }
+    device_array(const device_array &) = delete;
+    device_array &operator=(const device_array &) = delete;
+    ~device_array()
+    {
+        (void)cudaFree(place_);
+    }
+    T *get() const
+    {
+        return place_;
+    }
+    void put(const std::vector<T> &values)
+    {
+        if (count_ > 0)
+            check_launch(
+                cudaMemcpy(place_, values.data(), count_ * sizeof(T), cudaMemcpyHostToDevice),
+                "copy to the device");
+    }
+    std::vector<T> values() const
+    {
+        std::vector<T> out(count_);
+        if (count_ > 0)
+            check_launch(cudaMemcpy(out.data(), place_, count_ * sizeof(T), cudaMemcpyDeviceToHost),
+                         "copy from the device");
+        return out;
+    }
+
+  private:
+    T *place_ = nullptr;
+    size_t count_;
+};
+
+#endif

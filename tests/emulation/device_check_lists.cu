@@ -1,0 +1,150 @@
+// cut and sort against select's keep_best and a sort on the CPU.
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+
+#include "common/result_order.h"
+#include "device_check.hpp"
+#include "kernels/select/select.h"
+
+namespace
+{
+
+enum item_shape { RANDOM_ITEMS, TIED_ITEMS, ASCENDING, DESCENDING, BEST_SCORE, NUM_ITEM_SHAPES };
+
+// The i'th of n; all of a list differ in their rows.
+uint64_t make_item(item_shape shape, uint64_t stream, uint32_t i, uint32_t n)
+{
+    const uint32_t random = static_cast<uint32_t>(check_random(stream, i));
+    switch (shape) {
+    case TIED_ITEMS: // two scores, next to each other
+        return bsw_candidate_pack(0x80001000u + random % 2, i);
+    case ASCENDING:
+        return bsw_candidate_pack(5 + i, i);
+    case DESCENDING:
+        return bsw_candidate_pack(5 + n - i, i);
+    case BEST_SCORE:
+        return bsw_candidate_pack(UINT32_MAX, i);
+    default:
+        return bsw_candidate_pack(random, i);
+    }
+}
+
+struct list_case {
+    uint32_t capacity;
+    std::vector<uint32_t> counts;
+    item_shape shape;
+    uint64_t stream;
+    std::vector<uint64_t> items; // [queries][capacity]
+};
+
+// What lies behind a list's items: better than all of them.
+constexpr uint64_t behind = UINT64_MAX;
+
+list_case make_lists(uint32_t capacity, const std::vector<uint32_t> &counts, item_shape shape,
+                     uint64_t stream)
+{
+    list_case c = {capacity, counts, shape, stream, {}};
+    for (size_t q = 0; q < counts.size(); q++) {
+        for (uint32_t i = 0; i < capacity; i++) {
+            c.items.push_back(i < counts[q] ? make_item(shape, stream + q, i, counts[q]) : behind);
+        }
+    }
+    return c;
+}
+
+std::string describe(const list_case &c, const char *kernel)
+{
+    char text[200];
+    snprintf(text, sizeof text, "%s of lists of %u, items %d, stream %llu", kernel, c.capacity,
+             c.shape, static_cast<unsigned long long>(c.stream));
+    return text;
+}
+
+std::vector<uint64_t> sorted(const uint64_t *items, size_t count)
+{
+    std::vector<uint64_t> out(items, items + count);
+    std::sort(out.begin(), out.end(), std::greater<uint64_t>());
+    return out;
+}
+
+void check_cut(const list_case &c, uint32_t keep)
+{
+    const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
+    const uint32_t old_limit = 4;
+    device_array<uint64_t> items(c.items);
+    device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, old_limit));
+    const bsw_device_lists lists = {num_queries, c.capacity, items.get(), counts.get(),
+                                    limits.get()};
+    const std::string shape = describe(c, "cut");
+    if (!check_launch(bsw_device_cut(&lists, keep, nullptr), shape)) return;
+    std::vector<uint64_t> got = items.values(), scratch(c.capacity);
+    std::vector<uint32_t> got_counts = counts.values(), got_limits = limits.values();
+    for (uint32_t q = 0; q < num_queries; q++) {
+        const size_t begin = static_cast<size_t>(q) * c.capacity;
+        std::vector<uint64_t> own(c.items.begin() + static_cast<long>(begin),
+                                  c.items.begin() + static_cast<long>(begin + c.capacity));
+        size_t kept = bsw_select_reference.keep_best(own.data(), c.counts[q], keep, scratch.data());
+        std::vector<uint64_t> expected = sorted(own.data(), kept);
+        uint32_t limit = old_limit;
+        if (kept == keep) {
+            uint32_t worst = bsw_candidate_score(expected.back());
+            limit = worst == UINT32_MAX ? worst : worst + 1;
+        }
+        check_that(got_counts[q] == kept && got_limits[q] == limit &&
+                       sorted(got.data() + begin, kept) == expected,
+                   "%s to %u: query %u of %u items: count %u, limit %u, expected %zu, %u",
+                   shape.c_str(), keep, q, c.counts[q], got_counts[q], got_limits[q], kept, limit);
+    }
+}
+
+void check_sort(const list_case &c)
+{
+    const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
+    device_array<uint64_t> items(c.items);
+    device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, 0));
+    const bsw_device_lists lists = {num_queries, c.capacity, items.get(), counts.get(),
+                                    limits.get()};
+    const std::string shape = describe(c, "sort");
+    const size_t bytes = bsw_device_sort_bytes(num_queries, c.capacity);
+    check_that(bytes > 0, "%s: no bytes", shape.c_str());
+    device_array<unsigned char> scratch(bytes);
+    if (!check_launch(bsw_device_sort(&lists, scratch.get(), nullptr), shape)) return;
+    std::vector<uint64_t> got = items.values();
+    for (uint32_t q = 0; q < num_queries; q++) {
+        const uint64_t *own = c.items.data() + static_cast<size_t>(q) * c.capacity;
+        const uint32_t stored = std::min(c.counts[q], c.capacity);
+        std::vector<uint64_t> expected = sorted(own, stored);
+        expected.insert(expected.end(), own + stored, own + c.capacity);
+        check_that(std::equal(expected.begin(), expected.end(),
+                              got.data() + static_cast<size_t>(q) * c.capacity),
+                   "%s: query %u of %u items", shape.c_str(), q, c.counts[q]);
+    }
+}
+
+} // namespace
+
+void check_cuts()
+{
+    uint64_t stream = 0;
+    for (int shape = 0; shape < NUM_ITEM_SHAPES; shape++) {
+        const item_shape s = static_cast<item_shape>(shape);
+        check_cut(make_lists(1, {1, 0}, s, stream++), 1);
+        check_cut(make_lists(40, {0, 1, 9, 10, 11, 40}, s, stream++), 10);
+        check_cut(make_lists(1500, {99, 100, 101, 511, 512, 513, 1025, 1500}, s, stream++), 100);
+        check_cut(make_lists(1500, {1500, 1499}, s, stream++), 1);
+        check_cut(make_lists(1500, {1500, 1499}, s, stream++), 1500);
+        if (!checks.small) check_cut(make_lists(20000, {20000, 19999, 600}, s, stream++), 5000);
+    }
+}
+
+void check_sorts()
+{
+    uint64_t stream = 100;
+    for (int shape = 0; shape < NUM_ITEM_SHAPES; shape++) {
+        const item_shape s = static_cast<item_shape>(shape);
+        check_sort(make_lists(1, {1, 0, 1}, s, stream++));
+        check_sort(make_lists(33, {0, 1, 2, 31, 33, 40}, s, stream++)); // 40: an overflow
+        check_sort(make_lists(700, {700, 0, 699}, s, stream++));
+    }
+}

@@ -1,0 +1,120 @@
+// What a kernel sees of the emulator: where its thread stands, and how a launch is made.
+//
+// Every CUDA thread is a fibre of one host thread; blocks run one after another. A fibre gives way
+// only inside collectives, barriers and (in random order, now and then) atomics. A fault that the
+// emulator finds ends the launch; the text is in emulation::report() and, as in CUDA, the error
+// comes back from the next call that waits for the device.
+#ifndef BITSWEEP_EMULATION_EMULATED_THREAD_HPP
+#define BITSWEEP_EMULATION_EMULATED_THREAD_HPP
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <tuple>
+#include <type_traits>
+
+#include "emulated_types.hpp"
+
+namespace emulation
+{
+
+struct thread_place {
+    uint3 thread;
+    unsigned lane;
+};
+
+struct block_place {
+    uint3 block;
+    dim3 block_dim, grid_dim;
+};
+
+extern __thread thread_place *current_thread; // NULL in host code
+extern block_place current_block;
+
+// The launch's dynamic shared memory.
+void *dynamic_shared();
+
+// A line of a kernel, as a default argument: the line that calls.
+struct call_site {
+    const char *file;
+    int line;
+    static constexpr call_site here(const char *file = __builtin_FILE(),
+                                    int line = __builtin_LINE())
+    {
+        return {file, line};
+    }
+};
+
+// Order in which the ready fibres of a block, and the blocks of a grid, run.
+enum class order { ascending, descending, random };
+
+// Set before a launch. Also from the environment: BITSWEEP_EMULATOR_ORDER (a name above),
+// BITSWEEP_EMULATOR_SEED.
+struct settings {
+    enum order order = order::ascending;
+    unsigned seed = 1;
+};
+extern settings options;
+
+struct figures {
+    uint64_t blocks, threads, switches, collectives;
+};
+extern figures counted;
+
+// What the emulator had to say about the last launch that failed, or "".
+const char *report();
+
+// Ends the launch with a message.
+[[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// Atomics and fences: in random order another fibre may run here.
+void may_yield();
+
+// Notes a fault for the launch being made, unless place is NULL or in device memory.
+void check_device_pointer(const void *place, const char *what);
+
+// Kernels' structs of pointers give an overload, found by argument-dependent lookup, that calls
+// check_device_pointer for each.
+template <class T> void check_pointers_of(const T &)
+{
+}
+
+template <class T> void check_argument(const T &value)
+{
+    if constexpr (std::is_pointer_v<T>) {
+        check_device_pointer(const_cast<const void *>(static_cast<const volatile void *>(value)),
+                             "a kernel argument");
+    } else {
+        check_pointers_of(value);
+    }
+}
+
+cudaError_t run_grid(dim3 grid, dim3 block, size_t shared_bytes, const void *kernel,
+                     void (*body)(void *), void *closure);
+
+template <class... P, class... A>
+cudaError_t launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+                   A &&...arguments)
+{
+    struct closure {
+        void (*kernel)(P...);
+        std::tuple<P...> arguments;
+    } call{kernel, std::tuple<P...>(static_cast<P>(arguments)...)};
+    std::apply([](const auto &...each) { (check_argument(each), ...); }, call.arguments);
+    auto body = [](void *context) {
+        closure *c = static_cast<closure *>(context);
+        std::apply(c->kernel, c->arguments);
+    };
+    return run_grid(grid, block, shared_bytes, reinterpret_cast<const void *>(kernel), body, &call);
+}
+
+} // namespace emulation
+
+#define threadIdx (::emulation::current_thread->thread)
+#define blockIdx  (::emulation::current_block.block)
+#define blockDim  (::emulation::current_block.block_dim)
+#define gridDim   (::emulation::current_block.grid_dim)
+
+constexpr int warpSize = 32;
+
+#endif

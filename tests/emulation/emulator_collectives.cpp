@@ -1,0 +1,304 @@
+// Meeting of lanes and threads, and what collectives compute.
+#include <algorithm>
+#include <cstring>
+
+#include "emulator_internal.hpp"
+
+namespace emulation
+{
+
+const char *operation_name(operation kind)
+{
+    static const char *const names[] = {"__syncwarp",      "__shfl_sync", "__ballot_sync",
+                                        "__any_sync",      "__all_sync",  "__match_any_sync",
+                                        "__reduce_*_sync", "mma.sync"};
+    return names[static_cast<int>(kind)];
+}
+
+static bool is_same_site(call_site a, call_site b)
+{
+    return a.line == b.line && (a.file == b.file || strcmp(a.file, b.file) == 0);
+}
+
+// ---- the block ----
+
+void release_barrier()
+{
+    barrier_state &b = block.barrier;
+    b.results[0] = b.count;
+    b.results[1] = b.all;
+    b.results[2] = b.any;
+    b.arrived = 0;
+    b.phase++;
+    b.site = {nullptr, 0};
+    b.count = b.any = 0;
+    b.all = 1;
+    for (unsigned i = 0; i < block.num_threads; i++) {
+        thread_state &t = block.threads[i];
+        if (!t.at_barrier) continue;
+        t.at_barrier = false;
+        if (&t != current_thread) make_ready(&t);
+    }
+}
+
+int meet_block(int predicate, barrier_result result, call_site site)
+{
+    thread_state *t = self();
+    barrier_state &b = block.barrier;
+    if (b.site.file && !is_same_site(b.site, site)) {
+        fail("threads meet in __syncthreads at different places: %s:%d and %s:%d (thread %d)",
+             b.site.file, b.site.line, site.file, site.line, static_cast<int>(t - block.threads));
+    }
+    b.site = site;
+    b.count += predicate != 0;
+    b.all &= predicate != 0;
+    b.any |= predicate != 0;
+    t->at_barrier = true;
+    t->barrier_site = site;
+    if (++b.arrived == block.num_live) {
+        release_barrier();
+    } else {
+        give_way(t, false);
+    }
+    return result == barrier_result::none ? 0 : b.results[static_cast<int>(result) - 1];
+}
+
+// ---- the warp ----
+
+// A lane waits in something else: an error if it waits for a lane that waits for it.
+static void check_mismatch(const warp_state &warp, const warp_operation &mine,
+                           const warp_operation &other, unsigned needed)
+{
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (!((other.mask & needed) >> lane & 1) || warp.lanes[lane]->operation != &mine) continue;
+        fail("mismatched warp collectives: %s with mask %08x at %s:%d against %s with mask %08x at "
+             "%s:%d",
+             operation_name(mine.kind), mine.mask, mine.site.file, mine.site.line,
+             operation_name(other.kind), other.mask, other.site.file, other.site.line);
+    }
+}
+
+// Whether all lanes that are needed wait in the same operation.
+static bool gather(const warp_state &warp, const warp_operation &mine, unsigned needed,
+                   warp_operation **lanes)
+{
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (!(needed >> lane & 1)) continue;
+        warp_operation *other = warp.lanes[lane]->operation;
+        if (!other) return false;
+        if (other->mask != mine.mask || other->kind != mine.kind) {
+            check_mismatch(warp, mine, *other, needed);
+            return false;
+        }
+        if (!is_same_site(other->site, mine.site)) {
+            fail("lanes of a warp meet in %s from different lines: %s:%d and %s:%d",
+                 operation_name(mine.kind), mine.site.file, mine.site.line, other->site.file,
+                 other->site.line);
+        }
+        lanes[lane] = other;
+    }
+    return true;
+}
+
+bool try_finish(warp_state &warp, const warp_operation &mine, finish_fn finish)
+{
+    unsigned needed = mine.mask & ~warp.exited;
+    if (needed & ~warp.waiting) return false;
+    warp_operation *lanes[warp_lanes] = {};
+    if (!gather(warp, mine, needed, lanes)) return false;
+    counted.collectives++;
+#if EMULATOR_RACE
+    if (mine.kind == operation::sync_warp)
+        race_sync_warp(static_cast<unsigned>(&warp - block.warps), needed);
+#endif
+    finish(lanes, needed);
+    warp.waiting &= ~needed;
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (!(needed >> lane & 1)) continue;
+        thread_state *t = warp.lanes[lane];
+        t->operation = nullptr;
+        if (t != current_thread) make_ready(t);
+    }
+    return true;
+}
+
+void meet_warp(warp_operation &mine, finish_fn finish)
+{
+    thread_state *t = self();
+    if (!(mine.mask >> t->lane & 1)) {
+        fail("lane %u calls %s with mask %08x, which leaves it out (%s:%d)", t->lane,
+             operation_name(mine.kind), mine.mask, mine.site.file, mine.site.line);
+    }
+    t->operation = &mine;
+    t->finish = finish;
+    t->warp->waiting |= 1u << t->lane;
+    if (!try_finish(*t->warp, mine, finish)) give_way(t, false);
+}
+
+// ---- what they compute ----
+
+static void finish_shuffle(warp_operation **lanes, unsigned live)
+{
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (!(live >> lane & 1)) continue;
+        warp_operation &o = *lanes[lane];
+        if (!(live >> o.source & 1)) {
+            fail("lane %u shuffles from lane %d, which mask %08x leaves out or which has returned "
+                 "(%s:%d)",
+                 lane, o.source, o.mask, o.site.file, o.site.line);
+        }
+        o.out = lanes[o.source]->in;
+    }
+}
+
+uint64_t shuffle(unsigned mask, uint64_t value, int source, call_site site)
+{
+    warp_operation mine{operation::shuffle, mask, site, value, 0, source, nullptr, nullptr};
+    meet_warp(mine, finish_shuffle);
+    return mine.out;
+}
+
+static unsigned lanes_with(warp_operation **lanes, unsigned live, uint64_t value)
+{
+    unsigned out = 0;
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if ((live >> lane & 1) && lanes[lane]->in == value) out |= 1u << lane;
+    }
+    return out;
+}
+
+static void finish_vote(warp_operation **lanes, unsigned live)
+{
+    unsigned ones = lanes_with(lanes, live, 1);
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (!(live >> lane & 1)) continue;
+        warp_operation &o = *lanes[lane];
+        switch (o.kind) {
+        case operation::any:
+            o.out = ones != 0;
+            break;
+        case operation::all:
+            o.out = ones == live;
+            break;
+        case operation::match:
+            o.out = lanes_with(lanes, live, o.in);
+            break;
+        default:
+            o.out = ones;
+        }
+    }
+}
+
+unsigned vote(operation kind, unsigned mask, uint64_t value, call_site site)
+{
+    warp_operation mine{kind, mask, site, value, 0, 0, nullptr, nullptr};
+    meet_warp(mine, finish_vote);
+    return static_cast<unsigned>(mine.out);
+}
+
+static uint64_t combine(reduction which, uint64_t a, uint64_t b)
+{
+    switch (which) {
+    case reduction::min:
+        return std::min(a, b);
+    case reduction::max:
+        return std::max(a, b);
+    default:
+        return a + b;
+    }
+}
+
+static void finish_reduction(warp_operation **lanes, unsigned live)
+{
+    uint64_t total = 0;
+    bool first = true;
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (!(live >> lane & 1)) continue;
+        const warp_operation &o = *lanes[lane];
+        total = first ? o.in : combine(static_cast<reduction>(o.source), total, o.in);
+        first = false;
+    }
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if (live >> lane & 1) lanes[lane]->out = total;
+    }
+}
+
+uint64_t reduce(reduction which, unsigned mask, uint64_t value, call_site site)
+{
+    warp_operation mine{operation::reduce,       mask,    site,   value, 0,
+                        static_cast<int>(which), nullptr, nullptr};
+    meet_warp(mine, finish_reduction);
+    return mine.out;
+}
+
+// ---- mma.m16n8k32: fragments as in the PTX manual ----
+
+namespace
+{
+
+struct fragment {
+    int c[4];
+    unsigned a[4], b[2];
+};
+
+struct tile {
+    int8_t a[16][32];
+    uint8_t b[32][8];
+    unsigned c[16][8];
+};
+
+void put_fragment(const fragment &f, unsigned lane, tile &out)
+{
+    unsigned group = lane / 4, place = lane % 4;
+    for (unsigned i = 0; i < 16; i++) { // a0, a2: row g; a1, a3: row g + 8; a2, a3: k + 16
+        unsigned row = group + (i / 4 % 2 ? 8 : 0), k = place * 4 + i % 4 + (i >= 8 ? 16 : 0);
+        out.a[row][k] = static_cast<int8_t>(f.a[i / 4] >> 8 * (i % 4));
+    }
+    for (unsigned i = 0; i < 8; i++) {
+        unsigned k = place * 4 + i % 4 + (i >= 4 ? 16 : 0);
+        out.b[k][group] = static_cast<uint8_t>(f.b[i / 4] >> 8 * (i % 4));
+    }
+    for (unsigned i = 0; i < 4; i++)
+        out.c[group + (i >= 2 ? 8 : 0)][place * 2 + i % 2] = static_cast<unsigned>(f.c[i]);
+}
+
+void multiply(tile &t) // modulo 2^32, as the device
+{
+    for (unsigned row = 0; row < 16; row++) {
+        for (unsigned column = 0; column < 8; column++) {
+            int sum = 0; // at most 32 * 128 * 255
+            for (unsigned k = 0; k < 32; k++) sum += t.a[row][k] * t.b[k][column];
+            t.c[row][column] += static_cast<unsigned>(sum);
+        }
+    }
+}
+
+void finish_mma(warp_operation **lanes, unsigned live)
+{
+    if (live != ~0u)
+        fail("mma.sync needs all 32 lanes (%s:%d)", lanes[__builtin_ctz(live)]->site.file,
+             lanes[__builtin_ctz(live)]->site.line);
+    tile t;
+    for (unsigned lane = 0; lane < warp_lanes; lane++)
+        put_fragment(*static_cast<const fragment *>(lanes[lane]->fragment), lane, t);
+    multiply(t);
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        int *d = static_cast<int *>(lanes[lane]->result);
+        for (unsigned i = 0; i < 4; i++)
+            d[i] = static_cast<int>(t.c[lane / 4 + (i >= 2 ? 8 : 0)][lane % 4 * 2 + i % 2]);
+    }
+}
+
+} // namespace
+
+void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site)
+{
+    fragment f;
+    memcpy(f.c, d, sizeof f.c);
+    memcpy(f.a, a, sizeof f.a);
+    memcpy(f.b, b, sizeof f.b);
+    warp_operation mine{operation::mma, ~0u, site, 0, 0, 0, &f, d};
+    meet_warp(mine, finish_mma);
+}
+
+} // namespace emulation

@@ -1,0 +1,128 @@
+// What the emulator's own files share. They are compiled without sanitizers: EMULATOR_ASAN=1 tells
+// them that kernels are built with ASan, EMULATOR_RACE=1 that they are built for race_detector.cpp.
+#ifndef BITSWEEP_EMULATION_EMULATOR_INTERNAL_HPP
+#define BITSWEEP_EMULATION_EMULATOR_INTERNAL_HPP
+
+#include <mutex>
+#include <string>
+
+#include "emulated_collectives.hpp"
+#include "emulated_runtime.hpp"
+#include "emulated_thread.hpp"
+
+// The names are macros for kernels.
+#undef threadIdx
+#undef blockIdx
+#undef blockDim
+#undef gridDim
+
+#if !defined(EMULATOR_ASAN)
+#define EMULATOR_ASAN 0
+#endif
+#if !defined(EMULATOR_RACE)
+#define EMULATOR_RACE 0
+#endif
+#if EMULATOR_ASAN
+#include <sanitizer/asan_interface.h>
+#include <sanitizer/common_interface_defs.h>
+#endif
+
+namespace emulation
+{
+
+constexpr unsigned max_threads = 1024; // of a block
+constexpr unsigned warp_lanes = 32;
+
+// ---- fibre.cpp ----
+
+struct fibre {
+    char *stack = nullptr; // kept from block to block
+    void *stack_pointer = nullptr;
+    void *fake_stack = nullptr; // ASan's
+    const void *low = nullptr;  // of the stack, for ASan
+    size_t bytes = 0;
+};
+
+// Makes the fibre start in `entry` when it is switched to; the stack is made at the first call.
+void prepare_fibre(fibre &f, void (*entry)());
+
+// Goes on in `to`; the call returns when something switches back to `from`. `dies`: it never will.
+void switch_fibre(fibre &from, fibre &to, bool dies);
+
+// The first thing a fibre does; host: the fibre that stands for the host thread.
+void enter_fibre(fibre &host);
+
+// ---- emulator_schedule.cpp ----
+
+struct warp_state;
+
+struct thread_state : thread_place {
+    fibre *own_fibre;
+    warp_state *warp;
+    warp_operation *operation; // what it waits in, or NULL
+    finish_fn finish;
+    call_site barrier_site;
+    bool done, at_barrier;
+};
+
+struct warp_state {
+    thread_state *lanes[warp_lanes];
+    unsigned exited, waiting;
+};
+
+struct barrier_state {
+    unsigned arrived, phase;
+    call_site site; // of the first to arrive; file NULL: nobody
+    int count, all, any;
+    int results[3]; // of the last one, by barrier_result - 1
+};
+
+// The block that runs.
+struct block_state {
+    unsigned num_threads, num_live;
+    thread_state threads[max_threads];
+    warp_state warps[max_threads / warp_lanes];
+    barrier_state barrier;
+};
+extern block_state block;
+
+thread_state *self();
+void make_ready(thread_state *t);
+void give_way(thread_state *t, bool dies); // runs the next ready fibre; returns when t runs again
+void release_barrier();
+bool try_finish(warp_state &warp, const warp_operation &operation, finish_fn finish);
+const char *operation_name(operation kind);
+
+// ---- emulator_memory.cpp ----
+
+extern std::recursive_mutex emulator_lock; // one launch or runtime call at a time
+extern std::string fault; // text of the first fault since the last launch; "": none
+extern bool failed;       // the launch being made or run is to end
+
+void note_fault(const std::string &text);
+void open_device(bool open);             // ASan: device memory is for kernels alone
+size_t shared_limit(const void *kernel); // dynamic shared memory that may be asked for
+
+// Keeps a launch's error for the next call that waits, and returns `now`.
+cudaError_t keep_error(cudaError_t error);
+bool is_device_page(uintptr_t page);
+
+// ---- emulator_shared.cpp ----
+
+void open_shared(size_t bytes);  // before a launch
+void close_shared();             // after it
+void junk_shared(size_t bytes);  // before a block: shared memory starts undefined
+void check_canary(size_t bytes); // after it: nothing was written past the dynamic part
+bool is_shared_address(uintptr_t address);
+bool is_shared_page(uintptr_t page);
+
+// ---- race_detector.cpp, only in race builds ----
+
+void race_begin_launch();
+void race_begin_block();
+void race_sync_warp(unsigned warp, unsigned mask);
+std::string race_findings(); // of the launch; "": none
+
+} // namespace emulation
+
+#endif

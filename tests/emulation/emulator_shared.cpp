@@ -1,0 +1,105 @@
+// Shared memory of the block that runs.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+
+#include "emulator_internal.hpp"
+
+namespace emulation
+{
+
+static constexpr unsigned char junk = 0xCD;
+
+#if EMULATOR_ASAN
+
+// A heap block of the exact size, with ASan's red zones.
+static unsigned char *dynamic_part;
+
+void open_shared(size_t bytes)
+{
+    dynamic_part = static_cast<unsigned char *>(
+        aligned_alloc(16, std::max<size_t>(16, (bytes + 15) / 16 * 16)));
+    __asan_poison_memory_region(dynamic_part + bytes, bytes % 16 ? 16 - bytes % 16
+                                                      : bytes    ? 0
+                                                                 : 16);
+}
+
+void close_shared()
+{
+    free(dynamic_part);
+    dynamic_part = nullptr;
+}
+
+void junk_shared(size_t bytes)
+{
+    memset(dynamic_part, junk, bytes);
+}
+
+void check_canary(size_t)
+{
+}
+
+bool is_shared_address(uintptr_t)
+{
+    return false; // for the race detector alone
+}
+
+bool is_shared_page(uintptr_t)
+{
+    return false;
+}
+
+#else
+
+static constexpr size_t canary_bytes = 4096, dynamic_bytes = 228 * 1024;
+
+extern "C" unsigned char __start_bsw_shared[], __stop_bsw_shared[];
+__attribute__((section("bsw_shared"),
+               aligned(1024))) static unsigned char dynamic_part[dynamic_bytes + canary_bytes];
+
+void open_shared(size_t)
+{
+}
+
+void close_shared()
+{
+}
+
+void junk_shared(size_t bytes)
+{
+    unsigned char *end = dynamic_part + sizeof dynamic_part;
+    memset(__start_bsw_shared, junk, static_cast<size_t>(dynamic_part - __start_bsw_shared));
+    memset(end, junk, static_cast<size_t>(__stop_bsw_shared - end));
+    memset(dynamic_part, junk, bytes + canary_bytes);
+}
+
+void check_canary(size_t bytes)
+{
+    for (size_t i = bytes; i < bytes + canary_bytes && !failed; i++) {
+        if (dynamic_part[i] == junk) continue;
+        note_fault("write beyond the launch's dynamic shared memory, at byte " + std::to_string(i) +
+                   " of " + std::to_string(bytes));
+    }
+}
+
+bool is_shared_address(uintptr_t address)
+{
+    return address >= reinterpret_cast<uintptr_t>(__start_bsw_shared) &&
+           address < reinterpret_cast<uintptr_t>(__stop_bsw_shared);
+}
+
+bool is_shared_page(uintptr_t page)
+{
+    uintptr_t low = page << 12, high = low + 4096;
+    return low < reinterpret_cast<uintptr_t>(__stop_bsw_shared) &&
+           high > reinterpret_cast<uintptr_t>(__start_bsw_shared);
+}
+
+#endif
+
+void *dynamic_shared()
+{
+    return dynamic_part;
+}
+
+} // namespace emulation
