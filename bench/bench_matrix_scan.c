@@ -5,13 +5,13 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 #include "bench/bench_options.h"
+#include "common/clock.h"
 #include "common/code_layout.h"
 #include "common/half.h"
 #include "common/integer_hash.h"
@@ -69,14 +69,6 @@ struct bench {
 
 static volatile uint64_t sink; // keeps the compiler from dropping results
 
-// This thread's own time: others may share the core.
-static double thread_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
 // ---- peak ----
 
 #if defined(__x86_64__)
@@ -106,8 +98,8 @@ static double measure_peak(enum bsw_cpu_level level)
 {
 #if defined(__x86_64__)
     if (level == BSW_CPU_AVX512) {
-        double start = thread_seconds(), work = multiply_registers();
-        return work / (thread_seconds() - start);
+        double start = bsw_thread_seconds(), work = multiply_registers();
+        return work / (bsw_thread_seconds() - start);
     }
 #endif
     (void)level;
@@ -464,9 +456,9 @@ static struct result measure_batch(const struct bench *bench, size_t batch)
     for (size_t repeat = 0; repeat < bench->settings->repeats; repeat++) {
         peaks[repeat] = measure_peak(bench->settings->level);
         for (int way = 0; way < NUM_WAYS; way++) {
-            double start = thread_seconds();
+            double start = bsw_thread_seconds();
             ways[way](bench, batch);
-            seconds[way][repeat] = thread_seconds() - start;
+            seconds[way][repeat] = bsw_thread_seconds() - start;
             if (way != UNPACK) digests[way] = lists_digest(bench, batch);
         }
     }
@@ -490,12 +482,12 @@ static enum bsw_status run_stage(const struct bench *bench, const char *layout_t
     for (size_t repeat = 0; repeat < repeats; repeat++) {
         peaks[repeat] = measure_peak(bench->settings->level);
         for (int way = 0; way < NUM_WAYS; way++) {
-            double start = thread_seconds();
+            double start = bsw_thread_seconds();
             if (way == UNPACK)
                 unpack_corpus(bench, batch);
             else
                 digests[way] = scan_at_limits(bench, batch, way == STAGED, &counts);
-            seconds[way][repeat] = thread_seconds() - start;
+            seconds[way][repeat] = bsw_thread_seconds() - start;
         }
     }
     for (int way = 0; way < NUM_WAYS; way++) medians[way] = bsw_median(seconds[way], repeats);

@@ -383,31 +383,21 @@ static int color_of_usable_cpus(void)
     return (int)(hash >> 1);
 }
 
+// The ranks of this host, which share out its devices, and those of them that share CPUs.
 static enum bsw_status find_neighbours(bsw_transport *transport, struct mpi_state *state,
                                        struct bsw_error *err)
 {
     MPI_Comm host, neighbours;
     TRY_MPI(err, MPI_Comm_split_type, state->comm, MPI_COMM_TYPE_SHARED, transport->rank,
             MPI_INFO_NULL, &host);
+    TRY_MPI(err, MPI_Comm_rank, host, &transport->host_rank);
+    TRY_MPI(err, MPI_Comm_size, host, &transport->num_host_ranks);
     TRY_MPI(err, MPI_Comm_split, host, color_of_usable_cpus(), transport->rank, &neighbours);
     TRY_MPI(err, MPI_Comm_rank, neighbours, &transport->local_rank);
     TRY_MPI(err, MPI_Comm_size, neighbours, &transport->num_local_ranks);
     TRY_MPI(err, MPI_Comm_free, &neighbours);
     TRY_MPI(err, MPI_Comm_free, &host);
     state->num_spins = transport->num_local_ranks <= bsw_num_usable_cpus(NULL) ? SPIN_POLLS : 0;
-    return BSW_OK;
-}
-
-// Devices of a host are shared out by this, whatever CPUs each rank is bound to.
-static enum bsw_status find_host(bsw_transport *transport, const struct mpi_state *state,
-                                 struct bsw_error *err)
-{
-    MPI_Comm host;
-    TRY_MPI(err, MPI_Comm_split_type, state->comm, MPI_COMM_TYPE_SHARED, transport->rank,
-            MPI_INFO_NULL, &host);
-    TRY_MPI(err, MPI_Comm_rank, host, &transport->host_rank);
-    TRY_MPI(err, MPI_Comm_size, host, &transport->num_host_ranks);
-    TRY_MPI(err, MPI_Comm_free, &host);
     return BSW_OK;
 }
 
@@ -419,7 +409,6 @@ static enum bsw_status init_comm(bsw_transport *transport, struct mpi_state *sta
     TRY_MPI(err, MPI_Comm_set_errhandler, state->comm, MPI_ERRORS_RETURN);
     TRY_MPI(err, MPI_Comm_rank, state->comm, &transport->rank);
     TRY_MPI(err, MPI_Comm_size, state->comm, &transport->num_ranks);
-    BSW_TRY(find_host(transport, state, err));
     return find_neighbours(transport, state, err);
 }
 

@@ -163,8 +163,7 @@ static enum bsw_status settle_scan(struct search_job *job, struct bsw_error *err
 {
     const char *name = job->options.scan;
     enum bsw_scan_kind kind = job->settings.scan = bsw_scan_kind_of(name);
-    int is_progressive = kind == BSW_SCAN_PROGRESSIVE_PLANES || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
-    if (is_progressive && bsw_manifest_stage(&job->manifest) == 0) {
+    if (bsw_scan_is_progressive(kind) && bsw_manifest_stage(&job->manifest) == 0) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--scan %s: the codes of %s have no first stage",
                         name, job->options.index);
     }
@@ -256,8 +255,7 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
 
 static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)
 {
-    enum bsw_scan_kind scan = job->settings.scan;
-    int is_progressive = scan == BSW_SCAN_PROGRESSIVE_PLANES || scan == BSW_SCAN_PROGRESSIVE_MATRIX;
+    int is_progressive = bsw_scan_is_progressive(job->settings.scan);
     const struct bsw_device_choice choice = {.text = job->options.device,
                                              .cpu_only = job->settings.is_histogram
                                                              ? "histogram selection"

@@ -215,13 +215,6 @@ static double half_ns(const struct point *point)
     return point->row_seconds * HALF_ROWS * 1e9 / (double)point->num_queries;
 }
 
-// As shard_scan cuts them.
-static size_t matrix_tile_bundles(uint32_t padded_dims, uint32_t tile_kib)
-{
-    size_t bundles = ((size_t)tile_kib << 10) / bsw_matrix_tile_bytes(padded_dims, 1);
-    return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
-}
-
 // Codes, and 8 bytes of scale, tail and bias.
 static size_t plane_tile_bundles(const struct tuner *tuner)
 {
@@ -248,10 +241,10 @@ static void tune_batch(struct tuner *tuner, struct bsw_scan_tuner_row *row)
         points[2 * i] = (struct point){.work = work_planes,
                                        .num_queries = batches[i],
                                        .num_bundles = plane_tile_bundles(tuner)};
-        points[2 * i + 1] = (struct point){
-            .work = work_matrix,
-            .num_queries = batches[i],
-            .num_bundles = matrix_tile_bundles(tuner->layout.padded_dims, row->tuning.tile_kib)};
+        points[2 * i + 1] = (struct point){.work = work_matrix,
+                                           .num_queries = batches[i],
+                                           .num_bundles = bsw_matrix_tile_bundles(
+                                               tuner->layout.padded_dims, row->tuning.tile_kib)};
     }
     measure(tuner, points, 2 * NUM_BATCHES);
     row->tuning.matrix_from_queries = first_matrix_batch(points);
@@ -265,11 +258,11 @@ static size_t large_batch(struct tuner *tuner)
     uint32_t dims = tuner->layout.padded_dims;
     struct point point = {.work = work_full,
                           .num_queries = batches[NUM_BATCHES - 1],
-                          .num_bundles = matrix_tile_bundles(dims, tile_kibs[0]),
+                          .num_bundles = bsw_matrix_tile_bundles(dims, tile_kibs[0]),
                           .dims = dims};
     unpack_tile(tuner, 0, point.num_bundles);
     measure(tuner, &point, 1);
-    double rows = (double)matrix_tile_bundles(dims, tile_kibs[NUM_TILES - 1]) * BSW_BUNDLE_ROWS;
+    double rows = (double)bsw_matrix_tile_bundles(dims, tile_kibs[NUM_TILES - 1]) * BSW_BUNDLE_ROWS;
     double query_seconds = point.row_seconds / (double)point.num_queries * rows;
     double fit = tuner->options->seconds / REPEATS / query_seconds;
     return fit > MOST_QUERIES ? MOST_QUERIES : fit < LEAST_LARGE ? LEAST_LARGE : (size_t)fit;
@@ -284,7 +277,7 @@ static void tune_tile(struct tuner *tuner, struct bsw_scan_tuner_row *row)
         points[i] = (struct point){
             .work = work_matrix,
             .num_queries = i % 2 ? SMALL_BATCH : tuner->num_queries,
-            .num_bundles = matrix_tile_bundles(tuner->layout.padded_dims, tile_kibs[i / 2])};
+            .num_bundles = bsw_matrix_tile_bundles(tuner->layout.padded_dims, tile_kibs[i / 2])};
     }
     measure(tuner, points, 2 * NUM_TILES);
     size_t best = 0;
@@ -344,7 +337,7 @@ static double dim_sigma_of(const struct tuner *tuner)
 static void tune_stage(struct tuner *tuner, struct bsw_scan_tuner_row *row)
 {
     uint32_t dims = tuner->layout.padded_dims, stage_dims = dims / 64 * 32;
-    size_t num_bundles = matrix_tile_bundles(dims, row->tuning.tile_kib);
+    size_t num_bundles = bsw_matrix_tile_bundles(dims, row->tuning.tile_kib);
     struct point points[NUM_STAGE_POINTS];
     for (size_t i = 0; i < NUM_STAGE_POINTS; i++) {
         points[i] = (struct point){.work = i < NONE ? work_full : work_staged,

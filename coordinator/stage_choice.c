@@ -23,7 +23,7 @@ struct projected_sample {
     float *values;
     float *biases;  // [num_rows]
     float *beyonds; // [num_rows][num_blocks]: norm of the codes from that block on, scale included
-    float *parts;   // [num_blocks][TILE_ROWS]: dots of a query and a tile, summed up block by block
+    float *parts;   // [tiles][num_blocks][TILE_ROWS]: dots of a query, summed up block by block
 };
 
 static void deinit(struct projected_sample *sample)
@@ -44,7 +44,7 @@ static enum bsw_status init(struct projected_sample *out, const struct bsw_manif
     BSW_TRY(bsw_allocate_zero(&out->values, rows * padded, sizeof(float), "sample", err));
     BSW_TRY(bsw_allocate(&out->biases, rows, sizeof(float), "sample", err));
     BSW_TRY(bsw_allocate(&out->beyonds, rows * blocks, sizeof(float), "sample", err));
-    return bsw_allocate(&out->parts, blocks * TILE_ROWS, sizeof(float), "sample", err);
+    return bsw_allocate(&out->parts, rows * blocks, sizeof(float), "sample", err);
 }
 
 static float *value_at(const struct projected_sample *sample, size_t row, size_t dim)
@@ -78,39 +78,71 @@ static void add_row(struct projected_sample *sample, const struct bsw_manifest *
     sample->biases[row] = manifest->metric == BSW_METRIC_L2 ? (float)-norm : mean_dot;
 }
 
+// Tiles of floats on the way into the frame.
+struct frame_tiles {
+    float *rows, *centered, *projected;
+};
+
+static void free_tiles(struct frame_tiles *tiles)
+{
+    bsw_free(&tiles->rows);
+    bsw_free(&tiles->centered);
+    bsw_free(&tiles->projected);
+}
+
+static enum bsw_status allocate_tiles(const struct bsw_code_layout *layout,
+                                      struct frame_tiles *tiles, struct bsw_error *err)
+{
+    size_t numbers = (size_t)TILE_ROWS * layout->dims;
+    BSW_TRY(bsw_allocate(&tiles->rows, numbers, sizeof(float), "sample", err));
+    BSW_TRY(bsw_allocate(&tiles->centered, numbers, sizeof(float), "sample", err));
+    return bsw_allocate(&tiles->projected, (size_t)TILE_ROWS * layout->padded_dims, sizeof(float),
+                        "sample", err);
+}
+
 // Every n-th row of the sample, so that there are at most max_rows.
 static enum bsw_status collect(struct bsw_sample *sample, const struct bsw_manifest *manifest,
-                               float *centered, float *projected, struct projected_sample *out,
+                               const struct frame_tiles *tiles, struct projected_sample *out,
                                struct bsw_error *err)
 {
     uint64_t stride = (sample->num_rows + out->max_rows - 1) / out->max_rows, place = 0;
+    size_t dims = manifest->layout.dims;
     struct bsw_saq_frame frame;
     bsw_frame_of_manifest(manifest, &frame);
     bsw_sample_rewind(sample);
     for (;;) {
         const float *rows;
         float factors[TILE_ROWS], mean_dots[TILE_ROWS];
-        size_t num_rows;
+        size_t num_rows, num = 0;
         BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
         if (num_rows == 0) return BSW_OK;
-        sample->table->saq_center(&frame, rows, num_rows, factors, centered, mean_dots);
-        sample->table->saq_project(&frame, centered, num_rows, projected);
         for (size_t r = 0; r < num_rows; r++, place++) {
-            if (place % stride == 0 && out->num_rows < out->max_rows)
-                add_row(out, manifest, projected + r * out->padded_dims, mean_dots[r]);
+            if (place % stride != 0 || out->num_rows + num == out->max_rows) continue;
+            memcpy(tiles->rows + num * dims, rows + r * dims, dims * sizeof *rows);
+            factors[num++] = factors[r];
         }
+        if (num == 0) continue;
+        sample->table->saq_center(&frame, tiles->rows, num, factors, tiles->centered, mean_dots);
+        sample->table->saq_project(&frame, tiles->centered, num, tiles->projected);
+        for (size_t r = 0; r < num; r++)
+            add_row(out, manifest, tiles->projected + r * out->padded_dims, mean_dots[r]);
     }
 }
 
-// parts[block][r]: dot of the query with row r of the tile over all blocks up to this one.
+static float *parts_of(const struct projected_sample *sample, size_t tile)
+{
+    return sample->parts + tile * sample->num_blocks * TILE_ROWS;
+}
+
+// Part [block][r]: dot of the query with row r of the tile over all blocks up to this one.
 static void multiply_tile(struct projected_sample *sample, const float *query, size_t tile)
 {
     const float *values = sample->values + tile * sample->padded_dims * TILE_ROWS;
-    float sums[TILE_ROWS] = {0};
+    float sums[TILE_ROWS] = {0}, *parts = parts_of(sample, tile);
     for (size_t dim = 0; dim < sample->padded_dims; dim++, values += TILE_ROWS) {
         for (size_t r = 0; r < TILE_ROWS; r++) sums[r] += query[dim] * values[r];
         if (dim % BLOCK_DIMS == BLOCK_DIMS - 1)
-            memcpy(sample->parts + dim / BLOCK_DIMS * TILE_ROWS, sums, sizeof sums);
+            memcpy(parts + dim / BLOCK_DIMS * TILE_ROWS, sums, sizeof sums);
     }
 }
 
@@ -136,18 +168,18 @@ static void count_query(struct projected_sample *sample, size_t self, double fac
         multiply_tile(sample, query, tile);
         for (size_t r = 0; r < tile_rows(sample, tile); r++) {
             size_t row = tile * TILE_ROWS + r;
-            double key = factor * (double)sample->parts[(blocks - 1) * TILE_ROWS + r] +
+            double key = factor * (double)parts_of(sample, tile)[(blocks - 1) * TILE_ROWS + r] +
                          (double)sample->biases[row];
             if (row != self && key > limit) limit = key;
         }
     }
     memset(counts, 0, blocks * sizeof *counts);
     for (size_t tile = 0; tile < tiles; tile++) {
-        multiply_tile(sample, query, tile);
+        const float *parts = parts_of(sample, tile);
         for (size_t b = 0; b + 1 < blocks; b++) {
             for (size_t r = 0; r < tile_rows(sample, tile); r++) {
                 size_t row = tile * TILE_ROWS + r;
-                double most = (double)sample->parts[b * TILE_ROWS + r] +
+                double most = (double)parts[b * TILE_ROWS + r] +
                               (double)sample->beyonds[row * blocks + b + 1] * norms[b + 1];
                 counts[b] += factor * most + (double)sample->biases[row] >= limit;
             }
@@ -211,19 +243,13 @@ enum bsw_status bsw_choose_stage(struct bsw_sample *sample, struct bsw_manifest 
                                  struct bsw_error *err)
 {
     struct projected_sample projection;
-    float *centered = NULL, *projected = NULL;
-    size_t padded = manifest->layout.padded_dims;
+    struct frame_tiles tiles = {0};
     manifest->stage_dims = manifest->layout.dims;
     enum bsw_status status = init(&projection, manifest, err);
-    if (status == BSW_OK)
-        status = bsw_allocate(&centered, (size_t)TILE_ROWS * manifest->layout.dims, sizeof(float),
-                              "sample", err);
-    if (status == BSW_OK)
-        status = bsw_allocate(&projected, TILE_ROWS * padded, sizeof(float), "sample", err);
-    if (status == BSW_OK) status = collect(sample, manifest, centered, projected, &projection, err);
+    if (status == BSW_OK) status = allocate_tiles(&manifest->layout, &tiles, err);
+    if (status == BSW_OK) status = collect(sample, manifest, &tiles, &projection, err);
     if (status == BSW_OK) status = count_and_choose(&projection, manifest, err);
-    bsw_free(&centered);
-    bsw_free(&projected);
+    free_tiles(&tiles);
     deinit(&projection);
     return status;
 }

@@ -167,7 +167,7 @@ struct device_group {
 static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
 {
     if (kind == BSW_SCAN_AUTO) return num_queries >= BSW_DEVICE_MATRIX_FROM_QUERIES;
-    return kind == BSW_SCAN_MATRIX || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+    return bsw_scan_is_matrix(kind);
 }
 
 static void point_into_memory(struct device_group *group)
@@ -400,7 +400,7 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
                                       struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
-    size_t rows = (size_t)shard->host->shape.num_rows, most = engine->plan.group_queries, bytes;
+    size_t rows = (size_t)shard->host->shape.num_rows, most = engine->plan.group_queries;
     if (keep > rows) keep = rows;
     struct device_group group = {
         .engine = engine,
@@ -408,13 +408,7 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
         .batch = batch,
         .keep = keep,
         .is_matrix = is_matrix(workspace->scan, num_queries < most ? num_queries : most)};
-    if (!bsw_multiply_size(num_queries * sizeof(uint64_t), keep, &bytes)) {
-        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", keep);
-    }
-    out->num_queries = num_queries;
-    out->keep = keep;
-    BSW_TRY(bsw_buffer_reserve(&out->items, bytes, err));
-    BSW_TRY(bsw_buffer_reserve(&out->counts, num_queries * sizeof(size_t), err));
+    BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, keep, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     size_t *counts = (size_t *)(void *)out->counts.data;
     for (size_t done = 0; done < num_queries; done += most) {

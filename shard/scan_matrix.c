@@ -10,9 +10,7 @@ static uint32_t hot_dims(const struct bsw_scan_group *group)
 
 size_t bsw_matrix_step(const struct bsw_scan_group *group)
 {
-    size_t bundle_bytes = bsw_matrix_tile_bytes(hot_dims(group), 1);
-    size_t bundles = ((size_t)group->tuning.tile_kib << 10) / bundle_bytes;
-    return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
+    return bsw_matrix_tile_bundles(hot_dims(group), group->tuning.tile_kib);
 }
 
 static void lend_list(const struct bsw_running_best *list, struct bsw_matrix_output *output)

@@ -47,6 +47,18 @@ void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
     bsw_buffer_deinit(&lists->counts);
 }
 
+enum bsw_status bsw_candidate_lists_reserve(struct bsw_candidate_lists *lists, size_t num_queries,
+                                            size_t keep, struct bsw_error *err)
+{
+    size_t bytes;
+    if (!bsw_multiply_size(num_queries * sizeof(uint64_t), keep, &bytes))
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", keep);
+    lists->num_queries = num_queries;
+    lists->keep = keep;
+    BSW_TRY(bsw_buffer_reserve(&lists->items, bytes, err));
+    return bsw_buffer_reserve(&lists->counts, num_queries * sizeof(size_t), err);
+}
+
 static const char *const scan_names[] = {
     [BSW_SCAN_AUTO] = "auto",
     [BSW_SCAN_PLANES] = "planes",
@@ -75,10 +87,9 @@ static void choose_scan(struct bsw_scan_group *group)
     int has_stage = group->shard->stage_dims > 0;
     group->is_matrix = kind == BSW_SCAN_AUTO
                            ? group->num_queries >= group->tuning.matrix_from_queries
-                           : kind == BSW_SCAN_MATRIX || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+                           : bsw_scan_is_matrix(kind);
     group->is_matrix |= group->shard->shape.is_raw;
-    group->is_staged_always =
-        kind == BSW_SCAN_PROGRESSIVE_PLANES || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+    group->is_staged_always = bsw_scan_is_progressive(kind);
     group->is_staged = has_stage && (kind == BSW_SCAN_AUTO || group->is_staged_always);
     group->stage.dims = group->is_staged ? group->shard->stage_dims : 0;
     if (group->is_matrix)
@@ -190,12 +201,12 @@ static void unpack_queries(struct bsw_scan_group *group)
 
 // ---- scanning ----
 
-static void reset_lists(const struct bsw_scan_group *group, size_t keep, const uint32_t *limits)
+static void reset_lists(const struct bsw_scan_group *group, const uint32_t *limits)
 {
     uint64_t *items = (uint64_t *)(void *)group->workspace->buffers.data;
     size_t num_lists = (size_t)group->workspace->num_threads * group->num_queries;
     for (size_t i = 0; i < num_lists; i++, items += group->capacity) {
-        bsw_running_best_init(&group->lists[i], items, group->capacity, keep);
+        bsw_running_best_init(&group->lists[i], items, group->capacity, group->keep);
         if (limits) group->lists[i].limit = limits[i % group->num_queries];
     }
 }
@@ -269,17 +280,14 @@ static size_t plan_sample(const struct bsw_scan_group *group, size_t *rank)
 }
 
 // guesses[q]: the rank-th best score of the sample, but no less than limits[q].
-static void guess_limits(struct bsw_scan_group *group, size_t stride, size_t rank,
+static void guess_limits(const struct bsw_scan_group *group, size_t stride, size_t rank,
                          const uint32_t *limits, uint32_t *guesses)
 {
-    size_t keep = group->keep;
-    int is_staged = group->is_staged;
-    group->keep = rank;
-    group->is_staged = 0;
-    reset_lists(group, rank, limits);
-    scan_parts(group, stride);
-    group->keep = keep;
-    group->is_staged = is_staged;
+    struct bsw_scan_group sample = *group;
+    sample.keep = rank;
+    sample.is_staged = 0; // there are no limits yet
+    reset_lists(&sample, limits);
+    scan_parts(&sample, stride);
 #pragma omp parallel for schedule(static) num_threads(group->workspace->num_threads)
     for (size_t q = 0; q < group->num_queries; q++) {
         size_t num;
@@ -295,7 +303,7 @@ static void guess_limits(struct bsw_scan_group *group, size_t stride, size_t ran
 static void scan_group(struct bsw_scan_group *group, const uint32_t *limits, uint64_t *items,
                        size_t *counts)
 {
-    reset_lists(group, group->keep, limits);
+    reset_lists(group, limits);
     scan_parts(group, 1);
 #pragma omp parallel for schedule(dynamic, 8) num_threads(group->workspace->num_threads)
     for (size_t q = 0; q < group->num_queries; q++) {
@@ -396,14 +404,7 @@ static enum bsw_status scan_queries(const struct bsw_resident_shard *shard,
 {
     struct bsw_scan_group group = {
         .shard = shard, .batch = batch, .workspace = workspace, .keep = keep};
-    size_t items_bytes;
-    if (!bsw_multiply_size(num_queries * sizeof(uint64_t), keep, &items_bytes)) {
-        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", keep);
-    }
-    out->num_queries = num_queries;
-    out->keep = keep;
-    BSW_TRY(bsw_buffer_reserve(&out->items, items_bytes, err));
-    BSW_TRY(bsw_buffer_reserve(&out->counts, num_queries * sizeof(size_t), err));
+    BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, keep, err));
     BSW_TRY(plan_group(&group, num_queries, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     size_t *counts = (size_t *)(void *)out->counts.data, most = group.num_queries, rank = 0;

@@ -50,6 +50,14 @@ enum bsw_scan_kind {
 };
 const char *bsw_scan_name(enum bsw_scan_kind kind);
 enum bsw_scan_kind bsw_scan_kind_of(const char *name); // AUTO for a name of none
+static inline int bsw_scan_is_matrix(enum bsw_scan_kind kind)
+{
+    return kind == BSW_SCAN_MATRIX || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+}
+static inline int bsw_scan_is_progressive(enum bsw_scan_kind kind)
+{
+    return kind == BSW_SCAN_PROGRESSIVE_PLANES || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+}
 #define BSW_SCAN_NAMES "auto|planes|matrix|progressive-planes|progressive-matrix"
 
 // Scratch of a rank, kept from batch to batch; {0} then bsw_scan_workspace_init.
@@ -88,6 +96,9 @@ struct bsw_candidate_lists {
     struct bsw_buffer counts; // size_t [num_queries]
 };
 void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists);
+// Room for `keep` candidates of each query; what the lists held is lost.
+enum bsw_status bsw_candidate_lists_reserve(struct bsw_candidate_lists *lists, size_t num_queries,
+                                            size_t keep, struct bsw_error *err);
 static inline uint64_t *bsw_candidate_list(const struct bsw_candidate_lists *lists, size_t query,
                                            size_t *count)
 {

@@ -20,6 +20,13 @@ static inline size_t bsw_tile_bundles(const struct bsw_shard_shape *shape)
     return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
 }
 
+// Bundles of a matrix tile of which all queries go over `dims` dimensions of tile_kib KiB of bytes.
+static inline size_t bsw_matrix_tile_bundles(uint32_t dims, uint32_t tile_kib)
+{
+    size_t bundles = ((size_t)tile_kib << 10) / bsw_matrix_tile_bytes(dims, 1);
+    return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
+}
+
 // The integers of one query over a tile: padded dimensions [first_dim, last_dim), multiples of 32,
 // segment by segment.
 static inline void bsw_tile_dots(const struct bsw_resident_shard *shard,
