@@ -4,9 +4,6 @@
 
 #include "common/clock.h"
 
-// Its rows and a list's capacity together stay below 2^32, as the kernels want.
-#define MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
-
 // ---- what all shards share ----
 
 static enum bsw_status allocate_engine(struct bsw_device_engine *engine, struct bsw_error *err)
@@ -154,13 +151,9 @@ struct device_group {
     const struct bsw_device_shard *shard;
     const struct bsw_query_batch *batch;
     size_t first_query, num_queries; // in the batch
-    size_t keep;
     int is_matrix;
     struct bsw_device_queries queries;
-    struct bsw_device_lists lists;
-    uint32_t *counts; // of the lists before the segment being scanned; in the staging memory
-    size_t segment;   // bundles of the next one
-    size_t done;      // bundles
+    struct bsw_device_list_run run;
     uint64_t scanned; // bundles, with those that overflowed
 };
 
@@ -176,7 +169,7 @@ static void point_into_memory(struct device_group *group)
     const struct bsw_device_queries_layout *at = &plan->queries;
     unsigned char *memory = group->engine->queries.data;
     uint32_t num_queries = (uint32_t)group->num_queries;
-    group->counts = (uint32_t *)(void *)(group->engine->staging + at->counts);
+    group->run.counts = (uint32_t *)(void *)(group->engine->staging + at->counts);
     group->queries = (struct bsw_device_queries){
         .num_queries = num_queries,
         .query_bits = plan->query_bits,
@@ -185,11 +178,12 @@ static void point_into_memory(struct device_group *group)
         .components = (const int8_t *)(memory + at->components),
         .constants = (const int32_t *)(void *)(memory + at->constants),
         .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
-    group->lists = (struct bsw_device_lists){.num_queries = num_queries,
-                                             .capacity = (uint32_t)plan->capacity,
-                                             .items = (uint64_t *)(void *)(memory + at->items),
-                                             .counts = (uint32_t *)(void *)(memory + at->counts),
-                                             .limits = (uint32_t *)(void *)(memory + at->limits)};
+    group->run.lists =
+        (struct bsw_device_lists){.num_queries = num_queries,
+                                  .capacity = (uint32_t)plan->capacity,
+                                  .items = (uint64_t *)(void *)(memory + at->items),
+                                  .counts = (uint32_t *)(void *)(memory + at->counts),
+                                  .limits = (uint32_t *)(void *)(memory + at->limits)};
 }
 
 // Queries, limits and empty lists to the device. Nothing of an earlier group is under way, and the
@@ -211,7 +205,7 @@ static enum bsw_status send_queries(struct device_group *group, const uint32_t *
     memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
     if (limits)
         memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
-    memset(group->counts, 0, group->num_queries * sizeof(uint32_t));
+    memset(group->run.counts, 0, group->num_queries * sizeof(uint32_t));
     BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory, staging,
                               plan->queries.upload_bytes, err));
     if (group->is_matrix) {
@@ -225,83 +219,30 @@ static enum bsw_status send_queries(struct device_group *group, const uint32_t *
     return BSW_OK;
 }
 
-// ---- segments ----
+// ---- codes through the kernels ----
 
-static enum bsw_status launch_scan(struct device_group *group, const struct bsw_device_codes *codes,
-                                   size_t first, size_t last, struct bsw_error *err)
-{
-    bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
-    int code = (group->is_matrix ? bsw_device_matrix_scan : bsw_device_plane_scan)(
-        codes, (uint32_t)first, (uint32_t)last, &group->queries, &group->lists, stream);
-    group->scanned += last - first;
-    return bsw_device_launched(group->engine->device, code, "scan", err);
-}
+struct codes_scan {
+    struct device_group *group;
+    const struct bsw_device_codes *codes;
+};
 
-// The counts as they are now; *most is the largest.
-static enum bsw_status fetch_counts(const struct device_group *group, uint32_t *most,
-                                    struct bsw_error *err)
+static enum bsw_status launch_scan(void *context, const struct bsw_device_part *part,
+                                   const struct bsw_device_lists *lists, struct bsw_error *err)
 {
-    const struct bsw_device_engine *engine = group->engine;
-    *most = 0;
-    BSW_TRY(bsw_device_download(engine->device, BSW_QUEUE_SCAN, engine->counts, group->lists.counts,
-                                group->num_queries * sizeof(uint32_t), err));
-    BSW_TRY(bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "scan", err));
-    for (size_t q = 0; q < group->num_queries; q++)
-        *most = engine->counts[q] > *most ? engine->counts[q] : *most;
-    return BSW_OK;
-}
-
-// The best of every list, once one is full; the counts on the host become those on the device.
-static enum bsw_status cut_lists(struct device_group *group, uint32_t most, struct bsw_error *err)
-{
-    struct bsw_device_engine *engine = group->engine;
-    uint32_t keep = (uint32_t)group->keep;
-    for (size_t q = 0; q < group->num_queries; q++)
-        group->counts[q] = engine->counts[q] < keep ? engine->counts[q] : keep;
-    if (most < keep) return BSW_OK;
-    int code =
-        bsw_device_cut(&group->lists, keep, bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(engine->device, code, "cut", err);
-}
-
-// As if the segment had not been scanned, and the next one shorter.
-static enum bsw_status step_back(struct device_group *group, size_t count, struct bsw_error *err)
-{
-    struct bsw_device_engine *engine = group->engine;
-    if (count == 1) {
-        return bsw_fail(err, BSW_ERROR_SELF_CHECK,
-                        "%s: more candidates of %d rows than a list has room for",
-                        bsw_device_label(engine->device), BSW_BUNDLE_ROWS);
-    }
-    engine->num_overflows++;
-    group->segment = count / 2;
-    return bsw_device_upload(engine->device, BSW_QUEUE_SCAN, group->lists.counts, group->counts,
-                             group->num_queries * sizeof(uint32_t), err);
+    const struct codes_scan *scan = context;
+    bsw_device *device = scan->group->engine->device;
+    bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
+    int code = (scan->group->is_matrix ? bsw_device_matrix_scan : bsw_device_plane_scan)(
+        scan->codes, part, &scan->group->queries, lists, stream);
+    return bsw_device_launched(device, code, "scan", err);
 }
 
 // All bundles of `codes`, which follow those done so far.
 static enum bsw_status scan_codes(struct device_group *group, const struct bsw_device_codes *codes,
                                   struct bsw_error *err)
 {
-    for (size_t first = 0; first < codes->num_bundles;) {
-        size_t left = codes->num_bundles - first;
-        size_t count = group->segment < left ? group->segment : left;
-        uint32_t most;
-        if (count > MOST_SEGMENT_BUNDLES) count = MOST_SEGMENT_BUNDLES;
-        BSW_TRY(launch_scan(group, codes, first, first + count, err));
-        BSW_TRY(fetch_counts(group, &most, err));
-        if (most > group->lists.capacity) {
-            BSW_TRY(step_back(group, count, err));
-            continue;
-        }
-        BSW_TRY(cut_lists(group, most, err));
-        first += count;
-        group->done += count;
-        group->engine->num_segments++;
-        // No longer than all before it, and slowly back after an overflow.
-        group->segment = 2 * group->segment < group->done ? 2 * group->segment : group->done;
-    }
-    return BSW_OK;
+    struct codes_scan scan = {group, codes};
+    return bsw_device_list_run_scan(&group->run, codes->num_bundles, launch_scan, &scan, err);
 }
 
 // ---- blocks ----
@@ -337,7 +278,7 @@ static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error
     struct block_run run = {.next = shard->resident.num_bundles};
     BSW_TRY(copy_next(group, &run, err));
     BSW_TRY(scan_codes(group, &shard->resident, err));
-    for (unsigned place = 0; group->done < shard->num_bundles; place ^= 1) {
+    for (unsigned place = 0; group->run.done < shard->num_bundles; place ^= 1) {
         BSW_TRY(bsw_device_follow(engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
         BSW_TRY(copy_next(group, &run, err));
         BSW_TRY(scan_codes(group, &run.codes[place], err));
@@ -347,38 +288,22 @@ static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error
 
 // ---- lists ----
 
-static enum bsw_status fetch_lists(const struct device_group *group, uint64_t *items,
-                                   size_t *counts, struct bsw_error *err)
-{
-    const struct bsw_device_engine *engine = group->engine;
-    bsw_device *device = engine->device;
-    size_t most = 0;
-    for (size_t q = 0; q < group->num_queries; q++) {
-        counts[q] = group->counts[q];
-        most = counts[q] > most ? counts[q] : most;
-    }
-    int code = bsw_device_sort(&group->lists, engine->queries.data + engine->plan.queries.sort,
-                               bsw_device_stream(device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(device, code, "sort", err));
-    BSW_TRY(bsw_device_wait(device, BSW_QUEUE_SCAN, "sort", err));
-    const struct bsw_device_rows rows = {.row_bytes = most * sizeof *items,
-                                         .num_rows = group->num_queries,
-                                         .to_stride = group->keep * sizeof *items,
-                                         .from_stride = group->lists.capacity * sizeof *items};
-    BSW_TRY(
-        bsw_device_download_rows(device, BSW_QUEUE_SCAN, items, group->lists.items, &rows, err));
-    return bsw_device_wait(device, BSW_QUEUE_SCAN, "candidates", err);
-}
-
 static enum bsw_status scan_group(struct device_group *group, const uint32_t *limits,
                                   uint64_t *items, size_t *counts, struct bsw_error *err)
 {
+    struct bsw_device_engine *engine = group->engine;
+    struct bsw_device_list_run *run = &group->run;
     point_into_memory(group);
-    group->done = 0;
-    group->segment = group->engine->plan.capacity / BSW_BUNDLE_ROWS;
+    bsw_device_list_run_begin(run);
     BSW_TRY(send_queries(group, limits, err));
-    BSW_TRY(scan_bundles(group, err));
-    return fetch_lists(group, items, counts, err);
+    enum bsw_status status = scan_bundles(group, err);
+    group->scanned += run->scanned;
+    engine->num_segments += run->num_segments;
+    engine->num_overflows += run->num_overflows;
+    BSW_TRY(status);
+    for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
+    return bsw_device_list_run_fetch(run, engine->queries.data + engine->plan.queries.sort, items,
+                                     err);
 }
 
 static void count_work(const struct device_group *group, size_t num_queries, double started,
@@ -406,7 +331,7 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
         .engine = engine,
         .shard = shard,
         .batch = batch,
-        .keep = keep,
+        .run = {.device = engine->device, .keep = keep, .fetched = engine->counts},
         .is_matrix = is_matrix(workspace->scan, num_queries < most ? num_queries : most)};
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, keep, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;

@@ -3,12 +3,8 @@
 //
 // Codes lie in device memory as far as device_plan.h has room for them, the others stay in host
 // memory and come block by block, the next one copied while the current one is scanned. Bundles are
-// scanned in segments, rows ascending, for all queries of a group: the first no longer than a list,
-// then each as long as all before it. After a segment the host looks at the counts. If a list
-// overflowed, all counts are put back and half the segment is tried; else `cut` keeps the best and
-// raises the limits. So the device waits for the host some twenty times a batch, and no order of
-// rows makes a list overflow for good: half of a segment is one bundle in the end, and that always
-// fits.
+// scanned in segments, for all queries of a group (device_lists.h), so the device waits for the
+// host some twenty times a batch.
 #ifndef BITSWEEP_SHARD_DEVICE_SHARD_H
 #define BITSWEEP_SHARD_DEVICE_SHARD_H
 
@@ -16,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/device.h"
+#include "shard/device_lists.h"
 #include "shard/device_plan.h"
 #include "shard/shard_scan.h"
 

@@ -155,12 +155,20 @@ __device__ __forceinline__ void unpack_tile(const scan_arguments &a, uint32_t fi
         const uint32_t own = i % SHAPE::bundles, word = i / SHAPE::bundles;
         uint32_t bytes[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (first_bundle + own < end)
-            load_word(a.codes, first_bundle + own, first_word + word, lane, bytes);
+            load_word(a.codes, bundle_of(a, first_bundle + own), first_word + word, lane, bytes);
         uint4 *out = reinterpret_cast<uint4 *>(
             shared.rows + (own * warp_rows + lane) * shared.row_bytes + word * word_bytes);
         out[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
         out[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
     }
+}
+
+// Where in the codes row i of the tile is.
+__device__ __forceinline__ uint32_t row_of(const scan_arguments &a, uint32_t first_bundle,
+                                           uint32_t i)
+{
+    const uint32_t first = static_cast<uint32_t>(opaque(static_cast<int>(first_bundle)));
+    return bundle_of(a, first + i / warp_rows) * warp_rows + i % warp_rows;
 }
 
 template <class SHAPE>
@@ -169,7 +177,7 @@ __device__ __forceinline__ void load_scales(const scan_arguments &a, uint32_t fi
 {
     for (uint32_t i = threadIdx.x; i < SHAPE::rows; i += tuning.threads) {
         const bool exists = first_bundle + i / warp_rows < end;
-        const size_t place = static_cast<size_t>(first_bundle) * warp_rows + i;
+        const size_t place = row_of(a, first_bundle, i);
         shared.scales[i] = exists ? half_to_float(__ldg(a.codes.scales + place)) : 0.0f;
         shared.biases[i] = exists ? __ldg(a.codes.biases + place) : 0.0f;
     }
@@ -256,7 +264,7 @@ find_hits(const lane_queries<SHAPE> &own, const accumulators<SHAPE> &acc,
 
 // Which of the lane's rows may be selected: bits as in find_hits.
 template <class SHAPE>
-__device__ __forceinline__ uint32_t valid_rows(const bsw_device_codes &codes, uint32_t first_bundle,
+__device__ __forceinline__ uint32_t valid_rows(const scan_arguments &a, uint32_t first_bundle,
                                                uint32_t end, uint32_t first_row)
 {
     uint32_t valid = 0;
@@ -264,7 +272,7 @@ __device__ __forceinline__ uint32_t valid_rows(const bsw_device_codes &codes, ui
     for (int n = 0; n < SHAPE::row_tiles; n++) {
         const uint32_t row = first_row + static_cast<uint32_t>(8 * n);
         const uint32_t bundle = first_bundle + row / warp_rows;
-        const uint32_t mask = bundle < end ? __ldg(codes.masks + bundle) : 0;
+        const uint32_t mask = bundle < end ? __ldg(a.codes.masks + bundle_of(a, bundle)) : 0;
         valid |= (mask >> row % warp_rows & 3u) << (2 * n);
     }
     return valid;
@@ -321,8 +329,7 @@ append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accum
             const int dot = own.constants[m][half] - 2 * acc.sums[m][n][2 * half + c];
             const uint32_t score = score_of<KIND>(dot, own.scales[m][half], scale, bias);
             if (at < a.lists.capacity)
-                items[at] =
-                    pack_candidate(score, a.codes.first_row + first_bundle * warp_rows + row);
+                items[at] = pack_candidate(score, a.codes.first_row + row_of(a, first_bundle, row));
             at++;
         }
     }
@@ -342,7 +349,7 @@ select_tile(const scan_arguments &a, uint32_t first_query, uint32_t first_bundle
     for (int i = 0; i < 2 * SHAPE::query_tiles; i++) any |= hits[i];
     if (!__any_sync(all_lanes, any != 0)) return;
     keep_sums<SHAPE>(acc);
-    const uint32_t valid = valid_rows<SHAPE>(a.codes, first_bundle, end, first_row);
+    const uint32_t valid = valid_rows<SHAPE>(a, first_bundle, end, first_row);
 #pragma unroll
     for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
         const uint32_t left = hits[i] & valid;
@@ -383,8 +390,8 @@ __global__ void __launch_bounds__(tuning.threads, 2)
 {
     const matrix_shared shared = divide_shared<SHAPE>(a.codes.layout.padded_dims);
     const uint32_t first_query = blockIdx.x % a.num_groups * SHAPE::queries;
-    const uint32_t begin = a.first + blockIdx.x / a.num_groups * a.chunk;
-    const uint32_t end = a.last - begin < a.chunk ? a.last : begin + a.chunk;
+    const uint32_t begin = blockIdx.x / a.num_groups * a.chunk;
+    const uint32_t end = a.num_bundles - begin < a.chunk ? a.num_bundles : begin + a.chunk;
     for (uint32_t bundle = begin; bundle < end; bundle += SHAPE::bundles)
         scan_tile<SHAPE, KIND>(a, first_query, bundle, end, bundle == begin, shared);
 }
@@ -423,15 +430,16 @@ key_kind choose_keys(const scan_arguments &a)
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes, uint32_t first,
-                                      uint32_t last, const struct bsw_device_queries *queries,
+extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
+                                      const struct bsw_device_part *part,
+                                      const struct bsw_device_queries *queries,
                                       const struct bsw_device_lists *lists, bsw_stream stream)
 {
     using namespace bsw;
-    if (!is_valid_scan(*codes, first, last, *queries, *lists)) return cudaErrorInvalidValue;
-    if (first == last || queries->num_queries == 0) return cudaSuccess;
+    if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
+    if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
     const matrix_kernel &chosen = choose_kernel(queries->num_queries);
-    scan_arguments a = make_scan_arguments(*codes, first, last, *queries, *lists);
+    scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
     uint32_t blocks = 0;
     cudaError_t error =
         plan_blocks(a, {chosen.queries, chosen.bundles, tuning.most_tiles, tuning.blocks}, &blocks);
@@ -441,10 +449,5 @@ extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes, uint
         static_cast<size_t>(rows + chosen.queries) * row_bytes_of(codes->layout.padded_dims) +
         rows * 2 * sizeof(float);
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a))];
-    if (bytes > 48 << 10) {
-        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(bytes));
-        if (error) return error;
-    }
     return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, kernel, a);
 }

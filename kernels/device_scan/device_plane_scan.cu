@@ -200,9 +200,10 @@ __global__ void __launch_bounds__(tuning.threads)
     load_group<GROUP>(a, first_query, shared);
     __syncthreads();
     const uint32_t lane = threadIdx.x % warp_rows, warp = threadIdx.x / warp_rows;
-    const uint32_t begin = a.first + blockIdx.x / a.num_groups * a.chunk;
-    const uint32_t end = a.last - begin < a.chunk ? a.last : begin + a.chunk;
-    for (uint32_t bundle = begin + warp; bundle < end; bundle += block_warps) {
+    const uint32_t begin = blockIdx.x / a.num_groups * a.chunk;
+    const uint32_t end = a.num_bundles - begin < a.chunk ? a.num_bundles : begin + a.chunk;
+    for (uint32_t i = begin + warp; i < end; i += block_warps) {
+        const uint32_t bundle = bundle_of(a, i);
         uint32_t distances[GROUP];
         find_distances<GROUP>(a, shared, bundle, lane, distances);
         append_group<GROUP>(a, first_query, shared + GROUP * a.queries.query_words, bundle, lane,
@@ -237,24 +238,20 @@ const plane_kernel &choose_kernel(const bsw_device_queries &queries)
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes, uint32_t first,
-                                     uint32_t last, const struct bsw_device_queries *queries,
+extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes,
+                                     const struct bsw_device_part *part,
+                                     const struct bsw_device_queries *queries,
                                      const struct bsw_device_lists *lists, bsw_stream stream)
 {
     using namespace bsw;
-    if (!is_valid_scan(*codes, first, last, *queries, *lists)) return cudaErrorInvalidValue;
-    if (first == last || queries->num_queries == 0) return cudaSuccess;
+    if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
+    if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
     const plane_kernel &chosen = choose_kernel(*queries);
-    scan_arguments a = make_scan_arguments(*codes, first, last, *queries, *lists);
+    scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
     uint32_t blocks = 0;
     cudaError_t error =
         plan_blocks(a, {chosen.group, block_warps, tuning.most_bundles, tuning.blocks}, &blocks);
     if (error) return error;
     const size_t bytes = shared_bytes(chosen.group, queries->query_words);
-    if (bytes > 48 << 10) {
-        error = cudaFuncSetAttribute(chosen.kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(bytes));
-        if (error) return error;
-    }
     return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, chosen.kernel, a);
 }

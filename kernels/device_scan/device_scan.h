@@ -62,17 +62,23 @@ struct bsw_device_lists {
     uint32_t *limits; // [num_queries], inclusive scores
 };
 
-// Appends every row of bundles [first, last) whose mask bit is 1 and whose score reaches its
-// query's limit. counts beyond capacity tell of an overflow: the caller restores counts and scans
-// smaller segments; items within the capacity are whole, and what stood in front of them is
-// untouched. first <= last <= num_bundles; no rows or no queries: nothing is done. capacity and
-// rows of the segment together stay below 2^32. The layout has passed bsw_code_layout_check.
+// The bundles first, first + step, first + 2 * step ... below last; first <= last <= num_bundles,
+// step >= 1.
+struct bsw_device_part {
+    uint32_t first, last, step;
+};
+
+// Appends every row of the part whose mask bit is 1 and whose score reaches its query's limit.
+// counts beyond capacity tell of an overflow: the caller restores counts and scans smaller parts;
+// items within the capacity are whole, and what stood in front of them is untouched. No rows or no
+// queries: nothing is done. capacity and rows of the part together stay below 2^32. The layout has
+// passed bsw_code_layout_check.
 // planes: XOR and popcount; codes are read once for a group of queries. matrix: mma s8 on tiles
 // that are unpacked once for up to 256 queries; the same candidates.
-int bsw_device_plane_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+int bsw_device_plane_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
                           const struct bsw_device_queries *queries,
                           const struct bsw_device_lists *lists, bsw_stream stream);
-int bsw_device_matrix_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+int bsw_device_matrix_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
                            const struct bsw_device_queries *queries,
                            const struct bsw_device_lists *lists, bsw_stream stream);
 

@@ -4,19 +4,19 @@
 
 enum { NO_DEVICE = 100 }; // cudaErrorNoDevice
 
-int bsw_device_plane_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+int bsw_device_plane_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
                           const struct bsw_device_queries *queries,
                           const struct bsw_device_lists *lists, bsw_stream stream)
 {
-    (void)codes, (void)first, (void)last, (void)queries, (void)lists, (void)stream;
+    (void)codes, (void)part, (void)queries, (void)lists, (void)stream;
     return NO_DEVICE;
 }
 
-int bsw_device_matrix_scan(const struct bsw_device_codes *codes, uint32_t first, uint32_t last,
+int bsw_device_matrix_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
                            const struct bsw_device_queries *queries,
                            const struct bsw_device_lists *lists, bsw_stream stream)
 {
-    (void)codes, (void)first, (void)last, (void)queries, (void)lists, (void)stream;
+    (void)codes, (void)part, (void)queries, (void)lists, (void)stream;
     return NO_DEVICE;
 }
 

@@ -12,13 +12,20 @@ struct scan_arguments {
     bsw_device_codes codes;
     bsw_device_queries queries;
     bsw_device_lists lists;
-    uint32_t first, last; // bundles
+    bsw_device_part part;
+    uint32_t num_bundles; // of the part; kernels count them from 0
     uint32_t num_groups;  // of queries: block = chunk * num_groups + group, so that the blocks of
                           // one chunk of codes run close together and share it in the cache
     uint32_t chunk;       // bundles of a block
     int32_t dot_limit;    // bsw_layout_dot_limit
 };
 static_assert(sizeof(scan_arguments) <= 4096, "more than a launch carries");
+
+// Where in the codes the part's bundle i is.
+__device__ __forceinline__ uint32_t bundle_of(const scan_arguments &a, uint32_t i)
+{
+    return a.part.first + i * a.part.step;
+}
 
 #if !defined(__CUDACC__)
 inline void check_pointers_of(const scan_arguments &a)
@@ -29,26 +36,32 @@ inline void check_pointers_of(const scan_arguments &a)
 }
 #endif
 
-inline bool is_valid_scan(const bsw_device_codes &codes, uint32_t first, uint32_t last,
+inline uint32_t num_bundles_of(const bsw_device_part &part)
+{
+    return (part.last - part.first) / part.step + ((part.last - part.first) % part.step != 0);
+}
+
+inline bool is_valid_scan(const bsw_device_codes &codes, const bsw_device_part &part,
                           const bsw_device_queries &queries, const bsw_device_lists &lists)
 {
-    const uint64_t rows = static_cast<uint64_t>(last - first) * warp_rows;
+    if (part.step < 1 || part.first > part.last || part.last > codes.num_bundles) return false;
+    const uint64_t rows = static_cast<uint64_t>(num_bundles_of(part)) * warp_rows;
     const bool has_keys = !codes.scales == !queries.scales && !codes.scales == !codes.biases;
-    return first <= last && last <= codes.num_bundles && lists.num_queries == queries.num_queries &&
-           queries.query_bits >= 1 && queries.query_bits <= BSW_MAX_QUERY_BITS &&
+    return lists.num_queries == queries.num_queries && queries.query_bits >= 1 &&
+           queries.query_bits <= BSW_MAX_QUERY_BITS &&
            queries.query_words == bsw_layout_query_words(&codes.layout, queries.query_bits) &&
            rows + lists.capacity <= UINT32_MAX && has_keys;
 }
 
 // Fills in everything but the shape of the launch.
-inline scan_arguments make_scan_arguments(const bsw_device_codes &codes, uint32_t first,
-                                          uint32_t last, const bsw_device_queries &queries,
+inline scan_arguments make_scan_arguments(const bsw_device_codes &codes,
+                                          const bsw_device_part &part,
+                                          const bsw_device_queries &queries,
                                           const bsw_device_lists &lists)
 {
-    return {codes, queries,
-            lists, first,
-            last,  0,
-            0,     static_cast<int32_t>(bsw_layout_dot_limit(&codes.layout, queries.query_bits))};
+    scan_arguments a = {codes, queries, lists, part, num_bundles_of(part), 0, 0, 0};
+    a.dot_limit = static_cast<int32_t>(bsw_layout_dot_limit(&codes.layout, queries.query_bits));
+    return a;
 }
 
 // How blocks share the work: a chunk is a number of steps of `step` bundles, as many as leave each
@@ -65,15 +78,15 @@ inline cudaError_t plan_blocks(scan_arguments &a, const block_plan &plan, uint32
     if (!error)
         error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
     if (error) return error;
-    const uint32_t num_bundles = a.last - a.first;
     const uint64_t target = static_cast<uint64_t>(multiprocessors) * plan.blocks;
     a.num_groups = (a.queries.num_queries + plan.group - 1) / plan.group;
-    const uint64_t steps = static_cast<uint64_t>(num_bundles) * a.num_groups / (plan.step * target);
+    const uint64_t steps =
+        static_cast<uint64_t>(a.num_bundles) * a.num_groups / (plan.step * target);
     a.chunk = plan.step * static_cast<uint32_t>(steps < 1                 ? 1
                                                 : steps > plan.most_steps ? plan.most_steps
                                                                           : steps);
     const uint64_t blocks =
-        static_cast<uint64_t>((num_bundles + a.chunk - 1) / a.chunk) * a.num_groups;
+        static_cast<uint64_t>((a.num_bundles + a.chunk - 1) / a.chunk) * a.num_groups;
     *num_blocks = static_cast<uint32_t>(blocks);
     return blocks <= INT32_MAX ? cudaSuccess : cudaErrorInvalidValue;
 }

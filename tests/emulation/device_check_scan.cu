@@ -22,7 +22,7 @@ enum limit_shape { WIDE, NONE, SOME, WORST, BEST, MIXED, NUM_LIMITS };
 
 struct scan_case {
     std::string segments;
-    uint32_t query_bits, num_queries, num_bundles, first, last;
+    uint32_t query_bits, num_queries, num_bundles, first, last, step;
     key_shape keys;
     fill_shape fill;
     limit_shape limits;
@@ -35,11 +35,12 @@ constexpr uint32_t prefilled = 3; // items that stand in a list before the scan
 std::string describe(const scan_case &c, const char *kernel)
 {
     char text[300];
-    snprintf(text, sizeof text,
-             "%s %s, %u query bits, %u queries, bundles %u to %u of %u, keys %d, fill %d, limits "
-             "%d%s",
-             kernel, c.segments.c_str(), c.query_bits, c.num_queries, c.first, c.last,
-             c.num_bundles, c.keys, c.fill, c.limits, c.overflows ? ", overflow" : "");
+    snprintf(
+        text, sizeof text,
+        "%s %s, %u query bits, %u queries, bundles %u to %u by %u of %u, keys %d, fill %d, limits "
+        "%d%s",
+        kernel, c.segments.c_str(), c.query_bits, c.num_queries, c.first, c.last, c.step,
+        c.num_bundles, c.keys, c.fill, c.limits, c.overflows ? ", overflow" : "");
     return text;
 }
 
@@ -180,14 +181,15 @@ std::vector<uint64_t> reference_candidates(const scan_case &c, const host_data &
     std::vector<uint64_t> out(rows);
     size_t count;
     const uint32_t row = first_row + c.first * 32;
+    std::vector<uint32_t> masks(data.masks.begin() + c.first, data.masks.begin() + c.last);
+    for (size_t i = 0; i < num_bundles; i++) masks[i] = i % c.step == 0 ? masks[i] : 0;
     if (c.keys == INTEGER_KEYS) {
-        count = bsw_select_reference.filter_integer(dots.data(), data.masks.data() + c.first,
-                                                    num_bundles, row, limit, out.data());
+        count = bsw_select_reference.filter_integer(dots.data(), masks.data(), num_bundles, row,
+                                                    limit, out.data());
     } else {
         count = bsw_select_reference.filter_affine(
             dots.data(), data.scales.data() + c.first * 32, data.biases.data() + c.first * 32,
-            data.query_scales[query], data.masks.data() + c.first, num_bundles, row, limit,
-            out.data());
+            data.query_scales[query], masks.data(), num_bundles, row, limit, out.data());
     }
     out.resize(count);
     std::sort(out.begin(), out.end(), std::greater<uint64_t>());
@@ -304,8 +306,8 @@ bool is_list(const uint64_t *items, uint32_t capacity, uint32_t query, uint32_t 
            std::all_of(items + stored, items + capacity, [](uint64_t item) { return item == 7; });
 }
 
-typedef int (*scan_fn)(const bsw_device_codes *, uint32_t, uint32_t, const bsw_device_queries *,
-                       const bsw_device_lists *, bsw_stream);
+typedef int (*scan_fn)(const bsw_device_codes *, const bsw_device_part *,
+                       const bsw_device_queries *, const bsw_device_lists *, bsw_stream);
 
 void check_scan(const scan_case &c, const char *kernel, scan_fn scan, const device_data &device,
                 const expected_lists &expected)
@@ -314,8 +316,8 @@ void check_scan(const scan_case &c, const char *kernel, scan_fn scan, const devi
     const uint32_t capacity =
         prefilled + (c.overflows ? 5 : static_cast<uint32_t>(expected.most) + 2);
     device_lists lists(c.num_queries, capacity, expected.limits);
-    if (!check_launch(scan(&device.codes, c.first, c.last, &device.queries, &lists.lists, nullptr),
-                      shape))
+    const bsw_device_part part = {c.first, c.last, c.step};
+    if (!check_launch(scan(&device.codes, &part, &device.queries, &lists.lists, nullptr), shape))
         return;
     std::vector<uint64_t> items = lists.items.values();
     std::vector<uint32_t> counts = lists.counts.values();
@@ -356,6 +358,7 @@ scan_case make_case(const std::string &segments, uint32_t query_bits, uint32_t n
     c.num_bundles = num_bundles;
     c.first = turn % 4 == 1 && num_bundles > 2 ? 1 : 0;
     c.last = turn % 4 == 3 && num_bundles > 3 ? num_bundles - 1 : num_bundles;
+    c.step = 1 + (turn % 5 == 1) + 2 * (turn % 7 == 3);
     c.keys = static_cast<key_shape>(turn % NUM_KEY_SHAPES);
     c.limits = static_cast<limit_shape>(turn / NUM_KEY_SHAPES % NUM_LIMITS);
     c.fill = static_cast<fill_shape>((turn + turn / 18) % NUM_FILLS);
@@ -485,30 +488,33 @@ void check_refusals()
     host_data data = make_data(c);
     device_data device(c, data);
     device_lists lists(2, 8, {0, 0});
-    auto refuses = [&](uint32_t first, uint32_t last, const bsw_device_queries &queries,
+    auto refuses = [&](const bsw_device_part &part, const bsw_device_queries &queries,
                        const bsw_device_lists &to) {
-        check_that(bsw_device_plane_scan(&device.codes, first, last, &queries, &to, nullptr) ==
+        check_that(bsw_device_plane_scan(&device.codes, &part, &queries, &to, nullptr) ==
                            cudaErrorInvalidValue &&
-                       bsw_device_matrix_scan(&device.codes, first, last, &queries, &to, nullptr) ==
+                       bsw_device_matrix_scan(&device.codes, &part, &queries, &to, nullptr) ==
                            cudaErrorInvalidValue,
-                   "a scan of bundles %u to %u, query bits %u, was not refused", first, last,
-                   queries.query_bits);
+                   "a scan of bundles %u to %u by %u, query bits %u, was not refused", part.first,
+                   part.last, part.step, queries.query_bits);
     };
-    refuses(2, 1, device.queries, lists.lists);
-    refuses(0, 4, device.queries, lists.lists);
+    const bsw_device_part all = {0, 3, 1}, none = {3, 3, 1};
+    refuses({2, 1, 1}, device.queries, lists.lists);
+    refuses({0, 4, 1}, device.queries, lists.lists);
+    refuses({0, 3, 0}, device.queries, lists.lists);
     bsw_device_queries wrong = device.queries;
     wrong.query_bits = 8;
-    refuses(0, 3, wrong, lists.lists);
+    refuses(all, wrong, lists.lists);
     wrong = device.queries;
     wrong.query_words++;
-    refuses(0, 3, wrong, lists.lists);
+    refuses(all, wrong, lists.lists);
     bsw_device_lists long_lists = lists.lists;
     long_lists.capacity = UINT32_MAX - 95;
-    refuses(0, 3, device.queries, long_lists);
+    refuses(all, device.queries, long_lists);
     check_that(bsw_device_cut(&lists.lists, 0, nullptr) == cudaErrorInvalidValue, "cut to 0");
     check_that(bsw_device_cut(&lists.lists, 9, nullptr) == cudaErrorInvalidValue,
                "cut to more than the capacity");
-    check_launch(bsw_device_plane_scan(&device.codes, 3, 3, &device.queries, &lists.lists, nullptr),
-                 "no bundles");
+    check_launch(
+        bsw_device_plane_scan(&device.codes, &none, &device.queries, &lists.lists, nullptr),
+        "no bundles");
     check_that(lists.counts.values() == std::vector<uint32_t>(2, prefilled), "no bundles: counts");
 }

@@ -233,7 +233,7 @@ void run_junk_shared()
 
 void run_without_opt_in()
 {
-    say(bsw::launch({dim3(1), dim3(32), 49 << 10, nullptr}, do_nothing, device_out()));
+    say(emulation::launch(dim3(1), dim3(32), 49 << 10, do_nothing, device_out()));
 }
 
 void run_too_many_threads()

@@ -1,0 +1,58 @@
+// Candidate lists of a group of queries on a device, filled by scanning bundles of rows in
+// segments, whatever the scan is.
+//
+// Rows ascend. The first segment is no longer than a list, then each as long as all before it.
+// After a segment the host looks at the counts. If a list overflowed, all counts are put back and
+// half the segment is tried; else `cut` keeps the best and raises the limits. No order of rows
+// makes a list overflow for good: half of a segment is one bundle in the end, and that always fits.
+#ifndef BITSWEEP_SHARD_DEVICE_LISTS_H
+#define BITSWEEP_SHARD_DEVICE_LISTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/device.h"
+#include "kernels/device_scan/device_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Queues a scan of the part's rows on BSW_QUEUE_SCAN that appends to `lists`, as
+// bsw_device_plane_scan does.
+typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_device_part *part,
+                                              const struct bsw_device_lists *lists,
+                                              struct bsw_error *err);
+
+struct bsw_device_list_run {
+    bsw_device *device; // borrowed
+    struct bsw_device_lists lists;
+    size_t keep;       // 1 .. capacity - 32
+    uint32_t *counts;  // host, [num_queries], borrowed: of the lists after the last segment
+    uint32_t *fetched; // host, [num_queries], borrowed: what downloads go to
+    // Since it began:
+    size_t segment;   // bundles of the next one
+    size_t done;      // bundles
+    uint64_t scanned; // bundles, with those that overflowed
+    uint64_t num_segments, num_overflows;
+};
+
+// Before the first bundle; counts on host and device are those that the lists start with.
+void bsw_device_list_run_begin(struct bsw_device_list_run *run);
+
+// Bundles 0 .. num_bundles - 1 of what `scan` knows by these numbers; they follow those done so
+// far. When it returns all scans are over, and the counts on the host become those on the device
+// once work queued on BSW_QUEUE_SCAN is done.
+enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t num_bundles,
+                                         bsw_device_scan_fn scan, void *context,
+                                         struct bsw_error *err);
+
+// The lists sorted, in the total order, to host memory: list q at items + q * keep; counts are
+// those of the run. scratch: device memory for bsw_device_sort.
+enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
+                                          uint64_t *items, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
