@@ -40,11 +40,11 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
     if (shape->has_affine) {
         BSW_TRY(bsw_allocate(&arrays->scales, rows, sizeof(uint16_t), "scales", err));
         BSW_TRY(bsw_allocate(&arrays->biases, rows, sizeof(float), "biases", err));
+        shard->scan_bytes += rows * (sizeof(uint16_t) + sizeof(float));
     }
     if (shard->stage_dims > 0) {
         BSW_TRY(bsw_allocate(&arrays->tails, rows, sizeof(uint16_t), "tails", err));
         BSW_TRY(bsw_allocate(&shard->most, shard->num_bundles, sizeof *shard->most, "tails", err));
-        shard->scan_bytes += rows * (sizeof(uint16_t) + sizeof(float));
     }
     if (shape->is_raw) {
         BSW_TRY(bsw_allocate(&arrays->offsets, rows, sizeof *arrays->offsets, "offsets", err));

@@ -9,7 +9,10 @@
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
-    return shard->scan_bytes + shard->num_bundles * sizeof(uint64_t);
+    size_t stage = shard->stage_dims > 0
+                       ? BSW_BUNDLE_ROWS * sizeof *shard->arrays.tails + sizeof *shard->most
+                       : 0;
+    return shard->scan_bytes + shard->num_bundles * (sizeof(uint64_t) + stage);
 }
 
 static enum bsw_status list_units(struct bsw_shard_service *service, int rank,

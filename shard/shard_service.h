@@ -68,7 +68,7 @@ struct bsw_shard_service {
     struct bsw_device_engine engine; // with settings.device
     struct bsw_query_batch batch;
     double load_seconds;
-    size_t resident_bytes; // codes, scales, biases, masks, row digests
+    size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
     uint64_t
         grown_bytes; // by how much the process grew while they were loaded (without mapped files)
 };
