@@ -29,7 +29,7 @@ list_files() {
             [[ ! -f $file ]] || echo "$file"
         done
     else
-        find . -type f -not -path './build*' -not -path './.git/*' -printf '%P\n'
+        find . -type f -not -path './build*' -not -path './carried/*' -not -path './.git/*' -printf '%P\n'
     fi | sort
 }
 

@@ -1,19 +1,26 @@
 #!/usr/bin/env bash
 # Scans on a device against scans on the CPU: the same bytes whatever the codec, metric, k, batch,
 # ranks, shards and memory of the device; and its errors. The device is emulated, so no GPU is
-# needed: bitsweep_emulated is the program with the kernels compiled for the CPU.
-# usage: check_device.sh BITSWEEP_BINARY SOURCE_FOLDER
+# needed: bitsweep_emulated is the program with the kernels compiled for the CPU. With `cuda` as a
+# third argument it is GPU 0 and BITSWEEP_BINARY itself, with more rows; what needs the emulator's
+# switches is then skipped.
+# usage: check_device.sh BITSWEEP_BINARY SOURCE_FOLDER [cuda]
 set -euo pipefail
 
 program=$1
 run=$2/deploy/run.sh
+kind=${3:-emulated}
 emulated=$(dirname "$program")/tests/bitsweep_emulated
+rows=2003
+scale=1 # of rows and of the device's memory
+if [[ $kind == cuda ]]; then emulated=$program rows=20000 scale=9; fi
 base=$2/tests/data/sift20k_base.u8bin
 queries=$2/tests/data/sift20k_query.u8bin
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 passed=0
 failed=0
+skipped=0
 
 if [[ ! -x $emulated ]]; then
     echo "$emulated is not built"
@@ -23,6 +30,7 @@ ranks_axis=(1)
 if command -v mpirun >/dev/null && BITSWEEP=$emulated "$run" -n 2 -- --version >/dev/null 2>&1; then
     ranks_axis=(1 2 4)
 fi
+while ((${ranks_axis[-1]} > ${BITSWEEP_MAX_RANKS:-4})); do unset "ranks_axis[-1]"; done
 # More ranks than cores: none may keep the others from running.
 export OMP_WAIT_POLICY=passive
 
@@ -37,6 +45,14 @@ complain() {
     if [[ -n ${2:-} ]]; then head -n 20 "$2" >&2; fi
 }
 
+# needs_emulator WHAT: 0, and WHAT counts as skipped, where there are switches of the emulator but
+# none is there to see them.
+needs_emulator() {
+    [[ $kind != emulated && -n "${!BITSWEEP_EMULATOR_@}" ]] || return 1
+    skipped=$((skipped + 1))
+    echo "skipped, needs the emulator (${!BITSWEEP_EMULATOR_@}): $1"
+}
+
 # ---- the same bytes ------------------------------------------------------------------------------
 
 # encode NAME ARGUMENTS: the index with 1 and with 3 shards.
@@ -44,7 +60,7 @@ encode() {
     local name=$1 shards
     shift
     for shards in 1 3; do
-        "$program" encode --base "$base" --rows 0:2003 --index "$folder/$name.$shards" --quiet \
+        "$program" encode --base "$base" --rows "0:$rows" --index "$folder/$name.$shards" --quiet \
             --shards "$shards" "$@"
     done
 }
@@ -64,16 +80,19 @@ sum_of() {
 
 # same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
 same() {
-    local name=$1 ranks=$2 shards=$3 what
+    local name=$1 ranks=$2 shards=$3 what on=${device:-$kind}
     shift 3
     what="$name, $ranks ranks, $shards shards, $*"
+    if needs_emulator "$what"; then return; fi
+    # A host may have one GPU only.
+    if [[ $on == cuda ]] && ((ranks > 1)); then on=cuda:0; fi
     if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --quiet \
-        --queries "$queries" --query-rows 0:12 --out "$folder/found" --device "${device:-emulated}" --force --json \
+        --queries "$queries" --query-rows 0:12 --out "$folder/found" --device "$on" --force --json \
         "$@" >"$folder/json" 2>"$folder/stderr" || [[ -s $folder/stderr ]]; then
         complain "$what" "$folder/stderr"
     elif ! cmp -s "$folder/expected" "$folder/found"; then
         complain "$what: other bytes"
-    elif ! grep -q '^  "device": "emulated"' "$folder/json"; then
+    elif ! grep -q "^  \"device\": \"$kind\"" "$folder/json"; then
         complain "$what: not on the device"
     else
         pass
@@ -90,7 +109,7 @@ same_everywhere() {
             0) more=(--scan planes --batch 5) ;;
             1) more=(--scan matrix --merge gather) ;;
             2) more=(--scan auto --batch 1 --merge ladder) ;;
-            3) more=(--scan auto --batch 1000 --device-memory 90K) ;;
+            3) more=(--scan auto --batch 1000 --device-memory "$((90 * scale))K") ;;
             esac
             same "$name" "$ranks" "$shards" "$@" "${more[@]}"
         done
@@ -111,8 +130,9 @@ search_cpu segments --k 1
 same_everywhere segments --k 1
 search_cpu cosine --k 300 --oversample 7
 same_everywhere cosine --k 300 --oversample 7
-search_cpu xfbq --k 2003 --oversample 1
-same xfbq 1 3 --k 2003 --oversample 1
+most=$((rows < 10000 ? rows : 10000)) # candidates
+search_cpu xfbq --k "$most" --oversample 1
+same xfbq 1 3 --k "$most" --oversample 1
 search_cpu saq --query-bits 3 --k 7 --refine none
 same saq 1 1 --query-bits 3 --k 7 --refine none
 
@@ -122,13 +142,18 @@ same saq 1 3 --k 10 --batch 4
 if [[ $(sum_of copied_bytes) != 0 ]]; then complain "codes that fit were copied"; else pass; fi
 if grep -q '"used_bytes": 0,' "$folder/json"; then complain "no device memory used"; else pass; fi
 for memory in 100K 60K 35K; do
+    memory=$((${memory%K} * scale))K
     same saq 1 3 --k 10 --batch 4 --device-memory "$memory"
     if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied with $memory"; fi
     if (($(sum_of used_bytes) <= 1000 * ${memory%K})); then pass; else complain "more than $memory"; fi
 done
 search_cpu xfbq --k 10
 BITSWEEP_EMULATOR_MEMORY=70000 same xfbq 1 1 --k 10 --batch 4
-if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied"; fi
+if [[ $kind != emulated ]] || (($(sum_of copied_bytes) > 0)); then
+    pass
+else
+    complain "nothing was copied"
+fi
 
 # Whatever the order in which threads and blocks run.
 for order in descending random; do
@@ -137,17 +162,26 @@ for order in descending random; do
     done
 done
 
-# An emulated device is never chosen unasked.
+# A GPU is taken unasked, an emulated device is not.
+unasked=cpu
+if [[ $kind == cuda ]]; then unasked=cuda; fi
 "$emulated" search --index "$folder/xfbq.3" --queries "$queries" --query-rows 0:12 --quiet --json \
     --out "$folder/found" --force >"$folder/json"
-if grep -q '^  "device": "cpu"' "$folder/json"; then pass; else complain "auto took a device"; fi
+if grep -q "^  \"device\": \"$unasked\"" "$folder/json"; then
+    pass
+else
+    complain "auto did not take $unasked"
+fi
 
 # ---- errors --------------------------------------------------------------------------------------
 
 # expect CODE PATTERN ARGUMENTS: one line and no result, on every number of ranks in error_ranks.
+# "emulated" in both stands for the kind of device.
 expect() {
-    local code=$1 pattern=$2 ranks got
+    local code=$1 pattern=${2//emulated/$kind} ranks got
     shift 2
+    set -- "${@//emulated/$kind}"
+    if needs_emulator "$*"; then return; fi
     for ranks in "${error_ranks[@]}"; do
         got=0
         rm -f "$folder/none" "$folder/none.json"
@@ -170,15 +204,19 @@ error_ranks=(1)
 expect 2 "--device 'gpu' is not one of auto|cpu|cuda|cuda:N" --device gpu
 expect 2 "--device 'emulatedx' is not one of" --device emulatedx
 expect 2 '--device .*is not a whole number' --device emulated:x
-expect 2 '--device cuda:1: this build has no CUDA' --device cuda:1
-tool=$program expect 2 "--device 'emulated' is not one of" --device emulated
+if [[ $kind == emulated ]]; then
+    expect 2 '--device cuda:1: this build has no CUDA' --device cuda:1
+    tool=$program expect 2 "--device 'emulated' is not one of" --device emulated
+else
+    expect 2 '--device cuda:1000: this host has [0-9]+, numbered' --device cuda:1000
+fi
 expect 2 '--device emulated: histogram selection runs on the CPU only' --device emulated \
     --select histogram
 index=staged.3 expect 2 '--device emulated: a progressive scan runs on the CPU only' \
     --device emulated --scan progressive-matrix
 BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated:1: this host has 1, numbered' \
     --device emulated:1
-error_ranks=("${ranks_axis[@]:0:2}")
+if [[ $kind == emulated ]]; then error_ranks=("${ranks_axis[@]:0:2}"); fi
 BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --device emulated
 expect 74 'emulated:[0-9]+: 5000 bytes of device memory are free, [0-9]+ are needed at least' \
     --device emulated --device-memory 5000
@@ -194,7 +232,7 @@ labels() {
     sed -n 's/^ *"label": "\(.*\)",$/\1/p' "$folder/json" | tr '\n' ' '
 }
 
-if ((${#ranks_axis[@]} > 1)); then
+if [[ $kind == emulated ]] && ((${#ranks_axis[@]} > 1)); then
     search_cpu saq --k 10
     BITSWEEP_EMULATOR_DEVICES=2 same saq 2 3 --k 10
     if [[ $(labels) == "emulated:0 emulated:1 " ]]; then pass; else complain "devices $(labels)"; fi
@@ -208,5 +246,5 @@ if ((${#ranks_axis[@]} > 1)); then
         --device emulated
 fi
 
-echo "$passed passed, $failed failed"
+echo "$passed passed, $failed failed, $skipped skipped"
 ((failed == 0))

@@ -1,0 +1,200 @@
+// What the parts of bench_device share: the machine's limits, codes made on the device, timed work
+// and the records that come of it.
+//
+// A case is a row of the table in bench_device.c with a function in a device_bench_*.c; it measures
+// and hands records to device_bench_report. Kernels that only this bench needs are in the
+// device_bench_*.cu, built by nvcc or for the emulator of tests/emulation.
+#ifndef BITSWEEP_BENCH_DEVICE_BENCH_H
+#define BITSWEEP_BENCH_DEVICE_BENCH_H
+
+#include <jansson.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/device.h"
+#include "kernels/device_scan/device_scan.h"
+#include "shard/shard_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define DEVICE_BENCH_MOST_REPEATS 99
+
+struct device_bench_settings {
+    uint64_t rows;       // of the largest corpus
+    uint64_t queries;    // in batches, and at most in a pass
+    uint64_t repeat;     // 1 .. DEVICE_BENCH_MOST_REPEATS
+    uint64_t bytes;      // of buffers that limits are measured with
+    uint64_t host_bytes; // of codes in host memory, at most
+    uint64_t steps;      // of the loops that keep the units busy
+    uint64_t product;    // rows and columns of the large product
+    uint64_t gpu;
+    double seconds; // no further repetition of a case's measurement after these
+    const char *pattern, *json_path, *cublas_path;
+    int is_list;
+};
+
+// Rates of the machine a second, measured before anything else; 0: not measured.
+enum device_limit {
+    DEVICE_LIMIT_READ,     // bytes read from device memory
+    DEVICE_LIMIT_COPY,     // bytes copied from pinned host memory
+    DEVICE_LIMIT_CUBLAS,   // int8 multiplications and additions of a large product by cuBLAS
+    DEVICE_LIMIT_MMA,      // the same of mma.sync from registers
+    DEVICE_LIMIT_POPCOUNT, // of 32-bit words
+    DEVICE_NUM_LIMITS
+};
+
+struct device_times {
+    double median, least, most; // seconds
+    size_t count;
+};
+
+typedef struct CUevent_st *device_bench_event; // what cudaEvent_t is
+
+// Codes on the device; a case uses as many of the first bundles as it wants.
+struct device_bench_codes {
+    struct bsw_device_buffer memory;
+    struct bsw_device_codes codes; // with scales and biases
+    uint64_t num_rows;
+    char layout_text[64];
+};
+
+struct device_bench {
+    const struct device_bench_settings *settings;
+    bsw_device *device;
+    double limits[DEVICE_NUM_LIMITS];
+    struct bsw_device_buffer flush; // is written between repetitions, so that caches are cold
+    device_bench_event events[2];
+    struct device_bench_codes codes; // of the last case that asked for some
+    json_t *json;                    // "cases"
+};
+
+// What a scanning case scans, and with what.
+struct device_bench_shape {
+    const char *layout; // "96x3"
+    int has_affine;     // float keys; else integers
+    int is_swept;       // also with a tenth and a hundredth of the rows
+    enum bsw_scan_kind kind;
+    uint32_t query_bits, queries, batch; // queries of one measurement, of one call
+    size_t keep;
+};
+
+struct device_bench_case {
+    const char *name, *what;
+    enum bsw_status (*run)(struct device_bench *bench, const struct device_bench_case *this_case,
+                           struct bsw_error *err);
+    struct device_bench_shape shape;
+};
+
+enum bsw_status device_bench_scan(struct device_bench *bench, const struct device_bench_case *c,
+                                  struct bsw_error *err);
+enum bsw_status device_bench_agree(struct device_bench *bench, const struct device_bench_case *c,
+                                   struct bsw_error *err);
+enum bsw_status device_bench_stream(struct device_bench *bench, const struct device_bench_case *c,
+                                    struct bsw_error *err);
+
+// ---- time ----
+
+// Queues work on a queue of `device`; it may also wait for it.
+typedef enum bsw_status (*device_bench_work_fn)(void *context, struct bsw_error *err);
+
+// Seconds between two events round the work, on cold caches: `repeat` times, or as often as
+// settings->seconds allow, once at least. The first is not counted if it took less than a second.
+enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device,
+                                  enum bsw_device_queue queue, device_bench_work_fn work,
+                                  void *context, struct device_times *out, struct bsw_error *err);
+
+// CUDA's error codes; 0 is success.
+int device_bench_event_make(device_bench_event *out);
+void device_bench_event_free(device_bench_event *event);
+int device_bench_event_record(device_bench_event event, bsw_stream stream);
+// Both have passed.
+int device_bench_event_seconds(device_bench_event from, device_bench_event to, double *out);
+
+// ---- limits ----
+
+enum bsw_status device_bench_limits_measure(struct device_bench *bench, struct bsw_error *err);
+// A large product s8 x s8 -> s32 by cuBLAS, which is loaded at run time: *out 0 and its reason in
+// `why` where it is not there or refuses.
+enum bsw_status device_bench_cublas_measure(struct device_bench *bench, double *out, char *why,
+                                            size_t capacity, struct bsw_error *err);
+
+// Launchers; CUDA's error codes. *work: what is done, in the unit of the limit.
+int device_bench_fill(void *memory, size_t bytes, uint64_t seed, bsw_stream stream);
+int device_bench_read(const void *memory, size_t bytes, uint32_t *sink, bsw_stream stream);
+int device_bench_multiply(uint64_t steps, uint32_t *sink, double *work, bsw_stream stream);
+int device_bench_popcount(uint64_t steps, uint32_t *sink, double *work, bsw_stream stream);
+
+// ---- codes and queries ----
+
+// bench->codes become num_rows rows of the layout, or as many as leave a seventh of the free
+// memory; kept if they are that already.
+enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *layout_text,
+                                        uint64_t num_rows, struct bsw_error *err);
+void device_bench_codes_free(struct device_bench *bench);
+// The first num_rows of them; integer keys without has_affine.
+struct bsw_device_codes device_bench_codes_first(const struct device_bench *bench,
+                                                 uint64_t num_rows, int has_affine);
+
+// Words of queries on the host, random, and their scales.
+struct device_bench_queries {
+    struct bsw_query_batch batch; // points into the two below
+    uint32_t *words;
+    float *scales;
+};
+enum bsw_status device_bench_queries_make(const struct bsw_code_layout *layout, uint32_t query_bits,
+                                          uint32_t num_queries, struct device_bench_queries *out,
+                                          struct bsw_error *err);
+void device_bench_queries_free(struct device_bench_queries *queries);
+
+// The score of one row and one query, computed plainly on the host.
+uint32_t device_bench_score(const struct bsw_code_layout *layout, int has_affine,
+                            const struct device_bench_queries *queries, size_t query, uint32_t row);
+
+// Codes are bsw_hash2 (common/integer_hash.h) of such a number and a place: words of a segment's
+// array by their index there, a row's scale and bias by the row.
+#define DEVICE_BENCH_WORD_SEED(segment) (0x1000u + (segment))
+#define DEVICE_BENCH_ROW_SEED           0x2000u
+// Fills arrays in device memory: padding bits of planes are 0, rows from num_rows on masked. CUDA's
+// error code.
+int device_bench_make_codes(const struct bsw_code_layout *layout, uint32_t *const *planes,
+                            uint16_t *scales, float *biases, uint32_t *masks, uint64_t num_bundles,
+                            uint64_t num_rows, bsw_stream stream);
+
+// ---- a whole pass ----
+
+// An engine over the first rows of bench->codes.
+struct device_bench_pass;
+enum bsw_status device_bench_pass_open(struct device_bench *bench,
+                                       const struct device_bench_shape *shape, uint64_t num_rows,
+                                       struct device_bench_pass **out, struct bsw_error *err);
+void device_bench_pass_close(struct device_bench_pass **pass);
+// All queries of the shape, batch by batch; a device_bench_work_fn.
+enum bsw_status device_bench_pass_run(void *pass, struct bsw_error *err);
+// Of the last batch.
+const struct bsw_candidate_lists *device_bench_pass_lists(const struct device_bench_pass *pass);
+const struct device_bench_queries *device_bench_pass_queries(const struct device_bench_pass *pass);
+
+// ---- report ----
+
+struct device_record {
+    const char *name;
+    uint64_t rows, queries, keep; // 0: has none
+    struct device_times times;
+    double bytes, operations;      // done; 0: not counted
+    enum device_limit bytes_limit; // that bytes a second are a part of
+    enum device_limit operations_limit;
+    double scan_seconds; // of `times`, without selection; 0: not measured
+};
+
+void device_bench_report_limits(struct device_bench *bench, const char *no_cublas);
+void device_bench_report_header(void);
+// A row of the table, flushed, and the JSON file anew.
+enum bsw_status device_bench_report(struct device_bench *bench, const struct device_record *record,
+                                    struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
