@@ -1,5 +1,6 @@
 #include "common/synth.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/code_layout.h"
@@ -51,7 +52,7 @@ static int span_is(struct text_span span, const char *text)
     return span.length == strlen(text) && memcmp(span.at, text, span.length) == 0;
 }
 
-enum word { WORD_COUNT, WORD_DIMS, WORD_SEED, WORD_CLUSTERS, WORD_TYPE, NUM_WORDS };
+enum word { WORD_COUNT, WORD_DIMS, WORD_SEED, WORD_CLUSTERS, WORD_TYPE, WORD_SPECTRUM, NUM_WORDS };
 
 static enum bsw_status set_type(struct bsw_synth *synth, struct text_span word,
                                 struct text_span value, struct bsw_error *err)
@@ -65,10 +66,44 @@ static enum bsw_status set_type(struct bsw_synth *synth, struct text_span word,
     return BSW_OK;
 }
 
+enum bsw_status bsw_synth_set_spectrum(struct bsw_synth *synth, double x, const char *text,
+                                       struct bsw_error *err)
+{
+    if (!(x >= 0 && x <= BSW_SYNTH_MAX_SPECTRUM) || x * 8 != (double)(uint32_t)(x * 8)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: a spectrum is a multiple of 0.125 from 0 to 4",
+                        text);
+    }
+    if (x > 0 && synth->dims > BSW_SYNTH_SPECTRUM_DIMS) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: a spectrum goes with up to %d dims", text,
+                        BSW_SYNTH_SPECTRUM_DIMS);
+    }
+    synth->spectrum = (uint32_t)(x * 8);
+    return BSW_OK;
+}
+
+// D or D.ddd; the range is checked when all words are known.
+static enum bsw_status parse_spectrum(struct text_span word, struct text_span value, double *out,
+                                      struct bsw_error *err)
+{
+    const char *point = memchr(value.at, '.', value.length);
+    struct text_span whole = {value.at, point ? (size_t)(point - value.at) : value.length};
+    uint64_t number, thousandths = 0;
+    int is_good = parse_number(whole, 0, &number) && number < 1000;
+    if (point) {
+        struct text_span rest = {point + 1, value.length - whole.length - 1};
+        is_good = is_good && rest.length <= 3 && parse_number(rest, 0, &thousandths);
+        for (size_t i = rest.length; i < 3; i++) thousandths *= 10;
+    }
+    if (!is_good) return fail_word(word, "not a number like 0.625", err);
+    *out = (double)(number * 1000 + thousandths) / 1000;
+    return BSW_OK;
+}
+
 static enum bsw_status set_word(struct bsw_synth *synth, enum word which, struct text_span word,
-                                struct text_span value, struct bsw_error *err)
+                                struct text_span value, double *spectrum, struct bsw_error *err)
 {
     uint64_t number;
+    if (which == WORD_SPECTRUM) return parse_spectrum(word, value, spectrum, err);
     if (which == WORD_TYPE) return set_type(synth, word, value, err);
     if (!parse_number(value, which != WORD_SEED, &number))
         return fail_word(word, "not a number", err);
@@ -93,29 +128,31 @@ static enum bsw_status set_word(struct bsw_synth *synth, enum word which, struct
 
 // One NAME=VALUE; `seen` has a bit for each word that was there.
 static enum bsw_status parse_word(struct bsw_synth *synth, struct text_span word, unsigned *seen,
-                                  struct bsw_error *err)
+                                  double *spectrum, struct bsw_error *err)
 {
-    static const char *const names[NUM_WORDS] = {"count", "dims", "seed", "clusters", "type"};
+    static const char *const names[NUM_WORDS] = {"count",    "dims", "seed",
+                                                 "clusters", "type", "spectrum"};
     const char *equals = memchr(word.at, '=', word.length);
     struct text_span name = {word.at, equals ? (size_t)(equals - word.at) : word.length};
     unsigned which = 0;
     while (which < NUM_WORDS && !span_is(name, names[which])) which++;
     if (which == NUM_WORDS)
-        return fail_word(word, "count, dims, seed, clusters and type are known", err);
+        return fail_word(word, "count, dims, seed, clusters, type and spectrum are known", err);
     if (!equals) return fail_word(word, "has no value", err);
     if (*seen >> which & 1) return fail_word(word, "given twice", err);
     *seen |= 1u << which;
     struct text_span value = {equals + 1, word.length - name.length - 1};
-    return set_word(synth, (enum word)which, word, value, err);
+    return set_word(synth, (enum word)which, word, value, spectrum, err);
 }
 
 enum bsw_status bsw_synth_parse(const char *text, struct bsw_synth *out, struct bsw_error *err)
 {
     struct bsw_synth synth = {.seed = 1, .type = BSW_VECTOR_FLOAT32};
     unsigned seen = 0;
+    double spectrum = 0;
     for (const char *at = text;;) {
         struct text_span word = {at, strcspn(at, ",")};
-        BSW_TRY(parse_word(&synth, word, &seen, err));
+        BSW_TRY(parse_word(&synth, word, &seen, &spectrum, err));
         at += word.length;
         if (!*at) break;
         at++;
@@ -124,6 +161,7 @@ enum bsw_status bsw_synth_parse(const char *text, struct bsw_synth *out, struct 
         return bsw_fail(err, BSW_ERROR_USAGE, "synth:%.80s: count=N and dims=D must be there",
                         text);
     }
+    BSW_TRY(bsw_synth_set_spectrum(&synth, spectrum, text, err));
     *out = synth;
     return BSW_OK;
 }
@@ -175,19 +213,129 @@ static void fill_float32(struct row_keys keys, uint32_t dims, float *out)
 
 // Mean 128, standard deviation 37 without clusters and 41 with: the halved step keeps clipping
 // rare.
-static void fill_uint8(struct row_keys keys, uint32_t dims, uint8_t *out)
+static uint8_t to_uint8(struct row_keys keys, int64_t sum)
 {
     int shift = keys.is_clustered ? 11 : 10;
-    int32_t middle = 128 << shift, top = (256 << shift) - 1;
-    for (uint32_t j = 0; j < dims; j++) {
-        int32_t value = component(keys, j) + middle;
-        value = value < 0 ? 0 : value > top ? top : value;
-        out[j] = (uint8_t)(value >> shift);
+    int64_t top = ((int64_t)256 << shift) - 1, value = sum + ((int64_t)128 << shift);
+    return (uint8_t)((value < 0 ? 0 : value > top ? top : value) >> shift);
+}
+
+static void fill_uint8(struct row_keys keys, uint32_t dims, uint8_t *out)
+{
+    for (uint32_t j = 0; j < dims; j++) out[j] = to_uint8(keys, component(keys, j));
+}
+
+// ---- spectrum ----
+
+// Weights are integers of this unit; a row's mixed sums stay below 2^19 * 2^24 * sqrt(4096) = 2^49.
+#define WEIGHT_BITS 24
+
+struct spectrum {
+    uint32_t places[BSW_SYNTH_SPECTRUM_DIMS]; // where component i goes before mixing
+    int64_t weights[BSW_SYNTH_SPECTRUM_DIMS];
+};
+
+// The largest power of two that is part of `left`: the blocks that dims consist of, in descending
+// order.
+static uint32_t next_block(uint32_t left)
+{
+    uint32_t size = 1;
+    while (size <= left / 2) size *= 2;
+    return size;
+}
+
+// Deals the components to the blocks in turn, each as many as it has room: the next one goes where
+// the smallest part of the room is taken. sizes[i]: of the block that component i is in.
+static void deal_components(uint32_t dims, uint32_t *places, double *sizes)
+{
+    uint32_t starts[32], size_of[32], taken[32] = {0}, num_blocks = 0;
+    for (uint32_t start = 0; start < dims; start += size_of[num_blocks++]) {
+        starts[num_blocks] = start;
+        size_of[num_blocks] = next_block(dims - start);
+    }
+    for (uint32_t i = 0; i < dims; i++) {
+        uint32_t best = 0;
+        for (uint32_t b = 1; b < num_blocks; b++) {
+            if ((uint64_t)taken[b] * size_of[best] < (uint64_t)taken[best] * size_of[b]) best = b;
+        }
+        places[i] = starts[best] + taken[best]++;
+        sizes[i] = size_of[best];
+    }
+}
+
+// i^-X, X in eighths: no libm, so that the bits are the same everywhere.
+static double negative_power(uint32_t i, uint32_t eighths)
+{
+    double root = sqrt(sqrt(sqrt((double)i))), power = 1.0;
+    for (uint32_t n = 0; n < eighths; n++) power *= root;
+    return 1.0 / power;
+}
+
+// A block of n butterflies gives sqrt(n) times what it gets, which the weights take back.
+static void spectrum_init(const struct bsw_synth *synth, struct spectrum *out)
+{
+    double powers[BSW_SYNTH_SPECTRUM_DIMS], sizes[BSW_SYNTH_SPECTRUM_DIMS], energy = 0;
+    deal_components(synth->dims, out->places, sizes);
+    for (uint32_t i = 0; i < synth->dims; i++) {
+        powers[i] = negative_power(i + 1, synth->spectrum);
+        energy += powers[i] * powers[i];
+    }
+    for (uint32_t i = 0; i < synth->dims; i++) {
+        double weight = powers[i] * sqrt((double)synth->dims / (energy * sizes[i]));
+        out->weights[i] = (int64_t)(weight * (1 << WEIGHT_BITS) + 0.5);
+    }
+}
+
+// Walsh-Hadamard butterflies over each power of two that dims is the sum of.
+static void mix(int64_t *numbers, uint32_t dims)
+{
+    for (uint32_t start = 0, size; start < dims; start += size) {
+        size = next_block(dims - start);
+        for (uint32_t half = 1; half < size; half *= 2) {
+            for (uint32_t at = start; at < start + size; at += 2 * half) {
+                for (uint32_t i = at; i < at + half; i++) {
+                    int64_t a = numbers[i], b = numbers[i + half];
+                    numbers[i] = a + b;
+                    numbers[i + half] = a - b;
+                }
+            }
+        }
+    }
+}
+
+static void fill_mixed(const struct bsw_synth *synth, const struct spectrum *spectrum,
+                       struct row_keys keys, void *out)
+{
+    int64_t numbers[BSW_SYNTH_SPECTRUM_DIMS];
+    for (uint32_t i = 0; i < synth->dims; i++)
+        numbers[spectrum->places[i]] = component(keys, i) * spectrum->weights[i];
+    mix(numbers, synth->dims);
+    for (uint32_t j = 0; j < synth->dims; j++) {
+        if (synth->type == BSW_VECTOR_UINT8)
+            ((uint8_t *)out)[j] = to_uint8(keys, numbers[j] >> WEIGHT_BITS);
+        else
+            ((float *)out)[j] = (float)numbers[j] * (SUM_SCALE / (1 << WEIGHT_BITS));
+    }
+}
+
+static void fill_mixed_rows(const struct bsw_synth *synth, uint64_t first_row, size_t num_rows,
+                            void *out)
+{
+    struct spectrum spectrum;
+    size_t row_bytes = synth->dims * bsw_vector_type_bytes(synth->type);
+    spectrum_init(synth, &spectrum);
+    for (size_t i = 0; i < num_rows; i++) {
+        fill_mixed(synth, &spectrum, row_keys(synth, first_row + i),
+                   (unsigned char *)out + i * row_bytes);
     }
 }
 
 void bsw_synth_rows(const struct bsw_synth *synth, uint64_t first_row, size_t num_rows, void *out)
 {
+    if (synth->spectrum > 0) {
+        fill_mixed_rows(synth, first_row, num_rows, out);
+        return;
+    }
     for (size_t i = 0; i < num_rows; i++) {
         struct row_keys keys = row_keys(synth, first_row + i);
         if (synth->type == BSW_VECTOR_UINT8)

@@ -4,7 +4,8 @@
 // Kinds, told apart by the name's ending: .fvecs .bvecs (TEXMEX: int32 dims before each row), .fbin
 // .u8bin .i8bin (big-ann: uint32 count, uint32 dims; or the 16-byte form uint64 count, uint64
 // dims), .npy (1 or 2 axes, f4 f2 u1 i1, C order, little endian; one axis of n numbers is one row
-// of n dims), and synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8] made by synth.h.
+// of n dims), and synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made
+// by synth.h.
 #ifndef BITSWEEP_COMMON_VECTORS_H
 #define BITSWEEP_COMMON_VECTORS_H
 

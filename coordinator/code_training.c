@@ -538,3 +538,29 @@ enum bsw_status bsw_train_saq_exponents(struct bsw_sample *sample, struct bsw_ma
     manifest->tail_exponent = manifest->scale_exponent + tail_bits(manifest);
     return status;
 }
+
+enum bsw_status bsw_adopt_frame(const char *folder, uint32_t dims, struct bsw_manifest *manifest,
+                                struct bsw_error *err)
+{
+    struct bsw_manifest model;
+    BSW_TRY(bsw_manifest_read(folder, &model, err));
+    enum bsw_status status = BSW_OK;
+    if (model.codec != BSW_CODEC_SAQ || model.metric != manifest->metric ||
+        model.layout.dims != dims) {
+        status = bsw_fail(err, BSW_ERROR_USAGE,
+                          "--model %s: codec %s, metric %s, %u dims do not fit saq, %s, %u", folder,
+                          bsw_codec_name(model.codec), bsw_metric_name(model.metric),
+                          model.layout.dims, bsw_metric_name(manifest->metric), dims);
+    } else {
+        manifest->layout = model.layout;
+        manifest->bits = model.bits;
+        manifest->stage_dims = model.stage_dims;
+        manifest->mean = model.mean;
+        manifest->rotation = model.rotation;
+        memcpy(manifest->steps, model.steps, sizeof manifest->steps);
+        memcpy(manifest->axes, model.axes, sizeof manifest->axes);
+        model.mean = model.rotation = NULL;
+    }
+    bsw_manifest_deinit(&model);
+    return status;
+}

@@ -35,6 +35,11 @@ enum bsw_status bsw_train_saq_frame(struct bsw_sample *sample,
                                     const struct bsw_saq_training *training,
                                     struct bsw_manifest *manifest, struct bsw_error *err);
 
+// The frame of the index in `folder`, which must be of saq, the manifest's metric and `dims`
+// dimensions (else BSW_ERROR_USAGE), in place of training.
+enum bsw_status bsw_adopt_frame(const char *folder, uint32_t dims, struct bsw_manifest *manifest,
+                                struct bsw_error *err);
+
 // Powers of two for the stored halves: the sample's largest scale comes to lie at 2^7 to 2^8, so
 // that rows 256 times as long still fit; longer ones saturate (their estimate is too small, never
 // infinite).

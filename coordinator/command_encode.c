@@ -14,19 +14,20 @@
 #include "common/shard_file.h"
 #include "coordinator/code_training.h"
 #include "coordinator/command.h"
+#include "coordinator/device_choice.h"
 #include "coordinator/index_folder.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sample.h"
 #include "coordinator/stage_choice.h"
-#include "shard/shard_encode.h"
+#include "shard/device_encode_run.h"
 
 enum { MESSAGE_MANIFEST = 1, MESSAGE_BLOCKS = 2 };
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *base, *index, *codec, *segments, *axes, *scale, *metric, *model, *stage;
+    const char *base, *index, *codec, *segments, *axes, *scale, *metric, *model, *stage, *device;
     double bits;
-    uint64_t shards, seed;
+    uint64_t shards, seed, device_memory;
     struct bsw_row_range rows;
     int copy_vectors, drop_bad_rows, force;
 };
@@ -48,6 +49,9 @@ struct encode_job {
     uint64_t *first_blocks;         // [num_shards + 1]: blocks of all shards, counted through
     int *codes_fds, *vectors_fds;   // [num_shards], -1: not open here
     struct block_record *records;   // of this rank's blocks; on rank 0 of all
+    bsw_device *device;             // of this rank, or NULL
+    struct bsw_progress progress;
+    uint64_t done_blocks;
     double train_seconds, encode_seconds;
 };
 
@@ -79,6 +83,10 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
          "saq: take the frame of this index"},
         {"shards", BSW_OPTION_COUNT, &o->shards, "P", "1", 0, 1, BSW_MAX_SHARDS, NULL,
          "shard files"},
+        {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
+         "where rows are coded; auto: GPUs for saq, if each rank has one; xfbq is not worth it"},
+        {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
+         "device memory that a rank may use; 0: all there is"},
         {"rows", BSW_OPTION_ROWS, &o->rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these rows; ids stay those of the file"},
         {"seed", BSW_OPTION_COUNT, &o->seed, "S", "1", 0, 0, 9e15, NULL,
@@ -226,32 +234,6 @@ static enum bsw_status describe_raw(struct encode_job *job, struct bsw_error *er
     return bsw_code_layout_append(&manifest->layout, manifest->stage_dims, 8, err);
 }
 
-// The frame of another index, moved over.
-static enum bsw_status adopt_frame(struct encode_job *job, struct bsw_error *err)
-{
-    struct bsw_manifest model, *manifest = &job->manifest;
-    BSW_TRY(bsw_manifest_read(job->options.model, &model, err));
-    enum bsw_status status = BSW_OK;
-    if (model.codec != BSW_CODEC_SAQ || model.metric != manifest->metric ||
-        model.layout.dims != bsw_vectors_dims(job->vectors)) {
-        status = bsw_fail(
-            err, BSW_ERROR_USAGE, "--model %s: codec %s, metric %s, %u dims do not fit saq, %s, %u",
-            job->options.model, bsw_codec_name(model.codec), bsw_metric_name(model.metric),
-            model.layout.dims, bsw_metric_name(manifest->metric), bsw_vectors_dims(job->vectors));
-    } else {
-        manifest->layout = model.layout;
-        manifest->bits = model.bits;
-        manifest->stage_dims = model.stage_dims;
-        manifest->mean = model.mean;
-        manifest->rotation = model.rotation;
-        memcpy(manifest->steps, model.steps, sizeof manifest->steps);
-        memcpy(manifest->axes, model.axes, sizeof manifest->axes);
-        model.mean = model.rotation = NULL;
-    }
-    bsw_manifest_deinit(&model);
-    return status;
-}
-
 // The first stage as asked for; without a word a model keeps its own.
 static enum bsw_status settle_stage(struct encode_job *job, struct bsw_sample *sample,
                                     struct bsw_error *err)
@@ -283,7 +265,7 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
     if (manifest->codec == BSW_CODEC_XFBQ) {
         status = train_plain(job, &sample, err);
     } else if (job->options.model) {
-        status = adopt_frame(job, err);
+        status = bsw_adopt_frame(job->options.model, bsw_vectors_dims(job->vectors), manifest, err);
     } else {
         const struct bsw_saq_training training = {job->options.bits, job->options.segments,
                                                   strcmp(job->options.axes, "random") == 0,
@@ -311,6 +293,21 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
     BSW_TRY(bsw_index_folder_create_files(&job->folder, manifest, err));
     job->train_seconds = bsw_clock_seconds() - started;
     return BSW_OK;
+}
+
+// auto: only saq has enough to compute for a GPU; xfbq is done faster than rows are read and
+// copied.
+static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err)
+{
+    const char *text = job->options.device;
+    enum bsw_codec codec = job->manifest.codec;
+    int is_idle = codec == BSW_CODEC_XFBQ && strcmp(text, "auto") == 0;
+    const struct bsw_device_choice choice = {.text = is_idle ? "cpu" : text,
+                                             .cpu_only =
+                                                 codec == BSW_CODEC_RAW ? "--codec raw" : NULL,
+                                             .most_bytes = job->options.device_memory,
+                                             .timeout_seconds = job->options.common.timeout};
+    return bsw_device_choice_open(&choice, job->transport, &job->device, err);
 }
 
 static enum bsw_status share_manifest(struct encode_job *job, struct bsw_error *err)
@@ -402,21 +399,45 @@ static enum bsw_status sync_outputs(struct encode_job *job, struct bsw_error *er
     return status;
 }
 
+static void find_block(void *context, uint64_t block, struct bsw_encode_place *out)
+{
+    const struct encode_job *job = context;
+    uint32_t shard = shard_of_block(job, block);
+    *out = (struct bsw_encode_place){.shape = &job->shapes[shard],
+                                     .block = (uint32_t)(block - job->first_blocks[shard]),
+                                     .vectors_fd = job->vectors_fds[shard],
+                                     .vectors_path = job->options.index};
+}
+
+// From any thread.
+static enum bsw_status put_block(void *context, uint64_t block,
+                                 const struct bsw_block_result *result, struct bsw_error *err)
+{
+    struct encode_job *job = context;
+    struct bsw_encode_place place;
+    find_block(job, block, &place);
+    BSW_TRY(bsw_file_write_at(job->codes_fds[shard_of_block(job, block)], job->options.index,
+                              bsw_shard_block_offset(place.shape, place.block), result->bytes,
+                              bsw_shard_block_bytes(place.shape, place.block), err));
+    job->records[block] =
+        (struct block_record){result->digest, result->source_digest, result->dropped_rows};
+#pragma omp critical(bsw_encode_progress)
+    {
+        job->done_blocks++;
+        if (omp_get_thread_num() == 0) bsw_progress_update(&job->progress, job->done_blocks);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status encode_one(struct encode_job *job, bsw_block_encoder *encoder,
                                   uint64_t block, struct bsw_error *err)
 {
-    uint32_t shard = shard_of_block(job, block),
-             place = (uint32_t)(block - job->first_blocks[shard]);
-    const struct bsw_shard_shape *shape = &job->shapes[shard];
+    struct bsw_encode_place place;
     struct bsw_block_result result;
-    BSW_TRY(bsw_block_encode(encoder, shape, place, job->options.drop_bad_rows,
-                             job->vectors_fds[shard], job->options.index, &result, err));
-    BSW_TRY(bsw_file_write_at(job->codes_fds[shard], job->options.index,
-                              bsw_shard_block_offset(shape, place), result.bytes,
-                              bsw_shard_block_bytes(shape, place), err));
-    job->records[block] =
-        (struct block_record){result.digest, result.source_digest, result.dropped_rows};
-    return BSW_OK;
+    find_block(job, block, &place);
+    BSW_TRY(bsw_block_encode(encoder, place.shape, place.block, job->options.drop_bad_rows,
+                             place.vectors_fd, place.vectors_path, &result, err));
+    return put_block(job, block, &result, err);
 }
 
 // Encodes blocks [first, last) with all threads. The fault of the lowest block is the one reported,
@@ -425,10 +446,7 @@ static enum bsw_status encode_blocks(struct encode_job *job, uint64_t first, uin
                                      struct bsw_error *err)
 {
     enum bsw_status status = BSW_OK;
-    uint64_t failed_block = UINT64_MAX, done = 0;
-    struct bsw_progress progress;
-    bsw_progress_init(&progress, "encode", "blocks", last - first,
-                      job->transport->rank == 0 && !job->options.common.quiet);
+    uint64_t failed_block = UINT64_MAX;
 #pragma omp parallel
     {
         bsw_block_encoder *encoder = NULL;
@@ -442,21 +460,36 @@ static enum bsw_status encode_blocks(struct encode_job *job, uint64_t first, uin
             limit = failed_block;
             if (block > limit) continue;
             if (encoder) thread_status = encode_one(job, encoder, block, &thread_error);
-#pragma omp critical(bsw_encode_progress)
-            {
-                done++;
-                if (thread_status != BSW_OK && block < failed_block) {
+            if (thread_status == BSW_OK) continue;
+#pragma omp critical(bsw_encode_failure)
+            if (block < failed_block) {
 #pragma omp atomic write
-                    failed_block = block;
-                    status = thread_status;
-                    if (err) *err = thread_error;
-                }
-                if (omp_get_thread_num() == 0) bsw_progress_update(&progress, done);
+                failed_block = block;
+                status = thread_status;
+                if (err) *err = thread_error;
             }
         }
         bsw_block_encoder_destroy(&encoder);
     }
-    bsw_progress_finish(&progress);
+    return status;
+}
+
+static enum bsw_status encode_all(struct encode_job *job, uint64_t first, uint64_t last,
+                                  struct bsw_error *err)
+{
+    const struct bsw_device_encode_options options = {.manifest = &job->manifest,
+                                                      .vectors = job->vectors,
+                                                      .drop_bad_rows = job->options.drop_bad_rows,
+                                                      .first = first,
+                                                      .last = last,
+                                                      .context = job,
+                                                      .find = find_block,
+                                                      .put = put_block};
+    bsw_progress_init(&job->progress, "encode", "blocks", last - first,
+                      job->transport->rank == 0 && !job->options.common.quiet);
+    enum bsw_status status = job->device ? bsw_device_encode_run(job->device, &options, err)
+                                         : encode_blocks(job, first, last, err);
+    bsw_progress_finish(&job->progress);
     return status;
 }
 
@@ -571,10 +604,11 @@ static void print_json(const struct encode_job *job, const char *segments, doubl
         "segments", segments, "bits", manifest->bits, "bytes_per_vector",
         bsw_manifest_row_bytes(manifest));
     json_t *more = json_pack(
-        "{s:I, s:I, s:i, s:I, s:s, s:f, s:f, s:f, s:f, s:I}", "shards",
+        "{s:I, s:I, s:i, s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:I}", "shards",
         (json_int_t)manifest->num_shards, "index_bytes", (json_int_t)index_bytes(manifest), "ranks",
         job->transport->num_ranks, "threads", (json_int_t)job->options.common.threads, "level",
-        bsw_encode_table_get(job->options.common.level)->level, "xfbq_scale",
+        bsw_encode_table_get(job->options.common.level)->level, "device",
+        job->device ? bsw_device_label(job->device) : "cpu", "xfbq_scale",
         (double)manifest->xfbq_scale, "train_seconds", job->train_seconds, "encode_seconds",
         job->encode_seconds, "input_gb_per_second", input_bytes / job->encode_seconds * 1e-9,
         "peak_memory_bytes", (json_int_t)bsw_process_peak_bytes());
@@ -612,6 +646,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
     struct bsw_transport *transport = job->transport;
     uint64_t first = 0, last = 0, digest = 0;
     enum bsw_status status = open_input(job, err);
+    if (status == BSW_OK) status = open_device(job, err);
     if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, digest, job->options.base, err));
@@ -624,7 +659,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
         blocks_of_rank(job, transport->rank, &first, &last);
         status = open_outputs(job, first, last, err);
     }
-    if (status == BSW_OK) status = encode_blocks(job, first, last, err);
+    if (status == BSW_OK) status = encode_all(job, first, last, err);
     if (job->codes_fds) {
         enum bsw_status synced = sync_outputs(job, status == BSW_OK ? err : NULL);
         if (status == BSW_OK) status = synced;
@@ -638,6 +673,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 
 static void deinit(struct encode_job *job)
 {
+    bsw_device_close(&job->device);
     bsw_vectors_close(&job->vectors);
     bsw_manifest_deinit(&job->manifest);
     bsw_free(&job->shapes);

@@ -13,6 +13,7 @@
 struct synth_options {
     struct bsw_common_options common;
     uint64_t count, dims, clusters, seed, queries;
+    double spectrum;
     const char *type, *out, *queries_out;
     int force;
 };
@@ -25,6 +26,9 @@ static enum bsw_status parse(struct bsw_transport *transport, struct synth_optio
         {"dims", BSW_OPTION_COUNT, &o->dims, "D", NULL, 1, 1, 65536, NULL, "numbers a row"},
         {"clusters", BSW_OPTION_COUNT, &o->clusters, "C", "0", 0, 0, 4e9, NULL,
          "cluster centres; 0: one cloud"},
+        {"spectrum", BSW_OPTION_NUMBER, &o->spectrum, "X", "0", 0, 0, BSW_SYNTH_MAX_SPECTRUM, NULL,
+         "principal component i has a standard deviation like i^-X, X in steps of 0.125; 0.625 "
+         "resembles SIFT"},
         {"seed", BSW_OPTION_COUNT, &o->seed, "S", "1", 0, 0, 9e15, NULL, "seed"},
         {"type", BSW_OPTION_CHOICE, &o->type, NULL, "float32", 0, 0, 0, "float32|uint8",
          "type of the numbers"},
@@ -129,6 +133,9 @@ static enum bsw_status run(const struct synth_options *o, struct bsw_error *err)
                               .clusters = (uint32_t)o->clusters,
                               .type = strcmp(o->type, "uint8") == 0 ? BSW_VECTOR_UINT8
                                                                     : BSW_VECTOR_FLOAT32};
+    char text[40];
+    snprintf(text, sizeof text, "--spectrum %g", o->spectrum);
+    BSW_TRY(bsw_synth_set_spectrum(&synth, o->spectrum, text, err));
     BSW_TRY(check_output(o, &synth, o->out, err));
     if (o->queries_out) BSW_TRY(check_output(o, &synth, o->queries_out, err));
     BSW_TRY(write_file(o->out, &synth, 0, o->count, !o->common.quiet, err));
@@ -139,10 +146,10 @@ static enum bsw_status run(const struct synth_options *o, struct bsw_error *err)
 static void report(const struct synth_options *o)
 {
     if (o->common.json) {
-        bsw_print_json(json_pack("{s:I, s:I, s:s, s:I, s:I, s:s}", "rows", (json_int_t)o->count,
-                                 "dims", (json_int_t)o->dims, "type", o->type, "clusters",
-                                 (json_int_t)o->clusters, "seed", (json_int_t)o->seed, "out",
-                                 o->out));
+        bsw_print_json(json_pack("{s:I, s:I, s:s, s:I, s:f, s:I, s:s}", "rows",
+                                 (json_int_t)o->count, "dims", (json_int_t)o->dims, "type", o->type,
+                                 "clusters", (json_int_t)o->clusters, "spectrum", o->spectrum,
+                                 "seed", (json_int_t)o->seed, "out", o->out));
     } else if (!o->common.quiet) {
         printf("%s: %llu rows x %llu dims, %s\n", o->out, (unsigned long long)o->count,
                (unsigned long long)o->dims, o->type);

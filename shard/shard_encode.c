@@ -5,7 +5,6 @@
 #include <xxhash.h>
 
 #include "common/half.h"
-#include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/query_codes.h"
 #include "kernels/encode/raw_codes.h"
 
@@ -83,9 +82,9 @@ static void encode_plain(const bsw_block_encoder *encoder, size_t num_rows, cons
 // The stored halves and bias of one bundle. The tail bounds |scale_d * dot of the rest| by
 // Cauchy-Schwarz with the scale as stored; the factor above 1 covers the roundings of sqrt and
 // product.
-static void store_affine(const struct bsw_manifest *manifest, size_t count, const float *norms,
-                         const float *scales, const uint32_t *tails, const float *mean_dots,
-                         const struct bsw_code_arrays *arrays, size_t row)
+void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const float *norms,
+                      const float *scales, const uint32_t *tails, const float *mean_dots,
+                      const struct bsw_code_arrays *arrays, size_t row)
 {
     double scale_unit = ldexp(1.0, -manifest->scale_exponent);
     double tail_unit = ldexp(1.0 + 0x1p-50, manifest->scale_exponent - manifest->tail_exponent);
@@ -117,8 +116,8 @@ static void encode_scaled(bsw_block_encoder *encoder, size_t num_rows, const flo
         encoder->table->saq_quantize(&encoder->frame,
                                      encoder->projected + done * layout->padded_dims, count, planes,
                                      norms, scales, tails);
-        store_affine(encoder->manifest, count, norms, scales, tails, mean_dots + done, arrays,
-                     bundle * BSW_BUNDLE_ROWS);
+        bsw_store_affine(encoder->manifest, count, norms, scales, tails, mean_dots + done, arrays,
+                         bundle * BSW_BUNDLE_ROWS);
     }
 }
 
@@ -134,6 +133,13 @@ static void encode_raw(const bsw_block_encoder *encoder, size_t num_rows,
             count, manifest->layout.dims, (unsigned char *)(arrays->planes[0] + bundle * words),
             arrays->offsets + bundle * BSW_BUNDLE_ROWS);
     }
+}
+
+enum bsw_status bsw_fail_bad_row(const bsw_vectors *vectors, uint64_t row_id,
+                                 enum bsw_row_fault fault, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s", bsw_vectors_name(vectors),
+                    (unsigned long long)row_id, bsw_row_fault_text(fault));
 }
 
 // Masks and digests of a tile; a bad row ends the work unless dropping is allowed.
@@ -153,9 +159,7 @@ static enum bsw_status account_rows(const bsw_block_encoder *encoder,
         } else if (drop_bad_rows) {
             out->dropped_rows++;
         } else {
-            return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s",
-                            bsw_vectors_name(encoder->vectors), (unsigned long long)(row_id + r),
-                            bsw_row_fault_text(faults[r]));
+            return bsw_fail_bad_row(encoder->vectors, row_id + r, faults[r], err);
         }
     }
     return BSW_OK;

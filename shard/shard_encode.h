@@ -10,6 +10,7 @@
 #include "common/shard_file.h"
 #include "common/vectors.h"
 #include "kernels/encode/encode.h"
+#include "kernels/encode/prepare_rows.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -38,6 +39,17 @@ enum bsw_status bsw_block_encode(bsw_block_encoder *encoder, const struct bsw_sh
                                  uint32_t block, int drop_bad_rows, int vectors_fd,
                                  const char *vectors_path, struct bsw_block_result *out,
                                  struct bsw_error *err);
+
+// ---- shared with device_encode_run.h ----
+
+// What a block keeps of `count` rows from row `row` of its arrays on: halves and biases.
+// norms, scales, tails, mean_dots: [count], as the kernels of saq give them.
+void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const float *norms,
+                      const float *scales, const uint32_t *tails, const float *mean_dots,
+                      const struct bsw_code_arrays *arrays, size_t row);
+// BSW_ERROR_BAD_DATA naming source, row and fault.
+enum bsw_status bsw_fail_bad_row(const bsw_vectors *vectors, uint64_t row_id,
+                                 enum bsw_row_fault fault, struct bsw_error *err);
 
 #ifdef __cplusplus
 }

@@ -72,6 +72,7 @@ int main(int argc, char **argv)
     check_scans();
     check_cuts();
     check_sorts();
+    check_encoders();
     printf("device_check: %ld checks, %ld failures\n", checks.num_checks, checks.num_failures);
     return checks.num_failures > 0 || checks.num_checks == 0;
 }

@@ -32,6 +32,7 @@ void check_unpacked_queries();
 void check_cuts();
 void check_sorts();
 void check_refusals();
+void check_encoders();
 
 // An array in device memory, of the exact size.
 template <class T> class device_array

@@ -54,6 +54,27 @@ inline float __fmaf_rn(float a, float b, float c)
     return std::fma(a, b, c);
 }
 
+inline float __fsub_rn(float a, float b)
+{
+    return a - b;
+}
+
+inline float __fdiv_rn(float a, float b)
+{
+    return a / b;
+}
+
+inline float __fsqrt_rn(float v)
+{
+    return std::sqrt(v);
+}
+
+// v within the range of int.
+inline int __float2int_rd(float v)
+{
+    return static_cast<int>(std::floor(v));
+}
+
 inline float __int2float_rn(int v)
 {
     return static_cast<float>(v);
@@ -172,6 +193,33 @@ template <class T> T atomicMax(T *place, emulation::same<T> v)
                                                    __ATOMIC_RELAXED)) {
     }
     return old;
+}
+
+// ---- float64 ----
+
+inline double __dadd_rn(double a, double b)
+{
+    return a + b;
+}
+
+inline double __ddiv_rn(double a, double b)
+{
+    return a / b;
+}
+
+inline double __dsqrt_rn(double v)
+{
+    return std::sqrt(v);
+}
+
+inline double __fma_rn(double a, double b, double c)
+{
+    return std::fma(a, b, c);
+}
+
+inline float __double2float_rn(double v)
+{
+    return static_cast<float>(v);
 }
 
 #endif

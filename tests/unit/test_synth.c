@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,6 +35,11 @@ static void words_are_parsed_in_any_order(void **state)
     assert_true(synth.seed == UINT64_MAX && synth.type == BSW_VECTOR_UINT8);
     synth = synth_of("count=281474976710656,dims=1K,seed=0,type=float32");
     assert_true(synth.count == (uint64_t)1 << 48 && synth.dims == 1000 && synth.seed == 0);
+    assert_true(synth.spectrum == 0);
+    assert_int_equal(synth_of("spectrum=0.625,count=1,dims=9").spectrum, 5);
+    assert_int_equal(synth_of("count=1,dims=4096,spectrum=4").spectrum, 32);
+    assert_int_equal(synth_of("count=1,dims=9,spectrum=1.5").spectrum, 12);
+    assert_int_equal(synth_of("count=1,dims=65536,spectrum=0.0").spectrum, 0);
 }
 
 static void wrong_words_are_refused_by_name(void **state)
@@ -43,7 +49,7 @@ static void wrong_words_are_refused_by_name(void **state)
         const char *text;
         const char *message;
     } cases[] = {
-        {"", "'': count, dims, seed, clusters and type are known"},
+        {"", "'': count, dims, seed, clusters, type and spectrum are known"},
         {"count=5", "count=5: count=N and dims=D must be there"},
         {"dims=5", "count=N and dims=D must be there"},
         {"count=5,dims=5,", "'': count, dims"},
@@ -71,6 +77,14 @@ static void wrong_words_are_refused_by_name(void **state)
         {"count=5,dims=5,seed=1K", "'seed=1K': not a number"},
         {"count=5,dims=5,type=int8", "'type=int8': the type is float32 or uint8"},
         {"count=5,dims=5,type=", "'type=': the type is"},
+        {"count=5,dims=5,spectrum=", "'spectrum=': not a number like 0.625"},
+        {"count=5,dims=5,spectrum=.5", "'spectrum=.5': not a number"},
+        {"count=5,dims=5,spectrum=1.", "'spectrum=1.': not a number"},
+        {"count=5,dims=5,spectrum=-1", "'spectrum=-1': not a number"},
+        {"count=5,dims=5,spectrum=0.6250", "not a number"},
+        {"count=5,dims=5,spectrum=0.7", "spectrum=0.7: a spectrum is a multiple of 0.125"},
+        {"count=5,dims=5,spectrum=4.125", "from 0 to 4"},
+        {"spectrum=1,count=5,dims=4097", "a spectrum goes with up to 4096 dims"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bsw_synth synth = {.dims = 77};
@@ -154,16 +168,118 @@ static void many_numbers_have_a_golden_fingerprint(void **state)
     }
 }
 
+// Computed once apart from this code: integers of any length, sums of signs in place of
+// butterflies.
+static void spectra_are_golden(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        uint64_t row;
+        uint32_t numbers[7]; // bits of the floats
+        uint8_t bytes[7];
+    } golden[] = {
+        {"count=1,dims=4,spectrum=0.625",
+         0,
+         {0xbed659ad, 0xc00e9728, 0xbf806d74, 0xbf86c55a},
+         {114, 56, 95, 94}},
+        {"count=1,dims=6,spectrum=1,clusters=100",
+         1000000000,
+         {0x3de47569, 0xbfc3d8f4, 0xbf121d2f, 0xc04bbf84, 0xbf589fba, 0xc00dcb96},
+         {129, 103, 118, 77, 114, 92}},
+        {"count=1,dims=7,spectrum=1.5,clusters=7,seed=2",
+         3,
+         {0x409057a9, 0x40b46959, 0x40ad2f94, 0x40ca0807, 0x3f9b66b9, 0x3fa6eac6, 0x3e46dd1c},
+         {200, 218, 214, 229, 147, 148, 131}},
+    };
+    for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
+        struct bsw_synth synth = synth_of(golden[i].text);
+        float numbers[7];
+        uint8_t bytes[7];
+        bsw_synth_rows(&synth, golden[i].row, 1, numbers);
+        synth.type = BSW_VECTOR_UINT8;
+        bsw_synth_rows(&synth, golden[i].row, 1, bytes);
+        assert_memory_equal(numbers, golden[i].numbers, synth.dims * sizeof(float));
+        assert_memory_equal(bytes, golden[i].bytes, synth.dims);
+    }
+}
+
+static void a_spectrum_of_two_blocks_has_a_golden_fingerprint(void **state)
+{
+    (void)state;
+    static uint32_t numbers[20 * 96];
+    static uint8_t bytes[20 * 96];
+    uint64_t of_numbers = 0, of_bytes = 0;
+    struct bsw_synth synth = synth_of("count=20,dims=96,clusters=7,spectrum=0.625");
+    bsw_synth_rows(&synth, 0, 20, numbers);
+    synth.type = BSW_VECTOR_UINT8;
+    bsw_synth_rows(&synth, 0, 20, bytes);
+    for (size_t i = 0; i < 20 * 96; i++) {
+        of_numbers = bsw_hash(of_numbers ^ numbers[i]);
+        of_bytes = bsw_hash(of_bytes ^ bytes[i]);
+    }
+    assert_true(of_numbers == 0x4a9914decaaae1dbu);
+    assert_true(of_bytes == 0x1400450fea4a9780u);
+}
+
+static int descending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
+}
+
+#define SPECTRUM_ROWS 4000
+#define SPECTRUM_DIMS 96
+
+// Component c of block `start` (a power of two long) is a sum of the block with signs, and those
+// sums have the energies that were asked for.
+static double component_energy(const float *rows, size_t start, size_t size, size_t c)
+{
+    double energy = 0;
+    for (size_t r = 0; r < SPECTRUM_ROWS; r++) {
+        double sum = 0;
+        for (size_t j = 0; j < size; j++) {
+            double x = rows[r * SPECTRUM_DIMS + start + j];
+            sum += __builtin_parity((unsigned)(c & j)) ? -x : x;
+        }
+        energy += sum * sum / (double)size;
+    }
+    return energy / SPECTRUM_ROWS;
+}
+
+static void energies_decay_as_asked(void **state)
+{
+    (void)state;
+    static float rows[SPECTRUM_ROWS * SPECTRUM_DIMS];
+    double energies[SPECTRUM_DIMS], total = 0, wanted = 0;
+    struct bsw_synth synth = synth_of("count=4000,dims=96,spectrum=0.75");
+    bsw_synth_rows(&synth, 0, SPECTRUM_ROWS, rows);
+    for (size_t i = 0; i < SPECTRUM_DIMS; i++) {
+        energies[i] =
+            i < 64 ? component_energy(rows, 0, 64, i) : component_energy(rows, 64, 32, i - 64);
+        total += energies[i];
+        wanted += pow((double)i + 1, -1.5);
+    }
+    qsort(energies, SPECTRUM_DIMS, sizeof(double), descending);
+    assert_true(total > 0.95 * 96 * 4 / 3 && total < 1.05 * 96 * 4 / 3);
+    for (size_t i = 0; i < SPECTRUM_DIMS; i++) {
+        double share = energies[i] / total, expected = pow((double)i + 1, -1.5) / wanted;
+        assert_true(share > 0.88 * expected && share < 1.12 * expected);
+    }
+}
+
 static void blocks_give_what_the_whole_gives(void **state)
 {
     (void)state;
     static float whole[1000 * 13], part[1000 * 13];
     struct bsw_synth synth = synth_of("count=1000,dims=13,clusters=5,seed=9");
-    bsw_synth_rows(&synth, 0, 1000, whole);
-    for (size_t row = 0, rows = 1; row < 1000; row += rows, rows = rows % 37 + 1) {
-        if (rows > 1000 - row) rows = 1000 - row;
-        bsw_synth_rows(&synth, row, rows, part);
-        assert_memory_equal(part, whole + row * 13, rows * 13 * sizeof(float));
+    for (synth.spectrum = 0; synth.spectrum < 2; synth.spectrum++) {
+        bsw_synth_rows(&synth, 0, 1000, whole);
+        for (size_t row = 0, rows = 1; row < 1000; row += rows, rows = rows % 37 + 1) {
+            if (rows > 1000 - row) rows = 1000 - row;
+            bsw_synth_rows(&synth, row, rows, part);
+            assert_memory_equal(part, whole + row * 13, rows * 13 * sizeof(float));
+        }
     }
 }
 
@@ -274,6 +390,9 @@ int main(void)
         cmocka_unit_test(wrong_words_are_refused_by_name),
         cmocka_unit_test(first_numbers_are_golden),
         cmocka_unit_test(many_numbers_have_a_golden_fingerprint),
+        cmocka_unit_test(spectra_are_golden),
+        cmocka_unit_test(a_spectrum_of_two_blocks_has_a_golden_fingerprint),
+        cmocka_unit_test(energies_decay_as_asked),
         cmocka_unit_test(blocks_give_what_the_whole_gives),
         cmocka_unit_test(seeds_and_rows_differ),
         cmocka_unit_test(mean_and_spread_are_as_stated),

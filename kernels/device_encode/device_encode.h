@@ -1,0 +1,78 @@
+// device_encode: rows to bit-plane codes on a GPU.
+//
+// The same numbers as kernels/encode and prepare_rows give, bit for bit: sums in the lanes and the
+// tree of kernel_sums.h, the product one fma chain an output, every rounding written. Rows of any
+// source type are converted exactly. A row with a fault counts as zeros with factor 0, as
+// bsw_prepare_rows has it; the caller decides what becomes of it.
+//
+// A launcher checks what it is given, queues its kernel on the stream and returns at once; it does
+// not allocate, and fails (CUDA's error code, 0 is success) only where a launch was refused:
+// cudaErrorInvalidValue for numbers out of range. All pointers in these structs are device
+// pointers. No rows: nothing is done.
+//
+// Compiled by nvcc, or as C++ for the emulator of tests/emulation; C linkage.
+#ifndef BITSWEEP_KERNELS_DEVICE_ENCODE_H
+#define BITSWEEP_KERNELS_DEVICE_ENCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/code_layout.h"
+#include "common/metric.h"
+#include "common/vectors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct CUstream_st *bsw_stream; // what cudaStream_t is
+
+// Rows of a run of bundles from lane 0 on; the last bundle may be partial.
+struct bsw_device_raw_rows {
+    enum bsw_vector_type type; // not INT32
+    uint32_t dims;             // 1 .. BSW_MAX_DIMS
+    uint32_t num_rows;         // below 2^31
+    const void *numbers;       // [num_rows][dims], dense
+};
+
+// Prepares and codes in one pass. planes: [bundles][bits][words][32], wholly overwritten, padding
+// and lanes without a row 0. faults: [num_rows], values of enum bsw_row_fault under cosine. scale
+// and bits as in bsw_encode_table.xfbq.
+int bsw_device_encode_xfbq(const struct bsw_device_raw_rows *rows, float scale, uint32_t bits,
+                           uint32_t *planes, uint8_t *faults, bsw_stream stream);
+
+// The frame of saq codes, as struct bsw_saq_frame, its arrays in device memory.
+struct bsw_device_frame {
+    struct bsw_code_layout layout;
+    enum bsw_metric metric;
+    const float *mean;     // [dims]
+    const float *rotation; // [dims][padded_dims], columns of padding are 0
+    float steps[BSW_MAX_SEGMENTS];
+    uint32_t stage_dims;
+};
+
+// Prepares rows and moves them to the frame's middle: centered [num_rows][dims], mean_dots
+// [num_rows], faults [num_rows].
+int bsw_device_saq_center(const struct bsw_device_frame *frame,
+                          const struct bsw_device_raw_rows *rows, float *centered, float *mean_dots,
+                          uint8_t *faults, bsw_stream stream);
+
+// projected [num_rows][padded_dims]: each number one fma chain, ascending in the input dimension.
+int bsw_device_saq_project(const struct bsw_device_frame *frame, const float *centered,
+                           uint32_t num_rows, float *projected, bsw_stream stream);
+
+// Codes of projected rows. planes[s]: [bundles][bits][words][32] of segment s, wholly overwritten,
+// padding and lanes without a row 0; norms, scales, tails: [num_rows], as saq_quantize has them.
+struct bsw_device_saq_codes {
+    uint32_t *planes[BSW_MAX_SEGMENTS];
+    float *norms, *scales;
+    uint32_t *tails;
+};
+int bsw_device_saq_quantize(const struct bsw_device_frame *frame, const float *projected,
+                            uint32_t num_rows, const struct bsw_device_saq_codes *codes,
+                            bsw_stream stream);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,144 @@
+#!/usr/bin/env bash
+# Encoding on a device against encoding on the CPU: every file of the index has the same bytes,
+# whatever codec, metric, type of rows, shards, ranks and memory of the device; and the same rows are
+# dropped or refused. The device is emulated, so no GPU is needed.
+# usage: check_device_encode.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+program=$1
+run=$2/deploy/run.sh
+emulated=$(dirname "$program")/tests/bitsweep_emulated
+bytes=$2/tests/data/sift20k_base.u8bin
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+floats=$folder/floats.fbin
+passed=0
+failed=0
+
+if [[ ! -x $emulated ]]; then
+    echo "$emulated is not built"
+    exit 77
+fi
+most_ranks=1
+if command -v mpirun >/dev/null && BITSWEEP=$emulated "$run" -n 2 -- --version >/dev/null 2>&1; then
+    most_ranks=2
+fi
+export OMP_WAIT_POLICY=passive
+
+pass() {
+    passed=$((passed + 1))
+}
+
+# complain WHAT [FILE]
+complain() {
+    failed=$((failed + 1))
+    echo "FAILED: $1" >&2
+    if [[ -n ${2:-} ]]; then head -n 20 "$2" >&2; fi
+}
+
+# on_cpu ARGUMENTS, on_device ARGUMENTS: exit code, output and index.
+on_cpu() {
+    code=0
+    rm -rf "$folder/cpu"
+    "$program" encode --index "$folder/cpu" --quiet --device cpu "$@" 2>"$folder/cpu.stderr" || code=$?
+}
+
+on_device() {
+    code=0
+    rm -rf "$folder/device"
+    BITSWEEP=$emulated timeout 60 "$run" -n "${ranks:-1}" encode --index "$folder/device" --quiet --json \
+        --device emulated "$@" >"$folder/json" 2>"$folder/stderr" || code=$?
+}
+
+# same ARGUMENTS: both, compared.
+same() {
+    on_cpu "$@"
+    if ((code != 0)); then complain "exit code $code on the CPU: $*" "$folder/cpu.stderr"; fi
+    on_device "$@"
+    if ((code != 0)) || [[ -s $folder/stderr ]]; then
+        complain "exit code $code on the device: $*" "$folder/stderr"
+    elif ! grep -q '^  "device": "emulated:0"' "$folder/json"; then
+        complain "not on the device: $*"
+    elif ! diff -rq "$folder/cpu" "$folder/device" >"$folder/diff"; then
+        complain "other bytes: $*" "$folder/diff"
+    else
+        pass
+    fi
+}
+
+"$program" synth --count 700 --dims 50 --clusters 9 --out "$floats" --quiet
+
+# ---- the same bytes ------------------------------------------------------------------------------
+
+same --base "$floats" --codec xfbq --bits 3
+same --base "$floats" --codec xfbq --bits 8 --shards 3
+same --base "$bytes" --rows 5:906 --codec xfbq --bits 1 --scale 2
+same --base "$floats" --codec saq --metric cosine --bits 1 --copy-vectors
+same --base "$floats" --codec saq --metric ip --bits 2.25 --shards 3
+same --base "$bytes" --rows 0:1001 --codec saq --metric l2 --segments 32x4,64x3,32x1 --stage 32
+same --base "$bytes" --rows 7:500 --codec saq --metric ip --bits 2 --stage 64 --shards 3 --copy-vectors
+
+# More than a block, and blocks in pieces.
+same --base synth:count=60000,dims=32,type=uint8 --codec saq --bits 8 --metric l2
+same --base synth:count=2500,dims=960 --codec xfbq --bits 8 --device-memory 300K
+same --base "$floats" --codec saq --bits 4 --device-memory 60K --shards 3
+if ((most_ranks > 1)); then
+    ranks=2 same --base synth:count=4000,dims=700,seed=3 --codec xfbq --bits 8
+fi
+BITSWEEP_EMULATOR_ORDER=random same --base "$floats" --codec saq --bits 3 --metric l2
+
+# An emulated device is never chosen unasked.
+"$emulated" encode --base "$floats" --index "$folder/auto" --quiet --json >"$folder/json"
+if grep -q '^  "device": "cpu"' "$folder/json"; then pass; else complain "auto took a device"; fi
+
+# ---- bad rows ------------------------------------------------------------------------------------
+
+# put ROW DIM BYTES: a number of the float file.
+put() {
+    printf '%b' "$3" | dd of="$folder/bad.fbin" bs=1 seek=$((8 + 4 * (50 * $1 + $2))) conv=notrunc status=none
+}
+
+cp "$floats" "$folder/bad.fbin"
+put 699 49 '\x00\x00\xc0\x7f' # NaN
+put 301 0 '\x00\x00\x80\xff'  # -Inf
+put 302 7 '\xff\xff\x7f\x7f'  # the largest number
+dd if=/dev/zero of="$folder/bad.fbin" bs=1 seek=$((8 + 4 * 50 * 400)) count=200 conv=notrunc status=none
+for arguments in "--codec xfbq" "--codec saq" "--codec saq --metric l2"; do
+    read -ra words <<<"$arguments --base $folder/bad.fbin"
+    same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 60K
+    if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments: dropped rows"; fi
+    for rows in 0:700 302:700 303:700; do
+        on_cpu "${words[@]}" --rows $rows --device-memory 60K
+        on_device "${words[@]}" --rows $rows --device-memory 60K
+        if ((code != 65)) || ! cmp -s "$folder/cpu.stderr" "$folder/stderr"; then
+            complain "$arguments, rows $rows: exit code $code, another error" "$folder/stderr"
+        else
+            pass
+        fi
+    done
+done
+
+# ---- errors --------------------------------------------------------------------------------------
+
+# expect CODE PATTERN ARGUMENTS: one line and no index.
+expect() {
+    local wanted=$1 pattern=$2
+    shift 2
+    on_device "$@"
+    if ((code != wanted)) || [[ $(wc -l <"$folder/stderr") != 1 ]] || ! grep -Eq -- "$pattern" "$folder/stderr"; then
+        complain "exit code $code instead of $wanted, or another error: $*" "$folder/stderr"
+    elif [[ -e $folder/device/manifest.pb ]]; then
+        complain "an index was made: $*"
+    else
+        pass
+    fi
+}
+
+expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --device-memory 9000
+expect 2 '--device emulated: --codec raw runs on the CPU only' --base "$bytes" --codec raw --metric l2
+BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats"
+BITSWEEP_EMULATOR_FAIL=3 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" --device-memory 60K
+BITSWEEP_EMULATOR_STALL=2 expect 74 'emulated:0: .*: not done within 1 s' --base "$floats" --device-memory 60K --timeout 1
+
+echo "$passed passed, $failed failed"
+((failed == 0))
