@@ -29,6 +29,7 @@ struct bsw_device {
     cudaStream_t streams[BSW_NUM_QUEUES];
     cudaEvent_t event;
     size_t total_bytes, limit_bytes, used_bytes;
+    uint64_t num_allocations;
     int is_lost;
     char label[24], name[64];
 };
@@ -144,6 +145,11 @@ size_t bsw_device_used_bytes(const bsw_device *device)
     return device->used_bytes;
 }
 
+uint64_t bsw_device_num_allocations(const bsw_device *device)
+{
+    return device->num_allocations;
+}
+
 enum bsw_status bsw_device_allocate(bsw_device *device, size_t bytes, const char *what,
                                     struct bsw_device_buffer *out, struct bsw_error *err)
 {
@@ -151,6 +157,7 @@ enum bsw_status bsw_device_allocate(bsw_device *device, size_t bytes, const char
     void *data = NULL;
     out->data = NULL;
     out->bytes = 0;
+    device->num_allocations++;
     BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
     if (bytes > free_bytes || cudaMalloc(&data, bytes > 0 ? bytes : ALIGNMENT) != cudaSuccess) {
         cudaGetLastError();
@@ -179,6 +186,7 @@ enum bsw_status bsw_device_allocate_host(bsw_device *device, size_t bytes, const
 {
     void *data = NULL;
     memcpy(out, &data, sizeof data);
+    device->num_allocations++;
     if (cudaMallocHost(&data, bytes > 0 ? bytes : ALIGNMENT) != cudaSuccess) {
         cudaGetLastError();
         return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
@@ -200,7 +208,7 @@ void bsw_device_free_host(bsw_device *device, void *address_of_pointer)
 
 int bsw_device_pin(bsw_device *device, void *memory, size_t bytes)
 {
-    (void)device;
+    device->num_allocations++;
     if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess) return 1;
     cudaGetLastError();
     return 0;

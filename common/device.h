@@ -50,6 +50,8 @@ const char *bsw_device_name(const bsw_device *device);  // "NVIDIA H200"
 // options.
 enum bsw_status bsw_device_free_bytes(bsw_device *device, size_t *out, struct bsw_error *err);
 size_t bsw_device_used_bytes(const bsw_device *device);
+// Allocations of device memory and of host memory for copies, pinning too, since it was opened.
+uint64_t bsw_device_num_allocations(const bsw_device *device);
 
 struct bsw_device_buffer {
     unsigned char *data; // device memory, 256-byte aligned; NULL: none

@@ -59,6 +59,12 @@ size_t bsw_device_used_bytes(const bsw_device *device)
     return 0;
 }
 
+uint64_t bsw_device_num_allocations(const bsw_device *device)
+{
+    (void)device;
+    return 0;
+}
+
 enum bsw_status bsw_device_allocate(bsw_device *device, size_t bytes, const char *what,
                                     struct bsw_device_buffer *out, struct bsw_error *err)
 {

@@ -7,10 +7,15 @@
 #include "common/shard_file.h"
 #include "common/vectors.h"
 #include "coordinator/command.h"
+#include "coordinator/search_sizes.h"
+#include "shard/shard_service.h"
 
+// Beside the path, a search whose use of device memory is asked for.
 struct info_options {
     struct bsw_common_options common;
-    const char *path;
+    const char *path, *refine, *select;
+    uint64_t device_memory, k, query_bits, max_candidates, batch, ranks;
+    double oversample;
 };
 
 static enum bsw_status parse(struct bsw_transport *transport, struct info_options *o, int argc,
@@ -19,6 +24,24 @@ static enum bsw_status parse(struct bsw_transport *transport, struct info_option
     const struct bsw_option options[] = {
         {"path", BSW_OPTION_TEXT, &o->path, "PATH", NULL, 1, 0, 0, NULL,
          "index folder, vector file, result file or synth:...; the name may stand alone"},
+        {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
+         "index: what each rank of a search with the options below takes of a GPU with so much "
+         "free"},
+        {"k", BSW_OPTION_COUNT, &o->k, "K", BSW_SEARCH_K_TEXT, 0, 1, BSW_SEARCH_MAX_K, NULL,
+         "neighbours a query"},
+        {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", "6", 0, 1, BSW_MAX_QUERY_BITS, NULL,
+         "bits a query component"},
+        {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", BSW_SEARCH_OVERSAMPLE_TEXT, 0, 1,
+         10000, NULL, "candidates to refine, times k"},
+        {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
+         "how candidates are chosen"},
+        {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N",
+         BSW_SEARCH_MAX_CANDIDATES_TEXT, 0, 1, 1e8, NULL, "histogram: at most so many a query"},
+        {"refine", BSW_OPTION_CHOICE, &o->refine, NULL, "exact", 0, 0, 0, "exact|none",
+         "none: no more candidates than k"},
+        {"batch", BSW_OPTION_COUNT, &o->batch, "N", BSW_SEARCH_BATCH_TEXT, 0, 1, 1e6, NULL,
+         "queries at a time"},
+        {"ranks", BSW_OPTION_COUNT, &o->ranks, "N", "1", 0, 1, 1e6, NULL, "ranks, a GPU each"},
         BSW_COMMON_OPTIONS(o->common),
     };
     const struct bsw_option_table table = {"info",
@@ -56,62 +79,174 @@ static json_t *describe_shards(const struct bsw_manifest *manifest)
     return shards;
 }
 
-static enum bsw_status info_index(const char *path, int is_json, struct bsw_error *err)
+// ---- memory of devices ----
+
+static enum bsw_status settle_search(const struct info_options *o,
+                                     const struct bsw_manifest *manifest,
+                                     struct bsw_search_settings *out, struct bsw_error *err)
+{
+    int is_exact = strcmp(o->refine, "exact") == 0;
+    *out = (struct bsw_search_settings){.query_bits = (uint32_t)o->query_bits,
+                                        .k = o->k,
+                                        .is_exact = is_exact,
+                                        .is_ladder = o->ranks > 1};
+    if (manifest->codec == BSW_CODEC_RAW)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: codec raw runs on the CPU only");
+    if (o->k > manifest->num_rows) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only",
+                        (unsigned long long)o->k, (unsigned long long)manifest->num_rows);
+    }
+    BSW_TRY(bsw_code_layout_check(&manifest->layout, out->query_bits, err));
+    out->keep = bsw_search_keep(o->k, is_exact ? o->oversample : 1, manifest->num_rows);
+    if (is_exact && strcmp(o->select, "histogram") == 0)
+        out->keep = o->max_candidates < manifest->num_rows ? o->max_candidates : manifest->num_rows;
+    out->batch =
+        (size_t)bsw_search_batch(manifest, (int)o->ranks, out->is_ladder, out->keep, o->batch);
+    return BSW_OK;
+}
+
+static json_t *describe_plan(int rank, const struct info_options *o,
+                             const struct bsw_device_plan *plan)
+{
+    size_t used = bsw_device_plan_bytes(plan);
+    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rank", rank, "codes_bytes",
+                     (json_int_t)plan->code_bytes, "queries_bytes", (json_int_t)plan->queries.bytes,
+                     "blocks_bytes", (json_int_t)(2 * plan->block_bytes), "used_bytes",
+                     (json_int_t)used, "free_bytes", (json_int_t)(o->device_memory - used),
+                     "streamed_bytes", (json_int_t)plan->streamed_bytes, "queries_at_a_time",
+                     (json_int_t)plan->group_queries, "list_items", (json_int_t)plan->capacity);
+}
+
+static void print_plan(int rank, const struct info_options *o, const struct bsw_device_plan *plan)
+{
+    const double bytes[] = {
+        (double)plan->code_bytes, (double)plan->queries.bytes, 2 * (double)plan->block_bytes,
+        (double)(o->device_memory - bsw_device_plan_bytes(plan)), (double)plan->streamed_bytes};
+    char texts[5][32];
+    for (int i = 0; i < 5; i++) bsw_format_bytes(bytes[i], texts[i], sizeof texts[i]);
+    printf(
+        "  rank %-4d codes %s, %zu queries at a time and their lists of %zu items %s, blocks %s, "
+        "free %s",
+        rank, texts[0], plan->group_queries, plan->capacity, texts[1], texts[2], texts[3]);
+    if (plan->streamed_bytes > 0) printf("; %s come from host memory for every batch", texts[4]);
+    printf("\n");
+}
+
+// list NULL: prints.
+static enum bsw_status info_devices(const struct info_options *o,
+                                    const struct bsw_manifest *manifest,
+                                    const struct bsw_search_settings *settings, json_t *list,
+                                    struct bsw_error *err)
+{
+    for (int rank = 0; rank < (int)o->ranks; rank++) {
+        struct bsw_device_plan plan;
+        enum bsw_status status = bsw_shard_service_plan(manifest, settings, rank, (int)o->ranks,
+                                                        (size_t)o->device_memory, &plan, err);
+        if (status != BSW_OK) return bsw_prefix(err, status, "rank %d: ", rank);
+        if (list)
+            json_array_append_new(list, describe_plan(rank, o, &plan));
+        else
+            print_plan(rank, o, &plan);
+        bsw_device_plan_deinit(&plan);
+    }
+    return BSW_OK;
+}
+
+// ---- what is there ----
+
+// What both forms tell.
+struct index_facts {
+    char digest[17], build[17], segments[512];
+    double row_bytes;
+    int is_saq, is_xfbq;
+};
+
+static struct index_facts find_facts(const struct bsw_manifest *manifest)
+{
+    struct index_facts facts = {.row_bytes = bsw_manifest_row_bytes(manifest),
+                                .is_saq = manifest->codec == BSW_CODEC_SAQ,
+                                .is_xfbq = manifest->codec == BSW_CODEC_XFBQ};
+    snprintf(facts.digest, sizeof facts.digest, "%016llx",
+             (unsigned long long)manifest->source_digest);
+    snprintf(facts.build, sizeof facts.build, "%016llx",
+             (unsigned long long)manifest->build_digest);
+    bsw_code_layout_format(&manifest->layout, facts.segments, sizeof facts.segments);
+    return facts;
+}
+
+// devices: NULL, or taken over.
+static void print_index_json(const struct bsw_manifest *manifest, json_t *devices)
+{
+    const struct index_facts facts = find_facts(manifest);
+    json_t *object = json_pack(
+        "{s:s, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:f, s:i, s:s, s:s, s:I, s:s, s:b}",
+        "kind", "index", "format_version", BSW_INDEX_FORMAT_VERSION, "build", facts.build, "codec",
+        bsw_codec_name(manifest->codec), "metric", bsw_metric_name(manifest->metric), "first_row",
+        (json_int_t)manifest->first_row, "rows", (json_int_t)manifest->num_rows, "dropped_rows",
+        (json_int_t)manifest->dropped_rows, "dims", (int)manifest->layout.dims, "bits",
+        manifest->bits, "bytes_per_vector", facts.row_bytes, "stage_dims",
+        (int)manifest->stage_dims, "source", manifest->source_path, "source_type",
+        bsw_vector_type_name(manifest->source_type), "source_rows",
+        (json_int_t)manifest->source_rows, "source_digest", facts.digest, "vectors_copied",
+        manifest->source_is_copied);
+    if (facts.is_saq) json_object_set_new(object, "axes", json_string(manifest->axes));
+    if (facts.is_xfbq) json_object_set_new(object, "scale", json_real(manifest->xfbq_scale));
+    json_object_set_new(object, "segments", describe_segments(manifest));
+    json_object_set_new(object, "shards", describe_shards(manifest));
+    if (devices) json_object_set_new(object, "device_memory", devices);
+    bsw_print_json(object);
+}
+
+static void print_index_text(const char *path, const struct bsw_manifest *manifest)
+{
+    const struct index_facts facts = find_facts(manifest);
+    printf("index %s, build %s\n", path, facts.build);
+    printf("  codec     %s, %s, %g bits a dimension, segments %s", bsw_codec_name(manifest->codec),
+           bsw_metric_name(manifest->metric), manifest->bits, facts.segments);
+    if (facts.is_saq) printf(", %s axes", manifest->axes);
+    if (facts.is_xfbq) printf(", scale %g", manifest->xfbq_scale);
+    printf("\n  rows      %llu from id %llu, %u dims, %llu dropped, %g bytes a vector\n",
+           (unsigned long long)manifest->num_rows, (unsigned long long)manifest->first_row,
+           manifest->layout.dims, (unsigned long long)manifest->dropped_rows, facts.row_bytes);
+    printf("  source    %s, %s, %llu rows, digest %s%s\n", manifest->source_path,
+           bsw_vector_type_name(manifest->source_type), (unsigned long long)manifest->source_rows,
+           facts.digest, manifest->source_is_copied ? ", copied" : "");
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        const struct bsw_shard_entry *entry = &manifest->shards[i];
+        printf("  shard %-3u rows %llu to %llu, %llu bytes, digest %016llx\n", i,
+               (unsigned long long)entry->first_row,
+               (unsigned long long)(entry->first_row + entry->num_rows - 1),
+               (unsigned long long)entry->codes_bytes, (unsigned long long)entry->codes_digest);
+    }
+}
+
+static enum bsw_status print_index(const struct info_options *o,
+                                   const struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    struct bsw_search_settings settings = {0};
+    int has_devices = o->device_memory > 0;
+    if (has_devices) BSW_TRY(settle_search(o, manifest, &settings, err));
+    if (!o->common.json) {
+        print_index_text(o->path, manifest);
+        return has_devices ? info_devices(o, manifest, &settings, NULL, err) : BSW_OK;
+    }
+    json_t *devices = has_devices ? json_array() : NULL;
+    if (devices) status = info_devices(o, manifest, &settings, devices, err);
+    if (status == BSW_OK)
+        print_index_json(manifest, devices);
+    else
+        json_decref(devices);
+    return status;
+}
+
+static enum bsw_status info_index(const struct info_options *o, struct bsw_error *err)
 {
     struct bsw_manifest manifest;
-    char digest[17], build[17], segments[512];
-    BSW_TRY(bsw_manifest_read(path, &manifest, err));
-    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)manifest.source_digest);
-    snprintf(build, sizeof build, "%016llx", (unsigned long long)manifest.build_digest);
-    bsw_code_layout_format(&manifest.layout, segments, sizeof segments);
-    int is_saq = manifest.codec == BSW_CODEC_SAQ;
-    double row_bytes = bsw_manifest_row_bytes(&manifest);
-    if (is_json) {
-        json_t *object = json_pack(
-            "{s:s, s:i, s:s, s:s, s:s, s:I, s:I, s:I, s:i, s:f, s:f, s:i, s:s, s:s, s:I, s:s, s:b}",
-            "kind", "index", "format_version", BSW_INDEX_FORMAT_VERSION, "build", build, "codec",
-            bsw_codec_name(manifest.codec), "metric", bsw_metric_name(manifest.metric), "first_row",
-            (json_int_t)manifest.first_row, "rows", (json_int_t)manifest.num_rows, "dropped_rows",
-            (json_int_t)manifest.dropped_rows, "dims", (int)manifest.layout.dims, "bits",
-            manifest.bits, "bytes_per_vector", row_bytes, "stage_dims", (int)manifest.stage_dims,
-            "source", manifest.source_path, "source_type",
-            bsw_vector_type_name(manifest.source_type), "source_rows",
-            (json_int_t)manifest.source_rows, "source_digest", digest, "vectors_copied",
-            manifest.source_is_copied);
-        if (is_saq)
-            json_object_set_new(object, "axes", json_string(manifest.axes));
-        else if (manifest.codec == BSW_CODEC_XFBQ)
-            json_object_set_new(object, "scale", json_real(manifest.xfbq_scale));
-        json_object_set_new(object, "segments", describe_segments(&manifest));
-        json_object_set_new(object, "shards", describe_shards(&manifest));
-        bsw_print_json(object);
-    } else {
-        printf("index %s, build %s\n", path, build);
-        printf("  codec     %s, %s, %g bits a dimension, segments %s",
-               bsw_codec_name(manifest.codec), bsw_metric_name(manifest.metric), manifest.bits,
-               segments);
-        if (is_saq)
-            printf(", %s axes\n", manifest.axes);
-        else if (manifest.codec == BSW_CODEC_XFBQ)
-            printf(", scale %g\n", manifest.xfbq_scale);
-        else
-            printf("\n");
-        printf("  rows      %llu from id %llu, %u dims, %llu dropped, %g bytes a vector\n",
-               (unsigned long long)manifest.num_rows, (unsigned long long)manifest.first_row,
-               manifest.layout.dims, (unsigned long long)manifest.dropped_rows, row_bytes);
-        printf("  source    %s, %s, %llu rows, digest %s%s\n", manifest.source_path,
-               bsw_vector_type_name(manifest.source_type), (unsigned long long)manifest.source_rows,
-               digest, manifest.source_is_copied ? ", copied" : "");
-        for (uint32_t i = 0; i < manifest.num_shards; i++) {
-            const struct bsw_shard_entry *entry = &manifest.shards[i];
-            printf("  shard %-3u rows %llu to %llu, %llu bytes, digest %016llx\n", i,
-                   (unsigned long long)entry->first_row,
-                   (unsigned long long)(entry->first_row + entry->num_rows - 1),
-                   (unsigned long long)entry->codes_bytes, (unsigned long long)entry->codes_digest);
-        }
-    }
+    BSW_TRY(bsw_manifest_read(o->path, &manifest, err));
+    enum bsw_status status = print_index(o, &manifest, err);
     bsw_manifest_deinit(&manifest);
-    return BSW_OK;
+    return status;
 }
 
 static enum bsw_status info_vectors(const char *path, int is_json, struct bsw_error *err)
@@ -163,8 +298,11 @@ static int is_vector_name(const char *path)
 
 static enum bsw_status run(const struct info_options *o, struct bsw_error *err)
 {
+    int is_index = !is_vector_name(o->path) && bsw_path_is_folder(o->path);
+    if (is_index) return info_index(o, err);
+    if (o->device_memory > 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s is no index", o->path);
     if (is_vector_name(o->path)) return info_vectors(o->path, o->common.json, err);
-    if (bsw_path_is_folder(o->path)) return info_index(o->path, o->common.json, err);
     return info_results(o->path, o->common.json, err);
 }
 

@@ -1,6 +1,5 @@
 // search: rank 0 reads queries and writes answers, every rank serves its shards.
 #include <jansson.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,16 +13,11 @@
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/same_input.h"
+#include "coordinator/search_sizes.h"
 #include "coordinator/sidecar.h"
 #include "kernels/encode/raw_codes.h"
 
 enum { MESSAGE_STATISTICS = 40 };
-
-// Memory a batch's candidates may take on one rank; larger batches are cut, which changes no byte
-// of the answer.
-#define BATCH_BUDGET_BYTES ((uint64_t)256 << 20)
-#define MAX_K              10000
-#define DEFAULT_QUERY_BITS 6
 
 struct search_options {
     struct bsw_common_options common;
@@ -72,24 +66,26 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"queries", BSW_OPTION_TEXT, &o->queries, "FILE", NULL, 1, 0, 0, NULL, "query vectors"},
         {"out", BSW_OPTION_TEXT, &o->out, "FILE", NULL, 1, 0, 0, NULL,
          "result file (big-ann's layout); FILE.json too"},
-        {"k", BSW_OPTION_COUNT, &o->k, "K", "10", 0, 1, MAX_K, NULL, "neighbours a query"},
+        {"k", BSW_OPTION_COUNT, &o->k, "K", BSW_SEARCH_K_TEXT, 0, 1, BSW_SEARCH_MAX_K, NULL,
+         "neighbours a query"},
         {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", NULL, 0, 1, BSW_MAX_QUERY_BITS, NULL,
          "bits a query component, not for codec raw [6]"},
-        {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", "5", 0, 1, 10000, NULL,
-         "candidates to refine, times k; codec raw needs none"},
+        {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", BSW_SEARCH_OVERSAMPLE_TEXT, 0, 1,
+         10000, NULL, "candidates to refine, times k; codec raw needs none"},
         {"scan", BSW_OPTION_CHOICE, &o->scan, NULL, "auto", 0, 0, 0, BSW_SCAN_NAMES,
          "bit planes or int8 units, in full or progressively; auto: what measured faster"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
          "how candidates are chosen"},
         {"extra-distance", BSW_OPTION_TEXT, &o->extra_distance, "E", NULL, 0, 0, 0, NULL,
          "histogram: all within D_K + E; implies --select histogram"},
-        {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N", "100K", 0, 1, 1e8, NULL,
-         "histogram: at most so many a query"},
+        {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N",
+         BSW_SEARCH_MAX_CANDIDATES_TEXT, 0, 1, 1e8, NULL, "histogram: at most so many a query"},
         {"refine", BSW_OPTION_CHOICE, &o->refine, NULL, "exact", 0, 0, 0, "exact|none",
          "order by exact values of the raw vectors, or by code; codec raw is exact anyway"},
         {"merge", BSW_OPTION_CHOICE, &o->merge, NULL, "auto", 0, 0, 0, "auto|gather|ladder",
          "how candidates of shards meet; auto: ladder on several ranks"},
-        {"batch", BSW_OPTION_COUNT, &o->batch, "N", "1000", 0, 1, 1e6, NULL, "queries at a time"},
+        {"batch", BSW_OPTION_COUNT, &o->batch, "N", BSW_SEARCH_BATCH_TEXT, 0, 1, 1e6, NULL,
+         "queries at a time"},
         {"overlap", BSW_OPTION_CHOICE, &o->overlap, NULL, "auto", 0, 0, 0, "auto|on|off",
          "code and answer other batches beside the scan; auto: where a core is to spare"},
         {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
@@ -139,24 +135,12 @@ static enum bsw_status settle_candidates(struct search_job *job, struct bsw_erro
         return bsw_fail(err, BSW_ERROR_USAGE, "--max-candidates %llu is below --k %llu",
                         (unsigned long long)o->max_candidates, (unsigned long long)o->k);
     }
-    double wanted = ceil((double)o->k * o->oversample - 1e-9);
+    uint64_t num_rows = job->manifest.num_rows;
     settings->keep = !settings->is_exact      ? o->k
                      : settings->is_histogram ? o->max_candidates
-                                              : (uint64_t)wanted;
-    if (settings->keep > job->manifest.num_rows) settings->keep = job->manifest.num_rows;
+                                              : bsw_search_keep(o->k, o->oversample, num_rows);
+    if (settings->keep > num_rows) settings->keep = num_rows;
     return BSW_OK;
-}
-
-static void settle_batch(struct search_job *job)
-{
-    const struct bsw_manifest *manifest = &job->manifest;
-    uint64_t units = (manifest->num_shards + (uint64_t)job->transport->num_ranks - 1) /
-                     (uint64_t)job->transport->num_ranks;
-    // Rank 0 holds every shard's list when they are gathered, a rank those of its own shards.
-    uint64_t lists = job->settings.is_ladder ? units + 2 : manifest->num_shards + 1;
-    uint64_t query_bytes = lists * job->settings.keep * 24 + manifest->layout.dims * 24ull;
-    uint64_t fit = BATCH_BUDGET_BYTES / query_bytes;
-    job->batch = fit < 1 ? 1 : fit < job->options.batch ? fit : job->options.batch;
 }
 
 static enum bsw_status settle_scan(struct search_job *job, struct bsw_error *err)
@@ -192,7 +176,7 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
     struct bsw_search_settings *settings = &job->settings;
-    settings->query_bits = o->query_bits > 0 ? (uint32_t)o->query_bits : DEFAULT_QUERY_BITS;
+    settings->query_bits = o->query_bits > 0 ? (uint32_t)o->query_bits : BSW_SEARCH_QUERY_BITS;
     settings->k = o->k;
     settings->is_exact = strcmp(o->refine, "exact") == 0;
     settings->is_ladder = strcmp(o->merge, "ladder") == 0 ||
@@ -205,7 +189,8 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
     else
         BSW_TRY(bsw_code_layout_check(&job->manifest.layout, settings->query_bits, err));
     BSW_TRY(settle_candidates(job, err));
-    settle_batch(job);
+    job->batch = bsw_search_batch(&job->manifest, job->transport->num_ranks, settings->is_ladder,
+                                  settings->keep, o->batch);
     settings->batch = (size_t)job->batch;
     return BSW_OK;
 }
@@ -253,14 +238,17 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
     return bsw_batch_pipeline_init(&job->pipeline, &job->search, &options, err);
 }
 
+// What no device can do of this search, or NULL.
+static const char *cpu_only(const struct search_job *job)
+{
+    if (job->manifest.codec == BSW_CODEC_RAW) return "codec raw";
+    return bsw_scan_is_progressive(job->settings.scan) ? "a progressive scan" : NULL;
+}
+
 static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)
 {
-    int is_progressive = bsw_scan_is_progressive(job->settings.scan);
     const struct bsw_device_choice choice = {.text = job->options.device,
-                                             .cpu_only = job->settings.is_histogram
-                                                             ? "histogram selection"
-                                                         : is_progressive ? "a progressive scan"
-                                                                          : NULL,
+                                             .cpu_only = cpu_only(job),
                                              .most_bytes = job->options.device_memory,
                                              .timeout_seconds = job->options.common.timeout};
     BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));
@@ -343,7 +331,11 @@ static struct bsw_device_report report_device(const struct search_job *job)
     snprintf(report.name, sizeof report.name, "%s", bsw_device_name(job->device));
     report.used_bytes = bsw_device_used_bytes(job->device);
     report.copied_bytes = job->service.engine.copied_bytes;
+    report.num_samples = job->service.engine.num_samples;
+    report.num_segments = job->service.engine.num_segments;
     report.num_overflows = job->service.engine.num_overflows;
+    report.batch_allocations =
+        bsw_device_num_allocations(job->device) - job->service.load_allocations;
     return report;
 }
 
@@ -455,9 +447,11 @@ static json_t *describe(const struct search_job *job)
 
 static json_t *describe_device(const struct bsw_device_report *d)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I}", "label", d->label, "name", d->name, "used_bytes",
-                     (json_int_t)d->used_bytes, "copied_bytes", (json_int_t)d->copied_bytes,
-                     "overflows", (json_int_t)d->num_overflows);
+    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "label", d->label, "name", d->name,
+                     "used_bytes", (json_int_t)d->used_bytes, "copied_bytes",
+                     (json_int_t)d->copied_bytes, "samples", (json_int_t)d->num_samples, "segments",
+                     (json_int_t)d->num_segments, "overflows", (json_int_t)d->num_overflows,
+                     "batch_allocations", (json_int_t)d->batch_allocations);
 }
 
 static json_t *describe_ranks(const struct search_job *job)

@@ -28,7 +28,8 @@ enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice,
 // What a rank reports of its device.
 struct bsw_device_report {
     char label[24], name[64]; // "cpu" and "" without one
-    uint64_t used_bytes, copied_bytes, num_overflows;
+    uint64_t used_bytes, copied_bytes, num_samples, num_segments, num_overflows;
+    uint64_t batch_allocations; // made once the shards were loaded
 };
 
 #endif

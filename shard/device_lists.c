@@ -4,13 +4,62 @@
 
 // Its rows and a list's capacity together stay below 2^32, as the kernels want.
 #define MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
+// A sample is taken of so many times the rows that a list holds or more. It costs no more than this
+// part of the scan, and gives limits only if it holds some rows more than are kept.
+#define SAMPLE_FROM_LISTS  4
+#define SAMPLE_PART        16
+#define SAMPLE_ROWS_A_KEPT 2
+// An overflow costs a segment; more than so many standard deviations are hardly ever seen. Rows
+// that are neighbours in a file are often alike, so that they reach a limit some at a time.
+#define SIGMAS 8.0
+#define ALIKE  8.0
 
 void bsw_device_list_run_begin(struct bsw_device_list_run *run)
 {
-    run->segment = run->lists.capacity / BSW_BUNDLE_ROWS;
-    run->done = 0;
-    run->scanned = run->num_segments = run->num_overflows = 0;
+    run->allowed = MOST_SEGMENT_BUNDLES;
+    run->seen = run->most = run->done = 0;
+    run->scanned = run->num_samples = run->num_segments = run->num_overflows = 0;
 }
+
+// ---- the length of a segment ----
+
+// Whether the lists have room for what so many bundles are expected to give. The limit is a matter
+// of chance too, hence the second part of the variance.
+static int has_room(const struct bsw_device_list_run *run, size_t bundles)
+{
+    double rows = (double)bundles * BSW_BUNDLE_ROWS, keep = (double)run->keep;
+    double room = (double)(run->lists.capacity - run->most);
+    if (rows <= room) return 1;
+    if (run->seen <= run->keep) return 0; // all rows may pass
+    double expected = rows * keep / (double)run->seen, spare = room - expected;
+    double variance = ALIKE * (expected + expected * expected / keep);
+    return spare > 0 && spare * spare >= SIGMAS * SIGMAS * variance;
+}
+
+// At least one bundle, of `left`.
+static size_t next_segment(const struct bsw_device_list_run *run, size_t left)
+{
+    size_t low = 1, high = run->allowed < left ? run->allowed : left;
+    while (low < high) {
+        size_t middle = low + (high - low + 1) / 2;
+        if (has_room(run, middle))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+// After so many bundles that did not overflow: slowly back to what the model says.
+static void grow(struct bsw_device_list_run *run, size_t count)
+{
+    size_t rows = run->done * BSW_BUNDLE_ROWS;
+    if (run->seen < rows) run->seen = rows;
+    if (run->allowed < 2 * count) run->allowed = 2 * count;
+    if (run->allowed > MOST_SEGMENT_BUNDLES) run->allowed = MOST_SEGMENT_BUNDLES;
+}
+
+// ---- one segment ----
 
 // The counts as they are now; *most is the largest.
 static enum bsw_status fetch_counts(const struct bsw_device_list_run *run, uint32_t *most,
@@ -31,6 +80,7 @@ static enum bsw_status cut_lists(struct bsw_device_list_run *run, uint32_t most,
                                  struct bsw_error *err)
 {
     uint32_t keep = (uint32_t)run->keep;
+    run->most = most < keep ? most : keep;
     for (uint32_t q = 0; q < run->lists.num_queries; q++)
         run->counts[q] = run->fetched[q] < keep ? run->fetched[q] : keep;
     if (most < keep) return BSW_OK;
@@ -48,34 +98,59 @@ static enum bsw_status step_back(struct bsw_device_list_run *run, size_t count,
                         bsw_device_label(run->device), BSW_BUNDLE_ROWS);
     }
     run->num_overflows++;
-    run->segment = count / 2;
+    run->allowed = count / 2;
     return bsw_device_upload(run->device, BSW_QUEUE_SCAN, run->lists.counts, run->counts,
                              run->lists.num_queries * sizeof(uint32_t), err);
+}
+
+// First limits; the lists are empty again. The bundles hold no more rows than a list, so nothing
+// can overflow, and nothing need be waited for.
+static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_bundles,
+                                   bsw_device_scan_fn scan, void *context, struct bsw_error *err)
+{
+    size_t count = run->lists.capacity / BSW_BUNDLE_ROWS;
+    if (num_bundles < SAMPLE_FROM_LISTS * count) return BSW_OK;
+    if (count > num_bundles / SAMPLE_PART) count = num_bundles / SAMPLE_PART;
+    if (count == 0 || count * BSW_BUNDLE_ROWS < SAMPLE_ROWS_A_KEPT * run->keep) return BSW_OK;
+    size_t step = num_bundles / count;
+    const struct bsw_device_part part = {(uint32_t)(step / 2), (uint32_t)(count * step),
+                                         (uint32_t)step};
+    BSW_TRY(scan(context, &part, &run->lists, err));
+    int code = bsw_device_limit(&run->lists, (uint32_t)run->keep,
+                                bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    run->seen = count * BSW_BUNDLE_ROWS;
+    run->scanned += count;
+    run->num_samples++;
+    return bsw_device_launched(run->device, code, "limits", err);
+}
+
+static enum bsw_status scan_segment(struct bsw_device_list_run *run, size_t first, size_t count,
+                                    bsw_device_scan_fn scan, void *context, struct bsw_error *err)
+{
+    const struct bsw_device_part part = {(uint32_t)first, (uint32_t)(first + count), 1};
+    uint32_t most;
+    BSW_TRY(scan(context, &part, &run->lists, err));
+    run->scanned += count;
+    BSW_TRY(fetch_counts(run, &most, err));
+    if (most > run->lists.capacity) return step_back(run, count, err);
+    BSW_TRY(cut_lists(run, most, err));
+    run->done += count;
+    run->num_segments++;
+    grow(run, count);
+    return BSW_OK;
 }
 
 enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t num_bundles,
                                          bsw_device_scan_fn scan, void *context,
                                          struct bsw_error *err)
 {
-    for (size_t first = 0; first < num_bundles;) {
-        size_t left = num_bundles - first;
-        size_t count = run->segment < left ? run->segment : left;
-        uint32_t most;
-        if (count > MOST_SEGMENT_BUNDLES) count = MOST_SEGMENT_BUNDLES;
-        const struct bsw_device_part part = {(uint32_t)first, (uint32_t)(first + count), 1};
-        BSW_TRY(scan(context, &part, &run->lists, err));
-        run->scanned += count;
-        BSW_TRY(fetch_counts(run, &most, err));
-        if (most > run->lists.capacity) {
-            BSW_TRY(step_back(run, count, err));
-            continue;
-        }
-        BSW_TRY(cut_lists(run, most, err));
-        first += count;
-        run->done += count;
-        run->num_segments++;
-        // No longer than all before it, and slowly back after an overflow.
-        run->segment = 2 * run->segment < run->done ? 2 * run->segment : run->done;
+    size_t before = run->done;
+    if (run->done == 0 && run->seen == 0)
+        BSW_TRY(take_sample(run, num_bundles, scan, context, err));
+    while (run->done - before < num_bundles) {
+        size_t first = run->done - before;
+        size_t count = next_segment(run, num_bundles - first);
+        BSW_TRY(scan_segment(run, first, count, scan, context, err));
     }
     return BSW_OK;
 }

@@ -6,10 +6,14 @@
 #define ALIGNMENT ((size_t)256)
 // Part of the memory for lists and queries where codes have to share it.
 #define LISTS_PART 4
-// A segment as long as all before it adds about `keep` rows to a list where rows come in no order;
-// twice that and some leave room for data that come in some.
+// Of a shorter list segments would be too short: one as long as all before it adds about `keep`
+// rows where rows come in no order; twice that and some leave room for chance.
 #define ROOM_PER_KEPT 2
 #define LEAST_ROOM    1024
+// Longer lists make for fewer segments (device_plan.h) until these are reached.
+#define MOST_ITEMS      ((size_t)1 << 16) // of a list: one block cuts it, in some 0.1 ms
+#define MOST_ALL_ITEMS  ((size_t)1 << 25) // of all lists: each is appended and cut in a segment
+#define LONG_LISTS_PART 8                 // of the memory
 // Copies of this size run at full speed.
 #define MOST_BLOCK_BYTES ((size_t)64 << 20)
 // Of what is left for codes each of the two blocks takes no more than this part.
@@ -87,19 +91,40 @@ static void choose_group(struct bsw_device_plan *plan, size_t max_queries, size_
     }
 }
 
-static enum bsw_status choose_capacity(const struct bsw_device_needs *needs, size_t most_bundles,
+// The least that will do, unless the needs say how much.
+static enum bsw_status choose_capacity(const struct bsw_device_needs *needs, size_t most_rows,
                                        struct bsw_device_plan *plan, struct bsw_error *err)
 {
-    size_t most_rows = most_bundles * BSW_BUNDLE_ROWS;
     size_t keep = needs->keep < most_rows ? needs->keep : most_rows;
-    size_t wanted = keep + ROOM_PER_KEPT * keep + LEAST_ROOM;
-    plan->capacity = needs->capacity > 0 ? needs->capacity : wanted;
+    size_t least = keep + ROOM_PER_KEPT * keep + LEAST_ROOM;
+    plan->capacity = needs->capacity > 0 ? needs->capacity : least;
     if (plan->capacity > most_rows) plan->capacity = most_rows; // then none can overflow
     if (plan->capacity > UINT32_MAX / 2) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE,
                         "%zu candidates a query are too many for a device", needs->keep);
     }
     return BSW_OK;
+}
+
+// Longer lists for a whole batch, where `left` bytes are left for it.
+static void lengthen_lists(const struct bsw_device_needs *needs, size_t most_rows, size_t left,
+                           size_t free_bytes, struct bsw_device_plan *plan)
+{
+    size_t low = plan->capacity, high = MOST_ALL_ITEMS / needs->max_queries;
+    size_t bytes = free_bytes / LONG_LISTS_PART < left ? free_bytes / LONG_LISTS_PART : left;
+    if (needs->capacity > 0 || plan->group_queries < needs->max_queries) return;
+    if (high > MOST_ITEMS) high = MOST_ITEMS;
+    if (high > most_rows) high = most_rows;
+    while (low < high) {
+        plan->capacity = low + (high - low + 1) / 2;
+        lay_out_queries(plan, plan->group_queries, &plan->queries);
+        if (plan->queries.bytes <= bytes)
+            low = plan->capacity;
+        else
+            high = plan->capacity - 1;
+    }
+    plan->capacity = low;
+    lay_out_queries(plan, plan->group_queries, &plan->queries);
 }
 
 // The bundles, at most `most`, whose codes take no more than `bytes`.
@@ -141,6 +166,8 @@ static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t 
         plan->resident_bundles[i] = bundles_within(plan, left, bundles);
         size_t bytes = codes_bytes(plan, plan->resident_bundles[i]);
         plan->code_bytes += bytes;
+        plan->streamed_bytes += (bundles - plan->resident_bundles[i]) *
+                                bsw_device_bundle_bytes(&plan->layout, plan->has_affine);
         left -= bytes;
     }
     return BSW_OK;
@@ -156,15 +183,16 @@ static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t
         all_codes += codes_bytes(plan, bundles);
         if (bundles > most_bundles) most_bundles = bundles;
     }
-    BSW_TRY(choose_capacity(needs, most_bundles, plan, err));
+    size_t most_rows = most_bundles * BSW_BUNDLE_ROWS;
+    BSW_TRY(choose_capacity(needs, most_rows, plan, err));
     choose_group(plan, needs->max_queries, SIZE_MAX);
     size_t all_bytes = all_codes + plan->queries.bytes;
     if (all_bytes > free_bytes) choose_group(plan, needs->max_queries, free_bytes / LISTS_PART);
-    plan->code_bytes = all_codes;
-    if (plan->queries.bytes <= free_bytes && all_codes <= free_bytes - plan->queries.bytes)
-        return BSW_OK;
-    plan->code_bytes = 0;
-    return plan_blocks(needs, free_bytes, all_bytes, most_bundles, plan, err);
+    int fits = all_codes + plan->queries.bytes <= free_bytes;
+    size_t codes = fits ? all_codes : 2 * codes_bytes(plan, 1);
+    lengthen_lists(needs, most_rows, codes < free_bytes ? free_bytes - codes : 0, free_bytes, plan);
+    plan->code_bytes = fits ? all_codes : 0;
+    return fits ? BSW_OK : plan_blocks(needs, free_bytes, all_bytes, most_bundles, plan, err);
 }
 
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
@@ -180,6 +208,11 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
     enum bsw_status status = share_memory(needs, free_bytes, out, err);
     if (status != BSW_OK) bsw_device_plan_deinit(out);
     return status;
+}
+
+size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
+{
+    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes;
 }
 
 void bsw_device_plan_deinit(struct bsw_device_plan *plan)

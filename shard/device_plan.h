@@ -5,6 +5,14 @@
 // holds; then, if they fit, all codes. If not, two blocks for codes on their way from host memory,
 // and in what is left as many codes as it takes, shard after shard; the others come block by block
 // for every batch.
+//
+// The length of lists. A segment of a scan may be about capacity / keep times as long as all that
+// was seen before it (device_lists.h), and each ends with a cut and a wait of 20 to 50 us: with
+// lists of 2^16, keep 1000 and 10^9 rows there are three. Still longer lists gain little: a cut is
+// one block's work, 0.1 ms for 2^16 items by the model, and grows with them. Many queries share
+// 2^25 items: every segment appends and cuts nearly that many, some ms of the 200 that 1000 queries
+// take, and waits no longer matter. All of it only within an eighth of the memory, and while the
+// codes fit beside; 3 * keep + 1024 are always there. None is longer than a shard.
 #ifndef BITSWEEP_SHARD_DEVICE_PLAN_H
 #define BITSWEEP_SHARD_DEVICE_PLAN_H
 
@@ -51,12 +59,16 @@ struct bsw_device_plan {
     size_t *resident_bundles; // [num_shards], of each shard from its first on; owned
     size_t block_bundles;     // of a block; 0: every shard is resident
     size_t block_bytes;
+    size_t streamed_bytes; // of codes that come in blocks, for every group of queries
 };
 
 void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
                                   size_t num_bundles, struct bsw_device_codes_layout *out);
 // Bytes that a scan of one bundle reads.
 size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine);
+
+// Bytes of device memory that an engine with this plan and its shards allocate.
+size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan);
 
 // BSW_ERROR_OUT_OF_MEMORY with what is needed at least if free_bytes do not even hold one query's
 // list and two bundles.

@@ -298,6 +298,7 @@ static enum bsw_status scan_group(struct device_group *group, const uint32_t *li
     BSW_TRY(send_queries(group, limits, err));
     enum bsw_status status = scan_bundles(group, err);
     group->scanned += run->scanned;
+    engine->num_samples += run->num_samples;
     engine->num_segments += run->num_segments;
     engine->num_overflows += run->num_overflows;
     BSW_TRY(status);

@@ -4,7 +4,7 @@
 // Codes lie in device memory as far as device_plan.h has room for them, the others stay in host
 // memory and come block by block, the next one copied while the current one is scanned. Bundles are
 // scanned in segments, for all queries of a group (device_lists.h), so the device waits for the
-// host some twenty times a batch.
+// host a few times a batch.
 #ifndef BITSWEEP_SHARD_DEVICE_SHARD_H
 #define BITSWEEP_SHARD_DEVICE_SHARD_H
 
@@ -28,8 +28,8 @@ struct bsw_device_engine {
     unsigned char *staging; // host: what is uploaded for a group, as in plan.queries
     uint32_t *counts;       // host: [group_queries], as downloaded
     // Since it was opened:
-    uint64_t num_segments, num_overflows; // segments scanned, tries that overflowed
-    uint64_t copied_bytes;                // of codes, block by block
+    uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
+    uint64_t copied_bytes;                             // of codes, block by block
 };
 
 enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,

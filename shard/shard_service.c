@@ -6,6 +6,7 @@
 #include "common/process_memory.h"
 #include "common/progress.h"
 #include "common/result_order.h"
+#include "shard/device_histogram.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
@@ -40,22 +41,54 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
     return BSW_OK;
 }
 
+// shapes: for all units.
+static struct bsw_device_needs device_needs(const struct bsw_shard_service *service,
+                                            struct bsw_shard_shape *shapes)
+{
+    const struct bsw_search_settings *settings = &service->settings;
+    for (uint32_t u = 0; u < service->num_units; u++)
+        bsw_shard_shape_init(&shapes[u], service->manifest, service->units[u].shard);
+    return (struct bsw_device_needs){.shapes = shapes,
+                                     .num_shards = service->num_units,
+                                     .query_bits = settings->query_bits,
+                                     .max_queries = settings->batch,
+                                     .keep = (size_t)settings->keep};
+}
+
 // Before anything is loaded: whether the device has room.
 static enum bsw_status open_engine(struct bsw_shard_service *service, struct bsw_error *err)
 {
-    const struct bsw_search_settings *settings = &service->settings;
     struct bsw_shard_shape *shapes;
     BSW_TRY(bsw_allocate(&shapes, service->num_units, sizeof *shapes, "shards", err));
-    for (uint32_t u = 0; u < service->num_units; u++)
-        bsw_shard_shape_init(&shapes[u], service->manifest, service->units[u].shard);
-    const struct bsw_device_needs needs = {.shapes = shapes,
-                                           .num_shards = service->num_units,
-                                           .query_bits = settings->query_bits,
-                                           .max_queries = settings->batch,
-                                           .keep = (size_t)settings->keep};
+    const struct bsw_device_needs needs = device_needs(service, shapes);
     enum bsw_status status =
-        bsw_device_engine_open(settings->device, &needs, &service->engine, err);
+        bsw_device_engine_open(service->settings.device, &needs, &service->engine, err);
     bsw_free(&shapes);
+    return status;
+}
+
+static enum bsw_status plan_units(const struct bsw_shard_service *service, size_t free_bytes,
+                                  struct bsw_device_plan *out, struct bsw_error *err)
+{
+    struct bsw_shard_shape *shapes;
+    BSW_TRY(bsw_allocate(&shapes, service->num_units, sizeof *shapes, "shards", err));
+    const struct bsw_device_needs needs = device_needs(service, shapes);
+    enum bsw_status status = bsw_device_plan_make(&needs, free_bytes, out, err);
+    bsw_free(&shapes);
+    return status;
+}
+
+enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
+                                       const struct bsw_search_settings *settings, int rank,
+                                       int num_ranks, size_t free_bytes,
+                                       struct bsw_device_plan *out, struct bsw_error *err)
+{
+    struct bsw_shard_service service = {.manifest = manifest, .settings = *settings};
+    *out = (struct bsw_device_plan){0};
+    service.assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
+    BSW_TRY(list_units(&service, rank, err));
+    enum bsw_status status = plan_units(&service, free_bytes, out, err);
+    bsw_free(&service.units);
     return status;
 }
 
@@ -91,6 +124,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     }
     bsw_progress_finish(&progress);
     if (status != BSW_OK) bsw_shard_service_close(out);
+    if (settings->device) out->load_allocations = bsw_device_num_allocations(settings->device);
     out->load_seconds = bsw_clock_seconds() - started;
     out->grown_bytes = bsw_process_memory_bytes() - memory;
     return status;
@@ -134,15 +168,26 @@ static enum bsw_status append_histogram(void *context, size_t query, uint32_t fi
     return bsw_buffer_append(out, counts, num_bins * sizeof *counts, err);
 }
 
+static enum bsw_status count_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
+                                  struct bsw_buffer *out, struct bsw_error *err)
+{
+    if (service->settings.device) {
+        return bsw_device_shard_histogram(&service->engine, &unit->on_device, &service->batch,
+                                          unit->first_query, unit->num_queries, service->settings.k,
+                                          &service->workspace, &unit->lists, append_histogram, out,
+                                          err);
+    }
+    return bsw_shard_histogram(&unit->resident, &service->batch, unit->first_query,
+                               unit->num_queries, service->settings.k, &service->workspace,
+                               append_histogram, out, err);
+}
+
 enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
                                             struct bsw_buffer *out, struct bsw_error *err)
 {
     out->bytes = 0;
     for (uint32_t u = 0; u < service->num_units; u++) {
-        struct bsw_unit *unit = &service->units[u];
-        BSW_TRY(bsw_shard_histogram(&unit->resident, &service->batch, unit->first_query,
-                                    unit->num_queries, service->settings.k, &service->workspace,
-                                    append_histogram, out, err));
+        BSW_TRY(count_unit(service, &service->units[u], out, err));
     }
     return BSW_OK;
 }

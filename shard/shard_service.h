@@ -67,11 +67,19 @@ struct bsw_shard_service {
     struct bsw_scan_workspace workspace;
     struct bsw_device_engine engine; // with settings.device
     struct bsw_query_batch batch;
+    uint64_t load_allocations; // of the device, until all was loaded
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
     uint64_t
         grown_bytes; // by how much the process grew while they were loaded (without mapped files)
 };
+
+// What a rank's device will hold where free_bytes of it are free (settings.device is not asked):
+// the plan that bsw_shard_service_open makes, from the manifest alone.
+enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
+                                       const struct bsw_search_settings *settings, int rank,
+                                       int num_ranks, size_t free_bytes,
+                                       struct bsw_device_plan *out, struct bsw_error *err);
 
 // Loads the shards of this rank; `show_progress` as for bsw_progress_init.
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,

@@ -93,11 +93,32 @@ int bsw_device_unpack_queries(const struct bsw_code_layout *layout, uint32_t num
 // stays). 1 <= keep <= capacity; counts <= capacity; the items of a list differ.
 int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep, bsw_stream stream);
 
+// Every list's limit to the score of its keep-th best item where it holds so many, for all rows
+// that are as good or better; then every list is empty. For limits from a sample: a row that is not
+// among the best `keep` of some rows is not among the best of all. Arguments as for cut.
+int bsw_device_limit(const struct bsw_device_lists *lists, uint32_t keep, bsw_stream stream);
+
 // Every list's counts[q] items (at most capacity) in descending order; those behind are untouched.
-// scratch: bsw_device_sort_bytes of the lists' numbers (0: that was refused by the device), device
-// memory, 256-byte aligned, free again when the stream has passed.
-size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capacity);
+// capacity <= INT32_MAX. scratch: bsw_device_sort_bytes of the lists' numbers, device memory,
+// 256-byte aligned, free again when the stream has passed. cudaErrorMemoryAllocation: CUB wants
+// more beside the items than is there for it.
 int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch, bsw_stream stream);
+
+#define BSW_DEVICE_SORT_TEMPORARY_BYTES 1024 // for CUB, that of CUDA 13 wants 511 at most
+
+// So many lists are sorted at once: CUB counts items with 31 bits.
+static inline uint32_t bsw_device_sort_slice(uint32_t num_queries, uint32_t capacity)
+{
+    uint32_t most = capacity > 0 ? INT32_MAX / capacity : INT32_MAX;
+    return num_queries < most ? num_queries : most;
+}
+
+// Arithmetic alone, so that memory can be planned where there is no device.
+static inline size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capacity)
+{
+    return BSW_DEVICE_SORT_TEMPORARY_BYTES +
+           (size_t)bsw_device_sort_slice(num_queries, capacity) * capacity * sizeof(uint64_t);
+}
 
 #ifdef __cplusplus
 }

@@ -35,10 +35,10 @@ int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep, bsw_stre
     return NO_DEVICE;
 }
 
-size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capacity)
+int bsw_device_limit(const struct bsw_device_lists *lists, uint32_t keep, bsw_stream stream)
 {
-    (void)num_queries, (void)capacity;
-    return 0;
+    (void)lists, (void)keep, (void)stream;
+    return NO_DEVICE;
 }
 
 int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch, bsw_stream stream)

@@ -1,6 +1,6 @@
-// Every list in descending order: CUB's segmented radix sort; under the emulator one thread a list.
-// CUB sorts from one array to another, so items go out to the scratch and back; its places are of
-// 31 bits, so larger batches go in slices.
+// Every list in descending order: CUB's segmented radix sort, between the lists and the scratch and
+// back; under the emulator one thread a list. CUB's places are of 31 bits, so larger batches go in
+// slices.
 #if defined(__CUDACC__)
 #include <cub/device/device_segmented_radix_sort.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -23,19 +23,6 @@ __device__ __forceinline__ uint32_t stored_items(const bsw_device_lists &lists, 
 {
     const uint32_t count = lists.counts[query];
     return count < lists.capacity ? count : lists.capacity;
-}
-
-// Lists of one slice.
-uint32_t slice_queries(uint32_t num_queries, uint32_t capacity)
-{
-    const uint32_t most = capacity > 0 ? INT32_MAX / capacity : INT32_MAX;
-    return num_queries < most ? num_queries : most;
-}
-
-size_t items_bytes(uint32_t num_queries, uint32_t capacity)
-{
-    const size_t bytes = static_cast<size_t>(num_queries) * capacity * sizeof(uint64_t);
-    return (bytes + 255) / 256 * 256;
 }
 
 __global__ void __launch_bounds__(copy_threads)
@@ -71,22 +58,29 @@ struct list_end {
     }
 };
 
-// sorted NULL: only sets *bytes.
-cudaError_t sort_to(void *temporary, size_t *bytes, const bsw_device_lists &lists, uint64_t *sorted,
-                    cudaStream_t stream)
+// *sorted: where the sorted items are then, in the lists or in `other`. Between two arrays that it
+// may both overwrite CUB needs next to nothing else.
+cudaError_t sort_slice(const bsw_device_lists &lists, uint64_t *other, void *temporary,
+                       const uint64_t **sorted, cudaStream_t stream)
 {
     auto queries = thrust::make_counting_iterator<uint32_t>(0);
     auto begins = thrust::make_transform_iterator(queries, list_begin{lists.capacity});
     auto ends = thrust::make_transform_iterator(queries, list_end{lists.capacity, lists.counts});
-    const uint64_t *items = lists.items;
-    return cub::DeviceSegmentedRadixSort::SortKeysDescending(
-        temporary, *bytes, items, sorted, static_cast<int>(lists.num_queries * lists.capacity),
-        static_cast<int>(lists.num_queries), begins, ends, 0, 64, stream);
+    cub::DoubleBuffer<uint64_t> keys(lists.items, other);
+    const int num_items = static_cast<int>(lists.num_queries * lists.capacity);
+    const int num_lists = static_cast<int>(lists.num_queries);
+    size_t bytes = 0;
+    cudaError_t error = cub::DeviceSegmentedRadixSort::SortKeysDescending(
+        nullptr, bytes, keys, num_items, num_lists, begins, ends, 0, 64, stream);
+    if (!error && bytes > BSW_DEVICE_SORT_TEMPORARY_BYTES) error = cudaErrorMemoryAllocation;
+    if (!error)
+        error = cub::DeviceSegmentedRadixSort::SortKeysDescending(
+            temporary, bytes, keys, num_items, num_lists, begins, ends, 0, 64, stream);
+    *sorted = keys.Current();
+    return error;
 }
 
 #else
-
-constexpr size_t emulated_temporary_bytes = 256; // so that callers leave room for some
 
 __global__ void sort_list(bsw_device_lists lists, uint64_t *sorted, unsigned char *temporary)
 {
@@ -95,52 +89,21 @@ __global__ void sort_list(bsw_device_lists lists, uint64_t *sorted, unsigned cha
     uint64_t *out = sorted + static_cast<size_t>(query) * lists.capacity;
     std::copy(items, items + count, out);
     std::sort(out, out + count, std::greater<uint64_t>());
-    if (query == 0) temporary[emulated_temporary_bytes - 1] = 0;
+    if (query == 0) temporary[BSW_DEVICE_SORT_TEMPORARY_BYTES - 1] = 0; // is there
 }
 
-cudaError_t sort_to(void *temporary, size_t *bytes, const bsw_device_lists &lists, uint64_t *sorted,
-                    cudaStream_t stream)
+cudaError_t sort_slice(const bsw_device_lists &lists, uint64_t *other, void *temporary,
+                       const uint64_t **sorted, cudaStream_t stream)
 {
-    *bytes = emulated_temporary_bytes;
-    if (!sorted) return cudaSuccess;
-    return launch({dim3(lists.num_queries), dim3(1), 0, stream}, sort_list, lists, sorted,
+    *sorted = other;
+    return launch({dim3(lists.num_queries), dim3(1), 0, stream}, sort_list, lists, other,
                   static_cast<unsigned char *>(temporary));
 }
 
 #endif
 
-// One slice.
-cudaError_t sort_slice(const bsw_device_lists &lists, void *scratch, size_t temporary_bytes,
-                       cudaStream_t stream)
-{
-    uint64_t *sorted = static_cast<uint64_t *>(scratch);
-    unsigned char *temporary =
-        static_cast<unsigned char *>(scratch) + items_bytes(lists.num_queries, lists.capacity);
-    cudaError_t error = sort_to(temporary, &temporary_bytes, lists, sorted, stream);
-    if (error) return error;
-    return launch({dim3(lists.num_queries), dim3(copy_threads), 0, stream}, copy_lists, lists,
-                  static_cast<const uint64_t *>(sorted));
-}
-
-// What CUB wants beside the sorted items; 0: it was refused.
-size_t find_temporary_bytes(uint32_t num_queries, uint32_t capacity)
-{
-    const bsw_device_lists lists = {num_queries, capacity, nullptr, nullptr, nullptr};
-    size_t bytes = 0;
-    return sort_to(nullptr, &bytes, lists, nullptr, nullptr) == cudaSuccess ? bytes : 0;
-}
-
 } // namespace
 } // namespace bsw
-
-extern "C" size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capacity)
-{
-    using namespace bsw;
-    if (capacity > INT32_MAX) return 0;
-    const uint32_t slice = slice_queries(num_queries, capacity);
-    const size_t temporary_bytes = find_temporary_bytes(slice, capacity);
-    return temporary_bytes > 0 ? items_bytes(slice, capacity) + temporary_bytes : 0;
-}
 
 extern "C" int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch,
                                bsw_stream stream)
@@ -148,15 +111,19 @@ extern "C" int bsw_device_sort(const struct bsw_device_lists *lists, void *scrat
     using namespace bsw;
     if (lists->capacity > INT32_MAX) return cudaErrorInvalidValue;
     if (lists->num_queries == 0 || lists->capacity == 0) return cudaSuccess;
-    const uint32_t slice = slice_queries(lists->num_queries, lists->capacity);
-    const size_t temporary_bytes = find_temporary_bytes(slice, lists->capacity);
-    if (temporary_bytes == 0) return cudaErrorInvalidValue;
+    const uint32_t slice = bsw_device_sort_slice(lists->num_queries, lists->capacity);
+    unsigned char *temporary = static_cast<unsigned char *>(scratch);
+    uint64_t *other = reinterpret_cast<uint64_t *>(temporary + BSW_DEVICE_SORT_TEMPORARY_BYTES);
     for (uint32_t first = 0; first < lists->num_queries; first += slice) {
+        const uint64_t *sorted = nullptr;
         bsw_device_lists some = *lists;
-        some.num_queries = slice_queries(lists->num_queries - first, lists->capacity);
+        some.num_queries = bsw_device_sort_slice(lists->num_queries - first, lists->capacity);
         some.items += static_cast<size_t>(first) * lists->capacity;
         some.counts += first;
-        cudaError_t error = sort_slice(some, scratch, temporary_bytes, stream);
+        cudaError_t error = sort_slice(some, other, temporary, &sorted, stream);
+        if (!error && sorted != some.items)
+            error = launch({dim3(some.num_queries), dim3(copy_threads), 0, stream}, copy_lists,
+                           some, sorted);
         if (error) return error;
     }
     return cudaSuccess;

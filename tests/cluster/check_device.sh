@@ -116,6 +116,21 @@ same_everywhere() {
     done
 }
 
+# foretell NAME RANKS SHARDS MEMORY ARGUMENTS: info, without a device, says what each rank of the same
+# search then uses and copies, here of 12 queries in one batch.
+foretell() {
+    local name=$1 ranks=$2 shards=$3 memory=$4 what said used
+    shift 4
+    what="info of $name, $ranks ranks, $shards shards, $memory, $*"
+    "$program" info "$folder/$name.$shards" --json --ranks "$ranks" --device-memory "$memory" "$@" >"$folder/info"
+    same "$name" "$ranks" "$shards" --device-memory "$memory" "$@"
+    said=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info" | tr '\n' ' ')
+    used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/json" | tr '\n' ' ')
+    if [[ -z $said || $said != "$used" ]]; then complain "$what: $said foretold, $used used"; else pass; fi
+    said=$(sed -n 's/^ *"streamed_bytes": \([0-9]*\),$/\1/p' "$folder/info" | awk '{sum += $1} END {print sum + 0}')
+    if (((said > 0) == ($(sum_of copied_bytes) > 0))); then pass; else complain "$what: blocks or none"; fi
+}
+
 encode xfbq --codec xfbq --bits 3
 encode saq --codec saq --bits 2.5 --metric l2
 encode segments --codec saq --segments 32x4,64x3,32x1 --metric ip
@@ -155,7 +170,67 @@ else
     complain "nothing was copied"
 fi
 
+# What info foretells, for codes that fit and for codes that do not.
+for memory in 40K 90K 100M; do
+    foretell xfbq "${ranks_axis[-1]}" 3 "$memory" --k 10 --query-bits 6
+done
+search_cpu xfbq --k 10 --select histogram --max-candidates 200
+foretell xfbq 1 3 40K --k 10 --select histogram --max-candidates 200
+search_cpu saq --k 20 --oversample 3 --query-bits 4
+foretell saq 1 3 50K --k 20 --oversample 3 --query-bits 4
+foretell saq 1 1 1M --k 20 --oversample 3 --query-bits 4 --batch 5
+"$program" info "$folder/saq.3" --device-memory 100M >"$folder/stdout"
+if grep -q '^  rank 0 .* 1000 queries at a time' "$folder/stdout"; then pass; else complain "info as text" "$folder/stdout"; fi
+
+# foretell_error CODE PATTERN ARGUMENTS
+foretell_error() {
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$program" info "$@" >"$folder/stdout" 2>"$folder/stderr" || got=$?
+    if ((got == code)) && grep -Eq -- "$pattern" "$folder/stderr"; then pass
+    else complain "exit code $got of info $*" "$folder/stderr"; fi
+}
+foretell_error 74 'rank 0: 5000 bytes of device memory are free, [0-9]+ are needed at least' "$folder/saq.3" \
+    --device-memory 5000 --json
+foretell_error 2 '--k 5000: the index has 2003 rows only' "$folder/saq.3" --device-memory 1M --k 5000
+foretell_error 2 '--device-memory: .*sift20k_base.u8bin is no index' "$base" --device-memory 1M
+
+# Nothing is allocated for a batch, whatever a batch is.
+search_cpu xfbq --k 10
+for memory in 100M 60K; do
+    same xfbq 1 3 --k 10 --batch 3 --warmup 1 --repeat 2 --device-memory "$memory"
+    if grep -q '"batch_allocations": 0' "$folder/json" && (($(sum_of batch_allocations) == 0)); then pass
+    else complain "allocations for a batch"; fi
+done
+
+# Lists that hold a small part of the rows: limits from a sample, several segments.
+"$program" encode --base "$base" --index "$folder/long.1" --quiet --codec xfbq --bits 1
+search_cpu long --k 100 --refine none
+for scan in planes matrix; do
+    same long 1 1 --k 100 --refine none --device-memory 2M --scan "$scan"
+    if (($(sum_of samples) == 1 && $(sum_of segments) > 1)); then pass; else complain "no sample"; fi
+done
+same long 1 1 --k 100 --refine none --device-memory 200K # a sample of what stays on the device
+if (($(sum_of samples) > 0 && $(sum_of copied_bytes) > 0)); then pass; else complain "no sample of a part"; fi
+
+turn=0
+# Histogram selection: ties at the K-th distance and beyond it, cut to the most candidates.
+for more in "--k 10" "--k 100 --refine none" "--k 10 --extra-distance 40" \
+    "--k 10 --extra-distance 3000 --max-candidates 150" "--k 2003 --extra-distance 0"; do
+    # shellcheck disable=SC2086
+    search_cpu xfbq --select histogram $more
+    for ranks in "${ranks_axis[@]:0:2}"; do
+        # shellcheck disable=SC2086
+        same xfbq "$ranks" $((turn++ % 2 ? 1 : 3)) --select histogram $more
+    done
+    turn=$((turn + 1)) # the other way round
+done
+search_cpu xfbq --k 10 --extra-distance 40
+same xfbq 1 3 --k 10 --extra-distance 40 --batch 5 --device-memory 60K
+if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied"; fi
+
 # Whatever the order in which threads and blocks run.
+search_cpu xfbq --k 10
 for order in descending random; do
     for scan in planes matrix; do
         BITSWEEP_EMULATOR_ORDER=$order same xfbq 1 3 --k 10 --batch 6 --scan "$scan"
@@ -200,6 +275,7 @@ expect() {
     done
 }
 
+"$program" encode --base "$base" --rows 0:2003 --index "$folder/raw" --quiet --codec raw --metric l2
 error_ranks=(1)
 expect 2 "--device 'gpu' is not one of auto|cpu|cuda|cuda:N" --device gpu
 expect 2 "--device 'emulatedx' is not one of" --device emulatedx
@@ -210,8 +286,8 @@ if [[ $kind == emulated ]]; then
 else
     expect 2 '--device cuda:1000: this host has [0-9]+, numbered' --device cuda:1000
 fi
-expect 2 '--device emulated: histogram selection runs on the CPU only' --device emulated \
-    --select histogram
+foretell_error 2 '--device-memory: codec raw runs on the CPU only' "$folder/raw" --device-memory 1M
+index=raw expect 2 '--device emulated: codec raw runs on the CPU only' --device emulated
 index=staged.3 expect 2 '--device emulated: a progressive scan runs on the CPU only' \
     --device emulated --scan progressive-matrix
 BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated:1: this host has 1, numbered' \

@@ -1,4 +1,4 @@
-// cut and sort against select's keep_best and a sort on the CPU.
+// cut, limit and sort against select's keep_best and a sort on the CPU.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -68,33 +68,59 @@ std::vector<uint64_t> sorted(const uint64_t *items, size_t count)
     return out;
 }
 
+constexpr uint32_t old_limit = 4; // of all lists, which every item reaches
+
+// What keep_best leaves of a list.
+std::vector<uint64_t> best_of(const list_case &c, size_t query, uint32_t keep)
+{
+    const auto begin = c.items.begin() + static_cast<long>(query * c.capacity);
+    std::vector<uint64_t> own(begin, begin + c.capacity), scratch(c.capacity);
+    size_t kept = bsw_select_reference.keep_best(own.data(), c.counts[query], keep, scratch.data());
+    return sorted(own.data(), kept);
+}
+
 void check_cut(const list_case &c, uint32_t keep)
 {
     const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
-    const uint32_t old_limit = 4;
     device_array<uint64_t> items(c.items);
     device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, old_limit));
     const bsw_device_lists lists = {num_queries, c.capacity, items.get(), counts.get(),
                                     limits.get()};
     const std::string shape = describe(c, "cut");
     if (!check_launch(bsw_device_cut(&lists, keep, nullptr), shape)) return;
-    std::vector<uint64_t> got = items.values(), scratch(c.capacity);
+    std::vector<uint64_t> got = items.values();
     std::vector<uint32_t> got_counts = counts.values(), got_limits = limits.values();
     for (uint32_t q = 0; q < num_queries; q++) {
-        const size_t begin = static_cast<size_t>(q) * c.capacity;
-        std::vector<uint64_t> own(c.items.begin() + static_cast<long>(begin),
-                                  c.items.begin() + static_cast<long>(begin + c.capacity));
-        size_t kept = bsw_select_reference.keep_best(own.data(), c.counts[q], keep, scratch.data());
-        std::vector<uint64_t> expected = sorted(own.data(), kept);
+        std::vector<uint64_t> expected = best_of(c, q, keep);
+        const size_t kept = expected.size();
         uint32_t limit = old_limit;
         if (kept == keep) {
             uint32_t worst = bsw_candidate_score(expected.back());
             limit = worst == UINT32_MAX ? worst : worst + 1;
         }
         check_that(got_counts[q] == kept && got_limits[q] == limit &&
-                       sorted(got.data() + begin, kept) == expected,
+                       sorted(got.data() + static_cast<size_t>(q) * c.capacity, kept) == expected,
                    "%s to %u: query %u of %u items: count %u, limit %u, expected %zu, %u",
                    shape.c_str(), keep, q, c.counts[q], got_counts[q], got_limits[q], kept, limit);
+    }
+}
+
+void check_limit(const list_case &c, uint32_t keep)
+{
+    const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
+    device_array<uint64_t> items(c.items);
+    device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, old_limit));
+    const bsw_device_lists lists = {num_queries, c.capacity, items.get(), counts.get(),
+                                    limits.get()};
+    const std::string shape = describe(c, "limit");
+    if (!check_launch(bsw_device_limit(&lists, keep, nullptr), shape)) return;
+    std::vector<uint32_t> got_counts = counts.values(), got_limits = limits.values();
+    for (uint32_t q = 0; q < num_queries; q++) {
+        std::vector<uint64_t> best = best_of(c, q, keep);
+        uint32_t limit = best.size() == keep ? bsw_candidate_score(best.back()) : old_limit;
+        check_that(got_counts[q] == 0 && got_limits[q] == limit,
+                   "%s of %u: query %u of %u items: count %u, limit %u, expected 0, %u",
+                   shape.c_str(), keep, q, c.counts[q], got_counts[q], got_limits[q], limit);
     }
 }
 
@@ -124,17 +150,25 @@ void check_sort(const list_case &c)
 
 } // namespace
 
+static void check_selection(const list_case &c, uint32_t keep)
+{
+    check_cut(c, keep);
+    check_limit(c, keep);
+}
+
 void check_cuts()
 {
     uint64_t stream = 0;
     for (int shape = 0; shape < NUM_ITEM_SHAPES; shape++) {
         const item_shape s = static_cast<item_shape>(shape);
-        check_cut(make_lists(1, {1, 0}, s, stream++), 1);
-        check_cut(make_lists(40, {0, 1, 9, 10, 11, 40}, s, stream++), 10);
-        check_cut(make_lists(1500, {99, 100, 101, 511, 512, 513, 1025, 1500}, s, stream++), 100);
-        check_cut(make_lists(1500, {1500, 1499}, s, stream++), 1);
-        check_cut(make_lists(1500, {1500, 1499}, s, stream++), 1500);
-        if (!checks.small) check_cut(make_lists(20000, {20000, 19999, 600}, s, stream++), 5000);
+        check_selection(make_lists(1, {1, 0}, s, stream++), 1);
+        check_selection(make_lists(40, {0, 1, 9, 10, 11, 40}, s, stream++), 10);
+        check_selection(make_lists(1500, {99, 100, 101, 511, 512, 513, 1025, 1500}, s, stream++),
+                        100);
+        check_selection(make_lists(1500, {1500, 1499}, s, stream++), 1);
+        check_selection(make_lists(1500, {1500, 1499}, s, stream++), 1500);
+        if (!checks.small) // more than a thread asks for at once
+            check_selection(make_lists(20000, {20000, 19999, 600}, s, stream++), 5000);
     }
 }
 

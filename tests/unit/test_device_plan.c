@@ -67,12 +67,14 @@ static void arrays_of_codes_do_not_overlap(void **state)
 static void check_plan(const struct bsw_device_needs *needs, size_t free_bytes,
                        const struct bsw_device_plan *plan)
 {
-    size_t codes = 0, all = 0, left = free_bytes - plan->queries.bytes - 2 * plan->block_bytes;
+    size_t codes = 0, all = 0, streamed = 0,
+           left = free_bytes - plan->queries.bytes - 2 * plan->block_bytes;
     int is_cut = 0; // some shard is not wholly there
     for (size_t i = 0; i < SHARDS; i++) {
         size_t bundles = bundles_of(needs, i), resident = plan->resident_bundles[i];
         assert_true(resident <= bundles);
         is_cut |= resident < bundles;
+        streamed += bundles - resident;
         codes += codes_bytes(needs, resident);
         all += codes_bytes(needs, bundles);
         if (resident < bundles) // the next bundle would not fit
@@ -82,7 +84,18 @@ static void check_plan(const struct bsw_device_needs *needs, size_t free_bytes,
     assert_int_equal(codes, plan->code_bytes);
     assert_true(plan->queries.bytes + 2 * plan->block_bytes + codes <= free_bytes);
     assert_true(plan->group_queries >= 1 && plan->group_queries <= needs->max_queries);
-    assert_true(plan->capacity >= needs->keep + 32 || plan->capacity >= 33001);
+    size_t least = 3 * needs->keep + 1024;
+    assert_true(plan->capacity >= (least < 33001 ? least : 33001));
+    assert_true(plan->capacity <= 33024); // of the largest shard with its padding
+    if (plan->capacity > least) {
+        assert_true(plan->queries.bytes <= free_bytes / 8);
+        assert_int_equal(plan->group_queries, needs->max_queries);
+    }
+    assert_int_equal(bsw_device_plan_bytes(plan),
+                     plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes);
+    assert_int_equal(
+        plan->streamed_bytes,
+        streamed * bsw_device_bundle_bytes(&needs->shapes[0].layout, needs->shapes[0].has_affine));
     if (plan->block_bundles > 0) {
         assert_int_equal(plan->block_bytes, codes_bytes(needs, plan->block_bundles));
         assert_true(plan->queries.bytes + all > free_bytes);
@@ -158,6 +171,38 @@ static void what_is_needed_at_least_is_enough(void **state)
     bsw_device_plan_deinit(&plan);
 }
 
+// Long lists for few queries, never at the price of codes that have to come in blocks.
+static void lists_are_long_where_memory_is_free(void **state)
+{
+    (void)state;
+    static const size_t queries[] = {1, 512, 1024, 100000}, keeps[] = {10, 10, 10000, 10};
+    static const size_t capacities[] = {1 << 16, 1 << 16, 1 << 15, 3 * 10 + 1024};
+    struct bsw_shard_shape shapes[SHARDS];
+    struct bsw_device_plan plan;
+    make_shapes("96x3", 96, 1, shapes);
+    shapes[0].num_rows = 1000000000;
+    for (int i = 0; i < 4; i++) {
+        const struct bsw_device_needs needs = {.shapes = shapes,
+                                               .num_shards = 1,
+                                               .query_bits = QUERY_BITS,
+                                               .max_queries = queries[i],
+                                               .keep = keeps[i]};
+        assert_int_equal(bsw_device_plan_make(&needs, (size_t)80 << 30, &plan, &err), BSW_OK);
+        assert_int_equal(plan.capacity, capacities[i]);
+        assert_int_equal(plan.block_bundles, 0);
+        bsw_device_plan_deinit(&plan);
+    }
+    const struct bsw_device_needs needs = {
+        .shapes = shapes, .num_shards = 1, .query_bits = QUERY_BITS, .max_queries = 1, .keep = 10};
+    size_t codes = codes_bytes(&needs, bundles_of(&needs, 0));
+    for (size_t room = 30000; room < 1000000; room += 300000) {
+        assert_int_equal(bsw_device_plan_make(&needs, codes + room, &plan, &err), BSW_OK);
+        assert_int_equal(plan.block_bundles, 0);
+        assert_true(plan.queries.bytes <= room && plan.queries.bytes + 4096 > room);
+        bsw_device_plan_deinit(&plan);
+    }
+}
+
 static void a_rank_without_shards_needs_nothing(void **state)
 {
     (void)state;
@@ -176,6 +221,7 @@ int main(void)
         cmocka_unit_test(arrays_of_codes_do_not_overlap),
         cmocka_unit_test(every_size_of_memory_is_used_and_kept_to),
         cmocka_unit_test(what_is_needed_at_least_is_enough),
+        cmocka_unit_test(lists_are_long_where_memory_is_free),
         cmocka_unit_test(a_rank_without_shards_needs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #include "common/integer_hash.h"
 #include "common/result_order.h"
 #include "common/synth.h"
-#include "shard/device_shard.h"
+#include "shard/device_histogram.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 
@@ -48,6 +48,8 @@ static int make_files(void **state)
     for (size_t i = 0; i < RISING * DIMS; i++)
         rows[i] = (float)(RISING - i / DIMS) * (i % 3 == 0 ? 0.02f : -0.01f);
     write_fbin(path_of("rising.fbin"), rows, RISING, DIMS);
+    for (size_t i = DIMS; i < RISING * DIMS; i++) rows[i] = rows[i - DIMS];
+    write_fbin(path_of("equal.fbin"), rows, RISING, DIMS);
     bsw_free(&rows);
     return 0;
 }
@@ -200,11 +202,13 @@ static void lists_are_those_of_the_cpu(void **state)
             open_on_device(&scan, &with, &on);
             assert_null(on.host.arrays.planes[0]); // the device has them
             assert_int_equal(on.engine.plan.block_bundles, 0);
-            size_t used = bsw_device_used_bytes(on.device);
+            uint64_t allocations = bsw_device_num_allocations(on.device);
+            assert_int_equal(bsw_device_used_bytes(on.device),
+                             bsw_device_plan_bytes(&on.engine.plan));
             check_scan(&scan, &on, 0, QUERIES, NULL, keeps[k]);
             check_scan(&scan, &on, QUERIES - 1, 1, NULL, 1);
             check_scan(&scan, &on, 5, 0, NULL, 10);
-            assert_int_equal(bsw_device_used_bytes(on.device), used); // nothing more for a batch
+            assert_int_equal(bsw_device_num_allocations(on.device), allocations);
             assert_int_equal(on.engine.copied_bytes, 0);
             close_on_device(&on);
         }
@@ -232,21 +236,116 @@ static void limits_and_groups_are_kept(void **state)
             limits[q] = bsw_candidate_score(list[place]) + (q % 4 == 1);
         }
         for (size_t group = 1; group <= QUERIES; group += 4) {
-            const struct device_case with = {.keep = 50, .max_queries = group};
-            struct on_device on;
-            open_on_device(&scan, &with, &on);
-            check_scan(&scan, &on, 0, QUERIES, limits, 50);
-            close_on_device(&on);
+            const struct device_case with[] = {
+                {.keep = 50, .max_queries = group},
+                {.keep = 10, .capacity = 300, .max_queries = group}}; // with a sample
+            for (int i = 0; i < 2; i++) {
+                struct on_device on;
+                open_on_device(&scan, &with[i], &on);
+                check_scan(&scan, &on, 0, QUERIES, limits, with[i].keep);
+                assert_true((on.engine.num_samples > 0) == (i == 1));
+                close_on_device(&on);
+            }
         }
         bsw_candidate_lists_deinit(&all);
         close_case(&scan);
     }
 }
 
-// ---- overflows ----
+// ---- histograms ----
 
-// Lists with room for one more bundle: nearly every segment overflows until it is one bundle.
-static void small_lists_overflow_and_lose_nothing(void **state)
+struct bins {
+    uint32_t first[QUERIES], count[QUERIES];
+    uint64_t *values; // [QUERIES][most]
+    size_t most, num_queries;
+};
+
+static enum bsw_status collect_bins(void *context, size_t query, uint32_t first_bin,
+                                    const uint64_t *counts, uint32_t num_bins,
+                                    struct bsw_error *error)
+{
+    struct bins *bins = context;
+    (void)error;
+    assert_int_equal(query, bins->num_queries++);
+    assert_true(num_bins <= bins->most);
+    bins->first[query] = first_bin;
+    bins->count[query] = num_bins;
+    memcpy(bins->values + query * bins->most, counts, num_bins * sizeof *counts);
+    return BSW_OK;
+}
+
+// The same bins but for empty ones at the end; the last one as far as to k in all.
+static void check_bins(const struct bins *expected, const struct bins *found, uint64_t k)
+{
+    assert_int_equal(found->num_queries, QUERIES);
+    for (size_t q = 0; q < QUERIES; q++) {
+        const uint64_t *a = expected->values + q * expected->most;
+        const uint64_t *b = found->values + q * found->most;
+        uint64_t sum = 0;
+        uint32_t last = expected->count[q] - 1;
+        while (a[last] == 0) last--;
+        assert_int_equal(expected->first[q], found->first[q]);
+        assert_int_equal(found->count[q], last + 1);
+        assert_memory_equal(a, b, last * sizeof *a);
+        for (uint32_t i = 0; i < last; i++) sum += b[i];
+        assert_int_equal(b[last], sum + a[last] < k ? a[last] : k - sum);
+    }
+}
+
+static void histograms_say_the_same_of_the_best(void **state)
+{
+    (void)state;
+    static const uint64_t ks[] = {1, 50, ROWS, ROWS + 9};
+    const struct small_index what = duplicates(BSW_CODEC_XFBQ, BSW_METRIC_COSINE);
+    struct bsw_candidate_lists lists = {0};
+    struct scan_case scan;
+    open_case(&what, make_queries(), &scan);
+    const struct device_case with = {.keep = ROWS + 9};
+    struct on_device on;
+    open_on_device(&scan, &with, &on);
+    struct bins expected = {.most =
+                                (size_t)bsw_layout_dot_limit(&scan.host.shape.layout, QUERY_BITS) +
+                                1},
+                found = expected;
+    expected.values = allocate_or_fail(QUERIES * expected.most, sizeof(uint64_t));
+    found.values = allocate_or_fail(QUERIES * expected.most, sizeof(uint64_t));
+    for (int i = 0; i < 4; i++) {
+        expected.num_queries = found.num_queries = 0;
+        assert_ok(bsw_shard_histogram(&scan.host, &scan.batch, 0, QUERIES, ks[i], &scan.workspace,
+                                      collect_bins, &expected, &err),
+                  &err);
+        assert_ok(bsw_device_shard_histogram(&on.engine, &on.shard, &scan.batch, 0, QUERIES, ks[i],
+                                             &scan.workspace, &lists, collect_bins, &found, &err),
+                  &err);
+        check_bins(&expected, &found, ks[i]);
+    }
+    bsw_free(&expected.values);
+    bsw_free(&found.values);
+    bsw_candidate_lists_deinit(&lists);
+    close_on_device(&on);
+    close_case(&scan);
+}
+
+// ---- samples, segments and overflows ----
+
+// Scans of three kinds; the engine's numbers afterwards.
+static void check_rising_or_equal(struct small_index *what, float *vectors, size_t keep,
+                                  size_t capacity, struct bsw_device_engine *counts)
+{
+    struct scan_case scan;
+    what->drops_bad_rows = 0;
+    open_case(what, vectors, &scan);
+    const struct device_case with = {.keep = keep, .capacity = capacity};
+    struct on_device on;
+    open_on_device(&scan, &with, &on);
+    check_scan(&scan, &on, 0, QUERIES, NULL, keep);
+    *counts = on.engine; // numbers alone
+    close_on_device(&on);
+    close_case(&scan);
+}
+
+// Lists with room for one more bundle: no sample is worth anything, and a segment is one bundle.
+static void smallest_lists_lose_nothing(void **state)
 {
     (void)state;
     static const size_t keeps[] = {40, 700};
@@ -258,49 +357,149 @@ static void small_lists_overflow_and_lose_nothing(void **state)
         struct on_device on;
         open_on_device(&scan, &with, &on);
         check_scan(&scan, &on, 0, QUERIES, NULL, keeps[k]);
-        assert_true(on.engine.num_overflows > 0);
+        assert_int_equal(on.engine.num_samples, 0);
+        assert_int_equal(on.engine.num_overflows, 0);
+        assert_true(on.engine.num_segments >= 3 * 20);
         close_on_device(&on);
     }
     close_case(&scan);
 }
 
+// Every row is better than all before it, so those that reach the sample's limit are all at the
+// end, more than a list has room for.
 static void rising_rows_overflow_and_lose_nothing(void **state)
 {
     (void)state;
     struct small_index what = duplicates(BSW_CODEC_SAQ, BSW_METRIC_L2);
     float *vectors = allocate_or_fail(QUERIES * DIMS, sizeof *vectors);
+    struct bsw_device_engine counts;
     for (size_t i = 0; i < QUERIES * DIMS; i++) vectors[i] = 0.001f * (float)(i % 5);
     what.source = path_of("rising.fbin");
-    what.drops_bad_rows = 0;
-    struct scan_case scan;
-    open_case(&what, vectors, &scan);
-    // Three bundles are one row more than a full list has room for, also at the end.
-    const struct device_case with = {.keep = 21, .capacity = 21 + 3 * 32 - 1};
-    struct on_device on;
-    open_on_device(&scan, &with, &on);
-    check_scan(&scan, &on, 0, QUERIES, NULL, 21);
-    // Three scans, each two bundles at a time.
-    assert_true(on.engine.num_segments > 3 * (RISING / 96));
-    assert_true(on.engine.num_overflows > 3 * 5);
-    close_on_device(&on);
-    close_case(&scan);
+    check_rising_or_equal(&what, vectors, 21, 21 + 3 * 32 - 1, &counts);
+    assert_int_equal(counts.num_samples, 3);
+    assert_true(counts.num_overflows >= 3);
+    assert_true(counts.num_segments < 3 * RISING / 32); // not all of them one bundle
 }
 
-// The chosen lists hardly ever overflow where rows come in no order.
-static void chosen_lists_do_not_overflow(void **state)
+// The limit of a sample is what all rows have: each of them passes until a list has been cut.
+static void equal_rows_overflow_and_lose_nothing(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec <= BSW_CODEC_SAQ; codec++) {
+        struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
+        struct bsw_device_engine counts;
+        what.source = path_of("equal.fbin");
+        check_rising_or_equal(&what, make_queries(), 2, 128, &counts);
+        assert_int_equal(counts.num_samples, 3);
+        assert_true(counts.num_overflows >= 3);
+        assert_true(counts.num_segments < 3 * 12);
+    }
+}
+
+// Where rows come in no order lists of the chosen length, or short ones, do not overflow, and a few
+// segments are enough.
+static void lists_hardly_ever_overflow(void **state)
 {
     (void)state;
     const struct small_index what = duplicates(BSW_CODEC_SAQ, BSW_METRIC_L2);
     struct scan_case scan;
     open_case(&what, make_queries(), &scan);
-    const struct device_case with = {.keep = 10};
-    struct on_device on;
-    open_on_device(&scan, &with, &on);
-    check_scan(&scan, &on, 0, QUERIES, NULL, 10);
-    assert_int_equal(on.engine.num_overflows, 0);
-    assert_true(on.engine.num_segments >= 3 * 2 && on.engine.num_segments <= 3 * 4);
-    close_on_device(&on);
+    const struct device_case with[] = {{.keep = 10}, {.keep = 10, .capacity = 300}};
+    for (int i = 0; i < 2; i++) {
+        struct on_device on;
+        open_on_device(&scan, &with[i], &on);
+        check_scan(&scan, &on, 0, QUERIES, NULL, 10);
+        assert_int_equal(on.engine.num_overflows, 0);
+        assert_int_equal(on.engine.num_samples, i == 0 ? 0 : 3); // chosen lists hold all rows
+        assert_true(on.engine.num_segments <= (i == 0 ? 3 : 3 * 5));
+        close_on_device(&on);
+    }
     close_case(&scan);
+}
+
+// ---- many rows ----
+
+// Scores of so many rows that none is computed: those of any part lie evenly between 0 and 2^32.
+struct even_rows {
+    bsw_device *device;
+    uint64_t *items; // [capacity]
+    uint64_t rows;   // scanned so far
+};
+
+static enum bsw_status scan_even_rows(void *context, const struct bsw_device_part *part,
+                                      const struct bsw_device_lists *lists, struct bsw_error *error)
+{
+    struct even_rows *even = context;
+    uint32_t limit, count;
+    BSW_TRY(bsw_device_download(even->device, BSW_QUEUE_SCAN, &limit, lists->limits, 4, error));
+    BSW_TRY(bsw_device_download(even->device, BSW_QUEUE_SCAN, &count, lists->counts, 4, error));
+    BSW_TRY(bsw_device_wait(even->device, BSW_QUEUE_SCAN, "lists", error));
+    uint64_t bundles = (part->last - part->first + part->step - 1) / part->step;
+    uint64_t rows = bundles * 32, span = ((uint64_t)1 << 32) - limit, hits = rows * span >> 32;
+    uint64_t room = lists->capacity - count, stored = hits < room ? hits : room;
+    for (uint64_t i = 0; i < stored; i++) {
+        uint64_t row = part->first * 32ull + i * (part->last - part->first) * 32ull / hits;
+        even->items[i] =
+            bsw_candidate_pack((uint32_t)(limit + (2 * i + 1) * span / (2 * hits)), (uint32_t)row);
+    }
+    even->rows += rows;
+    count += (uint32_t)hits;
+    BSW_TRY(bsw_device_upload(even->device, BSW_QUEUE_SCAN, lists->items + (count - hits),
+                              even->items, stored * sizeof *even->items, error));
+    BSW_TRY(bsw_device_upload(even->device, BSW_QUEUE_SCAN, lists->counts, &count, 4, error));
+    return bsw_device_wait(even->device, BSW_QUEUE_SCAN, "lists", error);
+}
+
+// The list of a query over 10^9 rows; how many segments that takes.
+static uint64_t scan_many_rows(bsw_device *device, uint32_t keep, uint32_t capacity)
+{
+    const size_t bundles = 1000000000 / 32;
+    const uint32_t zeros[2] = {0, 0};
+    uint32_t counts[2] = {0, 0};
+    struct bsw_device_buffer items, numbers, scratch;
+    struct even_rows even = {device, allocate_or_fail(capacity, sizeof(uint64_t)), 0};
+    assert_ok(bsw_device_allocate(device, capacity * sizeof(uint64_t), "items", &items, &err),
+              &err);
+    assert_ok(bsw_device_allocate(device, sizeof zeros, "numbers", &numbers, &err), &err);
+    assert_ok(
+        bsw_device_allocate(device, bsw_device_sort_bytes(1, capacity), "sort", &scratch, &err),
+        &err);
+    assert_ok(bsw_device_upload(device, BSW_QUEUE_SCAN, numbers.data, zeros, sizeof zeros, &err),
+              &err);
+    uint32_t *d_numbers = (uint32_t *)(void *)numbers.data;
+    struct bsw_device_list_run run = {
+        .device = device,
+        .lists = {1, capacity, (uint64_t *)(void *)items.data, d_numbers, d_numbers + 1},
+        .keep = keep,
+        .counts = counts,
+        .fetched = counts + 1};
+    bsw_device_list_run_begin(&run);
+    assert_ok(bsw_device_list_run_scan(&run, bundles, scan_even_rows, &even, &err), &err);
+    assert_ok(bsw_device_list_run_fetch(&run, scratch.data, even.items, &err), &err);
+    assert_int_equal(run.num_samples, 1);
+    assert_int_equal(run.num_overflows, 0);
+    assert_int_equal(even.rows, run.scanned * 32);
+    assert_true(even.rows < 1001000000); // the sample costs next to nothing
+    assert_int_equal(counts[0], keep);
+    double worst = 4294967296.0 - bsw_candidate_score(even.items[keep - 1]);
+    assert_float_equal(worst / 4294967296.0 * 1e9 / keep, 1, 0.01);
+    bsw_device_free(device, &items);
+    bsw_device_free(device, &numbers);
+    bsw_device_free(device, &scratch);
+    bsw_free(&even.items);
+    return run.num_segments;
+}
+
+static void many_rows_take_few_segments(void **state)
+{
+    (void)state;
+    const struct bsw_device_options options = {.num_sharers = 1, .timeout_seconds = 60};
+    bsw_device *device;
+    assert_ok(bsw_device_open(&options, &device, &err), &err);
+    assert_int_equal(scan_many_rows(device, 100, 1 << 16), 2);
+    assert_int_equal(scan_many_rows(device, 1000, 1 << 16), 3);
+    assert_int_equal(scan_many_rows(device, 1000, 1 << 15), 4); // of 1000 queries
+    bsw_device_close(&device);
 }
 
 // ---- blocks ----
@@ -322,14 +521,19 @@ static void codes_come_in_blocks(void **state)
                 seen |= resident > 0 ? 1 : 2;
                 assert_true(on.shard.num_pinned > 0);
                 assert_non_null(on.host.arrays.planes[0]);
+                uint64_t allocations = bsw_device_num_allocations(on.device);
                 check_scan(&scan, &on, 0, QUERIES, NULL, 10);
+                assert_int_equal(bsw_device_num_allocations(on.device), allocations);
                 uint64_t bytes =
                     (on.shard.num_bundles - resident) *
                     bsw_device_bundle_bytes(&on.engine.plan.layout, on.engine.plan.has_affine);
+                assert_int_equal(bytes, on.engine.plan.streamed_bytes);
                 assert_true(on.engine.copied_bytes >= 3 * bytes); // 3 scans, all groups
                 assert_int_equal(on.engine.copied_bytes % bytes, 0);
             }
             assert_true(bsw_device_used_bytes(on.device) <= memory);
+            assert_int_equal(bsw_device_used_bytes(on.device),
+                             bsw_device_plan_bytes(&on.engine.plan));
             close_on_device(&on);
         }
         assert_true(seen & 1);
@@ -407,9 +611,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_those_of_the_cpu),
         cmocka_unit_test(limits_and_groups_are_kept),
-        cmocka_unit_test(small_lists_overflow_and_lose_nothing),
+        cmocka_unit_test(histograms_say_the_same_of_the_best),
+        cmocka_unit_test(smallest_lists_lose_nothing),
         cmocka_unit_test(rising_rows_overflow_and_lose_nothing),
-        cmocka_unit_test(chosen_lists_do_not_overflow),
+        cmocka_unit_test(equal_rows_overflow_and_lose_nothing),
+        cmocka_unit_test(lists_hardly_ever_overflow),
+        cmocka_unit_test(many_rows_take_few_segments),
         cmocka_unit_test(codes_come_in_blocks),
         cmocka_unit_test(a_silent_device_ends_at_the_deadline),
         cmocka_unit_test(a_failed_launch_is_told),
