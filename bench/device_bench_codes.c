@@ -24,7 +24,7 @@ void device_bench_codes_free(struct device_bench *bench)
 // The rows, at most `wanted`, whose codes take no more than `bytes`.
 static uint64_t rows_within(const struct bsw_code_layout *layout, size_t bytes, uint64_t wanted)
 {
-    uint64_t bundles = bytes / bsw_device_bundle_bytes(layout, 1);
+    uint64_t bundles = bytes / bsw_device_bundle_bytes(layout, 1, 0);
     return bundles * BSW_BUNDLE_ROWS < wanted ? bundles * BSW_BUNDLE_ROWS : wanted;
 }
 
@@ -34,7 +34,7 @@ static enum bsw_status fill_codes(struct device_bench *bench, const struct bsw_c
     struct device_bench_codes *codes = &bench->codes;
     struct bsw_device_codes_layout at;
     uint32_t *planes[BSW_MAX_SEGMENTS];
-    bsw_device_codes_layout_make(layout, 1, num_bundles, &at);
+    bsw_device_codes_layout_make(layout, 1, 0, num_bundles, &at);
     BSW_TRY(bsw_device_allocate(bench->device, at.bytes, "codes", &codes->memory, err));
     unsigned char *memory = codes->memory.data;
     uint16_t *scales = (uint16_t *)(void *)(memory + at.scales);

@@ -5,6 +5,7 @@
 
 #include "bench/device_bench.h"
 #include "common/memory.h"
+#include "kernels/device_scan/device_tuning.h"
 #include "shard/device_plan.h"
 
 // ---- the kernel alone ----
@@ -22,7 +23,8 @@ struct bare_scan {
 
 static int is_matrix(const struct device_bench_shape *shape)
 {
-    if (shape->kind == BSW_SCAN_AUTO) return shape->batch >= BSW_DEVICE_MATRIX_FROM_QUERIES;
+    if (shape->kind == BSW_SCAN_AUTO)
+        return shape->batch >= bsw_device_tuning_current()->matrix_from_queries;
     return bsw_scan_is_matrix(shape->kind);
 }
 
@@ -153,7 +155,7 @@ static void count_work(const struct device_bench *bench, const struct device_ben
     double pairs = (double)record->rows * (double)record->queries;
     if (record->queries <= MOST_QUERIES_A_PASS) {
         record->bytes = (double)bsw_num_bundles((size_t)record->rows) *
-                        (double)bsw_device_bundle_bytes(layout, shape->has_affine);
+                        (double)bsw_device_bundle_bytes(layout, shape->has_affine, 0);
     }
     if (is_matrix(shape)) {
         record->operations = 2 * pairs * layout->dims;

@@ -56,7 +56,7 @@ static enum bsw_status open_small(struct device_bench *bench, struct small_devic
 {
     const struct device_bench_shape *shape = small->shape;
     size_t bundle_bytes =
-        bsw_device_bundle_bytes(&small->host.shape.layout, small->host.shape.has_affine);
+        bsw_device_bundle_bytes(&small->host.shape.layout, small->host.shape.has_affine, 0);
     const struct bsw_device_options options = {
         .ordinal = (int)bench->settings->gpu,
         .num_sharers = 1,
@@ -128,7 +128,8 @@ enum bsw_status device_bench_stream(struct device_bench *bench, const struct dev
     const struct device_bench_settings *settings = bench->settings;
     struct small_device small = {.shape = &c->shape};
     BSW_TRY(device_bench_codes_make(bench, c->shape.layout, settings->rows, err));
-    size_t bundle_bytes = bsw_device_bundle_bytes(&bench->codes.codes.layout, c->shape.has_affine);
+    size_t bundle_bytes =
+        bsw_device_bundle_bytes(&bench->codes.codes.layout, c->shape.has_affine, 0);
     uint64_t most = settings->host_bytes / bundle_bytes * BSW_BUNDLE_ROWS;
     uint64_t rows = bench->codes.num_rows < most ? bench->codes.num_rows : most;
     struct device_record record = {

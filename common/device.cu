@@ -31,7 +31,7 @@ struct bsw_device {
     size_t total_bytes, limit_bytes, used_bytes;
     uint64_t num_allocations;
     int is_lost;
-    char label[24], name[64];
+    char label[24], name[64], place[24];
 };
 
 static enum bsw_status fail_call(struct bsw_device *device, cudaError_t code, const char *what,
@@ -52,13 +52,23 @@ const char *bsw_device_kind(void)
     return DEVICE_KIND;
 }
 
+// The runtime speaks of an old driver where there is none.
+static const char *words_of(cudaError_t code)
+{
+    int version = 0;
+    if (code == cudaErrorInsufficientDriver && cudaDriverGetVersion(&version) == cudaSuccess &&
+        version == 0)
+        return "no NVIDIA driver is installed";
+    return cudaGetErrorString(code);
+}
+
 int bsw_device_count(char *why, size_t capacity)
 {
     int count = 0;
     cudaError_t code = cudaGetDeviceCount(&count);
     if (code != cudaSuccess) {
         cudaGetLastError();
-        snprintf(why, capacity, "%s", cudaGetErrorString(code));
+        snprintf(why, capacity, "%s", words_of(code));
         return 0;
     }
     snprintf(why, capacity, "this host has no device");
@@ -74,6 +84,8 @@ static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
     TRY_CUDA(device, "properties", err, cudaGetDeviceProperties(&properties, options->ordinal));
     TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &device->total_bytes));
     snprintf(device->name, sizeof device->name, "%.63s", properties.name);
+    TRY_CUDA(device, "place", err,
+             cudaDeviceGetPCIBusId(device->place, sizeof device->place, options->ordinal));
     device->limit_bytes =
         (device->total_bytes - device->total_bytes / RESERVE_PART) / (size_t)options->num_sharers;
     if (options->most_bytes > 0 && options->most_bytes < device->limit_bytes)
@@ -116,6 +128,11 @@ void bsw_device_close(bsw_device **address)
     bsw_free(address);
 }
 
+void bsw_device_give_up(bsw_device *device)
+{
+    device->is_lost = 1;
+}
+
 const char *bsw_device_label(const bsw_device *device)
 {
     return device->label;
@@ -124,6 +141,11 @@ const char *bsw_device_label(const bsw_device *device)
 const char *bsw_device_name(const bsw_device *device)
 {
     return device->name;
+}
+
+const char *bsw_device_place(const bsw_device *device)
+{
+    return device->place;
 }
 
 // ---- memory ----
@@ -223,9 +245,6 @@ void bsw_device_unpin(bsw_device *device, void *memory)
 
 bsw_stream bsw_device_stream(bsw_device *device, enum bsw_device_queue queue)
 {
-#if !defined(__CUDACC__)
-    emulated_stream_run(device->streams[queue]); // launches run at once, so copies before them too
-#endif
     return device->streams[queue];
 }
 
@@ -249,6 +268,14 @@ enum bsw_status bsw_device_download(bsw_device *device, enum bsw_device_queue qu
 {
     TRY_CUDA(device, "copy from the device", err,
              cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->streams[queue]));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_copy(bsw_device *device, enum bsw_device_queue queue, void *to,
+                                const void *from, size_t bytes, struct bsw_error *err)
+{
+    TRY_CUDA(device, "copy on the device", err,
+             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device->streams[queue]));
     return BSW_OK;
 }
 
@@ -282,17 +309,23 @@ static void pause_for(int64_t waited_ns)
         nanosleep(&nap, NULL);
 }
 
+enum bsw_status bsw_device_poll(bsw_device *device, enum bsw_device_queue queue, const char *what,
+                                int *is_empty, struct bsw_error *err)
+{
+    cudaError_t code = cudaStreamQuery(device->streams[queue]);
+    *is_empty = code == cudaSuccess;
+    if (code == cudaSuccess || code == cudaErrorNotReady) return BSW_OK;
+    device->is_lost = 1;
+    return fail_call(device, code, what, err);
+}
+
 enum bsw_status bsw_device_wait(bsw_device *device, enum bsw_device_queue queue, const char *what,
                                 struct bsw_error *err)
 {
     int64_t started = bsw_clock_ns(), waited = 0;
-    for (;;) {
-        cudaError_t code = cudaStreamQuery(device->streams[queue]);
-        if (code == cudaSuccess) return BSW_OK;
-        if (code != cudaErrorNotReady) {
-            device->is_lost = 1;
-            return fail_call(device, code, what, err);
-        }
+    for (int is_empty = 0;;) {
+        BSW_TRY(bsw_device_poll(device, queue, what, &is_empty, err));
+        if (is_empty) return BSW_OK;
         waited = bsw_clock_ns() - started;
         if ((double)waited > device->options.timeout_seconds * 1e9) break;
         pause_for(waited);

@@ -1,4 +1,4 @@
-// One GPU: its memory, copies, two queues of work, and waiting for them with a deadline.
+// One GPU: its memory, copies, queues of work, and waiting for them with a deadline.
 //
 // device.cu has it over the CUDA runtime; compiled as C++ for the emulator of tests/emulation it
 // gives a device in host memory. A build without CUDA has device_none.c: no device of any kind.
@@ -40,9 +40,13 @@ struct bsw_device_options {
 enum bsw_status bsw_device_open(const struct bsw_device_options *options, bsw_device **out,
                                 struct bsw_error *err);
 void bsw_device_close(bsw_device **device);
+// Nothing more is asked of it: for work that may never end, which freeing memory would wait for.
+void bsw_device_give_up(bsw_device *device);
 
 const char *bsw_device_label(const bsw_device *device); // "cuda:0"
 const char *bsw_device_name(const bsw_device *device);  // "NVIDIA H200"
+// Tells it from the others of its host, whatever numbers a process sees: "0000:3b:00.0".
+const char *bsw_device_place(const bsw_device *device);
 
 // ---- memory ----
 
@@ -74,7 +78,7 @@ void bsw_device_unpin(bsw_device *device, void *memory);
 // ---- queues ----
 
 // Work of one queue runs in order, work of different queues at the same time.
-enum bsw_device_queue { BSW_QUEUE_SCAN, BSW_QUEUE_COPY, BSW_NUM_QUEUES };
+enum bsw_device_queue { BSW_QUEUE_SCAN, BSW_QUEUE_COPY, BSW_QUEUE_LINK, BSW_NUM_QUEUES };
 
 // For the launchers of kernels; to be asked for again before each launch.
 bsw_stream bsw_device_stream(bsw_device *device, enum bsw_device_queue queue);
@@ -87,6 +91,9 @@ enum bsw_status bsw_device_upload(bsw_device *device, enum bsw_device_queue queu
                                   const void *from, size_t bytes, struct bsw_error *err);
 enum bsw_status bsw_device_download(bsw_device *device, enum bsw_device_queue queue, void *to,
                                     const void *from, size_t bytes, struct bsw_error *err);
+// From device memory to device memory.
+enum bsw_status bsw_device_copy(bsw_device *device, enum bsw_device_queue queue, void *to,
+                                const void *from, size_t bytes, struct bsw_error *err);
 // num_rows rows of row_bytes, their starts to_stride and from_stride bytes apart.
 struct bsw_device_rows {
     size_t row_bytes, num_rows, to_stride, from_stride;
@@ -98,6 +105,10 @@ enum bsw_status bsw_device_download_rows(bsw_device *device, enum bsw_device_que
 // What is queued on `queue` from now on starts after all that is queued on `other` by now.
 enum bsw_status bsw_device_follow(bsw_device *device, enum bsw_device_queue queue,
                                   enum bsw_device_queue other, struct bsw_error *err);
+// One look, for loops that wait for more than the queue: *is_empty is 1 once all that was queued is
+// done.
+enum bsw_status bsw_device_poll(bsw_device *device, enum bsw_device_queue queue, const char *what,
+                                int *is_empty, struct bsw_error *err);
 // Until the queue is empty; `what` is for the error text.
 enum bsw_status bsw_device_wait(bsw_device *device, enum bsw_device_queue queue, const char *what,
                                 struct bsw_error *err);

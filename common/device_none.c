@@ -34,6 +34,11 @@ void bsw_device_close(bsw_device **device)
     *device = NULL;
 }
 
+void bsw_device_give_up(bsw_device *device)
+{
+    (void)device;
+}
+
 const char *bsw_device_label(const bsw_device *device)
 {
     (void)device;
@@ -41,6 +46,12 @@ const char *bsw_device_label(const bsw_device *device)
 }
 
 const char *bsw_device_name(const bsw_device *device)
+{
+    (void)device;
+    return "";
+}
+
+const char *bsw_device_place(const bsw_device *device)
 {
     (void)device;
     return "";
@@ -128,6 +139,13 @@ enum bsw_status bsw_device_download(bsw_device *device, enum bsw_device_queue qu
     return refuse(err);
 }
 
+enum bsw_status bsw_device_copy(bsw_device *device, enum bsw_device_queue queue, void *to,
+                                const void *from, size_t bytes, struct bsw_error *err)
+{
+    (void)device, (void)queue, (void)to, (void)from, (void)bytes;
+    return refuse(err);
+}
+
 enum bsw_status bsw_device_download_rows(bsw_device *device, enum bsw_device_queue queue, void *to,
                                          const void *from, const struct bsw_device_rows *rows,
                                          struct bsw_error *err)
@@ -140,6 +158,14 @@ enum bsw_status bsw_device_follow(bsw_device *device, enum bsw_device_queue queu
                                   enum bsw_device_queue other, struct bsw_error *err)
 {
     (void)device, (void)queue, (void)other;
+    return refuse(err);
+}
+
+enum bsw_status bsw_device_poll(bsw_device *device, enum bsw_device_queue queue, const char *what,
+                                int *is_empty, struct bsw_error *err)
+{
+    (void)device, (void)queue, (void)what;
+    *is_empty = 0;
     return refuse(err);
 }
 

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/transport_inbox.h"
+
 #define KIND_OUTCOME            (BSW_KIND_RESERVED + 0) // a rank's own status, to rank 0
 #define KIND_VERDICT            (BSW_KIND_RESERVED + 1) // what all agree on, from rank 0
 
@@ -197,7 +199,8 @@ static enum bsw_status break_transport(bsw_transport *transport, enum bsw_status
                                        struct bsw_error *err)
 {
     transport->broken = status;
-    if (err && transport->num_ranks > 1) err->rank = transport->rank;
+    // The error of an alarm has its rank already.
+    if (err && transport->num_ranks > 1 && err->rank < 0) err->rank = transport->rank;
     return status;
 }
 
@@ -297,35 +300,28 @@ enum bsw_status bsw_transport_broadcast(bsw_transport *transport, const struct b
 
 // ---- agreement ----------------------------------------------------------------------------------
 
-// What travels: all of it, padding-free, so that no stack bytes leave the process.
-struct outcome {
-    int32_t status;
-    int32_t rank;
-    char message[BSW_ERROR_MESSAGE_BYTES];
-};
-
-static enum bsw_status read_outcome(struct outcome *outcome, const struct bsw_buffer *data,
-                                    int source, struct bsw_error *err)
+static struct bsw_outcome outcome_of(const bsw_transport *transport, enum bsw_status status,
+                                     const struct bsw_error *err)
 {
-    if (data->bytes == sizeof *outcome) {
-        memcpy(outcome, data->data, sizeof *outcome);
-        outcome->message[sizeof outcome->message - 1] = '\0';
-        if (outcome->status >= BSW_OK && outcome->status <= BSW_ERROR_SELF_CHECK) return BSW_OK;
+    struct bsw_outcome outcome = {.status = (int32_t)status, .rank = transport->rank};
+    if (status != BSW_OK) {
+        snprintf(outcome.message, sizeof outcome.message, "%s",
+                 err ? err->message : bsw_status_name(status));
     }
-    return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent an agreement that makes no sense", source);
+    return outcome;
 }
 
 // Rank 0: the outcome of the lowest rank that failed, its own included.
-static enum bsw_status collect_outcomes(bsw_transport *transport, struct outcome *worst,
+static enum bsw_status collect_outcomes(bsw_transport *transport, struct bsw_outcome *worst,
                                         struct bsw_buffer *data, int64_t deadline_ns,
                                         struct bsw_error *err)
 {
     struct bsw_message message = {.kind = KIND_OUTCOME, .batch = transport->num_agreements};
     for (int i = 1; i < transport->num_ranks; i++) {
-        struct outcome outcome;
+        struct bsw_outcome outcome;
         int source;
         BSW_TRY(receive_until(transport, BSW_ANY_RANK, &message, data, &source, deadline_ns, err));
-        BSW_TRY(read_outcome(&outcome, data, source, err));
+        BSW_TRY(bsw_outcome_read(data->data, data->bytes, source, &outcome, err));
         outcome.rank = source;
         if (outcome.status == BSW_OK) continue;
         if (worst->status == BSW_OK || outcome.rank < worst->rank) *worst = outcome;
@@ -333,7 +329,7 @@ static enum bsw_status collect_outcomes(bsw_transport *transport, struct outcome
     return BSW_OK;
 }
 
-static enum bsw_status exchange_outcomes(bsw_transport *transport, struct outcome *outcome,
+static enum bsw_status exchange_outcomes(bsw_transport *transport, struct bsw_outcome *outcome,
                                          struct bsw_buffer *data, struct bsw_error *err)
 {
     int64_t deadline_ns = deadline_from_now(transport);
@@ -347,23 +343,21 @@ static enum bsw_status exchange_outcomes(bsw_transport *transport, struct outcom
     }
     message.kind = KIND_VERDICT;
     BSW_TRY(broadcast_until(transport, &message, data, deadline_ns, err));
-    return read_outcome(outcome, data, 0, err);
+    return bsw_outcome_read(data->data, data->bytes, 0, outcome, err);
 }
 
 enum bsw_status bsw_transport_agree(bsw_transport *transport, enum bsw_status status,
                                     struct bsw_error *err)
 {
-    if (err && status != BSW_OK) err->rank = transport->num_ranks > 1 ? transport->rank : -1;
+    int is_broken = transport->broken != BSW_OK;
+    if (err && status != BSW_OK && !(is_broken && err->rank >= 0)) // an alarm's error has its rank
+        err->rank = transport->num_ranks > 1 ? transport->rank : -1;
     if (transport->num_ranks == 1) return status;
     // Once broken, no word of ours can be relied on to arrive: the others learn it from the end of
     // the job.
-    if (transport->broken != BSW_OK && status != BSW_OK) return status;
+    if (is_broken && status != BSW_OK) return status;
     transport->num_agreements++;
-    struct outcome outcome = {.status = (int32_t)status, .rank = transport->rank};
-    if (status != BSW_OK) {
-        snprintf(outcome.message, sizeof outcome.message, "%s",
-                 err ? err->message : bsw_status_name(status));
-    }
+    struct bsw_outcome outcome = outcome_of(transport, status, err);
     struct bsw_buffer data = {0};
     enum bsw_status exchanged = exchange_outcomes(transport, &outcome, &data, err);
     bsw_buffer_deinit(&data);
@@ -372,4 +366,39 @@ enum bsw_status bsw_transport_agree(bsw_transport *transport, enum bsw_status st
     bsw_fail(err, (enum bsw_status)outcome.status, "%s", outcome.message);
     if (err) err->rank = outcome.rank;
     return (enum bsw_status)outcome.status;
+}
+
+// ---- alarm --------------------------------------------------------------------------------------
+
+enum bsw_status bsw_transport_poll(bsw_transport *transport, struct bsw_error *err)
+{
+    BSW_TRY(check_usable(transport, 0, err));
+    enum bsw_status status = transport->ops->poll(transport, err);
+    return status == BSW_OK ? status : break_transport(transport, status, err);
+}
+
+// Until mpirun ends this process. What else arrives is of no use any more.
+static void await_end(bsw_transport *transport)
+{
+    const struct timespec nap = {0, 1000000};
+    int64_t deadline_ns = deadline_from_now(transport);
+    struct timespec now;
+    do {
+        if (transport->ops->poll(transport, NULL) != BSW_OK) return;
+        nanosleep(&nap, NULL);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec < deadline_ns);
+}
+
+enum bsw_status bsw_transport_raise(bsw_transport *transport, enum bsw_status status,
+                                    struct bsw_error *err)
+{
+    if (transport->num_ranks > 1 && transport->rank > 0 && transport->broken == BSW_OK) {
+        const struct bsw_message message = {.kind = BSW_KIND_ALARM, .batch = BSW_ALARM_BATCH};
+        struct bsw_outcome outcome = outcome_of(transport, status, err);
+        if (transport->ops->send(transport, 0, &message, &outcome, sizeof outcome,
+                                 deadline_from_now(transport), NULL) == BSW_OK)
+            await_end(transport);
+    }
+    return break_transport(transport, status, err);
 }

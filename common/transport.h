@@ -52,6 +52,9 @@ struct bsw_transport_ops {
     enum bsw_status (*receive)(bsw_transport *transport, int from,
                                const struct bsw_message *expected, struct bsw_buffer *data,
                                int *source, int64_t deadline_ns, struct bsw_error *err);
+    // One look at what arrives, without waiting; the alarm of another rank is its error (see
+    // bsw_transport_raise). send and receive look for one too.
+    enum bsw_status (*poll)(bsw_transport *transport, struct bsw_error *err);
     // Ends the use of the network. With `failed` set ranks may be in any state: must not hang (no
     // MPI_Finalize that could wait for a lost peer).
     void (*close)(bsw_transport *transport, int failed);
@@ -107,6 +110,17 @@ enum bsw_status bsw_transport_receive(bsw_transport *transport, int from,
 // elsewhere it is filled.
 enum bsw_status bsw_transport_broadcast(bsw_transport *transport, const struct bsw_message *message,
                                         struct bsw_buffer *data, struct bsw_error *err);
+
+// One look at what arrives, for loops that wait for something else than a message. Not ok where
+// another rank has raised an alarm, with its status and error, or MPI failed.
+enum bsw_status bsw_transport_poll(bsw_transport *transport, struct bsw_error *err);
+
+// For a failure that leaves other ranks waiting outside the transport, for a GPU say, where no
+// agreement reaches them. Every wait of rank 0 then ends with this error; rank 0 prints it and ends
+// the job. The call returns the status, on other ranks than 0 only when rank 0 did not end the job
+// within their patience. The transport is broken from there on.
+enum bsw_status bsw_transport_raise(bsw_transport *transport, enum bsw_status status,
+                                    struct bsw_error *err);
 
 // Every rank calls it with its own status and error (err as filled by the failing call; ignored
 // when status is ok). All ranks return the same: ok if all were ok, else the status and error of

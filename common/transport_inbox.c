@@ -120,6 +120,34 @@ enum bsw_status bsw_envelope_deliver(struct bsw_envelope *envelope, struct bsw_b
     return status;
 }
 
+enum bsw_status bsw_outcome_read(const void *data, size_t bytes, int source,
+                                 struct bsw_outcome *out, struct bsw_error *err)
+{
+    if (bytes == sizeof *out) {
+        memcpy(out, data, sizeof *out);
+        out->message[sizeof out->message - 1] = '\0';
+        if (out->status >= BSW_OK && out->status <= BSW_ERROR_SELF_CHECK) return BSW_OK;
+    }
+    return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent an agreement that makes no sense", source);
+}
+
+enum bsw_status bsw_inbox_check_alarm(const struct bsw_inbox *inbox, struct bsw_error *err)
+{
+    const struct bsw_envelope *envelope = inbox->first;
+    while (envelope && !(envelope->complete && envelope->message.kind == BSW_KIND_ALARM))
+        envelope = envelope->next;
+    if (!envelope) return BSW_OK;
+    struct bsw_outcome outcome;
+    BSW_TRY(bsw_outcome_read(envelope->buffer.data + envelope->offset,
+                             envelope->buffer.bytes - envelope->offset, envelope->source, &outcome,
+                             err));
+    enum bsw_status status =
+        outcome.status == BSW_OK ? BSW_ERROR_PEER : (enum bsw_status)outcome.status;
+    bsw_fail(err, status, "%s", outcome.message);
+    if (err) err->rank = envelope->source;
+    return status;
+}
+
 void bsw_inbox_deinit(struct bsw_inbox *inbox)
 {
     while (inbox->first) {

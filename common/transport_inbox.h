@@ -11,6 +11,18 @@
 extern "C" {
 #endif
 
+// What a rank reports of itself in an agreement or alarm: all of it travels, padding-free, so that
+// no stack bytes leave the process.
+struct bsw_outcome {
+    int32_t status;
+    int32_t rank;
+    char message[BSW_ERROR_MESSAGE_BYTES];
+};
+
+// A rank that cannot go on, with its outcome. Of no batch, so that it never gets too old.
+#define BSW_KIND_ALARM  (BSW_KIND_RESERVED + 2)
+#define BSW_ALARM_BATCH UINT64_MAX
+
 // One message. A back end may put it first in a larger object made by bsw_allocate.
 struct bsw_envelope {
     struct bsw_envelope *next;
@@ -50,6 +62,14 @@ struct bsw_envelope *bsw_inbox_take(struct bsw_inbox *inbox, int from,
 // on failure.
 enum bsw_status bsw_envelope_deliver(struct bsw_envelope *envelope, struct bsw_buffer *data,
                                      int *source, struct bsw_error *err);
+
+// Reads bytes from `source` as an outcome; BSW_ERROR_PEER if they are none.
+enum bsw_status bsw_outcome_read(const void *data, size_t bytes, int source,
+                                 struct bsw_outcome *out, struct bsw_error *err);
+
+// The error of the first alarm that has arrived, with the rank it is of; ok where there is none.
+// Alarms stay in the inbox.
+enum bsw_status bsw_inbox_check_alarm(const struct bsw_inbox *inbox, struct bsw_error *err);
 
 void bsw_inbox_deinit(struct bsw_inbox *inbox);
 

@@ -31,6 +31,12 @@ static enum bsw_status receive_local(bsw_transport *transport, int from,
                     (unsigned long long)expected->batch);
 }
 
+static enum bsw_status poll_local(bsw_transport *transport, struct bsw_error *err)
+{
+    (void)transport, (void)err;
+    return BSW_OK; // nobody else is there
+}
+
 static void close_local(bsw_transport *transport, int failed)
 {
     (void)failed;
@@ -38,7 +44,8 @@ static void close_local(bsw_transport *transport, int failed)
     bsw_free(&transport->state);
 }
 
-static const struct bsw_transport_ops local_ops = {"local", send_local, receive_local, close_local};
+static const struct bsw_transport_ops local_ops = {"local", send_local, receive_local, poll_local,
+                                                   close_local};
 
 void bsw_transport_local_init(bsw_transport *transport)
 {

@@ -253,8 +253,17 @@ static enum bsw_status receive_mpi(bsw_transport *transport, int from,
         if (envelope) return bsw_envelope_deliver(envelope, data, source, err);
         int moved;
         BSW_TRY(progress(state, &moved, err));
+        BSW_TRY(bsw_inbox_check_alarm(&state->inbox, err));
         BSW_TRY(wait_a_little(state, &backoff, moved, err));
     }
+}
+
+static enum bsw_status poll_mpi(bsw_transport *transport, struct bsw_error *err)
+{
+    struct mpi_state *state = transport->state;
+    int moved;
+    BSW_TRY(progress(state, &moved, err));
+    return bsw_inbox_check_alarm(&state->inbox, err);
 }
 
 // ---- what is sent -------------------------------------------------------------------------------
@@ -269,6 +278,7 @@ static enum bsw_status wait_for(struct mpi_state *state, MPI_Request *request, i
         TRY_MPI(err, MPI_Test, request, &done, MPI_STATUS_IGNORE);
         if (done) return BSW_OK;
         BSW_TRY(progress(state, &moved, err));
+        BSW_TRY(bsw_inbox_check_alarm(&state->inbox, err));
         BSW_TRY(wait_a_little(state, &backoff, moved, err));
     }
 }
@@ -369,7 +379,7 @@ static void close_mpi(bsw_transport *transport, int failed)
     alarm(0);
 }
 
-static const struct bsw_transport_ops mpi_ops = {"mpi", send_mpi, receive_mpi, close_mpi};
+static const struct bsw_transport_ops mpi_ops = {"mpi", send_mpi, receive_mpi, poll_mpi, close_mpi};
 
 // Tells sets of CPUs apart: mpirun may have bound each rank of a host to CPUs of its own.
 static int color_of_usable_cpus(void)

@@ -87,6 +87,19 @@ static enum bsw_status agree(struct bsw_batch_search *search, enum bsw_status st
     return bsw_transport_agree(search->transport, status, err);
 }
 
+static enum bsw_status gather_messages(struct bsw_batch_search *search,
+                                       const struct bsw_message *message, struct bsw_error *err)
+{
+    struct bsw_transport *transport = search->transport;
+    if (transport->rank != 0)
+        return bsw_transport_send(transport, 0, message, search->own.data, search->own.bytes, err);
+    for (int rank = 1; rank < transport->num_ranks; rank++) {
+        BSW_TRY(
+            bsw_transport_receive(transport, rank, message, &search->payloads[rank], NULL, err));
+    }
+    return BSW_OK;
+}
+
 // Agreement on the phase just done, then every rank's payload (in search->own) to rank 0.
 static enum bsw_status gather(struct bsw_batch_search *search, enum message_kind kind,
                               const char *name, enum bsw_status status, struct bsw_error *err)
@@ -94,17 +107,17 @@ static enum bsw_status gather(struct bsw_batch_search *search, enum message_kind
     struct bsw_transport *transport = search->transport;
     struct bsw_message message = message_of(search, kind, name);
     BSW_TRY(agree(search, status, err));
-    if (transport->rank != 0) {
-        return bsw_transport_send(transport, 0, &message, search->own.data, search->own.bytes, err);
+    if (transport->rank == 0) {
+        struct bsw_buffer swap = search->payloads[0];
+        search->payloads[0] = search->own;
+        search->own = swap;
     }
-    struct bsw_buffer swap = search->payloads[0];
-    search->payloads[0] = search->own;
-    search->own = swap;
-    for (int rank = 1; rank < transport->num_ranks; rank++) {
-        BSW_TRY(
-            bsw_transport_receive(transport, rank, &message, &search->payloads[rank], NULL, err));
+    if (search->link && kind == MESSAGE_SURVIVORS)
+        BSW_TRY(bsw_batch_link_gather(search->link, &message, &search->own, search->payloads, err));
+    else
+        BSW_TRY(gather_messages(search, &message, err));
+    for (int rank = 1; transport->rank == 0 && rank < transport->num_ranks; rank++)
         search->bytes_received += search->payloads[rank].bytes;
-    }
     return BSW_OK;
 }
 
@@ -203,18 +216,48 @@ enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t 
     return BSW_OK;
 }
 
+// With a link the header goes to all ranks over the transport, the rest over the link, once all
+// have agreed that they understood the header. payload: on rank 0.
+static enum bsw_status spread_linked(struct bsw_batch_search *search, enum bsw_status status,
+                                     const unsigned char *payload, struct bsw_query_batch *queries,
+                                     struct bsw_error *err)
+{
+    struct bsw_batch_link *link = search->link;
+    BSW_TRY(status == BSW_OK ? bsw_transport_agree(search->transport, status, err)
+                             : agree(search, status, err));
+    size_t bytes =
+        bsw_query_payload_bytes(search->manifest, queries->query_bits, queries->num_queries);
+    BSW_TRY(bsw_batch_link_spread(link, payload, bytes, err));
+    bsw_query_place_on_device(search->manifest, link->queries.data, queries);
+    return BSW_OK;
+}
+
+// To all ranks, of a message that rank 0 has whole; `queries` points into it.
+static enum bsw_status spread_batch(struct bsw_batch_search *search, struct bsw_buffer *whole,
+                                    struct bsw_query_batch *queries, struct bsw_error *err)
+{
+    struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
+    int is_last = 0;
+    size_t bytes = whole->bytes, head_bytes = bsw_query_head_bytes(whole);
+    if (search->link) whole->bytes = head_bytes;
+    enum bsw_status status = bsw_transport_broadcast(search->transport, &message, whole, err);
+    whole->bytes = bytes;
+    BSW_TRY(status);
+    status = bsw_query_unpack(search->manifest, search->queries->query_bits, whole, queries,
+                              &is_last, err);
+    if (!search->link) return status;
+    return spread_linked(search, status, whole->data + head_bytes, queries, err);
+}
+
 enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
                                       struct bsw_search_batch *batch, struct bsw_error *err)
 {
     double since = bsw_clock_seconds();
-    struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
     struct bsw_query_batch queries;
-    int is_last = 0;
     search->others_know = 1; // a broadcast that fails leaves nothing to tell them
-    BSW_TRY(bsw_transport_broadcast(search->transport, &message, &batch->message, err));
+    enum bsw_status status = spread_batch(search, &batch->message, &queries, err);
     search->times.broadcast += lap(&since);
-    enum bsw_status status = bsw_query_unpack(search->manifest, search->queries->query_bits,
-                                              &batch->message, &queries, &is_last, err);
+    if (search->transport->broken != BSW_OK || (search->link && status != BSW_OK)) return status;
     status = process(search, &queries, status, err);
     search->others_know = status != BSW_OK;
     BSW_TRY(status);
@@ -247,6 +290,19 @@ enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_s
     return status == BSW_OK ? packed : status;
 }
 
+// One message of rank 0, read.
+static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw_query_batch *batch,
+                                     int *is_last, struct bsw_error *err)
+{
+    uint32_t query_bits = search->service->settings.query_bits;
+    const struct bsw_batch_link *link = search->link;
+    if (!link)
+        return bsw_query_unpack(search->manifest, query_bits, &search->message, batch, is_last,
+                                err);
+    return bsw_query_unpack_head(search->manifest, query_bits, &search->message, link->h_queries,
+                                 link->queries.bytes, batch, is_last, err);
+}
+
 enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
 {
     for (;; search->num_batches++) {
@@ -254,10 +310,9 @@ enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct b
         struct bsw_query_batch batch;
         int is_last = 0;
         BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
-        enum bsw_status status =
-            bsw_query_unpack(search->manifest, search->service->settings.query_bits,
-                             &search->message, &batch, &is_last, err);
+        enum bsw_status status = receive_batch(search, &batch, &is_last, err);
         if (is_last) return status;
+        if (search->link) BSW_TRY(spread_linked(search, status, NULL, &batch, err));
         BSW_TRY(process(search, &batch, status, err));
     }
 }

@@ -1,12 +1,13 @@
 // The way of one batch through all ranks: codes out, candidates in, cuts out, survivors in.
 // Point-to-point messages only; before a payload travels all ranks agree that every one of them has
-// it.
+// it. Where the devices of the ranks are linked, queries and survivors go over the link.
 #ifndef BITSWEEP_COORDINATOR_BATCH_SEARCH_H
 #define BITSWEEP_COORDINATOR_BATCH_SEARCH_H
 
 #include <stdint.h>
 
 #include "common/transport.h"
+#include "coordinator/batch_link.h"
 #include "coordinator/batch_merge.h"
 #include "coordinator/query_source.h"
 #include "shard/shard_service.h"
@@ -32,6 +33,7 @@ struct bsw_batch_search {
     const struct bsw_manifest *manifest;
     struct bsw_shard_service *service;
     struct bsw_query_source *queries; // rank 0
+    struct bsw_batch_link *link;      // borrowed; NULL: the transport alone. To be set after init
     // Rank 0: limits and cuts of one batch may be found while the answers of another are.
     struct bsw_batch_merge merge, finish;
     struct bsw_buffer message, own;

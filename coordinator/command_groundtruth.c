@@ -12,12 +12,14 @@
 #include "common/result_file.h"
 #include "common/result_order.h"
 #include "coordinator/command.h"
+#include "coordinator/device_choice.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/exact/exact.h"
 #include "kernels/merge/merge.h"
 #include "kernels/refine/refine.h"
+#include "shard/device_neighbours.h"
 #include "shard/running_best.h"
 
 enum { MESSAGE_NEIGHBOURS = 48 };
@@ -29,8 +31,8 @@ enum { MESSAGE_NEIGHBOURS = 48 };
 
 struct groundtruth_options {
     struct bsw_common_options common;
-    const char *base, *queries, *out, *metric;
-    uint64_t k;
+    const char *base, *queries, *out, *metric, *device;
+    uint64_t k, device_memory;
     struct bsw_row_range rows, query_rows;
     int drop_bad_rows, force;
 };
@@ -64,6 +66,9 @@ struct groundtruth_job {
     struct bsw_buffer list_items, scratch, message;
     uint64_t dropped_rows;
     double seconds;
+    bsw_device *device; // of this rank, or NULL
+    struct bsw_device_neighbours neighbours;
+    uint32_t *counts; // with a device: [group_queries]
 };
 
 static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv, int *done,
@@ -83,6 +88,10 @@ static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv,
          "only these rows; ids stay those of the file"},
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these queries"},
+        {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
+         "where to compute: a GPU a rank, or all ranks of a host on GPU N"},
+        {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
+         "most memory of a GPU that a rank uses; 0: all that is free"},
         {"drop-bad-rows", BSW_OPTION_FLAG, &o->drop_bad_rows, NULL, NULL, 0, 0, 0, NULL,
          "count and skip rows with NaN, Inf or (cosine) zeros"},
         {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
@@ -163,6 +172,38 @@ static enum bsw_status allocate(struct groundtruth_job *job, struct bsw_error *e
     return bsw_buffer_reserve(&job->scratch, threads * capacity * sizeof(uint64_t), err);
 }
 
+// Rows of this rank.
+static void own_range(const struct groundtruth_job *job, uint64_t *first, uint64_t *last)
+{
+    uint64_t num_rows = bsw_vectors_num_rows(job->base),
+             base_row = bsw_vectors_first_row(job->base), rank = (uint64_t)job->transport->rank,
+             ranks = (uint64_t)job->transport->num_ranks;
+    *first = base_row + bsw_part_first(num_rows, rank, ranks);
+    *last = base_row + bsw_part_first(num_rows, rank + 1, ranks);
+}
+
+static enum bsw_status open_device(struct groundtruth_job *job, struct bsw_error *err)
+{
+    const struct bsw_device_choice choice = {.text = job->options.device,
+                                             .most_bytes = job->options.device_memory,
+                                             .timeout_seconds = job->options.common.timeout};
+    BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));
+    if (!job->device) return BSW_OK;
+    uint64_t first, last;
+    own_range(job, &first, &last);
+    const struct bsw_device_neighbours_needs needs = {.metric = job->metric,
+                                                      .type = bsw_vectors_type(job->base),
+                                                      .is_integer = job->is_integer,
+                                                      .dims = (uint32_t)job->dims,
+                                                      .num_rows = (uint32_t)(last - first),
+                                                      .max_queries = job->group_queries,
+                                                      .keep = (size_t)job->options.k,
+                                                      .num_threads =
+                                                          (int)job->options.common.threads};
+    BSW_TRY(bsw_allocate(&job->counts, job->group_queries, sizeof *job->counts, "counts", err));
+    return bsw_device_neighbours_open(job->device, &needs, &job->neighbours, err);
+}
+
 // ---- blocks ----
 
 // Converts `count` raw vectors to place `at` of out; faults are judged in float64.
@@ -180,6 +221,18 @@ static void convert(const struct groundtruth_job *job, enum bsw_vector_type type
     for (size_t i = 0; i < count * dims; i++) out->integers[at * dims + i] = (int16_t)job->wide[i];
 }
 
+// An error, unless such rows are to be dropped.
+static enum bsw_status drop_row(struct groundtruth_job *job, uint64_t row, enum bsw_row_fault fault,
+                                struct bsw_error *err)
+{
+    if (!job->options.drop_bad_rows) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s", job->options.base,
+                        (unsigned long long)row, bsw_row_fault_text(fault));
+    }
+    job->dropped_rows++;
+    return BSW_OK;
+}
+
 // Keeps good rows only, their places in row_ids; returns how many.
 static enum bsw_status keep_good(struct groundtruth_job *job, uint64_t first_row, size_t count,
                                  size_t *good, struct bsw_error *err)
@@ -188,11 +241,7 @@ static enum bsw_status keep_good(struct groundtruth_job *job, uint64_t first_row
     for (size_t r = 0; r < count; r++) {
         enum bsw_row_fault fault = bsw_row_fault_of(job->rows.norms[r], job->metric);
         if (fault != BSW_ROW_GOOD) {
-            if (!job->options.drop_bad_rows) {
-                return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s", job->options.base,
-                                (unsigned long long)(first_row + r), bsw_row_fault_text(fault));
-            }
-            job->dropped_rows++;
+            BSW_TRY(drop_row(job, first_row + r, fault, err));
             continue;
         }
         if (kept != r) {
@@ -279,6 +328,59 @@ static enum bsw_status scan_range(struct groundtruth_job *job, uint64_t first_ro
         BSW_TRY(keep_good(job, row, count, &good, err));
         scan_block(job, num_queries, good, (uint32_t)(row - first_row));
         bsw_progress_update(progress, progress_base + row + count - first_row);
+    }
+    return BSW_OK;
+}
+
+// ---- on a device ----
+
+struct device_rows {
+    struct groundtruth_job *job;
+    uint64_t first_row; // id of the rank's first
+    struct bsw_progress *progress;
+    uint64_t progress_base;
+};
+
+static enum bsw_status read_rows(void *context, size_t first, size_t count, void *to,
+                                 struct bsw_error *err)
+{
+    const struct device_rows *rows = context;
+    return bsw_vectors_read(rows->job->base, rows->first_row + first, count, to, err);
+}
+
+// As keep_good.
+static enum bsw_status judge_rows(void *context, size_t first, size_t count, const double *norms,
+                                  uint32_t *masks, struct bsw_error *err)
+{
+    const struct device_rows *rows = context;
+    struct groundtruth_job *job = rows->job;
+    if (first == 0) job->dropped_rows = 0;
+    for (size_t r = 0; r < count; r++) {
+        enum bsw_row_fault fault = bsw_row_fault_of(norms[r], job->metric);
+        if (fault == BSW_ROW_GOOD)
+            masks[r / 32] |= 1u << r % 32;
+        else
+            BSW_TRY(drop_row(job, rows->first_row + first + r, fault, err));
+    }
+    bsw_progress_update(rows->progress, rows->progress_base + first + count);
+    return BSW_OK;
+}
+
+// As scan_range; the lists are those that it leaves.
+static enum bsw_status scan_on_device(struct groundtruth_job *job, uint64_t first_row,
+                                      size_t num_queries, struct bsw_progress *progress,
+                                      uint64_t progress_base, struct bsw_error *err)
+{
+    struct device_rows rows = {job, first_row, progress, progress_base};
+    const struct bsw_device_row_source source = {&rows, read_rows, judge_rows};
+    const struct bsw_device_query_numbers queries = {
+        job->query_numbers.doubles, job->query_numbers.integers, job->query_numbers.norms};
+    uint64_t *items = (uint64_t *)(void *)job->list_items.data;
+    BSW_TRY(bsw_device_neighbours_find(&job->neighbours, &queries, num_queries, &source, items,
+                                       job->counts, err));
+    for (size_t q = 0; q < num_queries; q++) {
+        job->lists[q].items = items + q * job->neighbours.needs.keep;
+        job->lists[q].count = job->counts[q];
     }
     return BSW_OK;
 }
@@ -400,12 +502,8 @@ static enum bsw_status run_group(struct groundtruth_job *job, uint64_t first_que
                                  struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
-    uint64_t num_rows = bsw_vectors_num_rows(job->base),
-             base_row = bsw_vectors_first_row(job->base);
-    uint64_t first =
-        bsw_part_first(num_rows, (uint64_t)transport->rank, (uint64_t)transport->num_ranks);
-    uint64_t last =
-        bsw_part_first(num_rows, (uint64_t)transport->rank + 1, (uint64_t)transport->num_ranks);
+    uint64_t first, last;
+    own_range(job, &first, &last);
     size_t k = (size_t)job->options.k, capacity = bsw_running_best_capacity(k, job->block_rows);
     for (size_t q = 0; q < num_queries; q++) {
         uint64_t *items = (uint64_t *)(void *)job->list_items.data + q * capacity;
@@ -413,11 +511,12 @@ static enum bsw_status run_group(struct groundtruth_job *job, uint64_t first_que
     }
     job->dropped_rows = 0;
     enum bsw_status status = load_queries(job, first_query, num_queries, err);
-    if (status == BSW_OK) {
-        status = scan_range(job, base_row + first, base_row + last, num_queries, progress,
-                            group * (last - first), err);
-    }
-    if (status == BSW_OK) status = pack_lists(job, num_queries, base_row + first, err);
+    uint64_t progress_base = group * (last - first);
+    if (status == BSW_OK && job->device)
+        status = scan_on_device(job, first, num_queries, progress, progress_base, err);
+    else if (status == BSW_OK)
+        status = scan_range(job, first, last, num_queries, progress, progress_base, err);
+    if (status == BSW_OK) status = pack_lists(job, num_queries, first, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     return exchange(job, first_query, num_queries, group, err);
 }
@@ -462,6 +561,8 @@ static enum bsw_status run(struct groundtruth_job *job, struct bsw_error *err)
     BSW_TRY(bsw_same_input_agree(transport, query_digest, job->options.queries, err));
     status = transport->rank == 0 ? create_writer(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = open_device(job, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
     double started = bsw_clock_seconds();
     uint64_t num_queries = bsw_vectors_num_rows(job->queries), group = 0;
     uint64_t num_groups = (num_queries + job->group_queries - 1) / job->group_queries;
@@ -488,11 +589,12 @@ static void report(const struct groundtruth_job *job)
            queries = (double)bsw_vectors_num_rows(job->queries);
     if (job->options.common.json) {
         bsw_print_json(json_pack(
-            "{s:I, s:I, s:I, s:I, s:s, s:s, s:i, s:I, s:s, s:f, s:f}", "rows",
+            "{s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:I, s:s, s:f, s:f}", "rows",
             (json_int_t)bsw_vectors_num_rows(job->base), "queries",
             (json_int_t)bsw_vectors_num_rows(job->queries), "dims", (json_int_t)job->dims, "k",
             (json_int_t)job->options.k, "metric", bsw_metric_name(job->metric), "arithmetic",
-            job->is_integer ? "int32" : "float64", "ranks", job->transport->num_ranks, "threads",
+            job->is_integer ? "int32" : "float64", "device",
+            job->device ? bsw_device_kind() : "cpu", "ranks", job->transport->num_ranks, "threads",
             (json_int_t)job->options.common.threads, "level", job->exact->level, "seconds",
             job->seconds, "queries_per_second", queries / job->seconds));
         return;
@@ -524,6 +626,9 @@ static void deinit(struct groundtruth_job *job)
     bsw_buffer_deinit(&job->list_items);
     bsw_buffer_deinit(&job->scratch);
     bsw_buffer_deinit(&job->message);
+    bsw_free(&job->counts);
+    bsw_device_neighbours_close(&job->neighbours);
+    bsw_device_close(&job->device);
 }
 
 enum bsw_status bsw_command_groundtruth(struct bsw_transport *transport, int argc, char **argv,

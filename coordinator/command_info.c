@@ -105,30 +105,40 @@ static enum bsw_status settle_search(const struct info_options *o,
     return BSW_OK;
 }
 
-static json_t *describe_plan(int rank, const struct info_options *o,
-                             const struct bsw_device_plan *plan)
+static json_t *describe_forecast(int rank, const struct info_options *o,
+                                 const struct bsw_device_forecast *forecast)
 {
-    size_t used = bsw_device_plan_bytes(plan);
-    return json_pack("{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rank", rank, "codes_bytes",
-                     (json_int_t)plan->code_bytes, "queries_bytes", (json_int_t)plan->queries.bytes,
-                     "blocks_bytes", (json_int_t)(2 * plan->block_bytes), "used_bytes",
-                     (json_int_t)used, "free_bytes", (json_int_t)(o->device_memory - used),
-                     "streamed_bytes", (json_int_t)plan->streamed_bytes, "queries_at_a_time",
-                     (json_int_t)plan->group_queries, "list_items", (json_int_t)plan->capacity);
+    const struct bsw_device_plan *plan = &forecast->plan;
+    size_t used = bsw_device_forecast_bytes(forecast);
+    return json_pack(
+        "{s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "rank", rank, "codes_bytes",
+        (json_int_t)plan->code_bytes, "queries_bytes", (json_int_t)plan->queries.bytes,
+        "blocks_bytes", (json_int_t)(2 * plan->block_bytes), "survivors_bytes",
+        (json_int_t)forecast->survivor_bytes, "raw_bytes", (json_int_t)forecast->raw_bytes,
+        "used_bytes", (json_int_t)used, "free_bytes", (json_int_t)(o->device_memory - used),
+        "streamed_bytes", (json_int_t)plan->streamed_bytes, "queries_at_a_time",
+        (json_int_t)plan->group_queries, "list_items", (json_int_t)plan->capacity);
 }
 
-static void print_plan(int rank, const struct info_options *o, const struct bsw_device_plan *plan)
+static void print_forecast(int rank, const struct info_options *o,
+                           const struct bsw_device_forecast *forecast)
 {
-    const double bytes[] = {
-        (double)plan->code_bytes, (double)plan->queries.bytes, 2 * (double)plan->block_bytes,
-        (double)(o->device_memory - bsw_device_plan_bytes(plan)), (double)plan->streamed_bytes};
-    char texts[5][32];
-    for (int i = 0; i < 5; i++) bsw_format_bytes(bytes[i], texts[i], sizeof texts[i]);
+    const struct bsw_device_plan *plan = &forecast->plan;
+    const double bytes[] = {(double)plan->code_bytes,
+                            (double)plan->queries.bytes,
+                            2 * (double)plan->block_bytes,
+                            (double)forecast->survivor_bytes,
+                            (double)forecast->raw_bytes,
+                            (double)(o->device_memory - bsw_device_forecast_bytes(forecast)),
+                            (double)plan->streamed_bytes};
+    char texts[7][32];
+    for (int i = 0; i < 7; i++) bsw_format_bytes(bytes[i], texts[i], sizeof texts[i]);
     printf(
         "  rank %-4d codes %s, %zu queries at a time and their lists of %zu items %s, blocks %s, "
-        "free %s",
-        rank, texts[0], plan->group_queries, plan->capacity, texts[1], texts[2], texts[3]);
-    if (plan->streamed_bytes > 0) printf("; %s come from host memory for every batch", texts[4]);
+        "survivors %s, raw vectors %s, free %s",
+        rank, texts[0], plan->group_queries, plan->capacity, texts[1], texts[2], texts[3], texts[4],
+        texts[5]);
+    if (plan->streamed_bytes > 0) printf("; %s come from host memory for every batch", texts[6]);
     printf("\n");
 }
 
@@ -139,15 +149,15 @@ static enum bsw_status info_devices(const struct info_options *o,
                                     struct bsw_error *err)
 {
     for (int rank = 0; rank < (int)o->ranks; rank++) {
-        struct bsw_device_plan plan;
+        struct bsw_device_forecast forecast;
         enum bsw_status status = bsw_shard_service_plan(manifest, settings, rank, (int)o->ranks,
-                                                        (size_t)o->device_memory, &plan, err);
+                                                        (size_t)o->device_memory, &forecast, err);
         if (status != BSW_OK) return bsw_prefix(err, status, "rank %d: ", rank);
         if (list)
-            json_array_append_new(list, describe_plan(rank, o, &plan));
+            json_array_append_new(list, describe_forecast(rank, o, &forecast));
         else
-            print_plan(rank, o, &plan);
-        bsw_device_plan_deinit(&plan);
+            print_forecast(rank, o, &forecast);
+        bsw_device_plan_deinit(&forecast.plan);
     }
     return BSW_OK;
 }

@@ -21,7 +21,7 @@ enum { MESSAGE_STATISTICS = 40 };
 
 struct search_options {
     struct bsw_common_options common;
-    const char *index, *queries, *out, *scan, *select, *refine, *merge, *overlap, *device,
+    const char *index, *queries, *out, *scan, *select, *refine, *merge, *overlap, *device, *link,
         *extra_distance;
     uint64_t k, query_bits, batch, max_candidates, device_memory, warmup, repeat;
     double oversample;
@@ -43,7 +43,10 @@ struct search_job {
     struct bsw_manifest manifest;
     struct bsw_search_settings settings;
     uint64_t batch;
-    bsw_device *device; // of this rank, or NULL
+    bsw_device *device;                  // of this rank, or NULL
+    bsw_device_link *link;               // of all ranks, or NULL
+    char link_note[BSW_LINK_NOTE_BYTES]; // what it is, or why there is none
+    struct bsw_batch_link batch_link;
     struct bsw_shard_service service;
     struct bsw_query_source queries; // rank 0
     bsw_result_writer *writer;       // rank 0
@@ -73,7 +76,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", BSW_SEARCH_OVERSAMPLE_TEXT, 0, 1,
          10000, NULL, "candidates to refine, times k; codec raw needs none"},
         {"scan", BSW_OPTION_CHOICE, &o->scan, NULL, "auto", 0, 0, 0, BSW_SCAN_NAMES,
-         "bit planes or int8 units, in full or progressively; auto: what measured faster"},
+         "bit planes or int8 units, in full or progressively; auto: what measured faster; "
+         "a GPU takes progressive-planes as progressive-matrix"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
          "how candidates are chosen"},
         {"extra-distance", BSW_OPTION_TEXT, &o->extra_distance, "E", NULL, 0, 0, 0, NULL,
@@ -92,6 +96,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
          "where to scan: a GPU a rank, or all ranks of a host on GPU N"},
         {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
          "most memory of a GPU that a rank uses; 0: all that is free"},
+        {"link", BSW_OPTION_CHOICE, &o->link, NULL, "auto", 0, 0, 0, "auto|mpi|nccl",
+         "what moves GPU data between ranks; auto: NCCL where each has a GPU of its own"},
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these queries"},
         {"warmup", BSW_OPTION_COUNT, &o->warmup, "N", "0", 0, 0, 1000, NULL,
@@ -241,8 +247,7 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
 // What no device can do of this search, or NULL.
 static const char *cpu_only(const struct search_job *job)
 {
-    if (job->manifest.codec == BSW_CODEC_RAW) return "codec raw";
-    return bsw_scan_is_progressive(job->settings.scan) ? "a progressive scan" : NULL;
+    return job->manifest.codec == BSW_CODEC_RAW ? "codec raw" : NULL;
 }
 
 static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)
@@ -256,6 +261,25 @@ static enum bsw_status open_device(struct search_job *job, struct bsw_error *err
     return BSW_OK;
 }
 
+static enum bsw_link_choice link_choice(const struct search_job *job)
+{
+    const char *name = job->options.link;
+    return strcmp(name, "nccl") == 0  ? BSW_LINK_NCCL
+           : strcmp(name, "mpi") == 0 ? BSW_LINK_MPI
+                                      : BSW_LINK_AUTO;
+}
+
+// All ranks, each with its device or none. Before shards are loaded, which get what memory is left.
+static enum bsw_status open_link(struct search_job *job, struct bsw_error *err)
+{
+    BSW_TRY(bsw_device_link_open(job->transport, job->device, link_choice(job), &job->link,
+                                 job->link_note, err)); // all ranks return alike
+    enum bsw_status status =
+        bsw_batch_link_open(job->link, job->device, job->transport, &job->manifest, &job->settings,
+                            &job->batch_link, err);
+    return bsw_transport_agree(job->transport, status, err);
+}
+
 static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
@@ -267,6 +291,7 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = open_device(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(open_link(job, err));
     status = bsw_shard_service_open(
         &job->manifest, job->options.index, &job->settings, transport->rank, transport->num_ranks,
         transport->rank == 0 && !job->options.common.quiet, &job->service, err);
@@ -274,6 +299,7 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
         status = bsw_batch_search_init(&job->search, transport, &job->manifest, &job->service,
                                        &job->queries, err);
     }
+    if (job->link) job->search.link = &job->batch_link;
     if (status == BSW_OK && transport->rank == 0) status = open_pipeline(job, err);
     return bsw_transport_agree(transport, status, err);
 }
@@ -320,6 +346,7 @@ static void average_over_passes(struct search_job *job)
         s->refine_seconds /= (double)passes;
         s->scanned_bytes /= passes;
         s->device.copied_bytes /= passes;
+        s->device.gathered_bytes /= passes;
     }
 }
 
@@ -336,6 +363,8 @@ static struct bsw_device_report report_device(const struct search_job *job)
     report.num_overflows = job->service.engine.num_overflows;
     report.batch_allocations =
         bsw_device_num_allocations(job->device) - job->service.load_allocations;
+    report.raw_bytes = job->service.refiner.raw_bytes;
+    report.gathered_bytes = job->service.refiner.gathered_bytes;
     return report;
 }
 
@@ -406,6 +435,12 @@ static const char *device_kind(const struct search_job *job)
     return num_cpus == num_ranks ? "cpu" : num_cpus == 0 ? bsw_device_kind() : "mixed";
 }
 
+// What moves queries and survivors between the ranks.
+static const char *link_name(const struct search_job *job)
+{
+    return job->link ? "nccl" : "mpi";
+}
+
 static const char *settings_select(const struct search_job *job)
 {
     return job->settings.is_histogram ? "histogram" : "threshold";
@@ -447,11 +482,12 @@ static json_t *describe(const struct search_job *job)
 
 static json_t *describe_device(const struct bsw_device_report *d)
 {
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I}", "label", d->label, "name", d->name,
-                     "used_bytes", (json_int_t)d->used_bytes, "copied_bytes",
-                     (json_int_t)d->copied_bytes, "samples", (json_int_t)d->num_samples, "segments",
-                     (json_int_t)d->num_segments, "overflows", (json_int_t)d->num_overflows,
-                     "batch_allocations", (json_int_t)d->batch_allocations);
+    return json_pack(
+        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "label", d->label, "name", d->name,
+        "used_bytes", (json_int_t)d->used_bytes, "copied_bytes", (json_int_t)d->copied_bytes,
+        "samples", (json_int_t)d->num_samples, "segments", (json_int_t)d->num_segments, "overflows",
+        (json_int_t)d->num_overflows, "raw_bytes", (json_int_t)d->raw_bytes, "gathered_bytes",
+        (json_int_t)d->gathered_bytes, "batch_allocations", (json_int_t)d->batch_allocations);
 }
 
 static json_t *describe_ranks(const struct search_job *job)
@@ -494,6 +530,8 @@ static void print_json(struct search_job *job)
                                   "broadcast", t->broadcast, "histogram", t->histogram, "scan",
                                   t->scan, "merge", t->merge, "refine", t->refine, "finish",
                                   t->finish, "write", t->write));
+    json_object_set_new(object, "link", json_string(link_name(job)));
+    json_object_set_new(object, "link_note", json_string(job->link_note));
     json_object_set_new(object, "overlapped_seconds", json_real(t->overlapped));
     json_object_set_new(object, "stopped_share", json_real(stopped_share(job)));
     json_object_set_new(object, "rescanned_queries",
@@ -505,6 +543,7 @@ static void print_json(struct search_job *job)
 static void print_devices(const struct search_job *job)
 {
     if (strcmp(device_kind(job), "cpu") == 0) return;
+    printf("\nlink: %s (%s)\n", link_name(job), job->link_note);
     printf("\n  rank  device                                    memory  copied in blocks\n");
     for (int rank = 0; rank < job->transport->num_ranks; rank++) {
         const struct bsw_device_report *d = &job->statistics[rank].device;
@@ -596,6 +635,8 @@ static void deinit(struct search_job *job)
 {
     bsw_batch_pipeline_deinit(&job->pipeline);
     if (job->search.payloads) bsw_batch_search_deinit(&job->search);
+    bsw_batch_link_close(&job->batch_link);
+    bsw_device_link_close(&job->link);
     bsw_shard_service_close(&job->service);
     bsw_device_close(&job->device);
     bsw_result_writer_destroy(&job->writer);

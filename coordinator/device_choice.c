@@ -7,6 +7,8 @@
 
 #define ANY_ORDINAL  (-1)
 #define MOST_ORDINAL 1023
+// A silent device's rank is to say so before the others have waited long enough for that rank.
+#define DEVICE_PATIENCE 0.75
 
 static enum bsw_status fail_word(const char *text, struct bsw_error *err)
 {
@@ -38,7 +40,8 @@ static enum bsw_status open_device(const struct bsw_device_choice *choice, int o
     const struct bsw_device_options options = {.ordinal = ordinal,
                                                .num_sharers = num_sharers,
                                                .most_bytes = choice->most_bytes,
-                                               .timeout_seconds = choice->timeout_seconds};
+                                               .timeout_seconds =
+                                                   DEVICE_PATIENCE * choice->timeout_seconds};
     return bsw_device_open(&options, out, err);
 }
 

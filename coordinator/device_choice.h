@@ -13,10 +13,10 @@
 #include "common/transport.h"
 
 struct bsw_device_choice {
-    const char *text;     // of --device
-    const char *cpu_only; // NULL, or what no device can do for this search
-    uint64_t most_bytes;  // of --device-memory; 0: all there is
-    double timeout_seconds;
+    const char *text;       // of --device
+    const char *cpu_only;   // NULL, or what no device can do for this search
+    uint64_t most_bytes;    // of --device-memory; 0: all there is
+    double timeout_seconds; // of messages: three quarters of it for the device
 };
 
 // *out is NULL for the CPU. A word that is none, no device, too few or a search for the CPU alone:
@@ -29,7 +29,8 @@ enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice,
 struct bsw_device_report {
     char label[24], name[64]; // "cpu" and "" without one
     uint64_t used_bytes, copied_bytes, num_samples, num_segments, num_overflows;
-    uint64_t batch_allocations; // made once the shards were loaded
+    uint64_t raw_bytes, gathered_bytes; // raw rows there for good, and sent for refinement
+    uint64_t batch_allocations;         // made once the shards were loaded
 };
 
 #endif

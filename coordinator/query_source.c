@@ -218,9 +218,44 @@ static enum bsw_status fail_malformed(struct bsw_error *err)
     return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent a batch that does not parse");
 }
 
-enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
-                                 const struct bsw_buffer *message, struct bsw_query_batch *batch,
-                                 int *is_last, struct bsw_error *err)
+size_t bsw_query_head_bytes(const struct bsw_buffer *message)
+{
+    uint32_t head[2];
+    memcpy(head, message->data, sizeof head);
+    return sizeof head + pad8(head[0]);
+}
+
+size_t bsw_query_payload_bytes(const struct bsw_manifest *manifest, uint32_t query_bits,
+                               size_t count)
+{
+    return payload_of(manifest, query_bits, count).bytes;
+}
+
+// Points a batch into its payload.
+static struct bsw_query_batch batch_of(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                       size_t count, const unsigned char *payload)
+{
+    struct payload_shape shape = payload_of(manifest, query_bits, count);
+    struct bsw_query_batch batch = {.num_queries = (uint32_t)count,
+                                    .query_bits = query_bits,
+                                    .query_words = shape.query_words,
+                                    .words =
+                                        (const uint32_t *)(const void *)(payload + shape.words)};
+    if (manifest->codec == BSW_CODEC_RAW) {
+        batch.constants = (const int32_t *)(const void *)payload;
+        batch.factor = bsw_raw_factor(manifest->metric);
+    } else {
+        batch.scales = (const float *)(const void *)payload;
+        batch.vectors = (const float *)(const void *)(payload + shape.vectors);
+    }
+    return batch;
+}
+
+// payload NULL: it follows in the message.
+static enum bsw_status unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
+                              const struct bsw_buffer *message, const unsigned char *payload,
+                              size_t capacity, struct bsw_query_batch *batch, int *is_last,
+                              struct bsw_error *err)
 {
     uint32_t head[2];
     if (message->bytes < sizeof head) return fail_malformed(err);
@@ -229,28 +264,45 @@ enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t q
     Bsw__Batch *header = bsw__batch__unpack(NULL, head[0], message->data + sizeof head);
     if (!header) return fail_malformed(err);
     enum bsw_status status = BSW_OK;
-    struct payload_shape shape = payload_of(manifest, query_bits, header->num_queries);
     size_t start = sizeof head + pad8(head[0]);
+    size_t bytes = bsw_query_payload_bytes(manifest, query_bits, header->num_queries);
     *is_last = header->is_last;
     if (header->status != BSW_OK && header->status <= BSW_ERROR_SELF_CHECK) {
         status = bsw_fail(err, (enum bsw_status)header->status, "%s", header->message);
         if (err) err->rank = 0;
-    } else if (!*is_last && message->bytes != start + shape.bytes) {
+    } else if (!*is_last && (payload ? message->bytes != start || bytes > capacity
+                                     : message->bytes != start + bytes)) {
         status = fail_malformed(err);
     }
-    const unsigned char *payload = message->data + start;
-    *batch =
-        (struct bsw_query_batch){.num_queries = header->num_queries,
-                                 .query_bits = query_bits,
-                                 .query_words = shape.query_words,
-                                 .words = (const uint32_t *)(const void *)(payload + shape.words)};
-    if (manifest->codec == BSW_CODEC_RAW) {
-        batch->constants = (const int32_t *)(const void *)payload;
-        batch->factor = bsw_raw_factor(manifest->metric);
-    } else {
-        batch->scales = (const float *)(const void *)payload;
-        batch->vectors = (const float *)(const void *)(payload + shape.vectors);
-    }
+    *batch = batch_of(manifest, query_bits, header->num_queries,
+                      payload ? payload : message->data + start);
     bsw__batch__free_unpacked(header, NULL);
     return status;
+}
+
+enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                 const struct bsw_buffer *message, struct bsw_query_batch *batch,
+                                 int *is_last, struct bsw_error *err)
+{
+    return unpack(manifest, query_bits, message, NULL, 0, batch, is_last, err);
+}
+
+enum bsw_status bsw_query_unpack_head(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                      const struct bsw_buffer *message,
+                                      const unsigned char *payload, size_t capacity,
+                                      struct bsw_query_batch *batch, int *is_last,
+                                      struct bsw_error *err)
+{
+    return unpack(manifest, query_bits, message, payload, capacity, batch, is_last, err);
+}
+
+void bsw_query_place_on_device(const struct bsw_manifest *manifest, const unsigned char *d_payload,
+                               struct bsw_query_batch *batch)
+{
+    struct bsw_query_batch there =
+        batch_of(manifest, batch->query_bits, batch->num_queries, d_payload);
+    batch->d_words = there.words;
+    batch->d_scales = there.scales;
+    batch->d_vectors = there.vectors;
+    batch->d_constants = there.constants;
 }

@@ -40,6 +40,12 @@ void bsw_query_source_close(struct bsw_query_source *source);
 enum bsw_status bsw_query_source_pack(struct bsw_query_source *source, uint64_t first, size_t count,
                                       struct bsw_buffer *out, struct bsw_error *err);
 
+// Bytes of a message before what follows its header, and of what follows for so many queries.
+// A message of header bytes alone goes over the transport where the rest takes another way.
+size_t bsw_query_head_bytes(const struct bsw_buffer *message);
+size_t bsw_query_payload_bytes(const struct bsw_manifest *manifest, uint32_t query_bits,
+                               size_t count);
+
 // A message without queries: the end, or the error that ends the search.
 enum bsw_status bsw_query_pack_end(enum bsw_status status, const struct bsw_error *why,
                                    struct bsw_buffer *out, struct bsw_error *err);
@@ -49,5 +55,17 @@ enum bsw_status bsw_query_pack_end(enum bsw_status status, const struct bsw_erro
 enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
                                  const struct bsw_buffer *message, struct bsw_query_batch *batch,
                                  int *is_last, struct bsw_error *err);
+
+// The same for a message of header bytes alone: batch points into payload, where the rest, at most
+// `capacity` bytes, is or will be.
+enum bsw_status bsw_query_unpack_head(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                      const struct bsw_buffer *message,
+                                      const unsigned char *payload, size_t capacity,
+                                      struct bsw_query_batch *batch, int *is_last,
+                                      struct bsw_error *err);
+
+// Says that the payload also lies in device memory, at d_payload.
+void bsw_query_place_on_device(const struct bsw_manifest *manifest, const unsigned char *d_payload,
+                               struct bsw_query_batch *batch);
 
 #endif

@@ -44,7 +44,7 @@ cudaError_t launch(const launch_shape &shape, void (*kernel)(P...), A &&...argum
         static_cast<P>(arguments)...);
     return cudaGetLastError();
 #else
-    return emulation::launch(shape.grid, shape.block, shape.shared_bytes, kernel,
+    return emulation::launch({shape.grid, shape.block, shape.shared_bytes}, shape.stream, kernel,
                              static_cast<A &&>(arguments)...);
 #endif
 }
@@ -90,6 +90,113 @@ inline void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2
     emulation::mma_s8_u8(d, a, b, site);
 }
 #endif
+
+// Copies of 16 or 4 bytes from global to shared memory, aligned to as much on both sides, that go
+// on beside the thread. commit ends a group of them, which may be empty; wait<N> returns when all
+// of the thread's groups but the last N are there, for this thread: others see them after a
+// barrier. Before memory is copied to again, a barrier after its last use. load_matrices: row is
+// that of matrix lane / 8, row lane % 8, of 16 bytes, 16-byte aligned in shared memory; out[j] of
+// lane 4 * g + t has bytes 4 * t .. 4 * t + 3 of row g of matrix j. All 32 lanes call it.
+#if defined(__CUDACC__)
+__device__ __forceinline__ unsigned to_shared_address(const void *place)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(place));
+}
+
+__device__ __forceinline__ void cp_async_16(void *to_shared, const void *from_global)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                 :
+                 : "r"(to_shared_address(to_shared)), "l"(__cvta_generic_to_global(from_global))
+                 : "memory");
+}
+
+__device__ __forceinline__ void cp_async_4(void *to_shared, const void *from_global)
+{
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;"
+                 :
+                 : "r"(to_shared_address(to_shared)), "l"(__cvta_generic_to_global(from_global))
+                 : "memory");
+}
+
+__device__ __forceinline__ void cp_async_commit()
+{
+    asm volatile("cp.async.commit_group;" : : : "memory");
+}
+
+template <int N> __device__ __forceinline__ void cp_async_wait()
+{
+    asm volatile("cp.async.wait_group %0;" : : "n"(N) : "memory");
+}
+
+__device__ __forceinline__ void load_matrices(unsigned (&out)[4], const void *row)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                 : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+                 : "r"(to_shared_address(row))
+                 : "memory");
+}
+#else
+inline void cp_async_16(void *to_shared, const void *from_global,
+                        emulation::call_site site = emulation::call_site::here())
+{
+    emulation::cp_async<uint4>(to_shared, from_global, site);
+}
+
+inline void cp_async_4(void *to_shared, const void *from_global,
+                       emulation::call_site site = emulation::call_site::here())
+{
+    emulation::cp_async<unsigned>(to_shared, from_global, site);
+}
+
+inline void cp_async_commit()
+{
+    emulation::commit_copies();
+}
+
+template <int N> void cp_async_wait()
+{
+    emulation::cp_async_wait(N);
+}
+
+inline void load_matrices(unsigned (&out)[4], const void *row,
+                          emulation::call_site site = emulation::call_site::here())
+{
+    emulation::load_matrices(out, row, site);
+}
+#endif
+
+// d [16][8] f32 = c + a [16][16] bf16 * b [16][8] bf16, spread over a warp as above: two bf16 where
+// there are four bytes. Products are exact; how their sum is rounded is the device's.
+#if defined(__CUDACC__)
+__device__ __forceinline__ void mma_bf16(float (&d)[4], const unsigned (&a)[4],
+                                         const unsigned (&b)[2], const float (&c)[4])
+{
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%10,%11,%12,%13};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "f"(c[0]),
+                   "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#else
+inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2],
+                     const float (&c)[4], emulation::call_site site = emulation::call_site::here())
+{
+    emulation::mma_bf16(d, a, b, c, site);
+}
+#endif
+
+// sum + the products of four u8 with four s8.
+__device__ __forceinline__ int dot_u8_s8(unsigned u, unsigned q, int sum)
+{
+#if defined(__CUDACC__)
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(u), "r"(q));
+#else
+    for (int i = 0; i < 4; i++)
+        sum += static_cast<uint8_t>(u >> 8 * i) * static_cast<int8_t>(q >> 8 * i);
+#endif
+    return sum;
+}
 
 } // namespace bsw
 

@@ -33,7 +33,8 @@ static size_t place(size_t bytes, size_t *total)
 }
 
 void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
-                                  size_t num_bundles, struct bsw_device_codes_layout *out)
+                                  int has_tails, size_t num_bundles,
+                                  struct bsw_device_codes_layout *out)
 {
     size_t rows = num_bundles * BSW_BUNDLE_ROWS;
     *out = (struct bsw_device_codes_layout){.bytes = 0};
@@ -43,23 +44,26 @@ void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_
     }
     out->scales = place(has_affine ? rows * sizeof(uint16_t) : 0, &out->bytes);
     out->biases = place(has_affine ? rows * sizeof(float) : 0, &out->bytes);
+    out->tails = place(has_tails ? rows * sizeof(uint16_t) : 0, &out->bytes);
     out->masks = place(num_bundles * sizeof(uint32_t), &out->bytes);
 }
 
-size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine)
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails)
 {
     size_t words = 1; // the mask
     for (uint32_t s = 0; s < layout->num_segments; s++)
         words += bsw_segment_bundle_words(&layout->segments[s]);
     return words * sizeof(uint32_t) +
-           (has_affine ? BSW_BUNDLE_ROWS * (sizeof(uint16_t) + sizeof(float)) : 0);
+           (has_affine ? BSW_BUNDLE_ROWS * (sizeof(uint16_t) + sizeof(float)) : 0) +
+           (has_tails ? BSW_BUNDLE_ROWS * sizeof(uint16_t) : 0);
 }
 
 static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles)
 {
     struct bsw_device_codes_layout codes;
     if (num_bundles == 0) return 0;
-    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, num_bundles, &codes);
+    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
+                                 &codes);
     return codes.bytes;
 }
 
@@ -71,9 +75,12 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->scales = place(num_queries * sizeof(float), &total);
     out->limits = place(num_queries * sizeof(uint32_t), &total);
     out->counts = place(num_queries * sizeof(uint32_t), &total);
+    out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
     out->upload_bytes = total;
     out->components = place(num_queries * plan->layout.padded_dims, &total);
     out->constants = place(num_queries * sizeof(int32_t), &total);
+    out->stage_constants = place(plan->stage_dims > 0 ? num_queries * sizeof(int32_t) : 0, &total);
+    out->reaches = place(plan->stage_dims > 0 ? num_queries * sizeof(float) : 0, &total);
     out->items = place(num_queries * plan->capacity * sizeof(uint64_t), &total);
     out->sort =
         place(bsw_device_sort_bytes((uint32_t)num_queries, (uint32_t)plan->capacity), &total);
@@ -130,7 +137,8 @@ static void lengthen_lists(const struct bsw_device_needs *needs, size_t most_row
 // The bundles, at most `most`, whose codes take no more than `bytes`.
 static size_t bundles_within(const struct bsw_device_plan *plan, size_t bytes, size_t most)
 {
-    size_t low = 0, high = bytes / bsw_device_bundle_bytes(&plan->layout, plan->has_affine);
+    size_t low = 0, high = bytes / bsw_device_bundle_bytes(&plan->layout, plan->has_affine,
+                                                           plan->stage_dims > 0);
     if (high > most) high = most;
     while (low < high) {
         size_t middle = low + (high - low + 1) / 2;
@@ -166,8 +174,9 @@ static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t 
         plan->resident_bundles[i] = bundles_within(plan, left, bundles);
         size_t bytes = codes_bytes(plan, plan->resident_bundles[i]);
         plan->code_bytes += bytes;
-        plan->streamed_bytes += (bundles - plan->resident_bundles[i]) *
-                                bsw_device_bundle_bytes(&plan->layout, plan->has_affine);
+        plan->streamed_bytes +=
+            (bundles - plan->resident_bundles[i]) *
+            bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
         left -= bytes;
     }
     return BSW_OK;
@@ -202,6 +211,7 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
     if (needs->num_shards == 0) return BSW_OK;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
+    if (bsw_device_stage_fits(&out->layout, needs->query_bits)) out->stage_dims = needs->stage_dims;
     out->query_words = bsw_layout_query_words(&out->layout, needs->query_bits);
     BSW_TRY(bsw_allocate_zero(&out->resident_bundles, needs->num_shards, sizeof(size_t),
                               "resident bundles", err));

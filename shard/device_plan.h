@@ -31,25 +31,27 @@ struct bsw_device_needs {
     const struct bsw_shard_shape *shapes; // [num_shards], borrowed by bsw_device_plan_make
     size_t num_shards;                    // 0: nothing to scan
     uint32_t query_bits;
-    size_t max_queries; // of a batch, >= 1
-    size_t keep;        // >= 1
-    size_t capacity;    // of a list; 0: chosen. At least keep + 32
+    size_t max_queries;  // of a batch, >= 1
+    size_t keep;         // >= 1
+    size_t capacity;     // of a list; 0: chosen. At least keep + 32
+    uint32_t stage_dims; // padded, of a progressive scan's first stage; 0: none is wanted
 };
 
 // Where the arrays of so many bundles, or of so many queries, lie in one piece of memory; offsets
 // in bytes.
 struct bsw_device_codes_layout {
-    size_t planes[BSW_MAX_SEGMENTS], scales, biases, masks, bytes;
+    size_t planes[BSW_MAX_SEGMENTS], scales, biases, tails, masks, bytes;
 };
 struct bsw_device_queries_layout {
-    size_t words, scales, limits, counts;
-    size_t upload_bytes; // of the four before: they travel together
-    size_t components, constants, items, sort, bytes;
+    size_t words, scales, limits, counts, survivors;
+    size_t upload_bytes; // of the five before: they travel together
+    size_t components, constants, stage_constants, reaches, items, sort, bytes;
 };
 
 struct bsw_device_plan {
     struct bsw_code_layout layout;
     int has_affine;
+    uint32_t stage_dims; // 0: no tails
     uint32_t query_bits;
     size_t query_words;
     size_t capacity;      // of a list
@@ -63,9 +65,10 @@ struct bsw_device_plan {
 };
 
 void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
-                                  size_t num_bundles, struct bsw_device_codes_layout *out);
+                                  int has_tails, size_t num_bundles,
+                                  struct bsw_device_codes_layout *out);
 // Bytes that a scan of one bundle reads.
-size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine);
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails);
 
 // Bytes of device memory that an engine with this plan and its shards allocate.
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan);
@@ -75,10 +78,6 @@ size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan);
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
                                      struct bsw_device_plan *out, struct bsw_error *err);
 void bsw_device_plan_deinit(struct bsw_device_plan *plan);
-
-// From here on the matrix kernel is taken: by the model XOR and popcount reach memory speed with
-// one query only. Not measured yet.
-#define BSW_DEVICE_MATRIX_FROM_QUERIES 2
 
 #ifdef __cplusplus
 }

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "kernels/device_scan/device_tuning.h"
+#include "shard/device_stage.h"
 
 // ---- what all shards share ----
 
@@ -16,6 +18,9 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine, struct 
         BSW_TRY(bsw_device_allocate(device, plan->block_bytes, "block", &engine->blocks[i], err));
     BSW_TRY(bsw_device_allocate_host(device, plan->queries.upload_bytes, "queries",
                                      &engine->staging, err));
+    if (plan->stage_dims > 0)
+        BSW_TRY(
+            bsw_device_allocate_host(device, sizeof(uint64_t), "counts", &engine->survivors, err));
     return bsw_device_allocate_host(device, plan->group_queries * sizeof(uint32_t), "counts",
                                     &engine->counts, err);
 }
@@ -40,6 +45,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     for (int i = 0; i < 2; i++) bsw_device_free(engine->device, &engine->blocks[i]);
     bsw_device_free_host(engine->device, &engine->staging);
     bsw_device_free_host(engine->device, &engine->counts);
+    bsw_device_free_host(engine->device, &engine->survivors);
     bsw_device_plan_deinit(&engine->plan);
     engine->device = NULL;
 }
@@ -59,7 +65,8 @@ static enum bsw_status copy_codes(struct bsw_device_engine *engine,
     size_t row = first * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
     unsigned char *to = memory->data;
     struct bsw_device_codes_layout at;
-    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, num_bundles, &at);
+    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
+                                 &at);
     *out = (struct bsw_device_codes){.layout = plan->layout,
                                      .masks = (const uint32_t *)(void *)(to + at.masks),
                                      .num_bundles = (uint32_t)num_bundles,
@@ -77,6 +84,11 @@ static enum bsw_status copy_codes(struct bsw_device_engine *engine,
                                   rows * sizeof *from->scales, err));
         BSW_TRY(bsw_device_upload(device, queue, to + at.biases, from->biases + row,
                                   rows * sizeof *from->biases, err));
+    }
+    if (plan->stage_dims > 0) {
+        out->tails = (const uint16_t *)(void *)(to + at.tails);
+        BSW_TRY(bsw_device_upload(device, queue, to + at.tails, from->tails + row,
+                                  rows * sizeof *from->tails, err));
     }
     return bsw_device_upload(device, queue, to + at.masks, from->masks + first,
                              num_bundles * sizeof *from->masks, err);
@@ -102,6 +114,8 @@ static void pin_codes(struct bsw_device_engine *engine, struct bsw_device_shard 
         pin(engine, shard, arrays->scales, rows * sizeof *arrays->scales);
         pin(engine, shard, arrays->biases, rows * sizeof *arrays->biases);
     }
+    if (engine->plan.stage_dims > 0)
+        pin(engine, shard, arrays->tails, rows * sizeof *arrays->tails);
     pin(engine, shard, arrays->masks, bundles * sizeof *arrays->masks);
 }
 
@@ -111,7 +125,8 @@ static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bu
     const struct bsw_device_plan *plan = &engine->plan;
     struct bsw_device_codes_layout at;
     if (bundles == 0) return BSW_OK;
-    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, bundles, &at);
+    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, bundles,
+                                 &at);
     BSW_TRY(bsw_device_allocate(engine->device, at.bytes, "codes", &shard->memory, err));
     BSW_TRY(copy_codes(engine, shard, 0, bundles, &shard->memory, BSW_QUEUE_COPY, &shard->resident,
                        err));
@@ -151,7 +166,10 @@ struct device_group {
     const struct bsw_device_shard *shard;
     const struct bsw_query_batch *batch;
     size_t first_query, num_queries; // in the batch
-    int is_matrix;
+    int is_matrix, is_staged;
+    struct bsw_device_stage stage;
+    struct bsw_device_stage_run stage_run;
+    uint64_t stopped; // pairs of row and query, by the first stage
     struct bsw_device_queries queries;
     struct bsw_device_list_run run;
     uint64_t scanned; // bundles, with those that overflowed
@@ -159,8 +177,23 @@ struct device_group {
 
 static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
 {
-    if (kind == BSW_SCAN_AUTO) return num_queries >= BSW_DEVICE_MATRIX_FROM_QUERIES;
+    if (kind == BSW_SCAN_AUTO)
+        return num_queries >= bsw_device_tuning_current()->matrix_from_queries;
     return bsw_scan_is_matrix(kind);
+}
+
+// There is one staged kernel, for few queries too.
+static void choose_scan(struct device_group *group, enum bsw_scan_kind kind, size_t num_queries)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    int is_progressive = bsw_scan_is_progressive(kind);
+    group->is_matrix = is_matrix(kind, num_queries);
+    group->is_staged =
+        plan->stage_dims > 0 && (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix));
+    group->is_matrix |= group->is_staged;
+    group->stage_run = (struct bsw_device_stage_run){.is_always = is_progressive,
+                                                     .words = plan->layout.padded_dims / 32,
+                                                     .stage_words = plan->stage_dims / 32};
 }
 
 static void point_into_memory(struct device_group *group)
@@ -178,12 +211,45 @@ static void point_into_memory(struct device_group *group)
         .components = (const int8_t *)(memory + at->components),
         .constants = (const int32_t *)(void *)(memory + at->constants),
         .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
+    if (group->is_staged) {
+        group->stage = (struct bsw_device_stage){
+            .dims = plan->stage_dims,
+            .constants = (const int32_t *)(void *)(memory + at->stage_constants),
+            .reaches = (const float *)(void *)(memory + at->reaches),
+            .survivors = (uint64_t *)(void *)(memory + at->survivors)};
+    }
     group->run.lists =
         (struct bsw_device_lists){.num_queries = num_queries,
                                   .capacity = (uint32_t)plan->capacity,
                                   .items = (uint64_t *)(void *)(memory + at->items),
                                   .counts = (uint32_t *)(void *)(memory + at->counts),
                                   .limits = (uint32_t *)(void *)(memory + at->limits)};
+}
+
+// Words and scales: on the device already, or through staging. *first: the place in the queries'
+// memory from which on staging is uploaded.
+static enum bsw_status place_words(struct device_group *group, size_t *first, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_query_batch *batch = group->batch;
+    unsigned char *staging = engine->staging, *memory = engine->queries.data;
+    size_t query = group->first_query, word = query * plan->query_words;
+    size_t word_bytes = group->num_queries * plan->query_words * sizeof(uint32_t);
+    size_t scale_bytes = plan->has_affine ? group->num_queries * sizeof(float) : 0;
+    if (!batch->d_words) {
+        *first = plan->queries.words;
+        memcpy(staging + plan->queries.words, batch->words + word, word_bytes);
+        if (scale_bytes > 0)
+            memcpy(staging + plan->queries.scales, batch->scales + query, scale_bytes);
+        return BSW_OK;
+    }
+    *first = plan->queries.limits;
+    BSW_TRY(bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.words,
+                            batch->d_words + word, word_bytes, err));
+    if (scale_bytes == 0) return BSW_OK;
+    return bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.scales,
+                           batch->d_scales + query, scale_bytes, err);
 }
 
 // Queries, limits and empty lists to the device. Nothing of an earlier group is under way, and the
@@ -193,26 +259,30 @@ static enum bsw_status send_queries(struct device_group *group, const uint32_t *
 {
     struct bsw_device_engine *engine = group->engine;
     const struct bsw_device_plan *plan = &engine->plan;
-    const struct bsw_query_batch *batch = group->batch;
     const struct bsw_device_queries *queries = &group->queries;
     unsigned char *staging = engine->staging, *memory = engine->queries.data;
-    memcpy(staging + plan->queries.words, batch->words + group->first_query * plan->query_words,
-           group->num_queries * plan->query_words * sizeof(uint32_t));
-    if (plan->has_affine) {
-        memcpy(staging + plan->queries.scales, batch->scales + group->first_query,
-               group->num_queries * sizeof(float));
-    }
+    size_t first;
+    BSW_TRY(place_words(group, &first, err));
     memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
     if (limits)
         memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
     memset(group->run.counts, 0, group->num_queries * sizeof(uint32_t));
-    BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory, staging,
-                              plan->queries.upload_bytes, err));
+    if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
+    BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
+                              plan->queries.upload_bytes - first, err));
     if (group->is_matrix) {
         int code = bsw_device_unpack_queries(
             &plan->layout, queries->num_queries, queries->query_bits, queries->query_words,
             queries->words, (int8_t *)(memory + plan->queries.components),
             (int32_t *)(void *)(memory + plan->queries.constants),
+            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
+        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
+    }
+    if (group->is_staged) {
+        int code = bsw_device_stage_queries(
+            &plan->layout, plan->stage_dims, group->shard->host->tail_unit, queries,
+            (int32_t *)(void *)(memory + plan->queries.stage_constants),
+            (float *)(void *)(memory + plan->queries.reaches),
             bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
         BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
     }
@@ -226,15 +296,57 @@ struct codes_scan {
     const struct bsw_device_codes *codes;
 };
 
-static enum bsw_status launch_scan(void *context, const struct bsw_device_part *part,
+static enum bsw_status launch_full(const struct codes_scan *scan,
+                                   const struct bsw_device_part *part,
                                    const struct bsw_device_lists *lists, struct bsw_error *err)
 {
-    const struct codes_scan *scan = context;
     bsw_device *device = scan->group->engine->device;
     bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
     int code = (scan->group->is_matrix ? bsw_device_matrix_scan : bsw_device_plane_scan)(
         scan->codes, part, &scan->group->queries, lists, stream);
     return bsw_device_launched(device, code, "scan", err);
+}
+
+// The number of survivors is there when the host has waited for the launch.
+static enum bsw_status launch_staged(const struct codes_scan *scan,
+                                     const struct bsw_device_part *part,
+                                     const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    struct device_group *group = scan->group;
+    bsw_device *device = group->engine->device;
+    bsw_device_stage_launched(&group->stage_run, part, group->num_queries);
+    int code = bsw_device_progressive_scan(scan->codes, &group->stage, part, &group->queries, lists,
+                                           bsw_device_stream(device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(device, code, "scan", err));
+    return bsw_device_download(device, BSW_QUEUE_SCAN, group->engine->survivors,
+                               group->stage.survivors, sizeof(uint64_t), err);
+}
+
+// What the part before has told; the host has waited for it.
+static void end_part(struct device_group *group)
+{
+    if (!group->is_staged) return;
+    bsw_device_stage_settle(&group->stage_run, *group->engine->survivors);
+    bsw_device_stage_end_part(&group->stage_run, group->run.num_overflows);
+}
+
+static enum bsw_status launch_scan(void *context, const struct bsw_device_part *part,
+                                   const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    const struct codes_scan *scan = context;
+    struct device_group *group = scan->group;
+    struct bsw_device_part beginning, rest = *part;
+    if (!group->is_staged) return launch_full(scan, part, lists, err);
+    end_part(group);
+    enum bsw_device_stage_step step = bsw_device_stage_next(&group->stage_run, part, &beginning);
+    if (step == BSW_STAGE_BEGINNING) {
+        BSW_TRY(launch_staged(scan, &beginning, lists, err));
+        BSW_TRY(bsw_device_wait(group->engine->device, BSW_QUEUE_SCAN, "scan", err));
+        bsw_device_stage_settle(&group->stage_run, *group->engine->survivors);
+        rest.first = beginning.last;
+        step = group->stage_run.resting > 0 ? BSW_STAGE_FULL : BSW_STAGE_STAGED;
+    }
+    return (step == BSW_STAGE_STAGED ? launch_staged : launch_full)(scan, &rest, lists, err);
 }
 
 // All bundles of `codes`, which follow those done so far.
@@ -265,7 +377,8 @@ static enum bsw_status copy_next(struct device_group *group, struct block_run *r
     run->next += count;
     run->place ^= 1;
     engine->copied_bytes +=
-        count * bsw_device_bundle_bytes(&engine->plan.layout, engine->plan.has_affine);
+        count * bsw_device_bundle_bytes(&engine->plan.layout, engine->plan.has_affine,
+                                        engine->plan.stage_dims > 0);
     return BSW_OK;
 }
 
@@ -293,10 +406,14 @@ static enum bsw_status scan_group(struct device_group *group, const uint32_t *li
 {
     struct bsw_device_engine *engine = group->engine;
     struct bsw_device_list_run *run = &group->run;
+    struct bsw_device_stage_run stage_run = group->stage_run; // as it begins
     point_into_memory(group);
     bsw_device_list_run_begin(run);
     BSW_TRY(send_queries(group, limits, err));
     enum bsw_status status = scan_bundles(group, err);
+    end_part(group);
+    group->stopped += group->stage_run.stopped;
+    group->stage_run = stage_run;
     group->scanned += run->scanned;
     engine->num_samples += run->num_samples;
     engine->num_segments += run->num_segments;
@@ -311,9 +428,13 @@ static void count_work(const struct device_group *group, size_t num_queries, dou
                        struct bsw_scan_workspace *workspace)
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
-    workspace->used = group->is_matrix ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES;
+    workspace->used = group->is_staged   ? BSW_SCAN_PROGRESSIVE_MATRIX
+                      : group->is_matrix ? BSW_SCAN_MATRIX
+                                         : BSW_SCAN_PLANES;
+    workspace->num_stopped += group->stopped;
     workspace->scanned_bytes +=
-        group->scanned * bsw_device_bundle_bytes(&plan->layout, plan->has_affine);
+        group->scanned *
+        bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
     workspace->num_pairs += group->shard->host->shape.num_rows * num_queries;
     workspace->scan_seconds += bsw_clock_seconds() - started;
 }
@@ -332,8 +453,8 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
         .engine = engine,
         .shard = shard,
         .batch = batch,
-        .run = {.device = engine->device, .keep = keep, .fetched = engine->counts},
-        .is_matrix = is_matrix(workspace->scan, num_queries < most ? num_queries : most)};
+        .run = {.device = engine->device, .keep = keep, .fetched = engine->counts}};
+    choose_scan(&group, workspace->scan, num_queries < most ? num_queries : most);
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, keep, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     size_t *counts = (size_t *)(void *)out->counts.data;

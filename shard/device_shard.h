@@ -27,6 +27,7 @@ struct bsw_device_engine {
     struct bsw_device_buffer queries, blocks[2];
     unsigned char *staging; // host: what is uploaded for a group, as in plan.queries
     uint32_t *counts;       // host: [group_queries], as downloaded
+    uint64_t *survivors;    // host: one number, as downloaded; NULL without a stage
     // Since it was opened:
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t copied_bytes;                             // of codes, block by block
@@ -41,7 +42,7 @@ struct bsw_device_shard {
     struct bsw_device_buffer memory;
     struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
     size_t num_bundles;
-    void *pinned[BSW_MAX_SEGMENTS + 3]; // arrays of host whose copies go at full speed
+    void *pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
     size_t num_pinned;
 };
 
@@ -52,8 +53,10 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
                                       struct bsw_error *err);
 void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard);
 
-// As bsw_shard_scan; of workspace only `scan` is read and the figures are added to. Progressive
-// kinds are scanned in full.
+// As bsw_shard_scan; of workspace only `scan` is read and the figures are added to. Both
+// progressive kinds are the progressive matrix scan, from the second segment on; AUTO is too where
+// there is a stage and the matrix scan would be taken, as long as that pays (device_stage.h). In
+// full where the plan has no stage.
 enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
                                       const struct bsw_device_shard *shard,
                                       const struct bsw_query_batch *batch, size_t first_query,

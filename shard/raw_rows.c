@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "common/code_layout.h"
 #include "common/memory.h"
@@ -136,6 +137,15 @@ void bsw_raw_rows_prefetch(const struct bsw_raw_rows *rows, uint32_t local_row)
     size_t bytes = rows->row_bytes < BSW_PREFETCH_BYTES ? rows->row_bytes : BSW_PREFETCH_BYTES;
     for (size_t i = 0; i < bytes; i += LINE_BYTES) __builtin_prefetch(row + i);
     __builtin_prefetch(row + bytes - 1); // rows begin anywhere in a line
+}
+
+void bsw_raw_rows_read_ahead(const struct bsw_raw_rows *rows, uint64_t first_row, uint64_t num_rows)
+{
+    if (rows->is_synth || num_rows == 0) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)address(rows, first_row) / page * page;
+    uintptr_t last = (uintptr_t)address(rows, first_row + num_rows - 1) + rows->row_bytes;
+    madvise((void *)first, last - first, MADV_WILLNEED);
 }
 
 enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle,

@@ -49,6 +49,10 @@ enum bsw_status bsw_raw_rows_get(const struct bsw_raw_rows *rows, uint32_t local
 #define BSW_PREFETCH_BYTES 1024
 void bsw_raw_rows_prefetch(const struct bsw_raw_rows *rows, uint32_t local_row);
 
+// Asks the system to read so many rows from `first_row` of the shard on into memory.
+void bsw_raw_rows_read_ahead(const struct bsw_raw_rows *rows, uint64_t first_row,
+                             uint64_t num_rows);
+
 // Checks the rows of one bundle against the digest of the shard file, whatever was checked before.
 enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle, uint64_t digest,
                                     void *scratch, struct bsw_error *err);

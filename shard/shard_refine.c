@@ -35,6 +35,7 @@ static enum bsw_status list_survivors(const struct bsw_resident_shard *shard,
 {
     size_t most = 0;
     for (size_t q = 0; q < lists->num_queries; q++) most = counts[q] > most ? counts[q] : most;
+    if (most == 0) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&workspace->scratch,
                                (size_t)workspace->num_threads * 2 * most * sizeof(uint64_t), err));
 #pragma omp parallel for schedule(dynamic, 8) num_threads(workspace->num_threads)

@@ -37,6 +37,10 @@ struct bsw_query_batch {
     const float *vectors;     // [num_queries][dims], as given; NULL for codec raw
     const int32_t *constants; // [num_queries]; codec raw alone, as is factor
     int factor;               // both: kernels/encode/raw_codes.h
+    // The same arrays in device memory, where a link brought them there; else NULL.
+    const uint32_t *d_words;
+    const float *d_scales, *d_vectors;
+    const int32_t *d_constants;
 };
 
 // Which family scans, in full or progressively. AUTO: what measured faster for the number of

@@ -46,13 +46,16 @@ static struct bsw_device_needs device_needs(const struct bsw_shard_service *serv
                                             struct bsw_shard_shape *shapes)
 {
     const struct bsw_search_settings *settings = &service->settings;
+    int is_staged = settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan);
     for (uint32_t u = 0; u < service->num_units; u++)
         bsw_shard_shape_init(&shapes[u], service->manifest, service->units[u].shard);
     return (struct bsw_device_needs){.shapes = shapes,
                                      .num_shards = service->num_units,
                                      .query_bits = settings->query_bits,
                                      .max_queries = settings->batch,
-                                     .keep = (size_t)settings->keep};
+                                     .keep = (size_t)settings->keep,
+                                     .stage_dims =
+                                         is_staged ? bsw_manifest_stage(service->manifest) : 0};
 }
 
 // Before anything is loaded: whether the device has room.
@@ -67,13 +70,46 @@ static enum bsw_status open_engine(struct bsw_shard_service *service, struct bsw
     return status;
 }
 
-static enum bsw_status plan_units(const struct bsw_shard_service *service, size_t free_bytes,
-                                  struct bsw_device_plan *out, struct bsw_error *err)
+// What refinement on a device wants; 0: there is none.
+static int refine_needs(const struct bsw_shard_service *service,
+                        struct bsw_device_refine_needs *out)
+{
+    const struct bsw_search_settings *settings = &service->settings;
+    *out = (struct bsw_device_refine_needs){.metric = service->manifest->metric,
+                                            .type = service->manifest->source_type,
+                                            .dims = service->manifest->layout.dims,
+                                            .max_queries = settings->batch,
+                                            .keep = (size_t)settings->keep,
+                                            .num_threads = settings->num_threads};
+    return settings->is_exact && service->num_units > 0;
+}
+
+// Before the engine, which shares out what is left.
+static enum bsw_status open_refiner(struct bsw_shard_service *service, struct bsw_error *err)
+{
+    struct bsw_device_refine_needs needs;
+    if (!refine_needs(service, &needs)) return BSW_OK;
+    return bsw_device_refiner_open(service->settings.device, &needs, &service->refiner, err);
+}
+
+// In the order of bsw_shard_service_open.
+static enum bsw_status forecast_units(const struct bsw_shard_service *service, size_t free_bytes,
+                                      struct bsw_device_forecast *out, struct bsw_error *err)
 {
     struct bsw_shard_shape *shapes;
+    struct bsw_device_refine_needs refine;
     BSW_TRY(bsw_allocate(&shapes, service->num_units, sizeof *shapes, "shards", err));
     const struct bsw_device_needs needs = device_needs(service, shapes);
-    enum bsw_status status = bsw_device_plan_make(&needs, free_bytes, out, err);
+    if (refine_needs(service, &refine))
+        out->survivor_bytes = bsw_device_refiner_bytes(&refine, free_bytes);
+    enum bsw_status status =
+        bsw_device_plan_make(&needs, free_bytes - out->survivor_bytes, &out->plan, err);
+    for (uint32_t u = 0; u < service->num_units && out->survivor_bytes > 0; u++) {
+        size_t row_bytes = refine.dims * bsw_vector_type_bytes(refine.type);
+        size_t bytes = (size_t)shapes[u].num_rows * row_bytes;
+        size_t left = free_bytes - bsw_device_forecast_bytes(out);
+        if (status == BSW_OK && bsw_device_raw_rows_fit(bytes, left)) out->raw_bytes += bytes;
+    }
     bsw_free(&shapes);
     return status;
 }
@@ -81,15 +117,27 @@ static enum bsw_status plan_units(const struct bsw_shard_service *service, size_
 enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
                                        const struct bsw_search_settings *settings, int rank,
                                        int num_ranks, size_t free_bytes,
-                                       struct bsw_device_plan *out, struct bsw_error *err)
+                                       struct bsw_device_forecast *out, struct bsw_error *err)
 {
     struct bsw_shard_service service = {.manifest = manifest, .settings = *settings};
-    *out = (struct bsw_device_plan){0};
+    *out = (struct bsw_device_forecast){0};
     service.assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
     BSW_TRY(list_units(&service, rank, err));
-    enum bsw_status status = plan_units(&service, free_bytes, out, err);
+    enum bsw_status status = forecast_units(&service, free_bytes, out, err);
     bsw_free(&service.units);
     return status;
+}
+
+// Once all units have what scans need.
+static enum bsw_status load_raw_rows(struct bsw_shard_service *service, struct bsw_error *err)
+{
+    if (!service->refiner.device) return BSW_OK;
+    for (uint32_t u = 0; u < service->num_units; u++) {
+        struct bsw_unit *unit = &service->units[u];
+        BSW_TRY(bsw_device_raw_shard_load(&service->refiner, &unit->resident, &unit->raw_on_device,
+                                          err));
+    }
+    return BSW_OK;
 }
 
 static enum bsw_status load_unit(struct bsw_shard_service *service, const char *folder, uint32_t u,
@@ -114,6 +162,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     bsw_scan_workspace_init(&out->workspace, settings->level, settings->num_threads);
     out->workspace.scan = settings->scan;
     enum bsw_status status = list_units(out, rank, err);
+    if (status == BSW_OK && settings->device) status = open_refiner(out, err);
     if (status == BSW_OK && settings->device) status = open_engine(out, err);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
@@ -122,6 +171,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
         if (status == BSW_OK) out->resident_bytes += resident_bytes(&out->units[u].resident);
         bsw_progress_update(&progress, u + 1);
     }
+    if (status == BSW_OK) status = load_raw_rows(out, err);
     bsw_progress_finish(&progress);
     if (status != BSW_OK) bsw_shard_service_close(out);
     if (settings->device) out->load_allocations = bsw_device_num_allocations(settings->device);
@@ -134,12 +184,14 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
 {
     for (uint32_t u = 0; u < service->num_units; u++) {
         bsw_device_shard_unload(&service->engine, &service->units[u].on_device);
+        bsw_device_raw_shard_unload(&service->refiner, &service->units[u].raw_on_device);
         bsw_resident_shard_unload(&service->units[u].resident);
         bsw_candidate_lists_deinit(&service->units[u].lists);
     }
     service->num_units = 0;
     bsw_free(&service->units);
     bsw_device_engine_close(&service->engine);
+    bsw_device_refiner_close(&service->refiner);
     bsw_scan_workspace_deinit(&service->workspace);
 }
 
@@ -294,9 +346,14 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, const stru
     BSW_TRY(bsw_buffer_reserve(out, out->bytes + total * sizeof(struct bsw_survivor), err));
     struct bsw_survivor *survivors = (struct bsw_survivor *)(void *)(out->data + out->bytes);
     out->bytes += total * sizeof(struct bsw_survivor);
-    return bsw_shard_refine(&unit->resident, service->manifest, &service->batch, unit->first_query,
-                            &unit->lists, counts, service->settings.is_exact, &service->workspace,
-                            survivors, err);
+    int on_device = service->refiner.device != NULL;
+    BSW_TRY(bsw_shard_refine(&unit->resident, service->manifest, &service->batch, unit->first_query,
+                             &unit->lists, counts, service->settings.is_exact && !on_device,
+                             &service->workspace, survivors, err));
+    if (!on_device) return BSW_OK;
+    return bsw_device_refiner_run(&service->refiner, &unit->raw_on_device, &service->batch,
+                                  unit->first_query, unit->num_queries, counts, &service->workspace,
+                                  survivors, err);
 }
 
 enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,

@@ -20,6 +20,7 @@
 
 #include "common/index_manifest.h"
 #include "shard/assignment.h"
+#include "shard/device_refine.h"
 #include "shard/device_shard.h"
 #include "shard/shard_scan.h"
 
@@ -54,6 +55,7 @@ struct bsw_unit {
     uint32_t slice, shard;
     struct bsw_resident_shard resident;
     struct bsw_device_shard on_device; // with settings.device
+    struct bsw_device_raw_shard raw_on_device;
     struct bsw_candidate_lists lists;
     size_t first_query, num_queries; // of the current batch
 };
@@ -66,6 +68,7 @@ struct bsw_shard_service {
     uint32_t num_units;
     struct bsw_scan_workspace workspace;
     struct bsw_device_engine engine; // with settings.device
+    struct bsw_device_refiner refiner;
     struct bsw_query_batch batch;
     uint64_t load_allocations; // of the device, until all was loaded
     double load_seconds;
@@ -74,12 +77,23 @@ struct bsw_shard_service {
         grown_bytes; // by how much the process grew while they were loaded (without mapped files)
 };
 
-// What a rank's device will hold where free_bytes of it are free (settings.device is not asked):
-// the plan that bsw_shard_service_open makes, from the manifest alone.
+// What a rank's device will hold.
+struct bsw_device_forecast {
+    struct bsw_device_plan plan; // to be freed by bsw_device_plan_deinit
+    size_t survivor_bytes;       // buffers of refinement
+    size_t raw_bytes;            // raw rows
+};
+static inline size_t bsw_device_forecast_bytes(const struct bsw_device_forecast *forecast)
+{
+    return bsw_device_plan_bytes(&forecast->plan) + forecast->survivor_bytes + forecast->raw_bytes;
+}
+
+// Where free_bytes of it are free (settings.device is not asked): what bsw_shard_service_open will
+// take, from the manifest alone.
 enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
                                        const struct bsw_search_settings *settings, int rank,
                                        int num_ranks, size_t free_bytes,
-                                       struct bsw_device_plan *out, struct bsw_error *err);
+                                       struct bsw_device_forecast *out, struct bsw_error *err);
 
 // Loads the shards of this rank; `show_progress` as for bsw_progress_init.
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,

@@ -77,6 +77,7 @@ inline void check_pointers_of(const bsw_device_codes &codes)
     emulation::check_device_pointer(codes.scales, "scales");
     emulation::check_device_pointer(codes.biases, "biases");
     emulation::check_device_pointer(codes.masks, "masks");
+    emulation::check_device_pointer(codes.tails, "tails");
 }
 
 inline void check_pointers_of(const bsw_device_queries &queries)
@@ -85,6 +86,13 @@ inline void check_pointers_of(const bsw_device_queries &queries)
     emulation::check_device_pointer(queries.components, "components");
     emulation::check_device_pointer(queries.constants, "constants");
     emulation::check_device_pointer(queries.scales, "scales of queries");
+}
+
+inline void check_pointers_of(const bsw_device_stage &stage)
+{
+    emulation::check_device_pointer(stage.constants, "constants of the stage");
+    emulation::check_device_pointer(stage.reaches, "reaches");
+    emulation::check_device_pointer(stage.survivors, "survivors");
 }
 
 inline void check_pointers_of(const bsw_device_lists &lists)

@@ -10,51 +10,14 @@
 // A row that may pass is found by comparing float keys as they are (exact: dots below 2^22 become
 // floats by adding them into the mantissa of 1.5 * 2^23, for conversions are scarce); scores are
 // made for rows that pass alone.
-#include "kernels/device_scan/device_unpack.cuh"
-#include "kernels/device_scan/scan_arguments.cuh"
+#include "kernels/device_scan/matrix_tile.cuh"
 
 namespace bsw
 {
 namespace
 {
 
-constexpr struct {
-    uint32_t threads;     // of a block
-    uint32_t chunk_words; // of a row that are in shared memory at a time, when it has more
-    uint32_t most_tiles;  // of a block
-    uint32_t blocks;      // of a multiprocessor, below which blocks take fewer tiles
-} tuning = {256, 4, 32, 8};
-
-constexpr uint32_t block_warps = tuning.threads / 32;
-constexpr uint32_t word_bytes = 32; // of unpacked dimensions
-
 enum class key_kind { integer, small_float, any_float }; // small: |dot| < 2^22
-
-// Rows of 16 queries and columns of 8 documents of one warp; how many warps share the documents.
-template <int QUERY_TILES_, int QUERY_WARPS_, int ROW_TILES_> struct matrix_shape {
-    static constexpr int query_tiles = QUERY_TILES_, row_tiles = ROW_TILES_;
-    static constexpr uint32_t query_warps = QUERY_WARPS_, row_warps = block_warps / QUERY_WARPS_;
-    static constexpr uint32_t queries = 16 * query_tiles * query_warps;
-    static constexpr uint32_t rows = 8 * row_tiles * row_warps;
-    static constexpr uint32_t bundles = rows / warp_rows;
-};
-
-typedef matrix_shape<1, 1, 2> few_queries;  // 16 x 128 rows
-typedef matrix_shape<1, 4, 8> some_queries; // 64 x 128
-typedef matrix_shape<2, 8, 8> many_queries; // 256 x 64
-
-// Parts of the block's shared memory.
-struct matrix_shared {
-    uint8_t *rows, *queries; // [rows], [queries] of row_bytes
-    float *scales, *biases;  // [rows]
-    uint32_t row_bytes;
-};
-
-__host__ __device__ __forceinline__ uint32_t row_bytes_of(uint32_t padded_dims)
-{
-    const uint32_t words = padded_dims / 32;
-    return word_bytes * ((words < tuning.chunk_words ? words : tuning.chunk_words) | 1u);
-}
 
 template <class SHAPE> __device__ __forceinline__ matrix_shared divide_shared(uint32_t padded_dims)
 {
@@ -72,14 +35,6 @@ template <class SHAPE> struct lane_queries {
     int most_sums[SHAPE::query_tiles][2]; // integer keys: what a sum must not pass
     float scales[SHAPE::query_tiles][2], float_limits[SHAPE::query_tiles][2];
 };
-
-template <class SHAPE>
-__device__ __forceinline__ uint32_t query_of(uint32_t first_query, uint32_t warp, uint32_t lane,
-                                             int tile, int half)
-{
-    return first_query + warp % SHAPE::query_warps * (16 * SHAPE::query_tiles) +
-           static_cast<uint32_t>(16 * tile + 8 * half) + lane / 4;
-}
 
 // constant - 2 * sum reaches the limit as far as this.
 __device__ __forceinline__ int most_sum(int constant, uint32_t limit)
@@ -107,62 +62,6 @@ __device__ __forceinline__ void load_limits(const scan_arguments &a, uint32_t fi
     }
 }
 
-// Words [first_word, first_word + num_words) of the block's queries.
-template <class SHAPE>
-__device__ __forceinline__ void load_queries(const scan_arguments &a, uint32_t first_query,
-                                             uint32_t first_word, uint32_t num_words,
-                                             const matrix_shared &shared)
-{
-    const uint32_t pieces = num_words * 2; // of 16 bytes, of one query
-    for (uint32_t i = threadIdx.x; i < SHAPE::queries * pieces; i += tuning.threads) {
-        const uint32_t own = i / pieces, piece = i % pieces, query = first_query + own;
-        uint4 value = make_uint4(0, 0, 0, 0);
-        if (query < a.queries.num_queries)
-            value = __ldg(reinterpret_cast<const uint4 *>(a.queries.components +
-                                                          static_cast<size_t>(query) *
-                                                              a.codes.layout.padded_dims +
-                                                          first_word * word_bytes) +
-                          piece);
-        *reinterpret_cast<uint4 *>(shared.queries + own * shared.row_bytes + piece * 16) = value;
-    }
-}
-
-// One lane's word of the padded dimensions of a bundle.
-__device__ __forceinline__ void load_word(const bsw_device_codes &codes, uint32_t bundle,
-                                          uint32_t word, uint32_t lane, uint32_t (&bytes)[8])
-{
-    uint32_t s = 0;
-    while (s + 1 < codes.layout.num_segments &&
-           codes.layout.segments[s + 1].padded_dim <= word * 32)
-        s++;
-    const uint32_t bits = codes.layout.segments[s].bits, words = codes.layout.segments[s].words;
-    const uint32_t own = word - codes.layout.segments[s].padded_dim / 32;
-    unpack_word_of(bits,
-                   codes.planes[s] +
-                       (static_cast<size_t>(bundle) * bits * words + own) * warp_rows + lane,
-                   words, bytes);
-}
-
-// The same words of a tile's documents: a warp a word of a bundle. Bundles from `end` on are 0, and
-// valid_rows leaves their rows out.
-template <class SHAPE>
-__device__ __forceinline__ void unpack_tile(const scan_arguments &a, uint32_t first_bundle,
-                                            uint32_t end, uint32_t first_word, uint32_t num_words,
-                                            const matrix_shared &shared)
-{
-    const uint32_t lane = threadIdx.x % 32;
-    for (uint32_t i = threadIdx.x / 32; i < SHAPE::bundles * num_words; i += block_warps) {
-        const uint32_t own = i % SHAPE::bundles, word = i / SHAPE::bundles;
-        uint32_t bytes[8] = {0, 0, 0, 0, 0, 0, 0, 0};
-        if (first_bundle + own < end)
-            load_word(a.codes, bundle_of(a, first_bundle + own), first_word + word, lane, bytes);
-        uint4 *out = reinterpret_cast<uint4 *>(
-            shared.rows + (own * warp_rows + lane) * shared.row_bytes + word * word_bytes);
-        out[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
-        out[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
-    }
-}
-
 // Where in the codes row i of the tile is.
 __device__ __forceinline__ uint32_t row_of(const scan_arguments &a, uint32_t first_bundle,
                                            uint32_t i)
@@ -180,48 +79,6 @@ __device__ __forceinline__ void load_scales(const scan_arguments &a, uint32_t fi
         const size_t place = row_of(a, first_bundle, i);
         shared.scales[i] = exists ? half_to_float(__ldg(a.codes.scales + place)) : 0.0f;
         shared.biases[i] = exists ? __ldg(a.codes.biases + place) : 0.0f;
-    }
-}
-
-template <class SHAPE> struct accumulators {
-    int sums[SHAPE::query_tiles][SHAPE::row_tiles][4]; // of u * q
-};
-
-__device__ __forceinline__ uint2 load_operand(const uint8_t *rows, uint32_t row, uint32_t row_bytes,
-                                              uint32_t offset)
-{
-    return *reinterpret_cast<const uint2 *>(rows + row * row_bytes + offset);
-}
-
-template <class SHAPE>
-__device__ __forceinline__ void multiply_tile(const matrix_shared &shared, uint32_t num_words,
-                                              uint32_t warp, uint32_t lane,
-                                              accumulators<SHAPE> &acc)
-{
-    const uint32_t group = lane / 4;
-    const uint32_t first_query = warp % SHAPE::query_warps * (16 * SHAPE::query_tiles);
-    const uint32_t first_row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles);
-    for (uint32_t word = 0; word < num_words; word++) {
-        const uint32_t offset = word * word_bytes + lane % 4 * 8;
-        unsigned q[SHAPE::query_tiles][4];
-#pragma unroll
-        for (int m = 0; m < SHAPE::query_tiles; m++) {
-            const uint32_t query = first_query + static_cast<uint32_t>(16 * m) + group;
-            const uint2 low = load_operand(shared.queries, query, shared.row_bytes, offset);
-            const uint2 high = load_operand(shared.queries, query + 8, shared.row_bytes, offset);
-            q[m][0] = low.x;
-            q[m][1] = high.x;
-            q[m][2] = low.y;
-            q[m][3] = high.y;
-        }
-#pragma unroll
-        for (int n = 0; n < SHAPE::row_tiles; n++) {
-            const uint32_t row = first_row + static_cast<uint32_t>(8 * n) + group;
-            const uint2 pair = load_operand(shared.rows, row, shared.row_bytes, offset);
-            const unsigned u[2] = {pair.x, pair.y};
-#pragma unroll
-            for (int m = 0; m < SHAPE::query_tiles; m++) mma_s8_u8(acc.sums[m][n], q[m], u);
-        }
     }
 }
 
@@ -412,14 +269,7 @@ template <class SHAPE> constexpr matrix_kernel make_kernel()
 constexpr matrix_kernel matrix_kernels[] = {make_kernel<few_queries>(), make_kernel<some_queries>(),
                                             make_kernel<many_queries>()};
 
-// The smallest tile that holds all queries, or the largest.
-const matrix_kernel &choose_kernel(uint32_t num_queries)
-{
-    for (const matrix_kernel &k : matrix_kernels) {
-        if (num_queries <= k.queries) return k;
-    }
-    return matrix_kernels[2];
-}
+static_assert(sizeof matrix_kernels / sizeof matrix_kernels[0] == BSW_MATRIX_TILES);
 
 key_kind choose_keys(const scan_arguments &a)
 {
@@ -438,11 +288,14 @@ extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
     using namespace bsw;
     if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
-    const matrix_kernel &chosen = choose_kernel(queries->num_queries);
+    const bsw_device_tuning &own = *bsw_device_tuning_current();
+    if (own.matrix_kernel == BSW_DEVICE_MATRIX_HOPPER && bsw_device_has_hopper(&codes->layout))
+        return bsw_device_matrix_scan_hopper(codes, part, queries, lists, stream);
+    const matrix_kernel &chosen = matrix_kernels[choose_tile(own, queries->num_queries)];
     scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
     uint32_t blocks = 0;
-    cudaError_t error =
-        plan_blocks(a, {chosen.queries, chosen.bundles, tuning.most_tiles, tuning.blocks}, &blocks);
+    cudaError_t error = plan_blocks(
+        a, {chosen.queries, chosen.bundles, own.matrix.most_steps, own.matrix.blocks}, &blocks);
     if (error) return error;
     const uint32_t rows = chosen.bundles * warp_rows;
     const size_t bytes =

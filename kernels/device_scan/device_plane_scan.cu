@@ -6,6 +6,7 @@
 // popc(a ^ b ^ c) + 2 * popc(majority(a, b, c)), two popcounts for three words. Even so the scan of
 // 96 dimensions, 3 x 4 bits, is bound by them from about the second query on; batches belong to the
 // matrix scan.
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/scan_arguments.cuh"
 
 namespace bsw
@@ -13,12 +14,10 @@ namespace bsw
 namespace
 {
 
+// What is compiled; device_tuning.h has what is chosen at a launch.
 constexpr struct {
-    uint32_t threads;      // of a block
-    uint32_t most_bundles; // that a warp takes one after another
-    uint32_t blocks;       // of a multiprocessor, below which warps take fewer bundles
-    uint32_t group_bytes;  // of query planes in shared memory, unless one query needs more
-} tuning = {256, 32, 32, 32 << 10};
+    uint32_t threads; // of a block
+} tuning = {256};
 
 constexpr uint32_t block_warps = tuning.threads / warp_rows;
 
@@ -225,11 +224,11 @@ size_t shared_bytes(uint32_t group, uint32_t query_words)
 }
 
 // The largest group that is not half empty and fits.
-const plane_kernel &choose_kernel(const bsw_device_queries &queries)
+const plane_kernel &choose_kernel(const bsw_device_queries &queries, uint32_t group_bytes)
 {
     for (const plane_kernel &k : plane_kernels) {
         if (k.group == 1 || (k.group < 2 * queries.num_queries &&
-                             shared_bytes(k.group, queries.query_words) <= tuning.group_bytes))
+                             shared_bytes(k.group, queries.query_words) <= group_bytes))
             return k;
     }
     return plane_kernels[0]; // the loop has returned
@@ -246,11 +245,12 @@ extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes,
     using namespace bsw;
     if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
-    const plane_kernel &chosen = choose_kernel(*queries);
+    const bsw_device_tuning &own = *bsw_device_tuning_current();
+    const plane_kernel &chosen = choose_kernel(*queries, own.plane_group_bytes);
     scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
     uint32_t blocks = 0;
-    cudaError_t error =
-        plan_blocks(a, {chosen.group, block_warps, tuning.most_bundles, tuning.blocks}, &blocks);
+    cudaError_t error = plan_blocks(
+        a, {chosen.group, block_warps, own.plane.most_steps, own.plane.blocks}, &blocks);
     if (error) return error;
     const size_t bytes = shared_bytes(chosen.group, queries->query_words);
     return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, chosen.kernel, a);

@@ -33,11 +33,12 @@ typedef struct CUstream_st *bsw_stream; // what cudaStream_t is
 struct bsw_device_codes {
     struct bsw_code_layout layout;
     const uint32_t *planes[BSW_MAX_SEGMENTS];
-    const uint16_t *scales; // [num_bundles * 32] IEEE half, NULL: integer keys
+    const uint16_t *scales; // [num_bundles * 32] IEEE half, 4-byte aligned; NULL: integer keys
     const float *biases;    // [num_bundles * 32], NULL: integer keys
     const uint32_t *masks;  // [num_bundles]
     uint32_t num_bundles;
-    uint32_t first_row; // of bundle 0, lane 0: candidates' rows count from there
+    uint32_t first_row;    // of bundle 0, lane 0: candidates' rows count from there
+    const uint16_t *tails; // [num_bundles * 32] IEEE half >= 0; for the progressive scan, else NULL
 };
 
 // components: 16-byte aligned. Device order is what unpacking a document's planes gives cheapest:
@@ -51,6 +52,15 @@ struct bsw_device_queries {
     const int8_t *components; // [num_queries][padded_dims] in device order; for the matrix scan
     const int32_t *constants; // [num_queries]: sum over dimensions of (2^B - 1) * q; likewise
     const float *scales;      // [num_queries]; NULL: integer keys
+};
+
+// The first stage of a progressive scan: what the leading dimensions say of a row at most. The rest
+// of a key is at most reach * tail. Arrays [num_queries].
+struct bsw_device_stage {
+    uint32_t dims;            // padded: a multiple of 32, 32 .. padded_dims - 32
+    const int32_t *constants; // sum over the stage's dimensions of (2^B - 1) * q
+    const float *reaches;     // >= 0; infinity: nothing is known
+    uint64_t *survivors;      // one number: added to
 };
 
 // Candidate lists of a batch: packed as in common/result_order.h.
@@ -74,13 +84,45 @@ struct bsw_device_part {
 // queries: nothing is done. capacity and rows of the part together stay below 2^32. The layout has
 // passed bsw_code_layout_check.
 // planes: XOR and popcount; codes are read once for a group of queries. matrix: mma s8 on tiles
-// that are unpacked once for up to 256 queries; the same candidates.
+// that are unpacked once for up to 256 queries, or the Hopper kernel where device_tuning.h says so;
+// the same candidates.
 int bsw_device_plane_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
                           const struct bsw_device_queries *queries,
                           const struct bsw_device_lists *lists, bsw_stream stream);
 int bsw_device_matrix_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
                            const struct bsw_device_queries *queries,
                            const struct bsw_device_lists *lists, bsw_stream stream);
+
+// The matrix scan of Hopper (sm_90a), whether or not the tuning takes it: the same candidates.
+// cudaErrorInvalidValue where bsw_device_has_hopper is 0: the current device is no Hopper GPU, the
+// build has no code for one, or the layout is beyond 256 padded dimensions.
+int bsw_device_has_hopper(const struct bsw_code_layout *layout);
+int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
+                                  const struct bsw_device_part *part,
+                                  const struct bsw_device_queries *queries,
+                                  const struct bsw_device_lists *lists, bsw_stream stream);
+
+// The candidates of the two others, for float keys: pairs of row and query whose bound after the
+// stage falls short of the query's limit are not looked at further; those that went on are added to
+// stage->survivors. Pays where nearly all pairs stop; with limits of 0 all go on, one at a time.
+// Wants bsw_device_stage_fits.
+int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
+                                const struct bsw_device_stage *stage,
+                                const struct bsw_device_part *part,
+                                const struct bsw_device_queries *queries,
+                                const struct bsw_device_lists *lists, bsw_stream stream);
+
+// Dots of 2^21 and more have no place in the bound's arithmetic.
+static inline int bsw_device_stage_fits(const struct bsw_code_layout *layout, uint32_t query_bits)
+{
+    return bsw_layout_dot_limit(layout, query_bits) < 1 << 21;
+}
+
+// Constants and reaches of a stage of stage_dims from what bsw_device_unpack_queries gives, as
+// bsw_scan_stage_init of shard/scan_stage.h. tail_unit: of a tail, in units of a row's scale.
+int bsw_device_stage_queries(const struct bsw_code_layout *layout, uint32_t stage_dims,
+                             double tail_unit, const struct bsw_device_queries *queries,
+                             int32_t *constants, float *reaches, bsw_stream stream);
 
 // Query planes to components, in device order, and constants, as unpack_query of
 // kernels/matrix_scan.

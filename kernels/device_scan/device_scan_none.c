@@ -1,6 +1,7 @@
 // A build without CUDA: nothing to launch. No device can be open (common/device_none.c), so nobody
 // calls these.
 #include "kernels/device_scan/device_scan.h"
+#include "kernels/device_scan/device_tuning.h"
 
 enum { NO_DEVICE = 100 }; // cudaErrorNoDevice
 
@@ -17,6 +18,25 @@ int bsw_device_matrix_scan(const struct bsw_device_codes *codes, const struct bs
                            const struct bsw_device_lists *lists, bsw_stream stream)
 {
     (void)codes, (void)part, (void)queries, (void)lists, (void)stream;
+    return NO_DEVICE;
+}
+
+int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
+                                const struct bsw_device_stage *stage,
+                                const struct bsw_device_part *part,
+                                const struct bsw_device_queries *queries,
+                                const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    (void)codes, (void)stage, (void)part, (void)queries, (void)lists, (void)stream;
+    return NO_DEVICE;
+}
+
+int bsw_device_stage_queries(const struct bsw_code_layout *layout, uint32_t stage_dims,
+                             double tail_unit, const struct bsw_device_queries *queries,
+                             int32_t *constants, float *reaches, bsw_stream stream)
+{
+    (void)layout, (void)stage_dims, (void)tail_unit, (void)queries;
+    (void)constants, (void)reaches, (void)stream;
     return NO_DEVICE;
 }
 
@@ -45,4 +65,9 @@ int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch, bsw_str
 {
     (void)lists, (void)scratch, (void)stream;
     return NO_DEVICE;
+}
+
+const struct bsw_device_tuning *bsw_device_tuning_current(void)
+{
+    return bsw_device_tunings;
 }

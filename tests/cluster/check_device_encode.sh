@@ -138,7 +138,7 @@ expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed a
 expect 2 '--device emulated: --codec raw runs on the CPU only' --base "$bytes" --codec raw --metric l2
 BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats"
 BITSWEEP_EMULATOR_FAIL=3 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" --device-memory 60K
-BITSWEEP_EMULATOR_STALL=2 expect 74 'emulated:0: .*: not done within 1 s' --base "$floats" --device-memory 60K --timeout 1
+BITSWEEP_EMULATOR_STALL=2 expect 74 'emulated:0: .*: not done within 0.75 s' --base "$floats" --device-memory 60K --timeout 1
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

@@ -7,6 +7,8 @@
 //   transport_ranks absent RANK    that rank agrees and then never closes: exit 75
 //   transport_ranks killed RANK    that rank is killed
 //   transport_ranks fail STATUS    the last rank fails, all agree on it, rank 0 prints it
+//   transport_ranks alarm RANK     that rank raises an alarm while others wait for messages
+//   transport_ranks polled RANK    the same, and rank 0 polls
 //   transport_ranks together       every rank may use the same CPUs: places 0, 1, ... of all
 //   transport_ranks apart          rank r may use the r-th CPU only: each has a place of its own
 //   transport_ranks speed          prints latency and bandwidth
@@ -339,6 +341,26 @@ static enum bsw_status run_fail(bsw_transport *transport, const char *argument,
     return bsw_transport_agree(transport, status, err);
 }
 
+static enum bsw_status raise_alarm(bsw_transport *transport, struct bsw_error *err)
+{
+    enum bsw_status status = bsw_fail(err, BSW_ERROR_IO, "it went wrong");
+    return bsw_transport_raise(transport, status, err);
+}
+
+static enum bsw_status run_alarm(bsw_transport *transport, const char *argument,
+                                 struct bsw_error *err)
+{
+    if (transport->rank == atoi(argument)) return raise_alarm(transport, err);
+    return bsw_transport_agree(transport, BSW_OK, err);
+}
+
+static enum bsw_status run_polled(bsw_transport *transport, const char *argument,
+                                  struct bsw_error *err)
+{
+    if (transport->rank > 0) return run_alarm(transport, argument, err);
+    for (;;) BSW_TRY(bsw_transport_poll(transport, err));
+}
+
 static enum bsw_status run_together(bsw_transport *transport, const char *argument,
                                     struct bsw_error *err)
 {
@@ -433,7 +455,7 @@ static const struct {
 } modes[] = {{"all", run_all},         {"pieces", run_pieces},     {"silent", run_silent},
              {"stopped", run_stopped}, {"absent", run_absent},     {"killed", run_killed},
              {"fail", run_fail},       {"together", run_together}, {"apart", run_apart},
-             {"speed", run_speed}};
+             {"speed", run_speed},     {"alarm", run_alarm},       {"polled", run_polled}};
 
 static enum bsw_status run_mode(bsw_transport *transport, const char *name, const char *argument,
                                 struct bsw_error *err)

@@ -5,6 +5,7 @@
 
 #include "emulated_arithmetic.hpp"
 #include "emulated_collectives.hpp"
+#include "emulated_copies.hpp"
 #include "emulated_runtime.hpp"
 #include "emulated_thread.hpp"
 #include "emulated_types.hpp"

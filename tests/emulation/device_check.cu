@@ -67,12 +67,17 @@ int main(int argc, char **argv)
         return 77;
     }
     print_device();
+    if (!hopper_turn().is_hopper)
+        printf("device_check: not a Hopper GPU, or a build without sm_90a: its kernel skipped\n");
     check_refusals();
+    check_switch();
+    check_products();
     check_unpacked_queries();
     check_scans();
     check_cuts();
     check_sorts();
     check_encoders();
+    check_exact();
     printf("device_check: %ld checks, %ld failures\n", checks.num_checks, checks.num_failures);
     return checks.num_failures > 0 || checks.num_checks == 0;
 }

@@ -1,6 +1,6 @@
-// device_check: every launcher of kernels/device_scan against the reference kernels of the CPU, bit
-// for bit, on seeded random and hostile input. One source: under the emulator (g++ or clang++) and
-// on a GPU (nvcc).
+// device_check: every launcher of kernels/device_scan and device_exact against the reference
+// kernels of the CPU, bit for bit, on seeded random and hostile input. One source: under the
+// emulator (g++ or clang++) and on a GPU (nvcc).
 #ifndef BITSWEEP_EMULATION_DEVICE_CHECK_HPP
 #define BITSWEEP_EMULATION_DEVICE_CHECK_HPP
 
@@ -27,12 +27,25 @@ void check_that(bool holds, const char *format, ...) __attribute__((format(print
 // failed.
 bool check_launch(int error, const std::string &shape);
 
+void check_switch();
+// While it lives, launches go to a Hopper GPU: the emulator says that its device is one. On a GPU
+// is_hopper tells whether it is.
+struct hopper_turn {
+    hopper_turn();
+    ~hopper_turn();
+    hopper_turn(const hopper_turn &) = delete;
+    hopper_turn &operator=(const hopper_turn &) = delete;
+    bool is_hopper;
+};
+
 void check_scans();
+void check_products();
 void check_unpacked_queries();
 void check_cuts();
 void check_sorts();
 void check_refusals();
 void check_encoders();
+void check_exact();
 
 // An array in device memory, of the exact size.
 template <class T> class device_array

@@ -36,3 +36,19 @@ bool check_launch(int error, const std::string &shape)
     check_that(first == cudaSuccess, "%s: %s", shape.c_str(), cudaGetErrorString(first));
     return first == cudaSuccess;
 }
+
+hopper_turn::hopper_turn()
+{
+#if !defined(__CUDACC__)
+    emulation::emulated_device = emulation::hopper_device;
+#endif
+    bsw_code_layout layout = {};
+    is_hopper = bsw_device_has_hopper(&layout) != 0;
+}
+
+hopper_turn::~hopper_turn()
+{
+#if !defined(__CUDACC__)
+    emulation::emulated_device = emulation::small_device;
+#endif
+}

@@ -44,6 +44,17 @@ inline float __fmul_rn(float a, float b)
     return a * b;
 }
 
+// Within one unit in the last place of CUDA's, which is correctly rounded.
+inline float __frsqrt_rn(float v)
+{
+    return static_cast<float>(1.0 / std::sqrt(static_cast<double>(v)));
+}
+
+inline float __fdiv_rn(float a, float b)
+{
+    return a / b;
+}
+
 inline float __fadd_rn(float a, float b)
 {
     return a + b;
@@ -57,11 +68,6 @@ inline float __fmaf_rn(float a, float b, float c)
 inline float __fsub_rn(float a, float b)
 {
     return a - b;
-}
-
-inline float __fdiv_rn(float a, float b)
-{
-    return a / b;
 }
 
 inline float __fsqrt_rn(float v)
@@ -97,6 +103,21 @@ inline float __uint_as_float(unsigned bits)
 inline float __int_as_float(int bits)
 {
     return __uint_as_float(static_cast<unsigned>(bits));
+}
+
+inline int __float_as_int(float v)
+{
+    return static_cast<int>(__float_as_uint(v));
+}
+
+// Four of the eight bytes of (high, low); selectors without the bit that copies signs.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selectors)
+{
+    const uint64_t bytes = static_cast<uint64_t>(high) << 32 | low;
+    unsigned out = 0;
+    for (int i = 0; i < 4; i++)
+        out |= static_cast<unsigned>(bytes >> 8 * (selectors >> 4 * i & 7) & 0xff) << 8 * i;
+    return out;
 }
 
 template <class T> T __ldg(const T *place)
@@ -202,6 +223,16 @@ inline double __dadd_rn(double a, double b)
     return a + b;
 }
 
+inline double __dsub_rn(double a, double b)
+{
+    return a - b;
+}
+
+inline double __dmul_rn(double a, double b)
+{
+    return a * b;
+}
+
 inline double __ddiv_rn(double a, double b)
 {
     return a / b;
@@ -220,6 +251,16 @@ inline double __fma_rn(double a, double b, double c)
 inline float __double2float_rn(double v)
 {
     return static_cast<float>(v);
+}
+
+inline int __double2int_rn(double v)
+{
+    return static_cast<int>(std::nearbyint(v));
+}
+
+inline double __int2double_rn(int v)
+{
+    return v;
 }
 
 #endif

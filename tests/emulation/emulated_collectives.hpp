@@ -56,6 +56,10 @@ inline int own_lane()
 // d += a * b of one warp: mma.sync.m16n8k32, row by column, s8 by u8 to s32 (fragments as in the
 // PTX manual).
 void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site);
+// d = c + a * b of mma.sync.m16n8k16, bf16 to f32, with the poorest sums of any device: all addends
+// cut to 23 bits below the largest one's exponent.
+void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4],
+              call_site site);
 
 } // namespace emulation
 
@@ -65,6 +69,11 @@ inline void __syncthreads(EMULATED_SITE)
 {
     emulation::meet_block(0, emulation::barrier_result::none, site);
 }
+
+// A file compiled with this has no barriers: a fault of whole programs that tests are to notice.
+#if defined(EMULATION_WITHOUT_BARRIERS)
+#define __syncthreads() static_cast<void>(0)
+#endif
 
 inline int __syncthreads_count(int predicate, EMULATED_SITE)
 {

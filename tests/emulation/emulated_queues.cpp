@@ -1,207 +1,391 @@
+// Streams and events: what is queued, and when it runs.
 #include "tests/emulation/emulated_queues.hpp"
 
-#include <cstdlib>
+#include <algorithm>
+#include <ctime>
 #include <deque>
-#include <functional>
 #include <set>
+#include <thread>
+#include <vector>
 
-#undef cudaFree
-#undef cudaGetDeviceProperties
-#undef cudaFreeHost
+#include "emulator_internal.hpp"
+
+struct CUstream_st {
+    std::deque<std::function<cudaError_t()>> work;
+    uint64_t num_done = 0; // of all work ever queued
+    cudaError_t error = cudaSuccess;
+    int device = 0;
+    bool is_running = false;
+    std::thread::id user; // that queued last
+};
+
+struct CUevent_st {
+    cudaStream_t where = nullptr;
+    uint64_t position = 0; // num_done when all before the event is done
+    int device = 0;
+    double time = 0; // ms, when it was recorded
+};
 
 namespace
 {
 
-struct queue {
-    std::deque<std::function<cudaError_t()>> work;
-    uint64_t num_done = 0; // of all work ever queued
-    cudaError_t error = cudaSuccess;
-};
+// Streams that are there, oldest first, and events. A program that gives a device up destroys
+// nothing of it; that is no leak, so the lists outlive static objects. The lock is theirs alone.
+std::vector<cudaStream_t> &streams = *new std::vector<cudaStream_t>;
+std::set<cudaEvent_t> &events = *new std::set<cudaEvent_t>;
+std::mutex streams_lock;
+typedef std::lock_guard<std::mutex> list_guard;
 
-struct mark {
-    queue *where = nullptr;
-    uint64_t position = 0; // num_done when all before the mark is done
-};
-
-// Everything that was made and not freed. A program that gives a device up frees nothing of it;
-// that is no leak, so this outlives static objects.
-std::set<const void *> &kept = *new std::set<const void *>;
-std::set<const void *> &registered = *new std::set<const void *>;
-
-uint64_t num_questions;
-
-queue *queue_of(cudaStream_t stream)
+// Those of the calling thread, newest first.
+std::vector<cudaStream_t> own_streams()
 {
-    return reinterpret_cast<queue *>(stream);
+    list_guard guard(streams_lock);
+    std::vector<cudaStream_t> out;
+    for (auto it = streams.rbegin(); it != streams.rend(); ++it) {
+        if ((*it)->user == std::this_thread::get_id()) out.push_back(*it);
+    }
+    return out;
 }
 
-mark *mark_of(cudaEvent_t event)
+bool is_there(cudaStream_t stream)
 {
-    return reinterpret_cast<mark *>(event);
+    list_guard guard(streams_lock);
+    return std::find(streams.begin(), streams.end(), stream) != streams.end();
 }
 
-void run_until(queue *q, uint64_t position)
+// As in CUDA a failed kernel or copy ends all that is queued on its device.
+void lose_device(cudaStream_t failed, cudaError_t error)
 {
-    while (q->num_done < position) {
-        std::function<cudaError_t()> work = std::move(q->work.front());
-        q->work.pop_front();
-        q->num_done++;
-        cudaError_t code = work();
-        if (q->error == cudaSuccess) q->error = code;
+    failed->error = error;
+    for (cudaStream_t stream : own_streams()) {
+        if (stream->device == failed->device && stream->error == cudaSuccess) stream->error = error;
     }
 }
 
-void run_all(queue *q)
+// One piece of work; false: there is none, or it cannot go on yet.
+bool step(cudaStream_t stream)
 {
-    run_until(q, q->num_done + q->work.size());
+    if (stream->work.empty() || stream->is_running) return false;
+    stream->is_running = true;
+    cudaError_t code = stream->error == cudaSuccess ? stream->work.front()() : cudaSuccess;
+    stream->is_running = false;
+    if (code == cudaErrorNotReady) return false;
+    stream->work.pop_front();
+    stream->num_done++;
+    if (code != cudaSuccess) lose_device(stream, code);
+    return true;
 }
 
-uint64_t number_from(const char *variable, uint64_t otherwise)
+bool run_until(cudaStream_t stream, uint64_t position)
 {
-    const char *text = getenv(variable);
-    return text ? strtoull(text, nullptr, 10) : otherwise;
+    while (stream->num_done < position) {
+        if (!step(stream)) return false;
+    }
+    return true;
+}
+
+void run_to_end(cudaStream_t stream)
+{
+    run_until(stream, stream->num_done + stream->work.size());
+}
+
+size_t random_below(size_t end)
+{
+    static thread_local uint64_t state, seed;
+    if (state == 0 || seed != emulation::options.seed) {
+        seed = emulation::options.seed;
+        state = seed * 0x9e3779b97f4a7c15u | 1;
+    }
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return static_cast<size_t>((state >> 11) % end);
+}
+
+bool is_random()
+{
+    return emulation::options.order == emulation::order::random;
+}
+
+// Some work of any stream, as a GPU may do between two calls of the host.
+void run_by_chance()
+{
+    if (random_below(2) == 0) return;
+    const std::vector<cudaStream_t> all = own_streams();
+    for (size_t left = all.empty() ? 0 : random_below(8); left > 0; left--)
+        step(all[random_below(all.size())]);
+}
+
+// To the end of `stream`, and of others what the order says.
+void run_in_order(cudaStream_t stream)
+{
+    const std::vector<cudaStream_t> all = own_streams();
+    if (emulation::options.order == emulation::order::descending) {
+        for (cudaStream_t other : all) {
+            if (other != stream) run_to_end(other);
+        }
+    }
+    while (is_random() && !all.empty() && random_below(4) != 0) step(all[random_below(all.size())]);
+    run_to_end(stream);
+}
+
+double milliseconds()
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
 }
 
 } // namespace
 
+void emulated_stream_push(cudaStream_t stream, std::function<cudaError_t()> work)
+{
+    {
+        list_guard guard(streams_lock);
+        stream->user = std::this_thread::get_id();
+    }
+    stream->work.push_back(std::move(work));
+    if (is_random()) run_by_chance();
+}
+
+void emulated_stream_run(cudaStream_t stream)
+{
+    run_in_order(stream);
+}
+
+int emulated_stream_put(cudaStream_t stream, int (*work)(void *context), void *context)
+{
+    emulated_stream_push(stream, [=] {
+        int outcome = work(context);
+        return outcome == 0  ? cudaErrorNotReady
+               : outcome > 0 ? cudaSuccess
+                             : cudaErrorLaunchFailure;
+    });
+    return 0;
+}
+
+int emulated_current_device()
+{
+    return emulation::own_device;
+}
+
 namespace emulation
 {
 
-cudaError_t count_devices(int *count)
+int device_of(cudaStream_t stream)
 {
-    *count = int(number_from("BITSWEEP_EMULATOR_DEVICES", 64));
-    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+    return stream->device;
 }
 
-// They differ in nothing but the number.
-cudaError_t choose_device(int ordinal)
+void run_all_queues()
 {
-    int count;
-    cudaError_t code = count_devices(&count);
-    if (code != cudaSuccess) return code;
-    return ordinal >= 0 && ordinal < count ? cudaSuccess : cudaErrorInvalidDevice;
-}
-
-cudaError_t describe_device(cudaDeviceProp *out, int)
-{
-    return cudaGetDeviceProperties(out, 0);
+    for (cudaStream_t stream : own_streams()) run_to_end(stream);
 }
 
 cudaError_t create_queue(cudaStream_t *stream, unsigned)
 {
-    queue *q = new queue;
-    kept.insert(q);
-    *stream = reinterpret_cast<cudaStream_t>(q);
+    *stream = new CUstream_st;
+    (*stream)->device = own_device;
+    (*stream)->user = std::this_thread::get_id();
+    list_guard guard(streams_lock);
+    streams.push_back(*stream);
     return cudaSuccess;
 }
 
 cudaError_t destroy_queue(cudaStream_t stream)
 {
-    kept.erase(queue_of(stream));
-    delete queue_of(stream);
+    if (!is_there(stream)) fail("cudaStreamDestroy of what is not there, or no longer");
+    run_to_end(stream);
+    list_guard guard(streams_lock);
+    streams.erase(std::find(streams.begin(), streams.end(), stream));
+    delete stream;
     return cudaSuccess;
 }
 
 cudaError_t ask_queue(cudaStream_t stream)
 {
-    queue *q = queue_of(stream);
-    num_questions++;
-    if (num_questions >= number_from("BITSWEEP_EMULATOR_STALL", UINT64_MAX))
-        return cudaErrorNotReady;
-    if (num_questions >= number_from("BITSWEEP_EMULATOR_FAIL", UINT64_MAX))
-        return cudaErrorLaunchFailure;
-    run_all(q);
-    cudaError_t of_kernels = cudaGetLastError();
-    return q->error != cudaSuccess ? q->error : of_kernels;
+    if (is_struck("BITSWEEP_EMULATOR_STALL", stream->device)) return cudaErrorNotReady;
+    if (is_struck("BITSWEEP_EMULATOR_FAIL", stream->device)) return cudaErrorLaunchFailure;
+    run_in_order(stream);
+    if (stream->error != cudaSuccess) return stream->error;
+    return stream->work.empty() ? take_error() : cudaErrorNotReady;
+}
+
+// Work without a stream is done now.
+static cudaError_t queue_work(cudaStream_t stream, std::function<cudaError_t()> work)
+{
+    if (!stream) return work();
+    emulated_stream_push(stream, std::move(work));
+    return cudaSuccess;
 }
 
 cudaError_t queue_copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                        cudaStream_t stream)
 {
-    queue_of(stream)->work.push_back([=] { return cudaMemcpy(to, from, bytes, kind); });
-    return cudaSuccess;
+    return queue_work(stream, [=] { return copy_now(to, from, bytes, kind); });
 }
 
 cudaError_t queue_copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
                             size_t row_bytes, size_t num_rows, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    for (size_t i = 0; i < num_rows; i++) {
-        queue_copy(static_cast<char *>(to) + i * to_stride,
-                   static_cast<const char *>(from) + i * from_stride, row_bytes, kind, stream);
-    }
-    return cudaSuccess;
+    return queue_work(stream, [=] {
+        cudaError_t code = cudaSuccess;
+        for (size_t i = 0; i < num_rows && code == cudaSuccess; i++) {
+            code = copy_now(static_cast<char *>(to) + i * to_stride,
+                            static_cast<const char *>(from) + i * from_stride, row_bytes, kind);
+        }
+        return code;
+    });
 }
 
 cudaError_t create_mark(cudaEvent_t *event, unsigned)
 {
-    mark *m = new mark;
-    kept.insert(m);
-    *event = reinterpret_cast<cudaEvent_t>(m);
+    *event = new CUevent_st;
+    (*event)->device = own_device;
+    list_guard guard(streams_lock);
+    events.insert(*event);
     return cudaSuccess;
 }
 
 cudaError_t destroy_mark(cudaEvent_t event)
 {
-    kept.erase(mark_of(event));
-    delete mark_of(event);
+    list_guard guard(streams_lock);
+    if (events.erase(event) == 0) fail("cudaEventDestroy of what is not there, or no longer");
+    delete event;
     return cudaSuccess;
 }
 
 cudaError_t set_mark(cudaEvent_t event, cudaStream_t stream)
 {
-    queue *q = queue_of(stream);
-    *mark_of(event) = mark{q, q->num_done + q->work.size()};
+    if (!event || (stream && stream->device != event->device))
+        return refuse(cudaErrorInvalidResourceHandle, "event and stream are of different devices");
+    event->where = stream;
+    event->position = stream ? stream->num_done + stream->work.size() : 0;
+    event->time = milliseconds();
     return cudaSuccess;
+}
+
+// All before the event; false: it cannot go on yet.
+static bool reach(const CUevent_st &event)
+{
+    return !event.where || !is_there(event.where) || run_until(event.where, event.position);
 }
 
 cudaError_t queue_mark(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
-    mark m = *mark_of(event); // as it is now: the event may be recorded again
-    queue_of(stream)->work.push_back([m] {
-        if (m.where) run_until(m.where, m.position);
-        return cudaSuccess;
-    });
-    return cudaSuccess;
-}
-
-cudaError_t allocate_kept(void **place, size_t bytes)
-{
-    cudaError_t code = allocate_device(place, bytes);
-    if (code == cudaSuccess) kept.insert(*place);
-    return code;
-}
-
-cudaError_t free_kept(void *place)
-{
-    return kept.erase(place) == 1 ? cudaFree(place) : cudaErrorInvalidValue;
-}
-
-cudaError_t allocate_pinned(void **place, size_t bytes)
-{
-    cudaError_t code = allocate_host(place, bytes);
-    if (code == cudaSuccess) kept.insert(*place);
-    return code;
-}
-
-cudaError_t free_pinned(void *place)
-{
-    return kept.erase(place) == 1 ? cudaFreeHost(place) : cudaErrorInvalidValue;
-}
-
-cudaError_t register_host(void *memory, size_t, unsigned)
-{
-    return registered.insert(memory).second ? cudaSuccess : cudaErrorInvalidValue;
-}
-
-cudaError_t unregister_host(void *memory)
-{
-    return registered.erase(memory) == 1 ? cudaSuccess : cudaErrorInvalidValue;
+    if (!event) return cudaErrorInvalidResourceHandle;
+    if (is_struck("BITSWEEP_EMULATOR_FORGET", own_device)) return cudaSuccess;
+    const CUevent_st now = *event; // it may be recorded again
+    return queue_work(stream, [now] { return reach(now) ? cudaSuccess : cudaErrorNotReady; });
 }
 
 } // namespace emulation
 
-void emulated_stream_run(cudaStream_t stream)
+// ---- the runtime's names ----
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream)
 {
-    run_all(queue_of(stream));
+    return emulation::queue_copy(to, from, bytes, kind, stream);
+}
+
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
+{
+    return emulation::queue_copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream);
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    return emulation::queue_work(stream, [=] { return emulation::fill_now(to, value, bytes); });
+}
+
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    return emulation::fill_now(to, value, bytes);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
+{
+    return emulation::create_queue(stream, flags);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return emulation::create_queue(stream, cudaStreamDefault);
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    return emulation::destroy_queue(stream);
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    return emulation::ask_queue(stream);
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (!stream) return emulation::take_error();
+    cudaError_t code;
+    while ((code = emulation::ask_queue(stream)) == cudaErrorNotReady) std::this_thread::yield();
+    return code;
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    cudaError_t first = emulation::take_error();
+    for (cudaStream_t stream : own_streams()) {
+        cudaError_t code = cudaStreamSynchronize(stream);
+        if (first == cudaSuccess) first = code;
+    }
+    return first;
+}
+
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
+{
+    return emulation::queue_mark(stream, event, flags);
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
+{
+    return emulation::create_mark(event, flags);
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return emulation::create_mark(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    return emulation::destroy_mark(event);
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    return emulation::set_mark(event, stream);
+}
+
+cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    if (!event) return cudaErrorInvalidResourceHandle;
+    if (!emulation::reach(*event)) return cudaErrorNotReady;
+    return event->where && is_there(event->where) ? event->where->error : emulation::take_error();
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event)
+{
+    cudaError_t code;
+    while ((code = cudaEventQuery(event)) == cudaErrorNotReady) std::this_thread::yield();
+    return code;
+}
+
+cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t from, cudaEvent_t to)
+{
+    if (!from || !to) return cudaErrorInvalidResourceHandle;
+    *out = static_cast<float>(to->time - from->time);
+    return cudaSuccess;
 }

@@ -1,14 +1,29 @@
-// Streams whose work waits: copies are done as late as CUDA allows, when somebody asks for the
-// stream, launches on it, or waits for an event behind them. Host code that reads a copy, or uses
-// its source again, before it has waited gets wrong bytes here, as it might on a GPU.
+// Streams whose work waits: launches, copies and fills run when somebody asks for the stream or for
+// an event behind them, and no sooner than CUDA promises. Host code that reads a result or uses
+// staging memory again before it has waited, or that forgets to make one stream follow another,
+// gets wrong bytes here, as it might on a GPU. emulation::options.order says when they run:
+//   ascending   as late as CUDA allows
+//   descending  so too, but work of all other streams comes first
+//   random      by chance, at once or later, pieces of all streams in turn
+// Work without a stream runs at once. Streams are used together by the thread that queued on them
+// last; those of other threads are left alone.
 //
-// For common/device.cu alone, in place of what emulated_runtime.hpp has; kernels run at once, so
-// emulated_stream_run comes before a launch. From the environment:
-//   BITSWEEP_EMULATOR_DEVICES=N   so many devices; 64 unless set
-//   BITSWEEP_EMULATOR_STALL=N     from the N-th question whether a stream is done on the answer is
-//   no BITSWEEP_EMULATOR_FAIL=N      from the N-th such question on the answer is a failed launch
+// From the environment, for common/device.cu, below the first each N or DEVICE:N (that
+// device alone):
+//   BITSWEEP_EMULATOR_DEVICES=N           so many devices, -1: no driver; 64 unless set
+//   BITSWEEP_EMULATOR_STALL=N             from the N-th question whether a stream is done on the
+//                                         answer is no
+//   BITSWEEP_EMULATOR_FAIL=N              from the N-th such question on the answer is a failed
+//                                         launch
+//   BITSWEEP_EMULATOR_REFUSE=N            from the N-th on allocations are refused, of device
+//   BITSWEEP_EMULATOR_REFUSE_PINNED=N     memory, of host memory that stays in place,
+//   BITSWEEP_EMULATOR_REFUSE_REGISTER=N   or registering host memory
+//   BITSWEEP_EMULATOR_FORGET=N            from the N-th on waits of a stream for an event are
+//                                         forgotten: a fault that tests of ours are to notice
 #ifndef BITSWEEP_EMULATION_EMULATED_QUEUES_HPP
 #define BITSWEEP_EMULATION_EMULATED_QUEUES_HPP
+
+#include <functional>
 
 #include "tests/emulation/cuda_emulator.hpp"
 
@@ -19,6 +34,7 @@ namespace emulation
 cudaError_t count_devices(int *count);
 cudaError_t choose_device(int ordinal);
 cudaError_t describe_device(cudaDeviceProp *out, int ordinal);
+cudaError_t name_place(char *out, int capacity, int ordinal);
 cudaError_t create_queue(cudaStream_t *stream, unsigned flags);
 cudaError_t destroy_queue(cudaStream_t stream);
 cudaError_t ask_queue(cudaStream_t stream);
@@ -39,25 +55,29 @@ cudaError_t register_host(void *memory, size_t bytes, unsigned flags);
 cudaError_t unregister_host(void *memory);
 } // namespace emulation
 
+// Queues work of any kind. cudaErrorNotReady from it: it is not done yet and is to be called again;
+// until then nothing behind it runs. Another error is the stream's from then on.
+void emulated_stream_push(cudaStream_t stream, std::function<cudaError_t()> work);
+// Runs what is queued, as far as it goes.
 void emulated_stream_run(cudaStream_t stream);
 
-#define cudaGetDeviceCount        emulation::count_devices
-#define cudaSetDevice             emulation::choose_device
-#define cudaGetDeviceProperties   emulation::describe_device
-#define cudaStreamCreateWithFlags emulation::create_queue
-#define cudaStreamDestroy         emulation::destroy_queue
-#define cudaStreamQuery           emulation::ask_queue
-#define cudaMemcpyAsync           emulation::queue_copy
-#define cudaMemcpy2DAsync         emulation::queue_copy_rows
-#define cudaEventCreateWithFlags  emulation::create_mark
-#define cudaEventDestroy          emulation::destroy_mark
-#define cudaEventRecord           emulation::set_mark
-#define cudaStreamWaitEvent       emulation::queue_mark
-#define cudaMalloc                emulation::allocate_kept
-#define cudaFree                  emulation::free_kept
-#define cudaMallocHost            emulation::allocate_pinned
-#define cudaFreeHost              emulation::free_pinned
-#define cudaHostRegister          emulation::register_host
-#define cudaHostUnregister        emulation::unregister_host
+// The same for a library of its own: work that is asked again until it says that it is done: 1; 0:
+// not yet; -1: failed.
+extern "C" int emulated_stream_put(cudaStream_t stream, int (*work)(void *context), void *context);
+// That the calling thread has chosen.
+extern "C" int emulated_current_device();
+
+// Names of the runtime for which common/device.cu has these, with many devices, faults from the
+// environment and memory that outlives a device that was given up.
+#define cudaGetDeviceCount      emulation::count_devices
+#define cudaSetDevice           emulation::choose_device
+#define cudaGetDeviceProperties emulation::describe_device
+#define cudaDeviceGetPCIBusId   emulation::name_place
+#define cudaMalloc              emulation::allocate_kept
+#define cudaFree                emulation::free_kept
+#define cudaMallocHost          emulation::allocate_pinned
+#define cudaFreeHost            emulation::free_pinned
+#define cudaHostRegister        emulation::register_host
+#define cudaHostUnregister      emulation::unregister_host
 
 #endif

@@ -1,6 +1,6 @@
-// The part of the CUDA runtime that host code here uses, for one emulated device. Launches, copies
-// and events are done when the call returns, in order, whatever the stream: a missing wait is not
-// noticed. Device memory starts as junk; under ASan host code may not touch it.
+// The part of the CUDA runtime that host code here uses, for one emulated device. Work without a
+// stream is done when the call returns; emulated_queues.hpp says when that of streams is. Device
+// memory starts as junk; under ASan host code may not touch it.
 #ifndef BITSWEEP_EMULATION_EMULATED_RUNTIME_HPP
 #define BITSWEEP_EMULATION_EMULATED_RUNTIME_HPP
 
@@ -46,6 +46,14 @@ cudaError_t set_attribute(const void *kernel, cudaFuncAttribute which, int value
 
 // Bytes that cudaMalloc gives out in all; also BITSWEEP_EMULATOR_MEMORY in the environment.
 extern size_t device_bytes;
+
+// Compute capability and dynamic shared memory that a block may have. The least of the devices
+// built for (8.6, 8.9, 12.0) is what kernels may count on.
+struct device_kind {
+    int major, minor, shared_bytes;
+};
+constexpr device_kind small_device = {8, 6, 99 << 10}, hopper_device = {9, 0, 227 << 10};
+extern device_kind emulated_device; // small_device at first
 } // namespace emulation
 
 template <class T> cudaError_t cudaMalloc(T **place, size_t bytes)
@@ -80,6 +88,7 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream = nullptr);
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
 
+cudaError_t cudaDriverGetVersion(int *version); // 0: none
 cudaError_t cudaGetDeviceCount(int *count);
 cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDevice(int *device);
@@ -89,6 +98,7 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
 cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamQuery(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags = 0);
 cudaError_t cudaDeviceSynchronize();

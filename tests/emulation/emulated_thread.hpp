@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <tuple>
 #include <type_traits>
 
@@ -89,23 +90,40 @@ template <class T> void check_argument(const T &value)
     }
 }
 
-cudaError_t run_grid(dim3 grid, dim3 block, size_t shared_bytes, const void *kernel,
-                     void (*body)(void *), void *closure);
+struct launch_size {
+    dim3 grid, block;
+    size_t shared_bytes;
+};
 
+// Runs it now. A kernel's fault is kept, as in CUDA, for the next call that waits.
+cudaError_t run_grid(const launch_size &size, const void *kernel, void (*body)(void *),
+                     void *closure);
+// Has the stream run it; cudaSuccess unless CUDA would refuse it at once.
+cudaError_t queue_grid(const launch_size &size, const void *kernel, cudaStream_t stream,
+                       std::function<cudaError_t()> run);
+
+// Arguments are captured by value. Without a stream the kernel has run when this returns, else it
+// runs as emulated_queues.hpp says.
 template <class... P, class... A>
-cudaError_t launch(dim3 grid, dim3 block, size_t shared_bytes, void (*kernel)(P...),
+cudaError_t launch(const launch_size &size, cudaStream_t stream, void (*kernel)(P...),
                    A &&...arguments)
 {
     struct closure {
         void (*kernel)(P...);
         std::tuple<P...> arguments;
-    } call{kernel, std::tuple<P...>(static_cast<P>(arguments)...)};
-    std::apply([](const auto &...each) { (check_argument(each), ...); }, call.arguments);
-    auto body = [](void *context) {
-        closure *c = static_cast<closure *>(context);
-        std::apply(c->kernel, c->arguments);
     };
-    return run_grid(grid, block, shared_bytes, reinterpret_cast<const void *>(kernel), body, &call);
+    const closure call{kernel, std::tuple<P...>(static_cast<P>(arguments)...)};
+    auto run = [size, call] {
+        closure mine = call;
+        std::apply([](const auto &...each) { (check_argument(each), ...); }, mine.arguments);
+        auto body = [](void *context) {
+            closure *c = static_cast<closure *>(context);
+            std::apply(c->kernel, c->arguments);
+        };
+        return run_grid(size, reinterpret_cast<const void *>(mine.kernel), body, &mine);
+    };
+    if (!stream) return run();
+    return queue_grid(size, reinterpret_cast<const void *>(kernel), stream, run);
 }
 
 } // namespace emulation

@@ -1,7 +1,10 @@
 // Meeting of lanes and threads, and what collectives compute.
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <cstring>
 
+#include "emulated_arithmetic.hpp"
 #include "emulator_internal.hpp"
 
 namespace emulation
@@ -273,11 +276,16 @@ void multiply(tile &t) // modulo 2^32, as the device
     }
 }
 
-void finish_mma(warp_operation **lanes, unsigned live)
+void need_all_lanes(warp_operation **lanes, unsigned live)
 {
     if (live != ~0u)
         fail("mma.sync needs all 32 lanes (%s:%d)", lanes[__builtin_ctz(live)]->site.file,
              lanes[__builtin_ctz(live)]->site.line);
+}
+
+void finish_mma(warp_operation **lanes, unsigned live)
+{
+    need_all_lanes(lanes, live);
     tile t;
     for (unsigned lane = 0; lane < warp_lanes; lane++)
         put_fragment(*static_cast<const fragment *>(lanes[lane]->fragment), lane, t);
@@ -299,6 +307,91 @@ void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call
     memcpy(f.b, b, sizeof f.b);
     warp_operation mine{operation::mma, ~0u, site, 0, 0, 0, &f, d};
     meet_warp(mine, finish_mma);
+}
+
+// ---- mma.m16n8k16 of bf16 ----
+
+namespace
+{
+
+struct bf16_fragment {
+    float c[4];
+    unsigned a[4], b[2];
+};
+
+struct bf16_tile {
+    float a[16][16], b[16][8], c[16][8];
+};
+
+float half_of(unsigned pair, unsigned place)
+{
+    return __uint_as_float(place ? pair & 0xffff0000u : pair << 16);
+}
+
+void put_bf16_fragment(const bf16_fragment &f, unsigned lane, bf16_tile &out)
+{
+    unsigned group = lane / 4, place = lane % 4;
+    for (unsigned i = 0; i < 8; i++) { // a0, a2: row g; a1, a3: row g + 8; a2, a3: k + 8
+        unsigned k = place * 2 + i % 2 + (i >= 4 ? 8 : 0);
+        out.a[group + (i / 2 % 2 ? 8 : 0)][k] = half_of(f.a[i / 2], i % 2);
+        if (i < 4) out.b[place * 2 + i % 2 + (i >= 2 ? 8 : 0)][group] = half_of(f.b[i / 2], i % 2);
+    }
+    for (unsigned i = 0; i < 4; i++) out.c[group + (i >= 2 ? 8 : 0)][place * 2 + i % 2] = f.c[i];
+}
+
+// Products of bf16 are exact in double, and so is a sum of what is left of them.
+float sum_cut(const double *addends, unsigned count)
+{
+    double largest = 0, sum = 0;
+    for (unsigned i = 0; i < count; i++) {
+        if (!std::isfinite(addends[i])) return NAN;
+        largest = std::max(largest, std::fabs(addends[i]));
+    }
+    if (largest == 0) return 0;
+    const double unit = std::ldexp(1.0, std::ilogb(largest) - 23);
+    for (unsigned i = 0; i < count; i++) sum += std::trunc(addends[i] / unit) * unit;
+    if (std::fabs(sum) > FLT_MAX) return NAN;
+    float out = static_cast<float>(sum);
+    return std::fabs(static_cast<double>(out)) > std::fabs(sum) ? std::nextafterf(out, 0) : out;
+}
+
+void multiply_bf16(bf16_tile &t)
+{
+    for (unsigned row = 0; row < 16; row++) {
+        for (unsigned column = 0; column < 8; column++) {
+            double addends[17] = {t.c[row][column]};
+            for (unsigned k = 0; k < 16; k++)
+                addends[k + 1] = static_cast<double>(t.a[row][k]) * t.b[k][column];
+            t.c[row][column] = sum_cut(addends, 17);
+        }
+    }
+}
+
+void finish_mma_bf16(warp_operation **lanes, unsigned live)
+{
+    need_all_lanes(lanes, live);
+    bf16_tile t;
+    for (unsigned lane = 0; lane < warp_lanes; lane++)
+        put_bf16_fragment(*static_cast<const bf16_fragment *>(lanes[lane]->fragment), lane, t);
+    multiply_bf16(t);
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        float *d = static_cast<float *>(lanes[lane]->result);
+        for (unsigned i = 0; i < 4; i++)
+            d[i] = t.c[lane / 4 + (i >= 2 ? 8 : 0)][lane % 4 * 2 + i % 2];
+    }
+}
+
+} // namespace
+
+void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4],
+              call_site site)
+{
+    bf16_fragment f;
+    memcpy(f.c, c, sizeof f.c);
+    memcpy(f.a, a, sizeof f.a);
+    memcpy(f.b, b, sizeof f.b);
+    warp_operation mine{operation::mma, ~0u, site, 0, 0, 0, &f, d};
+    meet_warp(mine, finish_mma_bf16);
 }
 
 } // namespace emulation

@@ -5,16 +5,27 @@
 
 #include <mutex>
 #include <string>
+#include <vector>
 
-#include "emulated_collectives.hpp"
+#include "emulated_copies.hpp"
+#include "emulated_queues.hpp"
 #include "emulated_runtime.hpp"
 #include "emulated_thread.hpp"
 
-// The names are macros for kernels.
+// The names are macros for kernels, and for the device layer.
 #undef threadIdx
 #undef blockIdx
 #undef blockDim
 #undef gridDim
+#undef cudaGetDeviceCount
+#undef cudaSetDevice
+#undef cudaGetDeviceProperties
+#undef cudaMalloc
+#undef cudaFree
+#undef cudaMallocHost
+#undef cudaFreeHost
+#undef cudaHostRegister
+#undef cudaHostUnregister
 
 #if !defined(EMULATOR_ASAN)
 #define EMULATOR_ASAN 0
@@ -62,7 +73,10 @@ struct thread_state : thread_place {
     warp_operation *operation; // what it waits in, or NULL
     finish_fn finish;
     call_site barrier_site;
+    const char *waits_in; // what of emulator_hopper.cpp it waits in, at barrier_site, or NULL
     bool done, at_barrier;
+    std::vector<pending_copy> copies; // oldest first
+    unsigned num_groups;              // of them that were committed
 };
 
 struct warp_state {
@@ -99,13 +113,32 @@ extern std::recursive_mutex emulator_lock; // one launch or runtime call at a ti
 extern std::string fault; // text of the first fault since the last launch; "": none
 extern bool failed;       // the launch being made or run is to end
 
+extern int launch_device; // of the launch being made, whose memory it may use; -1: any
+
 void note_fault(const std::string &text);
 void open_device(bool open);             // ASan: device memory is for kernels alone
 size_t shared_limit(const void *kernel); // dynamic shared memory that may be asked for
 
 // Keeps a launch's error for the next call that waits, and returns `now`.
 cudaError_t keep_error(cudaError_t error);
+cudaError_t take_error(); // the one kept, which is then forgotten
+cudaError_t refuse(cudaError_t error, const char *text);
 bool is_device_page(uintptr_t page);
+bool is_device_range(const void *place, size_t bytes); // whether it lies in one allocation
+
+cudaError_t copy_now(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
+cudaError_t fill_now(void *to, int value, size_t bytes);
+
+// ---- emulated_queues.cpp ----
+
+int device_of(cudaStream_t stream);
+void run_all_queues(); // of the calling thread, as far as they go
+
+// ---- emulated_devices.cpp ----
+
+extern thread_local int own_device; // that the calling thread has chosen
+// Whether a fault that the environment asks for strikes now; counts. See emulated_queues.hpp.
+bool is_struck(const char *variable, int ordinal);
 
 // ---- emulator_shared.cpp ----
 
@@ -115,6 +148,12 @@ void junk_shared(size_t bytes);  // before a block: shared memory starts undefin
 void check_canary(size_t bytes); // after it: nothing was written past the dynamic part
 bool is_shared_address(uintptr_t address);
 bool is_shared_page(uintptr_t page);
+
+size_t shared_size(); // of the launch's dynamic part
+
+// ---- emulator_hopper.cpp ----
+
+void reset_hopper(); // before a block
 
 // ---- race_detector.cpp, only in race builds ----
 

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <map>
 
 #include "emulator_internal.hpp"
@@ -16,7 +15,11 @@ bool failed;
 
 static std::string kept_report; // of the error below
 static cudaError_t kept_error;
-static std::map<const char *, size_t> allocations;
+struct allocation {
+    size_t bytes;
+    int device;
+};
+static std::map<const char *, allocation> allocations;
 static std::map<const void *, size_t> shared_limits;
 static size_t used_bytes;
 
@@ -27,6 +30,7 @@ static size_t bytes_of_environment()
 }
 
 size_t device_bytes = bytes_of_environment();
+device_kind emulated_device = small_device;
 
 typedef std::lock_guard<std::recursive_mutex> lock;
 
@@ -48,15 +52,17 @@ cudaError_t keep_error(cudaError_t error)
     return error;
 }
 
-static cudaError_t take_error()
+cudaError_t take_error()
 {
+    lock guard(emulator_lock);
     cudaError_t error = kept_error;
     kept_error = cudaSuccess;
     return error;
 }
 
-static cudaError_t refuse(cudaError_t error, const char *text)
+cudaError_t refuse(cudaError_t error, const char *text)
 {
+    lock guard(emulator_lock);
     fault = text;
     return keep_error(error);
 }
@@ -66,9 +72,9 @@ void open_device(bool open)
 #if EMULATOR_ASAN
     for (const auto &a : allocations) {
         if (open) {
-            __asan_unpoison_memory_region(a.first, a.second);
+            __asan_unpoison_memory_region(a.first, a.second.bytes);
         } else {
-            __asan_poison_memory_region(a.first, a.second);
+            __asan_poison_memory_region(a.first, a.second.bytes);
         }
     }
 #else
@@ -76,22 +82,33 @@ void open_device(bool open)
 #endif
 }
 
-// Whether [place, place + bytes) lies in one allocation.
-static bool is_device_range(const void *place, size_t bytes)
+// The allocation that holds [place, place + bytes), or NULL.
+static const allocation *find_allocation(const void *place, size_t bytes)
 {
     const char *at = static_cast<const char *>(place);
     auto next = allocations.upper_bound(at);
-    if (next == allocations.begin()) return false;
+    if (next == allocations.begin()) return nullptr;
     --next;
-    size_t offset = static_cast<size_t>(at - next->first);
-    return offset <= next->second && bytes <= next->second - offset;
+    size_t offset = static_cast<size_t>(at - next->first), size = next->second.bytes;
+    return offset <= size && bytes <= size - offset ? &next->second : nullptr;
 }
+
+bool is_device_range(const void *place, size_t bytes)
+{
+    return find_allocation(place, bytes) != nullptr;
+}
+
+int launch_device = -1;
 
 void check_device_pointer(const void *place, const char *what)
 {
     lock guard(emulator_lock);
-    if (place && !is_device_range(place, 0))
+    if (!place) return;
+    const allocation *found = find_allocation(place, 0);
+    if (!found)
         note_fault(std::string(what) + " points to host memory");
+    else if (launch_device >= 0 && found->device != launch_device)
+        note_fault(std::string(what) + " points to memory of another device");
 }
 
 bool is_device_page(uintptr_t page)
@@ -100,7 +117,7 @@ bool is_device_page(uintptr_t page)
     auto next = allocations.lower_bound(reinterpret_cast<const char *>(high));
     if (next == allocations.begin()) return false;
     --next;
-    return reinterpret_cast<uintptr_t>(next->first) + next->second > low;
+    return reinterpret_cast<uintptr_t>(next->first) + next->second.bytes > low;
 }
 
 size_t shared_limit(const void *kernel)
@@ -112,9 +129,8 @@ size_t shared_limit(const void *kernel)
 cudaError_t set_attribute(const void *kernel, cudaFuncAttribute, int value)
 {
     lock guard(emulator_lock);
-    // The least of the devices built for (8.6, 8.9, 12.0) is what kernels may count on.
-    if (value < 0 || value > 99 << 10)
-        return refuse(cudaErrorInvalidValue, "dynamic shared memory of 0 to 99 KB is possible");
+    if (value < 0 || value > emulated_device.shared_bytes)
+        return refuse(cudaErrorInvalidValue, "more dynamic shared memory than the device has");
     shared_limits[kernel] =
         static_cast<size_t>(value) < 48 << 10 ? 48 << 10 : static_cast<size_t>(value);
     return cudaSuccess;
@@ -133,7 +149,7 @@ cudaError_t allocate_device(void **place, size_t bytes)
 #if EMULATOR_ASAN
     __asan_poison_memory_region(memory, (bytes + 255) / 256 * 256);
 #endif
-    allocations[memory] = bytes;
+    allocations[memory] = {bytes, own_device};
     used_bytes += bytes;
     *place = memory;
     return cudaSuccess;
@@ -155,8 +171,9 @@ static bool writes_device(cudaMemcpyKind kind)
     return kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
 }
 
-static cudaError_t copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
+cudaError_t copy_now(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
+    lock guard(emulator_lock);
     if (bytes == 0) return cudaSuccess;
     if (kind != cudaMemcpyDefault && (writes_device(kind) != is_device_range(to, bytes) ||
                                       reads_device(kind) != is_device_range(from, bytes)))
@@ -167,23 +184,21 @@ static cudaError_t copy(void *to, const void *from, size_t bytes, cudaMemcpyKind
     return cudaSuccess;
 }
 
-static double milliseconds()
+cudaError_t fill_now(void *to, int value, size_t bytes)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+    lock guard(emulator_lock);
+    if (bytes == 0) return cudaSuccess;
+    if (!is_device_range(to, bytes))
+        return refuse(cudaErrorInvalidValue, "memset: the range is not on the device");
+    open_device(true);
+    memset(to, value, bytes);
+    open_device(false);
+    return cudaSuccess;
 }
 
 } // namespace emulation
 
 using emulation::lock;
-
-struct CUstream_st {
-    unsigned flags;
-};
-struct CUevent_st {
-    double time;
-};
 
 cudaError_t cudaFree(void *place)
 {
@@ -192,9 +207,10 @@ cudaError_t cudaFree(void *place)
     auto found = emulation::allocations.find(static_cast<char *>(place));
     if (found == emulation::allocations.end())
         return emulation::refuse(cudaErrorInvalidValue, "cudaFree of what cudaMalloc did not give");
-    emulation::used_bytes -= found->second;
+    const size_t bytes = found->second.bytes;
+    emulation::used_bytes -= bytes;
 #if EMULATOR_ASAN
-    __asan_unpoison_memory_region(place, (found->second + 255) / 256 * 256);
+    __asan_unpoison_memory_region(place, (bytes + 255) / 256 * 256);
 #endif
     emulation::allocations.erase(found);
     free(place);
@@ -210,46 +226,9 @@ cudaError_t cudaFreeHost(void *place)
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
     lock guard(emulation::emulator_lock);
-    cudaError_t error = emulation::copy(to, from, bytes, kind);
+    cudaError_t error = emulation::copy_now(to, from, bytes, kind);
     cudaError_t earlier = emulation::take_error();
     return earlier ? earlier : error;
-}
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t)
-{
-    lock guard(emulation::emulator_lock);
-    return emulation::copy(to, from, bytes, kind);
-}
-
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t)
-{
-    lock guard(emulation::emulator_lock);
-    for (size_t row = 0; row < height; row++) {
-        cudaError_t error =
-            emulation::copy(static_cast<char *>(to) + row * to_pitch,
-                            static_cast<const char *>(from) + row * from_pitch, width, kind);
-        if (error) return error;
-    }
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t)
-{
-    lock guard(emulation::emulator_lock);
-    if (bytes == 0) return cudaSuccess;
-    if (!emulation::is_device_range(to, bytes))
-        return emulation::refuse(cudaErrorInvalidValue, "memset: the range is not on the device");
-    emulation::open_device(true);
-    memset(to, value, bytes);
-    emulation::open_device(false);
-    return cudaSuccess;
-}
-
-cudaError_t cudaMemset(void *to, int value, size_t bytes)
-{
-    return cudaMemsetAsync(to, value, bytes);
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes)
@@ -283,9 +262,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device)
     *out = {};
     snprintf(out->name, sizeof out->name, "emulated");
     out->totalGlobalMem = emulation::device_bytes;
-    out->sharedMemPerBlockOptin = 99 << 10;
-    out->major = 8;
-    out->minor = 6;
+    out->sharedMemPerBlockOptin = static_cast<size_t>(emulation::emulated_device.shared_bytes);
+    out->major = emulation::emulated_device.major;
+    out->minor = emulation::emulated_device.minor;
     out->multiProcessorCount = 2;
     return cudaSuccess;
 }
@@ -312,85 +291,9 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
     return cudaErrorInvalidValue;
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-    *stream = new CUstream_st{flags};
-    return cudaSuccess;
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t *stream)
-{
-    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    if (!stream) return cudaErrorInvalidResourceHandle;
-    delete stream;
-    return cudaSuccess;
-}
-
-cudaError_t cudaDeviceSynchronize()
-{
-    lock guard(emulation::emulator_lock);
-    return emulation::take_error();
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t)
-{
-    return cudaDeviceSynchronize();
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t, cudaEvent_t event, unsigned)
-{
-    return event ? cudaSuccess : cudaErrorInvalidResourceHandle;
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
-{
-    *event = new CUevent_st{0};
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-    return cudaEventCreateWithFlags(event, cudaEventDefault);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    if (!event) return cudaErrorInvalidResourceHandle;
-    delete event;
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t)
-{
-    if (!event) return cudaErrorInvalidResourceHandle;
-    event->time = emulation::milliseconds();
-    return cudaSuccess;
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    return event ? cudaDeviceSynchronize() : cudaErrorInvalidResourceHandle;
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    return cudaEventSynchronize(event);
-}
-
-cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t from, cudaEvent_t to)
-{
-    if (!from || !to) return cudaErrorInvalidResourceHandle;
-    *out = static_cast<float>(to->time - from->time);
-    return cudaSuccess;
-}
-
 cudaError_t cudaGetLastError()
 {
-    return cudaDeviceSynchronize();
+    return emulation::take_error();
 }
 
 cudaError_t cudaPeekAtLastError()
@@ -410,6 +313,8 @@ const char *cudaGetErrorName(cudaError_t error)
         return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:
         return "cudaErrorInvalidConfiguration";
+    case cudaErrorInsufficientDriver:
+        return "cudaErrorInsufficientDriver";
     case cudaErrorNoDevice:
         return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice:
@@ -434,6 +339,7 @@ const char *cudaGetErrorString(cudaError_t error)
     case cudaErrorInvalidConfiguration:
     case cudaErrorLaunchFailure:
     case cudaErrorMemoryAllocation:
+    case cudaErrorInvalidResourceHandle:
         return emulation::kept_report.empty() ? cudaGetErrorName(error) : emulation::report();
     default:
         return cudaGetErrorName(error);

@@ -89,6 +89,9 @@ static std::string where_waiting(const thread_state &t)
     if (t.at_barrier) {
         snprintf(text, sizeof text, "__syncthreads at %s:%d", t.barrier_site.file,
                  t.barrier_site.line);
+    } else if (t.waits_in) {
+        snprintf(text, sizeof text, "%s at %s:%d", t.waits_in, t.barrier_site.file,
+                 t.barrier_site.line);
     } else if (t.operation) {
         snprintf(text, sizeof text, "%s with mask %08x at %s:%d", operation_name(t.operation->kind),
                  t.operation->mask, t.operation->site.file, t.operation->site.line);
@@ -184,7 +187,10 @@ static void prepare_thread(unsigned i, dim3 dim)
     t.warp = &block.warps[i / warp_lanes];
     t.warp->lanes[t.lane] = &t;
     t.operation = nullptr;
+    t.waits_in = nullptr;
     t.done = t.at_barrier = false;
+    t.copies.clear();
+    t.num_groups = 0;
     prepare_fibre(fibres[i], thread_main);
 }
 
@@ -233,18 +239,29 @@ static uint3 block_at(const block_order &o, uint64_t step, dim3 grid)
             static_cast<unsigned>(at / grid.x / grid.y)};
 }
 
-static bool is_valid_shape(dim3 grid, dim3 dim, size_t shared_bytes, const void *kernel)
+static bool is_valid_size(const launch_size &size, const void *kernel)
 {
+    dim3 grid = size.grid, dim = size.block;
     uint64_t num_threads = static_cast<uint64_t>(dim.x) * dim.y * dim.z;
     uint64_t num_blocks = static_cast<uint64_t>(grid.x) * grid.y * grid.z;
     return num_threads > 0 && num_threads <= max_threads && dim.z <= 64 && num_blocks > 0 &&
            grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 &&
-           shared_bytes <= shared_limit(kernel);
+           size.shared_bytes <= shared_limit(kernel);
+}
+
+// A launch that CUDA would not take.
+static cudaError_t refuse_size()
+{
+    note_fault("invalid launch: size of block or grid, or dynamic shared memory above what the "
+               "kernel may have");
+    failed = false;
+    return keep_error(cudaErrorInvalidConfiguration);
 }
 
 static void run_block(dim3 dim, size_t shared_bytes)
 {
     junk_shared(shared_bytes);
+    reset_hopper();
 #if EMULATOR_RACE
     race_begin_block();
 #endif
@@ -264,20 +281,38 @@ static void run_blocks(dim3 grid, dim3 dim, size_t shared_bytes)
     }
 }
 
-cudaError_t run_grid(dim3 grid, dim3 dim, size_t shared_bytes, const void *kernel,
-                     void (*body)(void *), void *closure)
+cudaError_t queue_grid(const launch_size &size, const void *kernel, cudaStream_t stream,
+                       std::function<cudaError_t()> run)
 {
     std::lock_guard<std::recursive_mutex> guard(emulator_lock);
+    if (!is_valid_size(size, kernel)) return refuse_size();
+    const int device = device_of(stream);
+    if (device != own_device) {
+        note_fault("launch on a queue of another device than the calling thread's");
+        failed = false;
+        return keep_error(cudaErrorInvalidResourceHandle);
+    }
+    emulated_stream_push(stream, [device, run = std::move(run)] {
+        std::lock_guard<std::recursive_mutex> running(emulator_lock);
+        launch_device = device;
+        cudaError_t refused = run();
+        launch_device = -1;
+        return refused ? refused : take_error();
+    });
+    return cudaSuccess;
+}
+
+cudaError_t run_grid(const launch_size &size, const void *kernel, void (*body)(void *),
+                     void *closure)
+{
+    std::lock_guard<std::recursive_mutex> guard(emulator_lock);
+    dim3 grid = size.grid, dim = size.block;
+    size_t shared_bytes = size.shared_bytes;
     if (failed) { // an argument
         failed = false;
         return keep_error(cudaErrorInvalidValue);
     }
-    if (!is_valid_shape(grid, dim, shared_bytes, kernel)) {
-        note_fault("invalid launch: size of block or grid, or dynamic shared memory above what the "
-                   "kernel may have");
-        failed = false;
-        return keep_error(cudaErrorInvalidConfiguration);
-    }
+    if (!is_valid_size(size, kernel)) return refuse_size();
     fault.clear();
     kernel_body = body;
     kernel_closure = closure;
@@ -294,7 +329,11 @@ cudaError_t run_grid(dim3 grid, dim3 dim, size_t shared_bytes, const void *kerne
     open_device(false);
     close_shared();
 #if EMULATOR_RACE
-    if (!race_findings().empty()) note_fault(race_findings());
+    if (!race_findings().empty()) { // perhaps the cause of what ended the launch: first
+        const std::string then = failed ? "\n  then: " + fault : "";
+        failed = true;
+        fault = race_findings() + then;
+    }
 #endif
     if (!failed) return cudaSuccess;
     failed = false;

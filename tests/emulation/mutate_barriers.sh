@@ -9,8 +9,8 @@ help() {
 usage: tests/emulation/mutate_barriers.sh BUILD_FOLDER
 
 BUILD_FOLDER is that of a build without sanitizers, complete (build/release). Prints a line for each
-barrier (__syncthreads, __syncwarp) of kernels/*/*.cu: who notices that it is gone, the plain build in
-three orders and the race build. Exit code 1 if nobody notices one of them.
+barrier (__syncthreads, __syncwarp) of kernels/device_*: who notices that it is gone, the plain build in
+three orders and the race build; then how many each noticed. Exit code 1 if nobody notices one of them.
 END
 }
 case ${1:-} in
@@ -25,23 +25,33 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 objects=$build/tests/emulation/CMakeFiles
 unnoticed=0
+barriers=0
+names=(ascending descending random race)
+noticed=(0 0 0 0)
+read -ra shared <<<"$(pkg-config --libs openblas jansson libprotobuf-c libxxhash hwloc) -fopenmp -lm -ldl"
 
-# compile SUFFIX SOURCE: the check's program with this source in place of its original.
+# compile SUFFIX SOURCES: the check's program with these in place of their originals; headers in
+# $work/changed come before those of the tree.
 compile() {
-    local options=(-std=gnu++17 -O2 -g -mpopcnt -ffp-contract=off -w "-I$root")
-    local libraries=("$build/tests/emulation/libbitsweep_kernels_emulated$1.a"
-        "$build/tests/emulation/libbitsweep_emulator$1.a" "$build/libbitsweep_core.a")
-    if [[ $1 == _race ]]; then options+=(-fsanitize=thread); fi
-    g++ "${options[@]}" -x c++ -c "$2" -o "$work/kernel.o"
+    local suffix=$1 source replaced=()
+    shift
+    local options=(-std=gnu++17 -O2 -g -mpopcnt -ffp-contract=off -w "-I$work/changed" "-I$root")
+    local libraries=("$build/tests/emulation/libbitsweep_kernels_emulated$suffix.a"
+        "$build/tests/emulation/libbitsweep_emulator$suffix.a" "$build/libbitsweep_core.a")
+    if [[ $suffix == _race ]]; then options+=(-fsanitize=thread); fi
+    for source; do
+        replaced+=("$work/${source//\//.}$suffix.o")
+        g++ "${options[@]}" -x c++ -c "$source" -o "${replaced[-1]}"
+    done
     # Before the library, so that the linker takes nothing from the original.
-    g++ -rdynamic "$objects/device_check$1.dir"/*.o "$work/kernel.o" "${libraries[@]}" -lm -ldl \
-        -o "$work/check$1"
+    g++ -rdynamic "$objects/device_check$suffix.dir"/*.o "${replaced[@]}" "${libraries[@]}" \
+        "${shared[@]}" -o "$work/check$suffix"
 }
 
 # verdict COMMAND...: race, report, wrong, crash, timeout or - for nothing noticed.
 verdict() {
     local code=0
-    timeout 100 "$@" >"$work/out" 2>&1 || code=$?
+    timeout 300 "$@" >"$work/out" 2>&1 || code=$?
     if grep -q 'data races' "$work/out"; then
         echo race
     elif grep -qE 'deadlock|__syncthreads at|collectives' "$work/out"; then
@@ -59,23 +69,38 @@ verdict() {
 
 # mutate FILE LINE
 mutate() {
-    local verdicts=() order
-    sed -E "$2s/__sync(threads|warp)\(\);/;/" "$root/$1" >"$work/kernel.cu"
-    compile "" "$work/kernel.cu"
-    compile _race "$work/kernel.cu"
+    local verdicts=() order i sources=("changed/$1")
+    rm -rf "$work/changed"
+    mkdir -p "$work/changed/$(dirname "$1")"
+    sed -E "$2s/__sync(threads|warp)\(\);/;/" "$root/$1" >"$work/changed/$1"
+    if [[ $1 == *.cuh ]]; then
+        mapfile -t sources < <(grep -l "$(basename "$1")\"" kernels/device_*/*.cu | sed "s|^|$root/|")
+    fi
+    (cd "$work" && compile "" "${sources[@]}" && compile _race "${sources[@]}")
     for order in ascending descending random; do
         verdicts+=("$(verdict "$work/check" --order $order)")
     done
     verdicts+=("$(verdict "$work/check_race" --order random --small)")
     printf '%-45s %s\n' "$1:$2" "${verdicts[*]}"
-    [[ ${verdicts[*]} != "- - - -" ]] || unnoticed=1
+    barriers=$((barriers + 1))
+    for i in 0 1 2 3; do
+        if [[ ${verdicts[i]} != - ]]; then noticed[i]=$((noticed[i] + 1)); fi
+    done
+    [[ ${verdicts[*]} != "- - - -" ]] || unnoticed=$((unnoticed + 1))
 }
 
-echo "barrier                                       ascending descending random race"
 cd "$root"
-for file in kernels/*/*.cu; do
+if [[ $(verdict "$build/tests/emulation/device_check") != - ]]; then
+    echo "mutate_barriers.sh: device_check fails as it is" >&2
+    exit 1
+fi
+echo "barrier                                       ${names[*]}"
+for file in kernels/device_*/*.cu kernels/device_*/*.cuh; do
     while IFS=: read -r line _; do
         mutate "$file" "$line"
     done < <(grep -nE '__sync(threads|warp)\(\);' "$file")
 done
-exit $unnoticed
+summary="$barriers barriers, noticed by"
+for i in 0 1 2 3; do summary+=" ${names[i]} ${noticed[i]},"; done
+echo "$summary by nobody $unnoticed"
+((unnoticed == 0))

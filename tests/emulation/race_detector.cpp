@@ -70,6 +70,12 @@ cell *find_cell(uintptr_t address)
     return entry.cells ? entry.cells + (address >> 2) % page_cells : nullptr;
 }
 
+bool is_of_emulator(const std::string &line)
+{
+    return line.find("/emulated_") != std::string::npos ||
+           line.find("/cuda_switch.") != std::string::npos;
+}
+
 // FILE:LINE of an instruction, from addr2line where it is installed, outside the emulator's own
 // headers; else the nearest name.
 std::string source_line(void *code)
@@ -84,7 +90,7 @@ std::string source_line(void *code)
     if (FILE *pipe = popen(command, "r")) {
         while (fgets(line, sizeof line, pipe)) {
             line[strcspn(line, "\n")] = '\0';
-            if (out.empty() || out.find("/emulated_") != std::string::npos) out = line;
+            if (out.empty() || is_of_emulator(out)) out = line;
         }
         pclose(pipe);
     }

@@ -172,6 +172,58 @@ __global__ void do_nothing(unsigned *)
 {
 }
 
+// ---- asynchronous copies: rounds of 16 bytes a thread through two places, a copy ahead ----
+
+enum copy_bug { COPY_RIGHT, WAITS_FOR_FEWER, NEVER_COMMITS, NO_BARRIER_AFTER, NO_BARRIER_BEFORE };
+constexpr unsigned copy_rounds = 4, copy_threads = 64;
+
+template <copy_bug BUG>
+__global__ void copy_ahead(const uint4 *in, unsigned *out, unsigned from_neighbour)
+{
+    DYNAMIC_SHARED(uint4, places);
+    unsigned sum = 0;
+    for (unsigned round = 0; round <= copy_rounds; round++) {
+        if (round < copy_rounds) {
+            bsw::cp_async_16(&places[round % 2 * copy_threads + threadIdx.x],
+                             &in[round * copy_threads + threadIdx.x]);
+        }
+        if (BUG != NEVER_COMMITS) bsw::cp_async_commit();
+        if (round == 0) continue;
+        if (BUG == WAITS_FOR_FEWER) {
+            bsw::cp_async_wait<2>();
+        } else {
+            bsw::cp_async_wait<1>();
+        }
+        if (BUG != NO_BARRIER_AFTER) __syncthreads();
+        sum +=
+            places[(round - 1) % 2 * copy_threads + (threadIdx.x + from_neighbour) % copy_threads]
+                .y;
+        if (BUG != NO_BARRIER_BEFORE) __syncthreads();
+    }
+    out[threadIdx.x] = sum;
+}
+
+__global__ void copy_misaligned(unsigned *out)
+{
+    DYNAMIC_SHARED(unsigned, values);
+    bsw::cp_async_16(values, out + 1);
+}
+
+__global__ void copy_from_shared(unsigned *)
+{
+    DYNAMIC_SHARED(unsigned, values);
+    bsw::cp_async_16(values, values);
+}
+
+__global__ void load_by_half_a_warp(unsigned *out)
+{
+    DYNAMIC_SHARED(unsigned, values);
+    unsigned loaded[4];
+    if (threadIdx.x % 32 >= 16) return;
+    bsw::load_matrices(loaded, values);
+    out[threadIdx.x] = loaded[0];
+}
+
 // ---- right ----
 
 __global__ void leave_before_ballot(unsigned *out)
@@ -233,7 +285,7 @@ void run_junk_shared()
 
 void run_without_opt_in()
 {
-    say(emulation::launch(dim3(1), dim3(32), 49 << 10, do_nothing, device_out()));
+    say(emulation::launch({dim3(1), dim3(32), 49 << 10}, nullptr, do_nothing, device_out()));
 }
 
 void run_too_many_threads()
@@ -262,6 +314,25 @@ void run_long_copy()
 {
     unsigned here[block_threads + 1] = {};
     say(cudaMemcpy(device_out(), here, sizeof here, cudaMemcpyHostToDevice));
+}
+
+template <copy_bug BUG> void run_copies()
+{
+    constexpr unsigned num_words = copy_rounds * copy_threads * 4, neighbour = 33;
+    unsigned words[num_words], sums[copy_threads], *in = nullptr, *out = device_out();
+    for (unsigned i = 0; i < num_words; i++) words[i] = i * 2654435761u;
+    if (cudaMalloc(&in, sizeof words) != cudaSuccess) _exit(3);
+    (void)cudaMemcpy(in, words, sizeof words, cudaMemcpyHostToDevice);
+    say(bsw::launch({dim3(1), dim3(copy_threads), 2 * copy_threads * sizeof(uint4), nullptr},
+                    copy_ahead<BUG>, reinterpret_cast<const uint4 *>(in), out, neighbour));
+    (void)cudaMemcpy(sums, out, sizeof sums, cudaMemcpyDeviceToHost);
+    for (unsigned i = 0; i < copy_threads; i++) {
+        for (unsigned round = 0; round < copy_rounds; round++)
+            sums[i] -= words[(round * copy_threads + (i + neighbour) % copy_threads) * 4 + 1];
+        if (sums[i] == 0) continue;
+        fprintf(stderr, "wrong sums\n");
+        return;
+    }
 }
 
 enum { PLAIN = 1, ASAN = 2, RACE = 4, ALL = PLAIN | ASAN | RACE };
@@ -299,6 +370,14 @@ const seeded all[] = {
     {"host_read", run_host_read, ASAN, "use-after-poison"},
     {"wrong_copy", run_wrong_copy, ALL, "not where its kind says"},
     {"long_copy", run_long_copy, ALL, "not where its kind says"},
+    {"copies: waits for fewer", run_copies<WAITS_FOR_FEWER>, ALL, "wrong sums"},
+    {"copies: never commits", run_copies<NEVER_COMMITS>, ALL, "wrong sums"},
+    {"copies: no barrier after", run_copies<NO_BARRIER_AFTER>, RACE, "data races"},
+    {"copies: no barrier before", run_copies<NO_BARRIER_BEFORE>, RACE, "data races"},
+    {"copy_misaligned", run<copy_misaligned>, ALL, "not 16-byte aligned"},
+    {"copy_from_shared", run<copy_from_shared>, ALL, "outside device memory"},
+    {"load_by_half_a_warp", run<load_by_half_a_warp>, ALL, "has returned"},
+    {"right: copies", run_copies<COPY_RIGHT>, ALL, nullptr},
     {"right: read_neighbour", run<read_neighbour<true>>, ALL, nullptr},
     {"right: reuse_in_loop", run<reuse_in_loop<true>>, ALL, nullptr},
     {"right: trust_the_warp", run<trust_the_warp<true>>, ALL, nullptr},

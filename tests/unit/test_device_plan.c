@@ -31,8 +31,8 @@ static void make_shapes(const char *segments, uint32_t dims, int has_affine,
 static size_t codes_bytes(const struct bsw_device_needs *needs, size_t num_bundles)
 {
     struct bsw_device_codes_layout codes;
-    bsw_device_codes_layout_make(&needs->shapes[0].layout, needs->shapes[0].has_affine, num_bundles,
-                                 &codes);
+    bsw_device_codes_layout_make(&needs->shapes[0].layout, needs->shapes[0].has_affine,
+                                 needs->stage_dims > 0, num_bundles, &codes);
     return num_bundles > 0 ? codes.bytes : 0;
 }
 
@@ -49,19 +49,23 @@ static void arrays_of_codes_do_not_overlap(void **state)
     make_shapes("33x3,7x2", 40, 1, shapes);
     for (size_t bundles = 1; bundles < 70; bundles++) {
         struct bsw_device_codes_layout at;
-        bsw_device_codes_layout_make(&shapes[0].layout, 1, bundles, &at);
-        size_t places[6] = {at.planes[0], at.planes[1], at.scales, at.biases, at.masks, at.bytes};
-        size_t needed[5] = {bundles * 3 * 2 * 128, bundles * 2 * 128, bundles * 64, bundles * 128,
-                            bundles * 4};
+        bsw_device_codes_layout_make(&shapes[0].layout, 1, 1, bundles, &at);
+        size_t places[7] = {at.planes[0], at.planes[1], at.scales, at.biases,
+                            at.tails,     at.masks,     at.bytes};
+        size_t needed[6] = {bundles * 3 * 2 * 128, bundles * 2 * 128, bundles * 64,
+                            bundles * 128,         bundles * 64,      bundles * 4};
         assert_int_equal(places[0], 0);
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < 6; i++) {
             assert_true(places[i + 1] - places[i] >= needed[i]);
             assert_true(places[i + 1] - places[i] < needed[i] + 256);
             assert_int_equal(places[i + 1] % 256, 0);
         }
     }
-    assert_int_equal(bsw_device_bundle_bytes(&shapes[0].layout, 1), 3 * 256 + 256 + 64 + 128 + 4);
-    assert_int_equal(bsw_device_bundle_bytes(&shapes[0].layout, 0), 3 * 256 + 256 + 4);
+    assert_int_equal(bsw_device_bundle_bytes(&shapes[0].layout, 1, 1),
+                     3 * 256 + 256 + 64 + 128 + 64 + 4);
+    assert_int_equal(bsw_device_bundle_bytes(&shapes[0].layout, 1, 0),
+                     3 * 256 + 256 + 64 + 128 + 4);
+    assert_int_equal(bsw_device_bundle_bytes(&shapes[0].layout, 0, 0), 3 * 256 + 256 + 4);
 }
 
 static void check_plan(const struct bsw_device_needs *needs, size_t free_bytes,
@@ -93,9 +97,10 @@ static void check_plan(const struct bsw_device_needs *needs, size_t free_bytes,
     }
     assert_int_equal(bsw_device_plan_bytes(plan),
                      plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes);
-    assert_int_equal(
-        plan->streamed_bytes,
-        streamed * bsw_device_bundle_bytes(&needs->shapes[0].layout, needs->shapes[0].has_affine));
+    assert_int_equal(plan->streamed_bytes,
+                     streamed * bsw_device_bundle_bytes(&needs->shapes[0].layout,
+                                                        needs->shapes[0].has_affine,
+                                                        needs->stage_dims > 0));
     if (plan->block_bundles > 0) {
         assert_int_equal(plan->block_bytes, codes_bytes(needs, plan->block_bundles));
         assert_true(plan->queries.bytes + all > free_bytes);
@@ -139,7 +144,8 @@ static void every_size_of_memory_is_used_and_kept_to(void **state)
                                                    .num_shards = SHARDS,
                                                    .query_bits = QUERY_BITS,
                                                    .max_queries = queries[i / 3],
-                                                   .keep = keeps[i % 3]};
+                                                   .keep = keeps[i % 3],
+                                                   .stage_dims = i == 4 && has_affine ? 32 : 0};
             check_all_sizes(&needs);
         }
     }

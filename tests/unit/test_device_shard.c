@@ -18,8 +18,11 @@
 #include "small_index.h"
 #include "temporary_folder.h"
 
+#if !defined(TEST_ROWS) // fewer under the race detector
+#define TEST_ROWS 1503
+#endif
 enum {
-    ROWS = 1503,
+    ROWS = TEST_ROWS,
     RISING = 16 * 96,
     DISTINCT = 400,
     DIMS = 40,
@@ -87,14 +90,12 @@ static void open_case(const struct small_index *what, float *vectors, struct sca
     make_small_index(what, temporary_folder, &scan->manifest);
     make_plain_queries(&scan->manifest, vectors, QUERIES, QUERY_BITS, &scan->queries);
     bsw_free(&vectors);
-    scan->batch = (struct bsw_query_batch){QUERIES,
-                                           QUERY_BITS,
-                                           scan->queries.query_words,
-                                           scan->queries.words,
-                                           scan->queries.scales,
-                                           scan->queries.vectors,
-                                           NULL,
-                                           0};
+    scan->batch = (struct bsw_query_batch){.num_queries = QUERIES,
+                                           .query_bits = QUERY_BITS,
+                                           .query_words = scan->queries.query_words,
+                                           .words = scan->queries.words,
+                                           .scales = scan->queries.scales,
+                                           .vectors = scan->queries.vectors};
     assert_ok(bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &scan->host, &err),
               &err);
     bsw_scan_workspace_init(&scan->workspace, bsw_cpu_level_detect(), 2);
@@ -135,7 +136,8 @@ static void open_on_device(const struct scan_case *scan, const struct device_cas
                                            .max_queries =
                                                with->max_queries ? with->max_queries : QUERIES,
                                            .keep = with->keep,
-                                           .capacity = with->capacity};
+                                           .capacity = with->capacity,
+                                           .stage_dims = scan->host.stage_dims};
     assert_ok(bsw_device_open(&options, &out->device, &err), &err);
     assert_ok(bsw_device_engine_open(out->device, &needs, &out->engine, &err), &err);
     assert_ok(bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &out->host, &err),
@@ -166,11 +168,15 @@ static void assert_same_lists(const struct bsw_candidate_lists *a,
     }
 }
 
-static void check_scan(struct scan_case *scan, struct on_device *on, size_t first,
-                       size_t num_queries, const uint32_t *limits, size_t keep)
+// Returns how many scans that were.
+static unsigned check_scan(struct scan_case *scan, struct on_device *on, size_t first,
+                           size_t num_queries, const uint32_t *limits, size_t keep)
 {
     struct bsw_candidate_lists expected = {0}, found = {0};
-    for (int kind = BSW_SCAN_AUTO; kind <= BSW_SCAN_MATRIX; kind++) {
+    unsigned num_scans = 0;
+    for (int kind = BSW_SCAN_AUTO; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
+        if (kind == BSW_SCAN_PROGRESSIVE_PLANES) kind++; // one kernel has both
+        if (kind == BSW_SCAN_PROGRESSIVE_MATRIX && scan->host.stage_dims == 0) break;
         scan->workspace.scan = (enum bsw_scan_kind)kind;
         assert_ok(bsw_shard_scan(&scan->host, &scan->batch, first, num_queries, limits, keep,
                                  &scan->workspace, &expected, &err),
@@ -180,9 +186,11 @@ static void check_scan(struct scan_case *scan, struct on_device *on, size_t firs
                   &err);
         assert_same_lists(&expected, &found);
         if (kind != BSW_SCAN_AUTO) assert_int_equal(scan->workspace.used, kind);
+        num_scans++;
     }
     bsw_candidate_lists_deinit(&expected);
     bsw_candidate_lists_deinit(&found);
+    return num_scans;
 }
 
 // ---- the same lists ----
@@ -248,6 +256,99 @@ static void limits_and_groups_are_kept(void **state)
             }
         }
         bsw_candidate_lists_deinit(&all);
+        close_case(&scan);
+    }
+}
+
+// Queries that a link has brought: nothing of them is read in host memory.
+static void queries_may_lie_on_the_device_already(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec <= BSW_CODEC_SAQ; codec++) {
+        const struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
+        struct scan_case scan;
+        open_case(&what, make_queries(), &scan);
+        size_t word_bytes = QUERIES * scan.batch.query_words * sizeof(uint32_t);
+        size_t scale_bytes = QUERIES * sizeof(float);
+        for (size_t group = 2; group <= QUERIES; group += 7) {
+            const struct device_case with = {.keep = 50, .max_queries = group};
+            struct bsw_device_buffer memory;
+            struct on_device on;
+            struct bsw_candidate_lists expected = {0}, found = {0};
+            open_on_device(&scan, &with, &on);
+            assert_ok(
+                bsw_device_allocate(on.device, word_bytes + scale_bytes, "test", &memory, &err),
+                &err);
+            assert_ok(bsw_device_upload(on.device, BSW_QUEUE_LINK, memory.data, scan.batch.words,
+                                        word_bytes, &err),
+                      &err);
+            assert_ok(bsw_device_upload(on.device, BSW_QUEUE_LINK, memory.data + word_bytes,
+                                        scan.batch.scales, scale_bytes, &err),
+                      &err);
+            assert_ok(bsw_device_wait(on.device, BSW_QUEUE_LINK, "test", &err), &err);
+            struct bsw_query_batch there = scan.batch;
+            there.words = NULL;
+            there.scales = NULL;
+            there.d_words = (const uint32_t *)(const void *)memory.data;
+            there.d_scales = (const float *)(const void *)(memory.data + word_bytes);
+            assert_ok(bsw_shard_scan(&scan.host, &scan.batch, 1, QUERIES - 1, NULL, 50,
+                                     &scan.workspace, &expected, &err),
+                      &err);
+            assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &there, 1, QUERIES - 1, NULL, 50,
+                                            &scan.workspace, &found, &err),
+                      &err);
+            assert_same_lists(&expected, &found);
+            bsw_candidate_lists_deinit(&expected);
+            bsw_candidate_lists_deinit(&found);
+            bsw_device_free(on.device, &memory);
+            close_on_device(&on);
+        }
+        close_case(&scan);
+    }
+}
+
+// ---- the first stage ----
+
+// Real descriptors, 128-d with the stage at 64: the device stops what the CPU's bound stops, or
+// nearly so, in all but the first segment, with and without blocks.
+static void a_stage_stops_most_rows(void **state)
+{
+    (void)state;
+    for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+        const struct small_index what = {.source = TEST_DATA_FOLDER "/sift20k_base.u8bin",
+                                         .last_row = 2500,
+                                         .codec = BSW_CODEC_SAQ,
+                                         .metric = (enum bsw_metric)metric,
+                                         .bits = 2};
+        unsigned char numbers[QUERIES * 128];
+        float *vectors = allocate_or_fail(sizeof numbers, sizeof *vectors);
+        bsw_vectors *queries;
+        struct scan_case scan;
+        assert_ok(
+            bsw_vectors_open(TEST_DATA_FOLDER "/sift20k_query.u8bin", BSW_ALL_ROWS, &queries, &err),
+            &err);
+        assert_ok(bsw_vectors_read(queries, 0, QUERIES, numbers, &err), &err);
+        for (size_t i = 0; i < sizeof numbers; i++) vectors[i] = numbers[i];
+        bsw_vectors_close(&queries);
+        open_case(&what, vectors, &scan);
+        assert_int_equal(scan.host.stage_dims, 64);
+        for (uint64_t memory = 0; memory <= 200000; memory += 200000) {
+            const struct device_case with = {.memory = memory, .keep = 10, .capacity = 300};
+            struct on_device on;
+            open_on_device(&scan, &with, &on);
+            scan.workspace.num_pairs = scan.workspace.num_stopped = 0;
+            struct bsw_candidate_lists lists = {0};
+            scan.workspace.scan = BSW_SCAN_PROGRESSIVE_PLANES;
+            assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL,
+                                            10, &scan.workspace, &lists, &err),
+                      &err);
+            double share = (double)scan.workspace.num_stopped / (double)scan.workspace.num_pairs;
+            assert_int_equal(scan.workspace.used, BSW_SCAN_PROGRESSIVE_MATRIX);
+            if (share < 0.5 || share >= 1) fail_msg("%.1f %% stopped", 100 * share);
+            bsw_candidate_lists_deinit(&lists);
+            check_scan(&scan, &on, 0, QUERIES, NULL, 10);
+            close_on_device(&on);
+        }
         close_case(&scan);
     }
 }
@@ -328,9 +429,9 @@ static void histograms_say_the_same_of_the_best(void **state)
 
 // ---- samples, segments and overflows ----
 
-// Scans of three kinds; the engine's numbers afterwards.
-static void check_rising_or_equal(struct small_index *what, float *vectors, size_t keep,
-                                  size_t capacity, struct bsw_device_engine *counts)
+// Scans of all kinds, how many is returned; the engine's numbers afterwards.
+static unsigned check_rising_or_equal(struct small_index *what, float *vectors, size_t keep,
+                                      size_t capacity, struct bsw_device_engine *counts)
 {
     struct scan_case scan;
     what->drops_bad_rows = 0;
@@ -338,10 +439,11 @@ static void check_rising_or_equal(struct small_index *what, float *vectors, size
     const struct device_case with = {.keep = keep, .capacity = capacity};
     struct on_device on;
     open_on_device(&scan, &with, &on);
-    check_scan(&scan, &on, 0, QUERIES, NULL, keep);
+    unsigned num_scans = check_scan(&scan, &on, 0, QUERIES, NULL, keep);
     *counts = on.engine; // numbers alone
     close_on_device(&on);
     close_case(&scan);
+    return num_scans;
 }
 
 // Lists with room for one more bundle: no sample is worth anything, and a segment is one bundle.
@@ -375,10 +477,10 @@ static void rising_rows_overflow_and_lose_nothing(void **state)
     struct bsw_device_engine counts;
     for (size_t i = 0; i < QUERIES * DIMS; i++) vectors[i] = 0.001f * (float)(i % 5);
     what.source = path_of("rising.fbin");
-    check_rising_or_equal(&what, vectors, 21, 21 + 3 * 32 - 1, &counts);
-    assert_int_equal(counts.num_samples, 3);
-    assert_true(counts.num_overflows >= 3);
-    assert_true(counts.num_segments < 3 * RISING / 32); // not all of them one bundle
+    unsigned num_scans = check_rising_or_equal(&what, vectors, 21, 21 + 3 * 32 - 1, &counts);
+    assert_int_equal(counts.num_samples, num_scans);
+    assert_true(counts.num_overflows >= num_scans);
+    assert_true(counts.num_segments < num_scans * RISING / 32); // not all of them one bundle
 }
 
 // The limit of a sample is what all rows have: each of them passes until a list has been cut.
@@ -389,10 +491,10 @@ static void equal_rows_overflow_and_lose_nothing(void **state)
         struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
         struct bsw_device_engine counts;
         what.source = path_of("equal.fbin");
-        check_rising_or_equal(&what, make_queries(), 2, 128, &counts);
-        assert_int_equal(counts.num_samples, 3);
-        assert_true(counts.num_overflows >= 3);
-        assert_true(counts.num_segments < 3 * 12);
+        unsigned num_scans = check_rising_or_equal(&what, make_queries(), 2, 128, &counts);
+        assert_int_equal(counts.num_samples, num_scans);
+        assert_true(counts.num_overflows >= num_scans);
+        assert_true(counts.num_segments < num_scans * 12);
     }
 }
 
@@ -408,10 +510,10 @@ static void lists_hardly_ever_overflow(void **state)
     for (int i = 0; i < 2; i++) {
         struct on_device on;
         open_on_device(&scan, &with[i], &on);
-        check_scan(&scan, &on, 0, QUERIES, NULL, 10);
+        unsigned num_scans = check_scan(&scan, &on, 0, QUERIES, NULL, 10);
         assert_int_equal(on.engine.num_overflows, 0);
-        assert_int_equal(on.engine.num_samples, i == 0 ? 0 : 3); // chosen lists hold all rows
-        assert_true(on.engine.num_segments <= (i == 0 ? 3 : 3 * 5));
+        assert_int_equal(on.engine.num_samples, i == 0 ? 0 : num_scans); // chosen lists hold all
+        assert_true(on.engine.num_segments <= num_scans * (i == 0 ? 1 : 5));
         close_on_device(&on);
     }
     close_case(&scan);
@@ -526,9 +628,10 @@ static void codes_come_in_blocks(void **state)
                 assert_int_equal(bsw_device_num_allocations(on.device), allocations);
                 uint64_t bytes =
                     (on.shard.num_bundles - resident) *
-                    bsw_device_bundle_bytes(&on.engine.plan.layout, on.engine.plan.has_affine);
+                    bsw_device_bundle_bytes(&on.engine.plan.layout, on.engine.plan.has_affine,
+                                            on.engine.plan.stage_dims > 0);
                 assert_int_equal(bytes, on.engine.plan.streamed_bytes);
-                assert_true(on.engine.copied_bytes >= 3 * bytes); // 3 scans, all groups
+                assert_true(on.engine.copied_bytes >= 3 * bytes); // 3 scans at least, all groups
                 assert_int_equal(on.engine.copied_bytes % bytes, 0);
             }
             assert_true(bsw_device_used_bytes(on.device) <= memory);
@@ -611,7 +714,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_those_of_the_cpu),
         cmocka_unit_test(limits_and_groups_are_kept),
+        cmocka_unit_test(queries_may_lie_on_the_device_already),
         cmocka_unit_test(histograms_say_the_same_of_the_best),
+        cmocka_unit_test(a_stage_stops_most_rows),
         cmocka_unit_test(smallest_lists_lose_nothing),
         cmocka_unit_test(rising_rows_overflow_and_lose_nothing),
         cmocka_unit_test(equal_rows_overflow_and_lose_nothing),

@@ -126,14 +126,12 @@ static void open_case(const struct small_index *what, float *vectors, struct sca
     read_plain_shard(&scan->manifest, temporary_folder, 0, &scan->plain);
     make_plain_queries(&scan->manifest, vectors, QUERIES, QUERY_BITS, &scan->queries);
     bsw_free(&vectors);
-    scan->batch = (struct bsw_query_batch){QUERIES,
-                                           QUERY_BITS,
-                                           scan->queries.query_words,
-                                           scan->queries.words,
-                                           scan->queries.scales,
-                                           scan->queries.vectors,
-                                           NULL,
-                                           0};
+    scan->batch = (struct bsw_query_batch){.num_queries = QUERIES,
+                                           .query_bits = QUERY_BITS,
+                                           .query_words = scan->queries.query_words,
+                                           .words = scan->queries.words,
+                                           .scales = scan->queries.scales,
+                                           .vectors = scan->queries.vectors};
     assert_ok(
         bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &scan->resident, &err),
         &err);
@@ -394,14 +392,12 @@ static void open_algorithm(struct algorithm_case *job, int num_threads, uint32_t
     float *vectors = make_queries();
     make_plain_queries(&job->manifest, vectors, QUERIES, query_bits, &job->queries);
     bsw_free(&vectors);
-    job->batch = (struct bsw_query_batch){QUERIES,
-                                          query_bits,
-                                          job->queries.query_words,
-                                          job->queries.words,
-                                          job->queries.scales,
-                                          job->queries.vectors,
-                                          NULL,
-                                          0};
+    job->batch = (struct bsw_query_batch){.num_queries = QUERIES,
+                                          .query_bits = query_bits,
+                                          .query_words = job->queries.query_words,
+                                          .words = job->queries.words,
+                                          .scales = job->queries.scales,
+                                          .vectors = job->queries.vectors};
     job->distances = allocate_or_fail((size_t)QUERIES * ROWS, sizeof *job->distances);
     for (uint32_t s = 0; s < SHARDS; s++) {
         struct plain_shard plain;

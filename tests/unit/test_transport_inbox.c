@@ -89,12 +89,56 @@ static void the_rest_is_freed_and_the_list_stays_whole(void **state)
     assert_null(inbox.first);
 }
 
+static void push_alarm(struct bsw_inbox *inbox, int source, int32_t status, const char *text,
+                       size_t bytes)
+{
+    const struct bsw_message alarm = {.kind = BSW_KIND_ALARM, .batch = BSW_ALARM_BATCH};
+    struct bsw_outcome outcome = {.status = status, .rank = source};
+    strcpy(outcome.message, text);
+    assert_int_equal(bsw_inbox_push_copy(inbox, source, &alarm, &outcome, bytes, &err), BSW_OK);
+}
+
+static void an_alarm_stays_whatever_is_taken(void **state)
+{
+    (void)state;
+    struct bsw_inbox inbox = {0};
+    struct bsw_message agreement = {.kind = BSW_KIND_RESERVED, .batch = UINT64_MAX - 1};
+    struct bsw_message batch = {.kind = 1, .batch = UINT64_MAX};
+    push(&inbox, 1, agreement, 1);
+    assert_int_equal(bsw_inbox_check_alarm(&inbox, &err), BSW_OK);
+    push_alarm(&inbox, 3, BSW_ERROR_IO, "it went wrong", sizeof(struct bsw_outcome));
+    push_alarm(&inbox, 2, BSW_ERROR_PEER, "it too", sizeof(struct bsw_outcome));
+    take(&inbox, BSW_ANY_RANK, batch, NULL);
+    take(&inbox, 5, agreement, NULL);
+    assert_int_equal(bsw_inbox_check_alarm(&inbox, &err), BSW_ERROR_IO);
+    assert_string_equal(err.message, "it went wrong");
+    assert_int_equal(err.rank, 3);
+    bsw_inbox_deinit(&inbox);
+}
+
+static void an_alarm_that_makes_no_sense_is_one_too(void **state)
+{
+    (void)state;
+    struct bsw_inbox inbox = {0};
+    push_alarm(&inbox, 3, BSW_ERROR_IO, "", sizeof(struct bsw_outcome) - 1);
+    assert_int_equal(bsw_inbox_check_alarm(&inbox, &err), BSW_ERROR_PEER);
+    bsw_inbox_deinit(&inbox);
+    push_alarm(&inbox, 3, BSW_OK, "", sizeof(struct bsw_outcome));
+    assert_int_equal(bsw_inbox_check_alarm(&inbox, &err), BSW_ERROR_PEER);
+    bsw_inbox_deinit(&inbox);
+    push_alarm(&inbox, 3, 1000, "", sizeof(struct bsw_outcome));
+    assert_int_equal(bsw_inbox_check_alarm(&inbox, &err), BSW_ERROR_PEER);
+    bsw_inbox_deinit(&inbox);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_overtakes_an_unfinished_message_of_its_sender),
         cmocka_unit_test(agreements_count_apart_from_batches),
         cmocka_unit_test(the_rest_is_freed_and_the_list_stays_whole),
+        cmocka_unit_test(an_alarm_stays_whatever_is_taken),
+        cmocka_unit_test(an_alarm_that_makes_no_sense_is_one_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,146 @@
+// Exact values of chosen pairs, and norms of rows: a warp a pair or row, its lanes those of
+// kernel_sums.h. Rows lie far apart and each is read once, so only the number of loads under way
+// counts.
+#include "kernels/device_exact/exact_value.cuh"
+
+namespace bsw
+{
+namespace
+{
+
+constexpr uint32_t refine_threads = 256;
+constexpr uint32_t refine_warps = refine_threads / warp_rows;
+
+struct refine_arguments {
+    bsw_metric metric;
+    bsw_device_raw_rows rows;
+    bsw_device_vectors queries;
+    const bsw_device_pair *pairs;
+    size_t num_pairs;
+    float *values;
+};
+
+struct norm_arguments {
+    bsw_device_raw_rows rows;
+    double *norms;
+};
+
+#if !defined(__CUDACC__)
+inline void check_pointers_of(const refine_arguments &a)
+{
+    ::check_pointers_of(a.rows);
+    ::check_pointers_of(a.queries);
+    emulation::check_device_pointer(a.pairs, "pairs");
+    emulation::check_device_pointer(a.values, "values");
+}
+
+inline void check_pointers_of(const norm_arguments &a)
+{
+    ::check_pointers_of(a.rows);
+    emulation::check_device_pointer(a.norms, "norms");
+}
+#endif
+
+template <class T>
+__device__ __forceinline__ const T *row_at(const bsw_device_raw_rows &rows, uint32_t row)
+{
+    return static_cast<const T *>(rows.numbers) + static_cast<size_t>(row) * rows.dims;
+}
+
+// Blocks and warps count up to the number of pairs or rows, which may pass 2^32.
+__device__ __forceinline__ size_t own_warp()
+{
+    return static_cast<size_t>(blockIdx.x) * refine_warps + threadIdx.x / warp_rows;
+}
+
+template <class T, bool IS_L2>
+__device__ __forceinline__ float pair_value(const refine_arguments &a, const bsw_device_pair &pair)
+{
+    const uint32_t dims = a.rows.dims;
+    const T *row = row_at<T>(a.rows, pair.row);
+    const double *query = a.queries.numbers + static_cast<size_t>(pair.query) * dims;
+    double sum = 0, row_norm = 0, query_norm = 0;
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x % warp_rows; i < dims; i += warp_rows) {
+        const double x = load_number(row + i);
+        sum = add_product<IS_L2>(x, __ldg(query + i), sum);
+        if (!IS_L2) row_norm = __fma_rn(x, x, row_norm);
+    }
+    sum = tree_sum(sum);
+    if (!IS_L2 && a.metric == BSW_METRIC_COSINE) {
+        row_norm = tree_sum(row_norm);
+        query_norm = __ldg(a.queries.norms + pair.query);
+    }
+    return value_of_sum(a.metric, sum, row_norm, query_norm);
+}
+
+template <class T>
+__global__ void __launch_bounds__(refine_threads)
+    refine_pairs(const __grid_constant__ refine_arguments a)
+{
+    const size_t i = own_warp();
+    if (i >= a.num_pairs) return;
+    const bsw_device_pair pair = a.pairs[i];
+    const float value =
+        a.metric == BSW_METRIC_L2 ? pair_value<T, true>(a, pair) : pair_value<T, false>(a, pair);
+    if (threadIdx.x % warp_rows == 0) a.values[i] = value;
+}
+
+template <class T>
+__global__ void __launch_bounds__(refine_threads)
+    find_norms(const __grid_constant__ norm_arguments a)
+{
+    const size_t row = own_warp();
+    if (row >= a.rows.num_rows) return;
+    const T *numbers = row_at<T>(a.rows, static_cast<uint32_t>(row));
+    double sum = 0;
+#pragma unroll 4
+    for (uint32_t i = threadIdx.x % warp_rows; i < a.rows.dims; i += warp_rows) {
+        const double x = load_number(numbers + i);
+        sum = __fma_rn(x, x, sum);
+    }
+    sum = tree_sum(sum);
+    if (threadIdx.x % warp_rows == 0) a.norms[row] = sum;
+}
+
+// Launches for the type of the rows, a warp for each of `count`.
+template <class A>
+cudaError_t launch_warps(bsw_vector_type type, size_t count, bsw_stream stream,
+                         void (*const (&kernels)[4])(A), const A &arguments)
+{
+    const size_t blocks = (count + refine_warps - 1) / refine_warps;
+    if (blocks > INT32_MAX || type > BSW_VECTOR_INT8) return cudaErrorInvalidValue;
+    return launch({dim3(static_cast<unsigned>(blocks)), dim3(refine_threads), 0, stream},
+                  kernels[type], arguments);
+}
+
+// In the order of enum bsw_vector_type.
+void (*const refine_kernels[])(refine_arguments) = {refine_pairs<float>, refine_pairs<half_number>,
+                                                    refine_pairs<uint8_t>, refine_pairs<int8_t>};
+void (*const norm_kernels[])(norm_arguments) = {find_norms<float>, find_norms<half_number>,
+                                                find_norms<uint8_t>, find_norms<int8_t>};
+
+} // namespace
+} // namespace bsw
+
+extern "C" int bsw_device_row_norms(const struct bsw_device_raw_rows *rows, double *norms,
+                                    bsw_stream stream)
+{
+    using namespace bsw;
+    if (rows->dims < 1) return cudaErrorInvalidValue;
+    if (rows->num_rows == 0) return cudaSuccess;
+    const norm_arguments a = {*rows, norms};
+    return launch_warps(rows->type, rows->num_rows, stream, norm_kernels, a);
+}
+
+extern "C" int bsw_device_refine(enum bsw_metric metric, const struct bsw_device_raw_rows *rows,
+                                 const struct bsw_device_vectors *queries,
+                                 const struct bsw_device_pair *pairs, size_t num_pairs,
+                                 float *values, bsw_stream stream)
+{
+    using namespace bsw;
+    if (rows->dims < 1 || metric >= BSW_METRIC_NUM) return cudaErrorInvalidValue;
+    if (num_pairs == 0) return cudaSuccess;
+    const refine_arguments a = {metric, *rows, *queries, pairs, num_pairs, values};
+    return launch_warps(rows->type, num_pairs, stream, refine_kernels, a);
+}

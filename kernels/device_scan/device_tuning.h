@@ -1,0 +1,52 @@
+// Numbers of the scans on a GPU that differ from generation to generation: data, looked up by the
+// device's compute capability at each launch. Results do not depend on them.
+//
+// Compiled shapes (threads of a block, tiles, groups of queries) are the kernels' own, in their
+// files; what is here chooses among them.
+#ifndef BITSWEEP_KERNELS_DEVICE_TUNING_H
+#define BITSWEEP_KERNELS_DEVICE_TUNING_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_MATRIX_TILES 3 // shapes of tiles of the mma kernel: for few, some and many queries
+
+// hopper: wgmma, where the layout fits (bsw_device_has_hopper), else mma.
+enum bsw_device_matrix_kernel { BSW_DEVICE_MATRIX_MMA, BSW_DEVICE_MATRIX_HOPPER };
+
+// How blocks share a scan: as many steps a block as leave every multiprocessor `blocks` blocks,
+// most_steps at most. A step is a bundle a warp (plane scan) or a tile of documents a block.
+struct bsw_device_division {
+    uint32_t most_steps, blocks; // >= 1
+};
+
+struct bsw_device_tuning {
+    int major, minor; // holds from this compute capability on, up to the next row's
+    // A batch of as many queries takes the matrix scan, where it may choose.
+    uint32_t matrix_from_queries;
+    enum bsw_device_matrix_kernel matrix_kernel;
+    uint32_t plane_group_bytes; // of query planes in shared memory, unless one query needs more
+    struct bsw_device_division plane, matrix, hopper;
+    // The largest batch that the mma kernel's tile i takes; rising, the last is UINT32_MAX.
+    uint32_t tile_queries[BSW_MATRIX_TILES];
+    uint32_t hopper_few_queries; // up to so many: consumers share the queries, not the documents
+};
+
+extern const struct bsw_device_tuning bsw_device_tunings[]; // rising
+extern const size_t bsw_num_device_tunings;
+
+// The last row not above the capability; for older devices the first.
+const struct bsw_device_tuning *bsw_device_tuning_find(int major, int minor);
+
+// That of the calling thread's current device. Where the device does not answer, of the first row:
+// the launch that follows will tell.
+const struct bsw_device_tuning *bsw_device_tuning_current(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

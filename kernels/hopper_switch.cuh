@@ -1,0 +1,141 @@
+// What the Hopper kernel has beyond other generations: mbarriers, copies to shared memory under
+// way, wgmma. PTX for sm_90a alone, or the emulator's bodies (tests/emulation/emulated_hopper.hpp),
+// which run everything as late as the PTX manual allows.
+//
+// Places in shared memory are what PTX takes: 32 bits, from shared_address.
+#ifndef BITSWEEP_KERNELS_HOPPER_SWITCH_CUH
+#define BITSWEEP_KERNELS_HOPPER_SWITCH_CUH
+
+#include "kernels/cuda_switch.cuh"
+
+#if !defined(__CUDACC__)
+#include "tests/emulation/emulated_hopper.hpp"
+#endif
+
+namespace bsw
+{
+
+#if defined(__CUDACC__)
+
+__device__ __forceinline__ uint32_t shared_address(const void *place)
+{
+    return static_cast<uint32_t>(__cvta_generic_to_shared(place));
+}
+
+// ---- mbarriers: 8 bytes of shared memory each, 8-byte aligned ----
+
+// By one thread; the others may use it after a __syncthreads.
+__device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals)
+                 : "memory");
+}
+
+// Releases what the thread has written before; the last of `arrivals` ends the phase.
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier)
+{
+    asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+}
+
+// Until the phase of this parity has ended. Phases count from 0; of a barrier in its phase 0 that
+// of parity 1 has ended.
+__device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity)
+{
+    asm volatile("{\n"
+                 ".reg .pred ended;\n"
+                 "again_%=:\n"
+                 "mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 ended, [%0], %1;\n"
+                 "@!ended bra again_%=;\n"
+                 "}" ::"r"(barrier),
+                 "r"(parity)
+                 : "memory");
+}
+
+// ---- wgmma ----
+
+// The thread's writes to shared memory come before reads of wgmma that follow a barrier.
+__device__ __forceinline__ void fence_for_wgmma_reads()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+// Before the first multiply_64x128 of a group: registers are ready, and warps are whole, as wgmma
+// wants them.
+__device__ __forceinline__ void begin_products()
+{
+    __syncwarp();
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+// d [64][128] s32 = a [64][32] s8 * b [32][128] u8, plus d if `adds`, by a warpgroup: queued only,
+// d is not to be touched before finish_products. Registers as in hopper_layout.cuh.
+__device__ __forceinline__ void multiply_64x128(int (&d)[64], const unsigned (&a)[4], uint64_t b,
+                                                bool adds)
+{
+    asm volatile("{\n"
+                 ".reg .pred adds;\n"
+                 "setp.ne.b32 adds, %69, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.u8 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                 "{%64, %65, %66, %67}, %68, adds;\n"
+                 "}"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]), "+r"(d[4]), "+r"(d[5]),
+                   "+r"(d[6]), "+r"(d[7]), "+r"(d[8]), "+r"(d[9]), "+r"(d[10]), "+r"(d[11]),
+                   "+r"(d[12]), "+r"(d[13]), "+r"(d[14]), "+r"(d[15]), "+r"(d[16]), "+r"(d[17]),
+                   "+r"(d[18]), "+r"(d[19]), "+r"(d[20]), "+r"(d[21]), "+r"(d[22]), "+r"(d[23]),
+                   "+r"(d[24]), "+r"(d[25]), "+r"(d[26]), "+r"(d[27]), "+r"(d[28]), "+r"(d[29]),
+                   "+r"(d[30]), "+r"(d[31]), "+r"(d[32]), "+r"(d[33]), "+r"(d[34]), "+r"(d[35]),
+                   "+r"(d[36]), "+r"(d[37]), "+r"(d[38]), "+r"(d[39]), "+r"(d[40]), "+r"(d[41]),
+                   "+r"(d[42]), "+r"(d[43]), "+r"(d[44]), "+r"(d[45]), "+r"(d[46]), "+r"(d[47]),
+                   "+r"(d[48]), "+r"(d[49]), "+r"(d[50]), "+r"(d[51]), "+r"(d[52]), "+r"(d[53]),
+                   "+r"(d[54]), "+r"(d[55]), "+r"(d[56]), "+r"(d[57]), "+r"(d[58]), "+r"(d[59]),
+                   "+r"(d[60]), "+r"(d[61]), "+r"(d[62]), "+r"(d[63])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
+}
+
+// All that was queued is done. d is named here so that nothing that reads it is moved to before.
+__device__ __forceinline__ void finish_products(int (&d)[64])
+{
+    asm volatile("wgmma.commit_group.sync.aligned;\n"
+                 "wgmma.wait_group.sync.aligned 0;"
+                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]), "+r"(d[4]), "+r"(d[5]),
+                   "+r"(d[6]), "+r"(d[7]), "+r"(d[8]), "+r"(d[9]), "+r"(d[10]), "+r"(d[11]),
+                   "+r"(d[12]), "+r"(d[13]), "+r"(d[14]), "+r"(d[15]), "+r"(d[16]), "+r"(d[17]),
+                   "+r"(d[18]), "+r"(d[19]), "+r"(d[20]), "+r"(d[21]), "+r"(d[22]), "+r"(d[23]),
+                   "+r"(d[24]), "+r"(d[25]), "+r"(d[26]), "+r"(d[27]), "+r"(d[28]), "+r"(d[29]),
+                   "+r"(d[30]), "+r"(d[31]), "+r"(d[32]), "+r"(d[33]), "+r"(d[34]), "+r"(d[35]),
+                   "+r"(d[36]), "+r"(d[37]), "+r"(d[38]), "+r"(d[39]), "+r"(d[40]), "+r"(d[41]),
+                   "+r"(d[42]), "+r"(d[43]), "+r"(d[44]), "+r"(d[45]), "+r"(d[46]), "+r"(d[47]),
+                   "+r"(d[48]), "+r"(d[49]), "+r"(d[50]), "+r"(d[51]), "+r"(d[52]), "+r"(d[53]),
+                   "+r"(d[54]), "+r"(d[55]), "+r"(d[56]), "+r"(d[57]), "+r"(d[58]), "+r"(d[59]),
+                   "+r"(d[60]), "+r"(d[61]), "+r"(d[62]), "+r"(d[63])
+                 :
+                 : "memory");
+}
+
+// What another thread has written, seen through a barrier_wait.
+__device__ __forceinline__ float2 load_after_wait(const float2 *place)
+{
+    return *place;
+}
+
+#else
+
+using emulation::barrier_arrive;
+using emulation::barrier_init;
+using emulation::barrier_wait;
+using emulation::begin_products;
+using emulation::fence_for_wgmma_reads;
+using emulation::finish_products;
+using emulation::load_after_wait;
+using emulation::multiply_64x128;
+using emulation::shared_address;
+
+#endif
+
+} // namespace bsw
+
+#endif

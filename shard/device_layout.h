@@ -1,0 +1,15 @@
+// Where arrays lie in one piece of memory: one after the other, each aligned.
+#ifndef BITSWEEP_SHARD_DEVICE_LAYOUT_H
+#define BITSWEEP_SHARD_DEVICE_LAYOUT_H
+
+#include <stddef.h>
+
+// The offset of an array of so many bytes at the end of what is there, *total, which grows by it.
+static inline size_t bsw_place_array(size_t bytes, size_t alignment, size_t *total)
+{
+    size_t at = *total;
+    *total += (bytes + alignment - 1) / alignment * alignment;
+    return at;
+}
+
+#endif

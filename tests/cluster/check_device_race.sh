@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Searches on an emulated device under the race detector: nothing is reported and the bytes are those
+# of the CPU; a kernel whose barriers are taken out is reported.
+# usage: check_device_race.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+program=$1
+run=$2/deploy/run.sh
+watched=$(dirname "$program")/tests/bitsweep_emulated_race
+faulty=$(dirname "$program")/tests/bitsweep_emulated_faulty
+base=$2/tests/data/sift20k_base.u8bin
+queries=$2/tests/data/sift20k_query.u8bin
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+if [[ ! -x $watched ]]; then
+    echo "$watched is not built"
+    exit 77
+fi
+ranks_axis=(1)
+if command -v mpirun >/dev/null && BITSWEEP=$watched "$run" -n 2 -- --version >/dev/null 2>&1; then
+    ranks_axis=(1 2)
+fi
+# More ranks than cores: none may keep the others from running.
+export OMP_WAIT_POLICY=passive
+
+pass() {
+    passed=$((passed + 1))
+}
+
+# complain WHAT: with what the last search said.
+complain() {
+    failed=$((failed + 1))
+    echo "FAILED: $1" >&2
+    head -n 20 "$folder/stderr" >&2
+}
+
+# search PROGRAM RANKS NAME ARGUMENTS
+search() {
+    local tool=$1 ranks=$2 name=$3
+    shift 3
+    BITSWEEP=$tool "$run" -n "$ranks" search --index "$folder/$name" --queries "$queries" \
+        --query-rows 0:9 --k 20 --batch 5 --quiet --out "$folder/found" --force "$@" \
+        >"$folder/json" 2>"$folder/stderr"
+}
+
+# watch RANKS NAME ARGUMENTS
+watch() {
+    if ! search "$watched" "$@" --device emulated --json || [[ -s $folder/stderr ]]; then
+        complain "$*"
+    elif ! cmp -s "$folder/expected" "$folder/found"; then
+        complain "$*: other bytes"
+    else
+        pass
+    fi
+}
+
+"$program" encode --base "$base" --rows 0:1203 --index "$folder/xfbq" --codec xfbq --bits 2 --shards 2 \
+    --quiet
+"$program" encode --base "$base" --rows 0:1203 --index "$folder/saq" --codec saq --bits 2.5 --metric l2 \
+    --shards 2 --quiet
+for name in xfbq saq; do
+    search "$program" 1 "$name" --device cpu
+    mv "$folder/found" "$folder/expected"
+    for ranks in "${ranks_axis[@]}"; do
+        for scan in planes matrix; do
+            watch "$ranks" "$name" --scan "$scan"
+            watch "$ranks" "$name" --scan "$scan" --device-memory 30K
+            if grep -q '"copied_bytes": 0,' "$folder/json"; then complain "nothing was copied"; fi
+        done
+    done
+done
+BITSWEEP_EMULATOR_ORDER=random watch 1 saq --scan matrix --device-memory 30K
+
+# ---- faults that must be noticed -----------------------------------------------------------------
+
+for order in ascending random; do
+    for scan in planes matrix; do
+        if BITSWEEP_EMULATOR_ORDER=$order search "$faulty" 1 saq --scan $scan --device emulated; then
+            complain "barriers taken out of device_cut.cu: nothing was noticed"
+        elif ! grep -q 'emulated:0: .* data races:' "$folder/stderr"; then
+            complain "barriers taken out of device_cut.cu: no race was reported"
+        else
+            pass
+        fi
+    done
+done
+
+echo "$passed passed, $failed failed"
+((failed == 0))

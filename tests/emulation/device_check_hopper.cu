@@ -1,0 +1,160 @@
+// The layouts of hopper_layout.cuh, which the kernel computes with, against those that the emulator
+// reads off the PTX manual: a product of two matrices is that by the definition. And bugs around
+// mbarriers, copies and wgmma, which the emulator must report. Under the emulator alone: on a GPU
+// the kernel itself is checked.
+#include <cstring>
+
+#include "device_check.hpp"
+
+#if defined(__CUDACC__)
+
+void check_products()
+{
+}
+
+#else
+
+#include "kernels/device_scan/hopper_layout.cuh"
+#include "kernels/hopper_switch.cuh"
+
+namespace
+{
+
+using namespace bsw;
+
+constexpr uint32_t num_words = 3, num_dims = num_words * hopper_word_dims, num_threads = 128;
+
+enum class bug { none, no_fence, no_wait, no_init, phase_that_never_ends, early_read, bits_beyond };
+
+struct product_arguments {
+    const int8_t *a;  // [hopper_queries][num_dims]
+    const uint8_t *b; // [hopper_rows][num_dims]
+    int *d;           // [hopper_queries][hopper_rows]
+};
+
+void check_pointers_of(const product_arguments &p)
+{
+    emulation::check_device_pointer(p.a, "a");
+    emulation::check_device_pointer(p.b, "b");
+    emulation::check_device_pointer(p.d, "d");
+}
+
+// A thread copies a row of B, 16 bytes at a time.
+template <bug BUG> void copy_tile(const product_arguments &p, uint8_t *tile)
+{
+    for (uint32_t chunk = 0; chunk < num_dims / 16; chunk++)
+        cp_async_16(tile + tile_offset(threadIdx.x, chunk),
+                    p.b + threadIdx.x * num_dims + chunk * 16);
+    cp_async_commit();
+    if (BUG != bug::early_read) cp_async_wait<0>();
+    fence_for_wgmma_reads();
+}
+
+void load_fragments(const product_arguments &p, unsigned (&fragments)[num_words][4])
+{
+    for (uint32_t word = 0; word < num_words; word++) {
+        for (uint32_t r = 0; r < 4; r++)
+            memcpy(&fragments[word][r],
+                   p.a + fragment_row(threadIdx.x, r % 2) * num_dims + word * hopper_word_dims +
+                       fragment_k(threadIdx.x, r),
+                   4);
+    }
+}
+
+void store_sums(const product_arguments &p, const int (&sums)[64])
+{
+    for (uint32_t n = 0; n < hopper_rows / 8; n++) {
+        for (uint32_t half = 0; half < 2; half++) {
+            for (uint32_t c = 0; c < 2; c++)
+                p.d[fragment_row(threadIdx.x, half) * hopper_rows + sum_column(threadIdx.x, n, c)] =
+                    sums[sum_register(n, half, c)];
+        }
+    }
+}
+
+template <bug BUG> void multiply(product_arguments p)
+{
+    DYNAMIC_SHARED(uint8_t, tile);
+    const uint32_t barrier = shared_address(tile + num_words * tile_word_bytes);
+    if (threadIdx.x == 0 && BUG != bug::no_init) barrier_init(barrier, num_threads);
+    __syncthreads();
+    copy_tile<BUG>(p, tile);
+    barrier_arrive(barrier);
+    barrier_wait(barrier, 0);
+    if (BUG == bug::phase_that_never_ends) barrier_wait(barrier, 1);
+    unsigned fragments[num_words][4];
+    load_fragments(p, fragments);
+    int sums[64] = {};
+    if (BUG != bug::no_fence) begin_products();
+    for (uint32_t word = 0; word < num_words; word++)
+        multiply_64x128(sums, fragments[word],
+                        tile_descriptor(shared_address(tile), word) |
+                            (BUG == bug::bits_beyond ? 1ull << 62 : 0),
+                        word > 0);
+    if (BUG == bug::no_wait) store_sums(p, sums);
+    finish_products(sums);
+    if (BUG != bug::no_wait) store_sums(p, sums);
+}
+
+struct operands {
+    std::vector<int8_t> a;
+    std::vector<uint8_t> b;
+    std::vector<int> d;
+};
+
+// Every value of both types occurs, and the largest sums.
+operands make_operands()
+{
+    operands out;
+    for (uint32_t i = 0; i < hopper_queries * num_dims; i++)
+        out.a.push_back(static_cast<int8_t>(i < num_dims ? -128 : check_random(70, i)));
+    for (uint32_t i = 0; i < hopper_rows * num_dims; i++)
+        out.b.push_back(static_cast<uint8_t>(i < num_dims ? 255 : check_random(71, i)));
+    for (uint32_t q = 0; q < hopper_queries; q++) {
+        for (uint32_t row = 0; row < hopper_rows; row++) {
+            int sum = 0;
+            for (uint32_t k = 0; k < num_dims; k++)
+                sum += out.a[q * num_dims + k] * out.b[row * num_dims + k];
+            out.d.push_back(sum);
+        }
+    }
+    return out;
+}
+
+// "" if the product is right, "wrong" if not, or what the emulator says.
+template <bug BUG> std::string run_product(const operands &all)
+{
+    device_array<int8_t> a(all.a);
+    device_array<uint8_t> b(all.b);
+    device_array<int> d(std::vector<int>(all.d.size(), 0));
+    (void)launch({dim3(1), dim3(num_threads), num_words * tile_word_bytes + 8, nullptr},
+                 multiply<BUG>, product_arguments{a.get(), b.get(), d.get()});
+    if (cudaDeviceSynchronize() != cudaSuccess) return emulation::report();
+    return d.values() == all.d ? "" : "wrong";
+}
+
+template <bug BUG> void expect_report(const operands &all, const char *text)
+{
+    const std::string report = run_product<BUG>(all);
+    check_that(report.find(text) != std::string::npos, "products: '%s' expected, got '%s'", text,
+               report.c_str());
+}
+
+} // namespace
+
+void check_products()
+{
+    const operands all = make_operands();
+    const std::string report = run_product<bug::none>(all);
+    check_that(report.empty(), "products: %s", report.c_str());
+    expect_report<bug::no_fence>(all, "wgmma without wgmma.fence");
+    expect_report<bug::no_wait>(all, "wrong");
+    expect_report<bug::no_init>(all, "mbarrier that was not initialised");
+    if (!EMULATION_ASAN) // a deadlock leaves its report's memory behind
+        expect_report<bug::phase_that_never_ends>(all, "wait in mbarrier at");
+    if (emulation::options.order != emulation::order::descending) // in which copies run at once
+        expect_report<bug::early_read>(all, "wrong");
+    expect_report<bug::bits_beyond>(all, "has bits beyond");
+}
+
+#endif

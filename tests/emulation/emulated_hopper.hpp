@@ -1,0 +1,40 @@
+// mbarriers and wgmma for kernels/hopper_switch.cuh: what PTX lets run on its own here runs as late
+// as it may, when it is waited for, so that a wait that is missing or that comes too early gives
+// wrong results. Fences are not checked.
+#ifndef BITSWEEP_EMULATION_EMULATED_HOPPER_HPP
+#define BITSWEEP_EMULATION_EMULATED_HOPPER_HPP
+
+#include "emulated_thread.hpp"
+
+namespace emulation
+{
+
+// Addresses of shared memory: bytes from the start of the launch's dynamic part, plus this, so that
+// nobody takes 0 for granted.
+constexpr unsigned shared_window = 1024;
+unsigned shared_address(const void *place);
+
+void barrier_init(unsigned barrier, unsigned arrivals);
+void barrier_arrive(unsigned barrier, call_site site = call_site::here());
+void barrier_wait(unsigned barrier, unsigned parity, call_site site = call_site::here());
+
+inline void fence_for_wgmma_reads()
+{
+    may_yield();
+}
+
+// wgmma by the manual's words: a warpgroup is 128 threads that follow each other.
+void begin_products(call_site site = call_site::here());
+void multiply_64x128(int (&d)[64], const unsigned (&a)[4], uint64_t b, bool adds,
+                     call_site site = call_site::here());
+void finish_products(int (&d)[64], call_site site = call_site::here());
+
+// A read that an mbarrier orders, of which the race detector knows nothing.
+__attribute__((no_sanitize("thread"), noinline)) inline float2 load_after_wait(const float2 *place)
+{
+    return *place;
+}
+
+} // namespace emulation
+
+#endif

@@ -1,0 +1,73 @@
+// The table of device_tuning.h: that it is one, and which row a device finds.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "kernels/device_scan/device_tuning.h"
+
+static int is_below(const struct bsw_device_tuning *a, const struct bsw_device_tuning *b)
+{
+    return a->major < b->major || (a->major == b->major && a->minor < b->minor);
+}
+
+static void test_rows_rise(void **state)
+{
+    (void)state;
+    assert_true(bsw_num_device_tunings > 0);
+    for (size_t i = 1; i < bsw_num_device_tunings; i++)
+        assert_true(is_below(&bsw_device_tunings[i - 1], &bsw_device_tunings[i]));
+}
+
+static void test_rows_are_in_range(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < bsw_num_device_tunings; i++) {
+        const struct bsw_device_tuning *row = &bsw_device_tunings[i];
+        const struct bsw_device_division divisions[] = {row->plane, row->matrix, row->hopper};
+        for (size_t d = 0; d < 3; d++) {
+            assert_true(divisions[d].most_steps >= 1 && divisions[d].blocks >= 1);
+            // A chunk of that many tiles of 8 bundles must not pass 32 bits.
+            assert_true(divisions[d].most_steps <= 1u << 16 && divisions[d].blocks <= 1u << 16);
+        }
+        assert_true(row->matrix_from_queries >= 1);
+        for (size_t t = 1; t < BSW_MATRIX_TILES; t++)
+            assert_true(row->tile_queries[t - 1] < row->tile_queries[t]);
+        assert_int_equal(row->tile_queries[BSW_MATRIX_TILES - 1], UINT32_MAX);
+        assert_true(row->plane_group_bytes <= 48 << 10);
+        // Its kernel is for 9.0 alone.
+        assert_true(row->matrix_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
+    }
+}
+
+static void assert_finds(int major, int minor, int row_major, int row_minor)
+{
+    const struct bsw_device_tuning *row = bsw_device_tuning_find(major, minor);
+    assert_int_equal(row->major, row_major);
+    assert_int_equal(row->minor, row_minor);
+}
+
+static void test_devices_find_their_row(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < bsw_num_device_tunings; i++) {
+        const struct bsw_device_tuning *row = &bsw_device_tunings[i];
+        assert_finds(row->major, row->minor, row->major, row->minor);
+    }
+    assert_finds(7, 5, 8, 0); // older than all
+    assert_finds(8, 7, 8, 6); // between two
+    assert_finds(8, 9, 8, 6);
+    assert_finds(10, 1, 10, 0);
+    assert_finds(99, 0, bsw_device_tunings[bsw_num_device_tunings - 1].major,
+                 bsw_device_tunings[bsw_num_device_tunings - 1].minor);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_rise),
+                                       cmocka_unit_test(test_rows_are_in_range),
+                                       cmocka_unit_test(test_devices_find_their_row)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
