@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "kernels/device_scan/device_tuning.h"
+#include "shard/device_self_check.h"
 #include "shard/device_stage.h"
 
 // ---- what all shards share ----
@@ -140,6 +141,10 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
     size_t bundles = engine->plan.resident_bundles[index];
     *out = (struct bsw_device_shard){.host = host, .num_bundles = host->num_bundles};
     enum bsw_status status = load_resident(engine, bundles, out, err);
+    if (status == BSW_OK && !engine->is_checked && bundles > 0) {
+        engine->is_checked = 1;
+        status = bsw_device_self_check(engine, out, err);
+    }
     if (status != BSW_OK) {
         bsw_device_shard_unload(engine, out);
         return status;

@@ -28,6 +28,7 @@ struct bsw_device_engine {
     unsigned char *staging; // host: what is uploaded for a group, as in plan.queries
     uint32_t *counts;       // host: [group_queries], as downloaded
     uint64_t *survivors;    // host: one number, as downloaded; NULL without a stage
+    int is_checked;         // device_self_check.h, with the first shard that is on the device
     // Since it was opened:
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t copied_bytes;                             // of codes, block by block
@@ -46,8 +47,8 @@ struct bsw_device_shard {
     size_t num_pinned;
 };
 
-// Shard `index` of the needs. Codes that are all on the device are freed in host memory; the rest
-// of the shard stays as it is.
+// Shard `index` of the needs. The engine's first is checked against the CPU. Codes that are all on
+// the device are freed in host memory; the rest of the shard stays as it is.
 enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t index,
                                       struct bsw_resident_shard *host, struct bsw_device_shard *out,
                                       struct bsw_error *err);

@@ -15,6 +15,7 @@
 #include "common/result_order.h"
 #include "common/synth.h"
 #include "shard/device_histogram.h"
+#include "shard/device_self_check.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 
@@ -679,6 +680,34 @@ static void a_failed_launch_is_told(void **state)
     check_fault("BITSWEEP_EMULATOR_FAIL", "1", "scan: cudaErrorLaunchFailure");
 }
 
+// Other bits in the codes that the CPU sees: no scan on the device can agree with it any more.
+static void wrong_bits_are_noticed_at_the_start(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec <= BSW_CODEC_SAQ; codec++) {
+        const struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
+        struct scan_case scan;
+        open_case(&what, make_queries(), &scan);
+        const struct device_case with = {.memory = 40000, .keep = 10}; // in blocks: codes stay
+        struct on_device on;
+        open_on_device(&scan, &with, &on);
+        assert_true(on.engine.is_checked && on.shard.resident.num_bundles > 0);
+        uint64_t segments = on.engine.num_segments;
+        assert_ok(bsw_device_self_check(&on.engine, &on.shard, &err), &err);
+        assert_int_equal(on.engine.num_segments, segments);
+        // The weightiest bit of every 32nd dimension of all rows.
+        const struct bsw_segment *segment = &scan.host.shape.layout.segments[0];
+        for (size_t b = 0; b < on.host.num_bundles; b++) {
+            uint32_t *planes = on.host.arrays.planes[0] + b * bsw_segment_bundle_words(segment);
+            for (uint32_t i = 0; i < segment->words * BSW_BUNDLE_ROWS; i++) planes[i] ^= 1;
+        }
+        assert_int_equal(bsw_device_self_check(&on.engine, &on.shard, &err), BSW_ERROR_SELF_CHECK);
+        assert_non_null(strstr(err.message, "emulated:0: the planes scan of rows 0 to "));
+        close_on_device(&on);
+        close_case(&scan);
+    }
+}
+
 static void too_little_memory_is_told_with_numbers(void **state)
 {
     (void)state;
@@ -725,6 +754,7 @@ int main(void)
         cmocka_unit_test(codes_come_in_blocks),
         cmocka_unit_test(a_silent_device_ends_at_the_deadline),
         cmocka_unit_test(a_failed_launch_is_told),
+        cmocka_unit_test(wrong_bits_are_noticed_at_the_start),
         cmocka_unit_test(too_little_memory_is_told_with_numbers),
     };
     return cmocka_run_group_tests(tests, make_files, remove_temporary_folder);
