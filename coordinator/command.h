@@ -33,6 +33,8 @@ enum bsw_status bsw_command_info(struct bsw_transport *transport, int argc, char
                                  struct bsw_error *err);
 enum bsw_status bsw_command_verify(struct bsw_transport *transport, int argc, char **argv,
                                    struct bsw_error *err);
+enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err);
 enum bsw_status bsw_command_bench(struct bsw_transport *transport, int argc, char **argv,
                                   struct bsw_error *err);
 

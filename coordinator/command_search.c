@@ -24,6 +24,7 @@ struct search_options {
     const char *index, *queries, *out, *scan, *select, *refine, *merge, *overlap, *device, *link,
         *extra_distance;
     uint64_t k, query_bits, batch, max_candidates, device_memory, warmup, repeat;
+    struct bsw_queue_options queue;
     double oversample;
     struct bsw_row_range query_rows;
     int force;
@@ -78,8 +79,13 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"scan", BSW_OPTION_CHOICE, &o->scan, NULL, "auto", 0, 0, 0, BSW_SCAN_NAMES,
          "bit planes or int8 units, in full or progressively; auto: what measured faster; "
          "a GPU takes progressive-planes as progressive-matrix"},
-        {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
-         "how candidates are chosen"},
+        {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0,
+         "threshold|histogram|queue",
+         "how candidates are chosen; queue: rbeGIR's, which may miss some"},
+        {"items", BSW_OPTION_COUNT, &o->queue.items, "I", "256", 0, 1, BSW_QUEUE_MAX_ITEMS, NULL,
+         "queue: rows that each of a block's 256 threads goes over"},
+        {"queue-length", BSW_OPTION_COUNT, &o->queue.length, "Q", "1", 0, 1, BSW_QUEUE_MAX_LENGTH,
+         NULL, "queue: best rows that a thread keeps"},
         {"extra-distance", BSW_OPTION_TEXT, &o->extra_distance, "E", NULL, 0, 0, 0, NULL,
          "histogram: all within D_K + E; implies --select histogram"},
         {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N",
@@ -115,6 +121,23 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
 
 // ---- settings: from options and manifest, the same on every rank ----
 
+static enum bsw_status settle_queue(struct search_job *job, struct bsw_error *err)
+{
+    const struct search_options *o = &job->options;
+    if (strcmp(o->select, "queue") != 0) return BSW_OK;
+    if (o->extra_distance) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--extra-distance needs the whole histogram, not --select queue");
+    }
+    if (bsw_scan_is_progressive(job->settings.scan)) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--select queue looks at every key, --scan %s leaves most rows out",
+                        o->scan);
+    }
+    job->settings.queue = o->queue;
+    return BSW_OK;
+}
+
 static enum bsw_status settle_candidates(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
@@ -123,6 +146,7 @@ static enum bsw_status settle_candidates(struct search_job *job, struct bsw_erro
         return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only",
                         (unsigned long long)o->k, (unsigned long long)job->manifest.num_rows);
     }
+    BSW_TRY(settle_queue(job, err));
     settings->is_histogram = o->extra_distance || strcmp(o->select, "histogram") == 0;
     if (o->extra_distance) {
         BSW_TRY(
@@ -247,7 +271,8 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
 // What no device can do of this search, or NULL.
 static const char *cpu_only(const struct search_job *job)
 {
-    return job->manifest.codec == BSW_CODEC_RAW ? "codec raw" : NULL;
+    if (job->manifest.codec == BSW_CODEC_RAW) return "codec raw";
+    return job->settings.queue.length > 0 ? "queue selection" : NULL;
 }
 
 static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)
@@ -443,7 +468,9 @@ static const char *link_name(const struct search_job *job)
 
 static const char *settings_select(const struct search_job *job)
 {
-    return job->settings.is_histogram ? "histogram" : "threshold";
+    return job->settings.queue.length > 0 ? "queue"
+           : job->settings.is_histogram   ? "histogram"
+                                          : "threshold";
 }
 
 // Of all pairs of row and query those that the first stage stopped.
@@ -533,6 +560,11 @@ static void print_json(struct search_job *job)
     json_object_set_new(object, "link", json_string(link_name(job)));
     json_object_set_new(object, "link_note", json_string(job->link_note));
     json_object_set_new(object, "overlapped_seconds", json_real(t->overlapped));
+    if (job->settings.queue.length > 0) {
+        json_object_set_new(object, "items", json_integer((json_int_t)job->settings.queue.items));
+        json_object_set_new(object, "queue_length",
+                            json_integer((json_int_t)job->settings.queue.length));
+    }
     json_object_set_new(object, "stopped_share", json_real(stopped_share(job)));
     json_object_set_new(object, "rescanned_queries",
                         json_integer((json_int_t)rescanned_queries(job)));

@@ -26,21 +26,42 @@ static void find_most(struct bsw_resident_shard *shard)
     }
 }
 
+struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *shape,
+                                                uint32_t stage_dims)
+{
+    size_t bundles = bsw_num_bundles((size_t)shape->num_rows), rows = bundles * BSW_BUNDLE_ROWS;
+    struct bsw_resident_parts parts = {.masks = bundles * sizeof(uint32_t),
+                                       .row_digests = bundles * sizeof(uint64_t)};
+    for (uint32_t s = 0; s < shape->layout.num_segments; s++)
+        parts.codes +=
+            bundles * bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);
+    if (shape->has_affine) {
+        parts.scales = rows * sizeof(uint16_t);
+        parts.biases = rows * sizeof(float);
+    }
+    if (shape->is_raw) parts.offsets = rows * sizeof(int32_t);
+    if (stage_dims > 0) {
+        parts.tails = rows * sizeof(uint16_t);
+        parts.most = bundles * sizeof(struct bsw_bundle_most);
+    }
+    return parts;
+}
+
 static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct bsw_error *err)
 {
     const struct bsw_shard_shape *shape = &shard->shape;
     size_t rows = shard->num_bundles * BSW_BUNDLE_ROWS;
     struct bsw_code_arrays *arrays = &shard->arrays;
+    const struct bsw_resident_parts parts = bsw_resident_parts_of(shape, shard->stage_dims);
+    shard->scan_bytes = bsw_resident_scan_bytes(&parts);
     for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
         size_t words = bsw_segment_bundle_words(&shape->layout.segments[s]);
         BSW_TRY(bsw_allocate(&arrays->planes[s], shard->num_bundles, words * sizeof(uint32_t),
                              "codes", err));
-        shard->scan_bytes += shard->num_bundles * words * sizeof(uint32_t);
     }
     if (shape->has_affine) {
         BSW_TRY(bsw_allocate(&arrays->scales, rows, sizeof(uint16_t), "scales", err));
         BSW_TRY(bsw_allocate(&arrays->biases, rows, sizeof(float), "biases", err));
-        shard->scan_bytes += rows * (sizeof(uint16_t) + sizeof(float));
     }
     if (shard->stage_dims > 0) {
         BSW_TRY(bsw_allocate(&arrays->tails, rows, sizeof(uint16_t), "tails", err));
@@ -48,10 +69,8 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
     }
     if (shape->is_raw) {
         BSW_TRY(bsw_allocate(&arrays->offsets, rows, sizeof *arrays->offsets, "offsets", err));
-        shard->scan_bytes += rows * sizeof *arrays->offsets;
     }
     BSW_TRY(bsw_allocate(&arrays->masks, shard->num_bundles, sizeof(uint32_t), "masks", err));
-    shard->scan_bytes += shard->num_bundles * sizeof(uint32_t);
     return bsw_allocate(&arrays->row_digests, shard->num_bundles, sizeof(uint64_t), "row digests",
                         err);
 }

@@ -31,6 +31,23 @@ struct bsw_resident_shard {
     int has_raw_rows;
 };
 
+// Bytes of a shard in memory, array by array; its shape is enough to know them.
+struct bsw_resident_parts {
+    size_t codes, scales, biases, offsets, masks; // what a scan reads
+    size_t row_digests, tails, most;
+};
+// stage_dims: of the codes' first stage, 0: none.
+struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *shape,
+                                                uint32_t stage_dims);
+static inline size_t bsw_resident_scan_bytes(const struct bsw_resident_parts *parts)
+{
+    return parts->codes + parts->scales + parts->biases + parts->offsets + parts->masks;
+}
+static inline size_t bsw_resident_bytes(const struct bsw_resident_parts *parts)
+{
+    return bsw_resident_scan_bytes(parts) + parts->row_digests + parts->tails + parts->most;
+}
+
 // Loads with all OpenMP threads, each copying the part it will scan. with_raw_rows: also opens what
 // refinement needs.
 enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, const char *folder,

@@ -39,6 +39,7 @@ void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace)
         &workspace->guesses,   &workspace->places,  &workspace->stopped,
     };
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) bsw_buffer_deinit(buffers[i]);
+    bsw_queue_scratch_deinit(&workspace->queue_scratch);
 }
 
 void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists)
@@ -90,6 +91,8 @@ static void choose_scan(struct bsw_scan_group *group)
                            : bsw_scan_is_matrix(kind);
     group->is_matrix |= group->shard->shape.is_raw;
     group->is_staged_always = bsw_scan_is_progressive(kind);
+    // Queues want every key.
+    has_stage &= group->workspace->queue.length == 0;
     group->is_staged = has_stage && (kind == BSW_SCAN_AUTO || group->is_staged_always);
     group->stage.dims = group->is_staged ? group->shard->stage_dims : 0;
     if (group->is_matrix)
@@ -140,7 +143,8 @@ static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queri
 {
     struct bsw_scan_workspace *workspace = group->workspace;
     size_t threads = (size_t)workspace->num_threads, bytes;
-    group->capacity = bsw_running_best_capacity(group->keep, BSW_TILE_ROWS);
+    group->capacity = bsw_running_best_capacity(
+        group->keep, bsw_queue_block_rows(&workspace->queue, BSW_TILE_ROWS));
     if (!bsw_multiply_size(threads * group->capacity, sizeof(uint64_t), &bytes)) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many",
                         group->keep);
@@ -161,7 +165,7 @@ static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queri
     group->scratch = (uint64_t *)(void *)workspace->scratch.data;
     group->stopped = (uint64_t *)(void *)workspace->stopped.data;
     memset(group->stopped, 0, threads * sizeof(uint64_t));
-    return BSW_OK;
+    return workspace->queue.length > 0 ? bsw_queue_plan(group, err) : BSW_OK;
 }
 
 // Raw components are what the kernel wants but for their alignment.
@@ -304,7 +308,10 @@ static void scan_group(struct bsw_scan_group *group, const uint32_t *limits, uin
                        size_t *counts)
 {
     reset_lists(group, limits);
-    scan_parts(group, 1);
+    if (group->workspace->queue.length > 0)
+        bsw_queue_scan(group);
+    else
+        scan_parts(group, 1);
 #pragma omp parallel for schedule(dynamic, 8) num_threads(group->workspace->num_threads)
     for (size_t q = 0; q < group->num_queries; q++) {
         uint64_t *all =
@@ -409,6 +416,7 @@ static enum bsw_status scan_queries(const struct bsw_resident_shard *shard,
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     size_t *counts = (size_t *)(void *)out->counts.data, most = group.num_queries, rank = 0;
     uint32_t *guesses = (uint32_t *)(void *)workspace->guesses.data;
+    may_guess &= workspace->queue.length == 0;
     size_t stride = may_guess ? plan_sample(&group, &rank) : 0;
     for (size_t done = 0; done < num_queries; done += most) {
         const uint32_t *own = limits ? limits + done : NULL;

@@ -22,6 +22,7 @@
 #include "kernels/refine/refine.h"
 #include "kernels/select/select.h"
 #include "shard/resident_shard.h"
+#include "shard/shard_queue.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -67,8 +68,9 @@ static inline int bsw_scan_is_progressive(enum bsw_scan_kind kind)
 // Scratch of a rank, kept from batch to batch; {0} then bsw_scan_workspace_init.
 struct bsw_scan_workspace {
     enum bsw_cpu_level level;
-    enum bsw_scan_kind scan; // AUTO unless set after init
-    enum bsw_scan_kind used; // in the last scan
+    enum bsw_scan_kind scan;        // AUTO unless set after init
+    enum bsw_scan_kind used;        // in the last scan
+    struct bsw_queue_options queue; // {0} unless set after init
     const struct bsw_plane_scan_table *plane_scan;
     const struct bsw_matrix_scan_table *matrix_scan;
     const struct bsw_select_table *select;
@@ -79,6 +81,7 @@ struct bsw_scan_workspace {
     struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
     struct bsw_buffer tiles, outputs, slacks; // of the matrix scan
     struct bsw_buffer components, constants, stage, guesses, places, stopped;
+    struct bsw_queue_scratch queue_scratch;
     double scan_seconds, refine_seconds;
     uint64_t scanned_bytes;
     uint64_t num_pairs, num_stopped; // of row and query; by the first stage

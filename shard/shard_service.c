@@ -10,10 +10,8 @@
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
-    size_t stage = shard->stage_dims > 0
-                       ? BSW_BUNDLE_ROWS * sizeof *shard->arrays.tails + sizeof *shard->most
-                       : 0;
-    return shard->scan_bytes + shard->num_bundles * (sizeof(uint64_t) + stage);
+    const struct bsw_resident_parts parts = bsw_resident_parts_of(&shard->shape, shard->stage_dims);
+    return bsw_resident_bytes(&parts);
 }
 
 static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
@@ -161,6 +159,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     out->assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
     bsw_scan_workspace_init(&out->workspace, settings->level, settings->num_threads);
     out->workspace.scan = settings->scan;
+    out->workspace.queue = settings->queue;
     enum bsw_status status = list_units(out, rank, err);
     if (status == BSW_OK && settings->device) status = open_refiner(out, err);
     if (status == BSW_OK && settings->device) status = open_engine(out, err);

@@ -340,6 +340,13 @@ INLINE __m512i scores_of(enum key_kind kind, const int32_t *sums, struct half_ro
     return _mm512_xor_si512(bits, _mm512_or_si512(_mm512_srai_epi32(bits, 31), sign));
 }
 
+// A whole bundle: all that queue selection asks for, and where a scan begins.
+INLINE void append_all(const uint32_t *scores, uint32_t first_row, uint64_t *restrict items)
+{
+    for (uint32_t lane = 0; lane < BSW_BUNDLE_ROWS; lane++)
+        items[lane] = bsw_candidate_pack(scores[lane], first_row + lane);
+}
+
 // Appends the rows of a bundle that pass, for one query. Both halves are computed: one branch more
 // would cost more. Whole keys have yet to be compared with the limit.
 static __attribute__((noinline)) void append(enum key_kind kind, const struct bsw_matrix_tile *tile,
@@ -357,6 +364,11 @@ static __attribute__((noinline)) void append(enum key_kind kind, const struct bs
         if (kind == WHOLE_KEYS) reaching |= (uint32_t)_mm512_cmpge_epu32_mask(found, limit) << h;
     }
     if (kind == WHOLE_KEYS) pass &= reaching;
+    if (pass == UINT32_MAX) {
+        append_all(scores, tile->first_row + (uint32_t)row, output->items + output->count);
+        output->count += BSW_BUNDLE_ROWS;
+        return;
+    }
     for (; pass; pass &= pass - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(pass);
         output->items[output->count++] =

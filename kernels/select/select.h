@@ -4,7 +4,7 @@
 // fills, the best L are kept and the limit rises to one above the worst of them (rows come in
 // ascending order, so a later row with an equal score loses the tie). For long scans a few rows in
 // a thousand pass: the compare dominates, not the append. `histogram`: counts of integer distances,
-// XFBQ Algorithm 1.
+// XFBQ Algorithm 1. `queue`: rbeGIR's local selection, RBE Algorithm 1.
 //
 // Candidates are packed as in common/result_order.h. Nothing here can fail or allocate.
 // Thread-safe.
@@ -19,6 +19,10 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// T_b of RBE Algorithm 1: threads of a block, each with a queue. Row z belongs to thread z mod T_b
+// of its block.
+#define BSW_QUEUE_THREADS 256
 
 struct bsw_select_table {
     const char *level;
@@ -62,6 +66,13 @@ struct bsw_select_table {
     // (exact, >= 0).
     void (*histogram)(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
                       int32_t dot_limit, uint64_t *counts);
+
+    // Algorithm 1's p.insert for rows of one block: every candidate into the queue of its thread
+    // y = row mod BSW_QUEUE_THREADS, which keeps its best queue_length >= 1 in the total order.
+    // candidates [n], rows ascending (as filters append them), all distinct; queues
+    // [queue_length][BSW_QUEUE_THREADS], the best of a thread first, 0: empty; read and written.
+    void (*queue_insert)(const uint64_t *candidates, size_t n, size_t queue_length,
+                         uint64_t *queues);
 
     // Moves the `keep` largest of n distinct candidates to the front, in any order; returns min(n,
     // keep). Expected linear time whatever the input (also sorted or nearly equal). scratch: room

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "kernels/select/select.h"
+#include "kernels/select/select_queue.h"
 #include "kernels/select/select_quick.h"
 
 static inline void store_scores(__m256 keys, uint32_t *scores)
@@ -199,6 +200,34 @@ static size_t avx2_keep_best(uint64_t *candidates, size_t n, size_t keep, uint64
     return bsw_quick_keep(candidates, n, keep, scratch, avx2_partition);
 }
 
+static inline __m256i greater_epu64(__m256i a, __m256i b)
+{
+    const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
+    return _mm256_cmpgt_epi64(_mm256_xor_si256(a, sign), _mm256_xor_si256(b, sign));
+}
+
+static void put_lanes(const uint64_t *candidates, size_t queue_length, uint64_t *queues)
+{
+    __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)candidates);
+    __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(candidates + 4));
+    for (size_t slot = 0; slot < queue_length; slot++, queues += BSW_QUEUE_THREADS) {
+        __m256i *place = (__m256i *)(void *)queues;
+        __m256i low_other = _mm256_loadu_si256(place), high_other = _mm256_loadu_si256(place + 1);
+        __m256i low_wins = greater_epu64(low, low_other);
+        __m256i high_wins = greater_epu64(high, high_other);
+        _mm256_storeu_si256(place, _mm256_blendv_epi8(low_other, low, low_wins));
+        _mm256_storeu_si256(place + 1, _mm256_blendv_epi8(high_other, high, high_wins));
+        low = _mm256_blendv_epi8(low, low_other, low_wins);
+        high = _mm256_blendv_epi8(high, high_other, high_wins);
+    }
+}
+
+static void avx2_queue_insert(const uint64_t *candidates, size_t n, size_t queue_length,
+                              uint64_t *queues)
+{
+    bsw_queue_insert(candidates, n, queue_length, queues, put_lanes);
+}
+
 const struct bsw_select_table bsw_select_avx2 = {
     .level = "avx2",
     .filter_integer = avx2_filter_integer,
@@ -207,5 +236,6 @@ const struct bsw_select_table bsw_select_avx2 = {
     .filter_places = bsw_filter_places,
     .filter_keys = avx2_filter_keys,
     .histogram = avx2_histogram,
+    .queue_insert = avx2_queue_insert,
     .keep_best = avx2_keep_best,
 };

@@ -4,6 +4,7 @@
 #include <immintrin.h>
 
 #include "kernels/select/select.h"
+#include "kernels/select/select_queue.h"
 #include "kernels/select/select_quick.h"
 
 // Scores of 16 keys: bits ^ (negative ? all ones : sign bit).
@@ -181,6 +182,24 @@ static size_t avx512_keep_best(uint64_t *candidates, size_t n, size_t keep, uint
     return bsw_quick_keep(candidates, n, keep, scratch, avx512_partition);
 }
 
+static void put_lanes(const uint64_t *candidates, size_t queue_length, uint64_t *queues)
+{
+    __m512i values = _mm512_loadu_si512(candidates);
+    const uint64_t *worst = queues + (queue_length - 1) * BSW_QUEUE_THREADS;
+    if (_mm512_cmpgt_epu64_mask(values, _mm512_loadu_si512(worst)) == 0) return;
+    for (size_t slot = 0; slot < queue_length; slot++, queues += BSW_QUEUE_THREADS) {
+        __m512i others = _mm512_loadu_si512(queues);
+        _mm512_storeu_si512(queues, _mm512_max_epu64(values, others));
+        values = _mm512_min_epu64(values, others);
+    }
+}
+
+static void avx512_queue_insert(const uint64_t *candidates, size_t n, size_t queue_length,
+                                uint64_t *queues)
+{
+    bsw_queue_insert(candidates, n, queue_length, queues, put_lanes);
+}
+
 const struct bsw_select_table bsw_select_avx512 = {
     .level = "avx512",
     .filter_integer = avx512_filter_integer,
@@ -189,5 +208,6 @@ const struct bsw_select_table bsw_select_avx512 = {
     .filter_places = bsw_filter_places,
     .filter_keys = avx512_filter_keys,
     .histogram = avx512_histogram,
+    .queue_insert = avx512_queue_insert,
     .keep_best = avx512_keep_best,
 };

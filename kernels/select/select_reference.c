@@ -89,6 +89,20 @@ static void reference_histogram(const int32_t *dots, const uint32_t *masks, size
     }
 }
 
+static void reference_queue_insert(const uint64_t *candidates, size_t n, size_t queue_length,
+                                   uint64_t *queues)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t *queue = queues + bsw_candidate_row(candidates[i]) % BSW_QUEUE_THREADS;
+        size_t place = queue_length;
+        while (place > 0 && queue[(place - 1) * BSW_QUEUE_THREADS] < candidates[i]) place--;
+        if (place == queue_length) continue;
+        for (size_t slot = queue_length - 1; slot > place; slot--)
+            queue[slot * BSW_QUEUE_THREADS] = queue[(slot - 1) * BSW_QUEUE_THREADS];
+        queue[place * BSW_QUEUE_THREADS] = candidates[i];
+    }
+}
+
 static int compare_descending(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -110,5 +124,6 @@ const struct bsw_select_table bsw_select_reference = {
     .filter_places = reference_filter_places,
     .filter_keys = reference_filter_keys,
     .histogram = reference_histogram,
+    .queue_insert = reference_queue_insert,
     .keep_best = reference_keep_best,
 };

@@ -252,6 +252,33 @@ static void check_reaches(struct kernelcheck *check, const struct tile *tile)
     }
 }
 
+// A tile's rows in two pieces into queues that hold some already.
+static void check_queue(struct kernelcheck *check, const struct tile *tile, size_t length)
+{
+    size_t num = length * BSW_QUEUE_THREADS;
+    uint64_t *expected = kernelcheck_allocate(num * sizeof *expected);
+    uint64_t *found = kernelcheck_allocate(num * sizeof *found);
+    size_t count = run_filter(&bsw_select_reference, tile, INTEGER, 0, tile->found);
+    const struct bsw_select_table *tables[] = {&bsw_select_reference,
+                                               bsw_select_table_get(check->level)};
+    for (size_t i = 0; i < num; i++) { // queues from empty to full, best first
+        size_t slot = i / BSW_QUEUE_THREADS;
+        expected[i] = found[i] =
+            slot >= i % (length + 1) ? 0 : bsw_candidate_pack(0x80000000u - 8u * slot, (uint32_t)i);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        uint64_t *queues = i == 0 ? expected : found;
+        size_t half = count / 2 - count % 3 % (count / 2 + 1);
+        tables[i]->queue_insert(tile->found, half, length, queues);
+        tables[i]->queue_insert(tile->found + half, count - half, length, queues);
+    }
+    kernelcheck_compare(check, "queue_insert", expected, found, num * sizeof *found,
+                        "length %zu, %zu rows, fill %d, masks %d", length, tile->num_rows,
+                        tile->fill, tile->mask_fill);
+    kernelcheck_free(found);
+    kernelcheck_free(expected);
+}
+
 static void check_filters(struct kernelcheck *check)
 {
     for (size_t n = 0; n < LENGTH(bundle_counts); n++) {
@@ -262,6 +289,8 @@ static void check_filters(struct kernelcheck *check)
                 for (int filter = 0; filter < NUM_FILTERS; filter++)
                     check_limits(check, &tile, filter);
                 check_reaches(check, &tile);
+                check_queue(check, &tile, 1);
+                check_queue(check, &tile, 3);
                 free_tile(&tile);
             }
         }
@@ -433,6 +462,36 @@ static void keep_level(void *context)
     bench->table->keep_best(bench->work, bench->num_candidates, bench->keep, bench->scratch);
 }
 
+static void queue_reference(void *context)
+{
+    const struct bench_case *bench = context;
+    bsw_select_reference.queue_insert(bench->candidates, bench->num_candidates, bench->keep,
+                                      bench->work);
+}
+
+static void queue_level(void *context)
+{
+    const struct bench_case *bench = context;
+    bench->table->queue_insert(bench->candidates, bench->num_candidates, bench->keep, bench->work);
+}
+
+static void time_queue(struct kernelcheck *check, size_t length, const char *shape)
+{
+    const size_t n = 2048, num = length * BSW_QUEUE_THREADS;
+    uint64_t *candidates = kernelcheck_allocate(n * sizeof *candidates);
+    for (size_t i = 0; i < n; i++) candidates[i] = fill_candidate(check, SHUFFLED, i, n);
+    struct bench_case bench = {.table = bsw_select_table_get(check->level),
+                               .candidates = candidates,
+                               .work = kernelcheck_allocate(num * sizeof *bench.work),
+                               .num_candidates = n,
+                               .keep = length};
+    memset(bench.work, 0, num * sizeof *bench.work);
+    kernelcheck_time(check, "queue_insert", shape, queue_reference, queue_level, &bench, (double)n,
+                     "rows");
+    kernelcheck_free(bench.work);
+    kernelcheck_free(candidates);
+}
+
 static void time_filters(struct kernelcheck *check)
 {
     struct bench_case bench = {.table = bsw_select_table_get(check->level)};
@@ -493,6 +552,8 @@ void check_select(struct kernelcheck *check)
     check_keep_best(check);
     if (!check->bench) return;
     time_filters(check);
+    time_queue(check, 1, "2048 rows, 1 a thread");
+    time_queue(check, 4, "2048 rows, 4 a thread");
     time_keep(check, SHUFFLED, 2148, 50, "50 of 2148, shuffled");
     time_keep(check, ASCENDING, 2148, 50, "50 of 2148, ascending");
     time_keep(check, ONE_SCORE, 2148, 50, "50 of 2148, one score");

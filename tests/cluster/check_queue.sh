@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# search --select queue: the same bytes for any ranks, threads, batches, levels and scans; what long
+# queues, long threads and other shard cuts change; what is refused.
+# usage: check_queue.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+program=$1
+run=$2/deploy/run.sh
+base=$2/tests/data/sift20k_base.u8bin
+queries=$2/tests/data/sift20k_query.u8bin
+export BITSWEEP=$program
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+export OMP_WAIT_POLICY=passive # more threads than cores
+levels=()
+for level in avx2 avx512; do
+    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then
+        levels+=("$level")
+    fi
+done
+ranks_axis=(1)
+if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then
+    for ranks in 2 4; do
+        ((ranks > ${BITSWEEP_MAX_RANKS:-4})) || ranks_axis+=("$ranks")
+    done
+else
+    echo "mpirun is missing or this build has no MPI: one rank only, several ranks are skipped"
+fi
+
+# on RANKS COMMAND
+on() {
+    local ranks=$1
+    shift
+    if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
+}
+
+pass() { passed=$((passed + 1)); }
+complain() {
+    failed=$((failed + 1))
+    echo "FAILED: $*" >&2
+}
+
+# search RANKS NAME OPTIONS: into the file NAME.
+search() {
+    local ranks=$1 name=$2
+    shift 2
+    on "$ranks" search --queries "$queries" --query-rows 0:40 --out "$folder/$name" --force \
+        --quiet "$@" >"$folder/json" 2>"$folder/stderr" || complain "search $*"
+    [[ -s $folder/stderr ]] && complain "search $*: $(head -n 1 "$folder/stderr")"
+    return 0
+}
+
+same() {
+    if cmp -s "$folder/$1" "$folder/$2"; then pass; else complain "$3"; fi
+}
+
+differ() {
+    if cmp -s "$folder/$1" "$folder/$2"; then complain "$3"; else pass; fi
+}
+
+for shards in 1 3; do
+    "$program" encode --base "$base" --index "$folder/saq.$shards" --bits 2.5 --metric l2 \
+        --shards "$shards" --quiet
+done
+"$program" encode --base "$base" --index "$folder/xfbq.3" --codec xfbq --bits 3 --shards 3 --quiet
+"$program" encode --base "$base" --index "$folder/raw.3" --codec raw --metric l2 --shards 3 --quiet
+
+for index in saq.1 saq.3 xfbq.3 raw.3; do
+    options=(--index "$folder/$index" --select queue --items 8 --k 20)
+    search 1 expected "${options[@]}" --level reference --threads 1
+    for ranks in "${ranks_axis[@]}"; do
+        search "$ranks" found "${options[@]}" --batch 7
+        same expected found "$index: $ranks ranks"
+    done
+    for level in "${levels[@]}"; do
+        search 1 found "${options[@]}" --level "$level" --threads 3
+        same expected found "$index: level $level"
+    done
+    for scan in matrix planes; do
+        if [[ $index == raw.3 && $scan == planes ]]; then continue; fi
+        search 1 found "${options[@]}" --scan "$scan" --merge ladder
+        same expected found "$index: $scan"
+    done
+    options+=(--queue-length 3)
+    search 1 long "${options[@]}" --level reference --threads 1
+    search "${ranks_axis[-1]}" found "${options[@]}" --merge gather
+    same long found "$index: queues of 3"
+    differ long expected "$index: queues of 1 and 3 keep the same"
+    for refine in exact none; do
+        search 1 threshold --index "$folder/$index" --refine "$refine"
+        search 1 found --index "$folder/$index" --refine "$refine" --select queue --items 4 \
+            --queue-length 4
+        same threshold found "$index, refine $refine: queues as long as threads"
+    done
+    search 1 found --index "$folder/$index" --k 1000 --refine none --select queue
+    search 1 threshold --index "$folder/$index" --k 1000 --refine none
+    differ threshold found "$index: nothing was missed"
+done
+
+# Groups follow the shards.
+search 1 one --index "$folder/saq.1" --select queue --items 64 --k 100
+search 1 three --index "$folder/saq.3" --select queue --items 64 --k 100
+differ one three "1 and 3 shards miss the same"
+
+# One block of a shard keeps 256 rows; the other places stay empty.
+search 1 found --index "$folder/saq.1" --k 1000 --refine none --select queue --items 20K --json
+kept=$(od -An -v -t d4 -w4 -j 8 -N $((4 * 40 * 1000)) "$folder/found" | grep -vc -- "-1$" || true)
+if [[ $kept == $((40 * 256)) ]]; then pass; else complain "$kept rows kept, 256 a query expected"; fi
+for line in '"select": "queue"' '"items": 20000' '"queue_length": 1'; do
+    if grep -q "^  $line,\$" "$folder/json"; then pass; else complain "--json lacks $line"; fi
+done
+
+# refused WHAT PROGRAM OPTIONS: exit 2 and one line that names it.
+refused() {
+    local what=$1 binary=$2 code=0
+    shift 2
+    "$binary" search --index "$folder/saq.3" --queries "$queries" --out "$folder/none" --select queue \
+        --quiet "$@" >"$folder/stdout" 2>"$folder/stderr" || code=$?
+    if [[ $code == 2 && $(wc -l <"$folder/stderr") == 1 ]] && grep -q -- "$what" "$folder/stderr"; then
+        pass
+    else
+        complain "$*: exit $code, $(cat "$folder/stderr")"
+    fi
+}
+
+refused "--extra-distance" "$program" --extra-distance 5
+refused "every key" "$program" --scan progressive-matrix
+refused "--items" "$program" --items 0
+refused "--queue-length" "$program" --queue-length 257
+emulated=$(dirname "$program")/tests/bitsweep_emulated
+[[ -x $emulated ]] && refused "queue selection runs on the CPU only" "$emulated" --device emulated
+
+echo "$passed passed, $failed failed"
+[[ $failed == 0 ]]
