@@ -89,7 +89,7 @@ static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv,
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these queries"},
         {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
-         "where to compute: a GPU a rank, or all ranks of a host on GPU N"},
+         "where to compute: a GPU a rank, or all ranks of a host on GPU N; auto: the CPU"},
         {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
          "most memory of a GPU that a rank uses; 0: all that is free"},
         {"drop-bad-rows", BSW_OPTION_FLAG, &o->drop_bad_rows, NULL, NULL, 0, 0, 0, NULL,
@@ -184,7 +184,10 @@ static void own_range(const struct groundtruth_job *job, uint64_t *first, uint64
 
 static enum bsw_status open_device(struct groundtruth_job *job, struct bsw_error *err)
 {
+    // What everything else is measured against does not go to a GPU unasked.
+    int is_auto = strcmp(job->options.device, "auto") == 0;
     const struct bsw_device_choice choice = {.text = job->options.device,
+                                             .cpu_only = is_auto ? "auto" : NULL,
                                              .most_bytes = job->options.device_memory,
                                              .timeout_seconds = job->options.common.timeout};
     BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));

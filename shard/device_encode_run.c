@@ -379,6 +379,27 @@ static enum bsw_status judge_rows(const struct encode_run *run, struct block_slo
     return BSW_OK;
 }
 
+// A known answer: the rank's first block, by the host too.
+static enum bsw_status check_block(const struct encode_run *run, const struct block_slot *slot,
+                                   struct bsw_error *err)
+{
+    const struct bsw_device_encode_options *options = run->options;
+    bsw_block_encoder *encoder;
+    struct bsw_block_result expected;
+    BSW_TRY(bsw_block_encoder_create(options->manifest, options->vectors, bsw_cpu_level_detect(),
+                                     &encoder, err));
+    enum bsw_status status = bsw_block_encode(encoder, slot->place.shape, slot->place.block,
+                                              options->drop_bad_rows, -1, NULL, &expected, err);
+    if (status == BSW_OK && memcmp(expected.bytes, slot->image, slot->bytes) != 0) {
+        status = bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                          "%s: codes of the rows from %llu on are not those that the CPU makes",
+                          bsw_device_label(run->device),
+                          (unsigned long long)(slot->place.shape->first_row + slot->first_row));
+    }
+    bsw_block_encoder_destroy(&encoder);
+    return status;
+}
+
 // The host's part of a block that the device is done with.
 static enum bsw_status finish_block(struct encode_run *run, uint64_t block, struct bsw_error *err)
 {
@@ -395,6 +416,7 @@ static enum bsw_status finish_block(struct encode_run *run, uint64_t block, stru
                              from->tails + row, from->mean_dots + row, &slot->arrays, row);
         }
     }
+    if (block == run->options->first) BSW_TRY(check_block(run, slot, err));
     result.digest = XXH3_64bits(slot->image, slot->bytes);
     return run->options->put(run->options->context, block, &result, err);
 }

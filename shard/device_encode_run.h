@@ -36,8 +36,9 @@ struct bsw_device_encode_options {
                            struct bsw_error *err);
 };
 
-// A bad row: BSW_ERROR_BAD_DATA naming source and row, the lowest there is. Too little device
-// memory for one bundle: BSW_ERROR_OUT_OF_MEMORY with the numbers.
+// The first block is encoded by the host too: BSW_ERROR_SELF_CHECK if their bytes differ. A bad
+// row: BSW_ERROR_BAD_DATA naming source and row, the lowest there is. Too little device memory for
+// one bundle: BSW_ERROR_OUT_OF_MEMORY with the numbers.
 enum bsw_status bsw_device_encode_run(bsw_device *device,
                                       const struct bsw_device_encode_options *options,
                                       struct bsw_error *err);

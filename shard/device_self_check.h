@@ -11,8 +11,8 @@ extern "C" {
 #endif
 
 // Rows that are scanned at most, and queries, which are random: enough for every shape of tile.
-#define BSW_SELF_CHECK_ROWS    1024
-#define BSW_SELF_CHECK_QUERIES 100
+#define BSW_SELF_CHECK_ROWS    256
+#define BSW_SELF_CHECK_QUERIES 70
 
 // The shard has just been loaded, with its codes still on the host. Every kind of scan that a
 // search may choose. BSW_ERROR_SELF_CHECK names the device and the scan. Without resident bundles
