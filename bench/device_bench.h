@@ -42,6 +42,8 @@ enum device_limit {
     DEVICE_LIMIT_CUBLAS,   // int8 multiplications and additions of a large product by cuBLAS
     DEVICE_LIMIT_MMA,      // the same of mma.sync from registers
     DEVICE_LIMIT_POPCOUNT, // of 32-bit words
+    DEVICE_LIMIT_FLOAT32,  // multiplications and additions of fused float32 multiply-adds
+    DEVICE_LIMIT_FLOAT64,  // the same of float64
     DEVICE_NUM_LIMITS
 };
 
@@ -58,6 +60,7 @@ struct device_bench_codes {
     struct bsw_device_codes codes; // with scales and biases
     uint64_t num_rows;
     char layout_text[64];
+    double tail_unit; // of codes with tails: in units of a row's scale
 };
 
 struct device_bench {
@@ -70,6 +73,8 @@ struct device_bench {
     json_t *json;                    // "cases"
 };
 
+enum device_bench_kernel { DEVICE_BENCH_BY_KIND, DEVICE_BENCH_MMA, DEVICE_BENCH_HOPPER };
+
 // What a scanning case scans, and with what.
 struct device_bench_shape {
     const char *layout; // "96x3"
@@ -78,6 +83,8 @@ struct device_bench_shape {
     enum bsw_scan_kind kind;
     uint32_t query_bits, queries, batch; // queries of one measurement, of one call
     size_t keep;
+    uint32_t stage_dims;             // of codes with a spectrum, which have tails; else 0
+    enum device_bench_kernel kernel; // of cases that time the kernel alone
 };
 
 struct device_bench_case {
@@ -93,6 +100,31 @@ enum bsw_status device_bench_agree(struct device_bench *bench, const struct devi
                                    struct bsw_error *err);
 enum bsw_status device_bench_stream(struct device_bench *bench, const struct device_bench_case *c,
                                     struct bsw_error *err);
+// A kernel alone.
+enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
+                                          const struct device_bench_case *c, struct bsw_error *err);
+enum bsw_status device_bench_progressive(struct device_bench *bench,
+                                         const struct device_bench_case *c, struct bsw_error *err);
+// These have no shape but the layout.
+enum bsw_status device_bench_encode_xfbq(struct device_bench *bench,
+                                         const struct device_bench_case *c, struct bsw_error *err);
+enum bsw_status device_bench_encode_saq(struct device_bench *bench,
+                                        const struct device_bench_case *c, struct bsw_error *err);
+// These have no shape.
+enum bsw_status device_bench_refine(struct device_bench *bench, const struct device_bench_case *c,
+                                    struct bsw_error *err);
+enum bsw_status device_bench_exact_u8(struct device_bench *bench, const struct device_bench_case *c,
+                                      struct bsw_error *err);
+enum bsw_status device_bench_exact_float(struct device_bench *bench,
+                                         const struct device_bench_case *c, struct bsw_error *err);
+
+// The next place in a buffer, 256-byte aligned.
+static inline size_t device_bench_place(size_t bytes, size_t *total)
+{
+    size_t at = *total;
+    *total += (bytes + 255) / 256 * 256;
+    return at;
+}
 
 // ---- time ----
 
@@ -125,6 +157,15 @@ int device_bench_fill(void *memory, size_t bytes, uint64_t seed, bsw_stream stre
 int device_bench_read(const void *memory, size_t bytes, uint32_t *sink, bsw_stream stream);
 int device_bench_multiply(uint64_t steps, uint32_t *sink, double *work, bsw_stream stream);
 int device_bench_popcount(uint64_t steps, uint32_t *sink, double *work, bsw_stream stream);
+int device_bench_add_products(int is_double, uint64_t steps, uint32_t *sink, double *work,
+                              bsw_stream stream);
+// Floats from -1 to 1; whole numbers below 256.
+int device_bench_make_floats(float *numbers, size_t count, uint64_t seed, bsw_stream stream);
+int device_bench_make_doubles(double *numbers, uint64_t count, bsw_stream stream);
+// Random rows, count / num_queries a query.
+struct bsw_device_pair;
+int device_bench_make_pairs(struct bsw_device_pair *pairs, uint64_t count, uint32_t num_queries,
+                            uint32_t num_rows, bsw_stream stream);
 
 // ---- codes and queries ----
 
@@ -133,6 +174,17 @@ int device_bench_popcount(uint64_t steps, uint32_t *sink, double *work, bsw_stre
 enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *layout_text,
                                         uint64_t num_rows, struct bsw_error *err);
 void device_bench_codes_free(struct device_bench *bench);
+// Memory for codes, and bench->codes over it: num_rows rows, or as many as leave a seventh of the
+// free memory. What was there is freed. Contents undefined.
+struct device_bench_arrays {
+    uint32_t *planes[BSW_MAX_SEGMENTS], *masks;
+    uint16_t *scales, *tails; // tails: NULL without
+    float *biases;
+};
+enum bsw_status device_bench_codes_allocate(struct device_bench *bench,
+                                            const struct bsw_code_layout *layout, int has_tails,
+                                            uint64_t num_rows, struct device_bench_arrays *out,
+                                            struct bsw_error *err);
 // The first num_rows of them; integer keys without has_affine.
 struct bsw_device_codes device_bench_codes_first(const struct device_bench *bench,
                                                  uint64_t num_rows, int has_affine);
@@ -146,6 +198,10 @@ struct device_bench_queries {
 enum bsw_status device_bench_queries_make(const struct bsw_code_layout *layout, uint32_t query_bits,
                                           uint32_t num_queries, struct device_bench_queries *out,
                                           struct bsw_error *err);
+enum bsw_status device_bench_queries_allocate(const struct bsw_code_layout *layout,
+                                              uint32_t query_bits, uint32_t num_queries,
+                                              struct device_bench_queries *out,
+                                              struct bsw_error *err);
 void device_bench_queries_free(struct device_bench_queries *queries);
 
 // The score of one row and one query, computed plainly on the host.
@@ -162,6 +218,46 @@ int device_bench_make_codes(const struct bsw_code_layout *layout, uint32_t *cons
                             uint16_t *scales, float *biases, uint32_t *masks, uint64_t num_bundles,
                             uint64_t num_rows, bsw_stream stream);
 
+// ---- rows with a spectrum ----
+
+// Rows as they are after projection: their energies decay as those of SIFT's principal components
+// do, and are level within each 32 dimensions, as a frame's rotation makes them. Number i of a row
+// is a sum of hashed integers (bsw_hash2 of the seed and row * dims + i) by weights[i]; then every
+// 32 go through butterflies (Walsh-Hadamard).
+#define DEVICE_BENCH_SPECTRUM_DIMS 128u
+#define DEVICE_BENCH_SPECTRUM_SEED 0x4000u
+struct device_bench_weights {
+    float weights[DEVICE_BENCH_SPECTRUM_DIMS];
+};
+int device_bench_spectrum_rows(const struct device_bench_weights *weights, uint64_t first_row,
+                               uint32_t num_rows, float *projected, bsw_stream stream);
+// What bsw_store_affine of shard/shard_encode.c does, for l2. units: what a scale and a tail are
+// multiplied by.
+struct device_bench_affine {
+    const float *norms, *scales; // [num_rows]
+    const uint32_t *tails;
+    uint32_t num_rows;
+    float scale_unit, tail_unit;
+};
+// arrays: of bundles from 0 on; first_row is a bundle's.
+int device_bench_spectrum_store(const struct device_bench_affine *from, uint64_t first_row,
+                                const struct device_bench_arrays *arrays, bsw_stream stream);
+// bench->codes become those of settings->rows such rows, by saq for l2, with tails.
+enum bsw_status device_bench_spectrum_codes(struct device_bench *bench,
+                                            const struct device_bench_shape *shape,
+                                            struct bsw_error *err);
+// Rows that no corpus has, coded as a coordinator does.
+enum bsw_status device_bench_spectrum_queries(const struct bsw_code_layout *layout,
+                                              uint32_t query_bits, uint32_t num_queries,
+                                              struct device_bench_queries *out,
+                                              struct bsw_error *err);
+
+// The score of one row and one query, computed plainly on the host.
+enum bsw_status device_bench_spectrum_score(const struct bsw_code_layout *layout,
+                                            const struct device_bench_queries *queries,
+                                            size_t query, uint64_t row, uint32_t *out,
+                                            struct bsw_error *err);
+
 // ---- a whole pass ----
 
 // An engine over the first rows of bench->codes.
@@ -175,6 +271,8 @@ enum bsw_status device_bench_pass_run(void *pass, struct bsw_error *err);
 // Of the last batch.
 const struct bsw_candidate_lists *device_bench_pass_lists(const struct device_bench_pass *pass);
 const struct device_bench_queries *device_bench_pass_queries(const struct device_bench_pass *pass);
+// Pairs of row and query that the first stage stopped, of all passes so far.
+double device_bench_pass_stopped(const struct device_bench_pass *pass);
 
 // ---- report ----
 
@@ -186,6 +284,10 @@ struct device_record {
     enum device_limit bytes_limit; // that bytes a second are a part of
     enum device_limit operations_limit;
     double scan_seconds; // of `times`, without selection; 0: not measured
+    double values;       // made or computed; 0: not counted
+    const char *values_name;
+    int has_stage;
+    double stopped; // share of pairs
 };
 
 void device_bench_report_limits(struct device_bench *bench, const char *no_cublas);

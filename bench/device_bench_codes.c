@@ -21,37 +21,68 @@ void device_bench_codes_free(struct device_bench *bench)
     bench->codes = (struct device_bench_codes){.num_rows = 0};
 }
 
-// The rows, at most `wanted`, whose codes take no more than `bytes`.
-static uint64_t rows_within(const struct bsw_code_layout *layout, size_t bytes, uint64_t wanted)
+// The rows, at most `wanted`, whose codes leave a seventh of the bytes.
+static uint64_t rows_within(const struct bsw_code_layout *layout, int has_tails, size_t bytes,
+                            uint64_t wanted)
 {
-    uint64_t bundles = bytes / bsw_device_bundle_bytes(layout, 1, 0);
+    uint64_t bundles = (bytes - bytes / 7) / bsw_device_bundle_bytes(layout, 1, has_tails);
     return bundles * BSW_BUNDLE_ROWS < wanted ? bundles * BSW_BUNDLE_ROWS : wanted;
 }
 
-static enum bsw_status fill_codes(struct device_bench *bench, const struct bsw_code_layout *layout,
-                                  size_t num_bundles, struct bsw_error *err)
+static void point_into(const struct bsw_device_codes_layout *at, uint32_t num_segments,
+                       unsigned char *memory, int has_tails, struct device_bench_arrays *out)
+{
+    for (uint32_t s = 0; s < num_segments; s++)
+        out->planes[s] = (uint32_t *)(void *)(memory + at->planes[s]);
+    out->scales = (uint16_t *)(void *)(memory + at->scales);
+    out->biases = (float *)(void *)(memory + at->biases);
+    out->masks = (uint32_t *)(void *)(memory + at->masks);
+    out->tails = has_tails ? (uint16_t *)(void *)(memory + at->tails) : NULL;
+}
+
+enum bsw_status device_bench_codes_allocate(struct device_bench *bench,
+                                            const struct bsw_code_layout *layout, int has_tails,
+                                            uint64_t num_rows, struct device_bench_arrays *out,
+                                            struct bsw_error *err)
 {
     struct device_bench_codes *codes = &bench->codes;
     struct bsw_device_codes_layout at;
-    uint32_t *planes[BSW_MAX_SEGMENTS];
-    bsw_device_codes_layout_make(layout, 1, 0, num_bundles, &at);
-    BSW_TRY(bsw_device_allocate(bench->device, at.bytes, "codes", &codes->memory, err));
-    unsigned char *memory = codes->memory.data;
-    uint16_t *scales = (uint16_t *)(void *)(memory + at.scales);
-    float *biases = (float *)(void *)(memory + at.biases);
-    uint32_t *masks = (uint32_t *)(void *)(memory + at.masks);
-    codes->codes = (struct bsw_device_codes){.layout = *layout,
-                                             .scales = scales,
-                                             .biases = biases,
-                                             .masks = masks,
-                                             .num_bundles = (uint32_t)num_bundles};
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        planes[s] = (uint32_t *)(void *)(memory + at.planes[s]);
-        codes->codes.planes[s] = planes[s];
+    size_t free_bytes;
+    device_bench_codes_free(bench);
+    BSW_TRY(bsw_device_free_bytes(bench->device, &free_bytes, err));
+    uint64_t rows = rows_within(layout, has_tails, free_bytes, num_rows);
+    if (rows == 0) {
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%zu bytes of device memory hold no codes",
+                        free_bytes);
     }
-    bsw_stream stream = bsw_device_stream(bench->device, BSW_QUEUE_SCAN);
-    int code = device_bench_make_codes(layout, planes, scales, biases, masks, num_bundles,
-                                       codes->num_rows, stream);
+    if (rows < num_rows) {
+        char text[64];
+        bsw_code_layout_format(layout, text, sizeof text);
+        printf("# %s: %llu rows, as device memory has it\n", text, (unsigned long long)rows);
+    }
+    size_t num_bundles = bsw_num_bundles((size_t)rows);
+    bsw_device_codes_layout_make(layout, 1, has_tails, num_bundles, &at);
+    BSW_TRY(bsw_device_allocate(bench->device, at.bytes, "codes", &codes->memory, err));
+    point_into(&at, layout->num_segments, codes->memory.data, has_tails, out);
+    codes->num_rows = rows;
+    codes->codes = (struct bsw_device_codes){.layout = *layout,
+                                             .scales = out->scales,
+                                             .biases = out->biases,
+                                             .masks = out->masks,
+                                             .tails = out->tails,
+                                             .num_bundles = (uint32_t)num_bundles};
+    for (uint32_t s = 0; s < layout->num_segments; s++) codes->codes.planes[s] = out->planes[s];
+    return BSW_OK;
+}
+
+static enum bsw_status fill_codes(struct device_bench *bench,
+                                  const struct device_bench_arrays *arrays, struct bsw_error *err)
+{
+    const struct bsw_device_codes *codes = &bench->codes.codes;
+    int code =
+        device_bench_make_codes(&codes->layout, arrays->planes, arrays->scales, arrays->biases,
+                                arrays->masks, codes->num_bundles, bench->codes.num_rows,
+                                bsw_device_stream(bench->device, BSW_QUEUE_SCAN));
     BSW_TRY(bsw_device_launched(bench->device, code, "codes", err));
     return bsw_device_wait(bench->device, BSW_QUEUE_SCAN, "codes", err);
 }
@@ -60,27 +91,16 @@ enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *
                                         uint64_t num_rows, struct bsw_error *err)
 {
     struct bsw_code_layout layout;
-    size_t free_bytes;
+    struct device_bench_arrays arrays;
     uint32_t dims = 0;
     if (strcmp(bench->codes.layout_text, layout_text) == 0 && bench->codes.num_rows >= num_rows)
         return BSW_OK;
-    device_bench_codes_free(bench);
     if (sscanf(layout_text, "%ux", &dims) != 1 || strchr(layout_text, ','))
         return bsw_fail(err, BSW_ERROR_USAGE, "layout %s: one segment is expected", layout_text);
     BSW_TRY(bsw_code_layout_parse(layout_text, dims, &layout, err));
-    BSW_TRY(bsw_device_free_bytes(bench->device, &free_bytes, err));
-    bench->codes.num_rows = rows_within(&layout, free_bytes - free_bytes / 7, num_rows);
-    if (bench->codes.num_rows == 0) {
-        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%zu bytes of device memory hold no codes",
-                        free_bytes);
-    }
-    if (bench->codes.num_rows < num_rows) {
-        printf("# %s: %llu rows, as device memory has it\n", layout_text,
-               (unsigned long long)bench->codes.num_rows);
-    }
+    BSW_TRY(device_bench_codes_allocate(bench, &layout, 0, num_rows, &arrays, err));
     snprintf(bench->codes.layout_text, sizeof bench->codes.layout_text, "%s", layout_text);
-    enum bsw_status status =
-        fill_codes(bench, &layout, bsw_num_bundles((size_t)bench->codes.num_rows), err);
+    enum bsw_status status = fill_codes(bench, &arrays, err);
     if (status != BSW_OK) device_bench_codes_free(bench);
     return status;
 }
@@ -123,9 +143,10 @@ static void fill_queries(const struct bsw_code_layout *layout, struct device_ben
     }
 }
 
-enum bsw_status device_bench_queries_make(const struct bsw_code_layout *layout, uint32_t query_bits,
-                                          uint32_t num_queries, struct device_bench_queries *out,
-                                          struct bsw_error *err)
+enum bsw_status device_bench_queries_allocate(const struct bsw_code_layout *layout,
+                                              uint32_t query_bits, uint32_t num_queries,
+                                              struct device_bench_queries *out,
+                                              struct bsw_error *err)
 {
     size_t query_words = bsw_layout_query_words(layout, query_bits);
     *out = (struct device_bench_queries){.words = NULL};
@@ -142,6 +163,14 @@ enum bsw_status device_bench_queries_make(const struct bsw_code_layout *layout, 
                                           .query_words = query_words,
                                           .words = out->words,
                                           .scales = out->scales};
+    return BSW_OK;
+}
+
+enum bsw_status device_bench_queries_make(const struct bsw_code_layout *layout, uint32_t query_bits,
+                                          uint32_t num_queries, struct device_bench_queries *out,
+                                          struct bsw_error *err)
+{
+    BSW_TRY(device_bench_queries_allocate(layout, query_bits, num_queries, out, err));
     fill_queries(layout, out);
     return BSW_OK;
 }

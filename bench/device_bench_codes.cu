@@ -59,6 +59,13 @@ __global__ void make_rows(uint16_t *scales, float *biases, uint32_t *masks, uint
     }
 }
 
+__global__ void make_floats(float *numbers, size_t count, uint64_t seed)
+{
+    const uint64_t hashed_seed = hash(seed);
+    for (uint64_t i = global_thread(); i < count; i += num_threads())
+        numbers[i] = __fmul_rn(__int2float_rn(static_cast<int>(hash(hashed_seed ^ i))), 0x1p-31f);
+}
+
 launch_shape shape_for(uint64_t count, bsw_stream stream)
 {
     const uint64_t blocks = (count + threads - 1) / threads;
@@ -86,4 +93,10 @@ extern "C" int device_bench_make_codes(const struct bsw_code_layout *layout,
     }
     return launch(shape_for(num_bundles * BSW_BUNDLE_ROWS, stream), make_rows, scales, biases,
                   masks, num_bundles, num_rows);
+}
+
+extern "C" int device_bench_make_floats(float *numbers, size_t count, uint64_t seed,
+                                        bsw_stream stream)
+{
+    return bsw::launch(bsw::shape_for(count, stream), bsw::make_floats, numbers, count, seed);
 }

@@ -1,4 +1,5 @@
-// Kernels that do one thing as fast as the machine can: read memory, multiply int8, count bits.
+// Kernels that do one thing as fast as the machine can: read memory, multiply int8, float32 and
+// float64, count bits.
 #include "kernels/cuda_switch.cuh"
 
 #include "bench/device_bench.h"
@@ -12,7 +13,7 @@ constexpr struct {
     uint32_t threads;         // of a block
     uint32_t read_blocks;     // of a multiprocessor
     uint32_t multiply_blocks; // 32 warps, so that each of the four parts has 8
-    uint32_t popcount_blocks;
+    uint32_t popcount_blocks; // of multiply-adds too
 } tuning = {256, 16, 4, 8};
 
 constexpr int chains = 8; // sums of a thread that do not wait for each other
@@ -101,6 +102,34 @@ __global__ void __launch_bounds__(tuning.threads) count_bits(uint32_t steps, uin
     use(sum, sink);
 }
 
+__device__ __forceinline__ float multiply_add(float a, float b, float c)
+{
+    return __fmaf_rn(a, b, c);
+}
+
+__device__ __forceinline__ double multiply_add(double a, double b, double c)
+{
+    return __fma_rn(a, b, c);
+}
+
+// The factor is below 1, so that sums stay where they are and no number is subnormal.
+template <class NUMBER>
+__global__ void __launch_bounds__(tuning.threads) add_products(uint32_t steps, uint32_t *sink)
+{
+    const NUMBER factor = static_cast<NUMBER>(mix(threadIdx.x) >> 16) / 65536;
+    const NUMBER addend = factor + 1;
+    NUMBER sums[chains], sum = 0;
+#pragma unroll
+    for (int c = 0; c < chains; c++) sums[c] = addend + static_cast<NUMBER>(c);
+    for (uint32_t step = 0; step < steps; step++) {
+#pragma unroll
+        for (int c = 0; c < chains; c++) sums[c] = multiply_add(sums[c], factor, addend);
+    }
+#pragma unroll
+    for (int c = 0; c < chains; c++) sum += sums[c];
+    use(__float_as_uint(static_cast<float>(sum)), sink);
+}
+
 cudaError_t count_blocks(uint32_t of_multiprocessor, uint32_t *out)
 {
     int device = 0, multiprocessors = 0;
@@ -163,4 +192,16 @@ extern "C" int device_bench_popcount(uint64_t steps, uint32_t *sink, double *wor
     if (error) return error;
     *work = static_cast<double>(chains) * static_cast<double>(steps) * blocks * tuning.threads;
     return launch_steps(count_bits, blocks, steps, sink, stream);
+}
+
+extern "C" int device_bench_add_products(int is_double, uint64_t steps, uint32_t *sink,
+                                         double *work, bsw_stream stream)
+{
+    using namespace bsw;
+    uint32_t blocks = 0;
+    cudaError_t error = count_blocks(tuning.popcount_blocks, &blocks);
+    if (error) return error;
+    *work = 2.0 * chains * static_cast<double>(steps) * blocks * tuning.threads;
+    return launch_steps(is_double ? add_products<double> : add_products<float>, blocks, steps, sink,
+                        stream);
 }

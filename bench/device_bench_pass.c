@@ -24,7 +24,8 @@ static enum bsw_status open_engine(struct device_bench *bench, struct device_ben
         .num_shards = 1,
         .query_bits = shape->query_bits,
         .max_queries = pass->num_queries < shape->batch ? pass->num_queries : shape->batch,
-        .keep = shape->keep};
+        .keep = shape->keep,
+        .stage_dims = shape->stage_dims};
     return bsw_device_engine_open(bench->device, &needs, &pass->engine, err);
 }
 
@@ -39,12 +40,13 @@ static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows,
     pass->host.shape = (struct bsw_shard_shape){
         .layout = codes.layout, .has_affine = shape->has_affine, .num_rows = num_rows};
     pass->host.num_bundles = codes.num_bundles;
+    pass->host.tail_unit = bench->codes.tail_unit;
     pass->shard = (struct bsw_device_shard){
         .host = &pass->host, .resident = codes, .num_bundles = codes.num_bundles};
     bsw_scan_workspace_init(&pass->workspace, BSW_CPU_REFERENCE, 1);
     pass->workspace.scan = shape->kind;
-    BSW_TRY(device_bench_queries_make(&codes.layout, shape->query_bits, (uint32_t)pass->num_queries,
-                                      &pass->queries, err));
+    BSW_TRY((shape->stage_dims > 0 ? device_bench_spectrum_queries : device_bench_queries_make)(
+        &codes.layout, shape->query_bits, (uint32_t)pass->num_queries, &pass->queries, err));
     return open_engine(bench, pass, err);
 }
 
@@ -96,4 +98,11 @@ const struct bsw_candidate_lists *device_bench_pass_lists(const struct device_be
 const struct device_bench_queries *device_bench_pass_queries(const struct device_bench_pass *pass)
 {
     return &pass->queries;
+}
+
+double device_bench_pass_stopped(const struct device_bench_pass *pass)
+{
+    const struct bsw_scan_workspace *workspace = &pass->workspace;
+    return workspace->num_pairs > 0 ? (double)workspace->num_stopped / (double)workspace->num_pairs
+                                    : 0;
 }

@@ -100,13 +100,30 @@ static enum bsw_status count_bits(void *context, struct bsw_error *err)
     return bsw_device_launched(device, code, "popcount", err);
 }
 
+static enum bsw_status add_products(struct limit_work *limit, int is_double, struct bsw_error *err)
+{
+    bsw_device *device = limit->bench->device;
+    int code = device_bench_add_products(is_double, limit->bench->settings->steps, limit->sink,
+                                         &limit->work, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "multiply-adds", err);
+}
+
+static enum bsw_status add_floats(void *context, struct bsw_error *err)
+{
+    return add_products(context, 0, err);
+}
+
+static enum bsw_status add_doubles(void *context, struct bsw_error *err)
+{
+    return add_products(context, 1, err);
+}
+
 static const struct {
     enum device_limit limit;
     device_bench_work_fn work;
-} own_limits[] = {{DEVICE_LIMIT_READ, read_memory},
-                  {DEVICE_LIMIT_COPY, copy_memory},
-                  {DEVICE_LIMIT_MMA, multiply},
-                  {DEVICE_LIMIT_POPCOUNT, count_bits}};
+} own_limits[] = {{DEVICE_LIMIT_READ, read_memory},   {DEVICE_LIMIT_COPY, copy_memory},
+                  {DEVICE_LIMIT_MMA, multiply},       {DEVICE_LIMIT_POPCOUNT, count_bits},
+                  {DEVICE_LIMIT_FLOAT32, add_floats}, {DEVICE_LIMIT_FLOAT64, add_doubles}};
 
 static enum bsw_status measure_own(struct device_bench *bench, struct limit_work *limit,
                                    struct bsw_error *err)

@@ -10,7 +10,14 @@ static const struct {
     [DEVICE_LIMIT_COPY] = {"copy_bytes_per_second", "copy from pinned host memory, GB/s", "copy"},
     [DEVICE_LIMIT_CUBLAS] = {"cublas_int8_per_second", "int8 product by cuBLAS, Gop/s", "cublas"},
     [DEVICE_LIMIT_MMA] = {"mma_int8_per_second", "int8 mma.sync, Gop/s", "mma"},
-    [DEVICE_LIMIT_POPCOUNT] = {"popcounts_per_second", "popcounts, G/s", "popc"}};
+    [DEVICE_LIMIT_POPCOUNT] = {"popcounts_per_second", "popcounts, G/s", "popc"},
+    [DEVICE_LIMIT_FLOAT32] = {"float32_per_second", "float32 multiply-adds, Gop/s", "fp32"},
+    [DEVICE_LIMIT_FLOAT64] = {"float64_per_second", "float64 multiply-adds, Gop/s", "fp64"}};
+
+// In JSON, of limits that stand alone.
+static const char *const share_names[DEVICE_NUM_LIMITS] = {[DEVICE_LIMIT_POPCOUNT] = "of_popcount",
+                                                           [DEVICE_LIMIT_FLOAT32] = "of_float32",
+                                                           [DEVICE_LIMIT_FLOAT64] = "of_float64"};
 
 void device_bench_report_limits(struct device_bench *bench, const char *no_cublas)
 {
@@ -78,6 +85,10 @@ static void print_record(const struct device_bench *bench, const struct device_r
     printf(" %-6s", has_work ? limit_names[record->operations_limit].short_name : "-");
     print_number(6, 1, 100 * selection_share(record), record->scan_seconds > 0);
     putchar('\n');
+    if (record->values > 0) {
+        printf("# %s: %.2f million %s a second\n", record->name,
+               1e-6 * rate_of(record, record->values), record->values_name);
+    }
 }
 
 // ---- JSON ----
@@ -90,6 +101,11 @@ static int set_number(json_t *object, const char *name, double value)
 static int set_whole(json_t *object, const char *name, uint64_t value)
 {
     return json_object_set_new(object, name, json_integer((json_int_t)value));
+}
+
+static int is_int8(enum device_limit limit)
+{
+    return limit == DEVICE_LIMIT_CUBLAS || limit == DEVICE_LIMIT_MMA;
 }
 
 // Every limit that operations may be compared with, so that readers need not divide.
@@ -106,9 +122,9 @@ static int set_shares(const struct device_bench *bench, const struct device_reco
             set_number(object, "of_bytes_limit", share_of_limit(bench, bytes, record->bytes_limit));
     }
     if (work > 0) bad |= set_number(object, "operations_per_second", work);
-    if (work > 0 && record->operations_limit == DEVICE_LIMIT_POPCOUNT)
-        return bad | set_number(object, "of_popcount",
-                                share_of_limit(bench, work, DEVICE_LIMIT_POPCOUNT));
+    if (work > 0 && !is_int8(record->operations_limit))
+        return bad | set_number(object, share_names[record->operations_limit],
+                                share_of_limit(bench, work, record->operations_limit));
     if (work > 0)
         bad |= set_number(object, "of_mma", share_of_limit(bench, work, DEVICE_LIMIT_MMA));
     if (work > 0 && bench->limits[DEVICE_LIMIT_CUBLAS] > 0)
@@ -130,6 +146,11 @@ static int fill_json(const struct device_bench *bench, const struct device_recor
            set_whole(object, "repeats", times->count);
     if (record->queries > 0)
         bad |= set_number(object, "queries_per_second", (double)record->queries / times->median);
+    if (record->values > 0) {
+        bad |= set_number(object, "values_per_second", rate_of(record, record->values)) |
+               json_object_set_new(object, "values", json_string(record->values_name));
+    }
+    if (record->has_stage) bad |= set_number(object, "stopped_share", record->stopped);
     if (record->scan_seconds > 0) {
         bad |= set_number(object, "scan_seconds", record->scan_seconds) |
                set_number(object, "selection_share", selection_share(record));

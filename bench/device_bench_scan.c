@@ -1,6 +1,7 @@
 // Scanning cases: a whole pass, and the kernel alone in one launch with limits that nothing
 // reaches. What the pass takes beyond that is selection: segments, counts, cuts, sorting and
 // waiting.
+#include <stdio.h>
 #include <string.h>
 
 #include "bench/device_bench.h"
@@ -33,25 +34,18 @@ struct bare_places {
     size_t words, scales, components, constants, items, counts, limits, bytes;
 };
 
-static size_t place(size_t bytes, size_t *total)
-{
-    size_t at = *total;
-    *total += (bytes + 255) / 256 * 256;
-    return at;
-}
-
 static struct bare_places place_bare(const struct bsw_code_layout *layout, size_t num_queries,
                                      size_t query_words)
 {
     size_t total = 0;
     struct bare_places at;
-    at.words = place(num_queries * query_words * sizeof(uint32_t), &total);
-    at.scales = place(num_queries * sizeof(float), &total);
-    at.components = place(num_queries * layout->padded_dims, &total);
-    at.constants = place(num_queries * sizeof(int32_t), &total);
-    at.items = place(num_queries * sizeof(uint64_t), &total);
-    at.counts = place(num_queries * sizeof(uint32_t), &total);
-    at.limits = place(num_queries * sizeof(uint32_t), &total);
+    at.words = device_bench_place(num_queries * query_words * sizeof(uint32_t), &total);
+    at.scales = device_bench_place(num_queries * sizeof(float), &total);
+    at.components = device_bench_place(num_queries * layout->padded_dims, &total);
+    at.constants = device_bench_place(num_queries * sizeof(int32_t), &total);
+    at.items = device_bench_place(num_queries * sizeof(uint64_t), &total);
+    at.counts = device_bench_place(num_queries * sizeof(uint32_t), &total);
+    at.limits = device_bench_place(num_queries * sizeof(uint32_t), &total);
     at.bytes = total;
     return at;
 }
@@ -106,6 +100,24 @@ static enum bsw_status send_bare(struct bare_scan *bare, const struct bsw_query_
     return bsw_device_launched(device, code, "queries", err);
 }
 
+typedef int (*scan_launcher)(const struct bsw_device_codes *codes,
+                             const struct bsw_device_part *part,
+                             const struct bsw_device_queries *queries,
+                             const struct bsw_device_lists *lists, bsw_stream stream);
+
+static scan_launcher choose_launcher(const struct device_bench_shape *shape)
+{
+    switch (shape->kernel) {
+    case DEVICE_BENCH_MMA:
+        return bsw_device_matrix_scan_mma;
+    case DEVICE_BENCH_HOPPER:
+        return bsw_device_matrix_scan_hopper;
+    case DEVICE_BENCH_BY_KIND:
+        break;
+    }
+    return is_matrix(shape) ? bsw_device_matrix_scan : bsw_device_plane_scan;
+}
+
 static enum bsw_status run_bare(void *context, struct bsw_error *err)
 {
     struct bare_scan *bare = context;
@@ -113,22 +125,21 @@ static enum bsw_status run_bare(void *context, struct bsw_error *err)
     const struct bsw_device_part part = {0, bare->codes.num_bundles, 1};
     for (size_t i = 0; i < bare->num_launches; i++) {
         bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-        int code = (is_matrix(bare->shape) ? bsw_device_matrix_scan : bsw_device_plane_scan)(
-            &bare->codes, &part, &bare->queries, &bare->lists, stream);
+        int code =
+            choose_launcher(bare->shape)(&bare->codes, &part, &bare->queries, &bare->lists, stream);
         BSW_TRY(bsw_device_launched(device, code, "scan", err));
     }
     return BSW_OK;
 }
 
-// As many queries as the pass has, in launches of a batch each.
+// All queries, in launches of a batch each.
 static enum bsw_status time_bare(struct device_bench *bench, const struct device_bench_shape *shape,
-                                 uint64_t num_rows, const struct device_bench_pass *pass,
-                                 double *seconds, struct bsw_error *err)
+                                 uint64_t num_rows, const struct device_bench_queries *queries,
+                                 struct device_times *times, struct bsw_error *err)
 {
-    const struct bsw_query_batch *batch = &device_bench_pass_queries(pass)->batch;
+    const struct bsw_query_batch *batch = &queries->batch;
     uint32_t num = batch->num_queries < shape->batch ? batch->num_queries : shape->batch;
     struct bare_scan bare = {.bench = bench, .shape = shape};
-    struct device_times times;
     bare.num_launches = (batch->num_queries + num - 1) / num;
     bare.codes = device_bench_codes_first(bench, num_rows, shape->has_affine);
     struct bare_places at = place_bare(&bare.codes.layout, num, batch->query_words);
@@ -137,13 +148,12 @@ static enum bsw_status time_bare(struct device_bench *bench, const struct device
     enum bsw_status status = send_bare(&bare, batch, &at, err);
     if (status == BSW_OK)
         status =
-            device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, run_bare, &bare, &times, err);
+            device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, run_bare, &bare, times, err);
     bsw_device_free(bench->device, &bare.memory);
-    if (status == BSW_OK) *seconds = times.median;
     return status;
 }
 
-// ---- the case ----
+// ---- the cases ----
 
 // Codes read once a call count as bytes while one pass of the kernel takes the whole batch.
 #define MOST_QUERIES_A_PASS 256
@@ -176,6 +186,7 @@ static enum bsw_status scan_rows(struct device_bench *bench, const struct device
     const struct device_bench_shape *shape = &c->shape;
     struct device_record record = {
         .name = c->name, .rows = num_rows, .keep = shape->keep, .bytes_limit = DEVICE_LIMIT_READ};
+    struct device_times bare = {.count = 0};
     struct device_bench_pass *pass;
     BSW_TRY(device_bench_pass_open(bench, shape, num_rows, &pass, err));
     record.queries = device_bench_pass_queries(pass)->batch.num_queries;
@@ -183,7 +194,8 @@ static enum bsw_status scan_rows(struct device_bench *bench, const struct device
     enum bsw_status status = device_bench_time(bench, bench->device, BSW_QUEUE_SCAN,
                                                device_bench_pass_run, pass, &record.times, err);
     if (status == BSW_OK)
-        status = time_bare(bench, shape, num_rows, pass, &record.scan_seconds, err);
+        status = time_bare(bench, shape, num_rows, device_bench_pass_queries(pass), &bare, err);
+    record.scan_seconds = bare.median;
     device_bench_pass_close(&pass);
     return status == BSW_OK ? device_bench_report(bench, &record, err) : status;
 }
@@ -200,4 +212,30 @@ enum bsw_status device_bench_scan(struct device_bench *bench, const struct devic
         if (some > 0) BSW_TRY(scan_rows(bench, c, some, err));
     }
     return BSW_OK;
+}
+
+enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
+                                          const struct device_bench_case *c, struct bsw_error *err)
+{
+    const struct device_bench_shape *shape = &c->shape;
+    uint64_t most = bench->settings->queries;
+    struct device_record record = {
+        .name = c->name,
+        .queries = shape->queries < most ? shape->queries : most,
+        .bytes_limit = DEVICE_LIMIT_READ,
+    };
+    struct device_bench_queries queries;
+    BSW_TRY(device_bench_codes_make(bench, shape->layout, bench->settings->rows, err));
+    const struct bsw_code_layout *layout = &bench->codes.codes.layout;
+    if (shape->kernel == DEVICE_BENCH_HOPPER && !bsw_device_has_hopper(layout)) {
+        printf("# %s: skipped: no Hopper GPU, or no code for one (sm_90a)\n", c->name);
+        return BSW_OK;
+    }
+    record.rows = bench->codes.num_rows;
+    count_work(bench, shape, &record);
+    BSW_TRY(device_bench_queries_make(layout, shape->query_bits, (uint32_t)record.queries, &queries,
+                                      err));
+    enum bsw_status status = time_bare(bench, shape, record.rows, &queries, &record.times, err);
+    device_bench_queries_free(&queries);
+    return status == BSW_OK ? device_bench_report(bench, &record, err) : status;
 }

@@ -280,17 +280,15 @@ key_kind choose_keys(const scan_arguments &a)
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
-                                      const struct bsw_device_part *part,
-                                      const struct bsw_device_queries *queries,
-                                      const struct bsw_device_lists *lists, bsw_stream stream)
+extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
+                                          const struct bsw_device_part *part,
+                                          const struct bsw_device_queries *queries,
+                                          const struct bsw_device_lists *lists, bsw_stream stream)
 {
     using namespace bsw;
     if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
     const bsw_device_tuning &own = *bsw_device_tuning_current();
-    if (own.matrix_kernel == BSW_DEVICE_MATRIX_HOPPER && bsw_device_has_hopper(&codes->layout))
-        return bsw_device_matrix_scan_hopper(codes, part, queries, lists, stream);
     const matrix_kernel &chosen = matrix_kernels[choose_tile(own, queries->num_queries)];
     scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
     uint32_t blocks = 0;
@@ -303,4 +301,15 @@ extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
         rows * 2 * sizeof(float);
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a))];
     return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, kernel, a);
+}
+
+extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
+                                      const struct bsw_device_part *part,
+                                      const struct bsw_device_queries *queries,
+                                      const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    const bool is_hopper = bsw_device_tuning_current()->matrix_kernel == BSW_DEVICE_MATRIX_HOPPER &&
+                           bsw_device_has_hopper(&codes->layout);
+    return (is_hopper ? bsw_device_matrix_scan_hopper
+                      : bsw_device_matrix_scan_mma)(codes, part, queries, lists, stream);
 }

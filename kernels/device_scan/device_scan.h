@@ -93,6 +93,12 @@ int bsw_device_matrix_scan(const struct bsw_device_codes *codes, const struct bs
                            const struct bsw_device_queries *queries,
                            const struct bsw_device_lists *lists, bsw_stream stream);
 
+// The matrix scan by mma, whatever the tuning takes.
+int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
+                               const struct bsw_device_part *part,
+                               const struct bsw_device_queries *queries,
+                               const struct bsw_device_lists *lists, bsw_stream stream);
+
 // The matrix scan of Hopper (sm_90a), whether or not the tuning takes it: the same candidates.
 // cudaErrorInvalidValue where bsw_device_has_hopper is 0: the current device is no Hopper GPU, the
 // build has no code for one, or the layout is beyond 256 padded dimensions.

@@ -21,6 +21,14 @@ int bsw_device_matrix_scan(const struct bsw_device_codes *codes, const struct bs
     return NO_DEVICE;
 }
 
+int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
+                               const struct bsw_device_part *part,
+                               const struct bsw_device_queries *queries,
+                               const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    return bsw_device_matrix_scan(codes, part, queries, lists, stream);
+}
+
 int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
                                 const struct bsw_device_stage *stage,
                                 const struct bsw_device_part *part,
