@@ -38,15 +38,19 @@ static enum bsw_status fetch_codes(struct device_bench *bench, uint64_t num_rows
         device_bench_codes_first(bench, num_rows, small->shape->has_affine);
     struct bsw_code_arrays *arrays = &small->host.arrays;
     size_t bundles = codes.num_bundles, rows = bundles * BSW_BUNDLE_ROWS;
+    int has_affine = small->shape->has_affine;
     small->host.shape = (struct bsw_shard_shape){
-        .layout = codes.layout, .has_affine = small->shape->has_affine, .num_rows = num_rows};
+        .layout = codes.layout,
+        .has_affine = has_affine,
+        .num_rows = num_rows,
+        .bundle_bytes = bsw_device_bundle_bytes(&codes.layout, has_affine, 0)};
     small->host.num_bundles = bundles;
     for (uint32_t s = 0; s < codes.layout.num_segments; s++) {
         size_t words = bsw_segment_bundle_words(&codes.layout.segments[s]);
         BSW_TRY(fetch(bench, &arrays->planes[s], codes.planes[s], bundles * words * 4, err));
     }
     BSW_TRY(fetch(bench, &arrays->masks, codes.masks, bundles * sizeof *arrays->masks, err));
-    if (!small->shape->has_affine) return BSW_OK;
+    if (!has_affine) return BSW_OK;
     BSW_TRY(fetch(bench, &arrays->scales, codes.scales, rows * sizeof *arrays->scales, err));
     return fetch(bench, &arrays->biases, codes.biases, rows * sizeof *arrays->biases, err);
 }

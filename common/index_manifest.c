@@ -9,14 +9,12 @@
 #include <xxhash.h>
 
 #include "bitsweep.pb-c.h"
+#include "common/sealed_message.h"
 
 // Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB. More is no manifest of ours.
 #define MANIFEST_MAX_BYTES (256u << 20)
-// Tag of `fixed64 digest = 15` and its 8 bytes, always last in the file.
-#define DIGEST_FIELD_BYTES 9
-#define DIGEST_FIELD_TAG   0x79
 
-static const char *const codec_names[BSW_CODEC_NUM] = {"xfbq", "saq", "raw"};
+static const char *const codec_names[BSW_CODEC_NUM] = {"xfbq", "saq", "raw", "rbe"};
 
 const char *bsw_codec_name(enum bsw_codec codec)
 {
@@ -31,7 +29,7 @@ enum bsw_status bsw_codec_parse(const char *text, enum bsw_codec *out, struct bs
             return BSW_OK;
         }
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "codec '%s' is none of xfbq, saq, raw", text);
+    return bsw_fail(err, BSW_ERROR_USAGE, "codec '%s' is none of xfbq, saq, raw, rbe", text);
 }
 
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id)
@@ -45,6 +43,7 @@ struct message_storage { // what a packed Manifest points into
     Bsw__Manifest manifest;
     Bsw__Source source;
     Bsw__Frame frame;
+    Bsw__Learned learned;
     Bsw__Segment segments[BSW_MAX_SEGMENTS];
     Bsw__Segment *segment_pointers[BSW_MAX_SEGMENTS];
     Bsw__Shard *shards;
@@ -91,6 +90,19 @@ static enum bsw_status fill_frame(const struct bsw_manifest *manifest,
     frame->stage_dims = manifest->stage_dims;
     frame->axes = (char *)manifest->axes;
     storage->manifest.frame = frame;
+    return BSW_OK;
+}
+
+static enum bsw_status fill_learned(const struct bsw_manifest *manifest,
+                                    struct message_storage *storage)
+{
+    Bsw__Learned *learned = &storage->learned;
+    bsw__learned__init(learned);
+    learned->model_digest = manifest->model_digest;
+    learned->row_dims = manifest->row_dims;
+    learned->query_planes = manifest->query_planes;
+    learned->scale_exponent = manifest->scale_exponent;
+    storage->manifest.learned = learned;
     return BSW_OK;
 }
 
@@ -152,6 +164,7 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
     message->n_shards = manifest->num_shards;
     message->shards = storage->shard_pointers;
     message->source = &storage->source;
+    if (manifest->codec == BSW_CODEC_RBE) return fill_learned(manifest, storage);
     return manifest->codec == BSW_CODEC_SAQ ? fill_frame(manifest, storage, err) : BSW_OK;
 }
 
@@ -164,7 +177,7 @@ static enum bsw_status pack(const struct bsw_manifest *manifest, int with_digest
     if (status == BSW_OK) {
         size_t bytes = bsw__manifest__get_packed_size(&storage->manifest);
         out->bytes = 0;
-        status = bsw_buffer_reserve(out, bytes + DIGEST_FIELD_BYTES, err);
+        status = bsw_buffer_reserve(out, bytes + BSW_SEAL_BYTES, err);
         if (status == BSW_OK) out->bytes = bsw__manifest__pack(&storage->manifest, out->data);
     }
     storage_deinit(storage);
@@ -198,10 +211,7 @@ enum bsw_status bsw_manifest_pack(const struct bsw_manifest *manifest, struct bs
                                   struct bsw_error *err)
 {
     BSW_TRY(pack(manifest, 1, out, err));
-    uint64_t digest = XXH3_64bits(out->data, out->bytes);
-    out->data[out->bytes++] = DIGEST_FIELD_TAG;
-    for (int i = 0; i < 8; i++) out->data[out->bytes++] = (unsigned char)(digest >> (8 * i));
-    return BSW_OK;
+    return bsw_message_seal(out, NULL, err);
 }
 
 enum bsw_status bsw_manifest_write(const struct bsw_manifest *manifest, const char *folder,
@@ -372,6 +382,26 @@ static enum bsw_status check_raw(const char *name, const struct bsw_manifest *ma
     return BSW_OK;
 }
 
+static enum bsw_status parse_learned(const char *name, const Bsw__Learned *learned,
+                                     struct bsw_manifest *out, struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &out->layout;
+    if (layout->num_segments != 1 || out->bits != layout->segments[0].bits ||
+        out->metric != BSW_METRIC_COSINE) {
+        return bad(name, "no learned code", err);
+    }
+    if (!learned || learned->row_dims < 1 || learned->row_dims > BSW_RBE_MAX_ROW_DIMS ||
+        learned->query_planes < 1 || learned->query_planes > BSW_MAX_QUERY_BITS ||
+        learned->scale_exponent < -126 || learned->scale_exponent > 126) {
+        return bad(name, "what was learned is out of range", err);
+    }
+    out->model_digest = learned->model_digest;
+    out->row_dims = learned->row_dims;
+    out->query_planes = learned->query_planes;
+    out->scale_exponent = learned->scale_exponent;
+    return BSW_OK;
+}
+
 static enum bsw_status parse_message(const char *name, const Bsw__Manifest *message,
                                      struct bsw_manifest *out, struct bsw_error *err)
 {
@@ -400,6 +430,7 @@ static enum bsw_status parse_message(const char *name, const Bsw__Manifest *mess
     out->xfbq_scale = message->xfbq_scale;
     if (out->codec == BSW_CODEC_SAQ) return parse_frame(name, message->frame, out, err);
     out->stage_dims = out->layout.dims;
+    if (out->codec == BSW_CODEC_RBE) return parse_learned(name, message->learned, out, err);
     return out->codec == BSW_CODEC_RAW ? check_raw(name, out, err) : check_plain(name, out, err);
 }
 
@@ -407,16 +438,8 @@ enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t by
                                    struct bsw_manifest *out, struct bsw_error *err)
 {
     *out = (struct bsw_manifest){0};
-    const unsigned char *all = data;
-    if (bytes == 0) return bad(name, "empty", err);
-    if (bytes <= DIGEST_FIELD_BYTES || all[bytes - DIGEST_FIELD_BYTES] != DIGEST_FIELD_TAG) {
-        return bad(name, "truncated, or no bitsweep manifest", err);
-    }
-    uint64_t digest = 0;
-    for (int i = 0; i < 8; i++) digest |= (uint64_t)all[bytes - 8 + (size_t)i] << (8 * i);
-    if (digest != XXH3_64bits(all, bytes - DIGEST_FIELD_BYTES))
-        return bad(name, "checksum does not match", err);
-    Bsw__Manifest *message = bsw__manifest__unpack(NULL, bytes, all);
+    BSW_TRY(bsw_message_check_seal(name, "manifest", data, bytes, NULL, err));
+    Bsw__Manifest *message = bsw__manifest__unpack(NULL, bytes, data);
     if (!message) return bad(name, "no bitsweep manifest", err);
     enum bsw_status status = parse_message(name, message, out, err);
     bsw__manifest__free_unpacked(message, NULL);
@@ -446,7 +469,8 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest)
 
 double bsw_manifest_row_bytes(const struct bsw_manifest *manifest)
 {
-    static const int beside[BSW_CODEC_NUM] = {[BSW_CODEC_SAQ] = 8, [BSW_CODEC_RAW] = 4};
+    static const int beside[BSW_CODEC_NUM] = {
+        [BSW_CODEC_SAQ] = 8, [BSW_CODEC_RAW] = 4, [BSW_CODEC_RBE] = 8};
     return bsw_layout_row_bytes(&manifest->layout) + beside[manifest->codec];
 }
 

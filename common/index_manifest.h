@@ -19,6 +19,8 @@ extern "C" {
 
 #define BSW_INDEX_FORMAT_VERSION 1
 #define BSW_MAX_SHARDS           65536
+#define BSW_RBE_MODEL_NAME       "model.rbe"
+#define BSW_RBE_MAX_ROW_DIMS     4096 // of kernels/rbe/rbe_model.h
 #define BSW_SAQ_MAX_DIMS         4096 // the frame is dims^2 floats, its training dims^2 doubles three times
 
 // raw: uint8 or int8 rows as they are, scanned exactly (kernels/encode/raw_codes.h). Its totals are
@@ -26,9 +28,11 @@ extern "C" {
 // (int8, l2: 2 * 255 * 128 + 127^2).
 #define BSW_RAW_MAX_DIMS (INT32_MAX / 81409)
 
-enum bsw_codec { BSW_CODEC_XFBQ, BSW_CODEC_SAQ, BSW_CODEC_RAW, BSW_CODEC_NUM };
+enum bsw_codec { BSW_CODEC_XFBQ, BSW_CODEC_SAQ, BSW_CODEC_RAW, BSW_CODEC_RBE, BSW_CODEC_NUM };
 const char *bsw_codec_name(enum bsw_codec codec);
 enum bsw_status bsw_codec_parse(const char *text, enum bsw_codec *out, struct bsw_error *err);
+
+struct bsw_rbe_coders; // kernels/rbe/rbe_coders.h
 
 struct bsw_shard_entry {
     uint64_t first_row; // id in the source
@@ -46,7 +50,7 @@ struct bsw_manifest {
     uint64_t dropped_rows;
     enum bsw_metric metric;
     enum bsw_codec codec;
-    struct bsw_code_layout layout; // holds dims
+    struct bsw_code_layout layout; // holds dims: of codes, which are those of rows but for rbe
     double bits;                   // the average asked for
     float xfbq_scale;              // xfbq alone
 
@@ -54,10 +58,15 @@ struct bsw_manifest {
     float *mean;     // [dims]; owned
     float *rotation; // [dims][padded_dims], columns of padding 0; owned
     float steps[BSW_MAX_SEGMENTS];
-    int32_t scale_exponent; // a stored scale is half * 2^scale_exponent
+    int32_t scale_exponent; // of rbe too: a stored scale is half * 2^scale_exponent
     int32_t tail_exponent;  // a stored tail is half * 2^tail_exponent
     uint32_t stage_dims;
     char axes[16]; // "principal", "random"
+
+    // rbe alone; the model is BSW_RBE_MODEL_NAME in the folder
+    uint64_t model_digest;
+    uint32_t query_planes, row_dims;
+    const struct bsw_rbe_coders *coders; // borrowed, not in the file: set by who codes rows
 
     uint32_t num_shards;
     struct bsw_shard_entry *shards; // [num_shards]; owned
@@ -73,6 +82,12 @@ struct bsw_manifest {
 // Digest of one raw row: XXH3 of its bytes, seeded with its id. Sums of these do not depend on how
 // rows are cut.
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id);
+
+// Dimensions of raw rows and queries.
+static inline uint32_t bsw_manifest_row_dims(const struct bsw_manifest *manifest)
+{
+    return manifest->codec == BSW_CODEC_RBE ? manifest->row_dims : manifest->layout.dims;
+}
 
 // Padded dimensions of the first stage of a progressive scan, or 0 if the codes have none: it must
 // end between two words, so no segment before its end may have padding.

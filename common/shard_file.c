@@ -40,7 +40,8 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
                           uint32_t shard)
 {
     *shape = (struct bsw_shard_shape){.layout = manifest->layout,
-                                      .has_affine = manifest->codec == BSW_CODEC_SAQ,
+                                      .has_affine = manifest->codec == BSW_CODEC_SAQ ||
+                                                    manifest->codec == BSW_CODEC_RBE,
                                       .is_raw = manifest->codec == BSW_CODEC_RAW,
                                       .num_rows = manifest->shards[shard].num_rows,
                                       .first_row = manifest->shards[shard].first_row};
@@ -209,7 +210,7 @@ enum bsw_status bsw_shard_file_seal(int fd, const char *path, const struct bsw_s
 
 static size_t source_row_bytes(const struct bsw_manifest *manifest)
 {
-    return manifest->layout.dims * bsw_vector_type_bytes(manifest->source_type);
+    return bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
 }
 
 enum bsw_status bsw_vectors_file_seal(int fd, const char *path, const struct bsw_manifest *manifest,

@@ -21,8 +21,8 @@ void dorgqr_(const int *m, const int *n, const int *k, double *a, const int *lda
 
 // Half the step of the best uniform quantizer of a unit Gaussian with 1 to 8 bits, and its mean
 // squared error (Max 1960).
-static const double half_steps[BSW_MAX_CODE_BITS + 1] = {0,      0.7979, 0.4980, 0.2930, 0.1676,
-                                                         0.0941, 0.0520, 0.0283, 0.0153};
+const double bsw_quantizer_half_steps[BSW_MAX_CODE_BITS + 1] = {
+    0, 0.7979, 0.4980, 0.2930, 0.1676, 0.0941, 0.0520, 0.0283, 0.0153};
 const double bsw_quantizer_errors[BSW_MAX_CODE_BITS + 1] = {
     1, 0.3634, 0.1188, 0.03744, 0.01154, 0.003490, 0.001040, 0.0003035, 0.00008714};
 
@@ -375,7 +375,7 @@ static enum bsw_status train_steps(struct bsw_sample *sample, struct bsw_manifes
         double ratio =
             total ? sqrt(ratios[s] / (double)total * layout->dims / layout->segments[s].dims) : 1.0;
         if (ratio < 1e-6) ratio = 1e-6; // a segment without energy still needs a step
-        manifest->steps[s] = (float)(half_steps[layout->segments[s].bits] * ratio);
+        manifest->steps[s] = (float)(bsw_quantizer_half_steps[layout->segments[s].bits] * ratio);
     }
     return BSW_OK;
 }

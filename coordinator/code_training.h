@@ -17,6 +17,9 @@ extern "C" {
 // Mean squared error of the best uniform quantizer of a unit Gaussian with 0 to 8 bits (Max 1960).
 extern const double bsw_quantizer_errors[BSW_MAX_CODE_BITS + 1];
 
+// Half the step of that quantizer.
+extern const double bsw_quantizer_half_steps[BSW_MAX_CODE_BITS + 1];
+
 // The scale of `--scale auto`: 1 / (0.98 quantile of |x_i| over the sample's unit rows); if that
 // quantile is 0 or subnormal, the largest |x_i| takes its place.
 enum bsw_status bsw_train_xfbq_scale(struct bsw_sample *sample, float *scale,

@@ -35,6 +35,8 @@ enum bsw_status bsw_command_verify(struct bsw_transport *transport, int argc, ch
                                    struct bsw_error *err);
 enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char **argv,
                                  struct bsw_error *err);
+enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err);
 enum bsw_status bsw_command_bench(struct bsw_transport *transport, int argc, char **argv,
                                   struct bsw_error *err);
 

@@ -16,6 +16,7 @@
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/index_folder.h"
+#include "coordinator/rbe_encoding.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sample.h"
 #include "coordinator/stage_choice.h"
@@ -45,6 +46,7 @@ struct encode_job {
     bsw_vectors *vectors;
     struct bsw_manifest manifest;
     struct bsw_index_folder folder;
+    struct bsw_rbe_encoding learned;
     struct bsw_shard_shape *shapes; // [num_shards]
     uint64_t *first_blocks;         // [num_shards + 1]: blocks of all shards, counted through
     int *codes_fds, *vectors_fds;   // [num_shards], -1: not open here
@@ -65,8 +67,8 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
         {"base", BSW_OPTION_TEXT, &o->base, "FILE", NULL, 1, 0, 0, NULL,
          "vectors, or synth:count=N,dims=D,..."},
         {"index", BSW_OPTION_TEXT, &o->index, "FOLDER", NULL, 1, 0, 0, NULL, "index to make"},
-        {"codec", BSW_OPTION_CHOICE, &o->codec, NULL, "saq", 0, 0, 0, "xfbq|saq|raw",
-         "plain codes, adaptive codes, or uint8 and int8 rows as they are"},
+        {"codec", BSW_OPTION_CHOICE, &o->codec, NULL, "saq", 0, 0, 0, "xfbq|saq|rbe|raw",
+         "plain, adaptive or learned codes, or uint8 and int8 rows as they are"},
         {"bits", BSW_OPTION_NUMBER, &o->bits, "B", NULL, 0, 1, 8, NULL,
          "bits a dimension, for saq also 2.25 and the like [3; raw: 8]"},
         {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
@@ -79,8 +81,8 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
          "xfbq: scale before quantizing"},
         {"stage", BSW_OPTION_TEXT, &o->stage, "auto|DIMS", NULL, 0, 0, 0, NULL,
          "saq: dimensions a progressive scan looks at first; 0: none [auto]"},
-        {"model", BSW_OPTION_TEXT, &o->model, "FOLDER", NULL, 0, 0, 0, NULL,
-         "saq: take the frame of this index"},
+        {"model", BSW_OPTION_TEXT, &o->model, "PATH", NULL, 0, 0, 0, NULL,
+         "saq: take the frame of this index; rbe: the model, of bitsweep train"},
         {"shards", BSW_OPTION_COUNT, &o->shards, "P", "1", 0, 1, BSW_MAX_SHARDS, NULL,
          "shard files"},
         {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
@@ -104,12 +106,30 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
     return bsw_command_parse(job->transport, &table, &o->common, argc, argv, done, err);
 }
 
+// The model says all about its codes.
+static enum bsw_status check_learned_options(const struct encode_job *job, struct bsw_error *err)
+{
+    const struct encode_options *o = &job->options;
+    if (!o->model)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--codec rbe needs --model, from bitsweep train");
+    if (job->manifest.metric != BSW_METRIC_COSINE)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--codec rbe knows --metric cosine only");
+    if (o->bits > 0 || o->segments || o->stage) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--%s: --codec rbe has what its model says",
+                        o->bits > 0   ? "bits"
+                        : o->segments ? "segments"
+                                      : "stage");
+    }
+    return BSW_OK;
+}
+
 // What only makes sense together, before anything is opened.
 static enum bsw_status check_options(struct encode_job *job, struct bsw_error *err)
 {
     struct encode_options *o = &job->options;
     BSW_TRY(bsw_codec_parse(o->codec, &job->manifest.codec, err));
     BSW_TRY(bsw_metric_parse(o->metric, &job->manifest.metric, err));
+    if (job->manifest.codec == BSW_CODEC_RBE) return check_learned_options(job, err);
     int is_plain = job->manifest.codec == BSW_CODEC_XFBQ,
         is_raw = job->manifest.codec == BSW_CODEC_RAW;
     if (is_plain && job->manifest.metric != BSW_METRIC_COSINE) {
@@ -259,6 +279,8 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
     struct bsw_manifest *manifest = &job->manifest;
     struct bsw_sample sample;
     if (manifest->codec == BSW_CODEC_RAW) return describe_raw(job, err);
+    if (manifest->codec == BSW_CODEC_RBE)
+        return bsw_rbe_describe(job->learned.coders, manifest, err);
     BSW_TRY(
         bsw_sample_create(job->vectors, manifest->metric, job->options.common.level, &sample, err));
     enum bsw_status status;
@@ -287,6 +309,7 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
     struct bsw_manifest *manifest = &job->manifest;
     double started = bsw_clock_seconds();
     BSW_TRY(bsw_index_folder_begin(&job->folder, job->options.index, job->options.force, err));
+    if (manifest->codec == BSW_CODEC_RBE) job->folder.model = &job->learned.bytes;
     BSW_TRY(bsw_source_relative(job->options.base, job->options.index, manifest->source_path, err));
     BSW_TRY(train(job, err));
     BSW_TRY(cut_shards(manifest, job->options.shards, err));
@@ -303,8 +326,9 @@ static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err
     enum bsw_codec codec = job->manifest.codec;
     int is_idle = codec == BSW_CODEC_XFBQ && strcmp(text, "auto") == 0;
     const struct bsw_device_choice choice = {.text = is_idle ? "cpu" : text,
-                                             .cpu_only =
-                                                 codec == BSW_CODEC_RAW ? "--codec raw" : NULL,
+                                             .cpu_only = codec == BSW_CODEC_RAW   ? "--codec raw"
+                                                         : codec == BSW_CODEC_RBE ? "--codec rbe"
+                                                                                  : NULL,
                                              .most_bytes = job->options.device_memory,
                                              .timeout_seconds = job->options.common.timeout};
     return bsw_device_choice_open(&choice, job->transport, &job->device, err);
@@ -599,10 +623,10 @@ static void print_json(const struct encode_job *job, const char *segments, doubl
     const struct bsw_manifest *manifest = &job->manifest;
     json_t *object = json_pack(
         "{s:I, s:I, s:i, s:s, s:s, s:s, s:f, s:f}", "rows", (json_int_t)manifest->num_rows,
-        "dropped_rows", (json_int_t)manifest->dropped_rows, "dims", (int)manifest->layout.dims,
-        "codec", bsw_codec_name(manifest->codec), "metric", bsw_metric_name(manifest->metric),
-        "segments", segments, "bits", manifest->bits, "bytes_per_vector",
-        bsw_manifest_row_bytes(manifest));
+        "dropped_rows", (json_int_t)manifest->dropped_rows, "dims",
+        (int)bsw_manifest_row_dims(manifest), "codec", bsw_codec_name(manifest->codec), "metric",
+        bsw_metric_name(manifest->metric), "segments", segments, "bits", manifest->bits,
+        "bytes_per_vector", bsw_manifest_row_bytes(manifest));
     json_t *more = json_pack(
         "{s:I, s:I, s:i, s:I, s:s, s:s, s:f, s:f, s:f, s:f, s:I}", "shards",
         (json_int_t)manifest->num_shards, "index_bytes", (json_int_t)index_bytes(manifest), "ranks",
@@ -630,7 +654,7 @@ static void report(const struct encode_job *job)
     }
     if (job->options.common.quiet) return;
     printf("%llu rows x %u dims -> %s, %s, %s, %u shards, %g bytes a vector\n",
-           (unsigned long long)manifest->num_rows, manifest->layout.dims,
+           (unsigned long long)manifest->num_rows, bsw_manifest_row_dims(manifest),
            bsw_codec_name(manifest->codec), bsw_metric_name(manifest->metric), segments,
            manifest->num_shards, bsw_manifest_row_bytes(manifest));
     if (manifest->dropped_rows > 0)
@@ -650,9 +674,14 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
     if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, digest, job->options.base, err));
+    if (job->manifest.codec == BSW_CODEC_RBE) {
+        BSW_TRY(bsw_rbe_encoding_open(job->options.model, bsw_vectors_dims(job->vectors),
+                                      job->options.common.level, transport, &job->learned, err));
+    }
     status = transport->rank == 0 ? prepare(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = share_manifest(job, err);
+    job->manifest.coders = job->learned.coders;
     if (status == BSW_OK) status = plan_blocks(job, err);
     double started = bsw_clock_seconds();
     if (status == BSW_OK) {
@@ -676,6 +705,7 @@ static void deinit(struct encode_job *job)
     bsw_device_close(&job->device);
     bsw_vectors_close(&job->vectors);
     bsw_manifest_deinit(&job->manifest);
+    bsw_rbe_encoding_close(&job->learned);
     bsw_free(&job->shapes);
     bsw_free(&job->first_blocks);
     bsw_free(&job->codes_fds);

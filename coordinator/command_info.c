@@ -193,7 +193,7 @@ static void print_index_json(const struct bsw_manifest *manifest, json_t *device
         "kind", "index", "format_version", BSW_INDEX_FORMAT_VERSION, "build", facts.build, "codec",
         bsw_codec_name(manifest->codec), "metric", bsw_metric_name(manifest->metric), "first_row",
         (json_int_t)manifest->first_row, "rows", (json_int_t)manifest->num_rows, "dropped_rows",
-        (json_int_t)manifest->dropped_rows, "dims", (int)manifest->layout.dims, "bits",
+        (json_int_t)manifest->dropped_rows, "dims", (int)bsw_manifest_row_dims(manifest), "bits",
         manifest->bits, "bytes_per_vector", facts.row_bytes, "stage_dims",
         (int)manifest->stage_dims, "source", manifest->source_path, "source_type",
         bsw_vector_type_name(manifest->source_type), "source_rows",
@@ -217,7 +217,8 @@ static void print_index_text(const char *path, const struct bsw_manifest *manife
     if (facts.is_xfbq) printf(", scale %g", manifest->xfbq_scale);
     printf("\n  rows      %llu from id %llu, %u dims, %llu dropped, %g bytes a vector\n",
            (unsigned long long)manifest->num_rows, (unsigned long long)manifest->first_row,
-           manifest->layout.dims, (unsigned long long)manifest->dropped_rows, facts.row_bytes);
+           bsw_manifest_row_dims(manifest), (unsigned long long)manifest->dropped_rows,
+           facts.row_bytes);
     printf("  source    %s, %s, %llu rows, digest %s%s\n", manifest->source_path,
            bsw_vector_type_name(manifest->source_type), (unsigned long long)manifest->source_rows,
            facts.digest, manifest->source_is_copied ? ", copied" : "");

@@ -12,6 +12,7 @@
 #include "coordinator/batch_pipeline.h"
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
+#include "coordinator/rbe_encoding.h"
 #include "coordinator/same_input.h"
 #include "coordinator/search_sizes.h"
 #include "coordinator/sidecar.h"
@@ -42,6 +43,7 @@ struct search_job {
     struct search_options options;
     struct bsw_transport *transport;
     struct bsw_manifest manifest;
+    struct bsw_rbe_coders *coders; // codec rbe, rank 0
     struct bsw_search_settings settings;
     uint64_t batch;
     bsw_device *device;                  // of this rank, or NULL
@@ -184,6 +186,19 @@ static enum bsw_status settle_scan(struct search_job *job, struct bsw_error *err
     return BSW_OK;
 }
 
+// Codes of rbe have as many planes as the model's query side.
+static enum bsw_status settle_learned(struct search_job *job, struct bsw_error *err)
+{
+    uint64_t asked = job->options.query_bits;
+    uint32_t planes = job->manifest.query_planes;
+    if (asked > 0 && asked != planes) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--query-bits %llu: the model of %s has %u",
+                        (unsigned long long)asked, job->options.index, planes);
+    }
+    job->settings.query_bits = planes;
+    return BSW_OK;
+}
+
 // Keys of codec raw are the exact values: there are no planes, and nothing is left to refine.
 static enum bsw_status settle_raw(struct search_job *job, struct bsw_error *err)
 {
@@ -214,6 +229,7 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
     settings->level = o->common.level;
     settings->num_threads = (int)o->common.threads;
     BSW_TRY(settle_scan(job, err));
+    if (job->manifest.codec == BSW_CODEC_RBE) BSW_TRY(settle_learned(job, err));
     if (job->manifest.codec == BSW_CODEC_RAW)
         BSW_TRY(settle_raw(job, err));
     else
@@ -230,6 +246,11 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
 static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
+    if (job->manifest.codec == BSW_CODEC_RBE) {
+        BSW_TRY(bsw_rbe_index_model_open(o->index, &job->manifest, job->settings.level,
+                                         &job->coders, err));
+        job->manifest.coders = job->coders;
+    }
     BSW_TRY(bsw_query_source_open(o->queries, o->query_rows, &job->manifest,
                                   job->settings.query_bits, job->settings.level, &job->queries,
                                   err));
@@ -498,7 +519,7 @@ static json_t *describe(const struct search_job *job)
     const struct bsw_search_settings *settings = &job->settings;
     return json_pack("{s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:s, s:s, s:i, s:i, s:I, s:s}", "queries",
                      (json_int_t)job->queries.num_queries, "dims",
-                     (json_int_t)job->manifest.layout.dims, "rows",
+                     (json_int_t)bsw_manifest_row_dims(&job->manifest), "rows",
                      (json_int_t)job->manifest.num_rows, "shards", (int)job->manifest.num_shards,
                      "k", (json_int_t)settings->k, "L", (json_int_t)settings->keep, "oversample",
                      job->options.oversample, "codec", bsw_codec_name(job->manifest.codec),
@@ -597,7 +618,7 @@ static void print_table(struct search_job *job)
         "%llu queries, k %llu, L %llu over %llu rows x %u dims (%s, %s): %.4g queries/s, %.3f s\n",
         (unsigned long long)job->queries.num_queries, (unsigned long long)job->settings.k,
         (unsigned long long)job->settings.keep, (unsigned long long)job->manifest.num_rows,
-        job->manifest.layout.dims, bsw_codec_name(job->manifest.codec),
+        bsw_manifest_row_dims(&job->manifest), bsw_codec_name(job->manifest.codec),
         bsw_metric_name(job->manifest.metric), queries / seconds, seconds);
     printf("%d ranks x %d threads, level %s, scan %s, select %s, merge %s, refine %s, batch %llu\n",
            job->transport->num_ranks, job->settings.num_threads,
@@ -644,7 +665,7 @@ static enum bsw_status finish_result(const struct search_job *job, struct bsw_er
                                       .candidates = job->settings.keep,
                                       .rows = job->manifest.num_rows,
                                       .first_row = job->manifest.first_row,
-                                      .dims = job->manifest.layout.dims,
+                                      .dims = bsw_manifest_row_dims(&job->manifest),
                                       .bits = job->manifest.bits,
                                       .query_bits = job->settings.query_bits};
     return bsw_sidecar_finish(job->writer, job->options.out, &facts, err);
@@ -673,6 +694,7 @@ static void deinit(struct search_job *job)
     bsw_device_close(&job->device);
     bsw_result_writer_destroy(&job->writer);
     bsw_query_source_close(&job->queries);
+    bsw_rbe_coders_destroy(&job->coders);
     bsw_manifest_deinit(&job->manifest);
     bsw_free(&job->statistics);
     bsw_free(&job->seconds);

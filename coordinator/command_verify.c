@@ -8,6 +8,7 @@
 #include "common/progress.h"
 #include "common/shard_file.h"
 #include "coordinator/command.h"
+#include "coordinator/rbe_encoding.h"
 #include "coordinator/same_input.h"
 #include "shard/raw_rows.h"
 
@@ -183,6 +184,17 @@ static void report(const struct verify_options *o, const struct bsw_manifest *ma
            o->no_source ? " (raw rows not checked)" : " and their raw vectors", seconds);
 }
 
+static enum bsw_status verify_model(const struct verify_options *o,
+                                    const struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_rbe_coders *coders = NULL;
+    if (manifest->codec != BSW_CODEC_RBE) return BSW_OK;
+    enum bsw_status status =
+        bsw_rbe_index_model_open(o->index, manifest, o->common.level, &coders, err);
+    bsw_rbe_coders_destroy(&coders);
+    return status;
+}
+
 static enum bsw_status run(const struct verify_options *o, struct bsw_transport *transport,
                            struct bsw_manifest *manifest, struct bsw_error *err)
 {
@@ -191,7 +203,8 @@ static enum bsw_status run(const struct verify_options *o, struct bsw_transport 
     enum bsw_status status = bsw_manifest_read(o->index, manifest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, manifest->build_digest, o->index, err));
-    status = verify_own(o, manifest, transport, &totals, err);
+    status = transport->rank == 0 ? verify_model(o, manifest, err) : BSW_OK;
+    if (status == BSW_OK) status = verify_own(o, manifest, transport, &totals, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = add_up(transport, &totals, err);
     if (status == BSW_OK && transport->rank == 0 &&

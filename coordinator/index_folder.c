@@ -29,7 +29,8 @@ enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
                                               const struct bsw_manifest *manifest,
                                               struct bsw_error *err)
 {
-    size_t row_bytes = manifest->layout.dims * bsw_vector_type_bytes(manifest->source_type);
+    size_t row_bytes =
+        bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
     folder->has_files = 1;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         struct bsw_shard_shape shape;
@@ -76,9 +77,13 @@ static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
 {
     char name[BSW_PATH_BYTES];
     BSW_TRY(bsw_path_join(name, path, "manifest.pb", err));
-    if (unlink(name) != 0 && errno != ENOENT) {
+    int had_manifest = unlink(name) == 0;
+    if (!had_manifest && errno != ENOENT)
         return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
-    }
+    BSW_TRY(bsw_path_join(name, path, BSW_RBE_MODEL_NAME, err));
+    // Without a manifest it is no part of an index, but a model that somebody keeps there.
+    if (had_manifest && unlink(name) != 0 && errno != ENOENT)
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
     return remove_shard_files(path, 0, err);
 }
 
@@ -110,6 +115,14 @@ static enum bsw_status rename_part(const char *folder, const struct bsw_manifest
     return bsw_file_rename(from, to, err);
 }
 
+static enum bsw_status write_model(const struct bsw_index_folder *folder, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    if (!folder->model) return BSW_OK;
+    BSW_TRY(bsw_path_join(path, folder->path, BSW_RBE_MODEL_NAME, err));
+    return bsw_file_write_atomic(path, folder->model->data, folder->model->bytes, err);
+}
+
 enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
                                         const struct bsw_manifest *manifest, struct bsw_error *err)
 {
@@ -120,6 +133,7 @@ enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
         if (!manifest->source_is_copied) continue;
         BSW_TRY(rename_part(folder->path, manifest, i, BSW_VECTORS_TEMPORARY, ".vectors", err));
     }
+    BSW_TRY(write_model(folder, err));
     BSW_TRY(bsw_manifest_write(manifest, folder->path, err));
     folder->is_committed = 1;
     return BSW_OK;
@@ -139,5 +153,9 @@ void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_
         }
     }
     if (folder->is_renaming) remove_old_index(folder->path, NULL);
+    if (folder->is_renaming && folder->model &&
+        bsw_path_join(path, folder->path, BSW_RBE_MODEL_NAME, NULL) == BSW_OK) {
+        unlink(path);
+    }
     if (folder->is_ours) rmdir(folder->path);
 }

@@ -10,10 +10,11 @@
 #define BSW_VECTORS_TEMPORARY ".vectors.tmp"
 
 struct bsw_index_folder {
-    const char *path; // borrowed; NULL until begun
-    int is_ours;      // the folder was created here
-    int has_files;    // temporary files may exist
-    int is_renaming;  // the old index is gone, some files may have their final names
+    const char *path;               // borrowed; NULL until begun
+    const struct bsw_buffer *model; // of codec rbe: bytes of model.rbe; borrowed, or NULL
+    int is_ours;                    // the folder was created here
+    int has_files;                  // temporary files may exist
+    int is_renaming;                // the old index is gone, some files may have their final names
     int is_committed;
 };
 
@@ -27,7 +28,8 @@ enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
                                               const struct bsw_manifest *manifest,
                                               struct bsw_error *err);
 
-// Removes an old index, renames the new files, writes the manifest last.
+// Removes an old index, writes the model if there is one, renames the new files, writes the
+// manifest last.
 enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
                                         const struct bsw_manifest *manifest, struct bsw_error *err);
 

@@ -7,6 +7,7 @@
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/query_codes.h"
 #include "kernels/encode/raw_codes.h"
+#include "kernels/rbe/rbe_coders.h"
 
 #define CHECK_ROWS 1024
 
@@ -24,13 +25,15 @@ static size_t num_threads(const struct bsw_query_source *source)
 static size_t scratch_bytes(const struct bsw_query_source *source)
 {
     const struct bsw_code_layout *layout = &source->manifest->layout;
-    size_t bytes = (layout->padded_dims + layout->dims) * sizeof(float);
+    size_t bytes = source->manifest->codec == BSW_CODEC_RBE
+                       ? bsw_rbe_coders_scratch_bytes(source->manifest->coders)
+                       : (layout->padded_dims + layout->dims) * sizeof(float);
     return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
 }
 
 static enum bsw_status reserve(struct bsw_query_source *source, size_t count, struct bsw_error *err)
 {
-    size_t dims = source->manifest->layout.dims;
+    size_t dims = bsw_manifest_row_dims(source->manifest);
     BSW_TRY(
         bsw_buffer_reserve(&source->numbers, count * bsw_vectors_row_bytes(source->vectors), err));
     BSW_TRY(bsw_buffer_reserve(&source->floats, count * dims * sizeof(float), err));
@@ -66,7 +69,7 @@ static enum bsw_status prepare(struct bsw_query_source *source, uint64_t first, 
     int is_raw = manifest->codec == BSW_CODEC_RAW;
     double *norms = (double *)(void *)source->norms.data;
     float *floats = (float *)(void *)source->floats.data;
-    size_t dims = manifest->layout.dims;
+    size_t dims = bsw_manifest_row_dims(manifest);
     size_t faults =
         bsw_prepare_rows(bsw_encode_table_get(source->level), manifest->metric,
                          bsw_vectors_type(source->vectors), source->numbers.data, count, dims,
@@ -93,9 +96,9 @@ enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range ran
     BSW_TRY(bsw_vectors_open(path, range, &out->vectors, err));
     enum bsw_status status = BSW_OK;
     out->num_queries = bsw_vectors_num_rows(out->vectors);
-    if (bsw_vectors_dims(out->vectors) != manifest->layout.dims) {
+    if (bsw_vectors_dims(out->vectors) != bsw_manifest_row_dims(manifest)) {
         status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, the index has %u", path,
-                          bsw_vectors_dims(out->vectors), manifest->layout.dims);
+                          bsw_vectors_dims(out->vectors), bsw_manifest_row_dims(manifest));
     }
     for (uint64_t first = 0; first < out->num_queries && status == BSW_OK; first += CHECK_ROWS) {
         uint64_t left = out->num_queries - first;
@@ -138,7 +141,7 @@ struct payload_shape {
 static struct payload_shape payload_of(const struct bsw_manifest *manifest, uint32_t query_bits,
                                        size_t count)
 {
-    size_t vectors = manifest->codec == BSW_CODEC_RAW ? 0 : count * manifest->layout.dims;
+    size_t vectors = manifest->codec == BSW_CODEC_RAW ? 0 : count * bsw_manifest_row_dims(manifest);
     struct payload_shape shape = {.query_words =
                                       bsw_layout_query_words(&manifest->layout, query_bits)};
     shape.words = pad8(count * sizeof(float));
@@ -155,7 +158,7 @@ static void encode_queries(const struct bsw_query_source *source, size_t count,
     const float *factors = (const float *)(void *)source->factors.data;
     float *scales = (float *)(void *)payload, *addends = (float *)(void *)source->addends.data;
     uint32_t *words = (uint32_t *)(void *)(payload + shape->words);
-    size_t dims = manifest->layout.dims;
+    size_t dims = bsw_manifest_row_dims(manifest);
 #pragma omp parallel for schedule(static) num_threads((int)num_threads(source))
     for (size_t q = 0; q < count; q++) {
         unsigned char *scratch =

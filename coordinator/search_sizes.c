@@ -18,7 +18,7 @@ uint64_t bsw_search_batch(const struct bsw_manifest *manifest, int num_ranks, in
     uint64_t units = (manifest->num_shards + (uint64_t)num_ranks - 1) / (uint64_t)num_ranks;
     // Rank 0 holds every shard's list when they are gathered, a rank those of its own shards.
     uint64_t lists = is_ladder ? units + 2 : manifest->num_shards + 1;
-    uint64_t query_bytes = lists * keep * 24 + manifest->layout.dims * 24ull;
+    uint64_t query_bytes = lists * keep * 24 + bsw_manifest_row_dims(manifest) * 24ull;
     uint64_t fit = BATCH_BUDGET_BYTES / query_bytes;
     return fit < 1 ? 1 : fit < wanted ? fit : wanted;
 }

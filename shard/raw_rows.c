@@ -53,7 +53,8 @@ static enum bsw_status check_layout(const struct bsw_manifest *manifest,
 {
     if (bytes != manifest->source_file_bytes) return fail_changed(rows->path, "its size", err);
     if (layout->type != manifest->source_type) return fail_changed(rows->path, "its type", err);
-    if (layout->dims != manifest->layout.dims) return fail_changed(rows->path, "its dims", err);
+    if (layout->dims != bsw_manifest_row_dims(manifest))
+        return fail_changed(rows->path, "its dims", err);
     if (layout->num_rows != manifest->source_rows)
         return fail_changed(rows->path, "its number of rows", err);
     return BSW_OK;
@@ -89,7 +90,7 @@ enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const cha
 {
     *out = (struct bsw_raw_rows){.shard_first_row = manifest->shards[shard].first_row,
                                  .num_rows = manifest->shards[shard].num_rows,
-                                 .row_bytes = manifest->layout.dims *
+                                 .row_bytes = bsw_manifest_row_dims(manifest) *
                                               bsw_vector_type_bytes(manifest->source_type)};
     size_t bundles = bsw_num_bundles(out->num_rows);
     BSW_TRY(bsw_allocate_zero(&out->is_checked, bundles, 1, "checked bundles", err));

@@ -7,6 +7,7 @@
 #include "common/half.h"
 #include "kernels/encode/query_codes.h"
 #include "kernels/encode/raw_codes.h"
+#include "kernels/rbe/rbe_coders.h"
 
 #define TILE_ROWS      128
 #define WIDE_DIMS      4096
@@ -23,6 +24,7 @@ struct bsw_block_encoder {
     float *rows;            // [tile_rows][dims]; not of codec raw
     float *centered;        // saq alone
     float *projected;       // saq alone, [tile_rows][padded_dims]
+    void *scratch;          // rbe alone
     struct bsw_buffer block;
 };
 
@@ -33,7 +35,7 @@ enum bsw_status bsw_block_encoder_create(const struct bsw_manifest *manifest,
     bsw_block_encoder *encoder;
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&encoder, 1, sizeof *encoder, "encoder", err));
-    uint32_t dims = manifest->layout.dims;
+    uint32_t dims = bsw_manifest_row_dims(manifest);
     encoder->manifest = manifest;
     encoder->vectors = vectors;
     encoder->table = bsw_encode_table_get(level);
@@ -51,6 +53,9 @@ enum bsw_status bsw_block_encoder_create(const struct bsw_manifest *manifest,
         if (status == BSW_OK)
             status = bsw_allocate(&encoder->projected, padded, sizeof(float), "rows", err);
     }
+    if (status == BSW_OK && manifest->codec == BSW_CODEC_RBE)
+        status = bsw_allocate(&encoder->scratch, bsw_rbe_coders_scratch_bytes(manifest->coders), 1,
+                              "rows", err);
     if (status != BSW_OK) bsw_block_encoder_destroy(&encoder);
     *out = encoder;
     return status;
@@ -63,6 +68,7 @@ void bsw_block_encoder_destroy(bsw_block_encoder **encoder)
     bsw_free(&(*encoder)->rows);
     bsw_free(&(*encoder)->centered);
     bsw_free(&(*encoder)->projected);
+    bsw_free(&(*encoder)->scratch);
     bsw_buffer_deinit(&(*encoder)->block);
     bsw_free(encoder);
 }
@@ -118,6 +124,20 @@ static void encode_scaled(bsw_block_encoder *encoder, size_t num_rows, const flo
                                      norms, scales, tails);
         bsw_store_affine(encoder->manifest, count, norms, scales, tails, mean_dots + done, arrays,
                          bundle * BSW_BUNDLE_ROWS);
+    }
+}
+
+// Biases and tails stay 0.
+static void encode_learned(const bsw_block_encoder *encoder, size_t num_rows, const float *factors,
+                           const struct bsw_code_arrays *arrays, size_t bundle)
+{
+    const struct bsw_manifest *manifest = encoder->manifest;
+    size_t words = bsw_segment_bundle_words(&manifest->layout.segments[0]);
+    for (size_t done = 0; done < num_rows; done += BSW_BUNDLE_ROWS, bundle++) {
+        size_t count = num_rows - done < BSW_BUNDLE_ROWS ? num_rows - done : BSW_BUNDLE_ROWS;
+        bsw_rbe_encode_bundle(manifest->coders, encoder->rows + done * manifest->row_dims, count,
+                              factors + done, encoder->scratch, arrays->planes[0] + bundle * words,
+                              arrays->scales + bundle * BSW_BUNDLE_ROWS);
     }
 }
 
@@ -177,7 +197,8 @@ static enum bsw_status encode_tile(bsw_block_encoder *encoder, uint64_t row_id, 
     BSW_TRY(bsw_vectors_read(encoder->vectors, row_id, num_rows, encoder->numbers, err));
     if (manifest->codec != BSW_CODEC_RAW) {
         bsw_prepare_rows(encoder->table, manifest->metric, manifest->source_type, encoder->numbers,
-                         num_rows, manifest->layout.dims, encoder->rows, norms, factors, faults);
+                         num_rows, bsw_manifest_row_dims(manifest), encoder->rows, norms, factors,
+                         faults);
     }
     BSW_TRY(
         account_rows(encoder, faults, num_rows, row_id, drop_bad_rows, arrays, bundle, out, err));
@@ -185,6 +206,8 @@ static enum bsw_status encode_tile(bsw_block_encoder *encoder, uint64_t row_id, 
         encode_raw(encoder, num_rows, arrays, bundle);
     else if (manifest->codec == BSW_CODEC_XFBQ)
         encode_plain(encoder, num_rows, factors, arrays, bundle);
+    else if (manifest->codec == BSW_CODEC_RBE)
+        encode_learned(encoder, num_rows, factors, arrays, bundle);
     else
         encode_scaled(encoder, num_rows, factors, arrays, bundle);
     return BSW_OK;

@@ -66,7 +66,7 @@ static uint32_t local_row_of(const struct refinement *job, size_t item)
 static enum bsw_status refine_range(const struct refinement *job, size_t first, size_t last,
                                     void *scratch, struct bsw_error *err)
 {
-    size_t query = 0, high = job->num_queries - 1, dims = job->manifest->layout.dims;
+    size_t query = 0, high = job->num_queries - 1, dims = bsw_manifest_row_dims(job->manifest);
     while (query < high) { // the last query that begins at or before `first`
         size_t middle = (query + high + 1) / 2;
         if (job->offsets[middle] <= first)
@@ -128,7 +128,7 @@ static enum bsw_status refine_all(const struct refinement *job, size_t total, in
 static enum bsw_status convert_queries(struct refinement *job, struct bsw_scan_workspace *workspace,
                                        struct bsw_error *err)
 {
-    size_t dims = job->manifest->layout.dims, numbers = job->num_queries * dims;
+    size_t dims = bsw_manifest_row_dims(job->manifest), numbers = job->num_queries * dims;
     BSW_TRY(bsw_buffer_reserve(&workspace->queries, (numbers + job->num_queries) * sizeof(double),
                                err));
     double *vectors = (double *)(void *)workspace->queries.data, *norms = vectors + numbers;

@@ -75,7 +75,7 @@ static int refine_needs(const struct bsw_shard_service *service,
     const struct bsw_search_settings *settings = &service->settings;
     *out = (struct bsw_device_refine_needs){.metric = service->manifest->metric,
                                             .type = service->manifest->source_type,
-                                            .dims = service->manifest->layout.dims,
+                                            .dims = bsw_manifest_row_dims(service->manifest),
                                             .max_queries = settings->batch,
                                             .keep = (size_t)settings->keep,
                                             .num_threads = settings->num_threads};

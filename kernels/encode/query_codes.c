@@ -5,6 +5,7 @@
 
 #include "common/result_order.h"
 #include "kernels/kernel_sums.h"
+#include "kernels/rbe/rbe_coders.h"
 
 void bsw_frame_of_manifest(const struct bsw_manifest *manifest, struct bsw_saq_frame *out)
 {
@@ -83,6 +84,11 @@ void bsw_query_encode(const struct bsw_encode_table *table, const struct bsw_man
     if (manifest->codec == BSW_CODEC_XFBQ) {
         encode_plain(manifest, row, factor, query_bits, words);
         *scale = 1.0f;
+        *addend = 0.0f;
+        return;
+    }
+    if (manifest->codec == BSW_CODEC_RBE) {
+        bsw_rbe_encode_query(manifest->coders, row, factor, scratch, words, scale);
         *addend = 0.0f;
         return;
     }

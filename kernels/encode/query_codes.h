@@ -1,5 +1,5 @@
 // Queries to odd integers of at most 7 bits, in planes: done once, on the coordinator. Those of
-// codec raw are bytes: raw_codes.h.
+// codec raw are bytes: raw_codes.h. Those of rbe are a model's: kernels/rbe/rbe_coders.h.
 //
 // xfbq queries are coded as documents are, with the documents' scale (XFBQ Section 3.3). saq
 // queries fold the steps in: p_i = q'_i * t_s, scale = max|p| / (2^Bq - 1), q = clip(2*floor(p_i /
@@ -23,7 +23,8 @@ void bsw_frame_of_manifest(const struct bsw_manifest *manifest, struct bsw_saq_f
 // One query. row [dims], with its factor from bsw_prepare_rows. words: bsw_layout_query_words,
 // segment after segment, each [query_bits][words]. *scale: what multiplies half(scale_d) * dot in
 // the key, the manifest's power of two included; 1 for xfbq. *addend: value = key + addend (cosine,
-// ip) or addend - key (l2); 0 for xfbq. scratch: padded_dims + dims floats, 64-byte aligned.
+// ip) or addend - key (l2); 0 for xfbq. scratch: padded_dims + dims floats, 64-byte aligned; rbe:
+// bsw_rbe_coders_scratch_bytes, and manifest->coders is set.
 void bsw_query_encode(const struct bsw_encode_table *table, const struct bsw_manifest *manifest,
                       const float *row, float factor, uint32_t query_bits, uint32_t *words,
                       float *scale, float *addend, float *scratch);

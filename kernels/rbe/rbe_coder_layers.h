@@ -23,7 +23,10 @@ static inline struct bsw_rbe_coder_layer bsw_rbe_coder_layer_of(const struct bsw
     size_t to_code = bsw_rbe_coder_layer_floats(shape->dims, coder->padded_code_dims);
     size_t back = bsw_rbe_coder_layer_floats(shape->code_dims, coder->padded_dims);
     size_t pair = shape->is_shared ? 0 : step;
-    struct bsw_rbe_coder_layer layer = {coder->weights, NULL, shape->dims, coder->padded_code_dims};
+    struct bsw_rbe_coder_layer layer = {.weights = coder->weights,
+                                        .bias = NULL,
+                                        .num_in = shape->dims,
+                                        .padded_out = coder->padded_code_dims};
     if (kind != BSW_RBE_BASE) layer.weights += to_code + pair * (to_code + back);
     if (kind == BSW_RBE_RESIDUAL) layer.weights += back;
     if (kind == BSW_RBE_RECONSTRUCTION) {

@@ -17,6 +17,7 @@
 #include "common/cpu_level.h"
 #include "common/shard_file.h"
 #include "coordinator/code_training.h"
+#include "coordinator/rbe_encoding.h"
 #include "coordinator/sample.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/query_codes.h"
@@ -60,6 +61,30 @@ struct small_index {
     int copies_vectors, drops_bad_rows;
 };
 
+// Of the last index of codec rbe.
+static struct bsw_rbe_coders *small_coders;
+
+// A model as training begins with, 20 components in 3 and 2 planes.
+static inline void make_small_model(uint32_t dims, struct bsw_manifest *manifest)
+{
+    struct bsw_rbe_model model;
+    struct bsw_error err;
+    memset(&model, 0, sizeof model);
+    model.metric = BSW_METRIC_COSINE;
+    for (uint32_t i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        struct bsw_rbe_side *side = &model.sides[i];
+        side->shape = (struct bsw_rbe_shape){dims, 20, 2 - i, 0, 1};
+        side->scale = 1.5f;
+        assert_ok(bsw_rbe_side_allocate(side, &err), &err);
+        memset(side->mean, 0, dims * sizeof *side->mean);
+        bsw_rbe_initialize(&side->shape, i, side->parameters);
+    }
+    bsw_rbe_coders_destroy(&small_coders);
+    assert_ok(bsw_rbe_coders_create(&model, "model", bsw_cpu_level_detect(), &small_coders, &err),
+              &err);
+    assert_ok(bsw_rbe_describe(small_coders, manifest, &err), &err);
+}
+
 static inline void train_small_index(const struct small_index *what, const bsw_vectors *vectors,
                                      struct bsw_manifest *manifest)
 {
@@ -70,6 +95,10 @@ static inline void train_small_index(const struct small_index *what, const bsw_v
         manifest->stage_dims = bsw_vectors_dims(vectors);
         bsw_code_layout_init(&manifest->layout);
         assert_ok(bsw_code_layout_append(&manifest->layout, manifest->stage_dims, 8, &err), &err);
+        return;
+    }
+    if (what->codec == BSW_CODEC_RBE) {
+        make_small_model(bsw_vectors_dims(vectors), manifest);
         return;
     }
     assert_ok(bsw_sample_create(vectors, what->metric, bsw_cpu_level_detect(), &sample, &err),
@@ -146,7 +175,8 @@ static inline void encode_small_shard(const struct small_index *what, bsw_block_
     }
     manifest->dropped_rows += entry->dropped_rows;
     entry->codes_bytes = bsw_shard_codes_bytes(&shape);
-    size_t row_bytes = manifest->layout.dims * bsw_vector_type_bytes(manifest->source_type);
+    size_t row_bytes =
+        bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
     if (what->copies_vectors) entry->vectors_bytes = bsw_shard_vectors_bytes(&shape, row_bytes);
     bsw_file_close(&codes_fd);
     bsw_file_close(&vectors_fd);

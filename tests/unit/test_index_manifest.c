@@ -85,6 +85,19 @@ static void make_raw(struct bsw_manifest *manifest)
     manifest->dropped_rows = 0;
 }
 
+static void make_rbe(struct bsw_manifest *manifest)
+{
+    make_common(manifest);
+    assert_int_equal(bsw_code_layout_parse("64x2", 64, &manifest->layout, &err), BSW_OK);
+    manifest->codec = BSW_CODEC_RBE;
+    manifest->bits = 2;
+    manifest->stage_dims = 64;
+    manifest->model_digest = 0xabcdef;
+    manifest->row_dims = 200;
+    manifest->query_planes = 3;
+    manifest->scale_exponent = -11;
+}
+
 // Padding columns hold what must not come back.
 static void make_saq(struct bsw_manifest *manifest, const char *segments, uint32_t dims)
 {
@@ -124,6 +137,9 @@ static void assert_same_facts(const struct bsw_manifest *a, const struct bsw_man
     assert_memory_equal(a->steps, b->steps, sizeof a->steps);
     assert_true(a->scale_exponent == b->scale_exponent && a->tail_exponent == b->tail_exponent);
     assert_string_equal(a->axes, b->axes);
+    assert_true(a->model_digest == b->model_digest && a->row_dims == b->row_dims);
+    assert_true(a->query_planes == b->query_planes);
+    assert_true(bsw_manifest_row_dims(a) == bsw_manifest_row_dims(b));
     assert_int_equal(a->num_shards, b->num_shards);
     assert_memory_equal(a->shards, b->shards, a->num_shards * sizeof *a->shards);
     assert_string_equal(a->source_path, b->source_path);
@@ -182,6 +198,8 @@ static void manifests_come_back(void **state)
     make_plain(&manifest);
     check_round_trip(&manifest);
     make_raw(&manifest);
+    check_round_trip(&manifest);
+    make_rbe(&manifest);
     check_round_trip(&manifest);
     for (size_t i = 0; i < 4; i++) {
         make_saq(&manifest, layouts[i].segments, layouts[i].dims);
@@ -474,11 +492,42 @@ static const struct {
     {lie_raw_as_plain, "the scale is out of range"},
 };
 
+LIE(rbe_l2, set_text(&m->metric, "l2"))
+LIE(rbe_bits, m->bits = 3)
+LIE(rbe_nothing, bsw__learned__free_unpacked(m->learned, NULL); m->learned = NULL)
+LIE(rbe_rows, m->learned->row_dims = 0)
+LIE(rbe_wide_rows, m->learned->row_dims = BSW_RBE_MAX_ROW_DIMS + 1)
+LIE(rbe_planes, m->learned->query_planes = 0)
+LIE(rbe_many_planes, m->learned->query_planes = BSW_MAX_QUERY_BITS + 1)
+LIE(rbe_exponent, m->learned->scale_exponent = 127)
+LIE(rbe_digest, m->learned->model_digest++)
+
+static const struct {
+    void (*lie)(Bsw__Manifest *message);
+    const char *clause;
+} rbe_lies[] = {
+    {lie_rbe_l2, "no learned code"},
+    {lie_rbe_bits, "no learned code"},
+    {lie_rbe_nothing, "out of range"},
+    {lie_rbe_rows, "out of range"},
+    {lie_rbe_wide_rows, "out of range"},
+    {lie_rbe_planes, "out of range"},
+    {lie_rbe_many_planes, "out of range"},
+    {lie_rbe_exponent, "out of range"},
+    {lie_rbe_digest, NULL}, // found when the model is opened
+};
+
 static void manifests_that_lie_are_refused(void **state)
 {
     (void)state;
-    struct bsw_manifest plain, saq, raw;
-    struct bsw_buffer plain_bytes = {0}, saq_bytes = {0}, raw_bytes = {0};
+    struct bsw_manifest plain, saq, raw, rbe;
+    struct bsw_buffer plain_bytes = {0}, saq_bytes = {0}, raw_bytes = {0}, rbe_bytes = {0};
+    make_rbe(&rbe);
+    pack(&rbe, &rbe_bytes);
+    for (size_t i = 0; i < sizeof rbe_lies / sizeof rbe_lies[0]; i++)
+        check_lie(&rbe_bytes, rbe_lies[i].lie, rbe_lies[i].clause);
+    bsw_buffer_deinit(&rbe_bytes);
+    bsw_manifest_deinit(&rbe);
     make_plain(&plain);
     make_saq(&saq, "7x3,33x1", 40);
     pack(&plain, &plain_bytes);
@@ -628,6 +677,25 @@ static void build_digest_depends_on_every_parameter(void **state)
     bsw_manifest_deinit(&m);
 }
 
+static void build_digest_depends_on_what_was_learned(void **state)
+{
+    (void)state;
+    struct bsw_manifest m;
+    uint64_t digests[5];
+    make_rbe(&m);
+    digests[0] = digest_of(&m);
+    m.model_digest++;
+    digests[1] = digest_of(&m);
+    m.row_dims++;
+    digests[2] = digest_of(&m);
+    m.query_planes++;
+    digests[3] = digest_of(&m);
+    m.scale_exponent++;
+    digests[4] = digest_of(&m);
+    for (int i = 1; i < 5; i++) assert_true(digests[i] != digests[i - 1]);
+    bsw_manifest_deinit(&m);
+}
+
 // ---- paths ----
 
 struct place {
@@ -717,6 +785,7 @@ int main(void)
         cmocka_unit_test(too_many_parts_are_refused),
         cmocka_unit_test(noise_with_a_right_digest_is_refused),
         cmocka_unit_test(build_digest_depends_on_every_parameter),
+        cmocka_unit_test(build_digest_depends_on_what_was_learned),
         cmocka_unit_test(sources_are_found_from_their_index),
         cmocka_unit_test(other_sources_stay_as_they_are),
     };

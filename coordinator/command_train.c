@@ -1,0 +1,350 @@
+// train: a model of rbe from pairs (rbe_pair_source.h), trained by all ranks (rbe_training.h),
+// written by rank 0.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/clock.h"
+#include "common/code_layout.h"
+#include "common/file.h"
+#include "coordinator/command.h"
+#include "coordinator/loss_plot.h"
+#include "coordinator/rbe_pair_source.h"
+#include "coordinator/rbe_training.h"
+
+// What parameters, moments and gradients of a few groups can be held of.
+#define MAX_PARAMETERS ((size_t)1 << 28)
+
+// Weights that are good already are lost at the rate that random ones want.
+#define RANDOM_RATE    0.002
+#define QUANTIZER_RATE 0.00001
+
+struct train_options {
+    struct bsw_common_options common;
+    const char *queries, *documents, *base, *groundtruth, *model, *metric, *estimator, *precision,
+        *checkpoint, *plot, *start;
+    uint64_t neighbours, sample, code_dims, query_planes, document_planes, negatives, batch, epochs,
+        patience, seed, most_batches, checkpoint_batches;
+    double gamma, rate, decay, slope_growth, validation;
+    int is_shared, has_no_weights, is_centered, has_near_negatives, is_resumed, force;
+};
+
+struct train_job {
+    struct train_options options;
+    struct bsw_transport *transport;
+    enum bsw_metric metric;
+    enum bsw_rbe_estimator estimator;
+    enum bsw_rbe_start start;
+    struct bsw_rbe_pair_source source;
+    struct bsw_rbe_training_result result;
+    struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES];
+    double pair_seconds, train_seconds;
+    int is_drawn;
+};
+
+// ---- options ----
+
+static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *done,
+                             struct bsw_error *err)
+{
+    struct train_options *o = &job->options;
+    const struct bsw_option options[] = {
+        {"queries", BSW_OPTION_TEXT, &o->queries, "FILE", NULL, 0, 0, 0, NULL,
+         "query vectors; row i belongs to row i of --documents, or of --groundtruth"},
+        {"documents", BSW_OPTION_TEXT, &o->documents, "FILE", NULL, 0, 0, 0, NULL,
+         "document vectors, as many as queries"},
+        {"base", BSW_OPTION_TEXT, &o->base, "FILE", NULL, 0, 0, 0, NULL,
+         "or: a corpus, whose rows pair with their neighbours"},
+        {"groundtruth", BSW_OPTION_TEXT, &o->groundtruth, "FILE", NULL, 0, 0, 0, NULL,
+         "neighbours in --base of --queries, or of its own first rows; none: found exactly"},
+        {"neighbours", BSW_OPTION_COUNT, &o->neighbours, "N", "1", 0, 1, 1000, NULL,
+         "with --base: a row pairs with one of its first N, another each epoch"},
+        {"sample", BSW_OPTION_COUNT, &o->sample, "ROWS", "32768", 0, 2, 1e6, NULL,
+         "--base alone: rows that neighbours are found among"},
+        {"model", BSW_OPTION_TEXT, &o->model, "FILE", NULL, 1, 0, 0, NULL, "model to write"},
+        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
+         "what is near; cosine: rows are normalised. encode takes cosine models only"},
+        {"code-dims", BSW_OPTION_COUNT, &o->code_dims, "N", "64", 0, 1, BSW_RBE_MAX_DIMS, NULL,
+         "components of a code"},
+        {"query-planes", BSW_OPTION_COUNT, &o->query_planes, "U+1", "3", 0, 1, BSW_MAX_QUERY_BITS,
+         NULL, "bits a component of a query: one vector, and U residuals"},
+        {"document-planes", BSW_OPTION_COUNT, &o->document_planes, "V+1", "2", 0, 1,
+         BSW_RBE_MAX_STEPS + 1, NULL, "bits a component of a document"},
+        {"shared", BSW_OPTION_FLAG, &o->is_shared, NULL, NULL, 0, 0, 0, NULL,
+         "the same matrices for all residuals of a side"},
+        {"no-residual-weights", BSW_OPTION_FLAG, &o->has_no_weights, NULL, NULL, 0, 0, 0, NULL,
+         "residuals weigh 1, not 1/2, 1/4, ...: for comparison, encode refuses the model"},
+        {"precision", BSW_OPTION_CHOICE, &o->precision, NULL, "binary", 0, 0, 0, "binary|float",
+         "float: a tanh layer, no bits: for comparison, encode refuses the model"},
+        {"estimator", BSW_OPTION_CHOICE, &o->estimator, NULL, "variant", 0, 0, 0,
+         "variant|straight-through|annealing", "what stands in for the derivative of a sign"},
+        {"slope-growth", BSW_OPTION_NUMBER, &o->slope_growth, "X", "1.1", 0, 1, 10, NULL,
+         "annealing: the slope grows by this each epoch"},
+        {"negatives", BSW_OPTION_COUNT, &o->negatives, "N", "10", 0, 1, BSW_RBE_MAX_NEGATIVES, NULL,
+         "cross-sampled: documents of other pairs of a group of 128, drawn anew for each batch"},
+        {"near-negatives", BSW_OPTION_FLAG, &o->has_near_negatives, NULL, NULL, 0, 0, 0, NULL,
+         "draw them among pairs whose queries are near; wants batches of 128 pairs a rank, or 256, "
+         "..."},
+        {"gamma", BSW_OPTION_NUMBER, &o->gamma, "X", "10", 0, 1e-3, 1e4, NULL,
+         "smoothing factor of the softmax"},
+        {"batch", BSW_OPTION_COUNT, &o->batch, "PAIRS", "512", 0, 2, 1e7, NULL,
+         "pairs of an update, all ranks together"},
+        {"epochs", BSW_OPTION_COUNT, &o->epochs, "N", "30", 0, 1, BSW_RBE_MAX_EPOCHS, NULL,
+         "passes over the pairs at most"},
+        {"rate", BSW_OPTION_NUMBER, &o->rate, "X", NULL, 0, 1e-9, 1e38, NULL,
+         "learning rate of Adam [0.002; from a quantizer 0.00001]"},
+        {"decay", BSW_OPTION_NUMBER, &o->decay, "X", "0.93", 0, 1e-3, 1, NULL,
+         "the rate falls to this share each epoch"},
+        {"patience", BSW_OPTION_COUNT, &o->patience, "EPOCHS", "5", 0, 0, 1e6, NULL,
+         "stop after so many epochs without a better validation loss; 0: never"},
+        {"validation", BSW_OPTION_NUMBER, &o->validation, "SHARE", "0.05", 0, 0, 0.9, NULL,
+         "pairs held out to judge epochs by; the best epoch is kept"},
+        {"seed", BSW_OPTION_COUNT, &o->seed, "S", "1", 0, 0, 9e15, NULL, "seed of every choice"},
+        {"center", BSW_OPTION_FLAG, &o->is_centered, NULL, NULL, 0, 0, 0, NULL,
+         "take the mean off rows first"},
+        {"start", BSW_OPTION_CHOICE, &o->start, NULL, "auto", 0, 0, 0, "auto|random|quantizer",
+         "first weights; quantizer: of one space, codes begin as rounded rows; auto: so for "
+         "--base"},
+        {"checkpoint", BSW_OPTION_TEXT, &o->checkpoint, "FILE", NULL, 0, 0, 0, NULL,
+         "written after each epoch, and in between"},
+        {"checkpoint-batches", BSW_OPTION_COUNT, &o->checkpoint_batches, "N", "1000", 0, 0, 1e12,
+         NULL, "batches from one checkpoint to the next; 0: epochs alone"},
+        {"resume", BSW_OPTION_FLAG, &o->is_resumed, NULL, NULL, 0, 0, 0, NULL,
+         "go on from --checkpoint"},
+        {"max-batches", BSW_OPTION_COUNT, &o->most_batches, "N", "0", 0, 0, 1e15, NULL,
+         "stop after so many; --resume goes on. 0: no limit"},
+        {"plot", BSW_OPTION_TEXT, &o->plot, "FILE.svg", NULL, 0, 0, 0, NULL,
+         "loss curve, a table FILE.tsv beside"},
+        {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
+         "replace an existing model, begin a checkpoint anew"},
+        BSW_COMMON_OPTIONS(o->common),
+    };
+    const struct bsw_option_table table = {"train", "learn an rbe model from pairs of vectors",
+                                           options, sizeof options / sizeof options[0]};
+    return bsw_command_parse(job->transport, &table, &o->common, argc, argv, done, err);
+}
+
+static enum bsw_status check_options(struct train_job *job, struct bsw_error *err)
+{
+    const struct train_options *o = &job->options;
+    BSW_TRY(bsw_metric_parse(o->metric, &job->metric, err));
+    BSW_TRY(bsw_rbe_estimator_parse(o->estimator, &job->estimator, err));
+    if (o->is_resumed && !o->checkpoint)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--resume needs --checkpoint");
+    if (strcmp(o->precision, "float") == 0) job->estimator = BSW_RBE_SMOOTH;
+    int is_quantizer =
+        strcmp(o->start, "quantizer") == 0 || (strcmp(o->start, "auto") == 0 && o->base);
+    if (o->rate == 0) job->options.rate = is_quantizer ? QUANTIZER_RATE : RANDOM_RATE;
+    job->start = is_quantizer ? BSW_RBE_START_QUANTIZER : BSW_RBE_START_RANDOM;
+    return o->plot ? bsw_loss_plot_check(o->plot, err) : BSW_OK;
+}
+
+// Rank 0, before the work: that its outputs may be written.
+static enum bsw_status check_outputs(const struct train_job *job, struct bsw_error *err)
+{
+    const struct train_options *o = &job->options;
+    if (bsw_file_exists(o->model) && !o->force)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", o->model);
+    if (o->checkpoint && bsw_file_exists(o->checkpoint) && !o->force && !o->is_resumed) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: exists; --resume goes on from it, --force begins anew", o->checkpoint);
+    }
+    return BSW_OK;
+}
+
+// ---- training ----
+
+static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
+{
+    const struct train_options *o = &job->options;
+    uint64_t planes[BSW_RBE_NUM_SIDES] = {o->query_planes, o->document_planes};
+    size_t parameters = 0;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        struct bsw_rbe_shape *shape = &job->shapes[i];
+        shape->dims = (uint32_t)job->source.dims;
+        shape->code_dims = (uint32_t)o->code_dims;
+        shape->steps = job->estimator == BSW_RBE_SMOOTH ? 0 : (uint32_t)planes[i] - 1;
+        shape->is_shared = o->is_shared;
+        shape->has_residual_weights = !o->has_no_weights;
+        parameters += bsw_rbe_num_parameters(shape);
+    }
+    if (parameters > MAX_PARAMETERS) {
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a model of %zu weights; up to %zu are possible",
+                        parameters, MAX_PARAMETERS);
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
+{
+    const struct train_options *o = &job->options;
+    const struct bsw_rbe_pair_options options = {.queries = o->queries,
+                                                 .documents = o->documents,
+                                                 .base = o->base,
+                                                 .groundtruth = o->groundtruth,
+                                                 .neighbours = o->neighbours,
+                                                 .sample = o->sample,
+                                                 .seed = o->seed,
+                                                 .metric = job->metric,
+                                                 .level = o->common.level,
+                                                 .is_centered = o->is_centered,
+                                                 .is_shown = !o->common.quiet};
+    double started = bsw_clock_seconds();
+    BSW_TRY(bsw_rbe_pair_source_open(&options, job->transport, &job->source, err));
+    job->pair_seconds = bsw_clock_seconds() - started;
+    return shape_sides(job, err);
+}
+
+static enum bsw_status train(struct train_job *job, struct bsw_error *err)
+{
+    const struct train_options *o = &job->options;
+    struct bsw_rbe_training_options options = {.estimator = job->estimator,
+                                               .slope_growth = o->slope_growth,
+                                               .gamma = o->gamma,
+                                               .rate = o->rate,
+                                               .decay = o->decay,
+                                               .validation = o->validation,
+                                               .negatives = o->negatives,
+                                               .batch_pairs = o->batch,
+                                               .epochs = o->epochs,
+                                               .patience = o->patience,
+                                               .seed = o->seed,
+                                               .start = job->start,
+                                               .has_near_negatives = o->has_near_negatives,
+                                               .input_rms = BSW_RBE_INPUT_RMS,
+                                               .most_batches = o->most_batches,
+                                               .checkpoint_batches = o->checkpoint_batches,
+                                               .checkpoint = o->checkpoint,
+                                               .is_resumed = o->is_resumed,
+                                               .input_digest = job->source.digest,
+                                               .is_shown = !o->common.quiet};
+    memcpy(options.shapes, job->shapes, sizeof options.shapes);
+    struct bsw_rbe_pairs pairs = bsw_rbe_pair_source_pairs(&job->source);
+    double started = bsw_clock_seconds();
+    enum bsw_status status = bsw_rbe_train(&options, &pairs, job->transport, &job->result, err);
+    job->train_seconds = bsw_clock_seconds() - started;
+    return status;
+}
+
+// ---- the model ----
+
+static void describe_origin(const struct train_job *job, struct bsw_rbe_origin *out)
+{
+    const struct train_options *o = &job->options;
+    const struct bsw_rbe_state *state = &job->result.state;
+    const struct bsw_rbe_epoch *best =
+        state->best_epoch > 0 ? &state->epochs[state->best_epoch - 1] : NULL;
+    *out = (struct bsw_rbe_origin){.estimator = job->estimator,
+                                   .gamma = o->gamma,
+                                   .rate = o->rate,
+                                   .train_loss = best ? best->train_loss : 0,
+                                   .validation_loss = best ? best->validation_loss : 0,
+                                   .negatives = o->negatives,
+                                   .batch = o->batch,
+                                   .epochs = state->best_epoch,
+                                   .seed = o->seed,
+                                   .pairs = job->result.num_trained,
+                                   .ranks = (uint32_t)job->transport->num_ranks};
+}
+
+static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
+{
+    struct bsw_rbe_model model = {.metric = job->metric,
+                                  .is_smooth = job->estimator == BSW_RBE_SMOOTH};
+    float *next = job->result.state.best_parameters;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) { // borrowed: the model is not deinitialised
+        model.sides[i] = (struct bsw_rbe_side){job->shapes[i], job->source.means[i],
+                                               job->source.scales[i], next};
+        next += bsw_rbe_num_parameters(&job->shapes[i]);
+    }
+    describe_origin(job, &model.origin);
+    BSW_TRY(bsw_rbe_model_write(&model, job->options.model, err));
+    if (!job->options.plot) return BSW_OK;
+    return bsw_loss_plot_write(job->options.plot, job->result.state.epochs,
+                               (size_t)job->result.state.epoch, &job->is_drawn, err);
+}
+
+// ---- report ----
+
+static void print_json(const struct train_job *job)
+{
+    const struct bsw_rbe_state *state = &job->result.state;
+    const struct train_options *o = &job->options;
+    struct bsw_rbe_origin origin;
+    describe_origin(job, &origin);
+    json_t *curve = json_array();
+    for (uint64_t i = 0; i < state->epoch; i++) {
+        const struct bsw_rbe_epoch *epoch = &state->epochs[i];
+        json_array_append_new(curve, json_pack("{s:I, s:f, s:f, s:f}", "epoch", (json_int_t)i + 1,
+                                               "train_loss", epoch->train_loss, "validation_loss",
+                                               epoch->validation_loss, "rate", epoch->rate));
+    }
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "model", o->model, "metric",
+        bsw_metric_name(job->metric), "estimator", bsw_rbe_estimator_name(job->estimator), "dims",
+        (int)job->shapes[0].dims, "code_dims", (int)job->shapes[0].code_dims, "query_planes",
+        (int)job->shapes[0].steps + 1, "document_planes", (int)job->shapes[1].steps + 1, "pairs",
+        (json_int_t)job->result.num_trained, "held_out_pairs", (json_int_t)job->result.num_held_out,
+        "parameters", (json_int_t)state->num_parameters);
+    json_t *more = json_pack(
+        "{s:I, s:I, s:b, s:f, s:f, s:I, s:i, s:I, s:f, s:f, s:o}", "epochs",
+        (json_int_t)state->epoch, "best_epoch", (json_int_t)state->best_epoch, "stopped_early",
+        job->result.is_stopped_early, "train_loss", origin.train_loss, "validation_loss",
+        origin.validation_loss, "batches", (json_int_t)state->num_updates, "ranks",
+        job->transport->num_ranks, "threads", (json_int_t)o->common.threads, "pair_seconds",
+        job->pair_seconds, "train_seconds", job->train_seconds, "curve", curve);
+    json_object_update(object, more);
+    json_decref(more);
+    bsw_print_json(object);
+}
+
+static void report(const struct train_job *job)
+{
+    const struct bsw_rbe_state *state = &job->result.state;
+    const struct train_options *o = &job->options;
+    if (o->common.json) {
+        print_json(job);
+        return;
+    }
+    if (o->common.quiet) return;
+    printf("epoch  train loss  validation loss     rate\n");
+    for (uint64_t i = 0; i < state->epoch; i++) {
+        const struct bsw_rbe_epoch *epoch = &state->epochs[i];
+        printf("%5llu  %10.5f  %15.5f  %7.2g%s\n", (unsigned long long)i + 1, epoch->train_loss,
+               epoch->validation_loss, epoch->rate, i + 1 == state->best_epoch ? "  best" : "");
+    }
+    printf("%llu pairs, %llu held out, %llu batches, %zu weights: pairs %.2f s, training %.2f s%s\n"
+           "model: %s\n",
+           (unsigned long long)job->result.num_trained,
+           (unsigned long long)job->result.num_held_out, (unsigned long long)state->num_updates,
+           state->num_parameters, job->pair_seconds, job->train_seconds,
+           job->result.is_stopped_early ? ", stopped early" : "", o->model);
+    if (o->plot && !job->is_drawn)
+        printf("gnuplot is missing: the loss curve is in the table beside %s\n", o->plot);
+}
+
+static enum bsw_status run(struct train_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    enum bsw_status status = transport->rank == 0 ? check_outputs(job, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(open_pairs(job, err));
+    BSW_TRY(train(job, err));
+    status = transport->rank == 0 ? write_model(job, err) : BSW_OK;
+    return bsw_transport_agree(transport, status, err);
+}
+
+enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err)
+{
+    struct train_job job = {.transport = transport};
+    int done;
+    BSW_TRY(parse(&job, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    BSW_TRY(check_options(&job, err));
+    enum bsw_status status = run(&job, err);
+    if (status == BSW_OK && transport->rank == 0) report(&job);
+    bsw_rbe_state_deinit(&job.result.state);
+    bsw_rbe_pair_source_close(&job.source);
+    return status;
+}

@@ -1,0 +1,656 @@
+#include "coordinator/rbe_training.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/integer_hash.h"
+#include "common/progress.h"
+#include "coordinator/code_training.h"
+#include "coordinator/command.h"
+#include "coordinator/rbe_group.h"
+#include "coordinator/rbe_order.h"
+#include "kernels/rbe/rbe_start.h"
+
+enum { MESSAGE_START = 56, MESSAGE_GRADIENT, MESSAGE_PARAMETERS, MESSAGE_LOSS, MESSAGE_STOP };
+
+// What seeds are hashed with, so that no choice repeats another.
+enum { SEED_WEIGHTS = 1, SEED_SPLIT = 3, SEED_ORDER, SEED_SHIFTS, SEED_HELD_OUT };
+
+#define ADAM_BETA1   0.9
+#define ADAM_BETA2   0.999
+#define ADAM_EPSILON 1e-8f
+
+// Base, B and R of each step, both sides.
+#define MAX_LAYERS (BSW_RBE_NUM_SIDES * (1 + 2 * BSW_RBE_MAX_STEPS))
+
+// A step of Adam is of one size for all weights, whatever theirs: right for random first weights,
+// which are of one size, but the quantizer's B are far smaller than its W, and would be noise after
+// a few steps. So a layer's rate is `factor` times the rate: the root mean square of its first
+// weights over that of random ones. For a random start this is 1.
+struct layer_rate {
+    size_t first, last; // of all parameters
+    float factor;
+};
+
+struct training {
+    const struct bsw_rbe_training_options *options;
+    const struct bsw_rbe_pairs *pairs;
+    struct bsw_transport *transport;
+    struct bsw_rbe_state *state;
+    char settings[BSW_RBE_SETTINGS_BYTES];
+    uint64_t *ids;      // owned: held out, then trained
+    uint64_t *held_out; // [num_held_out]
+    uint64_t *trained;  // [num_trained], ascending
+    uint64_t *order;    // [num_trained]: of this epoch; owned
+    uint64_t num_held_out, num_trained, num_batches;
+    size_t batch_pairs, group_pairs, max_groups;
+    struct bsw_rbe_worker *workers;
+    size_t num_workers;
+    float *group_gradients; // [groups of a batch][num_parameters]
+    double *group_losses;   // [max_groups]: of means, times pairs
+    float *gradient;        // [num_parameters]
+    struct bsw_buffer message;
+    uint64_t sequence, num_done; // messages; batches of this call
+    struct layer_rate layer_rates[MAX_LAYERS];
+    size_t num_layers;
+    double rate;
+    float slope;
+    int is_stopped_early;
+    struct bsw_progress progress;
+    char label[64];
+};
+
+static int is_root(const struct training *training)
+{
+    return training->transport->rank == 0;
+}
+
+// ---- the split ----
+
+// Trained pairs in ascending order, without those that share rows with the held-out.
+static enum bsw_status list_trained(struct training *training, struct bsw_error *err)
+{
+    uint64_t all = training->pairs->num_pairs;
+    unsigned char *is_excluded;
+    BSW_TRY(bsw_allocate_zero(&is_excluded, (size_t)all, 1, "pairs", err));
+    enum bsw_status status = BSW_OK;
+    if (training->pairs->exclude && training->num_held_out > 0) {
+        status = training->pairs->exclude(training->pairs->context, training->held_out,
+                                          training->num_held_out, is_excluded, err);
+    }
+    for (uint64_t i = 0; i < training->num_held_out; i++) is_excluded[training->held_out[i]] = 1;
+    for (uint64_t i = 0; i < all; i++) {
+        if (!is_excluded[i]) training->trained[training->num_trained++] = i;
+    }
+    bsw_free(&is_excluded);
+    return status;
+}
+
+static enum bsw_status split(struct training *training, struct bsw_error *err)
+{
+    const struct bsw_rbe_training_options *o = training->options;
+    uint64_t all = training->pairs->num_pairs;
+    uint64_t ranks = (uint64_t)training->transport->num_ranks, least = o->negatives + 1;
+    training->num_held_out = (uint64_t)ceil((double)all * o->validation);
+    if (training->num_held_out > 0 && training->num_held_out / ranks < least) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%llu pairs held out of %llu: %llu negatives take more than that on each "
+                        "rank; a larger --validation, or 0",
+                        (unsigned long long)training->num_held_out, (unsigned long long)all,
+                        (unsigned long long)o->negatives);
+    }
+    BSW_TRY(bsw_allocate(&training->ids, (size_t)all, 2 * sizeof(uint64_t), "pairs", err));
+    training->held_out = training->ids + all;
+    training->trained = training->ids;
+    for (uint64_t i = 0; i < all; i++) training->held_out[i] = i;
+    bsw_rbe_shuffle(bsw_hash2(o->seed, SEED_SPLIT), training->held_out, all);
+    BSW_TRY(list_trained(training, err));
+    training->batch_pairs =
+        (size_t)(o->batch_pairs < training->num_trained ? o->batch_pairs : training->num_trained);
+    if (training->batch_pairs / ranks < least) {
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "batches of %zu from %llu pairs: %llu negatives take more than that on each "
+            "rank",
+            training->batch_pairs, (unsigned long long)training->num_trained,
+            (unsigned long long)o->negatives);
+    }
+    training->num_batches = training->num_trained / training->batch_pairs;
+    return bsw_allocate(&training->order, (size_t)training->num_trained, sizeof(uint64_t), "pairs",
+                        err);
+}
+
+// ---- memory ----
+
+static size_t groups_of(const struct training *training, size_t num_pairs)
+{
+    return num_pairs < training->group_pairs ? 1 : num_pairs / training->group_pairs;
+}
+
+static enum bsw_status allocate(struct training *training, struct bsw_error *err)
+{
+    const struct bsw_rbe_training_options *o = training->options;
+    size_t ranks = (size_t)training->transport->num_ranks, parameters = 0;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) parameters += bsw_rbe_num_parameters(&o->shapes[i]);
+    BSW_TRY(bsw_rbe_state_init(parameters, training->state, err));
+    training->group_pairs =
+        o->negatives < BSW_RBE_GROUP_PAIRS ? BSW_RBE_GROUP_PAIRS : (size_t)o->negatives + 1;
+    size_t most_slice = training->batch_pairs / ranks + 1,
+           most_held_out = (size_t)training->num_held_out / ranks + 1,
+           groups = groups_of(training, most_slice);
+    training->max_groups = groups_of(training, most_held_out);
+    if (training->max_groups < groups) training->max_groups = groups;
+    size_t threads = (size_t)omp_get_max_threads();
+    training->num_workers = threads < training->max_groups ? threads : training->max_groups;
+    BSW_TRY(bsw_allocate(&training->group_gradients, groups, parameters * sizeof(float),
+                         "gradients", err));
+    BSW_TRY(bsw_allocate(&training->gradient, parameters, sizeof(float), "gradients", err));
+    BSW_TRY(
+        bsw_allocate(&training->group_losses, training->max_groups, sizeof(double), "losses", err));
+    BSW_TRY(bsw_allocate_zero(&training->workers, training->num_workers, sizeof *training->workers,
+                              "training", err));
+    for (size_t i = 0; i < training->num_workers; i++)
+        BSW_TRY(bsw_rbe_worker_init(o, 2 * training->group_pairs, &training->workers[i], err));
+    return BSW_OK;
+}
+
+static void deinit(struct training *training)
+{
+    for (size_t i = 0; training->workers && i < training->num_workers; i++)
+        bsw_rbe_worker_deinit(&training->workers[i]);
+    bsw_free(&training->workers);
+    bsw_free(&training->group_losses);
+    bsw_free(&training->group_gradients);
+    bsw_free(&training->gradient);
+    bsw_free(&training->order);
+    bsw_free(&training->ids);
+    bsw_buffer_deinit(&training->message);
+}
+
+// ---- this rank's groups ----
+
+struct slice {
+    const uint64_t *pairs;
+    size_t num_pairs;
+    uint64_t draw, shift_seed;
+    size_t batch_pairs; // that gradients are a mean over; 0: no gradients
+};
+
+static enum bsw_status run_group(struct training *training, const struct slice *slice, size_t g,
+                                 size_t num_groups, struct bsw_error *err)
+{
+    size_t first = bsw_part_first(slice->num_pairs, g, num_groups),
+           last = bsw_part_first(slice->num_pairs, g + 1, num_groups);
+    size_t count = last - first, parameters = training->state->num_parameters;
+    const struct bsw_rbe_group group = {.pairs = slice->pairs + first,
+                                        .num_pairs = count,
+                                        .draw = slice->draw,
+                                        .shift_seed = bsw_hash2(slice->shift_seed, g),
+                                        .slope = training->slope};
+    int has_gradient = slice->batch_pairs > 0;
+    float *gradient = has_gradient ? training->group_gradients + g * parameters : NULL;
+    float share = has_gradient ? (float)count / (float)slice->batch_pairs : 0;
+    BSW_TRY(bsw_rbe_group_run(&training->workers[omp_get_thread_num()], training->options,
+                              training->pairs, training->state->parameters, &group, share, gradient,
+                              &training->group_losses[g], err));
+    training->group_losses[g] *= (double)count;
+    return BSW_OK;
+}
+
+// *loss: summed over the pairs. The fault of the lowest group is the one reported.
+static enum bsw_status run_slice(struct training *training, const struct slice *slice, double *loss,
+                                 struct bsw_error *err)
+{
+    size_t num_groups = groups_of(training, slice->num_pairs), failed_group = num_groups;
+    enum bsw_status status = BSW_OK;
+#pragma omp parallel for schedule(dynamic) num_threads((int)training->num_workers)
+    for (size_t g = 0; g < num_groups; g++) {
+        struct bsw_error group_error;
+        enum bsw_status group_status = run_group(training, slice, g, num_groups, &group_error);
+        if (group_status == BSW_OK) continue;
+#pragma omp critical(bsw_rbe_group_failure)
+        if (g < failed_group) {
+            failed_group = g;
+            status = group_status;
+            if (err) *err = group_error;
+        }
+    }
+    *loss = 0;
+    for (size_t g = 0; g < num_groups && status == BSW_OK; g++) *loss += training->group_losses[g];
+    return status;
+}
+
+static struct slice slice_of(const struct training *training, const uint64_t *pairs,
+                             uint64_t num_pairs)
+{
+    uint64_t rank = (uint64_t)training->transport->rank,
+             ranks = (uint64_t)training->transport->num_ranks;
+    uint64_t first = bsw_part_first(num_pairs, rank, ranks),
+             last = bsw_part_first(num_pairs, rank + 1, ranks);
+    return (struct slice){.pairs = pairs + first, .num_pairs = (size_t)(last - first)};
+}
+
+// ---- messages ----
+
+static struct bsw_message next_message(struct training *training, uint32_t kind, const char *name)
+{
+    return (struct bsw_message){.kind = kind, .batch = training->sequence, .name = name};
+}
+
+// Every rank's `bytes` at data to rank 0, which hands them to add() in the order of ranks.
+static enum bsw_status gather(struct training *training, uint32_t kind, const char *name,
+                              const void *data, size_t bytes,
+                              void (*add)(struct training *training, const void *data, void *sum),
+                              void *sum, struct bsw_error *err)
+{
+    struct bsw_transport *transport = training->transport;
+    struct bsw_message message = next_message(training, kind, name);
+    if (!is_root(training)) return bsw_transport_send(transport, 0, &message, data, bytes, err);
+    for (int rank = 1; rank < transport->num_ranks; rank++) {
+        BSW_TRY(bsw_transport_receive(transport, rank, &message, &training->message, NULL, err));
+        if (training->message.bytes != bytes) {
+            return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of %s, not %zu", rank,
+                            training->message.bytes, name, bytes);
+        }
+        add(training, training->message.data, sum);
+    }
+    return BSW_OK;
+}
+
+// Rank 0's `bytes` at data into data of all.
+static enum bsw_status share(struct training *training, uint32_t kind, const char *name, void *data,
+                             size_t bytes, struct bsw_error *err)
+{
+    struct bsw_message message = next_message(training, kind, name);
+    struct bsw_buffer *buffer = &training->message;
+    if (training->transport->num_ranks == 1) return BSW_OK;
+    buffer->bytes = 0;
+    if (is_root(training)) BSW_TRY(bsw_buffer_append(buffer, data, bytes, err));
+    BSW_TRY(bsw_transport_broadcast(training->transport, &message, buffer, err));
+    if (buffer->bytes != bytes)
+        return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes of %s", buffer->bytes, name);
+    memcpy(data, buffer->data, bytes);
+    return BSW_OK;
+}
+
+// ---- one batch ----
+
+static void add_numbers(float *sum, const float *numbers, size_t count)
+{
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < count; i++) sum[i] += numbers[i];
+}
+
+static void sum_groups(struct training *training, size_t num_groups)
+{
+    size_t count = training->state->num_parameters;
+    memcpy(training->gradient, training->group_gradients, count * sizeof(float));
+    for (size_t g = 1; g < num_groups; g++)
+        add_numbers(training->gradient, training->group_gradients + g * count, count);
+}
+
+static void add_gradient(struct training *training, const void *data, void *sum)
+{
+    add_numbers(sum, data, training->state->num_parameters);
+}
+
+static void add_loss(struct training *training, const void *data, void *sum)
+{
+    double loss;
+    (void)training;
+    memcpy(&loss, data, sizeof loss);
+    *(double *)sum += loss;
+}
+
+static void update_layer(struct training *training, const struct layer_rate *layer, float step)
+{
+    struct bsw_rbe_state *state = training->state;
+    step *= layer->factor;
+#pragma omp parallel for schedule(static)
+    for (size_t i = layer->first; i < layer->last; i++) {
+        float g = training->gradient[i], *m = &state->first_moments[i],
+              *v = &state->second_moments[i];
+        *m = (float)ADAM_BETA1 * *m + (float)(1 - ADAM_BETA1) * g;
+        *v = (float)ADAM_BETA2 * *v + (float)(1 - ADAM_BETA2) * g * g;
+        state->parameters[i] -= step * *m / (sqrtf(*v) + ADAM_EPSILON);
+    }
+}
+
+static void update_parameters(struct training *training)
+{
+    struct bsw_rbe_state *state = training->state;
+    double t = (double)++state->num_updates;
+    float step = (float)(training->rate * sqrt(1 - pow(ADAM_BETA2, t)) / (1 - pow(ADAM_BETA1, t)));
+    for (size_t i = 0; i < training->num_layers; i++)
+        update_layer(training, &training->layer_rates[i], step);
+}
+
+static int is_finite_array(const float *values, size_t count)
+{
+    int is_finite = 1;
+    for (size_t i = 0; i < count; i++) is_finite &= isfinite(values[i]) != 0;
+    return is_finite;
+}
+
+static enum bsw_status diverged(const struct training *training, const char *what,
+                                struct bsw_error *err)
+{
+    const char *kept = training->options->checkpoint;
+    return bsw_fail(
+        err, BSW_ERROR_BAD_DATA,
+        "training: %s is not finite at epoch %llu, batch %llu; try a smaller --rate%s%s", what,
+        (unsigned long long)training->state->epoch + 1,
+        (unsigned long long)training->state->batch + 1, kept ? "; the last checkpoint stays: " : "",
+        kept ? kept : "");
+}
+
+static enum bsw_status write_checkpoint(struct training *training, struct bsw_error *err)
+{
+    const char *path = training->options->checkpoint;
+    return path ? bsw_rbe_checkpoint_write(path, training->settings, training->state, err) : BSW_OK;
+}
+
+// Rank 0, with all gradients added. A sign hides a NaN, so the loss alone would not show it.
+static enum bsw_status finish_batch(struct training *training, double loss, struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    uint64_t every = training->options->checkpoint_batches;
+    if (!isfinite(loss)) return diverged(training, "the loss", err);
+    if (!is_finite_array(training->gradient, state->num_parameters))
+        return diverged(training, "the gradient", err);
+    update_parameters(training);
+    if (!is_finite_array(state->parameters, state->num_parameters))
+        return diverged(training, "a weight", err);
+    state->loss_sum += loss;
+    state->batch++;
+    int is_due = (every > 0 && state->num_updates % every == 0) ||
+                 training->num_done + 1 == training->options->most_batches;
+    return is_due && state->batch < training->num_batches ? write_checkpoint(training, err)
+                                                          : BSW_OK;
+}
+
+static enum bsw_status exchange_gradients(struct training *training, double *loss,
+                                          struct bsw_error *err)
+{
+    size_t bytes = training->state->num_parameters * sizeof(float);
+    training->sequence++;
+    BSW_TRY(gather(training, MESSAGE_LOSS, "losses", loss, sizeof *loss, add_loss, loss, err));
+    return gather(training, MESSAGE_GRADIENT, "gradients", training->gradient, bytes, add_gradient,
+                  training->gradient, err);
+}
+
+static enum bsw_status run_batch(struct training *training, struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    const uint64_t *pairs = training->order + state->batch * training->batch_pairs;
+    struct slice slice = slice_of(training, pairs, training->batch_pairs);
+    uint64_t seed = bsw_hash2(training->options->seed, SEED_SHIFTS);
+    double loss = 0;
+    slice.draw = state->epoch + 1;
+    slice.batch_pairs = training->batch_pairs;
+    slice.shift_seed = bsw_hash2(bsw_hash2(bsw_hash2(seed, state->epoch), state->batch),
+                                 (uint64_t)training->transport->rank);
+    enum bsw_status status = run_slice(training, &slice, &loss, err);
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    sum_groups(training, groups_of(training, slice.num_pairs));
+    status = exchange_gradients(training, &loss, err);
+    if (is_root(training) && status == BSW_OK)
+        status = finish_batch(training, loss / (double)training->batch_pairs, err);
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    if (!is_root(training)) state->batch++;
+    training->num_done++;
+    return share(training, MESSAGE_PARAMETERS, "parameters", state->parameters,
+                 state->num_parameters * sizeof(float), err);
+}
+
+// ---- epochs ----
+
+static enum bsw_status run_held_out(struct training *training, double *loss, struct bsw_error *err)
+{
+    struct slice slice = slice_of(training, training->held_out, training->num_held_out);
+    *loss = 0;
+    if (training->num_held_out == 0) return BSW_OK;
+    slice.shift_seed = bsw_hash2(bsw_hash2(training->options->seed, SEED_HELD_OUT),
+                                 (uint64_t)training->transport->rank);
+    enum bsw_status status = run_slice(training, &slice, loss, err);
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    training->sequence++;
+    status = gather(training, MESSAGE_LOSS, "losses", loss, sizeof *loss, add_loss, loss, err);
+    *loss /= (double)training->num_held_out;
+    return bsw_transport_agree(training->transport, status, err);
+}
+
+static enum bsw_status judge_epoch(struct training *training, double validation_loss,
+                                   struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    const struct bsw_rbe_epoch epoch = {state->loss_sum / (double)training->num_batches,
+                                        validation_loss, training->rate};
+    double loss = training->num_held_out > 0 ? validation_loss : epoch.train_loss;
+    BSW_TRY(bsw_rbe_state_end_epoch(state, &epoch, err));
+    state->epochs_without_gain++;
+    if (loss < state->best_loss) {
+        state->best_loss = loss;
+        state->best_epoch = state->epoch;
+        state->epochs_without_gain = 0;
+        memcpy(state->best_parameters, state->parameters, state->num_parameters * sizeof(float));
+    }
+    return write_checkpoint(training, err);
+}
+
+static int is_patience_over(const struct training *training)
+{
+    uint64_t patience = training->options->patience;
+    return patience > 0 && training->state->epochs_without_gain >= patience;
+}
+
+static enum bsw_status end_epoch(struct training *training, struct bsw_error *err)
+{
+    double loss;
+    unsigned char is_over = 0;
+    BSW_TRY(run_held_out(training, &loss, err));
+    enum bsw_status status = BSW_OK;
+    if (is_root(training)) {
+        status = judge_epoch(training, loss, err);
+        is_over = (unsigned char)is_patience_over(training);
+    } else { // the curve is rank 0's
+        training->state->epoch++;
+        training->state->batch = 0;
+    }
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    training->sequence++;
+    BSW_TRY(share(training, MESSAGE_STOP, "decision", &is_over, sizeof is_over, err));
+    training->is_stopped_early = is_over;
+    return BSW_OK;
+}
+
+static enum bsw_status begin_epoch(struct training *training, struct bsw_error *err)
+{
+    const struct bsw_rbe_training_options *o = training->options;
+    uint64_t epoch = training->state->epoch;
+    double rate = o->rate, slope = 1;
+    for (uint64_t i = 0; i < epoch; i++) {
+        rate *= o->decay;
+        if (o->estimator == BSW_RBE_ANNEALING) slope *= o->slope_growth;
+    }
+    training->rate = rate;
+    training->slope = (float)slope;
+    memcpy(training->order, training->trained, training->num_trained * sizeof *training->order);
+    uint64_t seed = bsw_hash2(bsw_hash2(o->seed, SEED_ORDER), epoch);
+    bsw_rbe_shuffle(seed, training->order, training->num_trained);
+    if (!o->has_near_negatives) return BSW_OK;
+    return bsw_rbe_order_cells(training->pairs, o->shapes[0].dims, epoch + 1, seed,
+                               training->group_pairs, training->order, training->num_trained, err);
+}
+
+static void show(struct training *training)
+{
+    const struct bsw_rbe_state *state = training->state;
+    if (!is_root(training)) return;
+    if (state->batch > 0)
+        snprintf(training->label, sizeof training->label, "train: loss %.4f",
+                 state->loss_sum / (double)state->batch);
+    bsw_progress_update(&training->progress, training->num_done);
+}
+
+static int is_limit_reached(const struct training *training)
+{
+    uint64_t limit = training->options->most_batches;
+    return limit > 0 && training->num_done >= limit;
+}
+
+static enum bsw_status run_epochs(struct training *training, struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    while (state->epoch < training->options->epochs && !training->is_stopped_early &&
+           !is_limit_reached(training)) {
+        enum bsw_status status = begin_epoch(training, err);
+        BSW_TRY(bsw_transport_agree(training->transport, status, err));
+        while (state->batch < training->num_batches) {
+            if (is_limit_reached(training)) return BSW_OK;
+            BSW_TRY(run_batch(training, err));
+            show(training);
+        }
+        BSW_TRY(end_epoch(training, err));
+    }
+    return BSW_OK;
+}
+
+// ---- the whole ----
+
+static void describe(struct training *training)
+{
+    const struct bsw_rbe_training_options *o = training->options;
+    const struct bsw_rbe_shape *q = &o->shapes[BSW_RBE_QUERY], *d = &o->shapes[BSW_RBE_DOCUMENT];
+    snprintf(training->settings, sizeof training->settings,
+             "ranks=%d dims=%u code-dims=%u query-steps=%u document-steps=%u shared=%d "
+             "residual-weights=%d estimator=%s slope-growth=%.17g gamma=%.17g rate=%.17g "
+             "decay=%.17g validation=%.17g negatives=%llu batch=%zu seed=%llu start=%d "
+             "near-negatives=%d pairs=%llu input=%016llx",
+             training->transport->num_ranks, q->dims, q->code_dims, q->steps, d->steps,
+             q->is_shared, q->has_residual_weights, bsw_rbe_estimator_name(o->estimator),
+             o->slope_growth, o->gamma, o->rate, o->decay, o->validation,
+             (unsigned long long)o->negatives, training->batch_pairs, (unsigned long long)o->seed,
+             (int)o->start, o->has_near_negatives, (unsigned long long)training->pairs->num_pairs,
+             (unsigned long long)o->input_digest);
+}
+
+static void initialize(struct training *training)
+{
+    const struct bsw_rbe_training_options *o = training->options;
+    float *parameters = training->state->parameters;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        const struct bsw_rbe_shape *shape = &o->shapes[i];
+        uint64_t side = (uint64_t)i;
+        if (o->start == BSW_RBE_START_QUANTIZER) {
+            bsw_rbe_initialize_quantizer(shape, bsw_hash2(o->seed, SEED_WEIGHTS),
+                                         o->input_rms * bsw_quantizer_half_steps[shape->steps + 1],
+                                         parameters);
+        } else {
+            bsw_rbe_initialize(shape, bsw_hash2(o->seed, SEED_WEIGHTS + side), parameters);
+        }
+        parameters += bsw_rbe_num_parameters(shape);
+    }
+}
+
+static void add_layer_rate(struct training *training, size_t first,
+                           const struct bsw_rbe_layer *layer)
+{
+    size_t count = (size_t)layer->num_out * layer->num_in;
+    double square = 0, random = 2.0 / ((double)layer->num_out + layer->num_in); // Glorot's
+    for (size_t i = 0; i < count; i++)
+        square += (double)layer->weights[i] * (double)layer->weights[i] / (double)count;
+    training->layer_rates[training->num_layers++] = (struct layer_rate){
+        .first = first,
+        .last = first + count + layer->num_out,
+        .factor =
+            training->options->start == BSW_RBE_START_RANDOM ? 1 : (float)sqrt(square / random)};
+}
+
+// Of first weights, so before a checkpoint takes their place.
+static void set_layer_rates(struct training *training)
+{
+    const float *parameters = training->state->parameters;
+    size_t first = 0;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        const struct bsw_rbe_shape *shape = &training->options->shapes[i];
+        uint32_t pairs = shape->is_shared && shape->steps > 0 ? 1 : shape->steps;
+        for (uint32_t l = 0; l < 1 + 2 * pairs; l++) {
+            enum bsw_rbe_layer_kind kind = l == 0       ? BSW_RBE_BASE
+                                           : l % 2 == 1 ? BSW_RBE_RECONSTRUCTION
+                                                        : BSW_RBE_RESIDUAL;
+            uint32_t step = l == 0 ? 0 : (l - 1) / 2;
+            struct bsw_rbe_layer layer = bsw_rbe_layer_of(shape, parameters + first, kind, step);
+            add_layer_rate(training, first + bsw_rbe_layer_offset(shape, kind, step), &layer);
+        }
+        first += bsw_rbe_num_parameters(shape);
+    }
+}
+
+// First weights, or where a checkpoint stands, on all ranks.
+static enum bsw_status start(struct training *training, struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    enum bsw_status status = BSW_OK;
+    describe(training);
+    initialize(training);
+    set_layer_rates(training);
+    if (!training->options->is_resumed) return BSW_OK;
+    if (is_root(training)) {
+        status =
+            bsw_rbe_checkpoint_read(training->options->checkpoint, training->settings, state, err);
+        if (status == BSW_OK && state->batch >= training->num_batches)
+            status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: batches do not add up",
+                              training->options->checkpoint);
+    }
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    uint64_t place[3] = {state->epoch, state->batch, (uint64_t)is_patience_over(training)};
+    training->sequence++;
+    BSW_TRY(share(training, MESSAGE_START, "place", place, sizeof place, err));
+    state->epoch = place[0];
+    state->batch = place[1];
+    training->is_stopped_early = place[2] != 0;
+    return share(training, MESSAGE_PARAMETERS, "parameters", state->parameters,
+                 state->num_parameters * sizeof(float), err);
+}
+
+static enum bsw_status run(struct training *training, struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    enum bsw_status status = split(training, err);
+    if (status == BSW_OK) status = allocate(training, err);
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    BSW_TRY(start(training, err));
+    uint64_t total = training->options->epochs * training->num_batches;
+    uint64_t done = state->epoch * training->num_batches + state->batch;
+    snprintf(training->label, sizeof training->label, "train");
+    bsw_progress_init(&training->progress, training->label, "batches",
+                      done < total ? total - done : 0,
+                      training->options->is_shown && is_root(training));
+    status = run_epochs(training, err);
+    bsw_progress_finish(&training->progress);
+    if (state->best_epoch == 0) {
+        memcpy(state->best_parameters, state->parameters, state->num_parameters * sizeof(float));
+    }
+    return bsw_transport_agree(training->transport, status, err);
+}
+
+enum bsw_status bsw_rbe_train(const struct bsw_rbe_training_options *options,
+                              const struct bsw_rbe_pairs *pairs, struct bsw_transport *transport,
+                              struct bsw_rbe_training_result *out, struct bsw_error *err)
+{
+    *out = (struct bsw_rbe_training_result){0};
+    struct training training = {
+        .options = options, .pairs = pairs, .transport = transport, .state = &out->state};
+    openblas_set_num_threads(1); // groups are what threads share
+    enum bsw_status status = run(&training, err);
+    out->num_trained = training.num_trained;
+    out->num_held_out = training.num_held_out;
+    out->is_stopped_early = training.is_stopped_early;
+    deinit(&training);
+    if (status != BSW_OK) bsw_rbe_state_deinit(&out->state);
+    return status;
+}

@@ -1,0 +1,159 @@
+#!/usr/bin/env bash
+# Codec rbe: one index whatever the ranks, threads and kernel level, one answer whatever the scan; and
+# learned codes that find what they were trained for.
+# usage: check_rbe.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+program=$(realpath "$1")
+run=$2/deploy/run.sh
+base=$2/tests/data/sift20k_base.u8bin
+queries=$2/tests/data/sift20k_query.u8bin
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export OMP_WAIT_POLICY=passive BITSWEEP=$program
+passed=0
+failed=0
+
+pass() {
+    passed=$((passed + 1))
+    echo "ok: $1"
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED: $1" >&2
+    if [[ -s ${2:-} ]]; then head -n 20 "$2" >&2; fi
+}
+
+# check WHAT COMMAND: it succeeds.
+check() {
+    local what=$1
+    shift
+    if "$@" >"$folder/out" 2>&1; then pass "$what"; else fail "$what" "$folder/out"; fi
+}
+
+# refuse CODE PATTERN ARGUMENTS: one line, that exit code.
+refuse() {
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$program" "$@" >"$folder/stdout" 2>"$folder/stderr" || got=$?
+    if ((got == code)) && (($(wc -l <"$folder/stderr") == 1)) &&
+        grep -qE "^bitsweep: .*($pattern)" "$folder/stderr"; then
+        pass "refused: $pattern"
+    else
+        fail "$*: exit code $got, not $code like '$pattern'" "$folder/stderr"
+    fi
+}
+
+levels=(reference)
+for level in avx2 avx512; do
+    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then levels+=("$level"); fi
+done
+ranks_axis=(1)
+if ((2 <= ${BITSWEEP_MAX_RANKS:-2})) && command -v mpirun >/dev/null &&
+    "$run" -n 2 -- --version >/dev/null 2>&1; then
+    ranks_axis+=(2)
+else
+    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: 2 ranks are skipped"
+fi
+
+# 50 code dims: a word that is not full.
+check "train" "$program" train --base "$base" --sample 1000 --code-dims 50 --query-planes 4 \
+    --document-planes 2 --epochs 1 --model "$folder/model" --quiet
+check "ground truth" "$program" groundtruth --base "$base" --queries "$queries" --metric cosine --k 10 \
+    --out "$folder/truth" --quiet
+
+# ---- one index, one answer ----
+
+encode=(encode --base "$base" --rows 1000:6000 --codec rbe --model "$folder/model" --shards 3 --quiet)
+check "encode" "$program" "${encode[@]}" --index "$folder/index" --threads 1
+for level in "${levels[@]}"; do
+    for ranks in "${ranks_axis[@]}"; do
+        "$run" -n "$ranks" -- "${encode[@]}" --index "$folder/other" --level "$level" --threads 2 --force
+        if diff -r "$folder/index" "$folder/other" >"$folder/out"; then
+            pass "the same index: $level, $ranks ranks"
+        else
+            fail "another index: $level, $ranks ranks" "$folder/out"
+        fi
+    done
+done
+check "verify" "$program" verify "$folder/index"
+check "the model is in the index" cmp "$folder/model" "$folder/index/model.rbe"
+
+search=(search --index "$folder/index" --queries "$queries" --force --quiet)
+emulated=$(dirname "$program")/tests/bitsweep_emulated
+for refine in none exact; do
+    "$program" "${search[@]}" --refine "$refine" --k 50 --out "$folder/first" --level reference
+    for scan in planes matrix auto; do
+        for ranks in "${ranks_axis[@]}"; do
+            "$run" -n "$ranks" -- "${search[@]}" --refine "$refine" --k 50 --scan "$scan" --out "$folder/found"
+            if cmp -s "$folder/first" "$folder/found"; then
+                pass "the same answer: $scan, $ranks ranks, --refine $refine"
+            else
+                fail "another answer: $scan, $ranks ranks, --refine $refine"
+            fi
+        done
+    done
+    if [[ -x $emulated ]]; then
+        "$emulated" "${search[@]}" --refine "$refine" --k 50 --query-rows 0:8 --device emulated --out "$folder/found"
+        "$program" "${search[@]}" --refine "$refine" --k 50 --query-rows 0:8 --device cpu --out "$folder/first"
+        if cmp -s "$folder/first" "$folder/found"; then
+            pass "the same answer: a device, --refine $refine"
+        else
+            fail "another answer: a device, --refine $refine"
+        fi
+    fi
+done
+
+# recall: 10-recall@50 of codes alone, of a model.
+recall() {
+    "$program" encode --base "$base" --codec rbe --model "$1" --index "$folder/judged" --force --quiet
+    "$program" search --index "$folder/judged" --queries "$queries" --refine none --k 50 \
+        --out "$folder/found" --force --quiet
+    "$program" eval --results "$folder/found" --groundtruth "$folder/truth" |
+        sed -n 's/^10-recall@50 *//p'
+}
+
+# A random start must learn; codes that begin as those of a quantizer are good from the start.
+train=(train --base "$base" --code-dims 96 --query-planes 3 --document-planes 2 --quiet)
+"$program" "${train[@]}" --sample 2000 --start random --rate 1e-9 --epochs 1 --model "$folder/untrained"
+"$program" "${train[@]}" --sample 3000 --start random --epochs 5 --model "$folder/random"
+"$program" "${train[@]}" --sample 2000 --epochs 1 --model "$folder/quantizer"
+untrained=$(recall "$folder/untrained")
+random=$(recall "$folder/random")
+quantizer=$(recall "$folder/quantizer")
+facts="10-recall@50 of a random start $untrained, trained $random; of a quantizer trained $quantizer"
+if awk -v a="$untrained" -v b="$random" -v c="$quantizer" 'BEGIN {exit !(b > a + 0.15 && c > 0.8)}'; then
+    pass "$facts"
+else
+    fail "$facts"
+fi
+
+# ---- errors ----
+
+code=(encode --base "$base" --index "$folder/refused" --codec rbe)
+refuse 2 "needs --model" "${code[@]}"
+refuse 2 "cosine only" "${code[@]}" --model "$folder/model" --metric l2
+refuse 2 "has what its model says" "${code[@]}" --model "$folder/model" --bits 2
+refuse 74 "nothing: cannot open" "${code[@]}" --model "$folder/nothing"
+refuse 65 "no bitsweep model|checksum" "${code[@]}" --model "$base"
+refuse 2 "of 128 dims, the rows have 64" encode --base synth:count=100,dims=64 --index "$folder/refused" \
+    --codec rbe --model "$folder/model"
+for kind in "--metric l2" "--precision float" "--no-residual-weights"; do
+    # shellcheck disable=SC2086
+    "$program" train --base "$base" --sample 500 --batch 200 --code-dims 8 --epochs 1 --quiet --force \
+        --model "$folder/comparison" $kind
+    refuse 2 "trained for l2|full precision|without residual weights" "${code[@]}" --model "$folder/comparison"
+done
+refuse 2 "--query-bits 3: the model of .* has 4" "${search[@]}" --out "$folder/found" --query-bits 3
+if [[ -e $folder/refused ]]; then fail "a refused encode left an index"; else pass "nothing is left"; fi
+cp "$folder/untrained" "$folder/other/model.rbe"
+refuse 65 "not the model of this index" search --index "$folder/other" --queries "$queries" --out "$folder/found" --force
+refuse 65 "not the model of this index" verify "$folder/other"
+rm "$folder/other/model.rbe"
+refuse 74 "model.rbe: cannot open" search --index "$folder/other" --queries "$queries" --out "$folder/found" --force
+check "saq in its place" "$program" encode --base "$base" --index "$folder/index" --force --quiet
+if [[ -e $folder/index/model.rbe ]]; then fail "the old model is still there"; else pass "the old model is gone"; fi
+
+echo "$passed passed, $failed failed"
+((failed == 0))

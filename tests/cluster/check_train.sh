@@ -1,0 +1,158 @@
+#!/usr/bin/env bash
+# train: every kind of pairs, the same bytes for the same ranks whatever the threads, a resumed run,
+# and every error as one line that leaves nothing behind.
+# usage: check_train.sh BITSWEEP_BINARY SOURCE_FOLDER
+# ctest labels: asan
+set -euo pipefail
+
+program=$(realpath "$1")
+run=$2/deploy/run.sh
+base=$2/tests/data/sift20k_base.u8bin
+queries=$2/tests/data/sift20k_query.u8bin
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+export OMP_WAIT_POLICY=passive BITSWEEP=$program
+passed=0
+failed=0
+
+pass() {
+    passed=$((passed + 1))
+    echo "ok: $1"
+}
+
+fail() {
+    failed=$((failed + 1))
+    echo "FAILED: $1" >&2
+    if [[ -s ${2:-} ]]; then head -n 20 "$2" >&2; fi
+}
+
+# train RANKS MODEL ARGUMENTS: quiet, a small model of few epochs.
+small=(--code-dims 32 --epochs 3 --batch 256 --quiet)
+train() {
+    local ranks=$1 model=$folder/$2 code=0
+    shift 2
+    "$run" -n "$ranks" -- train "${small[@]}" --model "$model" "$@" >"$folder/out" 2>&1 || code=$?
+    if ((code != 0)) || [[ ! -s $model ]]; then
+        fail "train $*: exit code $code" "$folder/out"
+    fi
+}
+
+# same NAME MODEL MODEL; other NAME MODEL MODEL
+same() {
+    if cmp -s "$folder/$2" "$folder/$3"; then pass "$1"; else fail "$1: bytes differ"; fi
+}
+
+other() {
+    if cmp -s "$folder/$2" "$folder/$3"; then fail "$1: same bytes"; else pass "$1"; fi
+}
+
+# refuse CODE PATTERN ARGUMENTS: one line, that exit code, no model.
+refuse() {
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$program" train --quiet --model "$folder/refused" "$@" >"$folder/stdout" 2>"$folder/stderr" || got=$?
+    if ((got == code)) && (($(wc -l <"$folder/stderr") == 1)) && [[ ! -s $folder/stdout ]] &&
+        [[ ! -e $folder/refused ]] && grep -qE "^bitsweep: .*($pattern)" "$folder/stderr"; then
+        pass "refused: $pattern"
+    else
+        fail "train $*: exit code $got, not $code like '$pattern'" "$folder/stderr"
+    fi
+}
+
+alone=(--base "$base" --sample 1200)
+train 1 model "${alone[@]}" --threads 1
+train 1 threads "${alone[@]}" --threads 3
+same "the same bytes for 1 and 3 threads" model threads
+train 1 seed "${alone[@]}" --seed 2
+other "another seed, another model" model seed
+for level in reference avx2; do
+    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then
+        train 1 "$level" "${alone[@]}" --level "$level"
+        same "the same bytes for level $level" model "$level"
+    fi
+done
+
+train 1 near "${alone[@]}" --near-negatives
+other "near negatives, another model" model near
+train 1 random "${alone[@]}" --start random
+other "another start, another model" model random
+
+train 1 resumed "${alone[@]}" --checkpoint "$folder/checkpoint" --max-batches 9
+other "after 9 batches it is another model" model resumed
+refuse 2 "exists; --resume goes on from it" "${alone[@]}" --checkpoint "$folder/checkpoint"
+train 1 resumed "${alone[@]}" --checkpoint "$folder/checkpoint" --resume --force
+same "a resumed training has the same bytes" model resumed
+
+if ((2 <= ${BITSWEEP_MAX_RANKS:-2})) && command -v mpirun >/dev/null &&
+    "$run" -n 2 -- --version >/dev/null 2>&1; then
+    train 2 ranks "${alone[@]}" --threads 1
+    train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --max-batches 10
+    train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --resume --force
+    same "2 ranks: the same bytes, resumed" ranks ranks_again
+else
+    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: 2 ranks are skipped"
+fi
+
+# ---- other pairs, and what they learn ----
+
+# learned NAME LEAST MOST ARGUMENTS: the best validation loss of a training.
+learned() {
+    local name=$1 least=$2 most=$3 loss
+    shift 3
+    "$program" train --code-dims 32 --quiet --model "$folder/learned" --force --json "$@" \
+        >"$folder/out" 2>&1 || true
+    loss=$(sed -n 's/^  "validation_loss": \([0-9.e-]*\),$/\1/p' "$folder/out")
+    if awk -v x="${loss:-9}" -v a="$least" -v b="$most" 'BEGIN {exit !(x >= a && x <= b)}'; then
+        pass "$name: validation loss $loss"
+    else
+        fail "$name: validation loss '$loss', not $least to $most" "$folder/out"
+    fi
+}
+
+# log 11 = 2.4 is chance.
+"$program" groundtruth --base "$base" --queries "$queries" --metric cosine --k 5 --out "$folder/truth" --quiet
+few=(--epochs 3 --batch 256)
+learned "base alone, a random start" 0.01 2.2 "${alone[@]}" "${few[@]}" --start random
+learned "base alone, full precision" 0.01 0.9 "${alone[@]}" "${few[@]}" --precision float
+learned "base alone, l2, shared, no weights" 0.01 2.1 "${alone[@]}" "${few[@]}" \
+    --metric l2 --shared --no-residual-weights
+learned "base alone, one of 3 neighbours, annealing" 0.01 2.1 "${alone[@]}" "${few[@]}" \
+    --neighbours 3 --estimator annealing
+learned "queries with their neighbours" 0.1 2.4 --base "$base" --groundtruth "$folder/truth" \
+    --queries "$queries" --neighbours 4 --validation 0.2 --batch 64 --epochs 8
+learned "row i with row i" 0.001 1.0 --queries "$base" --documents "$base" --epochs 2 --batch 500
+
+if command -v gnuplot >/dev/null; then
+    train 1 plotted "${alone[@]}" --plot "$folder/it's a plot.svg"
+    if grep -q '</svg>' "$folder/it's a plot.svg" && (($(wc -l <"$folder/it's a plot.tsv") == 4)); then
+        pass "the loss curve is drawn"
+    else
+        fail "the loss curve is not drawn" "$folder/it's a plot.tsv"
+    fi
+    same "a plot changes nothing" model plotted
+fi
+
+# ---- errors ----
+
+refuse 65 "200 rows, .*20000: row i pairs" --queries "$queries" --documents "$base"
+refuse 65 "128 dims|64 dims" --queries "$base" --documents synth:count=20000,dims=64
+refuse 65 "is of 200 queries" --base "$queries" --groundtruth "$folder/truth" --queries "$base"
+refuse 65 "has neighbour" --base "$queries" --groundtruth "$folder/truth" --queries "$queries"
+refuse 65 "--neighbours asks for 9" --base "$base" --groundtruth "$folder/truth" --queries "$queries" --neighbours 9
+refuse 74 "nothing.fbin" --base "$folder/nothing.fbin"
+refuse 74 "nothing.*cannot open" "${alone[@]}" --checkpoint "$folder/nothing" --resume
+refuse 2 "another training: .*gamma=10 there, gamma=9 here" "${alone[@]}" --code-dims 32 --batch 256 \
+    --checkpoint "$folder/checkpoint" --resume --gamma 9
+refuse 2 "--queries and --documents, or --base"
+refuse 2 "--documents goes with --queries" --base "$base" --documents "$base"
+refuse 2 "needs --groundtruth" --base "$base" --queries "$queries"
+refuse 2 "10 negatives" "${alone[@]}" --batch 10
+refuse 2 "held out" --base "$base" --sample 100
+refuse 2 "ends in .svg" "${alone[@]}" --plot loss.png
+refuse 2 "--resume needs" "${alone[@]}" --resume
+refuse 2 "query-planes" "${alone[@]}" --query-planes 8
+refuse 2 "estimator" "${alone[@]}" --estimator tanh
+refuse 65 "is not finite at epoch [0-9]+, batch" "${alone[@]}" --rate 1e38
+
+echo "$passed passed, $failed failed"
+((failed == 0))
