@@ -56,7 +56,12 @@ while (($#)); do
 done
 
 deploy/install.sh
-deploy/build.sh release
+# Without a GPU nothing is compiled for one but what test.sh compiles too.
+gpu_arguments=()
+if ! nvidia-smi -L >/dev/null 2>&1; then
+    gpu_arguments=(-- "-DBITSWEEP_CUDA_ARCHITECTURES=80-virtual;90a-real")
+fi
+deploy/build.sh release ${gpu_arguments[@]+"${gpu_arguments[@]}"}
 
 [[ ! -e $out || -e $out/demo.table ]] || fail "$out exists and was not made by this script"
 rm -rf "$out"
