@@ -10,14 +10,13 @@
 // A row that may pass is found by comparing float keys as they are (exact: dots below 2^22 become
 // floats by adding them into the mantissa of 1.5 * 2^23, for conversions are scarce); scores are
 // made for rows that pass alone.
+#include "kernels/device_scan/matrix_keys.cuh"
 #include "kernels/device_scan/matrix_tile.cuh"
 
 namespace bsw
 {
 namespace
 {
-
-enum class key_kind { integer, small_float, any_float }; // small: |dot| < 2^22
 
 template <class SHAPE> __device__ __forceinline__ matrix_shared divide_shared(uint32_t padded_dims)
 {
@@ -35,13 +34,6 @@ template <class SHAPE> struct lane_queries {
     int most_sums[SHAPE::query_tiles][2]; // integer keys: what a sum must not pass
     float scales[SHAPE::query_tiles][2], float_limits[SHAPE::query_tiles][2];
 };
-
-// constant - 2 * sum reaches the limit as far as this.
-__device__ __forceinline__ int most_sum(int constant, uint32_t limit)
-{
-    const long long twice = static_cast<long long>(constant) - integer_limit(limit);
-    return static_cast<int>(min(twice >> 1, static_cast<long long>(INT32_MAX)));
-}
 
 template <class SHAPE>
 __device__ __forceinline__ void load_limits(const scan_arguments &a, uint32_t first_query,
@@ -80,13 +72,6 @@ __device__ __forceinline__ void load_scales(const scan_arguments &a, uint32_t fi
         shared.scales[i] = exists ? half_to_float(__ldg(a.codes.scales + place)) : 0.0f;
         shared.biases[i] = exists ? __ldg(a.codes.biases + place) : 0.0f;
     }
-}
-
-template <key_kind KIND> __device__ __forceinline__ float float_of_dot(int dot)
-{
-    if (KIND == key_kind::any_float) return __int2float_rn(dot);
-    // 0x4b400000 is 1.5 * 2^23, whose mantissa counts ones.
-    return __fadd_rn(__int_as_float(0x4b400000 + dot), -12582912.0f);
 }
 
 // Bits 2*n + c of hits[i]: the pair of query i/2, half i%2, and row 8*n + c reaches its limit.
@@ -135,14 +120,6 @@ __device__ __forceinline__ uint32_t valid_rows(const scan_arguments &a, uint32_t
     return valid;
 }
 
-template <key_kind KIND>
-__device__ __forceinline__ uint32_t score_of(int dot, float query_scale, float scale, float bias)
-{
-    if (KIND == key_kind::integer) return score_of_integer(dot);
-    return score_of_float(
-        __fadd_rn(float_key(query_scale, scale, float_of_dot<KIND>(dot), bias), 0.0f));
-}
-
 // Sums stay what they are, but what find_hits made of them is not kept for the rare way: that would
 // take twice the registers.
 template <class SHAPE> __device__ __forceinline__ void keep_sums(accumulators<SHAPE> &acc)
@@ -161,16 +138,7 @@ append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accum
             const matrix_shared &shared, uint32_t first_bundle, uint32_t first_row, uint32_t query,
             int m, int half, uint32_t hits)
 {
-    const uint32_t place = threadIdx.x % 4, count = static_cast<uint32_t>(__popc(hits));
-    uint32_t through = count;
-#pragma unroll
-    for (uint32_t step = 1; step < 4; step *= 2) {
-        const uint32_t below = __shfl_up_sync(all_lanes, through, step, 4);
-        if (place >= step) through += below;
-    }
-    uint32_t at = 0;
-    if (place == 3 && through > 0) at = atomicAdd(&a.lists.counts[query], through);
-    at = __shfl_sync(all_lanes, at, 3, 4) + through - count;
+    uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
     uint64_t *items = a.lists.items + static_cast<size_t>(query) * a.lists.capacity;
 #pragma unroll
     for (int n = 0; n < SHAPE::row_tiles; n++) {
@@ -270,12 +238,6 @@ constexpr matrix_kernel matrix_kernels[] = {make_kernel<few_queries>(), make_ker
                                             make_kernel<many_queries>()};
 
 static_assert(sizeof matrix_kernels / sizeof matrix_kernels[0] == BSW_MATRIX_TILES);
-
-key_kind choose_keys(const scan_arguments &a)
-{
-    if (!a.codes.scales) return key_kind::integer;
-    return a.dot_limit < 1 << 22 ? key_kind::small_float : key_kind::any_float;
-}
 
 } // namespace
 } // namespace bsw

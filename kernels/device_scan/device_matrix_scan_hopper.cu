@@ -23,7 +23,7 @@
 #include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/device_unpack.cuh"
 #include "kernels/device_scan/hopper_layout.cuh"
-#include "kernels/device_scan/scan_arguments.cuh"
+#include "kernels/device_scan/matrix_keys.cuh"
 #include "kernels/hopper_switch.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
@@ -44,8 +44,6 @@ constexpr uint32_t most_dims = 256;
 constexpr uint32_t slot_keys = warp_rows / 2 + warp_rows; // words: scales, two a word, and biases
 constexpr uint32_t rare_sums = 8; // that the rare way takes at a time: of 32 columns, one row
 static_assert(tile_bundles * 32 == group_threads, "a warp of the producers for each bundle");
-
-enum class key_kind { integer, small_float, any_float }; // small: |dot| < 2^22
 
 struct hopper_arguments {
     scan_arguments scan;
@@ -279,13 +277,6 @@ __device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_
            (SHAPE::is_split ? block : block * num_consumers + consumer) * hopper_queries;
 }
 
-// constant - 2 * sum reaches the limit as far as this.
-__device__ __forceinline__ int most_sum_of(int constant, uint32_t limit)
-{
-    const long long twice = static_cast<long long>(constant) - integer_limit(limit);
-    return static_cast<int>(min(twice >> 1, static_cast<long long>(INT32_MAX)));
-}
-
 // Queries that do not exist have limits that nothing reaches.
 template <key_kind KIND>
 __device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint32_t query)
@@ -295,7 +286,7 @@ __device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint
     const uint32_t limit = __ldg(a.lists.limits + query);
     out.constant = __ldg(a.queries.constants + query);
     if (KIND == key_kind::integer) {
-        out.most_sum = most_sum_of(out.constant, limit);
+        out.most_sum = most_sum(out.constant, limit);
     } else {
         out.float_limit = float_limit(limit);
         out.scale = __ldg(a.queries.scales + query);
@@ -334,32 +325,12 @@ multiply_tile(uint32_t tile, const unsigned (&fragments)[SHAPE::words][4], int (
         multiply_64x128(sums, fragments[word], tile_descriptor(tile, word), word > 0);
 }
 
-template <key_kind KIND> __device__ __forceinline__ float float_of_dot(int dot)
-{
-    if (KIND == key_kind::any_float) return __int2float_rn(dot);
-    // 0x4b400000 is 1.5 * 2^23, whose mantissa counts ones.
-    return __fadd_rn(__int_as_float(0x4b400000 + dot), -12582912.0f);
-}
-
-template <key_kind KIND>
-__device__ __forceinline__ float key_of(const thread_query &query, int sum, float scale, float bias)
-{
-    return float_key(query.scale, scale, float_of_dot<KIND>(query.constant - 2 * sum), bias);
-}
-
 template <key_kind KIND>
 __device__ __forceinline__ bool reaches(const thread_query &query, int sum, float scale, float bias)
 {
     if (KIND == key_kind::integer) return sum <= query.most_sum;
-    return key_of<KIND>(query, sum, scale, bias) >= query.float_limit;
-}
-
-template <key_kind KIND>
-__device__ __forceinline__ uint32_t score_of(const thread_query &query, int sum, float scale,
-                                             float bias)
-{
-    if (KIND == key_kind::integer) return score_of_integer(query.constant - 2 * sum);
-    return score_of_float(__fadd_rn(key_of<KIND>(query, sum, scale, bias), 0.0f));
+    return float_key(query.scale, scale, float_of_dot<KIND>(query.constant - 2 * sum), bias) >=
+           query.float_limit;
 }
 
 // Whether any of the thread's sums may pass, rows that do not exist or are masked included.
@@ -439,23 +410,15 @@ __device__ __forceinline__ void append_hits(const scan_arguments &a, const threa
                                             uint32_t query, const rare_bundle &of, const int *place,
                                             uint32_t hits)
 {
-    const uint32_t lane = threadIdx.x % 4, count = static_cast<uint32_t>(__popc(hits));
-    uint32_t through = count;
-#pragma unroll
-    for (uint32_t step = 1; step < 4; step *= 2) {
-        const uint32_t below = __shfl_up_sync(all_lanes, through, step, 4);
-        if (lane >= step) through += below;
-    }
-    uint32_t at = 0;
-    if (lane == 3 && through > 0) at = atomicAdd(&a.lists.counts[query], through);
-    at = __shfl_sync(all_lanes, at, 3, 4) + through - count;
+    uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
     uint64_t *items = a.lists.items + static_cast<size_t>(query) * a.lists.capacity;
     const uint32_t first_row = a.codes.first_row + bundle_of(a, of.bundle) * warp_rows;
 #pragma unroll 1
     for (; hits != 0; hits &= hits - 1, at++) {
         const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(hits)) - 1);
         const float2 keys = scale_and_bias<KIND>(of, row_of_sum(i));
-        const uint32_t score = score_of<KIND>(own, place[i], keys.x, keys.y);
+        const uint32_t score =
+            score_of<KIND>(own.constant - 2 * place[i], own.scale, keys.x, keys.y);
         if (at < a.lists.capacity) items[at] = pack_candidate(score, first_row + row_of_sum(i));
     }
 }
@@ -581,12 +544,6 @@ const hopper_kernel &choose_kernel(uint32_t padded_dims, bool has_few_queries)
     uint32_t i = 0;
     while (few_kernels[i].words * hopper_word_dims < padded_dims) i++;
     return (has_few_queries ? few_kernels : many_kernels)[i];
-}
-
-key_kind choose_keys(const scan_arguments &a)
-{
-    if (!a.codes.scales) return key_kind::integer;
-    return a.dot_limit < 1 << 22 ? key_kind::small_float : key_kind::any_float;
 }
 
 uint32_t slot_words_of(const bsw_code_layout &layout)

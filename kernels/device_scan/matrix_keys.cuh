@@ -1,0 +1,60 @@
+// Keys and appends of the matrix scans, whose sums are those of u * q: device_matrix_scan.cu and
+// device_matrix_scan_hopper.cu, in whose accumulators alike four lanes share a query.
+#ifndef BITSWEEP_KERNELS_MATRIX_KEYS_CUH
+#define BITSWEEP_KERNELS_MATRIX_KEYS_CUH
+
+#include "kernels/device_scan/scan_arguments.cuh"
+
+namespace bsw
+{
+
+enum class key_kind { integer, small_float, any_float }; // small: |dot| < 2^22
+
+inline key_kind choose_keys(const scan_arguments &a)
+{
+    if (!a.codes.scales) return key_kind::integer;
+    return a.dot_limit < 1 << 22 ? key_kind::small_float : key_kind::any_float;
+}
+
+// constant - 2 * sum reaches the limit as far as this.
+__device__ __forceinline__ int most_sum(int constant, uint32_t limit)
+{
+    const long long twice = static_cast<long long>(constant) - integer_limit(limit);
+    return static_cast<int>(min(twice >> 1, static_cast<long long>(INT32_MAX)));
+}
+
+template <key_kind KIND> __device__ __forceinline__ float float_of_dot(int dot)
+{
+    if (KIND == key_kind::any_float) return __int2float_rn(dot);
+    // 0x4b400000 is 1.5 * 2^23, whose mantissa counts ones.
+    return __fadd_rn(__int_as_float(0x4b400000 + dot), -12582912.0f);
+}
+
+template <key_kind KIND>
+__device__ __forceinline__ uint32_t score_of(int dot, float query_scale, float scale, float bias)
+{
+    if (KIND == key_kind::integer) return score_of_integer(dot);
+    return score_of_float(
+        __fadd_rn(float_key(query_scale, scale, float_of_dot<KIND>(dot), bias), 0.0f));
+}
+
+// Places in a query's list for `count` items of each of the four lanes that share it, one atomicAdd
+// for all; the calling lane's first. All 32 lanes call it.
+__device__ __forceinline__ uint32_t take_places(const bsw_device_lists &lists, uint32_t query,
+                                                uint32_t count)
+{
+    const uint32_t lane = threadIdx.x % 4;
+    uint32_t through = count;
+#pragma unroll
+    for (uint32_t step = 1; step < 4; step *= 2) {
+        const uint32_t below = __shfl_up_sync(all_lanes, through, step, 4);
+        if (lane >= step) through += below;
+    }
+    uint32_t at = 0;
+    if (lane == 3 && through > 0) at = atomicAdd(&lists.counts[query], through);
+    return __shfl_sync(all_lanes, at, 3, 4) + through - count;
+}
+
+} // namespace bsw
+
+#endif
