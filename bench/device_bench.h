@@ -13,6 +13,7 @@
 
 #include "common/device.h"
 #include "kernels/device_scan/device_scan.h"
+#include "shard/device_layout.h"
 #include "shard/shard_scan.h"
 
 #ifdef __cplusplus
@@ -121,9 +122,7 @@ enum bsw_status device_bench_exact_float(struct device_bench *bench,
 // The next place in a buffer, 256-byte aligned.
 static inline size_t device_bench_place(size_t bytes, size_t *total)
 {
-    size_t at = *total;
-    *total += (bytes + 255) / 256 * 256;
-    return at;
+    return bsw_place_array(bytes, 256, total);
 }
 
 // ---- time ----

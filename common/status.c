@@ -57,3 +57,21 @@ int bsw_status_exit_code(enum bsw_status status)
 {
     return status_facts[status].exit_code;
 }
+
+void bsw_first_failure_note(struct bsw_first_failure *failure, uint64_t place,
+                            enum bsw_status status, const struct bsw_error *error)
+{
+#pragma omp critical(bsw_first_failure)
+    if (failure->status == BSW_OK || place < failure->place) {
+        failure->place = place;
+        failure->status = status;
+        failure->error = *error;
+    }
+}
+
+enum bsw_status bsw_first_failure_report(const struct bsw_first_failure *failure,
+                                         struct bsw_error *err)
+{
+    if (failure->status != BSW_OK && err) *err = failure->error;
+    return failure->status;
+}

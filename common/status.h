@@ -8,6 +8,7 @@
 #define BITSWEEP_COMMON_STATUS_H
 
 #include <stdarg.h>
+#include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -59,6 +60,20 @@ enum bsw_status bsw_prefix(struct bsw_error *err, enum bsw_status status, const 
     BSW_PRINTF(3, 4);
 
 const char *bsw_status_name(enum bsw_status status);
+
+// Of places that several threads work on: the lowest that failed, whatever order they came to it
+// in. {0} before the first.
+struct bsw_first_failure {
+    uint64_t place;
+    enum bsw_status status; // BSW_OK: none so far
+    struct bsw_error error;
+};
+// status is not BSW_OK. Any number of OpenMP threads at once.
+void bsw_first_failure_note(struct bsw_first_failure *failure, uint64_t place,
+                            enum bsw_status status, const struct bsw_error *error);
+// Its status and error, BSW_OK if there was none; after the threads have met.
+enum bsw_status bsw_first_failure_report(const struct bsw_first_failure *failure,
+                                         struct bsw_error *err);
 
 // Exit code of the main program for a status: 0, 2, 65, 70, 74 or 75.
 int bsw_status_exit_code(enum bsw_status status);

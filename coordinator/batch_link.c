@@ -3,12 +3,13 @@
 #include <string.h>
 
 #include "coordinator/query_source.h"
+#include "shard/device_layout.h"
 
 #define ALIGNMENT ((size_t)256)
 
 static size_t aligned(size_t bytes)
 {
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return bsw_align_size(bytes, ALIGNMENT);
 }
 
 // ---- bounds ----

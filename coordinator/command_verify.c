@@ -69,8 +69,7 @@ static enum bsw_status verify_blocks(const struct bsw_shard_file *file,
                                      const struct bsw_raw_rows *raw, struct verify_totals *totals,
                                      struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
-    uint32_t failed_block = UINT32_MAX;
+    struct bsw_first_failure failure = {0};
 #pragma omp parallel
     {
         struct bsw_buffer buffer = {0};
@@ -84,13 +83,7 @@ static enum bsw_status verify_blocks(const struct bsw_shard_file *file,
             enum bsw_status result = allocated;
             if (result == BSW_OK)
                 result = verify_block(file, block, raw, &buffer, scratch, &own, &thread_error);
-            if (result == BSW_OK) continue;
-#pragma omp critical(bsw_verify)
-            if (block < failed_block) {
-                failed_block = block;
-                status = result;
-                if (err) *err = thread_error;
-            }
+            if (result != BSW_OK) bsw_first_failure_note(&failure, block, result, &thread_error);
         }
 #pragma omp critical(bsw_verify)
         {
@@ -102,7 +95,7 @@ static enum bsw_status verify_blocks(const struct bsw_shard_file *file,
         bsw_free(&scratch);
         bsw_buffer_deinit(&buffer);
     }
-    return status;
+    return bsw_first_failure_report(&failure, err);
 }
 
 static enum bsw_status verify_shard(const struct verify_options *o,

@@ -40,8 +40,7 @@ static enum bsw_status fill_places(const struct bsw_rbe_pairs *pairs, size_t dim
                                    uint64_t seed, const uint64_t *order, uint64_t count,
                                    struct place *places, struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
-    uint64_t failed = count;
+    struct bsw_first_failure failure = {0};
 #pragma omp parallel for schedule(static)
     for (uint64_t i = 0; i < count; i++) {
         float query[BSW_RBE_MAX_DIMS], document[BSW_RBE_MAX_DIMS];
@@ -49,16 +48,12 @@ static enum bsw_status fill_places(const struct bsw_rbe_pairs *pairs, size_t dim
         enum bsw_status read =
             pairs->read(pairs->context, order[i], draw, query, document, &read_error);
         places[i].pair = order[i];
-        if (read == BSW_OK) project(query, dims, seed, places[i].keys);
-        if (read == BSW_OK) continue;
-#pragma omp critical(bsw_rbe_order_failure)
-        if (i < failed) {
-            failed = i;
-            status = read;
-            if (err) *err = read_error;
-        }
+        if (read == BSW_OK)
+            project(query, dims, seed, places[i].keys);
+        else
+            bsw_first_failure_note(&failure, i, read, &read_error);
     }
-    return status;
+    return bsw_first_failure_report(&failure, err);
 }
 
 // A NaN compares as equal to all: the order is then any, and training finds it.

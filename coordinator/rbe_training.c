@@ -204,23 +204,18 @@ static enum bsw_status run_group(struct training *training, const struct slice *
 static enum bsw_status run_slice(struct training *training, const struct slice *slice, double *loss,
                                  struct bsw_error *err)
 {
-    size_t num_groups = groups_of(training, slice->num_pairs), failed_group = num_groups;
-    enum bsw_status status = BSW_OK;
+    size_t num_groups = groups_of(training, slice->num_pairs);
+    struct bsw_first_failure failure = {0};
 #pragma omp parallel for schedule(dynamic) num_threads((int)training->num_workers)
     for (size_t g = 0; g < num_groups; g++) {
         struct bsw_error group_error;
         enum bsw_status group_status = run_group(training, slice, g, num_groups, &group_error);
-        if (group_status == BSW_OK) continue;
-#pragma omp critical(bsw_rbe_group_failure)
-        if (g < failed_group) {
-            failed_group = g;
-            status = group_status;
-            if (err) *err = group_error;
-        }
+        if (group_status != BSW_OK) bsw_first_failure_note(&failure, g, group_status, &group_error);
     }
     *loss = 0;
-    for (size_t g = 0; g < num_groups && status == BSW_OK; g++) *loss += training->group_losses[g];
-    return status;
+    BSW_TRY(bsw_first_failure_report(&failure, err));
+    for (size_t g = 0; g < num_groups; g++) *loss += training->group_losses[g];
+    return BSW_OK;
 }
 
 static struct slice slice_of(const struct training *training, const uint64_t *pairs,

@@ -4,8 +4,9 @@
 #include <xxhash.h>
 
 #include "kernels/device_encode/device_encode.h"
+#include "shard/device_layout.h"
 
-#define ALIGNMENT    256
+#define ALIGNMENT    ((size_t)256)
 #define READ_BUNDLES 8 // that a thread reads at once
 
 // Where frame and arrays of a piece of bundles lie in device memory.
@@ -57,33 +58,28 @@ static enum bsw_status wait_for(struct encode_run *run, enum bsw_device_queue qu
 
 // ---- memory ----
 
-static size_t place_array(size_t *bytes, size_t size)
-{
-    size_t at = *bytes;
-    *bytes += (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    return at;
-}
-
 static void make_layout(const struct encode_run *run, size_t num_bundles, struct piece_layout *out)
 {
     const struct bsw_code_layout *layout = &run->options->manifest->layout;
     size_t rows = num_bundles * BSW_BUNDLE_ROWS, *bytes = &out->bytes;
     *out = (struct piece_layout){0};
-    for (int i = 0; i < 2; i++) out->numbers[i] = place_array(bytes, rows * run->row_bytes);
+    for (int i = 0; i < 2; i++)
+        out->numbers[i] = bsw_place_array(rows * run->row_bytes, ALIGNMENT, bytes);
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         size_t words = num_bundles * bsw_segment_bundle_words(&layout->segments[s]);
-        out->planes[s] = place_array(bytes, words * sizeof(uint32_t));
+        out->planes[s] = bsw_place_array(words * sizeof(uint32_t), ALIGNMENT, bytes);
     }
-    out->faults = place_array(bytes, rows);
+    out->faults = bsw_place_array(rows, ALIGNMENT, bytes);
     if (!run->is_saq) return;
-    out->mean = place_array(bytes, layout->dims * sizeof(float));
-    out->rotation = place_array(bytes, sizeof(float) * layout->dims * layout->padded_dims);
-    out->centered = place_array(bytes, rows * layout->dims * sizeof(float));
-    out->projected = place_array(bytes, rows * layout->padded_dims * sizeof(float));
-    out->norms = place_array(bytes, rows * sizeof(float));
-    out->scales = place_array(bytes, rows * sizeof(float));
-    out->mean_dots = place_array(bytes, rows * sizeof(float));
-    out->tails = place_array(bytes, rows * sizeof(uint32_t));
+    out->mean = bsw_place_array(layout->dims * sizeof(float), ALIGNMENT, bytes);
+    out->rotation =
+        bsw_place_array(sizeof(float) * layout->dims * layout->padded_dims, ALIGNMENT, bytes);
+    out->centered = bsw_place_array(rows * layout->dims * sizeof(float), ALIGNMENT, bytes);
+    out->projected = bsw_place_array(rows * layout->padded_dims * sizeof(float), ALIGNMENT, bytes);
+    out->norms = bsw_place_array(rows * sizeof(float), ALIGNMENT, bytes);
+    out->scales = bsw_place_array(rows * sizeof(float), ALIGNMENT, bytes);
+    out->mean_dots = bsw_place_array(rows * sizeof(float), ALIGNMENT, bytes);
+    out->tails = bsw_place_array(rows * sizeof(uint32_t), ALIGNMENT, bytes);
 }
 
 static size_t most_block_bundles(const struct bsw_device_encode_options *options)
@@ -221,9 +217,8 @@ static enum bsw_status read_piece(const struct encode_run *run, struct block_slo
                                   size_t first, size_t num_bundles, unsigned char *to,
                                   struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
+    struct bsw_first_failure failure = {0};
     uint64_t source_digest = 0;
-    size_t failed = SIZE_MAX;
 #pragma omp parallel for schedule(dynamic) reduction(+ : source_digest)
     for (size_t at = 0; at < num_bundles; at += READ_BUNDLES) {
         size_t count = num_bundles - at < READ_BUNDLES ? num_bundles - at : READ_BUNDLES;
@@ -231,16 +226,10 @@ static enum bsw_status read_piece(const struct encode_run *run, struct block_slo
         enum bsw_status own =
             read_bundles(run, slot, first + at, count, to + at * BSW_BUNDLE_ROWS * run->row_bytes,
                          &source_digest, &own_error);
-        if (own == BSW_OK) continue;
-#pragma omp critical(bsw_device_encode_read)
-        if (at < failed) {
-            failed = at;
-            status = own;
-            if (err) *err = own_error;
-        }
+        if (own != BSW_OK) bsw_first_failure_note(&failure, at, own, &own_error);
     }
     slot->source_digest += source_digest;
-    return status;
+    return bsw_first_failure_report(&failure, err);
 }
 
 // ---- the device's part ----

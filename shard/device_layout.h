@@ -4,11 +4,16 @@
 
 #include <stddef.h>
 
+static inline size_t bsw_align_size(size_t bytes, size_t alignment)
+{
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
 // The offset of an array of so many bytes at the end of what is there, *total, which grows by it.
 static inline size_t bsw_place_array(size_t bytes, size_t alignment, size_t *total)
 {
     size_t at = *total;
-    *total += (bytes + alignment - 1) / alignment * alignment;
+    *total += bsw_align_size(bytes, alignment);
     return at;
 }
 

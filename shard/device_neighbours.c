@@ -228,13 +228,13 @@ static void ask_for_block(struct neighbours_group *group, struct bsw_device_row_
     size_t left = group->n->needs.num_rows - group->next;
     slot->first = group->next;
     slot->count = left < group->n->block_rows ? left : group->n->block_rows;
-    slot->status = BSW_OK;
+    slot->failure.status = BSW_OK;
     group->next += slot->count;
 }
 
 // Part `part` of the slot's block; the error of the first rows that have one is kept.
 static void read_part(const struct neighbours_group *group, struct bsw_device_row_slot *slot,
-                      size_t part, size_t parts, size_t *failed_part)
+                      size_t part, size_t parts)
 {
     size_t first = slot->count * part / parts, last = slot->count * (part + 1) / parts;
     struct bsw_error own;
@@ -242,21 +242,13 @@ static void read_part(const struct neighbours_group *group, struct bsw_device_ro
     enum bsw_status status =
         group->source->read(group->source->context, slot->first + first, last - first,
                             slot->raw + first * group->n->row_bytes, &own);
-    if (status == BSW_OK) return;
-#pragma omp critical(bsw_device_neighbours_error)
-    if (part < *failed_part) {
-        *failed_part = part;
-        slot->status = status;
-        slot->error = own;
-    }
+    if (status != BSW_OK) bsw_first_failure_note(&slot->failure, part, status, &own);
 }
 
 static void read_block(const struct neighbours_group *group, struct bsw_device_row_slot *slot)
 {
-    size_t failed_part = SIZE_MAX;
 #pragma omp parallel num_threads(group->n->needs.num_threads)
-    read_part(group, slot, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads(),
-              &failed_part);
+    read_part(group, slot, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
 }
 
 static struct bsw_device_raw_rows raw_of(const struct bsw_device_neighbours *n, size_t i)
@@ -274,7 +266,7 @@ static enum bsw_status send_block(struct bsw_device_neighbours *n, size_t i, str
     unsigned char *memory = n->blocks[i].data;
     const struct bsw_device_raw_rows raw = raw_of(n, i);
     double *norms = (double *)(void *)(memory + n->block_at.norms);
-    if (slot->count == 0 || slot->status != BSW_OK) return BSW_OK;
+    if (slot->count == 0 || slot->failure.status != BSW_OK) return BSW_OK;
     BSW_TRY(bsw_device_upload(n->device, BSW_QUEUE_COPY, memory + n->block_at.raw, slot->raw,
                               slot->count * n->row_bytes, err));
     bsw_stream stream = bsw_device_stream(n->device, BSW_QUEUE_COPY);
@@ -297,10 +289,7 @@ static enum bsw_status judge_block(const struct neighbours_group *group, size_t 
     struct bsw_device_neighbours *n = group->n;
     struct bsw_device_row_slot *slot = &n->slots[i];
     size_t bytes = bsw_num_bundles(slot->count) * sizeof *slot->masks;
-    if (slot->status != BSW_OK) {
-        if (err) *err = slot->error;
-        return slot->status;
-    }
+    BSW_TRY(bsw_first_failure_report(&slot->failure, err));
     BSW_TRY(bsw_device_wait(n->device, BSW_QUEUE_COPY, "rows to the device", err));
     memset(slot->masks, 0, bytes);
     BSW_TRY(group->source->judge(group->source->context, slot->first, slot->count, slot->norms,
@@ -355,7 +344,7 @@ static enum bsw_status scan_and_read(struct neighbours_group *group, size_t i,
 {
     struct bsw_device_row_slot *slot = &group->n->slots[i], next = *slot;
     struct block_scan scan = {group->n, i};
-    size_t num_bundles = bsw_num_bundles(slot->count), failed_part = SIZE_MAX;
+    size_t num_bundles = bsw_num_bundles(slot->count);
     enum bsw_status status = BSW_OK;
     ask_for_block(group, &next);
 #pragma omp parallel num_threads(group->n->needs.num_threads)
@@ -364,9 +353,9 @@ static enum bsw_status scan_and_read(struct neighbours_group *group, size_t i,
         if (thread == 0)
             status = bsw_device_list_run_scan(&group->run, num_bundles, launch_scan, &scan, err);
         if (threads == 1)
-            read_part(group, &next, 0, 1, &failed_part);
+            read_part(group, &next, 0, 1);
         else if (thread > 0)
-            read_part(group, &next, thread - 1, threads - 1, &failed_part);
+            read_part(group, &next, thread - 1, threads - 1);
     }
     *slot = next;
     return status;

@@ -65,8 +65,7 @@ struct bsw_device_row_slot {
     double *norms;      // [block_rows], as downloaded
     uint32_t *masks;    // [block_rows / 32]
     size_t first, count;
-    enum bsw_status status; // of reading it
-    struct bsw_error error;
+    struct bsw_first_failure failure; // of reading it
 };
 
 struct bsw_device_neighbours {

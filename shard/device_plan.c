@@ -1,6 +1,7 @@
 #include "shard/device_plan.h"
 
 #include "common/memory.h"
+#include "shard/device_layout.h"
 
 // Alignment of every array: what cudaMalloc gives.
 #define ALIGNMENT ((size_t)256)
@@ -19,17 +20,10 @@
 // Of what is left for codes each of the two blocks takes no more than this part.
 #define BLOCK_PART 8
 
-static size_t aligned(size_t bytes)
-{
-    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-}
-
 // Places an array at the end of what is there.
 static size_t place(size_t bytes, size_t *total)
 {
-    size_t at = *total;
-    *total += aligned(bytes);
-    return at;
+    return bsw_place_array(bytes, ALIGNMENT, total);
 }
 
 void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,

@@ -159,23 +159,17 @@ static enum bsw_status copy_range(const struct row_list *list, size_t first, siz
 static enum bsw_status copy_rows(const struct row_list *list, int num_threads,
                                  struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
-    size_t failed_range = SIZE_MAX, num_ranges = (list->count + RANGE_ROWS - 1) / RANGE_ROWS;
+    struct bsw_first_failure failure = {0};
+    size_t num_ranges = (list->count + RANGE_ROWS - 1) / RANGE_ROWS;
 #pragma omp parallel for schedule(dynamic) num_threads(num_threads)
     for (size_t range = 0; range < num_ranges; range++) {
         struct bsw_error own;
         size_t first = range * RANGE_ROWS, left = list->count - first;
         size_t last = first + (left < RANGE_ROWS ? left : RANGE_ROWS);
         enum bsw_status result = copy_range(list, first, last, &own);
-        if (result == BSW_OK) continue;
-#pragma omp critical(bsw_device_refine_error)
-        if (range < failed_range) {
-            failed_range = range;
-            status = result;
-            if (err) *err = own;
-        }
+        if (result != BSW_OK) bsw_first_failure_note(&failure, range, result, &own);
     }
-    return status;
+    return bsw_first_failure_report(&failure, err);
 }
 
 static enum bsw_status upload_all(struct bsw_device_refiner *refiner,

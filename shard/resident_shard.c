@@ -80,8 +80,7 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
 static enum bsw_status load_blocks(struct bsw_resident_shard *shard,
                                    const struct bsw_shard_file *file, struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
-    uint32_t failed_block = UINT32_MAX;
+    struct bsw_first_failure failure = {0};
 #pragma omp parallel
     {
         struct bsw_buffer buffer = {0};
@@ -100,16 +99,11 @@ static enum bsw_status load_blocks(struct bsw_resident_shard *shard,
                                      (size_t)block * shard->shape.block_bundles);
                 continue;
             }
-#pragma omp critical(bsw_load_error)
-            if (block < failed_block) {
-                failed_block = block;
-                status = result;
-                if (err) *err = thread_error;
-            }
+            bsw_first_failure_note(&failure, block, result, &thread_error);
         }
         bsw_buffer_deinit(&buffer);
     }
-    return status;
+    return bsw_first_failure_report(&failure, err);
 }
 
 enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, const char *folder,

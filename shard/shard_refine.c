@@ -98,8 +98,8 @@ static enum bsw_status refine_range(const struct refinement *job, size_t first, 
 static enum bsw_status refine_all(const struct refinement *job, size_t total, int num_threads,
                                   struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
-    size_t failed_range = SIZE_MAX, num_ranges = (total + RANGE_ROWS - 1) / RANGE_ROWS;
+    struct bsw_first_failure failure = {0};
+    size_t num_ranges = (total + RANGE_ROWS - 1) / RANGE_ROWS;
 #pragma omp parallel num_threads(num_threads)
     {
         struct bsw_error thread_error;
@@ -112,17 +112,11 @@ static enum bsw_status refine_all(const struct refinement *job, size_t total, in
                    last = first + RANGE_ROWS < total ? first + RANGE_ROWS : total;
             enum bsw_status result = allocated;
             if (result == BSW_OK) result = refine_range(job, first, last, scratch, &thread_error);
-            if (result == BSW_OK) continue;
-#pragma omp critical(bsw_refine_error)
-            if (range < failed_range) {
-                failed_range = range;
-                status = result;
-                if (err) *err = thread_error;
-            }
+            if (result != BSW_OK) bsw_first_failure_note(&failure, range, result, &thread_error);
         }
         bsw_free(&scratch);
     }
-    return status;
+    return bsw_first_failure_report(&failure, err);
 }
 
 static enum bsw_status convert_queries(struct refinement *job, struct bsw_scan_workspace *workspace,

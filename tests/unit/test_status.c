@@ -118,6 +118,28 @@ static void try_macros_leave_at_the_first_failure(void **state)
     assert_int_equal(reached, 1);
 }
 
+// Threads come to their places in any order: the lowest that failed counts, its text whole.
+static void the_lowest_failure_is_reported(void **state)
+{
+    (void)state;
+    for (int run = 0; run < 50; run++) {
+        struct bsw_first_failure failure = {0};
+        struct bsw_error err = {.message = "as it was"};
+        assert_int_equal(bsw_first_failure_report(&failure, &err), BSW_OK);
+        assert_string_equal(err.message, "as it was");
+#pragma omp parallel for schedule(dynamic) num_threads(4)
+        for (int place = 199; place >= 7; place--) {
+            struct bsw_error own;
+            enum bsw_status status = place % 2 ? BSW_ERROR_IO : BSW_ERROR_BAD_DATA;
+            bsw_first_failure_note(&failure, (uint64_t)place,
+                                   bsw_fail(&own, status, "place %d", place), &own);
+        }
+        assert_int_equal(bsw_first_failure_report(&failure, &err), BSW_ERROR_IO);
+        assert_string_equal(err.message, "place 7");
+        assert_int_equal(bsw_first_failure_report(&failure, NULL), BSW_ERROR_IO);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +149,7 @@ int main(void)
         cmocka_unit_test(long_messages_are_cut_and_terminated),
         cmocka_unit_test(prefix_keeps_status_and_message),
         cmocka_unit_test(try_macros_leave_at_the_first_failure),
+        cmocka_unit_test(the_lowest_failure_is_reported),
     };
     return cmocka_run_group_tests_name("status", tests, NULL, NULL);
 }
