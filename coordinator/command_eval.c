@@ -309,6 +309,14 @@ static size_t list_recalls(const struct eval_job *job, struct named_recall out[4
     return count;
 }
 
+// A miss may be the queues' fault and not the codes'.
+static void print_selection(const struct bsw_sidecar *facts)
+{
+    if (!facts->select || strcmp(facts->select, "queue") != 0) return;
+    printf("selected by queues of %llu over %llu rows each, which may miss some of the best\n",
+           (unsigned long long)facts->queue.length, (unsigned long long)facts->queue.items);
+}
+
 static void report(const struct eval_job *job)
 {
     struct named_recall recalls[4];
@@ -317,9 +325,10 @@ static void report(const struct eval_job *job)
         json_t *values = json_object();
         for (size_t i = 0; i < count; i++)
             json_object_set_new(values, recalls[i].name, json_real(recalls[i].value));
-        bsw_print_json(json_pack(
-            "{s:I, s:o, s:I, s:b}", "queries", (json_int_t)job->results.num_queries, "recalls",
-            values, "ties_counted", (json_int_t)job->ties_counted, "ties_credited", job->has_ties));
+        bsw_print_json(json_pack("{s:I, s:o, s:I, s:b, s:s?}", "queries",
+                                 (json_int_t)job->results.num_queries, "recalls", values,
+                                 "ties_counted", (json_int_t)job->ties_counted, "ties_credited",
+                                 job->has_ties, "select", job->result_facts.select));
         return;
     }
     for (size_t i = 0; i < count; i++) printf("%-20s %.4f\n", recalls[i].name, recalls[i].value);
@@ -331,6 +340,7 @@ static void report(const struct eval_job *job)
                "computes them)\n",
                (unsigned long long)job->results.num_queries);
     }
+    print_selection(&job->result_facts);
 }
 
 static enum bsw_status run(struct eval_job *job, struct bsw_error *err)

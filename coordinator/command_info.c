@@ -1,4 +1,4 @@
-// info: what is in an index, a vector file or a result file.
+// info: what is in an index, a vector file, a model or a result file.
 #include <stdio.h>
 #include <string.h>
 
@@ -8,6 +8,7 @@
 #include "common/vectors.h"
 #include "coordinator/command.h"
 #include "coordinator/search_sizes.h"
+#include "kernels/rbe/rbe_model_file.h"
 #include "shard/shard_service.h"
 
 // Beside the path, a search whose use of device memory is asked for.
@@ -23,14 +24,15 @@ static enum bsw_status parse(struct bsw_transport *transport, struct info_option
 {
     const struct bsw_option options[] = {
         {"path", BSW_OPTION_TEXT, &o->path, "PATH", NULL, 1, 0, 0, NULL,
-         "index folder, vector file, result file or synth:...; the name may stand alone"},
+         "index folder, vector file, model (.rbe), result file or synth:...; the name may stand "
+         "alone"},
         {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
          "index: what each rank of a search with the options below takes of a GPU with so much "
          "free"},
         {"k", BSW_OPTION_COUNT, &o->k, "K", BSW_SEARCH_K_TEXT, 0, 1, BSW_SEARCH_MAX_K, NULL,
          "neighbours a query"},
         {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", "6", 0, 1, BSW_MAX_QUERY_BITS, NULL,
-         "bits a query component"},
+         "bits a query component; rbe has those of its model"},
         {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", BSW_SEARCH_OVERSAMPLE_TEXT, 0, 1,
          10000, NULL, "candidates to refine, times k"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
@@ -44,9 +46,9 @@ static enum bsw_status parse(struct bsw_transport *transport, struct info_option
         {"ranks", BSW_OPTION_COUNT, &o->ranks, "N", "1", 0, 1, 1e6, NULL, "ranks, a GPU each"},
         BSW_COMMON_OPTIONS(o->common),
     };
-    const struct bsw_option_table table = {"info",
-                                           "what is in an index, a vector file or a result file",
-                                           options, sizeof options / sizeof options[0]};
+    const struct bsw_option_table table = {
+        "info", "what is in an index, a vector file, a model or a result file", options,
+        sizeof options / sizeof options[0]};
     return bsw_command_parse(transport, &table, &o->common, argc, argv, done, err);
 }
 
@@ -86,7 +88,9 @@ static enum bsw_status settle_search(const struct info_options *o,
                                      struct bsw_search_settings *out, struct bsw_error *err)
 {
     int is_exact = strcmp(o->refine, "exact") == 0;
-    *out = (struct bsw_search_settings){.query_bits = (uint32_t)o->query_bits,
+    int is_rbe = manifest->codec == BSW_CODEC_RBE;
+    *out = (struct bsw_search_settings){.query_bits = is_rbe ? manifest->query_planes
+                                                             : (uint32_t)o->query_bits,
                                         .k = o->k,
                                         .is_exact = is_exact,
                                         .is_ladder = o->ranks > 1};
@@ -166,22 +170,33 @@ static enum bsw_status info_devices(const struct info_options *o,
 
 // What both forms tell.
 struct index_facts {
-    char digest[17], build[17], segments[512];
+    char digest[17], build[17], model[17], segments[512];
     double row_bytes;
-    int is_saq, is_xfbq;
+    int is_saq, is_xfbq, is_rbe;
 };
 
 static struct index_facts find_facts(const struct bsw_manifest *manifest)
 {
     struct index_facts facts = {.row_bytes = bsw_manifest_row_bytes(manifest),
                                 .is_saq = manifest->codec == BSW_CODEC_SAQ,
-                                .is_xfbq = manifest->codec == BSW_CODEC_XFBQ};
+                                .is_xfbq = manifest->codec == BSW_CODEC_XFBQ,
+                                .is_rbe = manifest->codec == BSW_CODEC_RBE};
     snprintf(facts.digest, sizeof facts.digest, "%016llx",
              (unsigned long long)manifest->source_digest);
     snprintf(facts.build, sizeof facts.build, "%016llx",
              (unsigned long long)manifest->build_digest);
+    snprintf(facts.model, sizeof facts.model, "%016llx",
+             (unsigned long long)manifest->model_digest);
     bsw_code_layout_format(&manifest->layout, facts.segments, sizeof facts.segments);
     return facts;
+}
+
+// Of an index of codec rbe: what its manifest says of the model.
+static json_t *describe_learned(const struct bsw_manifest *manifest, const char *digest)
+{
+    return json_pack("{s:s, s:i, s:i, s:i}", "digest", digest, "code_dims",
+                     (int)manifest->layout.dims, "query_planes", (int)manifest->query_planes,
+                     "document_planes", (int)manifest->layout.segments[0].bits);
 }
 
 // devices: NULL, or taken over.
@@ -201,6 +216,7 @@ static void print_index_json(const struct bsw_manifest *manifest, json_t *device
         manifest->source_is_copied);
     if (facts.is_saq) json_object_set_new(object, "axes", json_string(manifest->axes));
     if (facts.is_xfbq) json_object_set_new(object, "scale", json_real(manifest->xfbq_scale));
+    if (facts.is_rbe) json_object_set_new(object, "model", describe_learned(manifest, facts.model));
     json_object_set_new(object, "segments", describe_segments(manifest));
     json_object_set_new(object, "shards", describe_shards(manifest));
     if (devices) json_object_set_new(object, "device_memory", devices);
@@ -219,6 +235,11 @@ static void print_index_text(const char *path, const struct bsw_manifest *manife
            (unsigned long long)manifest->num_rows, (unsigned long long)manifest->first_row,
            bsw_manifest_row_dims(manifest), (unsigned long long)manifest->dropped_rows,
            facts.row_bytes);
+    if (facts.is_rbe) {
+        printf("  model     digest %s, %u code dims, %u query planes, %u document planes\n",
+               facts.model, manifest->layout.dims, manifest->query_planes,
+               manifest->layout.segments[0].bits);
+    }
     printf("  source    %s, %s, %llu rows, digest %s%s\n", manifest->source_path,
            bsw_vector_type_name(manifest->source_type), (unsigned long long)manifest->source_rows,
            facts.digest, manifest->source_is_copied ? ", copied" : "");
@@ -278,6 +299,95 @@ static enum bsw_status info_vectors(const char *path, int is_json, struct bsw_er
     return BSW_OK;
 }
 
+// ---- models ----
+
+static int is_centered(const struct bsw_rbe_model *model)
+{
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        const struct bsw_rbe_side *side = &model->sides[i];
+        for (uint32_t d = 0; d < side->shape.dims; d++) {
+            if (side->mean[d] != 0) return 1;
+        }
+    }
+    return 0;
+}
+
+static json_t *describe_side(const struct bsw_rbe_shape *shape)
+{
+    return json_pack("{s:i, s:b, s:b}", "planes", (int)shape->steps + 1, "shared", shape->is_shared,
+                     "residual_weights", shape->has_residual_weights);
+}
+
+static json_t *describe_training(const struct bsw_rbe_origin *o)
+{
+    return json_pack("{s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:i, s:f, s:f}", "estimator",
+                     bsw_rbe_estimator_name(o->estimator), "gamma", o->gamma, "rate", o->rate,
+                     "negatives", (json_int_t)o->negatives, "batch", (json_int_t)o->batch, "epochs",
+                     (json_int_t)o->epochs, "seed", (json_int_t)o->seed, "pairs",
+                     (json_int_t)o->pairs, "ranks", (int)o->ranks, "train_loss", o->train_loss,
+                     "validation_loss", o->validation_loss);
+}
+
+static void print_model_json(const struct bsw_rbe_model *model, const char *digest)
+{
+    const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
+    json_t *object =
+        json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:s, s:b}", "kind", "model", "format_version",
+                  BSW_RBE_MODEL_VERSION, "digest", digest, "metric", bsw_metric_name(model->metric),
+                  "dims", (int)query->dims, "code_dims", (int)query->code_dims, "precision",
+                  model->is_smooth ? "float" : "binary", "centered", is_centered(model));
+    json_object_set_new(object, "query", describe_side(query));
+    json_object_set_new(object, "document", describe_side(&model->sides[BSW_RBE_DOCUMENT].shape));
+    json_object_set_new(object, "training", describe_training(&model->origin));
+    bsw_print_json(object);
+}
+
+static void print_side(const char *name, const struct bsw_rbe_shape *shape)
+{
+    printf("  %-9s %u plane%s", name, shape->steps + 1, shape->steps > 0 ? "s" : "");
+    if (shape->steps > 0) {
+        printf(", %s matrices, residuals weigh %s", shape->is_shared ? "shared" : "separate",
+               shape->has_residual_weights ? "1/2, 1/4, ..." : "1");
+    }
+    printf("\n");
+}
+
+static void print_model_text(const char *path, const struct bsw_rbe_model *model,
+                             const char *digest)
+{
+    const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
+    const struct bsw_rbe_origin *o = &model->origin;
+    printf("model %s, digest %s\n", path, digest);
+    printf("  codes     %u dims to %u, %s, %s, %s\n", query->dims, query->code_dims,
+           bsw_metric_name(model->metric), model->is_smooth ? "float" : "binary",
+           is_centered(model) ? "centered" : "not centered");
+    print_side("query", query);
+    print_side("document", &model->sides[BSW_RBE_DOCUMENT].shape);
+    printf(
+        "  training  %s, %llu pairs, %llu negatives, batch %llu, gamma %g, rate %g, epochs %llu, "
+        "seed %llu, ranks %u\n",
+        bsw_rbe_estimator_name(o->estimator), (unsigned long long)o->pairs,
+        (unsigned long long)o->negatives, (unsigned long long)o->batch, o->gamma, o->rate,
+        (unsigned long long)o->epochs, (unsigned long long)o->seed, o->ranks);
+    printf("  loss      %.5f", o->train_loss);
+    if (o->validation_loss > 0) printf(", held out %.5f", o->validation_loss);
+    printf("\n");
+}
+
+static enum bsw_status info_model(const char *path, int is_json, struct bsw_error *err)
+{
+    struct bsw_rbe_model model;
+    char digest[17];
+    BSW_TRY(bsw_rbe_model_read(path, &model, err));
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)model.digest);
+    if (is_json)
+        print_model_json(&model, digest);
+    else
+        print_model_text(path, &model, digest);
+    bsw_rbe_model_deinit(&model);
+    return BSW_OK;
+}
+
 static enum bsw_status info_results(const char *path, int is_json, struct bsw_error *err)
 {
     struct bsw_results results;
@@ -295,14 +405,18 @@ static enum bsw_status info_results(const char *path, int is_json, struct bsw_er
     return BSW_OK;
 }
 
+static int ends_with(const char *path, const char *ending)
+{
+    size_t length = strlen(path), tail = strlen(ending);
+    return length >= tail && strcmp(path + length - tail, ending) == 0;
+}
+
 static int is_vector_name(const char *path)
 {
     static const char *const endings[] = {".fvecs", ".bvecs", ".fbin", ".u8bin", ".i8bin", ".npy"};
-    size_t length = strlen(path);
     if (strncmp(path, "synth:", 6) == 0) return 1;
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        size_t tail = strlen(endings[i]);
-        if (length >= tail && strcmp(path + length - tail, endings[i]) == 0) return 1;
+        if (ends_with(path, endings[i])) return 1;
     }
     return 0;
 }
@@ -314,6 +428,7 @@ static enum bsw_status run(const struct info_options *o, struct bsw_error *err)
     if (o->device_memory > 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s is no index", o->path);
     if (is_vector_name(o->path)) return info_vectors(o->path, o->common.json, err);
+    if (ends_with(o->path, ".rbe")) return info_model(o->path, o->common.json, err);
     return info_results(o->path, o->common.json, err);
 }
 

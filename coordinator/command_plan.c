@@ -17,7 +17,7 @@
 struct plan_options {
     struct bsw_common_options common;
     const char *codec, *segments, *vectors, *select;
-    uint64_t rows, dims, ranks, shards, k, query_bits, batch, stage;
+    uint64_t rows, dims, code_dims, ranks, shards, k, query_bits, batch, stage;
     double bits, oversample, target;
     struct bsw_queue_options queue;
 };
@@ -54,10 +54,12 @@ static enum bsw_status parse(struct bsw_transport *transport, struct plan_option
     const struct bsw_option options[] = {
         {"rows", BSW_OPTION_COUNT, &o->rows, "N", NULL, 1, 1, 1e12, NULL, "documents"},
         {"dims", BSW_OPTION_COUNT, &o->dims, "D", NULL, 1, 1, BSW_MAX_DIMS, NULL,
-         "dimensions of codes"},
+         "dimensions of vectors, and of their codes but for rbe"},
         {"codec", BSW_OPTION_TEXT, &o->codec, "NAME", "saq", 0, 0, 0, NULL, "as for encode"},
         {"bits", BSW_OPTION_NUMBER, &o->bits, "B", NULL, 0, 1, 8, NULL,
-         "bits a dimension, for saq on average [3]"},
+         "bits a dimension, for saq on average, for rbe a document's planes [3; rbe 2]"},
+        {"code-dims", BSW_OPTION_COUNT, &o->code_dims, "N", NULL, 0, 1, BSW_RBE_MAX_ROW_DIMS, NULL,
+         "rbe: components of a code [64]"},
         {"segments", BSW_OPTION_TEXT, &o->segments, "DxB,...", NULL, 0, 0, 0, NULL,
          "saq: dims x bits of each segment, in place of --bits"},
         {"stage", BSW_OPTION_COUNT, &o->stage, "D", "32", 0, 0, BSW_MAX_DIMS, NULL,
@@ -70,8 +72,8 @@ static enum bsw_status parse(struct bsw_transport *transport, struct plan_option
         {"k", BSW_OPTION_COUNT, &o->k, "K", "10", 0, 1, 1e6, NULL, "neighbours a query"},
         {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", "5", 0, 1, 10000, NULL,
          "candidates to refine, times k; 1 with --vectors none and codec raw"},
-        {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", "6", 0, 1, BSW_MAX_QUERY_BITS, NULL,
-         "bits a query component"},
+        {"query-bits", BSW_OPTION_COUNT, &o->query_bits, "BQ", NULL, 0, 1, BSW_MAX_QUERY_BITS, NULL,
+         "bits a query component [6; rbe 3]"},
         {"batch", BSW_OPTION_COUNT, &o->batch, "N", "1000", 0, 1, 1e6, NULL, "queries at a time"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|queue",
          "queue: also what rbeGIR's selection will miss of the candidates"},
@@ -117,11 +119,44 @@ static enum bsw_status lay_out_raw(const struct plan_options *o, struct bsw_code
     return bsw_code_layout_append(out, (uint32_t)o->dims, 8, err);
 }
 
+// xfbq and rbe: the same whole bits in all dimensions of a code.
+static enum bsw_status lay_out_whole(const struct plan_options *o, int is_rbe,
+                                     struct bsw_code_layout *out, struct bsw_error *err)
+{
+    uint64_t dims = is_rbe ? o->code_dims : o->dims;
+    double bits = o->bits > 0 ? o->bits : is_rbe ? 2 : 3;
+    if (bits != floor(bits)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec %s takes whole bits", bits,
+                        o->codec);
+    }
+    return bsw_code_layout_append(out, (uint32_t)dims, (uint32_t)bits, err);
+}
+
+// What rbe alone takes, and defaults that depend on the codec.
+static enum bsw_status settle_codec(struct plan_job *job, struct bsw_error *err)
+{
+    struct plan_options *o = &job->options;
+    BSW_TRY(bsw_codec_parse(o->codec, &job->manifest.codec, err));
+    int is_rbe = job->manifest.codec == BSW_CODEC_RBE;
+    if (o->query_bits == 0) o->query_bits = is_rbe ? 3 : 6;
+    if (!is_rbe) {
+        if (o->code_dims == 0) return BSW_OK;
+        return bsw_fail(err, BSW_ERROR_USAGE, "--code-dims is for --codec rbe");
+    }
+    if (o->dims > BSW_RBE_MAX_ROW_DIMS) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--codec rbe takes up to %d dims",
+                        BSW_RBE_MAX_ROW_DIMS);
+    }
+    if (o->code_dims == 0) o->code_dims = 64;
+    job->manifest.row_dims = (uint32_t)o->dims;
+    return BSW_OK;
+}
+
 static enum bsw_status lay_out(struct plan_job *job, struct bsw_error *err)
 {
     const struct plan_options *o = &job->options;
     struct bsw_manifest *manifest = &job->manifest;
-    BSW_TRY(bsw_codec_parse(o->codec, &manifest->codec, err));
+    BSW_TRY(settle_codec(job, err));
     bsw_code_layout_init(&manifest->layout);
     if (o->segments && (manifest->codec != BSW_CODEC_SAQ || o->bits > 0)) {
         return bsw_fail(err, BSW_ERROR_USAGE,
@@ -133,12 +168,7 @@ static enum bsw_status lay_out(struct plan_job *job, struct bsw_error *err)
     } else if (manifest->codec == BSW_CODEC_RAW) {
         return lay_out_raw(o, &manifest->layout, err);
     } else {
-        double bits = o->bits > 0 ? o->bits : 3;
-        if (bits != floor(bits)) {
-            return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec %s takes whole bits", bits,
-                            o->codec);
-        }
-        BSW_TRY(bsw_code_layout_append(&manifest->layout, (uint32_t)o->dims, (uint32_t)bits, err));
+        BSW_TRY(lay_out_whole(o, manifest->codec == BSW_CODEC_RBE, &manifest->layout, err));
     }
     return bsw_code_layout_check(&manifest->layout, (uint32_t)o->query_bits, err);
 }
@@ -239,7 +269,7 @@ static size_t query_bytes(const struct plan_job *job)
     const struct bsw_code_layout *layout = &job->manifest.layout;
     if (job->manifest.codec == BSW_CODEC_RAW) return layout->padded_dims + sizeof(int32_t);
     return bsw_layout_query_words(layout, (uint32_t)job->options.query_bits) * sizeof(uint32_t) +
-           sizeof(float) + layout->dims * sizeof(float);
+           sizeof(float) + bsw_manifest_row_dims(&job->manifest) * sizeof(float);
 }
 
 // ---- misses ----

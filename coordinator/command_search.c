@@ -667,7 +667,11 @@ static enum bsw_status finish_result(const struct search_job *job, struct bsw_er
                                       .first_row = job->manifest.first_row,
                                       .dims = bsw_manifest_row_dims(&job->manifest),
                                       .bits = job->manifest.bits,
-                                      .query_bits = job->settings.query_bits};
+                                      .query_bits = job->settings.query_bits,
+                                      .select = settings_select(job),
+                                      .queue = job->settings.queue,
+                                      .extra_distance = job->settings.extra_distance,
+                                      .max_candidates = job->options.max_candidates};
     return bsw_sidecar_finish(job->writer, job->options.out, &facts, err);
 }
 

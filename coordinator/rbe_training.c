@@ -348,7 +348,7 @@ static enum bsw_status write_checkpoint(struct training *training, struct bsw_er
     return path ? bsw_rbe_checkpoint_write(path, training->settings, training->state, err) : BSW_OK;
 }
 
-// Rank 0, with all gradients added. A sign hides a NaN, so the loss alone would not show it.
+// Rank 0, with all gradients added. Signs hide infinite sums, so the loss alone would not show all.
 static enum bsw_status finish_batch(struct training *training, double loss, struct bsw_error *err)
 {
     struct bsw_rbe_state *state = training->state;

@@ -20,6 +20,23 @@ static enum bsw_status sidecar_path(char out[BSW_PATH_BYTES], const char *file,
     return BSW_OK;
 }
 
+static void add_integer(json_t *object, const char *key, uint64_t value)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static void add_selection(json_t *object, const struct bsw_sidecar *facts)
+{
+    json_object_set_new(object, "select", json_string(facts->select));
+    if (strcmp(facts->select, "queue") == 0) {
+        add_integer(object, "items", facts->queue.items);
+        add_integer(object, "queue_length", facts->queue.length);
+    } else if (strcmp(facts->select, "histogram") == 0) {
+        add_integer(object, "extra_distance", facts->extra_distance);
+        add_integer(object, "max_candidates", facts->max_candidates);
+    }
+}
+
 static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *facts,
                                    struct bsw_error *err)
 {
@@ -31,8 +48,8 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
                   "codec", facts->codec, "rows", (json_int_t)facts->rows, "first_row",
                   (json_int_t)facts->first_row, "dims", (json_int_t)facts->dims);
     if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
-    if (facts->query_bits > 0)
-        json_object_set_new(object, "query_bits", json_integer(facts->query_bits));
+    if (facts->query_bits > 0) add_integer(object, "query_bits", facts->query_bits);
+    if (facts->select) add_selection(object, facts);
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     json_decref(object);
     if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory", path);
@@ -59,6 +76,17 @@ static const char *known_metric(const char *text)
     return bsw_metric_name(metric);
 }
 
+static void take_selection(const json_t *object, struct bsw_sidecar *facts)
+{
+    static const char *const names[] = {"threshold", "histogram", "queue"};
+    const char *select = json_string_value(json_object_get(object, "select"));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (select && strcmp(select, names[i]) == 0) facts->select = names[i];
+    }
+    facts->queue.items = (uint64_t)json_integer_value(json_object_get(object, "items"));
+    facts->queue.length = (uint64_t)json_integer_value(json_object_get(object, "queue_length"));
+}
+
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
@@ -74,6 +102,7 @@ enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, st
         const char *refine = json_string_value(json_object_get(object, "refine"));
         facts->metric = known_metric(json_string_value(json_object_get(object, "metric")));
         if (refine) facts->refine = strcmp(refine, "exact") == 0 ? "exact" : "none";
+        take_selection(object, facts);
         json_decref(object);
     }
     bsw_buffer_deinit(&buffer);

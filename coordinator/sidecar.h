@@ -6,6 +6,7 @@
 
 #include "common/result_file.h"
 #include "common/status.h"
+#include "shard/shard_queue.h"
 
 struct bsw_sidecar {
     const char *metric; // when read: one of bsw_metric_name, or NULL
@@ -15,6 +16,11 @@ struct bsw_sidecar {
     uint32_t dims;
     double bits;         // 0: none
     uint32_t query_bits; // 0: none
+    // How candidates were chosen: "threshold", "histogram", "queue", or NULL if unknown; queue
+    // belongs to the last, the two limits, written only, to "histogram".
+    const char *select;
+    struct bsw_queue_options queue;
+    uint64_t extra_distance, max_candidates;
 };
 
 // Writes FILE.json atomically, then finishes the result: a result without its facts would be taken
@@ -23,8 +29,8 @@ struct bsw_sidecar {
 enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
                                    const struct bsw_sidecar *facts, struct bsw_error *err);
 
-// Reads metric and refine of FILE.json; a missing one leaves both NULL and is ok, a malformed one
-// is BSW_ERROR_BAD_DATA.
+// Reads metric, refine and selection of FILE.json; a missing one leaves them NULL and is ok, a
+// malformed one is BSW_ERROR_BAD_DATA.
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts,
                                  struct bsw_error *err);
 

@@ -79,10 +79,11 @@ static void add_input_gradient(const struct bsw_rbe_layer *layer, const float *o
 
 // ---- rho and what stands in for its derivative ----
 
+// NaN stays NaN, so that the loss shows it.
 static float binarize(float x, enum bsw_rbe_estimator estimator, float slope)
 {
     if (estimator == BSW_RBE_SMOOTH) return tanhf(slope * x);
-    return x <= 0.0f ? -1.0f : 1.0f;
+    return x <= 0.0f ? -1.0f : x > 0.0f ? 1.0f : x;
 }
 
 static float derivative(float x, enum bsw_rbe_estimator estimator, float slope)

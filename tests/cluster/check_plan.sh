@@ -86,6 +86,9 @@ compare 3001 2 saq --bits 4 -- --bits 4 --metric l2 --stage 32
 compare 3001 1 saq --segments 32x5,96x1 -- --segments 32x5,96x1 --metric ip --stage 0
 compare 5000 2 xfbq --bits 3 -- --bits 3
 compare 33 2 raw -- --metric l2
+"$program" train --base "$base" --sample 300 --batch 64 --epochs 1 --code-dims 50 --document-planes 3 \
+    --model "$folder/model" --quiet
+compare 3001 2 rbe --code-dims 50 --bits 3 -- --model "$folder/model"
 
 # said OPTIONS -- PATTERN...: the plan has these lines.
 said() {
@@ -101,9 +104,15 @@ said() {
 said --rows 1G --dims 64 --bits 2 -- "^  codes +14\.9 GiB +14\.9 GiB$" "^  scales +1\.9 GiB" \
     "^  biases +3\.7 GiB"
 said --rows 1G --dims 64 --bits 2 --codec xfbq --ranks 4 -- "^  codes +14\.9 GiB +3\.7 GiB$"
+# Codes of 64 components stand for vectors of any dims; a query of 3 planes is 3 * 8 + 4 + 4 * 300 bytes.
+said --rows 1G --dims 300 --bits 2 --codec rbe --code-dims 64 -- "x 300 dims, rbe 64x2: 24 bytes a row" \
+    "^  codes +14\.9 GiB +14\.9 GiB$" "^  scales +1\.9 GiB" "^  biases +3\.7 GiB" \
+    "^  raw vectors +1\.1 TiB" "batch of 1000 queries: 1\.2 MiB"
+said --rows 1G --dims 300 --codec rbe -- "rbe 64x2: "
 said --rows 1G --dims 64 --bits 2 --k 1000 --oversample 1 --select queue -- "^ +0 +88\.040 %$" \
     "^ +1 +99\.256 %$" "^ +2 +99\.969 %$" "99\.9 %: --items 1024$"
-said --rows 1M --dims 64 --k 1000 --oversample 1 --select queue -- ": 88\.[34]... % kept$"
+said --rows 1M --dims 64 --k 1000 --oversample 1 --select queue -- ": 88\.[34]... % kept$" \
+    "99\.9 %: --items 2$"
 said --rows 1M --dims 64 --k 1000 --oversample 1 --select queue --queue-length 2 -- \
     ": 99\.0[56].. % kept$" "99\.9 %: --items 64$"
 said --rows 20K --dims 64 --k 1000 --select queue --items 8 --queue-length 8 -- "\(simulated\)$"
@@ -124,6 +133,9 @@ refused "5000 dims\|up to 4096 dims" --rows 10 --dims 5000
 refused "segments" --rows 10 --dims 64 --segments 32x4
 refused "segments" --rows 10 --dims 64 --segments 64x4 --bits 2
 refused "keeps all 8" --rows 10 --dims 64 --codec raw --bits 2
+refused "up to 4096 dims" --rows 10 --dims 4097 --codec rbe
+refused "whole bits" --rows 10 --dims 64 --codec rbe --bits 2.5
+refused "--code-dims is for --codec rbe" --rows 10 --dims 64 --code-dims 32
 refused "codec" --rows 10 --dims 64 --codec none
 refused "rows" --dims 64
 

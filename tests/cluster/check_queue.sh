@@ -113,6 +113,36 @@ for line in '"select": "queue"' '"items": 20000' '"queue_length": 1'; do
     if grep -q "^  $line,\$" "$folder/json"; then pass; else complain "--json lacks $line"; fi
 done
 
+# facts FILE LINE...: FILE.json beside a result has these, and no others of a selection.
+facts() {
+    local name=$1 expected got
+    shift
+    expected=$(printf '  %s\n' "$@")
+    got=$(sed -nE '/"(select|items|queue_length|extra_distance|max_candidates)"/s/,?$//p' "$folder/$name.json")
+    if [[ $got == "$expected" ]]; then pass; else complain "$name.json says $got, not $expected"; fi
+}
+
+facts found '"select": "queue"' '"items": 20000' '"queue_length": 1'
+facts threshold '"select": "threshold"'
+search 1 histogram --index "$folder/xfbq.3" --extra-distance 7 --max-candidates 300
+facts histogram '"select": "histogram"' '"extra_distance": 7' '"max_candidates": 300'
+
+# evaluated SELECT LINES FILE: so many lines of eval speak of queues; --json names the selection.
+evaluated() {
+    local lines select
+    "$program" eval --results "$folder/$3" --groundtruth "$folder/$3" >"$folder/text"
+    lines=$(grep -c "^selected by queues of 1 over 20000 rows each" "$folder/text" || true)
+    select=$("$program" eval --results "$folder/$3" --groundtruth "$folder/$3" --json |
+        sed -n 's/^  "select": //p')
+    if [[ "$select $lines" == "$1 $2" ]]; then pass; else complain "eval of $3: $select, $lines lines"; fi
+}
+
+evaluated '"queue"' 1 found
+evaluated '"threshold"' 0 threshold
+"$program" groundtruth --base "$base" --queries "$queries" --query-rows 0:40 --k 10 --metric l2 \
+    --rows 0:100 --out "$folder/truth" --quiet
+evaluated null 0 truth
+
 # refused WHAT PROGRAM OPTIONS: exit 2 and one line that names it.
 refused() {
     local what=$1 binary=$2 code=0

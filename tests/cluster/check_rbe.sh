@@ -45,6 +45,14 @@ refuse() {
     fi
 }
 
+# flip FILE OFFSET: a bit of that byte.
+flip() {
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059
+    printf "\\x$(printf %x $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
 levels=(reference)
 for level in avx2 avx512; do
     if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then levels+=("$level"); fi
@@ -79,6 +87,50 @@ for level in "${levels[@]}"; do
 done
 check "verify" "$program" verify "$folder/index"
 check "the model is in the index" cmp "$folder/model" "$folder/index/model.rbe"
+
+# ---- what info says ----
+
+# say WHAT ARGUMENTS -- PATTERN...: info has each of these lines once.
+say() {
+    local what=$1 arguments=() pattern
+    shift
+    while [[ $1 != -- ]]; do arguments+=("$1") && shift; done
+    shift
+    "$program" info "${arguments[@]}" >"$folder/out" 2>&1 || fail "info: $what" "$folder/out"
+    for pattern in "$@"; do
+        if [[ $(grep -cE -- "$pattern" "$folder/out") == 1 ]]; then
+            pass "info: $what: $pattern"
+        else
+            fail "info: $what: not '$pattern'" "$folder/out"
+        fi
+    done
+}
+
+digest=$(od -An -v -t x8 -j $(($(wc -c <"$folder/model") - 8)) "$folder/model" | tr -d ' ')
+say "an index" "$folder/index" -- \
+    "^  model +digest $digest, 50 code dims, 4 query planes, 2 document planes$"
+say "an index as JSON" "$folder/index" --json -- "^    \"digest\": \"$digest\",$" '^    "code_dims": 50,$' \
+    '^    "query_planes": 4,$' '^    "document_planes": 2$'
+# Queries have the planes of the model, whatever --query-bits.
+forecast=(info "$folder/index" --device-memory 1G --json)
+forecast_bytes() { "$program" "${forecast[@]}" --query-bits "$1" | grep '"queries_bytes": [1-9]'; }
+if [[ $(forecast_bytes 1) == "$(forecast_bytes 7)" && -n $(forecast_bytes 4) ]]; then
+    pass "info: device memory of the model's query planes"
+else
+    fail "info: device memory follows --query-bits"
+fi
+say "a model" "$folder/index/model.rbe" -- "^model .*/model.rbe, digest $digest$" \
+    "^  codes +128 dims to 50, cosine, binary, not centered$" \
+    "^  query +4 planes, separate matrices, residuals weigh 1/2, 1/4, \.\.\.$" \
+    "^  document +2 planes, separate matrices, " "^  training +variant, [0-9]+ pairs, 10 negatives, .* epochs 1, seed 1, ranks 1$" \
+    "^  loss +[0-9.]+, held out [0-9.]+$"
+"$program" train --base "$base" --sample 300 --batch 64 --code-dims 8 --epochs 1 --quiet --center --shared \
+    --no-residual-weights --query-planes 3 --document-planes 1 --metric l2 --model "$folder/plain.rbe"
+say "another model" "$folder/plain.rbe" -- "^  codes +128 dims to 8, l2, binary, centered$" \
+    "^  query +3 planes, shared matrices, residuals weigh 1$" "^  document +1 plane$"
+say "another model as JSON" "$folder/plain.rbe" --json -- '^  "kind": "model",$' '^  "metric": "l2",$' \
+    '^  "dims": 128,$' '^  "code_dims": 8,$' '^  "precision": "binary",$' '^  "centered": true,$' \
+    '^    "planes": 3,$' '^    "planes": 1,$' '^    "estimator": "variant",$'
 
 search=(search --index "$folder/index" --queries "$queries" --force --quiet)
 emulated=$(dirname "$program")/tests/bitsweep_emulated
@@ -137,6 +189,27 @@ refuse 2 "cosine only" "${code[@]}" --model "$folder/model" --metric l2
 refuse 2 "has what its model says" "${code[@]}" --model "$folder/model" --bits 2
 refuse 74 "nothing: cannot open" "${code[@]}" --model "$folder/nothing"
 refuse 65 "no bitsweep model|checksum" "${code[@]}" --model "$base"
+
+# A model of another version, cut short, with a bit flipped.
+printf '\x08\x02\x79\x30\x5a\xe2\x27\x9e\x8f\x03\x46' >"$folder/version.rbe" # format_version 2, XXH3
+head -c 1000 "$folder/model" >"$folder/cut.rbe"
+: >"$folder/empty.rbe"
+cp "$folder/model" "$folder/flipped.rbe"
+flip "$folder/flipped.rbe" 5000
+for broken in "version.rbe: model of format version 2, this program reads 1$" \
+    "cut.rbe: truncated, or no bitsweep model$" "empty.rbe: empty$" "flipped.rbe: checksum does not match$"; do
+    refuse 65 "$broken" "${code[@]}" --model "$folder/${broken%%:*}"
+    refuse 65 "$broken" info "$folder/${broken%%:*}"
+done
+cp -r "$folder/index" "$folder/broken"
+for broken in flipped:checksum cut:truncated version:"format version 2"; do
+    cp "$folder/${broken%%:*}.rbe" "$folder/broken/model.rbe"
+    refuse 65 "model.rbe: .*${broken#*:}" search --index "$folder/broken" --queries "$queries" \
+        --out "$folder/found" --force
+    refuse 65 "model.rbe: .*${broken#*:}" verify "$folder/broken"
+done
+refuse 65 "64 dims.*128|128.*64 dims" search --index "$folder/index" --queries synth:count=4,dims=64 \
+    --out "$folder/found" --force
 refuse 2 "of 128 dims, the rows have 64" encode --base synth:count=100,dims=64 --index "$folder/refused" \
     --codec rbe --model "$folder/model"
 for kind in "--metric l2" "--precision float" "--no-residual-weights"; do

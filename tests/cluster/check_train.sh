@@ -59,6 +59,14 @@ refuse() {
     fi
 }
 
+# flip FILE OFFSET: a bit of that byte.
+flip() {
+    local byte
+    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
+    # shellcheck disable=SC2059
+    printf "\\x$(printf %x $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
 alone=(--base "$base" --sample 1200)
 train 1 model "${alone[@]}" --threads 1
 train 1 threads "${alone[@]}" --threads 3
@@ -152,7 +160,30 @@ refuse 2 "ends in .svg" "${alone[@]}" --plot loss.png
 refuse 2 "--resume needs" "${alone[@]}" --resume
 refuse 2 "query-planes" "${alone[@]}" --query-planes 8
 refuse 2 "estimator" "${alone[@]}" --estimator tanh
-refuse 65 "is not finite at epoch [0-9]+, batch" "${alone[@]}" --rate 1e38
+refuse 2 "another training: code-dims=32 there, code-dims=16 here" "${alone[@]}" --code-dims 16 --batch 256 \
+    --checkpoint "$folder/checkpoint" --resume
+refuse 2 "another training: dims=128 there, dims=64 here" --base synth:count=1200,dims=64 --code-dims 32 \
+    --batch 256 --checkpoint "$folder/checkpoint" --resume
+
+# A checkpoint of another version, cut short, with a bit flipped.
+printf '\x08\x02\x79\x30\x5a\xe2\x27\x9e\x8f\x03\x46' >"$folder/version" # format_version 2, XXH3
+head -c 1000 "$folder/checkpoint" >"$folder/cut"
+cp "$folder/checkpoint" "$folder/flipped"
+flip "$folder/flipped" 5000
+for broken in "version: checkpoint of format version 2, this program reads 1$" \
+    "cut: truncated, or no bitsweep checkpoint$" "flipped: checksum does not match$"; do
+    refuse 65 "$broken" "${alone[@]}" --code-dims 32 --batch 256 --resume --checkpoint "$folder/${broken%%:*}"
+done
+
+# What is not finite stops it; the last checkpoint stays as it was.
+wild=(--base "$base" --sample 600 --code-dims 32 --batch 128 --start random --estimator straight-through
+    --rate 1e38 --checkpoint "$folder/wild")
+refuse 65 "training: .* is not finite at epoch [0-9]+, batch [0-9]+; try a smaller --rate; the last checkpoint stays: $folder/wild$" \
+    "${wild[@]}" --checkpoint-batches 1
+cp "$folder/wild" "$folder/kept"
+refuse 65 "is not finite at epoch [0-9]+, batch [0-9]+; .*stays: $folder/wild$" "${wild[@]}" --resume
+same "the last checkpoint stays" kept wild
+refuse 65 "is not finite at epoch [0-9]+, batch [0-9]+; try a smaller --rate$" "${alone[@]}" --rate 1e38
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

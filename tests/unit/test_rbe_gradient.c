@@ -166,6 +166,27 @@ static void gradients_are_those_of_differences(void **state)
     }
 }
 
+// A sign would hide that weights ran away.
+static void a_nan_reaches_the_codes(void **state)
+{
+    (void)state;
+    const struct bsw_rbe_shape shape = {3, 2, 1, 0, 1};
+    const float inputs[2][3] = {{1, 2, 3}, {1, NAN, 3}};
+    float parameters[64];
+    struct bsw_rbe_pass pass;
+    assert_in_range(bsw_rbe_num_parameters(&shape), 1, 64);
+    bsw_rbe_initialize(&shape, 1, parameters);
+    assert_int_equal(bsw_rbe_pass_init(&shape, 2, &pass, NULL), BSW_OK);
+    for (int estimator = 0; estimator < BSW_RBE_NUM_ESTIMATORS; estimator++) {
+        bsw_rbe_forward(&pass, parameters, (enum bsw_rbe_estimator)estimator, 1, inputs[0], 2);
+        for (int i = 0; i < 4; i++) {
+            assert_int_equal(isnan(pass.codes[0][i]) != 0, i >= 2);
+            assert_int_equal(isnan(pass.codes[1][i]) != 0, i >= 2);
+        }
+    }
+    bsw_rbe_pass_deinit(&pass);
+}
+
 // ---- the loss ----
 
 enum { LOSS_ROWS = 6, LOSS_DIMS = 4, NEGATIVES = 3 };
@@ -238,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_those_of_differences),
+        cmocka_unit_test(a_nan_reaches_the_codes),
         cmocka_unit_test(loss_is_that_of_the_paper),
         cmocka_unit_test(rows_of_zeros_have_a_loss),
     };

@@ -167,7 +167,7 @@ static void set_scale(Bsw__RbeModel *message)
 static void lies_are_refused(void **state)
 {
     (void)state;
-    expect_lie_refused("format version 2", set_version);
+    expect_lie_refused("m: model of format version 2, this program reads 1", set_version);
     expect_lie_refused("do not fit", set_dims);
     expect_lie_refused("differ", set_other_dims);
     expect_lie_refused("out of range", set_no_dims);
