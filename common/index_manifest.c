@@ -10,6 +10,7 @@
 
 #include "bitsweep.pb-c.h"
 #include "common/sealed_message.h"
+#include "common/source_name.h"
 
 // Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB. More is no manifest of ours.
 #define MANIFEST_MAX_BYTES (256u << 20)
@@ -509,11 +510,13 @@ enum bsw_status bsw_source_relative(const char *source, const char *folder,
                                     char out[BSW_PATH_BYTES], struct bsw_error *err)
 {
     char file[PATH_MAX], base[PATH_MAX];
+    struct bsw_hdf5_name hdf5;
     if (is_synth(source)) {
         snprintf(out, BSW_PATH_BYTES, "%s", source);
         return BSW_OK;
     }
-    BSW_TRY(resolve(source, file, err));
+    int is_hdf5 = bsw_hdf5_name_parse(source, BSW_HDF5_BASE, &hdf5);
+    BSW_TRY(resolve(is_hdf5 ? hdf5.file : source, file, err));
     BSW_TRY(resolve(folder, base, err));
     size_t common = 0; // length of the shared leading folders, up to and with a slash
     for (size_t i = 0;; i++) {
@@ -531,8 +534,9 @@ enum bsw_status bsw_source_relative(const char *source, const char *folder,
         rest += strcspn(rest, "/");
         if (*rest == '/') rest++;
     }
-    if (used + strlen(file + common) >= BSW_PATH_BYTES)
+    int written = snprintf(out + used, BSW_PATH_BYTES - used, "%s%s%s", file + common,
+                           is_hdf5 ? ":" : "", is_hdf5 ? hdf5.dataset : "");
+    if (written < 0 || (size_t)written >= BSW_PATH_BYTES - used)
         return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
-    memcpy(out + used, file + common, strlen(file + common) + 1);
     return BSW_OK;
 }

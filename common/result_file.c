@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "common/file.h"
+#include "common/hdf5_source.h"
 #include "common/memory.h"
-#include "common/vectors.h"
+#include "common/source_name.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "result files are little endian");
 
@@ -192,12 +193,6 @@ void bsw_result_writer_destroy(bsw_result_writer **writer)
     bsw_free(writer);
 }
 
-static int is_ivecs(const char *name)
-{
-    size_t length = strlen(name);
-    return length > 6 && strcmp(name + length - 6, ".ivecs") == 0;
-}
-
 // The header of big-ann's layout; head has the file's first 16 bytes, or all if it is shorter.
 static enum bsw_status read_header(const char *name, const unsigned char *head, uint64_t file_bytes,
                                    struct result_layout *out, struct bsw_error *err)
@@ -291,8 +286,20 @@ static enum bsw_status parse_big_ann(const char *name, const unsigned char *data
     return take_values(name, ids + count * layout.id_bytes, out, err);
 }
 
-static enum bsw_status parse_ivecs(const char *name, const unsigned char *data, size_t bytes,
-                                   struct bsw_results *out, struct bsw_error *err)
+// The int32 that stands before each row of .ivecs.
+static enum bsw_status check_row_head(const char *name, const struct bsw_vector_layout *layout,
+                                      uint64_t row, const unsigned char *ids, struct bsw_error *err)
+{
+    int32_t dims;
+    if (!layout->is_vecs) return BSW_OK;
+    memcpy(&dims, ids - 4, sizeof dims);
+    if (dims == (int32_t)layout->dims) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu says %d ids, the first row %u", name,
+                    (unsigned long long)row, dims, layout->dims);
+}
+
+static enum bsw_status parse_ids(const char *name, const unsigned char *data, size_t bytes,
+                                 struct bsw_results *out, struct bsw_error *err)
 {
     struct bsw_vector_layout layout;
     BSW_TRY(bsw_vector_layout_parse(name, data, bytes, bytes, &layout, err));
@@ -302,12 +309,7 @@ static enum bsw_status parse_ivecs(const char *name, const unsigned char *data, 
                          "result ids", err));
     for (uint64_t row = 0; row < layout.num_rows; row++) {
         const unsigned char *ids = data + layout.first_byte + row * layout.stride_bytes;
-        int32_t dims;
-        memcpy(&dims, ids - 4, sizeof dims);
-        if (dims != (int32_t)layout.dims) {
-            return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu says %d ids, the first row %u",
-                            name, (unsigned long long)row, dims, layout.dims);
-        }
+        BSW_TRY(check_row_head(name, &layout, row, ids, err));
         BSW_TRY(take_ids(name, ids, 4, row * layout.dims, layout.dims, out, err));
     }
     return BSW_OK;
@@ -317,8 +319,9 @@ enum bsw_status bsw_results_parse(const char *name, const void *data, size_t byt
                                   struct bsw_results *out, struct bsw_error *err)
 {
     struct bsw_results results = {0};
-    enum bsw_status status = is_ivecs(name) ? parse_ivecs(name, data, bytes, &results, err)
-                                            : parse_big_ann(name, data, bytes, &results, err);
+    enum bsw_status status = bsw_name_is_ids(name)
+                                 ? parse_ids(name, data, bytes, &results, err)
+                                 : parse_big_ann(name, data, bytes, &results, err);
     if (status != BSW_OK) bsw_results_deinit(&results);
     *out = results;
     return status;
@@ -329,7 +332,7 @@ static enum bsw_status check_header_of_file(const char *path, struct bsw_error *
 {
     unsigned char head[16] = {0};
     struct result_layout layout;
-    struct bsw_vector_layout ivecs;
+    struct bsw_vector_layout ids;
     uint64_t file_bytes;
     int fd;
     BSW_TRY(bsw_file_open_read(path, &fd, &file_bytes, err));
@@ -337,19 +340,76 @@ static enum bsw_status check_header_of_file(const char *path, struct bsw_error *
     enum bsw_status status = bsw_file_read_at(fd, path, 0, head, head_bytes, err);
     bsw_file_close(&fd);
     BSW_TRY(status);
-    if (is_ivecs(path))
-        return bsw_vector_layout_parse(path, head, head_bytes, file_bytes, &ivecs, err);
+    if (bsw_name_is_ids(path))
+        return bsw_vector_layout_parse(path, head, head_bytes, file_bytes, &ids, err);
     return check_header(path, head, file_bytes, &layout, err);
 }
 
-enum bsw_status bsw_results_read(const char *path, struct bsw_results *out, struct bsw_error *err)
+static enum bsw_status read_hdf5(const char *name, const struct bsw_hdf5_name *hdf5,
+                                 struct bsw_results *out, struct bsw_error *err)
+{
+    uint64_t file_bytes;
+    int fd;
+    BSW_TRY(bsw_file_open_read(hdf5->file, &fd, &file_bytes, err));
+    bsw_file_close(&fd);
+    BSW_TRY(bsw_hdf5_ids_read(name, hdf5->file, hdf5->dataset, file_bytes, &out->num_queries,
+                              &out->k, &out->ids, err));
+    for (uint64_t i = 0; i < out->num_queries * out->k; i++)
+        BSW_TRY(check_id(name, out->ids[i], i, out->k, err));
+    return BSW_OK;
+}
+
+int bsw_split_values_path(const char *ids_path, char out[BSW_PATH_BYTES])
+{
+    static const char ids_ending[] = ".neighbors.ibin";
+    if (!bsw_name_ends_with(ids_path, ids_ending)) return 0;
+    int stem = (int)(strlen(ids_path) - strlen(ids_ending));
+    return snprintf(out, BSW_PATH_BYTES, "%.*s.distances.fbin", stem, ids_path) < BSW_PATH_BYTES;
+}
+
+// The values of split files, if they are there.
+static enum bsw_status read_split_values(const char *ids_path, struct bsw_results *out,
+                                         struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    struct bsw_buffer buffer = {0};
+    struct bsw_vector_layout layout;
+    if (!bsw_split_values_path(ids_path, path) || !bsw_file_exists(path)) return BSW_OK;
+    enum bsw_status status = bsw_file_read_all(path, UINT64_MAX, &buffer, err);
+    if (status == BSW_OK) {
+        status =
+            bsw_vector_layout_parse(path, buffer.data, buffer.bytes, buffer.bytes, &layout, err);
+    }
+    if (status == BSW_OK && (layout.num_rows != out->num_queries || layout.dims != out->k)) {
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu x %u values, %s has %llu x %llu", path,
+                          (unsigned long long)layout.num_rows, layout.dims, ids_path,
+                          (unsigned long long)out->num_queries, (unsigned long long)out->k);
+    }
+    if (status == BSW_OK)
+        status = bsw_allocate(&out->values, buffer.bytes, 1, "result values", err);
+    if (status == BSW_OK) status = take_values(path, buffer.data + layout.first_byte, out, err);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+static enum bsw_status read_file(const char *path, struct bsw_results *out, struct bsw_error *err)
 {
     struct bsw_buffer buffer = {0};
-    *out = (struct bsw_results){0};
     BSW_TRY(check_header_of_file(path, err));
     enum bsw_status status = bsw_file_read_all(path, UINT64_MAX, &buffer, err);
     if (status == BSW_OK) status = bsw_results_parse(path, buffer.data, buffer.bytes, out, err);
     bsw_buffer_deinit(&buffer);
+    return status == BSW_OK ? read_split_values(path, out, err) : status;
+}
+
+enum bsw_status bsw_results_read(const char *path, struct bsw_results *out, struct bsw_error *err)
+{
+    struct bsw_hdf5_name hdf5;
+    *out = (struct bsw_results){0};
+    enum bsw_status status = bsw_hdf5_name_parse(path, BSW_HDF5_NEIGHBORS, &hdf5)
+                                 ? read_hdf5(path, &hdf5, out, err)
+                                 : read_file(path, out, err);
+    if (status != BSW_OK) bsw_results_deinit(out);
     return status;
 }
 

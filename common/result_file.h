@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/file.h"
 #include "common/status.h"
 
 #ifdef __cplusplus
@@ -39,7 +40,7 @@ enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_e
 void bsw_result_writer_destroy(bsw_result_writer **writer);
 
 // A whole result file in memory. ids [num_queries][k], values likewise or NULL when the file has
-// none (.ivecs).
+// none (.ivecs, .ibin, HDF5: ann-benchmarks' distances are not these values).
 struct bsw_results {
     uint64_t num_queries;
     uint64_t k;
@@ -47,13 +48,18 @@ struct bsw_results {
     float *values;
 };
 
-// Parses from memory: big-ann's layout, or .ivecs by the name's ending. Every size is checked
-// before anything is allocated. bsw_results_deinit frees. An id below -1 or a NaN value is
+// Parses from memory: big-ann's layout, or .ivecs or .ibin by the name's ending. Every size is
+// checked before anything is allocated. bsw_results_deinit frees. An id below -1 or a NaN value is
 // BSW_ERROR_BAD_DATA naming query and place.
 enum bsw_status bsw_results_parse(const char *name, const void *data, size_t bytes,
                                   struct bsw_results *out, struct bsw_error *err);
+// Reads a file; also FILE.hdf5 (its dataset neighbors, or the one named behind a colon), and
+// with NAME.neighbors.ibin the values of NAME.distances.fbin, if that is there (cuVS' split files).
 enum bsw_status bsw_results_read(const char *path, struct bsw_results *out, struct bsw_error *err);
 void bsw_results_deinit(struct bsw_results *results);
+
+// NAME.distances.fbin for NAME.neighbors.ibin; 0 for another name.
+int bsw_split_values_path(const char *ids_path, char out[BSW_PATH_BYTES]);
 
 #ifdef __cplusplus
 }

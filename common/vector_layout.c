@@ -344,7 +344,7 @@ static const struct {
     {".fvecs", BSW_VECTOR_FLOAT32, parse_vecs}, {".bvecs", BSW_VECTOR_UINT8, parse_vecs},
     {".ivecs", BSW_VECTOR_INT32, parse_vecs},   {".fbin", BSW_VECTOR_FLOAT32, parse_bin},
     {".u8bin", BSW_VECTOR_UINT8, parse_bin},    {".i8bin", BSW_VECTOR_INT8, parse_bin},
-    {".npy", BSW_VECTOR_FLOAT32, parse_npy},
+    {".ibin", BSW_VECTOR_INT32, parse_bin},     {".npy", BSW_VECTOR_FLOAT32, parse_npy},
 };
 
 enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size_t head_bytes,
@@ -357,8 +357,9 @@ enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size
         if (length > ending && strcmp(name + length - ending, kinds[kind].ending) == 0) break;
     }
     if (kind == num_kinds) {
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "%s: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin or .npy", name);
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "%s: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin .npy .hdf5 or .h5", name);
     }
     if (file_bytes == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: empty", name);
     struct head parts = {name, head, head_bytes, file_bytes, err};

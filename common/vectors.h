@@ -4,8 +4,8 @@
 // Kinds, told apart by the name's ending: .fvecs .bvecs (TEXMEX: int32 dims before each row), .fbin
 // .u8bin .i8bin (big-ann: uint32 count, uint32 dims; or the 16-byte form uint64 count, uint64
 // dims), .npy (1 or 2 axes, f4 f2 u1 i1, C order, little endian; one axis of n numbers is one row
-// of n dims), and synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made
-// by synth.h.
+// of n dims), .hdf5 .h5 with :DATASET behind it (ann-benchmarks; hdf5_source.h), and
+// synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made by synth.h.
 #ifndef BITSWEEP_COMMON_VECTORS_H
 #define BITSWEEP_COMMON_VECTORS_H
 
@@ -23,7 +23,7 @@ enum bsw_vector_type {
     BSW_VECTOR_FLOAT16,
     BSW_VECTOR_UINT8,
     BSW_VECTOR_INT8,
-    BSW_VECTOR_INT32, // .ivecs only: ids of a ground truth, never a corpus or queries
+    BSW_VECTOR_INT32, // .ivecs .ibin only: ids of a ground truth, never a corpus or queries
     BSW_VECTOR_NUM_TYPES
 };
 
@@ -49,6 +49,20 @@ enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size
                                         uint64_t file_bytes, struct bsw_vector_layout *out,
                                         struct bsw_error *err);
 
+// An open file of vectors.
+struct bsw_vector_file {
+    int fd;
+    uint64_t bytes;
+    struct bsw_vector_layout layout;
+    struct bsw_hdf5_rows *hdf5; // a dataset whose rows only libhdf5 can read, or NULL
+};
+
+// Opens `source`, not synth:, and reads its header. `dataset`: of an HDF5 file whose name says
+// none. Errors are those of bsw_vectors_open. The caller closes, after an error too.
+enum bsw_status bsw_vector_file_open(const char *source, const char *dataset,
+                                     struct bsw_vector_file *out, struct bsw_error *err);
+void bsw_vector_file_close(struct bsw_vector_file *file);
+
 // A part of a source: rows first .. last - 1. Row ids are those of the whole source. {0,
 // UINT64_MAX} is all of it.
 struct bsw_row_range {
@@ -60,14 +74,18 @@ struct bsw_row_range {
 typedef struct bsw_vectors bsw_vectors;
 
 // Opens a source. `range` beyond the rows (unless UINT64_MAX) or empty is BSW_ERROR_USAGE; a
-// missing file BSW_ERROR_IO; content that is wrong BSW_ERROR_BAD_DATA. .ivecs is refused with a
-// word on what it is. Thread safety: an open source may be read by several threads at once.
+// missing file BSW_ERROR_IO; content that is wrong BSW_ERROR_BAD_DATA. .ivecs and .ibin are refused
+// with a word on what they are. FILE.hdf5 alone is its dataset train, for bsw_queries_open test.
+// Thread safety: an open source may be read by several threads at once.
 enum bsw_status bsw_vectors_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
+                                 struct bsw_error *err);
+enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
                                  struct bsw_error *err);
 void bsw_vectors_close(bsw_vectors **vectors);
 
-const char *bsw_vectors_name(const bsw_vectors *vectors);          // as given
-int bsw_vectors_is_file(const bsw_vectors *vectors);               // 0 for synth:
+const char *bsw_vectors_name(const bsw_vectors *vectors); // as given
+int bsw_vectors_is_file(const bsw_vectors *vectors);      // 0 for synth:
+int bsw_vectors_is_packed(const bsw_vectors *vectors);    // 1: rows that cannot be mapped (HDF5)
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors); // never INT32
 uint32_t bsw_vectors_dims(const bsw_vectors *vectors);
 uint64_t bsw_vectors_first_row(const bsw_vectors *vectors);   // id of the first row of the range

@@ -171,7 +171,8 @@ static uint32_t limit_of_query(const struct bsw_batch_merge *merge, size_t query
     }
     uint64_t sum = 0;
     size_t distance = 0;
-    while (distance < num_bins && (sum += counts[distance]) < merge->settings.k) distance++;
+    uint64_t k = merge->settings.k + merge->settings.exclude_self;
+    while (distance < num_bins && (sum += counts[distance]) < k) distance++;
     uint64_t largest = distance + merge->settings.extra_distance;
     if (largest > num_bins - 1) largest = num_bins - 1;
     return bsw_score_from_integer((int32_t)((int64_t)(num_bins - 1) - 2 * (int64_t)largest));
@@ -292,11 +293,25 @@ static size_t collect_survivors(const struct bsw_batch_merge *merge, size_t quer
     return count;
 }
 
-// Leaves the best `keep` by (key, row), still in ascending row order.
+// Leaves out the row that the query itself is; the order of the others stays.
+static size_t drop_own(const struct bsw_batch_merge *merge, size_t query,
+                       struct bsw_ranked *entries, size_t count)
+{
+    uint64_t own = merge->first_query_row + query;
+    size_t left = 0;
+    if (!merge->settings.exclude_self) return count;
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].row != own) entries[left++] = entries[i];
+    }
+    return left;
+}
+
+// Leaves the best `keep` by (key, row), still in ascending row order. The best keep + 1 of all rows
+// hold the best keep of all but one.
 static size_t cut_to_keep(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
                           size_t count, struct bsw_ranked *copy, struct bsw_ranked *scratch)
 {
-    size_t keep = (size_t)merge->settings.keep, left = 0;
+    size_t keep = (size_t)(merge->settings.keep - merge->settings.exclude_self), left = 0;
     if (count <= keep) return count;
     memcpy(copy, entries, count * sizeof *copy);
     merge->merge->best_ranked(copy, count, keep, scratch);
@@ -316,6 +331,7 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query, floa
     enum bsw_metric metric = merge->manifest->metric;
     struct bsw_ranked *copy = entries + most, *scratch = copy + most;
     size_t k = (size_t)merge->settings.k, count = collect_survivors(merge, query, entries);
+    count = drop_own(merge, query, entries, count);
     count = cut_to_keep(merge, entries, count, copy, scratch);
     if (merge->settings.is_exact) {
         for (size_t i = 0; i < count; i++) {

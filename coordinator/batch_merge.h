@@ -25,7 +25,8 @@ struct bsw_batch_merge {
     size_t num_queries;
     struct bsw_buffer parts; // struct bsw_part [num_queries][num_shards]
     struct bsw_buffer scratch;
-    uint64_t num_survivors; // of all queries so far: traffic, for the closing table
+    uint64_t first_query_row; // with exclude_self: row id of the batch's first query
+    uint64_t num_survivors;   // of all queries so far: traffic, for the closing table
 };
 
 void bsw_batch_merge_init(struct bsw_batch_merge *merge, const struct bsw_manifest *manifest,
@@ -35,7 +36,7 @@ void bsw_batch_merge_deinit(struct bsw_batch_merge *merge);
 // payloads [num_ranks], of the batch's num_queries queries.
 
 // Histograms of all shards to limits: the score of distance D_K + extra, D_K the smallest distance
-// at which the summed counts reach k (Algorithm 1, line 16).
+// at which the summed counts reach k, or k + 1 with exclude_self (Algorithm 1, line 16).
 enum bsw_status bsw_merge_histograms(struct bsw_batch_merge *merge,
                                      const struct bsw_buffer *payloads, size_t num_queries,
                                      uint32_t *limits, struct bsw_error *err);
@@ -46,9 +47,9 @@ enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
                                      const struct bsw_buffer *payloads, size_t num_queries,
                                      struct bsw_cut *cuts, struct bsw_error *err);
 
-// Survivors of all shards to the answer: the best keep by key, of those the best k by exact value
-// (or key), unfilled places -1 and the worst value. addends [num_queries] (bsw_value_of_score).
-// ids, values [num_queries][k].
+// Survivors of all shards to the answer: the best keep by key (with exclude_self the best keep - 1
+// but for the query's own row), of those the best k by exact value (or key), unfilled places -1 and
+// the worst value. addends [num_queries] (bsw_value_of_score). ids, values [num_queries][k].
 enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
                                     const struct bsw_buffer *payloads, size_t num_queries,
                                     const float *addends, int64_t *ids, float *values,

@@ -273,6 +273,7 @@ enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
                                         int64_t *ids, float *values, struct bsw_error *err)
 {
     search->finish.settings.num_threads = num_threads;
+    search->finish.first_query_row = bsw_vectors_first_row(search->queries->vectors) + batch->first;
     return bsw_merge_survivors(&search->finish, batch->payloads, batch->count,
                                (const float *)(const void *)batch->addends.data, ids, values, err);
 }

@@ -29,6 +29,8 @@ enum bsw_status bsw_command_groundtruth(struct bsw_transport *transport, int arg
                                         struct bsw_error *err);
 enum bsw_status bsw_command_eval(struct bsw_transport *transport, int argc, char **argv,
                                  struct bsw_error *err);
+enum bsw_status bsw_command_convert(struct bsw_transport *transport, int argc, char **argv,
+                                    struct bsw_error *err);
 enum bsw_status bsw_command_info(struct bsw_transport *transport, int argc, char **argv,
                                  struct bsw_error *err);
 enum bsw_status bsw_command_verify(struct bsw_transport *transport, int argc, char **argv,

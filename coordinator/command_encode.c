@@ -199,6 +199,12 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     manifest->source_rows = bsw_vectors_source_rows(job->vectors);
     manifest->source_file_bytes = bsw_vectors_file_bytes(job->vectors);
     manifest->source_is_copied = job->options.copy_vectors;
+    if (bsw_vectors_is_packed(job->vectors) && !manifest->source_is_copied) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: rows in chunks, which refinement cannot take from there: "
+                        "--copy-vectors keeps them in the index, convert writes them to a file",
+                        job->options.base);
+    }
     if (job->options.shards > manifest->num_rows) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: %s has %llu rows only",
                         (unsigned long long)job->options.shards, job->options.base,

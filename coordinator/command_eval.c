@@ -170,7 +170,7 @@ static enum bsw_status recompute_all(struct eval_job *job, struct bsw_error *err
     double *wide = NULL;
     enum bsw_status status = bsw_vectors_open(job->options.base, BSW_ALL_ROWS, &base, err);
     if (status == BSW_OK)
-        status = bsw_vectors_open(job->options.queries, job->options.query_rows, &queries, err);
+        status = bsw_queries_open(job->options.queries, job->options.query_rows, &queries, err);
     if (status == BSW_OK) status = check_base(job, base, queries, err);
     if (status == BSW_OK)
         status = bsw_allocate(&raw, bsw_vectors_dims(base), sizeof(float), "row", err);

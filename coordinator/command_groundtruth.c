@@ -110,7 +110,7 @@ static enum bsw_status open_inputs(struct groundtruth_job *job, struct bsw_error
     const struct groundtruth_options *o = &job->options;
     BSW_TRY(bsw_metric_parse(o->metric, &job->metric, err));
     BSW_TRY(bsw_vectors_open(o->base, o->rows, &job->base, err));
-    BSW_TRY(bsw_vectors_open(o->queries, o->query_rows, &job->queries, err));
+    BSW_TRY(bsw_queries_open(o->queries, o->query_rows, &job->queries, err));
     job->dims = bsw_vectors_dims(job->base);
     if (bsw_vectors_dims(job->queries) != job->dims) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %zu", o->queries,

@@ -5,6 +5,7 @@
 #include "common/file.h"
 #include "common/result_file.h"
 #include "common/shard_file.h"
+#include "common/source_name.h"
 #include "common/vectors.h"
 #include "coordinator/command.h"
 #include "coordinator/search_sizes.h"
@@ -411,23 +412,13 @@ static int ends_with(const char *path, const char *ending)
     return length >= tail && strcmp(path + length - tail, ending) == 0;
 }
 
-static int is_vector_name(const char *path)
-{
-    static const char *const endings[] = {".fvecs", ".bvecs", ".fbin", ".u8bin", ".i8bin", ".npy"};
-    if (strncmp(path, "synth:", 6) == 0) return 1;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        if (ends_with(path, endings[i])) return 1;
-    }
-    return 0;
-}
-
 static enum bsw_status run(const struct info_options *o, struct bsw_error *err)
 {
-    int is_index = !is_vector_name(o->path) && bsw_path_is_folder(o->path);
+    int is_index = !bsw_name_is_vectors(o->path) && bsw_path_is_folder(o->path);
     if (is_index) return info_index(o, err);
     if (o->device_memory > 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s is no index", o->path);
-    if (is_vector_name(o->path)) return info_vectors(o->path, o->common.json, err);
+    if (bsw_name_is_vectors(o->path)) return info_vectors(o->path, o->common.json, err);
     if (ends_with(o->path, ".rbe")) return info_model(o->path, o->common.json, err);
     return info_results(o->path, o->common.json, err);
 }

@@ -28,7 +28,7 @@ struct search_options {
     struct bsw_queue_options queue;
     double oversample;
     struct bsw_row_range query_rows;
-    int force;
+    int exclude_self, force;
 };
 
 // What each rank reports at the end; on rank 0 times and bytes become those of an average pass.
@@ -108,6 +108,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
          "what moves GPU data between ranks; auto: NCCL where each has a GPU of its own"},
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these queries"},
+        {"exclude-self", BSW_OPTION_FLAG, &o->exclude_self, NULL, NULL, 0, 0, 0, NULL,
+         "leave row i out of the answer of query i"},
         {"warmup", BSW_OPTION_COUNT, &o->warmup, "N", "0", 0, 0, 1000, NULL,
          "passes before timing"},
         {"repeat", BSW_OPTION_COUNT, &o->repeat, "N", "1", 0, 1, 1000, NULL,
@@ -122,6 +124,12 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
 }
 
 // ---- settings: from options and manifest, the same on every rank ----
+
+// L: what stays of keep when the query's own row is left out.
+static uint64_t num_candidates(const struct search_job *job)
+{
+    return job->settings.keep - job->settings.exclude_self;
+}
 
 static enum bsw_status settle_queue(struct search_job *job, struct bsw_error *err)
 {
@@ -144,9 +152,12 @@ static enum bsw_status settle_candidates(struct search_job *job, struct bsw_erro
 {
     const struct search_options *o = &job->options;
     struct bsw_search_settings *settings = &job->settings;
-    if (o->k > job->manifest.num_rows) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only",
-                        (unsigned long long)o->k, (unsigned long long)job->manifest.num_rows);
+    settings->exclude_self = (uint64_t)o->exclude_self;
+    uint64_t num_rows = job->manifest.num_rows - settings->exclude_self; // that an answer may have
+    if (o->k > num_rows) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only%s",
+                        (unsigned long long)o->k, (unsigned long long)job->manifest.num_rows,
+                        o->exclude_self ? ", one of them the query" : "");
     }
     BSW_TRY(settle_queue(job, err));
     settings->is_histogram = o->extra_distance || strcmp(o->select, "histogram") == 0;
@@ -167,11 +178,11 @@ static enum bsw_status settle_candidates(struct search_job *job, struct bsw_erro
         return bsw_fail(err, BSW_ERROR_USAGE, "--max-candidates %llu is below --k %llu",
                         (unsigned long long)o->max_candidates, (unsigned long long)o->k);
     }
-    uint64_t num_rows = job->manifest.num_rows;
-    settings->keep = !settings->is_exact      ? o->k
-                     : settings->is_histogram ? o->max_candidates
-                                              : bsw_search_keep(o->k, o->oversample, num_rows);
-    if (settings->keep > num_rows) settings->keep = num_rows;
+    uint64_t candidates = !settings->is_exact      ? o->k
+                          : settings->is_histogram ? o->max_candidates
+                                                   : bsw_search_keep(o->k, o->oversample, num_rows);
+    if (candidates > num_rows) candidates = num_rows;
+    settings->keep = candidates + settings->exclude_self;
     return BSW_OK;
 }
 
@@ -521,10 +532,11 @@ static json_t *describe(const struct search_job *job)
                      (json_int_t)job->queries.num_queries, "dims",
                      (json_int_t)bsw_manifest_row_dims(&job->manifest), "rows",
                      (json_int_t)job->manifest.num_rows, "shards", (int)job->manifest.num_shards,
-                     "k", (json_int_t)settings->k, "L", (json_int_t)settings->keep, "oversample",
-                     job->options.oversample, "codec", bsw_codec_name(job->manifest.codec),
-                     "metric", bsw_metric_name(job->manifest.metric), "query_bits",
-                     (int)settings->query_bits, "ranks", job->transport->num_ranks, "threads",
+                     "k", (json_int_t)settings->k, "L", (json_int_t)num_candidates(job),
+                     "oversample", job->options.oversample, "codec",
+                     bsw_codec_name(job->manifest.codec), "metric",
+                     bsw_metric_name(job->manifest.metric), "query_bits", (int)settings->query_bits,
+                     "ranks", job->transport->num_ranks, "threads",
                      (json_int_t)settings->num_threads, "pin", job->options.common.pin);
 }
 
@@ -580,6 +592,7 @@ static void print_json(struct search_job *job)
                                   t->finish, "write", t->write));
     json_object_set_new(object, "link", json_string(link_name(job)));
     json_object_set_new(object, "link_note", json_string(job->link_note));
+    json_object_set_new(object, "exclude_self", json_boolean(job->options.exclude_self));
     json_object_set_new(object, "overlapped_seconds", json_real(t->overlapped));
     if (job->settings.queue.length > 0) {
         json_object_set_new(object, "items", json_integer((json_int_t)job->settings.queue.items));
@@ -617,7 +630,7 @@ static void print_table(struct search_job *job)
     printf(
         "%llu queries, k %llu, L %llu over %llu rows x %u dims (%s, %s): %.4g queries/s, %.3f s\n",
         (unsigned long long)job->queries.num_queries, (unsigned long long)job->settings.k,
-        (unsigned long long)job->settings.keep, (unsigned long long)job->manifest.num_rows,
+        (unsigned long long)num_candidates(job), (unsigned long long)job->manifest.num_rows,
         bsw_manifest_row_dims(&job->manifest), bsw_codec_name(job->manifest.codec),
         bsw_metric_name(job->manifest.metric), queries / seconds, seconds);
     printf("%d ranks x %d threads, level %s, scan %s, select %s, merge %s, refine %s, batch %llu\n",
@@ -662,7 +675,7 @@ static enum bsw_status finish_result(const struct search_job *job, struct bsw_er
                                       .refine = refine_name(job),
                                       .codec = bsw_codec_name(job->manifest.codec),
                                       .k = job->settings.k,
-                                      .candidates = job->settings.keep,
+                                      .candidates = num_candidates(job),
                                       .rows = job->manifest.num_rows,
                                       .first_row = job->manifest.first_row,
                                       .dims = bsw_manifest_row_dims(&job->manifest),
@@ -671,7 +684,8 @@ static enum bsw_status finish_result(const struct search_job *job, struct bsw_er
                                       .select = settings_select(job),
                                       .queue = job->settings.queue,
                                       .extra_distance = job->settings.extra_distance,
-                                      .max_candidates = job->options.max_candidates};
+                                      .max_candidates = job->options.max_candidates,
+                                      .is_self_excluded = job->options.exclude_self};
     return bsw_sidecar_finish(job->writer, job->options.out, &facts, err);
 }
 

@@ -1,11 +1,10 @@
 // synth: generated vectors to a file, and queries from the same clusters behind them.
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "common/file.h"
 #include "common/progress.h"
 #include "common/synth.h"
+#include "common/vector_writer.h"
 #include "coordinator/command.h"
 
 #define BLOCK_BYTES ((size_t)4 << 20)
@@ -32,7 +31,8 @@ static enum bsw_status parse(struct bsw_transport *transport, struct synth_optio
         {"seed", BSW_OPTION_COUNT, &o->seed, "S", "1", 0, 0, 9e15, NULL, "seed"},
         {"type", BSW_OPTION_CHOICE, &o->type, NULL, "float32", 0, 0, 0, "float32|uint8",
          "type of the numbers"},
-        {"out", BSW_OPTION_TEXT, &o->out, "FILE", NULL, 1, 0, 0, NULL, ".fbin or .u8bin to write"},
+        {"out", BSW_OPTION_TEXT, &o->out, "FILE", NULL, 1, 0, 0, NULL,
+         "vectors to write: .fbin .u8bin .fvecs .bvecs .npy"},
         {"queries", BSW_OPTION_COUNT, &o->queries, "N", "1000", 0, 1, 1e12, NULL,
          "rows of --queries-out"},
         {"queries-out", BSW_OPTION_TEXT, &o->queries_out, "FILE", NULL, 0, 0, 0, NULL,
@@ -45,29 +45,16 @@ static enum bsw_status parse(struct bsw_transport *transport, struct synth_optio
     return bsw_command_parse(transport, &table, &o->common, argc, argv, done, err);
 }
 
-static int ends_with(const char *text, const char *ending)
+static enum bsw_status create(const struct synth_options *o, const struct bsw_synth *synth,
+                              const char *path, uint64_t num_rows, bsw_vector_writer **out,
+                              struct bsw_error *err)
 {
-    size_t length = strlen(text), tail = strlen(ending);
-    return length >= tail && strcmp(text + length - tail, ending) == 0;
+    return bsw_vector_writer_create(path, synth->type, synth->dims, num_rows, o->force, out, err);
 }
 
-static enum bsw_status check_output(const struct synth_options *o, const struct bsw_synth *synth,
-                                    const char *path, struct bsw_error *err)
-{
-    const char *ending = synth->type == BSW_VECTOR_FLOAT32 ? ".fbin" : ".u8bin";
-    if (!ends_with(path, ending)) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: --type %s is written to a %s file", path,
-                        o->type, ending);
-    }
-    if (bsw_file_exists(path) && !o->force) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
-    }
-    return BSW_OK;
-}
-
-static enum bsw_status write_rows(int fd, const char *path, const struct bsw_synth *synth,
-                                  uint64_t first_row, uint64_t num_rows, size_t head_bytes,
-                                  int is_shown, struct bsw_error *err)
+static enum bsw_status write_rows(bsw_vector_writer *writer, const struct bsw_synth *synth,
+                                  uint64_t first_row, uint64_t num_rows, int is_shown,
+                                  struct bsw_error *err)
 {
     size_t row_bytes = synth->dims * bsw_vector_type_bytes(synth->type);
     uint64_t step = BLOCK_BYTES / row_bytes ? BLOCK_BYTES / row_bytes : 1;
@@ -79,8 +66,7 @@ static enum bsw_status write_rows(int fd, const char *path, const struct bsw_syn
     for (uint64_t row = 0; row < num_rows && status == BSW_OK; row += step) {
         size_t count = (size_t)(num_rows - row < step ? num_rows - row : step);
         bsw_synth_rows(synth, first_row + row, count, block);
-        status = bsw_file_write_at(fd, path, head_bytes + row * row_bytes, block, count * row_bytes,
-                                   err);
+        status = bsw_vector_writer_put(writer, row, count, block, err);
         bsw_progress_update(&progress, row + count);
     }
     bsw_progress_finish(&progress);
@@ -88,40 +74,22 @@ static enum bsw_status write_rows(int fd, const char *path, const struct bsw_syn
     return status;
 }
 
-// uint32 count and dims, or the 16-byte form beyond 2^32 rows.
-static size_t make_head(uint64_t num_rows, uint32_t dims, unsigned char head[16])
+// Both names are checked before any row is made.
+static enum bsw_status write_files(const struct synth_options *o, const struct bsw_synth *synth,
+                                   struct bsw_error *err)
 {
-    const uint64_t wide[2] = {num_rows, dims};
-    const uint32_t narrow[2] = {(uint32_t)num_rows, dims};
-    if (num_rows > UINT32_MAX) {
-        memcpy(head, wide, sizeof wide);
-        return sizeof wide;
-    }
-    memcpy(head, narrow, sizeof narrow);
-    return sizeof narrow;
-}
-
-static enum bsw_status write_file(const char *path, const struct bsw_synth *synth,
-                                  uint64_t first_row, uint64_t num_rows, int is_shown,
-                                  struct bsw_error *err)
-{
-    char temporary[BSW_PATH_BYTES];
-    unsigned char head[16];
-    int length = snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid()), fd;
-    if (length < 0 || (size_t)length >= sizeof temporary)
-        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
-    size_t head_bytes = make_head(num_rows, synth->dims, head);
-    BSW_TRY(bsw_file_create(temporary, &fd, err));
-    enum bsw_status status = bsw_file_write_at(fd, temporary, 0, head, head_bytes, err);
-    if (status == BSW_OK) {
-        status = write_rows(fd, temporary, synth, first_row, num_rows, head_bytes, is_shown, err);
-    }
-    if (status == BSW_OK) status = bsw_file_sync_close(&fd, temporary, err);
-    if (status == BSW_OK) status = bsw_file_rename(temporary, path, err);
-    if (status != BSW_OK) {
-        bsw_file_close(&fd);
-        unlink(temporary);
-    }
+    bsw_vector_writer *base = NULL, *queries = NULL;
+    int is_shown = !o->common.quiet;
+    enum bsw_status status = create(o, synth, o->out, o->count, &base, err);
+    if (status == BSW_OK && o->queries_out)
+        status = create(o, synth, o->queries_out, o->queries, &queries, err);
+    if (status == BSW_OK) status = write_rows(base, synth, 0, o->count, is_shown, err);
+    if (status == BSW_OK) status = bsw_vector_writer_finish(base, err);
+    if (status == BSW_OK && queries)
+        status = write_rows(queries, synth, o->count, o->queries, is_shown, err);
+    if (status == BSW_OK && queries) status = bsw_vector_writer_finish(queries, err);
+    bsw_vector_writer_destroy(&base);
+    bsw_vector_writer_destroy(&queries);
     return status;
 }
 
@@ -136,11 +104,7 @@ static enum bsw_status run(const struct synth_options *o, struct bsw_error *err)
     char text[40];
     snprintf(text, sizeof text, "--spectrum %g", o->spectrum);
     BSW_TRY(bsw_synth_set_spectrum(&synth, o->spectrum, text, err));
-    BSW_TRY(check_output(o, &synth, o->out, err));
-    if (o->queries_out) BSW_TRY(check_output(o, &synth, o->queries_out, err));
-    BSW_TRY(write_file(o->out, &synth, 0, o->count, !o->common.quiet, err));
-    if (!o->queries_out) return BSW_OK;
-    return write_file(o->queries_out, &synth, o->count, o->queries, !o->common.quiet, err);
+    return write_files(o, &synth, err);
 }
 
 static void report(const struct synth_options *o)

@@ -14,6 +14,7 @@ static const struct bsw_command commands[] = {
     {"groundtruth", "exact nearest neighbours of queries", bsw_command_groundtruth},
     {"eval", "recall of a result file against a ground truth", bsw_command_eval},
     {"info", "what is in an index, a vector file or a result file", bsw_command_info},
+    {"convert", "write vectors or a ground truth in another file format", bsw_command_convert},
     {"train", "learn an rbe model from pairs of vectors", bsw_command_train},
     {"verify", "check every checksum of an index", bsw_command_verify},
     {"plan", "memory, bytes a pass and misses before an index is made", bsw_command_plan},

@@ -93,7 +93,7 @@ enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range ran
 {
     *out =
         (struct bsw_query_source){.manifest = manifest, .query_bits = query_bits, .level = level};
-    BSW_TRY(bsw_vectors_open(path, range, &out->vectors, err));
+    BSW_TRY(bsw_queries_open(path, range, &out->vectors, err));
     enum bsw_status status = BSW_OK;
     out->num_queries = bsw_vectors_num_rows(out->vectors);
     if (bsw_vectors_dims(out->vectors) != bsw_manifest_row_dims(manifest)) {

@@ -39,7 +39,7 @@ static enum bsw_status open_files(struct bsw_rbe_pair_source *source, struct bsw
     const struct bsw_rbe_pair_options *o = &source->options;
     const char *documents = o->base ? o->base : o->documents;
     BSW_TRY(bsw_vectors_open(documents, BSW_ALL_ROWS, &source->files[0], err));
-    if (o->queries) BSW_TRY(bsw_vectors_open(o->queries, BSW_ALL_ROWS, &source->files[1], err));
+    if (o->queries) BSW_TRY(bsw_queries_open(o->queries, BSW_ALL_ROWS, &source->files[1], err));
     source->sides[BSW_RBE_DOCUMENT] = source->files[0];
     source->sides[BSW_RBE_QUERY] = source->files[o->queries ? 1 : 0];
     source->dims = bsw_vectors_dims(source->files[0]);

@@ -50,6 +50,7 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
     if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
     if (facts->query_bits > 0) add_integer(object, "query_bits", facts->query_bits);
     if (facts->select) add_selection(object, facts);
+    if (facts->is_self_excluded) json_object_set_new(object, "exclude_self", json_true());
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     json_decref(object);
     if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory", path);
@@ -66,6 +67,24 @@ enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
     BSW_TRY(write_facts(file, facts, err));
     enum bsw_status status = bsw_result_writer_finish(writer, err);
     if (status != BSW_OK && !bsw_file_exists(file)) unlink(path);
+    return status;
+}
+
+enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int force, struct bsw_error *err)
+{
+    char from_path[BSW_PATH_BYTES], to_path[BSW_PATH_BYTES];
+    struct bsw_buffer buffer = {0};
+    BSW_TRY(sidecar_path(from_path, from, err));
+    BSW_TRY(sidecar_path(to_path, to, err));
+    if (bsw_file_exists(to_path) && !force)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", to_path);
+    if (!bsw_file_exists(from_path)) {
+        unlink(to_path);
+        return BSW_OK;
+    }
+    enum bsw_status status = bsw_file_read_all(from_path, SIDECAR_MAX_BYTES, &buffer, err);
+    if (status == BSW_OK) status = bsw_file_write_atomic(to_path, buffer.data, buffer.bytes, err);
+    bsw_buffer_deinit(&buffer);
     return status;
 }
 

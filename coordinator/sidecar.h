@@ -21,6 +21,7 @@ struct bsw_sidecar {
     const char *select;
     struct bsw_queue_options queue;
     uint64_t extra_distance, max_candidates;
+    int is_self_excluded; // row i is not in the answer of query i
 };
 
 // Writes FILE.json atomically, then finishes the result: a result without its facts would be taken
@@ -28,6 +29,11 @@ struct bsw_sidecar {
 // an older result stands there.
 enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
                                    const struct bsw_sidecar *facts, struct bsw_error *err);
+
+// Gives `to` the facts of `from`, byte for byte, or none if that has none. Facts that stand there
+// are replaced or removed with force alone, else BSW_ERROR_USAGE.
+enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int force,
+                                 struct bsw_error *err);
 
 // Reads metric, refine and selection of FILE.json; a missing one leaves them NULL and is ok, a
 // malformed one is BSW_ERROR_BAD_DATA.

@@ -22,6 +22,8 @@ needed=(
     "library hwloc libhwloc-dev"
     "library openblas libopenblas-dev"
     "library jansson libjansson-dev"
+    "library hdf5-serial libhdf5-dev"
+    "library zlib zlib1g-dev"
     "library cmocka libcmocka-dev"
 )
 # deploy/style.sh leaves out the checks whose tool is missing.

@@ -8,6 +8,7 @@
 #include "common/code_layout.h"
 #include "common/memory.h"
 #include "common/shard_file.h"
+#include "common/source_name.h"
 
 #define LINE_BYTES 64
 
@@ -60,28 +61,25 @@ static enum bsw_status check_layout(const struct bsw_manifest *manifest,
     return BSW_OK;
 }
 
+static enum bsw_status map_source(const struct bsw_manifest *manifest,
+                                  const struct bsw_vector_file *file, struct bsw_raw_rows *rows,
+                                  struct bsw_error *err)
+{
+    BSW_TRY(check_layout(manifest, rows, &file->layout, file->bytes, err));
+    if (file->hdf5) return fail_changed(rows->path, "its rows are packed now", err);
+    rows->first_byte = file->layout.first_byte;
+    rows->stride_bytes = file->layout.stride_bytes;
+    rows->source_rows_before = rows->shard_first_row;
+    return map_file(rows, file->fd, file->bytes, err);
+}
+
 static enum bsw_status open_source(const struct bsw_manifest *manifest, struct bsw_raw_rows *rows,
                                    struct bsw_error *err)
 {
-    unsigned char *head;
-    struct bsw_vector_layout layout;
-    uint64_t bytes;
-    int fd;
-    BSW_TRY(bsw_file_open_read(rows->path, &fd, &bytes, err));
-    size_t head_bytes = bytes < BSW_VECTOR_HEAD_BYTES ? (size_t)bytes : BSW_VECTOR_HEAD_BYTES;
-    enum bsw_status status = bsw_allocate(&head, BSW_VECTOR_HEAD_BYTES, 1, "file head", err);
-    if (status == BSW_OK) status = bsw_file_read_at(fd, rows->path, 0, head, head_bytes, err);
-    if (status == BSW_OK)
-        status = bsw_vector_layout_parse(rows->path, head, head_bytes, bytes, &layout, err);
-    if (status == BSW_OK) status = check_layout(manifest, rows, &layout, bytes, err);
-    if (status == BSW_OK) {
-        rows->first_byte = layout.first_byte;
-        rows->stride_bytes = layout.stride_bytes;
-        rows->source_rows_before = rows->shard_first_row;
-        status = map_file(rows, fd, bytes, err);
-    }
-    bsw_free(&head);
-    bsw_file_close(&fd);
+    struct bsw_vector_file file;
+    enum bsw_status status = bsw_vector_file_open(rows->path, BSW_HDF5_BASE, &file, err);
+    if (status == BSW_OK) status = map_source(manifest, &file, rows, err);
+    bsw_vector_file_close(&file);
     return status;
 }
 

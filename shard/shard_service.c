@@ -222,15 +222,15 @@ static enum bsw_status append_histogram(void *context, size_t query, uint32_t fi
 static enum bsw_status count_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                   struct bsw_buffer *out, struct bsw_error *err)
 {
+    uint64_t k = service->settings.k + service->settings.exclude_self;
     if (service->settings.device) {
-        return bsw_device_shard_histogram(&service->engine, &unit->on_device, &service->batch,
-                                          unit->first_query, unit->num_queries, service->settings.k,
-                                          &service->workspace, &unit->lists, append_histogram, out,
-                                          err);
+        return bsw_device_shard_histogram(
+            &service->engine, &unit->on_device, &service->batch, unit->first_query,
+            unit->num_queries, k, &service->workspace, &unit->lists, append_histogram, out, err);
     }
     return bsw_shard_histogram(&unit->resident, &service->batch, unit->first_query,
-                               unit->num_queries, service->settings.k, &service->workspace,
-                               append_histogram, out, err);
+                               unit->num_queries, k, &service->workspace, append_histogram, out,
+                               err);
 }
 
 enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,

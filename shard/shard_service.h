@@ -32,8 +32,9 @@ extern "C" {
 struct bsw_search_settings {
     uint32_t query_bits;
     uint64_t k;
-    uint64_t keep;                  // L, or --max-candidates with histogram selection
-    int is_histogram;               // else threshold, or
+    uint64_t keep;         // L, or --max-candidates with histogram selection; and exclude_self
+    uint64_t exclude_self; // 1: the row whose id is the query's is left out of its answer
+    int is_histogram;      // else threshold, or
     struct bsw_queue_options queue; // {0}: no queues
     uint64_t extra_distance;
     int is_ladder; // else gather

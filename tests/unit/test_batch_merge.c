@@ -27,6 +27,8 @@ static void *allocate(size_t count, size_t size)
     return memory;
 }
 
+#define FIRST_QUERY_ROW (FIRST_ROW + 3) // with exclude_self query q is the row FIRST_QUERY_ROW + q
+
 // ---- a corpus of scores and exact values, in shards of uneven sizes ----
 
 struct entry {
@@ -227,6 +229,7 @@ static void merge_all(struct corpus *corpus, int is_ladder, struct answer *answe
     const float addends[MAX_QUERIES] = {0};
     corpus->settings.is_ladder = is_ladder;
     bsw_batch_merge_init(&merge, &corpus->manifest, &corpus->settings, corpus->num_ranks);
+    merge.first_query_row = FIRST_QUERY_ROW;
     make_payloads(corpus, NULL, candidates);
     enum bsw_status status =
         bsw_merge_candidates(&merge, candidates, corpus->num_queries, answer->cuts, &err);
@@ -252,13 +255,28 @@ static int compare_values(const void *a, const void *b)
     return (x->row > y->row) - (x->row < y->row);
 }
 
-// The best keep by (score, row), of those the best k by (value, row).
+static uint64_t num_left_out;
+
+// The best keep by (score, row); with exclude_self the best keep - 1 of the others.
+static size_t list_candidates(const struct corpus *corpus, size_t query, struct entry *out)
+{
+    size_t keep = (size_t)corpus->settings.keep, left = 0;
+    if (!corpus->settings.exclude_self)
+        return best_entries(corpus, query, 0, corpus->num_rows, keep, out);
+    size_t count = best_entries(corpus, query, 0, corpus->num_rows, corpus->num_rows, out);
+    for (size_t i = 0; i < count; i++) {
+        if (out[i].row != FIRST_QUERY_ROW + query) out[left++] = out[i];
+    }
+    num_left_out += count - left;
+    return left < keep - 1 ? left : keep - 1;
+}
+
+// list_candidates, of those the best k by (value, row).
 static void check_answer(const struct corpus *corpus, size_t query, const struct answer *answer)
 {
     struct entry all[MAX_ROWS];
     size_t k = (size_t)corpus->settings.k;
-    size_t count =
-        best_entries(corpus, query, 0, corpus->num_rows, (size_t)corpus->settings.keep, all);
+    size_t count = list_candidates(corpus, query, all);
     sorted_metric = corpus->manifest.metric;
     if (corpus->settings.is_exact && count > 0) qsort(all, count, sizeof *all, compare_values);
     for (size_t i = 0; i < k; i++) {
@@ -317,7 +335,7 @@ static void gather_and_ladder_give_the_answer_of_a_full_sort(void **state)
     (void)state;
     static struct corpus corpus;
     static const uint32_t all_ties[] = {1, 2, 5, 40, 1000000};
-    num_cut_at_a_tie = 0;
+    num_cut_at_a_tie = num_left_out = 0;
     for (uint64_t seed = 0; seed < 300; seed++) {
         uint32_t num_shards = 1 + (uint32_t)(seed % MAX_SHARDS);
         fill_corpus(&corpus, seed, num_shards, all_ties[seed % 5]);
@@ -329,10 +347,12 @@ static void gather_and_ladder_give_the_answer_of_a_full_sort(void **state)
                          (random >> 41 & 1) && (random >> 40 & 1) ? BSW_METRIC_L2
                                                                   : BSW_METRIC_COSINE,
                          1 + (int)((random >> 8) % num_shards));
+            corpus.settings.exclude_self = random >> 42 & 1;
+            corpus.settings.keep += corpus.settings.exclude_self;
             check_merges(&corpus);
         }
     }
-    assert_true(num_cut_at_a_tie > 1000);
+    assert_true(num_cut_at_a_tie > 1000 && num_left_out > 1000);
 }
 
 // More ranks than shards: slices of the queries, ranks without work, slices without a query.
@@ -380,6 +400,7 @@ static void limits_are_those_of_the_summed_histogram(void **state)
         uint32_t num_shards = 1 + (uint32_t)(seed % 5);
         fill_corpus(&corpus, seed, num_shards, 2);
         set_settings(&corpus, 1 + bsw_hash(seed) % 2000, 10, 1, BSW_METRIC_COSINE, (int)num_shards);
+        corpus.settings.exclude_self = seed % 2;
         corpus.settings.extra_distance = seed % 3 ? bsw_hash(seed + 1) % 100 : 0;
         uint32_t num_bins = (uint32_t)bsw_layout_dot_limit(&corpus.manifest.layout, 4) + 1;
         uint64_t *histograms = allocate((size_t)MAX_QUERIES * num_bins, sizeof *histograms);
@@ -394,8 +415,8 @@ static void limits_are_those_of_the_summed_histogram(void **state)
         assert_int_equal(bsw_merge_histograms(&merge, payloads, corpus.num_queries, limits, &err),
                          BSW_OK);
         for (size_t q = 0; q < corpus.num_queries; q++) {
-            uint64_t sum = 0, j = 0;
-            while (j < num_bins && (sum += histograms[q * num_bins + j]) < corpus.settings.k) j++;
+            uint64_t sum = 0, j = 0, k = corpus.settings.k + corpus.settings.exclude_self;
+            while (j < num_bins && (sum += histograms[q * num_bins + j]) < k) j++;
             j += corpus.settings.extra_distance;
             if (j >= num_bins) j = num_bins - 1; // no distance is larger
             // dot = d (2^Bq - 1)(2^B - 1) - 2 * distance

@@ -165,10 +165,12 @@ static void messages_name_file_and_numbers(void **state)
     assert_refused("x.u8bin", header, 5, 5, BSW_ERROR_BAD_DATA,
                    "x.u8bin: truncated: the header has 8 bytes, the file 5");
     assert_refused("x.fvecs", header, 0, 0, BSW_ERROR_BAD_DATA, "x.fvecs: empty");
-    assert_refused("x.csv", header, 0, 0, BSW_ERROR_USAGE,
-                   "x.csv: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin or .npy");
-    assert_refused(".npy", header, 16, 16, BSW_ERROR_USAGE,
-                   ".npy: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin or .npy");
+    assert_refused(
+        "x.csv", header, 0, 0, BSW_ERROR_USAGE,
+        "x.csv: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin .npy .hdf5 or .h5");
+    assert_refused(
+        ".npy", header, 16, 16, BSW_ERROR_USAGE,
+        ".npy: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin .npy .hdf5 or .h5");
     assert_refused("x.npy", header, 16, 16, BSW_ERROR_BAD_DATA,
                    "x.npy: does not begin as a .npy file does");
 }

@@ -33,6 +33,7 @@ static const struct image_kind image_kinds[] = {
     {"f2.npy", "<f2", FORM_NPY_2, BSW_VECTOR_FLOAT16, 2},
     {"u1.npy", "|u1", FORM_NPY_3, BSW_VECTOR_UINT8, 1},
     {"i1.npy", "|i1", FORM_NPY_1, BSW_VECTOR_INT8, 1},
+    {"a.ibin", "", FORM_BIN, BSW_VECTOR_INT32, 4},
 };
 #define NUM_IMAGE_KINDS (sizeof image_kinds / sizeof image_kinds[0])
 

@@ -1,0 +1,48 @@
+#include "common/new_file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static enum bsw_status check_final(const char *path, int force, struct bsw_error *err)
+{
+    struct stat facts;
+    if (lstat(path, &facts) != 0) return BSW_OK;
+    if (!S_ISREG(facts.st_mode) && !S_ISLNK(facts.st_mode))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
+    if (bsw_path_is_folder(path)) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder", path);
+    if (!force) return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_file *out,
+                                    struct bsw_error *err)
+{
+    out->fd = -1;
+    out->has_temporary = 0;
+    int length =
+        snprintf(out->temporary, sizeof out->temporary, "%s.tmp.%ld", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof out->temporary)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    memcpy(out->path, path, strlen(path) + 1);
+    BSW_TRY(check_final(path, force, err));
+    BSW_TRY(bsw_file_create(out->temporary, &out->fd, err));
+    out->has_temporary = 1;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_new_file_finish(struct bsw_new_file *file, struct bsw_error *err)
+{
+    BSW_TRY(bsw_file_sync_close(&file->fd, file->temporary, err));
+    BSW_TRY(bsw_file_rename(file->temporary, file->path, err));
+    file->has_temporary = 0;
+    return BSW_OK;
+}
+
+void bsw_new_file_deinit(struct bsw_new_file *file)
+{
+    bsw_file_close(&file->fd);
+    if (file->has_temporary) unlink(file->temporary);
+    file->has_temporary = 0;
+}

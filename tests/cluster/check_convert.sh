@@ -1,0 +1,257 @@
+#!/usr/bin/env bash
+# convert there and back gives the same bytes, what does not fit is refused; HDF5 files give what the
+# plain ones give, through every command; --exclude-self is the answer of a search with one more
+# neighbour without the query's own row, on any number of ranks.
+# usage: check_convert.sh BITSWEEP_BINARY SOURCE_FOLDER
+#
+# With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
+set -euo pipefail
+
+program=$(realpath "$1")
+run=$(realpath "$2")/deploy/run.sh
+tools=$(dirname "$program")/tests
+export BITSWEEP=$program
+export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+passed=0
+failed=0
+
+num_ranks=3
+if ((${BITSWEEP_MAX_RANKS:-3} < 3)) || ! command -v mpirun >/dev/null ||
+    ! "$run" -n 3 -- --version >/dev/null 2>&1; then
+    num_ranks=1
+    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: one rank only"
+fi
+
+check() { # WHAT COMMAND: it succeeds and prints nothing on stderr
+    local what=$1
+    shift
+    if "$@" >stdout 2>stderr && [[ ! -s stderr ]]; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what" >&2
+        head -n 20 stdout stderr >&2
+    fi
+}
+
+refuse() { # CODE TEXT COMMAND...: one line with the text
+    local code=$1 text=$2 found=0
+    shift 2
+    "$program" "$@" >stdout 2>stderr || found=$?
+    if ((found == code)) && grep -q -- "$text" stderr && (($(wc -l <stderr) == 1)); then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $*: code $found, not $code with '$text': $(cat stderr)" >&2
+    fi
+}
+
+convert() { # IN OUT OPTIONS...
+    check "convert $*" "$program" convert --in "$1" --out "$2" --quiet "${@:3}"
+}
+
+same() { # A B
+    check "$1 and $2 are the same" cmp "$1" "$2"
+}
+
+on() { # RANKS COMMAND...
+    local ranks=$1
+    shift
+    if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
+}
+
+# ---- vectors ----
+
+check "base" "$program" synth --count 700 --dims 24 --type uint8 --seed 5 --clusters 9 --out base.u8bin \
+    --queries 40 --queries-out query.u8bin --quiet
+
+check_vectors() {
+    local from=base.u8bin to
+    for to in a.bvecs a.fvecs a.npy a.fbin back.u8bin; do
+        convert $from $to
+        from=$to
+    done
+    same base.u8bin back.u8bin
+    convert base.u8bin half.npy --type float16
+    convert half.npy half.u8bin
+    same base.u8bin half.u8bin
+    convert base.u8bin part.fvecs --rows 100:107
+    convert part.fvecs part.u8bin
+    check "rows 100 to 106" cmp <(tail -c +9 part.u8bin) <(tail -c +$((9 + 2400)) base.u8bin | head -c 168)
+    local files
+    files=$(ls)
+    refuse 65 'base.u8bin: row [0-9]*: number [0-9]* is [0-9]*, which int8 has not' \
+        convert --in base.u8bin --out no.i8bin
+    refuse 65 'row 0: number 0 is .*, which uint8 has not' \
+        convert --in synth:count=9,dims=3 --out no.u8bin
+    refuse 65 'which float16 has not' convert --in synth:count=9,dims=3 --out no.npy --type float16
+    refuse 2 'exists; --force' convert --in base.u8bin --out a.fbin
+    refuse 2 'holds float32' convert --in base.u8bin --out no.fbin --type uint8
+    refuse 2 'must end in' convert --in base.u8bin --out no.hdf5
+    refuse 2 'holds ids' convert --in base.u8bin --out no.ibin
+    refuse 2 '--rows 699:701' convert --in base.u8bin --out no.fbin --rows 699:701
+    check "nothing is left of what was refused" diff <(echo "$files") <(ls)
+}
+
+# ---- neighbours ----
+
+check_neighbours() {
+    check "truth" "$program" groundtruth --base base.u8bin --queries query.u8bin --metric l2 --k 12 \
+        --out truth --quiet
+    convert truth split.neighbors.ibin
+    check "values beside" test -s split.distances.fbin
+    convert split.neighbors.ibin joined
+    same truth joined
+    same truth.json joined.json
+    convert truth ids.ivecs
+    convert ids.ivecs ids.ibin
+    same ids.ibin split.neighbors.ibin
+    check "eval" "$program" eval --results truth --groundtruth ids.ibin --json
+    mv stdout facts
+    check "all found" grep -q '"12-recall@12": 1.0' facts
+    refuse 2 'ids without values' convert --in ids.ivecs --out no
+    refuse 2 'has neighbours' convert --in truth --out no.fbin
+    head -c -4 split.distances.fbin >short
+    mv short split.distances.fbin
+    refuse 65 'split.distances.fbin: the header says' eval --results truth \
+        --groundtruth split.neighbors.ibin
+}
+
+# What the README says of reading a result.
+check_python() {
+    if ! python3 -c 'import numpy' 2>/dev/null; then
+        echo "python3 with numpy is missing: reading a result with it is skipped"
+        return
+    fi
+    cat >read.py <<'PYTHON'
+import numpy as np
+n, k = (int(x) for x in np.fromfile("truth", np.uint32, 2))
+ids = np.fromfile("truth", np.int32, n * k, offset=8).reshape(n, k)
+values = np.fromfile("truth", np.float32, n * k, offset=8 + 4 * n * k).reshape(n, k)
+base = np.load("a.npy").astype(np.int64)
+query = np.fromfile("query.u8bin", np.uint8, offset=8).reshape(n, 24).astype(np.int64)
+assert (((base[ids] - query[:, None]) ** 2).sum(2) == values).all()
+PYTHON
+    check "numpy reads a result" python3 read.py
+}
+
+# ---- HDF5 ----
+
+find_all() { # NAME BASE QUERIES TRUTH OPTIONS OF encode...: an index, a search, its recall
+    local name=$1 base=$2 queries=$3 truth=$4
+    shift 4
+    check "encode $name" "$program" encode --base "$base" --index "index-$name" --metric l2 --shards 2 \
+        --quiet "$@"
+    check "search $name" on "$num_ranks" search --index "index-$name" --queries "$queries" --k 12 \
+        --out "result-$name" --quiet
+    check "eval $name" "$program" eval --results "result-$name" --groundtruth "$truth"
+    check "verify $name" "$program" verify "index-$name" --quiet
+}
+
+check_hdf5() {
+    if [[ ! -x $tools/hdf5_sample ]]; then
+        refuse 2 'built without libhdf5' info a.hdf5
+        echo "this build has no libhdf5: HDF5 is skipped"
+        return
+    fi
+    "$tools/hdf5_sample" base.u8bin query.u8bin truth plain.hdf5
+    "$tools/hdf5_sample" base.u8bin query.u8bin truth packed.h5 packed
+    find_all u8bin base.u8bin query.u8bin truth
+    find_all plain plain.hdf5 plain.hdf5 plain.hdf5
+    find_all packed packed.h5 packed.h5:test packed.h5:neighbors --copy-vectors
+    same result-u8bin result-plain
+    same result-u8bin result-packed
+    refuse 2 '--copy-vectors' encode --base packed.h5 --index no
+    check "truth of HDF5" on "$num_ranks" groundtruth --base packed.h5 --queries plain.hdf5 --metric l2 \
+        --k 12 --out truth-hdf5 --quiet
+    same truth truth-hdf5
+    convert packed.h5:test query-back.u8bin
+    same query.u8bin query-back.u8bin
+    convert plain.hdf5:neighbors ids-back.ivecs
+    same ids.ivecs ids-back.ivecs
+    refuse 2 "no dataset 'tset'; the file has: neighbors, test, train" info plain.hdf5:tset
+    # The file changes under its index.
+    "$tools/hdf5_sample" base.u8bin query.u8bin truth plain.hdf5 packed
+    refuse 65 'plain.hdf5:train: changed since' search --index index-plain --queries query.u8bin --out no
+}
+
+# ---- --exclude-self ----
+
+# dump RESULT K: a line for each query with its id, then id and the value's bits of each place.
+dump() {
+    local places=$((700 * $2))
+    paste <(tail -c +9 "$1" | head -c $((4 * places)) | od -An -v -w$((4 * $2)) -t d4) \
+        <(tail -c $((4 * places)) "$1" | od -An -v -w$((4 * $2)) -t x4) |
+        awk -v k="$2" '{printf "%d", NR - 1; for (i = 1; i <= k; i++) printf " %s:%s", $i, $(i + k); print ""}'
+}
+
+# without_self K: lines of K + 1 places to the first K that are not the query's own.
+without_self() {
+    awk -v k="$1" '{n = 0; printf "%s", $1
+        for (i = 2; n < k; i++) if (index($i, $1 ":") != 1) {printf " %s", $i; n++}
+        print ""}'
+}
+
+self_search() { # NAME RANKS OUT OPTIONS...
+    check "search ${*:1:3}" on "$2" search --index "self-$1" --queries base.u8bin --out "$3" --force \
+        --quiet "${@:4}"
+}
+
+# exclude_self NAME K+1 OPTIONS...: of all rows by exact values, or by keys alone.
+exclude_self() {
+    local name=$1 more=$2 ranks
+    shift 2
+    self_search "$name" 1 with --k $((more)) "$@"
+    dump with "$more" | without_self $((more - 1)) >expected
+    for ranks in 1 $num_ranks; do
+        self_search "$name" "$ranks" without --k $((more - 1)) --exclude-self --batch 173 "$@"
+        check "$name, $ranks ranks, $*: the others in their order" \
+            diff expected <(dump without $((more - 1)))
+    done
+    check "$name: the facts say so" grep -q '"exclude_self": true' without.json
+}
+
+check_exclude_self() {
+    local part
+    check "saq" "$program" encode --base base.u8bin --index self-saq --metric l2 --shards 5 --quiet
+    check "xfbq" "$program" encode --base base.u8bin --codec xfbq --bits 1 --index self-xfbq --shards 5 \
+        --metric cosine --quiet
+    check "raw" "$program" encode --base base.u8bin --codec raw --metric ip --index self-raw --shards 5 \
+        --quiet
+    exclude_self saq 8 --oversample 1000
+    exclude_self saq 8 --refine none
+    exclude_self xfbq 8 --refine none
+    exclude_self raw 8
+    # Not all own rows are among their nearest: else nothing shows what then is left out.
+    # shellcheck disable=SC2016
+    check "ip leaves out some that are not there" \
+        awk 'index($0, " " $1 ":") == 0 {n++} END {exit n < 100}' <(dump with 8)
+    self_search xfbq 1 one --k 7 --exclude-self --select histogram --merge gather
+    self_search xfbq "$num_ranks" many --k 7 --exclude-self --select histogram --batch 50
+    same one many
+    check "a part of the queries" "$program" search --index self-saq --queries base.u8bin \
+        --query-rows 300:700 --k 7 --oversample 1000 --exclude-self --out part --quiet
+    self_search saq 1 without --k 7 --oversample 1000 --exclude-self
+    convert without rest --rows 300:700
+    same part rest
+    check "eval takes it" "$program" eval --results part --groundtruth rest
+    refuse 2 'the index has 700 rows only, one of them the query' search --index self-saq \
+        --queries base.u8bin --k 700 --exclude-self --out no
+    check "all others" "$program" search --index self-saq --queries base.u8bin --query-rows 0:3 --k 699 \
+        --exclude-self --out all --quiet
+    part=$(tail -c +9 all | head -c 8388 | od -An -v -w4 -t d4 | awk '$1 < 0' | wc -l)
+    check "no place is empty" test "$part" = 0
+}
+
+check_vectors
+check_neighbours
+check_python
+check_hdf5
+check_exclude_self
+
+echo "$passed passed, $failed failed"
+((failed == 0)) || exit 1
+((num_ranks > 1)) || exit 77
