@@ -17,6 +17,7 @@ struct info_options {
     struct bsw_common_options common;
     const char *path, *refine, *select;
     uint64_t device_memory, k, query_bits, max_candidates, batch, ranks;
+    struct bsw_queue_options queue;
     double oversample;
 };
 
@@ -36,8 +37,12 @@ static enum bsw_status parse(struct bsw_transport *transport, struct info_option
          "bits a query component; rbe has those of its model"},
         {"oversample", BSW_OPTION_NUMBER, &o->oversample, "X", BSW_SEARCH_OVERSAMPLE_TEXT, 0, 1,
          10000, NULL, "candidates to refine, times k"},
-        {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|histogram",
-         "how candidates are chosen"},
+        {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0,
+         "threshold|histogram|queue", "how candidates are chosen"},
+        {"items", BSW_OPTION_COUNT, &o->queue.items, "I", "256", 0, 1, BSW_QUEUE_MAX_ITEMS, NULL,
+         "queue: rows that each of a block's 256 threads goes over"},
+        {"queue-length", BSW_OPTION_COUNT, &o->queue.length, "Q", "1", 0, 1, BSW_QUEUE_MAX_LENGTH,
+         NULL, "queue: best rows that a thread keeps"},
         {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N",
          BSW_SEARCH_MAX_CANDIDATES_TEXT, 0, 1, 1e8, NULL, "histogram: at most so many a query"},
         {"refine", BSW_OPTION_CHOICE, &o->refine, NULL, "exact", 0, 0, 0, "exact|none",
@@ -105,6 +110,7 @@ static enum bsw_status settle_search(const struct info_options *o,
     out->keep = bsw_search_keep(o->k, is_exact ? o->oversample : 1, manifest->num_rows);
     if (is_exact && strcmp(o->select, "histogram") == 0)
         out->keep = o->max_candidates < manifest->num_rows ? o->max_candidates : manifest->num_rows;
+    if (strcmp(o->select, "queue") == 0) out->queue = o->queue;
     out->batch =
         (size_t)bsw_search_batch(manifest, (int)o->ranks, out->is_ladder, out->keep, o->batch);
     return BSW_OK;

@@ -303,8 +303,7 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
 // What no device can do of this search, or NULL.
 static const char *cpu_only(const struct search_job *job)
 {
-    if (job->manifest.codec == BSW_CODEC_RAW) return "codec raw";
-    return job->settings.queue.length > 0 ? "queue selection" : NULL;
+    return job->manifest.codec == BSW_CODEC_RAW ? "codec raw" : NULL;
 }
 
 static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)

@@ -71,6 +71,18 @@ __device__ __forceinline__ int opaque(int value)
     return value;
 }
 
+// What is there while other threads change it by atomics: no older than what the thread has seen.
+__device__ __forceinline__ unsigned long long load_relaxed(const unsigned long long *place)
+{
+#if defined(__CUDACC__)
+    unsigned long long value;
+    asm volatile("ld.relaxed.gpu.u64 %0, [%1];" : "=l"(value) : "l"(place) : "memory");
+    return value;
+#else
+    return __atomic_load_n(place, __ATOMIC_RELAXED);
+#endif
+}
+
 // d [16][8] s32 += a [16][32] s8 * b [32][8] u8, spread over a warp: lane 4*g + t has rows g and
 // g + 8 of a and d, column g of b, columns 2*t and 2*t + 1 of d; bytes 4*t .. 4*t + 3 of each half
 // of the 32.

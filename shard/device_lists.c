@@ -2,8 +2,6 @@
 
 #include "common/code_layout.h"
 
-// Its rows and a list's capacity together stay below 2^32, as the kernels want.
-#define MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
 // A sample is taken of so many times the rows that a list holds or more. It costs no more than this
 // part of the scan, and gives limits only if it holds some rows more than are kept.
 #define SAMPLE_FROM_LISTS  4
@@ -16,7 +14,7 @@
 
 void bsw_device_list_run_begin(struct bsw_device_list_run *run)
 {
-    run->allowed = MOST_SEGMENT_BUNDLES;
+    run->allowed = BSW_MOST_SEGMENT_BUNDLES;
     run->seen = run->most = run->done = 0;
     run->scanned = run->num_samples = run->num_segments = run->num_overflows = 0;
 }
@@ -56,7 +54,7 @@ static void grow(struct bsw_device_list_run *run, size_t count)
     size_t rows = run->done * BSW_BUNDLE_ROWS;
     if (run->seen < rows) run->seen = rows;
     if (run->allowed < 2 * count) run->allowed = 2 * count;
-    if (run->allowed > MOST_SEGMENT_BUNDLES) run->allowed = MOST_SEGMENT_BUNDLES;
+    if (run->allowed > BSW_MOST_SEGMENT_BUNDLES) run->allowed = BSW_MOST_SEGMENT_BUNDLES;
 }
 
 // ---- one segment ----

@@ -24,6 +24,9 @@
 extern "C" {
 #endif
 
+// Of a launch: its rows and a list's capacity together stay below 2^32, as the kernels want.
+#define BSW_MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
+
 // Queues a scan of the part's rows on BSW_QUEUE_SCAN that appends to `lists`, as
 // bsw_device_plane_scan does.
 typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_device_part *part,

@@ -61,6 +61,24 @@ static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles
     return codes.bytes;
 }
 
+// Of a block of queues.
+static size_t queue_slots(const struct bsw_device_plan *plan)
+{
+    return (size_t)plan->queue.length * BSW_QUEUE_THREADS;
+}
+
+// Queues of as many blocks as a list has room for beside what it keeps; one at least: a list that
+// is shorter has room for a whole shard.
+static void set_capacity(struct bsw_device_plan *plan, size_t capacity)
+{
+    plan->capacity = capacity;
+    if (plan->queue.length == 0) return;
+    size_t room = capacity > plan->keep ? capacity - plan->keep : 0;
+    size_t blocks = room / queue_slots(plan);
+    if (blocks > plan->most_queue_blocks) blocks = plan->most_queue_blocks;
+    plan->queue_blocks = blocks > 0 ? blocks : 1;
+}
+
 static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queries,
                             struct bsw_device_queries_layout *out)
 {
@@ -78,6 +96,8 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->items = place(num_queries * plan->capacity * sizeof(uint64_t), &total);
     out->sort =
         place(bsw_device_sort_bytes((uint32_t)num_queries, (uint32_t)plan->capacity), &total);
+    out->slots =
+        place(num_queries * plan->queue_blocks * queue_slots(plan) * sizeof(uint64_t), &total);
     out->bytes = total;
 }
 
@@ -92,14 +112,27 @@ static void choose_group(struct bsw_device_plan *plan, size_t max_queries, size_
     }
 }
 
+// A thread has no more rows than the largest shard gives it, and keeps no more than it has.
+static void fit_queues(const struct bsw_queue_options *wanted, size_t most_rows,
+                       struct bsw_device_plan *plan)
+{
+    uint64_t most = (most_rows + BSW_QUEUE_THREADS - 1) / BSW_QUEUE_THREADS;
+    if (wanted->length == 0 || most == 0) return;
+    plan->queue.items = wanted->items < most ? wanted->items : most;
+    plan->queue.length = wanted->length < plan->queue.items ? wanted->length : plan->queue.items;
+    plan->most_queue_blocks = (size_t)((most + plan->queue.items - 1) / plan->queue.items);
+}
+
 // The least that will do, unless the needs say how much.
 static enum bsw_status choose_capacity(const struct bsw_device_needs *needs, size_t most_rows,
                                        struct bsw_device_plan *plan, struct bsw_error *err)
 {
     size_t keep = needs->keep < most_rows ? needs->keep : most_rows;
-    size_t least = keep + ROOM_PER_KEPT * keep + LEAST_ROOM;
-    plan->capacity = needs->capacity > 0 ? needs->capacity : least;
-    if (plan->capacity > most_rows) plan->capacity = most_rows; // then none can overflow
+    size_t room = plan->queue.length > 0 ? queue_slots(plan) : ROOM_PER_KEPT * keep + LEAST_ROOM;
+    size_t capacity = needs->capacity > 0 ? needs->capacity : keep + room;
+    if (capacity > most_rows) capacity = most_rows; // then none can overflow
+    plan->keep = keep;
+    set_capacity(plan, capacity);
     if (plan->capacity > UINT32_MAX / 2) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE,
                         "%zu candidates a query are too many for a device", needs->keep);
@@ -116,15 +149,17 @@ static void lengthen_lists(const struct bsw_device_needs *needs, size_t most_row
     if (needs->capacity > 0 || plan->group_queries < needs->max_queries) return;
     if (high > MOST_ITEMS) high = MOST_ITEMS;
     if (high > most_rows) high = most_rows;
+    size_t most = plan->keep + plan->most_queue_blocks * queue_slots(plan);
+    if (plan->queue.length > 0 && high > most) high = most;
     while (low < high) {
-        plan->capacity = low + (high - low + 1) / 2;
+        set_capacity(plan, low + (high - low + 1) / 2);
         lay_out_queries(plan, plan->group_queries, &plan->queries);
         if (plan->queries.bytes <= bytes)
             low = plan->capacity;
         else
             high = plan->capacity - 1;
     }
-    plan->capacity = low;
+    set_capacity(plan, low);
     lay_out_queries(plan, plan->group_queries, &plan->queries);
 }
 
@@ -187,6 +222,7 @@ static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t
         if (bundles > most_bundles) most_bundles = bundles;
     }
     size_t most_rows = most_bundles * BSW_BUNDLE_ROWS;
+    fit_queues(&needs->queue, most_rows, plan);
     BSW_TRY(choose_capacity(needs, most_rows, plan, err));
     choose_group(plan, needs->max_queries, SIZE_MAX);
     size_t all_bytes = all_codes + plan->queries.bytes;

@@ -13,6 +13,9 @@
 // 2^25 items: every segment appends and cuts nearly that many, some ms of the 200 that 1000 queries
 // take, and waits no longer matter. All of it only within an eighth of the memory, and while the
 // codes fit beside; 3 * keep + 1024 are always there. None is longer than a shard.
+//
+// With queues (device_row_queues.h) a list has room for what it keeps and what some blocks' queues
+// keep, one block's at least, and slots for these lie beside it.
 #ifndef BITSWEEP_SHARD_DEVICE_PLAN_H
 #define BITSWEEP_SHARD_DEVICE_PLAN_H
 
@@ -21,6 +24,7 @@
 
 #include "common/shard_file.h"
 #include "kernels/device_scan/device_scan.h"
+#include "shard/shard_queue.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,8 +37,10 @@ struct bsw_device_needs {
     uint32_t query_bits;
     size_t max_queries;  // of a batch, >= 1
     size_t keep;         // >= 1
-    size_t capacity;     // of a list; 0: chosen. At least keep + 32
+    size_t capacity;     // of a list; 0: chosen. At least keep + 32, and with queues
+                         // keep + BSW_QUEUE_THREADS * queue.length
     uint32_t stage_dims; // padded, of a progressive scan's first stage; 0: none is wanted
+    struct bsw_queue_options queue; // {0}: none
 };
 
 // Where the arrays of so many bundles, or of so many queries, lie in one piece of memory; offsets
@@ -45,7 +51,7 @@ struct bsw_device_codes_layout {
 struct bsw_device_queries_layout {
     size_t words, scales, limits, counts, survivors;
     size_t upload_bytes; // of the five before: they travel together
-    size_t components, constants, stage_constants, reaches, items, sort, bytes;
+    size_t components, constants, stage_constants, reaches, items, sort, slots, bytes;
 };
 
 struct bsw_device_plan {
@@ -54,8 +60,12 @@ struct bsw_device_plan {
     uint32_t stage_dims; // 0: no tails
     uint32_t query_bits;
     size_t query_words;
-    size_t capacity;      // of a list
-    size_t group_queries; // at a time
+    size_t keep;                    // of a shard at most
+    struct bsw_queue_options queue; // no more than the largest shard can use
+    size_t most_queue_blocks;       // of a shard
+    size_t capacity;                // of a list
+    size_t queue_blocks;            // with room at a time; 0: no queues
+    size_t group_queries;           // at a time
     struct bsw_device_queries_layout queries;
     size_t code_bytes;        // of all shards on the device
     size_t *resident_bundles; // [num_shards], of each shard from its first on; owned

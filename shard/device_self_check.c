@@ -59,7 +59,9 @@ static enum bsw_status make_queries(struct self_check *check, struct bsw_error *
 // Both shards end after the rows that are looked at.
 static void cut_shards(const struct bsw_device_shard *shard, struct self_check *check)
 {
+    const struct bsw_device_plan *plan = &check->engine->plan;
     size_t bundles = shard->resident.num_bundles, most = BSW_SELF_CHECK_ROWS / BSW_BUNDLE_ROWS;
+    if (plan->queue_blocks > 0) most *= 2; // threads with two rows
     if (bundles > most) bundles = most;
     check->host = *shard->host;
     check->host.num_bundles = bundles;
@@ -70,6 +72,10 @@ static void cut_shards(const struct bsw_device_shard *shard, struct self_check *
     check->device.num_bundles = bundles;
     check->device.resident.num_bundles = (uint32_t)bundles;
     check->keep = KEEP < check->host.shape.num_rows ? KEEP : (size_t)check->host.shape.num_rows;
+    if (plan->queue_blocks > 0) { // lists have room for a round and what the plan keeps
+        if (check->keep > plan->keep) check->keep = plan->keep;
+        return;
+    }
     // Short lists, so that there are several segments, cuts, and a first stage.
     size_t capacity = check->keep + LIST_BUNDLES * BSW_BUNDLE_ROWS;
     if (check->keep + BSW_BUNDLE_ROWS > check->engine->plan.capacity) check->keep = 1;
@@ -105,6 +111,7 @@ static enum bsw_status run(struct self_check *check, struct bsw_error *err)
 {
     BSW_TRY(make_queries(check, err));
     check->workspace.scan = BSW_SCAN_PLANES;
+    check->workspace.queue = check->engine->plan.queue;
     BSW_TRY(bsw_shard_scan(&check->host, &check->batch, 0, check->batch.num_queries, NULL,
                            check->keep, &check->workspace, &check->expected, err));
     BSW_TRY(compare(check, BSW_SCAN_PLANES, "planes", err));

@@ -11,6 +11,7 @@ extern "C" {
 #endif
 
 // Rows that are scanned at most, and queries, which are random: enough for every shape of tile.
+// With queues twice as many rows.
 #define BSW_SELF_CHECK_ROWS    256
 #define BSW_SELF_CHECK_QUERIES 70
 

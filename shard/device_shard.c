@@ -4,6 +4,7 @@
 
 #include "common/clock.h"
 #include "kernels/device_scan/device_tuning.h"
+#include "shard/device_row_queues.h"
 #include "shard/device_self_check.h"
 #include "shard/device_stage.h"
 
@@ -171,7 +172,7 @@ struct device_group {
     const struct bsw_device_shard *shard;
     const struct bsw_query_batch *batch;
     size_t first_query, num_queries; // in the batch
-    int is_matrix, is_staged;
+    int is_matrix, is_staged, has_queues;
     struct bsw_device_stage stage;
     struct bsw_device_stage_run stage_run;
     uint64_t stopped; // pairs of row and query, by the first stage
@@ -193,8 +194,8 @@ static void choose_scan(struct device_group *group, enum bsw_scan_kind kind, siz
     const struct bsw_device_plan *plan = &group->engine->plan;
     int is_progressive = bsw_scan_is_progressive(kind);
     group->is_matrix = is_matrix(kind, num_queries);
-    group->is_staged =
-        plan->stage_dims > 0 && (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix));
+    group->is_staged = plan->stage_dims > 0 && !group->has_queues &&
+                       (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix));
     group->is_matrix |= group->is_staged;
     group->stage_run = (struct bsw_device_stage_run){.is_always = is_progressive,
                                                      .words = plan->layout.padded_dims / 32,
@@ -229,6 +230,12 @@ static void point_into_memory(struct device_group *group)
                                   .items = (uint64_t *)(void *)(memory + at->items),
                                   .counts = (uint32_t *)(void *)(memory + at->counts),
                                   .limits = (uint32_t *)(void *)(memory + at->limits)};
+    if (!group->has_queues) return;
+    group->run.lists.queues =
+        (struct bsw_device_row_queues){.slots = (uint64_t *)(void *)(memory + at->slots),
+                                       .items = (uint32_t)plan->queue.items,
+                                       .length = (uint32_t)plan->queue.length,
+                                       .num_blocks = (uint32_t)plan->queue_blocks};
 }
 
 // Words and scales: on the device already, or through staging. *first: the place in the queries'
@@ -359,6 +366,10 @@ static enum bsw_status scan_codes(struct device_group *group, const struct bsw_d
                                   struct bsw_error *err)
 {
     struct codes_scan scan = {group, codes};
+    if (group->has_queues) {
+        return bsw_device_row_queues_scan(&group->run, codes->num_bundles,
+                                          group->shard->num_bundles, launch_scan, &scan, err);
+    }
     return bsw_device_list_run_scan(&group->run, codes->num_bundles, launch_scan, &scan, err);
 }
 
@@ -414,6 +425,7 @@ static enum bsw_status scan_group(struct device_group *group, const uint32_t *li
     struct bsw_device_stage_run stage_run = group->stage_run; // as it begins
     point_into_memory(group);
     bsw_device_list_run_begin(run);
+    if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(run, err));
     BSW_TRY(send_queries(group, limits, err));
     enum bsw_status status = scan_bundles(group, err);
     end_part(group);
@@ -458,6 +470,7 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
         .engine = engine,
         .shard = shard,
         .batch = batch,
+        .has_queues = workspace->queue.length > 0,
         .run = {.device = engine->device, .keep = keep, .fetched = engine->counts}};
     choose_scan(&group, workspace->scan, num_queries < most ? num_queries : most);
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, keep, err));

@@ -54,7 +54,8 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
                                       struct bsw_error *err);
 void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard);
 
-// As bsw_shard_scan; of workspace only `scan` is read and the figures are added to. Both
+// As bsw_shard_scan; of workspace only `scan` and `queue` are read, which is that of the needs or
+// {0}, and the figures are added to. Both
 // progressive kinds are the progressive matrix scan, from the second segment on; AUTO is too where
 // there is a stage and the matrix scan would be taken, as long as that pays (device_stage.h). In
 // full where the plan has no stage.

@@ -44,7 +44,8 @@ static struct bsw_device_needs device_needs(const struct bsw_shard_service *serv
                                             struct bsw_shard_shape *shapes)
 {
     const struct bsw_search_settings *settings = &service->settings;
-    int is_staged = settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan);
+    int is_staged = settings->queue.length == 0 &&
+                    (settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan));
     for (uint32_t u = 0; u < service->num_units; u++)
         bsw_shard_shape_init(&shapes[u], service->manifest, service->units[u].shard);
     return (struct bsw_device_needs){.shapes = shapes,
@@ -53,7 +54,8 @@ static struct bsw_device_needs device_needs(const struct bsw_shard_service *serv
                                      .max_queries = settings->batch,
                                      .keep = (size_t)settings->keep,
                                      .stage_dims =
-                                         is_staged ? bsw_manifest_stage(service->manifest) : 0};
+                                         is_staged ? bsw_manifest_stage(service->manifest) : 0,
+                                     .queue = settings->queue};
 }
 
 // Before anything is loaded: whether the device has room.

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda_switch.cuh"
 #include "kernels/device_scan/device_scan.h"
+#include "kernels/select/select.h"
 
 namespace bsw
 {
@@ -47,6 +48,31 @@ __device__ __forceinline__ float float_key(float query_scale, float scale, float
 __device__ __forceinline__ uint64_t pack_candidate(uint32_t score, uint32_t row)
 {
     return static_cast<uint64_t>(score) << 32 | static_cast<uint32_t>(~row);
+}
+
+// Where queues of a query's block are: BSW_QUEUE_THREADS slots a place of the queues.
+__device__ __forceinline__ unsigned long long *slots_of(const bsw_device_row_queues &queues,
+                                                        uint32_t query, uint32_t block)
+{
+    const size_t before = static_cast<size_t>(query) * queues.num_blocks + block;
+    return reinterpret_cast<unsigned long long *>(queues.slots) +
+           before * queues.length * BSW_QUEUE_THREADS;
+}
+
+// A candidate into its thread's queue: of each pair the better stays, the other sinks on. Every
+// slot passes on all that it was given but the best, so what a queue holds in the end does not
+// depend on the order, and slots only grow: what falls short of the last can be left out.
+__device__ __forceinline__ void put_in_queue(const bsw_device_row_queues &queues, uint32_t query,
+                                             unsigned long long item)
+{
+    const uint32_t row = ~static_cast<uint32_t>(item);
+    const uint32_t block = row / BSW_QUEUE_THREADS / queues.items - queues.first_block;
+    unsigned long long *slot = slots_of(queues, query, block) + row % BSW_QUEUE_THREADS;
+    if (load_relaxed(slot + (queues.length - 1) * BSW_QUEUE_THREADS) > item) return;
+    for (uint32_t i = 0; i < queues.length && item != 0; i++, slot += BSW_QUEUE_THREADS) {
+        const unsigned long long other = atomicMax(slot, item);
+        item = other < item ? other : item;
+    }
 }
 
 // One bundle's rows that pass, a lane each, to one query's list: one atomicAdd.
@@ -100,6 +126,7 @@ inline void check_pointers_of(const bsw_device_lists &lists)
     emulation::check_device_pointer(lists.items, "items");
     emulation::check_device_pointer(lists.counts, "counts");
     emulation::check_device_pointer(lists.limits, "limits");
+    emulation::check_device_pointer(lists.queues.slots, "slots");
 }
 #endif
 

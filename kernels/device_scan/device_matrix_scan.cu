@@ -139,7 +139,6 @@ append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accum
             int m, int half, uint32_t hits)
 {
     uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
-    uint64_t *items = a.lists.items + static_cast<size_t>(query) * a.lists.capacity;
 #pragma unroll
     for (int n = 0; n < SHAPE::row_tiles; n++) {
 #pragma unroll
@@ -153,9 +152,8 @@ append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accum
             }
             const int dot = own.constants[m][half] - 2 * acc.sums[m][n][2 * half + c];
             const uint32_t score = score_of<KIND>(dot, own.scales[m][half], scale, bias);
-            if (at < a.lists.capacity)
-                items[at] = pack_candidate(score, a.codes.first_row + row_of(a, first_bundle, row));
-            at++;
+            put_item(a.lists, query, at++,
+                     pack_candidate(score, a.codes.first_row + row_of(a, first_bundle, row)));
         }
     }
 }

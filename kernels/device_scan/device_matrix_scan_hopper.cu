@@ -411,7 +411,6 @@ __device__ __forceinline__ void append_hits(const scan_arguments &a, const threa
                                             uint32_t hits)
 {
     uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
-    uint64_t *items = a.lists.items + static_cast<size_t>(query) * a.lists.capacity;
     const uint32_t first_row = a.codes.first_row + bundle_of(a, of.bundle) * warp_rows;
 #pragma unroll 1
     for (; hits != 0; hits &= hits - 1, at++) {
@@ -419,7 +418,7 @@ __device__ __forceinline__ void append_hits(const scan_arguments &a, const threa
         const float2 keys = scale_and_bias<KIND>(of, row_of_sum(i));
         const uint32_t score =
             score_of<KIND>(own.constant - 2 * place[i], own.scale, keys.x, keys.y);
-        if (at < a.lists.capacity) items[at] = pack_candidate(score, first_row + row_of_sum(i));
+        put_item(a.lists, query, at, pack_candidate(score, first_row + row_of_sum(i)));
     }
 }
 

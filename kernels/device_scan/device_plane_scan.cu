@@ -185,8 +185,12 @@ __device__ __forceinline__ void append_group(const scan_arguments &a, uint32_t f
             score = score_of_float(
                 __fadd_rn(float_key(query_scale, scale, __int2float_rn(dot), bias), 0.0f));
         }
-        append_bundle(a.lists, first_query + k, is_valid && score >= limits[k],
-                      pack_candidate(score, row));
+        const bool passes = is_valid && score >= limits[k];
+        const uint64_t item = pack_candidate(score, row);
+        if (!a.lists.queues.slots)
+            append_bundle(a.lists, first_query + k, passes, item);
+        else if (passes)
+            put_in_queue(a.lists.queues, first_query + k, item);
     }
 }
 

@@ -477,7 +477,7 @@ extern "C" int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
                                            const struct bsw_device_lists *lists, bsw_stream stream)
 {
     using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists) ||
+    if (!is_valid_scan(*codes, *part, *queries, *lists) || lists->queues.slots ||
         !is_valid_stage(*codes, *stage, queries->query_bits))
         return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;

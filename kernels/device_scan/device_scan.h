@@ -63,6 +63,16 @@ struct bsw_device_stage {
     uint64_t *survivors;      // one number: added to
 };
 
+// rbeGIR's queues (shard/shard_queue.h, kernels/select/select.h): row z is kept by thread
+// z mod BSW_QUEUE_THREADS of block z / (BSW_QUEUE_THREADS * items). Blocks first_block ..
+// first_block + num_blocks - 1 have room.
+struct bsw_device_row_queues {
+    uint64_t *slots; // [num_queries][num_blocks][length][BSW_QUEUE_THREADS]: the best of a thread
+                     // first, 0: empty; NULL: there are no queues
+    uint32_t items, length; // >= 1
+    uint32_t first_block, num_blocks;
+};
+
 // Candidate lists of a batch: packed as in common/result_order.h.
 struct bsw_device_lists {
     uint32_t num_queries;
@@ -70,6 +80,7 @@ struct bsw_device_lists {
     uint64_t *items;  // [num_queries][capacity]
     uint32_t *counts; // [num_queries]: may pass capacity, then items beyond were not written
     uint32_t *limits; // [num_queries], inclusive scores
+    struct bsw_device_row_queues queues;
 };
 
 // The bundles first, first + step, first + 2 * step ... below last; first <= last <= num_bundles,
@@ -83,6 +94,9 @@ struct bsw_device_part {
 // items within the capacity are whole, and what stood in front of them is untouched. No rows or no
 // queries: nothing is done. capacity and rows of the part together stay below 2^32. The layout has
 // passed bsw_code_layout_check.
+// With queues those rows go there instead, each to its thread, which keeps its best `length` of all
+// that it was given since it was empty, whatever their order; items and counts are not touched.
+// Every row of the part belongs to a block that has room.
 // planes: XOR and popcount; codes are read once for a group of queries. matrix: mma s8 on tiles
 // that are unpacked once for up to 256 queries, or the Hopper kernel where device_tuning.h says so;
 // the same candidates.
@@ -108,10 +122,18 @@ int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
                                   const struct bsw_device_queries *queries,
                                   const struct bsw_device_lists *lists, bsw_stream stream);
 
-// The candidates of the two others, for float keys: pairs of row and query whose bound after the
-// stage falls short of the query's limit are not looked at further; those that went on are added to
-// stage->survivors. Pays where nearly all pairs stop; with limits of 0 all go on, one at a time.
-// Wants bsw_device_stage_fits.
+// All queues empty.
+int bsw_device_row_queues_clear(const struct bsw_device_lists *lists, bsw_stream stream);
+
+// What the first num_blocks blocks that have room keep, appended to the lists; those are empty
+// then.
+int bsw_device_row_queues_take(const struct bsw_device_lists *lists, uint32_t num_blocks,
+                               bsw_stream stream);
+
+// The candidates of the two others, for float keys and without queues: pairs of row and query whose
+// bound after the stage falls short of the query's limit are not looked at further; those that went
+// on are added to stage->survivors. Pays where nearly all pairs stop; with limits of 0 all go on,
+// one at a time. Wants bsw_device_stage_fits.
 int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
                                 const struct bsw_device_stage *stage,
                                 const struct bsw_device_part *part,

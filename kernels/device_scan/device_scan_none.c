@@ -29,6 +29,19 @@ int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
     return bsw_device_matrix_scan(codes, part, queries, lists, stream);
 }
 
+int bsw_device_row_queues_clear(const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    (void)lists, (void)stream;
+    return NO_DEVICE;
+}
+
+int bsw_device_row_queues_take(const struct bsw_device_lists *lists, uint32_t num_blocks,
+                               bsw_stream stream)
+{
+    (void)lists, (void)num_blocks, (void)stream;
+    return NO_DEVICE;
+}
+
 int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
                                 const struct bsw_device_stage *stage,
                                 const struct bsw_device_part *part,

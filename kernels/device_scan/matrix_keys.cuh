@@ -39,10 +39,11 @@ __device__ __forceinline__ uint32_t score_of(int dot, float query_scale, float s
 }
 
 // Places in a query's list for `count` items of each of the four lanes that share it, one atomicAdd
-// for all; the calling lane's first. All 32 lanes call it.
+// for all; the calling lane's first. With queues there are none to take. All 32 lanes call it.
 __device__ __forceinline__ uint32_t take_places(const bsw_device_lists &lists, uint32_t query,
                                                 uint32_t count)
 {
+    if (lists.queues.slots) return 0;
     const uint32_t lane = threadIdx.x % 4;
     uint32_t through = count;
 #pragma unroll
@@ -53,6 +54,16 @@ __device__ __forceinline__ uint32_t take_places(const bsw_device_lists &lists, u
     uint32_t at = 0;
     if (lane == 3 && through > 0) at = atomicAdd(&lists.counts[query], through);
     return __shfl_sync(all_lanes, at, 3, 4) + through - count;
+}
+
+// An item to the place that was taken for it, or to its queue.
+__device__ __forceinline__ void put_item(const bsw_device_lists &lists, uint32_t query, uint32_t at,
+                                         uint64_t item)
+{
+    if (lists.queues.slots)
+        put_in_queue(lists.queues, query, item);
+    else if (at < lists.capacity)
+        lists.items[static_cast<size_t>(query) * lists.capacity + at] = item;
 }
 
 } // namespace bsw

@@ -41,11 +41,25 @@ inline uint32_t num_bundles_of(const bsw_device_part &part)
     return (part.last - part.first) / part.step + ((part.last - part.first) % part.step != 0);
 }
 
+// Whether all rows of the part, if it has any, belong to blocks that have room in the queues.
+inline bool has_queues_for(const bsw_device_codes &codes, const bsw_device_part &part,
+                           const bsw_device_row_queues &queues)
+{
+    if (queues.items < 1 || queues.length < 1) return false;
+    if (part.first == part.last) return true;
+    const uint64_t block_rows = static_cast<uint64_t>(queues.items) * BSW_QUEUE_THREADS;
+    const uint64_t row = codes.first_row, rows = warp_rows;
+    const uint64_t first = (row + part.first * rows) / block_rows;
+    const uint64_t last = (row + part.last * rows - 1) / block_rows;
+    return first >= queues.first_block && last - queues.first_block < queues.num_blocks;
+}
+
 inline bool is_valid_scan(const bsw_device_codes &codes, const bsw_device_part &part,
                           const bsw_device_queries &queries, const bsw_device_lists &lists)
 {
     if (part.step < 1 || part.first > part.last || part.last > codes.num_bundles) return false;
     const uint64_t rows = static_cast<uint64_t>(num_bundles_of(part)) * warp_rows;
+    if (lists.queues.slots && !has_queues_for(codes, part, lists.queues)) return false;
     const bool has_keys = !codes.scales == !queries.scales && !codes.scales == !codes.biases;
     return lists.num_queries == queries.num_queries && queries.query_bits >= 1 &&
            queries.query_bits <= BSW_MAX_QUERY_BITS &&

@@ -249,6 +249,23 @@ search_cpu xfbq --k 10 --extra-distance 40
 same xfbq 1 3 --k 10 --extra-distance 40 --batch 5 --device-memory 60K
 if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied"; fi
 
+# Queues follow the cut into shards: three.1 has three of them.
+ln -s saq.3 "$folder/three.1"
+queue=(--select queue --items 1 --k 20)
+search_cpu three "${queue[@]}"
+foretell three "${ranks_axis[-1]}" 1 "$((60 * scale))K" "${queue[@]}" # codes in blocks
+foretell three 1 1 100M "${queue[@]}"
+same three 1 1 "${queue[@]}" --scan planes --batch 5 --merge ladder
+if (($(sum_of segments) > 3 * 3)); then pass; else complain "one round of queues"; fi
+queue=(--select queue --items 3 --queue-length 2 --k 300 --refine none)
+search_cpu xfbq "${queue[@]}"
+for order in descending random; do
+    BITSWEEP_EMULATOR_ORDER=$order same xfbq 1 1 "${queue[@]}" --scan matrix --device-memory "$((70 * scale))K"
+done
+queue=(--select queue --items 16M --queue-length 256 --k 10)
+search_cpu saq "${queue[@]}"
+same saq "${ranks_axis[-1]}" 1 "${queue[@]}" --scan matrix
+
 # Whatever the order in which threads and blocks run.
 search_cpu xfbq --k 10
 for order in descending random; do

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # search --select queue: the same bytes for any ranks, threads, batches, levels and scans; what long
 # queues, long threads and other shard cuts change; what is refused.
+# On devices: check_device.sh.
 # usage: check_queue.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -143,11 +144,11 @@ evaluated '"threshold"' 0 threshold
     --rows 0:100 --out "$folder/truth" --quiet
 evaluated null 0 truth
 
-# refused WHAT PROGRAM OPTIONS: exit 2 and one line that names it.
+# refused WHAT OPTIONS: exit 2 and one line that names it.
 refused() {
-    local what=$1 binary=$2 code=0
-    shift 2
-    "$binary" search --index "$folder/saq.3" --queries "$queries" --out "$folder/none" --select queue \
+    local what=$1 code=0
+    shift
+    "$program" search --index "$folder/saq.3" --queries "$queries" --out "$folder/none" --select queue \
         --quiet "$@" >"$folder/stdout" 2>"$folder/stderr" || code=$?
     if [[ $code == 2 && $(wc -l <"$folder/stderr") == 1 ]] && grep -q -- "$what" "$folder/stderr"; then
         pass
@@ -156,12 +157,10 @@ refused() {
     fi
 }
 
-refused "--extra-distance" "$program" --extra-distance 5
-refused "every key" "$program" --scan progressive-matrix
-refused "--items" "$program" --items 0
-refused "--queue-length" "$program" --queue-length 257
-emulated=$(dirname "$program")/tests/bitsweep_emulated
-[[ -x $emulated ]] && refused "queue selection runs on the CPU only" "$emulated" --device emulated
+refused "--extra-distance" --extra-distance 5
+refused "every key" --scan progressive-matrix
+refused "--items" --items 0
+refused "--queue-length" --queue-length 257
 
 echo "$passed passed, $failed failed"
 [[ $failed == 0 ]]

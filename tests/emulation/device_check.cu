@@ -76,6 +76,7 @@ int main(int argc, char **argv)
     check_scans();
     check_cuts();
     check_sorts();
+    check_queues();
     check_encoders();
     check_exact();
     printf("device_check: %ld checks, %ld failures\n", checks.num_checks, checks.num_failures);

@@ -43,6 +43,7 @@ void check_products();
 void check_unpacked_queries();
 void check_cuts();
 void check_sorts();
+void check_queues();
 void check_refusals();
 void check_encoders();
 void check_exact();

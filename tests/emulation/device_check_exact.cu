@@ -302,7 +302,8 @@ void check_scan(const exact_case &c, const scan_setting &setting, bool is_intege
         std::vector<uint64_t>(static_cast<size_t>(num_queries) * capacity, untouched));
     device_array<uint32_t> counts(std::vector<uint32_t>(num_queries, 0)), limits(truth.limits),
         masks(truth.masks);
-    const bsw_device_lists lists = {num_queries, capacity, items.get(), counts.get(), limits.get()};
+    const bsw_device_lists lists = {num_queries,  capacity,     items.get(),
+                                    counts.get(), limits.get(), {}};
     const bsw_device_exact_rows rows = {static_cast<uint32_t>(truth.masks.size()), scan_first_row,
                                         data.row_norms.get(), masks.get()};
     const bsw_device_vectors queries = {num_queries, data.doubles.get(), data.query_norms.get()};
@@ -340,7 +341,7 @@ void check_scan_refusals()
     device_array<uint32_t> counts(std::vector<uint32_t>(2, 3)), limits(2), masks(2);
     const bsw_device_exact_rows tile = {2, 0, data.row_norms.get(), masks.get()};
     const bsw_device_vectors queries = {2, data.doubles.get(), data.query_norms.get()};
-    bsw_device_lists lists = {2, 8, items.get(), counts.get(), limits.get()};
+    bsw_device_lists lists = {2, 8, items.get(), counts.get(), limits.get(), {}};
     auto scan = [&](bsw_device_part part, const bsw_device_raw_rows &raw) {
         return bsw_device_exact_scan(c.metric, &tile, &raw, &part, &queries, &lists, nullptr);
     };

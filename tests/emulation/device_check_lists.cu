@@ -84,8 +84,8 @@ void check_cut(const list_case &c, uint32_t keep)
     const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
     device_array<uint64_t> items(c.items);
     device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, old_limit));
-    const bsw_device_lists lists = {num_queries, c.capacity, items.get(), counts.get(),
-                                    limits.get()};
+    const bsw_device_lists lists = {num_queries,  c.capacity,   items.get(),
+                                    counts.get(), limits.get(), {}};
     const std::string shape = describe(c, "cut");
     if (!check_launch(bsw_device_cut(&lists, keep, nullptr), shape)) return;
     std::vector<uint64_t> got = items.values();
@@ -110,8 +110,8 @@ void check_limit(const list_case &c, uint32_t keep)
     const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
     device_array<uint64_t> items(c.items);
     device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, old_limit));
-    const bsw_device_lists lists = {num_queries, c.capacity, items.get(), counts.get(),
-                                    limits.get()};
+    const bsw_device_lists lists = {num_queries,  c.capacity,   items.get(),
+                                    counts.get(), limits.get(), {}};
     const std::string shape = describe(c, "limit");
     if (!check_launch(bsw_device_limit(&lists, keep, nullptr), shape)) return;
     std::vector<uint32_t> got_counts = counts.values(), got_limits = limits.values();
@@ -129,8 +129,8 @@ void check_sort(const list_case &c)
     const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
     device_array<uint64_t> items(c.items);
     device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, 0));
-    const bsw_device_lists lists = {num_queries, c.capacity, items.get(), counts.get(),
-                                    limits.get()};
+    const bsw_device_lists lists = {num_queries,  c.capacity,   items.get(),
+                                    counts.get(), limits.get(), {}};
     const std::string shape = describe(c, "sort");
     const size_t bytes = bsw_device_sort_bytes(num_queries, c.capacity);
     check_that(bytes > 0, "%s: no bytes", shape.c_str());

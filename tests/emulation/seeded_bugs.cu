@@ -85,6 +85,15 @@ template <bool RIGHT> __global__ void add_from_blocks(unsigned *out)
     }
 }
 
+// As rows go into queues.
+template <bool RIGHT> __global__ void raise_maximum(unsigned *out)
+{
+    unsigned long long *best = reinterpret_cast<unsigned long long *>(out);
+    const unsigned long long item = threadIdx.x * 7 % block_threads + blockIdx.x + 1;
+    const unsigned long long seen = RIGHT ? bsw::load_relaxed(best) : *best;
+    if (seen < item) atomicMax(best, item);
+}
+
 // ---- collectives ----
 
 __global__ void barrier_in_branches(unsigned *out)
@@ -351,6 +360,7 @@ const seeded all[] = {
     {"trust_the_warp", run<trust_the_warp<false>>, RACE, "data races"},
     {"count_in_shared", run<count_in_shared<false>>, RACE, "data races"},
     {"add_from_blocks", run<add_from_blocks<false>, 3>, RACE, "data races"},
+    {"raise_maximum", run<raise_maximum<false>, 3>, RACE, "data races"},
     {"barrier_in_branches", run<barrier_in_branches>, ALL, "__syncthreads at different places: "},
     {"barrier_skipped", run<barrier_skipped>, ALL, "__syncthreads at different places: "},
     {"barrier_against_shuffle", run<barrier_against_shuffle>, ALL, "deadlock in block (0,0)"},
@@ -383,6 +393,7 @@ const seeded all[] = {
     {"right: trust_the_warp", run<trust_the_warp<true>>, ALL, nullptr},
     {"right: count_in_shared", run<count_in_shared<true>>, ALL, nullptr},
     {"right: add_from_blocks", run<add_from_blocks<true>, 3>, ALL, nullptr},
+    {"right: raise_maximum", run<raise_maximum<true>, 3>, ALL, nullptr},
     {"right: leave_before_ballot", run<leave_before_ballot>, ALL, nullptr},
     {"right: sum_of_warps", run<sum_of_warps>, ALL, nullptr},
 };

@@ -209,6 +209,42 @@ static void lists_are_long_where_memory_is_free(void **state)
     }
 }
 
+// Lists have room for a round, or for all rows; what no thread can use takes no memory.
+static void queues_have_room_for_a_round(void **state)
+{
+    (void)state;
+    static const struct bsw_queue_options queues[] = {
+        {1, 1}, {16, 3}, {256, 1}, {BSW_QUEUE_MAX_ITEMS, BSW_QUEUE_MAX_LENGTH}};
+    static const size_t blocks[] = {129, 9, 1, 1}; // of 33024 rows with padding
+    struct bsw_shard_shape shapes[SHARDS];
+    make_shapes("96x3", 96, 0, shapes);
+    for (int i = 0; i < 16; i++) {
+        const struct bsw_device_needs needs = {.shapes = shapes,
+                                               .num_shards = SHARDS,
+                                               .query_bits = QUERY_BITS,
+                                               .max_queries = i % 2 ? 40 : 1,
+                                               .keep = i % 4 < 2 ? 10 : 40000,
+                                               .queue = queues[i / 4]};
+        size_t seen = 0;
+        for (size_t free_bytes = 30000; free_bytes < (size_t)1 << 30;
+             free_bytes += free_bytes / 3) {
+            struct bsw_device_plan plan;
+            if (bsw_device_plan_make(&needs, free_bytes, &plan, &err) != BSW_OK) continue;
+            size_t slots = (size_t)plan.queue.length * BSW_QUEUE_THREADS;
+            size_t round = plan.keep + plan.queue_blocks * slots;
+            assert_true(plan.queue.length <= plan.queue.items && plan.queue.items <= 129);
+            assert_true(plan.queue_blocks >= 1 && plan.queue_blocks <= blocks[i / 4]);
+            assert_true(plan.capacity >= round || plan.capacity == 33024);
+            assert_true(plan.queries.bytes - plan.queries.slots >=
+                        plan.group_queries * plan.queue_blocks * slots * sizeof(uint64_t));
+            assert_true(bsw_device_plan_bytes(&plan) <= free_bytes);
+            if (plan.queue_blocks > seen) seen = plan.queue_blocks;
+            bsw_device_plan_deinit(&plan);
+        }
+        assert_true(seen > 1 || blocks[i / 4] == 1 || needs.keep > 33024);
+    }
+}
+
 static void a_rank_without_shards_needs_nothing(void **state)
 {
     (void)state;
@@ -228,6 +264,7 @@ int main(void)
         cmocka_unit_test(every_size_of_memory_is_used_and_kept_to),
         cmocka_unit_test(what_is_needed_at_least_is_enough),
         cmocka_unit_test(lists_are_long_where_memory_is_free),
+        cmocka_unit_test(queues_have_room_for_a_round),
         cmocka_unit_test(a_rank_without_shards_needs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -115,6 +115,8 @@ struct device_case {
     uint64_t memory;
     size_t keep, capacity, max_queries;
     double timeout;
+    struct bsw_queue_options queue;
+    int is_checked; // not once more
 };
 
 struct on_device {
@@ -138,9 +140,11 @@ static void open_on_device(const struct scan_case *scan, const struct device_cas
                                                with->max_queries ? with->max_queries : QUERIES,
                                            .keep = with->keep,
                                            .capacity = with->capacity,
-                                           .stage_dims = scan->host.stage_dims};
+                                           .stage_dims = scan->host.stage_dims,
+                                           .queue = with->queue};
     assert_ok(bsw_device_open(&options, &out->device, &err), &err);
     assert_ok(bsw_device_engine_open(out->device, &needs, &out->engine, &err), &err);
+    out->engine.is_checked = with->is_checked;
     assert_ok(bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &out->host, &err),
               &err);
     assert_ok(bsw_device_shard_load(&out->engine, 0, &out->host, &out->shard, &err), &err);
@@ -175,9 +179,10 @@ static unsigned check_scan(struct scan_case *scan, struct on_device *on, size_t 
 {
     struct bsw_candidate_lists expected = {0}, found = {0};
     unsigned num_scans = 0;
+    int has_stage = scan->host.stage_dims > 0 && scan->workspace.queue.length == 0;
     for (int kind = BSW_SCAN_AUTO; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
         if (kind == BSW_SCAN_PROGRESSIVE_PLANES) kind++; // one kernel has both
-        if (kind == BSW_SCAN_PROGRESSIVE_MATRIX && scan->host.stage_dims == 0) break;
+        if (kind == BSW_SCAN_PROGRESSIVE_MATRIX && !has_stage) break;
         scan->workspace.scan = (enum bsw_scan_kind)kind;
         assert_ok(bsw_shard_scan(&scan->host, &scan->batch, first, num_queries, limits, keep,
                                  &scan->workspace, &expected, &err),
@@ -304,6 +309,38 @@ static void queries_may_lie_on_the_device_already(void **state)
             bsw_device_free(on.device, &memory);
             close_on_device(&on);
         }
+        close_case(&scan);
+    }
+}
+
+// Rounds of one block of queues and of more, lists that hold all rows, blocks of codes that end
+// inside those of queues, groups of queries; limits that half the rows reach.
+static void queues_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const struct device_case cases[] = {
+        {.keep = 40, .queue = {1, 1}},
+        {.keep = 20, .capacity = 20 + 256, .queue = {1, 1}, .is_checked = 1},
+        {.keep = 300, .max_queries = 4, .queue = {2, 2}, .is_checked = 1},
+        {.keep = ROWS + 9, .queue = {BSW_QUEUE_MAX_ITEMS, BSW_QUEUE_MAX_LENGTH}, .is_checked = 1},
+        {.keep = 10, .memory = 40000, .queue = {3, 1}, .is_checked = 1},
+        {.keep = 50, .memory = 44000, .queue = {1, 1}, .is_checked = 1}};
+    const uint32_t limits[3] = {0, 0x80000000u, 0x80000000u}; // keys of 0
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct small_index what = duplicates((enum bsw_codec)(i % 2), BSW_METRIC_COSINE);
+        struct scan_case scan;
+        struct on_device on;
+        open_case(&what, make_queries(), &scan);
+        open_on_device(&scan, &cases[i], &on);
+        const struct bsw_device_plan *plan = &on.engine.plan;
+        assert_true(plan->block_bundles < 8 && (cases[i].memory == 0 || plan->block_bundles > 0));
+        assert_int_equal(bsw_device_used_bytes(on.device), bsw_device_plan_bytes(plan));
+        uint64_t allocations = bsw_device_num_allocations(on.device);
+        scan.workspace.queue = cases[i].queue;
+        check_scan(&scan, &on, 0, QUERIES, NULL, cases[i].keep);
+        check_scan(&scan, &on, 2, 3, limits, cases[i].keep);
+        assert_int_equal(bsw_device_num_allocations(on.device), allocations);
+        close_on_device(&on);
         close_case(&scan);
     }
 }
@@ -572,7 +609,7 @@ static uint64_t scan_many_rows(bsw_device *device, uint32_t keep, uint32_t capac
     uint32_t *d_numbers = (uint32_t *)(void *)numbers.data;
     struct bsw_device_list_run run = {
         .device = device,
-        .lists = {1, capacity, (uint64_t *)(void *)items.data, d_numbers, d_numbers + 1},
+        .lists = {1, capacity, (uint64_t *)(void *)items.data, d_numbers, d_numbers + 1, {0}},
         .keep = keep,
         .counts = counts,
         .fetched = counts + 1};
@@ -744,6 +781,7 @@ int main(void)
         cmocka_unit_test(lists_are_those_of_the_cpu),
         cmocka_unit_test(limits_and_groups_are_kept),
         cmocka_unit_test(queries_may_lie_on_the_device_already),
+        cmocka_unit_test(queues_are_those_of_the_cpu),
         cmocka_unit_test(histograms_say_the_same_of_the_best),
         cmocka_unit_test(a_stage_stops_most_rows),
         cmocka_unit_test(smallest_lists_lose_nothing),
