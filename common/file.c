@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "common/temporary_files.h"
 
 static enum bsw_status fail_system(struct bsw_error *err, const char *path, const char *what)
 {
@@ -97,10 +100,38 @@ enum bsw_status bsw_file_create(const char *path, int *fd, struct bsw_error *err
     return *fd < 0 ? fail_system(err, path, "cannot create") : BSW_OK;
 }
 
+// That the name still leads to the file that is open, and locked: a run that has just finished may
+// have renamed it away in between.
+static int is_named(int fd, const char *path)
+{
+    struct stat open_facts, named;
+    return fstat(fd, &open_facts) == 0 && stat(path, &named) == 0 &&
+           open_facts.st_dev == named.st_dev && open_facts.st_ino == named.st_ino;
+}
+
+enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err)
+{
+    struct stat facts;
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    if (*fd < 0) return fail_system(err, path, "cannot create");
+    enum bsw_status status = BSW_OK;
+    if (fstat(*fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        status = bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
+    else if ((flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_named(*fd, path))
+        status = bsw_fail(err, BSW_ERROR_USAGE, "%s: another run is writing it", path);
+    if (status != BSW_OK) bsw_file_close(fd);
+    return status;
+}
+
 enum bsw_status bsw_file_open_write(const char *path, int *fd, struct bsw_error *err)
 {
     *fd = open(path, O_RDWR | O_CLOEXEC);
     return *fd < 0 ? fail_system(err, path, "cannot open for writing") : BSW_OK;
+}
+
+enum bsw_status bsw_file_sync(int fd, const char *path, struct bsw_error *err)
+{
+    return fsync(fd) != 0 ? fail_system(err, path, "cannot sync") : BSW_OK;
 }
 
 enum bsw_status bsw_file_sync_close(int *fd, const char *path, struct bsw_error *err)
@@ -146,6 +177,12 @@ enum bsw_status bsw_file_rename(const char *from, const char *to, struct bsw_err
     return sync_folder_of(to, err);
 }
 
+enum bsw_status bsw_file_remove(const char *path, struct bsw_error *err)
+{
+    if (unlink(path) == 0) return sync_folder_of(path, err);
+    return errno == ENOENT ? BSW_OK : fail_system(err, path, "cannot remove");
+}
+
 enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t bytes,
                                       struct bsw_error *err)
 {
@@ -154,14 +191,16 @@ enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t
     if (length < 0 || (size_t)length >= sizeof temporary)
         return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
     int fd;
-    BSW_TRY(bsw_file_create(temporary, &fd, err));
-    enum bsw_status status = bsw_file_write_at(fd, temporary, 0, data, bytes, err);
-    if (status == BSW_OK) status = bsw_file_sync_close(&fd, temporary, err);
-    if (status == BSW_OK) status = bsw_file_rename(temporary, path, err);
-    if (status != BSW_OK) {
+    bsw_temporary_note(temporary);
+    enum bsw_status status = bsw_file_create(temporary, &fd, err);
+    if (status == BSW_OK) {
+        status = bsw_file_write_at(fd, temporary, 0, data, bytes, err);
+        if (status == BSW_OK) status = bsw_file_sync_close(&fd, temporary, err);
+        if (status == BSW_OK) status = bsw_file_rename(temporary, path, err);
         bsw_file_close(&fd);
-        unlink(temporary);
+        if (status != BSW_OK) unlink(temporary);
     }
+    bsw_temporary_forget(temporary);
     return status;
 }
 

@@ -37,15 +37,23 @@ enum bsw_status bsw_file_read_all(const char *path, uint64_t max_bytes, struct b
 
 // Creates (or truncates) a file for reading and writing.
 enum bsw_status bsw_file_create(const char *path, int *fd, struct bsw_error *err);
+// The same for a file that runs go on with: keeps the bytes of one that is there. One that another
+// process has open so is BSW_ERROR_USAGE, where the file system has locks.
+enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err);
 // Opens an existing file for writing.
 enum bsw_status bsw_file_open_write(const char *path, int *fd, struct bsw_error *err);
 
+// fsync. After a failure the file is lost: what was written may be gone, whatever a later one says.
+enum bsw_status bsw_file_sync(int fd, const char *path, struct bsw_error *err);
 // fsync and close; always closes and sets *fd to -1. Every failure is reported: data may be lost.
 enum bsw_status bsw_file_sync_close(int *fd, const char *path, struct bsw_error *err);
 void bsw_file_close(int *fd); // no sync, no error: for reading
 
 // rename, then fsync of the folder that holds `to`.
 enum bsw_status bsw_file_rename(const char *from, const char *to, struct bsw_error *err);
+
+// Removes a file, durably; one that is not there is no error.
+enum bsw_status bsw_file_remove(const char *path, struct bsw_error *err);
 
 // Writes a small file atomically: PATH.tmp.PID, fsync, rename, fsync of the folder. Nothing is left
 // on failure.

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/temporary_files.h"
+
 static enum bsw_status check_final(const char *path, int force, struct bsw_error *err)
 {
     struct stat facts;
@@ -27,15 +29,18 @@ enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_
         return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
     memcpy(out->path, path, strlen(path) + 1);
     BSW_TRY(check_final(path, force, err));
-    BSW_TRY(bsw_file_create(out->temporary, &out->fd, err));
-    out->has_temporary = 1;
-    return BSW_OK;
+    bsw_temporary_note(out->temporary);
+    enum bsw_status status = bsw_file_create(out->temporary, &out->fd, err);
+    if (status != BSW_OK) bsw_temporary_forget(out->temporary);
+    out->has_temporary = status == BSW_OK;
+    return status;
 }
 
 enum bsw_status bsw_new_file_finish(struct bsw_new_file *file, struct bsw_error *err)
 {
     BSW_TRY(bsw_file_sync_close(&file->fd, file->temporary, err));
     BSW_TRY(bsw_file_rename(file->temporary, file->path, err));
+    bsw_temporary_forget(file->temporary);
     file->has_temporary = 0;
     return BSW_OK;
 }
@@ -43,6 +48,9 @@ enum bsw_status bsw_new_file_finish(struct bsw_new_file *file, struct bsw_error 
 void bsw_new_file_deinit(struct bsw_new_file *file)
 {
     bsw_file_close(&file->fd);
-    if (file->has_temporary) unlink(file->temporary);
+    if (file->has_temporary) {
+        unlink(file->temporary);
+        bsw_temporary_forget(file->temporary);
+    }
     file->has_temporary = 0;
 }

@@ -1,15 +1,18 @@
 #include "common/result_file.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/file.h"
 #include "common/hdf5_source.h"
 #include "common/memory.h"
 #include "common/source_name.h"
+#include "common/temporary_files.h"
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "result files are little endian");
 
@@ -43,10 +46,12 @@ struct bsw_result_writer {
     int fd;            // -1 once finished
     int has_temporary; // there is a file of that name, and it is ours
     struct result_layout layout;
-    int32_t *narrow; // NARROW_IDS of them, when ids are int32
+    int64_t *piece;  // [PIECE_PLACES]: ids on their way, narrowed, or what is checked
+    uint64_t digest; // of the last put
 };
 
-#define NARROW_IDS 16384
+// Ids are narrowed, and digests made, by pieces of so many places.
+#define PIECE_PLACES ((size_t)16384)
 
 // The final name may be free or, with force, a file. Anything else there is never replaced.
 static enum bsw_status check_final(const char *path, int force, struct bsw_error *err)
@@ -88,14 +93,36 @@ static enum bsw_status put_header(bsw_result_writer *writer, struct bsw_error *e
                              err);
 }
 
-static enum bsw_status set_names(bsw_result_writer *writer, const char *path, struct bsw_error *err)
+static enum bsw_status set_names(bsw_result_writer *writer, const char *path, int is_resumable,
+                                 struct bsw_error *err)
 {
-    int length =
-        snprintf(writer->temporary, sizeof writer->temporary, "%s.tmp.%ld", path, (long)getpid());
+    char suffix[40] = ".partial";
+    if (!is_resumable) snprintf(suffix, sizeof suffix, ".tmp.%ld", (long)getpid());
+    int length = snprintf(writer->temporary, sizeof writer->temporary, "%s%s", path, suffix);
     if (length < 0 || (size_t)length >= sizeof writer->temporary)
         return bsw_fail(err, BSW_ERROR_USAGE, "result file: path is too long");
     memcpy(writer->path, path, strlen(path) + 1);
     return BSW_OK;
+}
+
+// All but the temporary file.
+static enum bsw_status prepare(const char *path, const struct result_layout *layout, int has_layout,
+                               int is_resumable, int force, bsw_result_writer **out,
+                               struct bsw_error *err)
+{
+    bsw_result_writer *writer;
+    *out = NULL;
+    BSW_TRY(check_counts(path, layout, has_layout, err));
+    BSW_TRY(check_final(path, force, err));
+    BSW_TRY(bsw_allocate_zero(&writer, 1, sizeof *writer, "result writer", err));
+    writer->fd = -1;
+    writer->layout = *layout;
+    enum bsw_status status = set_names(writer, path, is_resumable, err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&writer->piece, PIECE_PLACES, sizeof(int64_t), "result writer", err);
+    if (status != BSW_OK) bsw_result_writer_destroy(&writer);
+    *out = writer;
+    return status;
 }
 
 enum bsw_status bsw_result_writer_create(const char *path, uint64_t num_queries, uint64_t k,
@@ -103,50 +130,89 @@ enum bsw_status bsw_result_writer_create(const char *path, uint64_t num_queries,
                                          struct bsw_error *err)
 {
     struct result_layout layout;
-    bsw_result_writer *writer;
-    enum bsw_status status;
-    *out = NULL;
     int has_layout = make_layout(num_queries, k, wide_ids, &layout);
-    BSW_TRY(check_counts(path, &layout, has_layout, err));
-    BSW_TRY(check_final(path, force, err));
-    BSW_TRY(bsw_allocate_zero(&writer, 1, sizeof *writer, "result writer", err));
-    writer->fd = -1;
-    writer->layout = layout;
-    BSW_TRY_GOTO(set_names(writer, path, err), fail);
-    if (!wide_ids) {
-        BSW_TRY_GOTO(
-            bsw_allocate(&writer->narrow, NARROW_IDS, sizeof(int32_t), "result writer", err), fail);
-    }
-    BSW_TRY_GOTO(bsw_file_create(writer->temporary, &writer->fd, err), fail);
-    writer->has_temporary = 1;
-    BSW_TRY_GOTO(put_header(writer, err), fail);
-    *out = writer;
-    return BSW_OK;
-fail:
-    bsw_result_writer_destroy(&writer);
+    BSW_TRY(prepare(path, &layout, has_layout, 0, force, out, err));
+    bsw_temporary_note((*out)->temporary);
+    enum bsw_status status = bsw_file_create((*out)->temporary, &(*out)->fd, err);
+    (*out)->has_temporary = status == BSW_OK;
+    if (status == BSW_OK) status = put_header(*out, err);
+    if (status != BSW_OK) bsw_result_writer_destroy(out);
     return status;
 }
 
-// ids of places [first_place, first_place + count) as int32.
-static enum bsw_status put_narrow_ids(bsw_result_writer *writer, uint64_t first_place, size_t count,
-                                      const int64_t *ids, struct bsw_error *err)
+enum bsw_status bsw_result_writer_open(const char *path, uint64_t num_queries, uint64_t k,
+                                       int wide_ids, int force, bsw_result_writer **out,
+                                       struct bsw_error *err)
 {
-    for (size_t done = 0; done < count;) {
-        size_t part = count - done < NARROW_IDS ? count - done : NARROW_IDS;
-        for (size_t i = 0; i < part; i++) {
-            int64_t id = ids[done + i];
-            if (id > INT32_MAX || id < INT32_MIN) {
-                return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: id %lld needs the 64-bit form",
-                                writer->path, (long long)id);
-            }
-            writer->narrow[i] = (int32_t)id;
+    struct result_layout layout;
+    struct stat facts;
+    int has_layout = make_layout(num_queries, k, wide_ids, &layout);
+    BSW_TRY(prepare(path, &layout, has_layout, 1, force, out, err));
+    enum bsw_status status = bsw_file_open_exclusive((*out)->temporary, &(*out)->fd, err);
+    // An empty one is nobody's loss.
+    if (status == BSW_OK)
+        (*out)->has_temporary = fstat((*out)->fd, &facts) == 0 && facts.st_size == 0;
+    if (status != BSW_OK) bsw_result_writer_destroy(out);
+    return status;
+}
+
+enum bsw_status bsw_result_writer_begin(bsw_result_writer *writer, int is_kept,
+                                        struct bsw_error *err)
+{
+    struct stat facts;
+    uint64_t most_bytes = is_kept ? writer->layout.file_bytes : 0;
+    writer->has_temporary = 1;
+    if (fstat(writer->fd, &facts) != 0 ||
+        ((uint64_t)facts.st_size > most_bytes && ftruncate(writer->fd, (off_t)most_bytes) != 0)) {
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot cut: %s", writer->temporary,
+                        strerror(errno));
+    }
+    return put_header(writer, err);
+}
+
+static uint64_t ids_byte(const bsw_result_writer *writer, uint64_t place)
+{
+    return writer->layout.first_byte + place * writer->layout.id_bytes;
+}
+
+static uint64_t values_byte(const bsw_result_writer *writer, uint64_t place)
+{
+    return ids_byte(writer, writer->layout.num_queries * writer->layout.k) + place * sizeof(float);
+}
+
+static size_t piece_of(uint64_t left)
+{
+    return left < PIECE_PLACES ? (size_t)left : PIECE_PLACES;
+}
+
+static enum bsw_status narrow_ids(const bsw_result_writer *writer, const int64_t *ids, size_t count,
+                                  int32_t *out, struct bsw_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (ids[i] > INT32_MAX || ids[i] < INT32_MIN) {
+            return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: id %lld needs the 64-bit form",
+                            writer->path, (long long)ids[i]);
         }
-        uint64_t offset = writer->layout.first_byte + (first_place + done) * sizeof(int32_t);
-        BSW_TRY(bsw_file_write_at(writer->fd, writer->temporary, offset, writer->narrow,
-                                  part * sizeof(int32_t), err));
-        done += part;
+        out[i] = (int32_t)ids[i];
     }
     return BSW_OK;
+}
+
+static enum bsw_status put_piece(bsw_result_writer *writer, uint64_t offset, const void *data,
+                                 size_t bytes, struct bsw_error *err)
+{
+    writer->digest = XXH3_64bits_withSeed(data, bytes, writer->digest);
+    return bsw_file_write_at(writer->fd, writer->temporary, offset, data, bytes, err);
+}
+
+static enum bsw_status check_range(const bsw_result_writer *writer, uint64_t first_query,
+                                   uint64_t num_queries, struct bsw_error *err)
+{
+    uint64_t all = writer->layout.num_queries;
+    if (writer->fd >= 0 && first_query <= all && num_queries <= all - first_query) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s: %llu queries from %llu: the open file has %llu",
+                    writer->path, (unsigned long long)num_queries, (unsigned long long)first_query,
+                    writer->fd < 0 ? 0 : (unsigned long long)all);
 }
 
 enum bsw_status bsw_result_writer_put(bsw_result_writer *writer, uint64_t first_query,
@@ -154,25 +220,64 @@ enum bsw_status bsw_result_writer_put(bsw_result_writer *writer, uint64_t first_
                                       struct bsw_error *err)
 {
     const struct result_layout *layout = &writer->layout;
-    if (writer->fd < 0 || first_query > layout->num_queries ||
-        num_queries > layout->num_queries - first_query) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %zu queries from %llu: the open file has %llu",
-                        writer->path, num_queries, (unsigned long long)first_query,
-                        writer->fd < 0 ? 0 : (unsigned long long)layout->num_queries);
+    BSW_TRY(check_range(writer, first_query, num_queries, err));
+    uint64_t first = first_query * layout->k;
+    size_t count = num_queries * (size_t)layout->k, part;
+    int is_narrow = layout->id_bytes == sizeof(int32_t);
+    writer->digest = 0;
+    for (size_t done = 0; done < count; done += part) {
+        part = piece_of(count - done);
+        if (is_narrow) BSW_TRY(narrow_ids(writer, ids + done, part, (int32_t *)writer->piece, err));
+        BSW_TRY(put_piece(writer, ids_byte(writer, first + done),
+                          is_narrow ? (const void *)writer->piece : ids + done,
+                          part * (size_t)layout->id_bytes, err));
     }
-    uint64_t first_place = first_query * layout->k;
-    size_t count = num_queries * (size_t)layout->k;
-    if (layout->id_bytes == 8) {
-        BSW_TRY(bsw_file_write_at(writer->fd, writer->temporary,
-                                  layout->first_byte + first_place * sizeof(int64_t), ids,
-                                  count * sizeof(int64_t), err));
-    } else {
-        BSW_TRY(put_narrow_ids(writer, first_place, count, ids, err));
+    for (size_t done = 0; done < count; done += part) {
+        part = piece_of(count - done);
+        BSW_TRY(put_piece(writer, values_byte(writer, first + done), values + done,
+                          part * sizeof(float), err));
     }
-    uint64_t values_byte = layout->first_byte + layout->num_queries * layout->k * layout->id_bytes;
-    return bsw_file_write_at(writer->fd, writer->temporary,
-                             values_byte + first_place * sizeof(float), values,
-                             count * sizeof(float), err);
+    return BSW_OK;
+}
+
+uint64_t bsw_result_writer_digest(const bsw_result_writer *writer)
+{
+    return writer->digest;
+}
+
+enum bsw_status bsw_result_writer_check(bsw_result_writer *writer, uint64_t first_query,
+                                        uint64_t num_queries, uint64_t digest, int *is_same,
+                                        struct bsw_error *err)
+{
+    const struct result_layout *layout = &writer->layout;
+    *is_same = 0;
+    BSW_TRY(check_range(writer, first_query, num_queries, err));
+    uint64_t first = first_query * layout->k, count = num_queries * layout->k, found = 0;
+    for (int kind = 0; kind < 2; kind++) {
+        size_t place_bytes = kind == 0 ? (size_t)layout->id_bytes : sizeof(float), part;
+        for (uint64_t done = 0; done < count; done += part) {
+            part = piece_of(count - done);
+            uint64_t offset =
+                kind == 0 ? ids_byte(writer, first + done) : values_byte(writer, first + done);
+            enum bsw_status status = bsw_file_read_at(writer->fd, writer->temporary, offset,
+                                                      writer->piece, part * place_bytes, err);
+            if (status == BSW_ERROR_BAD_DATA) return BSW_OK; // the file ends before
+            BSW_TRY(status);
+            found = XXH3_64bits_withSeed(writer->piece, part * place_bytes, found);
+        }
+    }
+    *is_same = found == digest;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_result_writer_sync(bsw_result_writer *writer, struct bsw_error *err)
+{
+    return bsw_file_sync(writer->fd, writer->temporary, err);
+}
+
+const char *bsw_result_writer_temporary(const bsw_result_writer *writer)
+{
+    return writer->temporary;
 }
 
 enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_error *err)
@@ -181,6 +286,7 @@ enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_e
     BSW_TRY(bsw_file_sync_close(&writer->fd, writer->temporary, err));
     BSW_TRY(bsw_file_rename(writer->temporary, writer->path, err));
     writer->has_temporary = 0;
+    bsw_temporary_forget(writer->temporary);
     return BSW_OK;
 }
 
@@ -189,8 +295,15 @@ void bsw_result_writer_destroy(bsw_result_writer **writer)
     if (!*writer) return;
     bsw_file_close(&(*writer)->fd);
     if ((*writer)->has_temporary) unlink((*writer)->temporary);
-    bsw_free(&(*writer)->narrow);
+    bsw_temporary_forget((*writer)->temporary);
+    bsw_free(&(*writer)->piece);
     bsw_free(writer);
+}
+
+void bsw_result_writer_leave(bsw_result_writer **writer)
+{
+    if (*writer) (*writer)->has_temporary = 0;
+    bsw_result_writer_destroy(writer);
 }
 
 // The header of big-ann's layout; head has the file's first 16 bytes, or all if it is shorter.

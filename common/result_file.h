@@ -28,16 +28,37 @@ enum bsw_status bsw_result_writer_create(const char *path, uint64_t num_queries,
                                          int wide_ids, int force, bsw_result_writer **out,
                                          struct bsw_error *err);
 
+// For a run that may be resumed: the temporary file is PATH.partial, which only one process may
+// have open so (else BSW_ERROR_USAGE), and which is left as it is until bsw_result_writer_begin.
+enum bsw_status bsw_result_writer_open(const char *path, uint64_t num_queries, uint64_t k,
+                                       int wide_ids, int force, bsw_result_writer **out,
+                                       struct bsw_error *err);
+// Before the first put: empties PATH.partial, unless what earlier runs put there is kept.
+enum bsw_status bsw_result_writer_begin(bsw_result_writer *writer, int is_kept,
+                                        struct bsw_error *err);
+
 // Writes queries [first_query, first_query + num_queries): ids and values are [num_queries][k].
 enum bsw_status bsw_result_writer_put(bsw_result_writer *writer, uint64_t first_query,
                                       size_t num_queries, const int64_t *ids, const float *values,
                                       struct bsw_error *err);
+
+// Of the bytes that the last put wrote.
+uint64_t bsw_result_writer_digest(const bsw_result_writer *writer);
+// Whether these queries, put with one call, have this digest in the file.
+enum bsw_status bsw_result_writer_check(bsw_result_writer *writer, uint64_t first_query,
+                                        uint64_t num_queries, uint64_t digest, int *is_same,
+                                        struct bsw_error *err);
+// fsync. Not while the writer is opened, finished or destroyed.
+enum bsw_status bsw_result_writer_sync(bsw_result_writer *writer, struct bsw_error *err);
+const char *bsw_result_writer_temporary(const bsw_result_writer *writer); // its name
 
 // fsync, rename to the final name, fsync of the folder. The writer stays to be destroyed.
 enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_error *err);
 
 // Removes the temporary file if not finished; nulls the pointer; accepts NULL inside.
 void bsw_result_writer_destroy(bsw_result_writer **writer);
+// The same, but PATH.partial stays for a run that goes on with it.
+void bsw_result_writer_leave(bsw_result_writer **writer);
 
 // A whole result file in memory. ids [num_queries][k], values likewise or NULL when the file has
 // none (.ivecs, .ibin, HDF5: ann-benchmarks' distances are not these values).

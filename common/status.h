@@ -27,6 +27,7 @@ extern "C" {
     X(ERROR_OUT_OF_MEMORY, 74, "no memory") /* shard */                                        \
     X(ERROR_TIMEOUT, 75, "timeout")         /* cluster: a peer did not answer in time */       \
     X(ERROR_PEER, 75, "peer lost")          /* cluster: transport failed */                    \
+    X(ERROR_STOPPED, 75, "stopped")         /* request: a signal asked for it */               \
     X(ERROR_SELF_CHECK, 70, "self-check")   /* an answer of our own was found wrong */
 
 enum bsw_status {

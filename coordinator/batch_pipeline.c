@@ -3,17 +3,17 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/stop_signal.h"
 
 // ---- steps, on either thread ----
 
 static void pack(struct bsw_batch_pipeline *pipeline, int num_threads)
 {
     struct bsw_pipeline_step *step = &pipeline->pack;
-    uint64_t left = pipeline->search->queries->num_queries - step->first;
-    size_t count = left < pipeline->options.batch ? (size_t)left : pipeline->options.batch;
     double started = bsw_clock_seconds();
-    step->status = bsw_batch_search_pack(pipeline->search, step->first, count, num_threads,
-                                         step->batch, &step->error);
+    step->status =
+        bsw_batch_search_pack(pipeline->search, step->part.first, (size_t)step->part.count,
+                              num_threads, step->batch, &step->error);
     step->times = (struct bsw_search_times){.encode = bsw_clock_seconds() - started};
 }
 
@@ -51,11 +51,11 @@ static enum bsw_status end_alone(struct bsw_batch_pipeline *pipeline,
     return step->status;
 }
 
-static enum bsw_status pack_alone(struct bsw_batch_pipeline *pipeline, uint64_t first,
+static enum bsw_status pack_alone(struct bsw_batch_pipeline *pipeline, struct bsw_query_part part,
                                   struct bsw_search_batch *batch, struct bsw_error *err)
 {
     pipeline->pack.batch = batch;
-    pipeline->pack.first = first;
+    pipeline->pack.part = part;
     pack(pipeline, pipeline->options.num_threads);
     return end_alone(pipeline, &pipeline->pack, err);
 }
@@ -97,14 +97,14 @@ static void *run_background(void *context)
     return NULL;
 }
 
-// Finishing `batch` (or not), then coding the queries from `first` on into it (or not): what is in
-// it is used up by then.
+// Finishing `batch` (or not), then coding the queries of `part` into it (or not): what is in it is
+// used up by then.
 static void queue(struct bsw_batch_pipeline *pipeline, struct bsw_search_batch *batch,
-                  int is_finished, int is_packed, uint64_t first)
+                  int is_finished, int is_packed, struct bsw_query_part part)
 {
     pthread_mutex_lock(&pipeline->lock);
     pipeline->finish.batch = pipeline->pack.batch = batch;
-    pipeline->pack.first = first;
+    pipeline->pack.part = part;
     if (is_finished) pipeline->finish.state = BSW_PIPELINE_QUEUED;
     if (is_packed) pipeline->pack.state = BSW_PIPELINE_QUEUED;
     pthread_cond_broadcast(&pipeline->changed);
@@ -152,6 +152,7 @@ enum bsw_status bsw_batch_pipeline_init(struct bsw_batch_pipeline *pipeline,
     size_t places;
     *pipeline = (struct bsw_batch_pipeline){.search = search,
                                             .options = *options,
+                                            .whole = {0, search->queries->num_queries},
                                             .lock = PTHREAD_MUTEX_INITIALIZER,
                                             .changed = PTHREAD_COND_INITIALIZER};
     for (int i = 0; i < 2; i++) BSW_TRY(bsw_search_batch_init(search, &pipeline->batches[i], err));
@@ -185,12 +186,38 @@ void bsw_batch_pipeline_deinit(struct bsw_batch_pipeline *pipeline)
     pipeline->search = NULL;
 }
 
+// Where a pass is among the parts.
+struct place {
+    size_t part;
+    uint64_t done; // of that part
+};
+
+// The queries of the next batch; 0: there is none.
+static int take_next(const struct bsw_batch_pipeline *pipeline, struct place *place,
+                     struct bsw_query_part *out)
+{
+    const struct bsw_pipeline_options *o = &pipeline->options;
+    const struct bsw_query_part *parts = o->parts ? o->parts : &pipeline->whole;
+    size_t num_parts = o->parts ? o->num_parts : 1;
+    for (; place->part < num_parts; *place = (struct place){place->part + 1, 0}) {
+        const struct bsw_query_part *part = &parts[place->part];
+        uint64_t left = part->count - place->done;
+        if (left == 0) continue;
+        *out =
+            (struct bsw_query_part){part->first + place->done, left < o->batch ? left : o->batch};
+        place->done += out->count;
+        return 1;
+    }
+    return 0;
+}
+
 static enum bsw_status run_in_turn(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
 {
     struct bsw_search_batch *batch = &pipeline->batches[0];
-    uint64_t num_queries = pipeline->search->queries->num_queries;
-    for (uint64_t first = 0; first < num_queries; first += pipeline->options.batch) {
-        BSW_TRY(pack_alone(pipeline, first, batch, err));
+    struct bsw_query_part part;
+    for (struct place place = {0}; take_next(pipeline, &place, &part);) {
+        if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+        BSW_TRY(pack_alone(pipeline, part, batch, err));
         BSW_TRY(bsw_batch_search_scan(pipeline->search, batch, err));
         BSW_TRY(finish_alone(pipeline, batch, err));
     }
@@ -200,21 +227,27 @@ static enum bsw_status run_in_turn(struct bsw_batch_pipeline *pipeline, struct b
 static enum bsw_status run_overlapped(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
 {
     struct bsw_search_batch *batch = &pipeline->batches[0], *other = &pipeline->batches[1];
-    uint64_t num_queries = pipeline->search->queries->num_queries, size = pipeline->options.batch;
-    BSW_TRY(pack_alone(pipeline, 0, batch, err));
-    for (uint64_t first = 0; first < num_queries; first += size) {
-        int is_last = num_queries - first <= size;
-        queue(pipeline, other, first > 0, !is_last, first + size);
+    struct bsw_query_part part;
+    struct place place = {0};
+    if (!take_next(pipeline, &place, &part)) return BSW_OK;
+    if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+    BSW_TRY(pack_alone(pipeline, part, batch, err));
+    for (int is_first = 1, has_next = 1; has_next; is_first = 0) {
+        has_next = take_next(pipeline, &place, &part);
+        queue(pipeline, other, !is_first, has_next, part);
         enum bsw_status status = bsw_batch_search_scan(pipeline->search, batch, err);
         collect(pipeline, &pipeline->finish); // its error is that of the scan, which settled it
         enum bsw_status packed = collect(pipeline, &pipeline->pack);
+        int is_stopped = has_next && bsw_stop_is_asked();
         BSW_TRY(status);
         // An error of the next batch comes after those of this one.
-        if (is_last || packed != BSW_OK) BSW_TRY(finish_alone(pipeline, batch, err));
+        if (!has_next || is_stopped || packed != BSW_OK)
+            BSW_TRY(finish_alone(pipeline, batch, err));
         if (packed != BSW_OK) {
             if (err) *err = pipeline->pack.error;
             return packed;
         }
+        if (is_stopped) return bsw_stop_fail(err);
         struct bsw_search_batch *swap = batch;
         batch = other;
         other = swap;

@@ -19,6 +19,11 @@ typedef enum bsw_status (*bsw_answers_fn)(void *context, uint64_t first, size_t 
                                           const int64_t *ids, const float *values,
                                           struct bsw_error *err);
 
+// Queries [first, first + count).
+struct bsw_query_part {
+    uint64_t first, count;
+};
+
 struct bsw_pipeline_options {
     size_t batch;                             // queries, >= 1
     int num_threads;                          // of a step that runs alone
@@ -26,6 +31,9 @@ struct bsw_pipeline_options {
     const struct bsw_thread_pinning *pinning; // which that thread leaves
     bsw_answers_fn put;
     void *context;
+    // What of all queries is to be searched, in order and without overlap; borrowed. NULL: all.
+    const struct bsw_query_part *parts;
+    size_t num_parts;
 };
 
 enum bsw_pipeline_state { BSW_PIPELINE_IDLE, BSW_PIPELINE_QUEUED, BSW_PIPELINE_DONE };
@@ -34,7 +42,7 @@ enum bsw_pipeline_state { BSW_PIPELINE_IDLE, BSW_PIPELINE_QUEUED, BSW_PIPELINE_D
 struct bsw_pipeline_step {
     enum bsw_pipeline_state state;
     struct bsw_search_batch *batch;
-    uint64_t first; // query to begin at, of pack
+    struct bsw_query_part part; // of pack
     enum bsw_status status;
     struct bsw_error error;
     struct bsw_search_times times;
@@ -43,6 +51,7 @@ struct bsw_pipeline_step {
 struct bsw_batch_pipeline {
     struct bsw_batch_search *search;
     struct bsw_pipeline_options options;
+    struct bsw_query_part whole;        // the only part where none are given
     struct bsw_search_batch batches[2]; // the one that is scanned, and the one before and after
     int64_t *ids;                       // [batch][k]
     float *values;
@@ -61,8 +70,9 @@ enum bsw_status bsw_batch_pipeline_init(struct bsw_batch_pipeline *pipeline,
 // Accepts {0}; before bsw_batch_search_deinit.
 void bsw_batch_pipeline_deinit(struct bsw_batch_pipeline *pipeline);
 
-// One pass over all queries. On return nothing runs in the background. After an error
-// bsw_batch_search_end tells the other ranks.
+// One pass over all parts. On return nothing runs in the background. Asked to stop
+// (common/stop_signal.h) it finishes the batch that is scanned and returns BSW_ERROR_STOPPED. After
+// an error bsw_batch_search_end tells the other ranks.
 enum bsw_status bsw_batch_pipeline_run(struct bsw_batch_pipeline *pipeline, struct bsw_error *err);
 
 #endif

@@ -2,27 +2,30 @@
 // share of the blocks of all shards into files beside their final names; rank 0 seals them and
 // writes the manifest last.
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/clock.h"
 #include "common/file.h"
 #include "common/process_memory.h"
-#include "common/progress.h"
+#include "common/run_status.h"
 #include "common/shard_file.h"
+#include "common/stop_signal.h"
+#include "common/temporary_files.h"
 #include "coordinator/code_training.h"
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
+#include "coordinator/encode_journal.h"
+#include "coordinator/encode_pass.h"
 #include "coordinator/index_folder.h"
 #include "coordinator/rbe_encoding.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sample.h"
 #include "coordinator/stage_choice.h"
-#include "shard/device_encode_run.h"
 
-enum { MESSAGE_MANIFEST = 1, MESSAGE_BLOCKS = 2 };
+enum { MESSAGE_MANIFEST = 1 }; // 2: encode_pass.c, 3: encode_journal.c
 
 struct encode_options {
     struct bsw_common_options common;
@@ -30,14 +33,7 @@ struct encode_options {
     double bits;
     uint64_t shards, seed, device_memory;
     struct bsw_row_range rows;
-    int copy_vectors, drop_bad_rows, force;
-};
-
-// What one block gave; travels to rank 0.
-struct block_record {
-    uint64_t digest;
-    uint64_t source_digest;
-    uint64_t dropped_rows;
+    int copy_vectors, drop_bad_rows, force, resume;
 };
 
 struct encode_job {
@@ -47,13 +43,9 @@ struct encode_job {
     struct bsw_manifest manifest;
     struct bsw_index_folder folder;
     struct bsw_rbe_encoding learned;
-    struct bsw_shard_shape *shapes; // [num_shards]
-    uint64_t *first_blocks;         // [num_shards + 1]: blocks of all shards, counted through
-    int *codes_fds, *vectors_fds;   // [num_shards], -1: not open here
-    struct block_record *records;   // of this rank's blocks; on rank 0 of all
-    bsw_device *device;             // of this rank, or NULL
-    struct bsw_progress progress;
-    uint64_t done_blocks;
+    struct bsw_encode_pass pass;
+    struct bsw_encode_journal journal;
+    bsw_device *device; // of this rank, or NULL
     double train_seconds, encode_seconds;
 };
 
@@ -98,7 +90,9 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
         {"drop-bad-rows", BSW_OPTION_FLAG, &o->drop_bad_rows, NULL, NULL, 0, 0, 0, NULL,
          "count and skip rows with NaN, Inf or (cosine) zeros"},
         {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
-         "replace an existing index"},
+         "replace an existing index, begin an unfinished one anew"},
+        {"resume", BSW_OPTION_FLAG, &o->resume, NULL, NULL, 0, 0, 0, NULL,
+         "go on with an unfinished index; without one begin"},
         BSW_COMMON_OPTIONS(o->common),
     };
     const struct bsw_option_table table = {"encode", "make an index of codes from a vector file",
@@ -309,17 +303,83 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
     return status;
 }
 
-// Rank 0: output folder, training, manifest without digests.
-static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
+// Of the model that --model names: its file, or the manifest of the index.
+static enum bsw_status model_digest(const struct encode_job *job, uint64_t *out,
+                                    struct bsw_error *err)
+{
+    const struct bsw_buffer *learned = &job->learned.bytes;
+    struct bsw_manifest manifest;
+    struct bsw_buffer bytes = {0};
+    *out = 0;
+    if (job->manifest.codec == BSW_CODEC_RBE) *out = XXH3_64bits(learned->data, learned->bytes);
+    if (job->manifest.codec == BSW_CODEC_RBE || !job->options.model) return BSW_OK;
+    BSW_TRY(bsw_manifest_read(job->options.model, &manifest, err));
+    enum bsw_status status = bsw_manifest_pack(&manifest, &bytes, err);
+    if (status == BSW_OK) *out = XXH3_64bits(bytes.data, bytes.bytes);
+    bsw_buffer_deinit(&bytes);
+    bsw_manifest_deinit(&manifest);
+    return status;
+}
+
+// What the index is a function of: not ranks, threads or devices.
+static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_digest,
+                                   struct bsw_journal_fields *out, struct bsw_error *err)
+{
+    const struct encode_options *o = &job->options;
+    uint64_t model;
+    BSW_TRY(model_digest(job, &model, err));
+    *out = (struct bsw_journal_fields){0};
+    bsw_journal_field_text(out, "bitsweep", BITSWEEP_VERSION);
+    bsw_journal_field_text(out, "base", job->manifest.source_path);
+    bsw_journal_field_digest(out, "rows of base", input_digest);
+    bsw_journal_field_text(out, "codec", o->codec);
+    bsw_journal_field_text(out, "metric", o->metric);
+    bsw_journal_field_number(out, "bits", o->bits);
+    bsw_journal_field_text(out, "segments", o->segments ? o->segments : "none");
+    bsw_journal_field_text(out, "axes", o->axes);
+    bsw_journal_field_text(out, "scale", o->scale);
+    bsw_journal_field_text(out, "stage", o->stage ? o->stage : "auto");
+    bsw_journal_field_digest(out, "model", model);
+    bsw_journal_field_count(out, "seed", o->seed);
+    bsw_journal_field_count(out, "shards", o->shards);
+    bsw_journal_field_text(out, "copy-vectors", o->copy_vectors ? "on" : "off");
+    bsw_journal_field_text(out, "drop-bad-rows", o->drop_bad_rows ? "on" : "off");
+    return BSW_OK;
+}
+
+// Rank 0: the manifest without digests, of an earlier run or trained, on disk before a block is.
+static enum bsw_status make_plan(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_manifest *manifest = &job->manifest;
-    double started = bsw_clock_seconds();
-    BSW_TRY(bsw_index_folder_begin(&job->folder, job->options.index, job->options.force, err));
-    if (manifest->codec == BSW_CODEC_RBE) job->folder.model = &job->learned.bytes;
-    BSW_TRY(bsw_source_relative(job->options.base, job->options.index, manifest->source_path, err));
+    const struct bsw_buffer *stored = &job->journal.manifest;
+    if (job->journal.is_resumed) {
+        bsw_manifest_deinit(manifest);
+        return bsw_manifest_parse("the plan of an unfinished index", stored->data, stored->bytes,
+                                  manifest, err);
+    }
     BSW_TRY(train(job, err));
     BSW_TRY(cut_shards(manifest, job->options.shards, err));
-    BSW_TRY(bsw_index_folder_create_files(&job->folder, manifest, err));
+    return bsw_encode_journal_plan(&job->journal, manifest, err);
+}
+
+// Rank 0: output folder, what is left of an earlier run, training.
+static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, struct bsw_error *err)
+{
+    const struct encode_options *o = &job->options;
+    struct bsw_journal_fields fields;
+    double started = bsw_clock_seconds();
+    // A run that began with --force may be resumed without it.
+    int is_forced = o->force || (o->resume && bsw_encode_plan_exists(o->index));
+    BSW_TRY(bsw_index_folder_begin(&job->folder, o->index, is_forced, err));
+    if (job->manifest.codec == BSW_CODEC_RBE) job->folder.model = &job->learned.bytes;
+    BSW_TRY(bsw_source_relative(o->base, o->index, job->manifest.source_path, err));
+    BSW_TRY(make_fields(job, input_digest, &fields, err));
+    BSW_TRY(bsw_encode_journal_open(&job->journal, o->index, o->force, o->resume, &fields, err));
+    bsw_run_status_set_output(o->index, "blocks");
+    BSW_TRY(make_plan(job, err));
+    bsw_temporary_forget(o->index);
+    BSW_TRY(
+        bsw_index_folder_create_files(&job->folder, &job->manifest, job->journal.is_resumed, err));
     job->train_seconds = bsw_clock_seconds() - started;
     return BSW_OK;
 }
@@ -355,199 +415,6 @@ static enum bsw_status share_manifest(struct encode_job *job, struct bsw_error *
     return status;
 }
 
-// ---- the pass ----
-
-static enum bsw_status plan_blocks(struct encode_job *job, struct bsw_error *err)
-{
-    uint32_t num_shards = job->manifest.num_shards;
-    BSW_TRY(bsw_allocate(&job->shapes, num_shards, sizeof *job->shapes, "shards", err));
-    BSW_TRY(
-        bsw_allocate(&job->first_blocks, num_shards + 1, sizeof *job->first_blocks, "shards", err));
-    BSW_TRY(bsw_allocate(&job->codes_fds, num_shards, sizeof(int), "shards", err));
-    BSW_TRY(bsw_allocate(&job->vectors_fds, num_shards, sizeof(int), "shards", err));
-    job->first_blocks[0] = 0;
-    for (uint32_t i = 0; i < num_shards; i++) {
-        bsw_shard_shape_init(&job->shapes[i], &job->manifest, i);
-        job->first_blocks[i + 1] = job->first_blocks[i] + job->shapes[i].num_blocks;
-        job->codes_fds[i] = job->vectors_fds[i] = -1;
-    }
-    uint64_t num_records = job->first_blocks[num_shards];
-    return bsw_allocate_zero(&job->records, num_records, sizeof *job->records, "block digests",
-                             err);
-}
-
-static void blocks_of_rank(const struct encode_job *job, int rank, uint64_t *first, uint64_t *last)
-{
-    uint64_t total = job->first_blocks[job->manifest.num_shards];
-    *first = bsw_part_first(total, (uint64_t)rank, (uint64_t)job->transport->num_ranks);
-    *last = bsw_part_first(total, (uint64_t)rank + 1, (uint64_t)job->transport->num_ranks);
-}
-
-static uint32_t shard_of_block(const struct encode_job *job, uint64_t block)
-{
-    uint32_t low = 0, high = job->manifest.num_shards - 1;
-    while (low < high) {
-        uint32_t middle = (low + high + 1) / 2;
-        if (job->first_blocks[middle] <= block)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-// Opens the temporary files that this rank's blocks lie in.
-static enum bsw_status open_outputs(struct encode_job *job, uint64_t first, uint64_t last,
-                                    struct bsw_error *err)
-{
-    if (first == last) return BSW_OK;
-    char path[BSW_PATH_BYTES];
-    for (uint32_t i = shard_of_block(job, first); i <= shard_of_block(job, last - 1); i++) {
-        BSW_TRY(bsw_shard_path(path, job->options.index, i, job->manifest.num_shards,
-                               BSW_CODES_TEMPORARY, err));
-        BSW_TRY(bsw_file_open_write(path, &job->codes_fds[i], err));
-        if (!job->manifest.source_is_copied) continue;
-        BSW_TRY(bsw_shard_path(path, job->options.index, i, job->manifest.num_shards,
-                               BSW_VECTORS_TEMPORARY, err));
-        BSW_TRY(bsw_file_open_write(path, &job->vectors_fds[i], err));
-    }
-    return BSW_OK;
-}
-
-static enum bsw_status sync_outputs(struct encode_job *job, struct bsw_error *err)
-{
-    enum bsw_status status = BSW_OK;
-    for (uint32_t i = 0; i < job->manifest.num_shards; i++) {
-        int *fds[2] = {&job->codes_fds[i], &job->vectors_fds[i]};
-        for (int kind = 0; kind < 2; kind++) {
-            if (*fds[kind] < 0) continue;
-            enum bsw_status closed =
-                bsw_file_sync_close(fds[kind], job->options.index, status == BSW_OK ? err : NULL);
-            if (status == BSW_OK) status = closed;
-        }
-    }
-    return status;
-}
-
-static void find_block(void *context, uint64_t block, struct bsw_encode_place *out)
-{
-    const struct encode_job *job = context;
-    uint32_t shard = shard_of_block(job, block);
-    *out = (struct bsw_encode_place){.shape = &job->shapes[shard],
-                                     .block = (uint32_t)(block - job->first_blocks[shard]),
-                                     .vectors_fd = job->vectors_fds[shard],
-                                     .vectors_path = job->options.index};
-}
-
-// From any thread.
-static enum bsw_status put_block(void *context, uint64_t block,
-                                 const struct bsw_block_result *result, struct bsw_error *err)
-{
-    struct encode_job *job = context;
-    struct bsw_encode_place place;
-    find_block(job, block, &place);
-    BSW_TRY(bsw_file_write_at(job->codes_fds[shard_of_block(job, block)], job->options.index,
-                              bsw_shard_block_offset(place.shape, place.block), result->bytes,
-                              bsw_shard_block_bytes(place.shape, place.block), err));
-    job->records[block] =
-        (struct block_record){result->digest, result->source_digest, result->dropped_rows};
-#pragma omp critical(bsw_encode_progress)
-    {
-        job->done_blocks++;
-        if (omp_get_thread_num() == 0) bsw_progress_update(&job->progress, job->done_blocks);
-    }
-    return BSW_OK;
-}
-
-static enum bsw_status encode_one(struct encode_job *job, bsw_block_encoder *encoder,
-                                  uint64_t block, struct bsw_error *err)
-{
-    struct bsw_encode_place place;
-    struct bsw_block_result result;
-    find_block(job, block, &place);
-    BSW_TRY(bsw_block_encode(encoder, place.shape, place.block, job->options.drop_bad_rows,
-                             place.vectors_fd, place.vectors_path, &result, err));
-    return put_block(job, block, &result, err);
-}
-
-// Encodes blocks [first, last) with all threads. The fault of the lowest block is the one reported,
-// whatever the order threads met them in.
-static enum bsw_status encode_blocks(struct encode_job *job, uint64_t first, uint64_t last,
-                                     struct bsw_error *err)
-{
-    enum bsw_status status = BSW_OK;
-    uint64_t failed_block = UINT64_MAX;
-#pragma omp parallel
-    {
-        bsw_block_encoder *encoder = NULL;
-        struct bsw_error thread_error;
-        enum bsw_status thread_status = bsw_block_encoder_create(
-            &job->manifest, job->vectors, job->options.common.level, &encoder, &thread_error);
-#pragma omp for schedule(dynamic)
-        for (uint64_t block = first; block < last; block++) {
-            uint64_t limit;
-#pragma omp atomic read
-            limit = failed_block;
-            if (block > limit) continue;
-            if (encoder) thread_status = encode_one(job, encoder, block, &thread_error);
-            if (thread_status == BSW_OK) continue;
-#pragma omp critical(bsw_encode_failure)
-            if (block < failed_block) {
-#pragma omp atomic write
-                failed_block = block;
-                status = thread_status;
-                if (err) *err = thread_error;
-            }
-        }
-        bsw_block_encoder_destroy(&encoder);
-    }
-    return status;
-}
-
-static enum bsw_status encode_all(struct encode_job *job, uint64_t first, uint64_t last,
-                                  struct bsw_error *err)
-{
-    const struct bsw_device_encode_options options = {.manifest = &job->manifest,
-                                                      .vectors = job->vectors,
-                                                      .drop_bad_rows = job->options.drop_bad_rows,
-                                                      .first = first,
-                                                      .last = last,
-                                                      .context = job,
-                                                      .find = find_block,
-                                                      .put = put_block};
-    bsw_progress_init(&job->progress, "encode", "blocks", last - first,
-                      job->transport->rank == 0 && !job->options.common.quiet);
-    enum bsw_status status = job->device ? bsw_device_encode_run(job->device, &options, err)
-                                         : encode_blocks(job, first, last, err);
-    bsw_progress_finish(&job->progress);
-    return status;
-}
-
-static enum bsw_status gather_records(struct encode_job *job, struct bsw_error *err)
-{
-    struct bsw_message message = {.kind = MESSAGE_BLOCKS};
-    uint64_t first, last;
-    if (job->transport->rank != 0) {
-        blocks_of_rank(job, job->transport->rank, &first, &last);
-        return bsw_transport_send(job->transport, 0, &message, job->records + first,
-                                  (last - first) * sizeof *job->records, err);
-    }
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = BSW_OK;
-    for (int rank = 1; rank < job->transport->num_ranks && status == BSW_OK; rank++) {
-        blocks_of_rank(job, rank, &first, &last);
-        status = bsw_transport_receive(job->transport, rank, &message, &buffer, NULL, err);
-        if (status == BSW_OK && buffer.bytes != (last - first) * sizeof *job->records) {
-            status = bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of digests", rank,
-                              buffer.bytes);
-        }
-        if (status == BSW_OK && buffer.bytes > 0)
-            memcpy(job->records + first, buffer.data, buffer.bytes);
-    }
-    bsw_buffer_deinit(&buffer);
-    return status;
-}
-
 // ---- the end, on rank 0 ----
 
 static void add_up(struct encode_job *job)
@@ -555,15 +422,16 @@ static void add_up(struct encode_job *job)
     struct bsw_manifest *manifest = &job->manifest;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         struct bsw_shard_entry *entry = &manifest->shards[i];
-        for (uint64_t block = job->first_blocks[i]; block < job->first_blocks[i + 1]; block++) {
-            entry->dropped_rows += job->records[block].dropped_rows;
-            manifest->source_digest += job->records[block].source_digest;
+        for (uint64_t block = job->pass.first_blocks[i]; block < job->pass.first_blocks[i + 1];
+             block++) {
+            entry->dropped_rows += job->pass.records[block].dropped_rows;
+            manifest->source_digest += job->pass.records[block].source_digest;
         }
         manifest->dropped_rows += entry->dropped_rows;
-        entry->codes_bytes = bsw_shard_codes_bytes(&job->shapes[i]);
+        entry->codes_bytes = bsw_shard_codes_bytes(&job->pass.shapes[i]);
         if (manifest->source_is_copied) {
             entry->vectors_bytes =
-                bsw_shard_vectors_bytes(&job->shapes[i], bsw_vectors_row_bytes(job->vectors));
+                bsw_shard_vectors_bytes(&job->pass.shapes[i], bsw_vectors_row_bytes(job->vectors));
         }
     }
 }
@@ -572,11 +440,11 @@ static enum bsw_status seal_shard(struct encode_job *job, uint32_t shard, uint64
                                   struct bsw_error *err)
 {
     struct bsw_manifest *manifest = &job->manifest;
-    const struct bsw_shard_shape *shape = &job->shapes[shard];
+    const struct bsw_shard_shape *shape = &job->pass.shapes[shard];
     char path[BSW_PATH_BYTES];
     int fd;
     for (uint32_t b = 0; b < shape->num_blocks; b++)
-        digests[b] = job->records[job->first_blocks[shard] + b].digest;
+        digests[b] = job->pass.records[job->pass.first_blocks[shard] + b].digest;
     BSW_TRY(bsw_shard_path(path, job->options.index, shard, manifest->num_shards,
                            BSW_CODES_TEMPORARY, err));
     BSW_TRY(bsw_file_open_write(path, &fd, err));
@@ -603,7 +471,8 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
     BSW_TRY(bsw_manifest_build_digest(manifest, &manifest->build_digest, err));
     uint32_t most_blocks = 0;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
-        if (job->shapes[i].num_blocks > most_blocks) most_blocks = job->shapes[i].num_blocks;
+        if (job->pass.shapes[i].num_blocks > most_blocks)
+            most_blocks = job->pass.shapes[i].num_blocks;
     }
     uint64_t *digests;
     BSW_TRY(bsw_allocate(&digests, most_blocks, sizeof *digests, "block digests", err));
@@ -612,7 +481,12 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
         status = seal_shard(job, i, digests, err);
     bsw_free(&digests);
     if (status != BSW_OK) return status;
-    return bsw_index_folder_commit(&job->folder, manifest, err);
+    bsw_stop_hold();
+    status = bsw_index_folder_commit(&job->folder, manifest, err);
+    if (status == BSW_OK) status = bsw_encode_journal_remove(&job->journal, err);
+    if (status == BSW_OK) bsw_stop_conclude(0);
+    bsw_stop_release();
+    return status;
 }
 
 static uint64_t index_bytes(const struct bsw_manifest *manifest)
@@ -674,7 +548,7 @@ static void report(const struct encode_job *job)
 static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
-    uint64_t first = 0, last = 0, digest = 0;
+    uint64_t digest = 0;
     enum bsw_status status = open_input(job, err);
     if (status == BSW_OK) status = open_device(job, err);
     if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
@@ -684,23 +558,23 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
         BSW_TRY(bsw_rbe_encoding_open(job->options.model, bsw_vectors_dims(job->vectors),
                                       job->options.common.level, transport, &job->learned, err));
     }
-    status = transport->rank == 0 ? prepare(job, err) : BSW_OK;
+    status = transport->rank == 0 ? prepare(job, digest, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = share_manifest(job, err);
     job->manifest.coders = job->learned.coders;
-    if (status == BSW_OK) status = plan_blocks(job, err);
     double started = bsw_clock_seconds();
-    if (status == BSW_OK) {
-        blocks_of_rank(job, transport->rank, &first, &last);
-        status = open_outputs(job, first, last, err);
-    }
-    if (status == BSW_OK) status = encode_all(job, first, last, err);
-    if (job->codes_fds) {
-        enum bsw_status synced = sync_outputs(job, status == BSW_OK ? err : NULL);
-        if (status == BSW_OK) status = synced;
-    }
+    const struct bsw_encode_pass_options options = {.transport = transport,
+                                                    .manifest = &job->manifest,
+                                                    .vectors = job->vectors,
+                                                    .device = job->device,
+                                                    .journal = &job->journal,
+                                                    .folder = job->options.index,
+                                                    .level = job->options.common.level,
+                                                    .drop_bad_rows = job->options.drop_bad_rows,
+                                                    .is_quiet = job->options.common.quiet};
+    if (status == BSW_OK) status = bsw_encode_pass_run(&job->pass, &options, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    status = gather_records(job, err);
+    status = bsw_encode_pass_gather(&job->pass, err);
     job->encode_seconds = bsw_clock_seconds() - started;
     if (status == BSW_OK && transport->rank == 0) status = finish(job, err);
     return bsw_transport_agree(transport, status, err);
@@ -712,11 +586,7 @@ static void deinit(struct encode_job *job)
     bsw_vectors_close(&job->vectors);
     bsw_manifest_deinit(&job->manifest);
     bsw_rbe_encoding_close(&job->learned);
-    bsw_free(&job->shapes);
-    bsw_free(&job->first_blocks);
-    bsw_free(&job->codes_fds);
-    bsw_free(&job->vectors_fds);
-    bsw_free(&job->records);
+    bsw_encode_pass_deinit(&job->pass);
 }
 
 enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, char **argv,
@@ -728,8 +598,11 @@ enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, ch
     if (done) return BSW_OK;
     BSW_TRY(check_options(&job, err));
     enum bsw_status status = encode(&job, err);
-    if (transport->rank == 0 && status != BSW_OK)
+    int is_kept = bsw_encode_journal_close(&job.journal, status);
+    if (transport->rank == 0 && status != BSW_OK && !is_kept) {
         bsw_index_folder_abandon(&job.folder, &job.manifest);
+        bsw_run_status_set_output(NULL, "");
+    }
     if (transport->rank == 0 && status == BSW_OK) report(&job);
     deinit(&job);
     return status;

@@ -8,11 +8,13 @@
 #include "common/median.h"
 #include "common/process_memory.h"
 #include "common/progress.h"
-#include "common/result_file.h"
+#include "common/run_status.h"
+#include "common/stop_signal.h"
 #include "coordinator/batch_pipeline.h"
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/rbe_encoding.h"
+#include "coordinator/result_journal.h"
 #include "coordinator/same_input.h"
 #include "coordinator/search_sizes.h"
 #include "coordinator/sidecar.h"
@@ -28,7 +30,7 @@ struct search_options {
     struct bsw_queue_options queue;
     double oversample;
     struct bsw_row_range query_rows;
-    int exclude_self, force;
+    int exclude_self, force, resume;
 };
 
 // What each rank reports at the end; on rank 0 times and bytes become those of an average pass.
@@ -51,8 +53,8 @@ struct search_job {
     char link_note[BSW_LINK_NOTE_BYTES]; // what it is, or why there is none
     struct bsw_batch_link batch_link;
     struct bsw_shard_service service;
-    struct bsw_query_source queries; // rank 0
-    bsw_result_writer *writer;       // rank 0
+    struct bsw_query_source queries;  // rank 0
+    struct bsw_result_journal result; // rank 0
     struct bsw_batch_search search;
     struct bsw_batch_pipeline pipeline; // rank 0
     struct bsw_progress progress;       // rank 0, like the two below
@@ -115,7 +117,9 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
         {"repeat", BSW_OPTION_COUNT, &o->repeat, "N", "1", 0, 1, 1000, NULL,
          "timed passes; the median is reported"},
         {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
-         "replace an existing result file"},
+         "replace an existing result file, begin an unfinished one anew"},
+        {"resume", BSW_OPTION_FLAG, &o->resume, NULL, NULL, 0, 0, 0, NULL,
+         "go on with an unfinished result file; without one begin"},
         BSW_COMMON_OPTIONS(o->common),
     };
     const struct bsw_option_table table = {"search", "search an index with a file of queries",
@@ -228,10 +232,20 @@ static enum bsw_status settle_raw(struct search_job *job, struct bsw_error *err)
     return BSW_OK;
 }
 
+// Several passes are for timing, and what is timed is not cut into runs.
+static int is_journaled(const struct search_job *job)
+{
+    return job->options.warmup == 0 && job->options.repeat == 1;
+}
+
 static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
     struct bsw_search_settings *settings = &job->settings;
+    if (o->resume && !is_journaled(job)) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--resume is for a search of one pass, without --warmup and --repeat");
+    }
     settings->query_bits = o->query_bits > 0 ? (uint32_t)o->query_bits : BSW_SEARCH_QUERY_BITS;
     settings->k = o->k;
     settings->is_exact = strcmp(o->refine, "exact") == 0;
@@ -254,6 +268,32 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
 
 // ---- running ----
 
+static const char *settings_select(const struct search_job *job)
+{
+    return job->settings.queue.length > 0 ? "queue"
+           : job->settings.is_histogram   ? "histogram"
+                                          : "threshold";
+}
+
+// What the result is a function of: not ranks, threads, batches, scans, merging or devices.
+static void add_fields(const struct search_job *job, struct bsw_journal_fields *fields)
+{
+    const struct bsw_search_settings *settings = &job->settings;
+    bsw_journal_field_text(fields, "bitsweep", BITSWEEP_VERSION);
+    bsw_journal_field_digest(fields, "index", job->manifest.build_digest);
+    bsw_journal_field_count(fields, "number of queries", job->queries.num_queries);
+    bsw_journal_field_digest(fields, "queries", job->queries.digest);
+    bsw_journal_field_count(fields, "k", settings->k);
+    bsw_journal_field_count(fields, "candidates", settings->keep);
+    bsw_journal_field_count(fields, "query bits", settings->query_bits);
+    bsw_journal_field_text(fields, "select", settings_select(job));
+    bsw_journal_field_count(fields, "items", settings->queue.items);
+    bsw_journal_field_count(fields, "queue length", settings->queue.length);
+    bsw_journal_field_count(fields, "extra distance", settings->extra_distance);
+    bsw_journal_field_count(fields, "exclude-self", (uint64_t)job->options.exclude_self);
+    bsw_journal_field_text(fields, "refine", settings->is_exact ? "exact" : "none");
+}
+
 static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
@@ -265,9 +305,17 @@ static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
     BSW_TRY(bsw_query_source_open(o->queries, o->query_rows, &job->manifest,
                                   job->settings.query_bits, job->settings.level, &job->queries,
                                   err));
-    int wide_ids = job->manifest.first_row + job->manifest.num_rows > (uint64_t)INT32_MAX + 1;
-    return bsw_result_writer_create(o->out, job->queries.num_queries, o->k, wide_ids, o->force,
-                                    &job->writer, err);
+    struct bsw_journal_fields fields = {0};
+    add_fields(job, &fields);
+    const struct bsw_result_journal_options options = {
+        .path = o->out,
+        .num_queries = job->queries.num_queries,
+        .k = o->k,
+        .wide_ids = job->manifest.first_row + job->manifest.num_rows > (uint64_t)INT32_MAX + 1,
+        .is_forced = o->force,
+        .is_resumed = o->resume,
+        .fields = is_journaled(job) ? &fields : NULL};
+    return bsw_result_journal_open(&options, &job->result, err);
 }
 
 static enum bsw_status put_answers(void *context, uint64_t first, size_t count, const int64_t *ids,
@@ -275,8 +323,9 @@ static enum bsw_status put_answers(void *context, uint64_t first, size_t count, 
 {
     struct search_job *job = context;
     if (job->is_written)
-        BSW_TRY(bsw_result_writer_put(job->writer, first, count, ids, values, err));
+        BSW_TRY(bsw_result_journal_put(&job->result, first, count, ids, values, err));
     job->num_answered += count;
+    bsw_run_status_count(job->num_answered, job->progress.total);
     bsw_progress_update(&job->progress, job->num_answered);
     return BSW_OK;
 }
@@ -296,7 +345,9 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
                                                  .is_overlapped = is_overlapped(job),
                                                  .pinning = &job->options.common.pinning,
                                                  .put = put_answers,
-                                                 .context = job};
+                                                 .context = job,
+                                                 .parts = job->result.parts,
+                                                 .num_parts = job->result.num_parts};
     return bsw_batch_pipeline_init(&job->pipeline, &job->search, &options, err);
 }
 
@@ -345,6 +396,7 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
     BSW_TRY(bsw_same_input_agree(transport, job->manifest.build_digest, job->options.index, err));
     status = transport->rank == 0 ? open_rank0(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (transport->rank != 0 && is_journaled(job)) bsw_stop_begin(NULL, NULL); // rank 0 drains
     status = open_device(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(open_link(job, err));
@@ -372,6 +424,8 @@ static enum bsw_status run_passes(struct search_job *job, struct bsw_error *err)
     const struct search_options *o = &job->options;
     uint64_t passes = o->warmup + o->repeat, num_queries = job->queries.num_queries;
     bsw_progress_init(&job->progress, "search", "queries", passes * num_queries, !o->common.quiet);
+    job->num_answered = job->result.num_done;
+    bsw_run_status_count(job->num_answered, job->progress.total);
     enum bsw_status status = BSW_OK;
     for (uint64_t pass = 0; pass < passes && status == BSW_OK; pass++) {
         job->is_written = pass + 1 == passes;
@@ -497,13 +551,6 @@ static const char *link_name(const struct search_job *job)
     return job->link ? "nccl" : "mpi";
 }
 
-static const char *settings_select(const struct search_job *job)
-{
-    return job->settings.queue.length > 0 ? "queue"
-           : job->settings.is_histogram   ? "histogram"
-                                          : "threshold";
-}
-
 // Of all pairs of row and query those that the first stage stopped.
 static double stopped_share(const struct search_job *job)
 {
@@ -522,6 +569,12 @@ static uint64_t rescanned_queries(const struct search_job *job)
     for (int rank = 0; rank < job->transport->num_ranks; rank++)
         queries += job->statistics[rank].num_rescanned;
     return queries;
+}
+
+// In a pass of this run.
+static uint64_t num_searched(const struct search_job *job)
+{
+    return job->queries.num_queries - job->result.num_done;
 }
 
 static json_t *describe(const struct search_job *job)
@@ -578,8 +631,8 @@ static void print_json(struct search_job *job)
                   settings_select(job), "merge", job->settings.is_ladder ? "ladder" : "gather",
                   "refine", refine_name(job), "device", device_kind(job), "batch",
                   (json_int_t)job->batch, "repeat", (json_int_t)job->options.repeat, "seconds",
-                  seconds, "queries_per_second", (double)job->queries.num_queries / seconds,
-                  "survivors", (json_int_t)job->search.finish.num_survivors, "received_bytes",
+                  seconds, "queries_per_second", (double)num_searched(job) / seconds, "survivors",
+                  (json_int_t)job->search.finish.num_survivors, "received_bytes",
                   (json_int_t)job->search.bytes_received, "extra_distance",
                   (json_int_t)job->settings.extra_distance, "slowest_rank", slowest_rank(job));
     json_object_update(object, more);
@@ -592,6 +645,7 @@ static void print_json(struct search_job *job)
     json_object_set_new(object, "link", json_string(link_name(job)));
     json_object_set_new(object, "link_note", json_string(job->link_note));
     json_object_set_new(object, "exclude_self", json_boolean(job->options.exclude_self));
+    json_object_set_new(object, "resumed_queries", json_integer((json_int_t)job->result.num_done));
     json_object_set_new(object, "overlapped_seconds", json_real(t->overlapped));
     if (job->settings.queue.length > 0) {
         json_object_set_new(object, "items", json_integer((json_int_t)job->settings.queue.items));
@@ -624,7 +678,7 @@ static void print_table(struct search_job *job)
 {
     const struct bsw_search_times *t = &job->search.times;
     double seconds = bsw_median(job->seconds, (size_t)job->options.repeat),
-           queries = (double)job->queries.num_queries;
+           queries = (double)num_searched(job);
     char bytes[32], memory[32];
     printf(
         "%llu queries, k %llu, L %llu over %llu rows x %u dims (%s, %s): %.4g queries/s, %.3f s\n",
@@ -663,12 +717,15 @@ static void print_table(struct search_job *job)
                rank == slowest && job->transport->num_ranks > 1 ? "  slowest" : "");
     }
     print_devices(job);
+    if (job->result.num_done > 0)
+        printf("\nresumed: %llu queries were done before\n",
+               (unsigned long long)job->result.num_done);
     if (stopped_share(job) > 0)
         printf("\nfirst stage: stopped %.4g %% of all rows\n", 100 * stopped_share(job));
     printf("\nresults: %s\n", job->options.out);
 }
 
-static enum bsw_status finish_result(const struct search_job *job, struct bsw_error *err)
+static enum bsw_status finish_result(struct search_job *job, struct bsw_error *err)
 {
     const struct bsw_sidecar facts = {.metric = bsw_metric_name(job->manifest.metric),
                                       .refine = refine_name(job),
@@ -685,7 +742,7 @@ static enum bsw_status finish_result(const struct search_job *job, struct bsw_er
                                       .extra_distance = job->settings.extra_distance,
                                       .max_candidates = job->options.max_candidates,
                                       .is_self_excluded = job->options.exclude_self};
-    return bsw_sidecar_finish(job->writer, job->options.out, &facts, err);
+    return bsw_result_journal_finish(&job->result, &facts, err);
 }
 
 static enum bsw_status search(struct search_job *job, struct bsw_error *err)
@@ -701,7 +758,7 @@ static enum bsw_status search(struct search_job *job, struct bsw_error *err)
     return bsw_transport_agree(transport, status, err);
 }
 
-static void deinit(struct search_job *job)
+static void deinit(struct search_job *job, enum bsw_status status)
 {
     bsw_batch_pipeline_deinit(&job->pipeline);
     if (job->search.payloads) bsw_batch_search_deinit(&job->search);
@@ -709,7 +766,7 @@ static void deinit(struct search_job *job)
     bsw_device_link_close(&job->link);
     bsw_shard_service_close(&job->service);
     bsw_device_close(&job->device);
-    bsw_result_writer_destroy(&job->writer);
+    bsw_result_journal_close(&job->result, status);
     bsw_query_source_close(&job->queries);
     bsw_rbe_coders_destroy(&job->coders);
     bsw_manifest_deinit(&job->manifest);
@@ -731,6 +788,6 @@ enum bsw_status bsw_command_search(struct bsw_transport *transport, int argc, ch
         else if (!job.options.common.quiet)
             print_table(&job);
     }
-    deinit(&job);
+    deinit(&job, status);
     return status;
 }

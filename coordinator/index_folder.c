@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "common/shard_file.h"
+#include "common/temporary_files.h"
 
 static enum bsw_status create_file(const char *folder, const struct bsw_manifest *manifest,
                                    uint32_t shard, const char *suffix, uint64_t bytes,
@@ -15,33 +16,14 @@ static enum bsw_status create_file(const char *folder, const struct bsw_manifest
     char path[BSW_PATH_BYTES];
     int fd;
     BSW_TRY(bsw_shard_path(path, folder, shard, manifest->num_shards, suffix, err));
-    BSW_TRY(bsw_file_create(path, &fd, err));
-    enum bsw_status status = BSW_OK;
-    if (ftruncate(fd, (off_t)bytes) != 0) {
+    enum bsw_status status = bsw_file_exists(path) ? bsw_file_open_write(path, &fd, err)
+                                                   : bsw_file_create(path, &fd, err);
+    if (status == BSW_OK && ftruncate(fd, (off_t)bytes) != 0) {
         status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot make room for %llu bytes: %s", path,
                           (unsigned long long)bytes, strerror(errno));
     }
     bsw_file_close(&fd);
     return status;
-}
-
-enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
-                                              const struct bsw_manifest *manifest,
-                                              struct bsw_error *err)
-{
-    size_t row_bytes =
-        bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
-    folder->has_files = 1;
-    for (uint32_t i = 0; i < manifest->num_shards; i++) {
-        struct bsw_shard_shape shape;
-        bsw_shard_shape_init(&shape, manifest, i);
-        BSW_TRY(create_file(folder->path, manifest, i, BSW_CODES_TEMPORARY,
-                            bsw_shard_codes_bytes(&shape), err));
-        if (!manifest->source_is_copied) continue;
-        BSW_TRY(create_file(folder->path, manifest, i, BSW_VECTORS_TEMPORARY,
-                            bsw_shard_vectors_bytes(&shape, row_bytes), err));
-    }
-    return BSW_OK;
 }
 
 // Files of an index, or with is_temporary those an encode that was killed left behind.
@@ -72,6 +54,26 @@ static enum bsw_status remove_shard_files(const char *path, int is_temporary, st
     return status;
 }
 
+enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
+                                              const struct bsw_manifest *manifest, int is_kept,
+                                              struct bsw_error *err)
+{
+    size_t row_bytes =
+        bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
+    if (!is_kept) BSW_TRY(remove_shard_files(folder->path, 1, err));
+    folder->has_files = 1;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        struct bsw_shard_shape shape;
+        bsw_shard_shape_init(&shape, manifest, i);
+        BSW_TRY(create_file(folder->path, manifest, i, BSW_CODES_TEMPORARY,
+                            bsw_shard_codes_bytes(&shape), err));
+        if (!manifest->source_is_copied) continue;
+        BSW_TRY(create_file(folder->path, manifest, i, BSW_VECTORS_TEMPORARY,
+                            bsw_shard_vectors_bytes(&shape, row_bytes), err));
+    }
+    return BSW_OK;
+}
+
 // The manifest goes first: without it the folder is no index, whatever else a crash leaves.
 static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
 {
@@ -99,10 +101,11 @@ enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const ch
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it",
                         path);
     }
+    if (!existed) bsw_temporary_note(path); // until there is something in it
     BSW_TRY(bsw_folder_create(path, err));
     folder->path = path;
     folder->is_ours = !existed;
-    return remove_shard_files(path, 1, err);
+    return BSW_OK;
 }
 
 static enum bsw_status rename_part(const char *folder, const struct bsw_manifest *manifest,

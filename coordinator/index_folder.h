@@ -23,9 +23,10 @@ struct bsw_index_folder {
 enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
                                        struct bsw_error *err);
 
-// Creates the temporary files of all shards in their full size.
+// Creates the temporary files of all shards in their full size. is_kept: those that another run
+// left are gone on with, else they are removed, of whatever shards they are.
 enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
-                                              const struct bsw_manifest *manifest,
+                                              const struct bsw_manifest *manifest, int is_kept,
                                               struct bsw_error *err);
 
 // Removes an old index, writes the model if there is one, renames the new files, writes the

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/run_status.h"
+#include "common/stop_signal.h"
 #include "coordinator/command.h"
 
 static const struct bsw_command commands[] = {
@@ -34,8 +36,8 @@ static void print_usage(FILE *out)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\nbitsweep COMMAND --help lists a command's options.\n"
                  "Exit codes: 0 done, 2 usage, 65 bad input, 70 self-check failed, 74 "
-                 "input/output, 75 a rank was "
-                 "lost or late.\n");
+                 "input/output, 75 stopped or a "
+                 "rank was lost: --resume goes on.\n");
 }
 
 static const struct bsw_command *find_command(const char *name)
@@ -77,23 +79,36 @@ static void print_error(const struct bsw_transport *transport, const struct bsw_
         fprintf(stderr, "bitsweep: %s\n", err->message);
 }
 
+// How the run ended, for whoever asks: the last thing but closing, which ends the process where the
+// transport is broken.
+static void conclude(const struct bsw_transport *transport, enum bsw_status status,
+                     const struct bsw_error *err)
+{
+    bsw_stop_conclude(bsw_status_exit_code(status));
+    if (status != BSW_OK) print_error(transport, err);
+    if (transport->rank == 0) bsw_run_status_write(status, status != BSW_OK ? err->message : "");
+}
+
 int main(int argc, char **argv)
 {
     struct bsw_transport transport = {0};
     struct bsw_error err = {0};
     signal(SIGPIPE, SIG_IGN); // a closed stdout is a write error, not a death
     openblas_set_num_threads(1);
-    enum bsw_status status = bsw_transport_open(&transport, &err);
+    enum bsw_status status = bsw_stop_watch(&err);
+    if (status == BSW_OK) status = bsw_transport_open(&transport, &err);
     if (status != BSW_OK) {
         fprintf(stderr, "bitsweep: %s\n", err.message);
         return bsw_status_exit_code(status);
     }
+    bsw_stop_set_rank(transport.rank);
+    const struct bsw_command *command = argc > 1 ? find_command(argv[1]) : NULL;
+    if (transport.rank == 0) bsw_run_status_begin(command ? command->name : "");
     status = run(&transport, argc, argv, &err);
     if (status == BSW_OK && transport.rank == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
         status = bsw_fail(&err, BSW_ERROR_IO, "cannot write to standard output");
     }
-    // Before closing: a broken transport ends the process there.
-    if (status != BSW_OK) print_error(&transport, &err);
+    conclude(&transport, status, &err);
     bsw_transport_close(&transport, status != BSW_OK);
     return bsw_status_exit_code(status);
 }

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "bitsweep.pb-c.h"
 #include "kernels/encode/prepare_rows.h"
@@ -96,13 +97,19 @@ enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range ran
     BSW_TRY(bsw_queries_open(path, range, &out->vectors, err));
     enum bsw_status status = BSW_OK;
     out->num_queries = bsw_vectors_num_rows(out->vectors);
+    out->digest = bsw_vectors_first_row(out->vectors);
     if (bsw_vectors_dims(out->vectors) != bsw_manifest_row_dims(manifest)) {
         status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, the index has %u", path,
                           bsw_vectors_dims(out->vectors), bsw_manifest_row_dims(manifest));
     }
     for (uint64_t first = 0; first < out->num_queries && status == BSW_OK; first += CHECK_ROWS) {
         uint64_t left = out->num_queries - first;
-        status = prepare(out, first, left < CHECK_ROWS ? (size_t)left : CHECK_ROWS, err);
+        size_t count = left < CHECK_ROWS ? (size_t)left : CHECK_ROWS;
+        status = prepare(out, first, count, err);
+        if (status == BSW_OK) {
+            out->digest = XXH3_64bits_withSeed(
+                out->numbers.data, count * bsw_vectors_row_bytes(out->vectors), out->digest);
+        }
     }
     if (status != BSW_OK) bsw_query_source_close(out);
     return status;

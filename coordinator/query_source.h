@@ -22,6 +22,7 @@ struct bsw_query_source {
     uint32_t query_bits;
     enum bsw_cpu_level level;
     uint64_t num_queries;
+    uint64_t digest; // of all their numbers and the number of the first
     int num_threads; // to code with; 0 is 1
     struct bsw_buffer numbers, floats, norms, factors, scratch;
     struct bsw_buffer addends; // float [queries of the batch]

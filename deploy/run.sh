@@ -31,7 +31,8 @@ Environment: BITSWEEP is the program to start (build/release/bitsweep); OMP_NUM_
 cores / ranks on this machine unless it is set or --threads is given; OMPI_MCA_* as always.
 
 Exit codes are those of bitsweep: 0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system
-error, 75 ranks lost each other; 128 + N when a rank or this script was ended by signal N.
+error, 75 stopped or ranks lost each other (--resume goes on); 128 + N when a rank or this script was
+ended by signal N.
 END
 }
 

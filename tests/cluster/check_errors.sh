@@ -511,8 +511,8 @@ check_replacing() {
     succeed 'the new index is whole' bitsweep verify "$out/i"
     local left
     left=$(cd "$out" && find . -type f | sort | tr '\n' ' ')
-    if [[ $left == "./i/manifest.pb ./i/shard-00000-of-00002.codes ./i/shard-00001-of-00002.codes \
-./r ./r.json ./v.fbin " ]]; then
+    if [[ $left == "./i.STATUS.json ./i/manifest.pb ./i/shard-00000-of-00002.codes \
+./i/shard-00001-of-00002.codes ./r ./r.STATUS.json ./r.json ./v.fbin " ]]; then
         passed
     else
         failed "--force left files of the old index or temporary ones: $left"
@@ -722,7 +722,7 @@ expect_no_index() {
     local names
     if "$program" info "$out/i" >/dev/null 2>&1; then failed "a killed encoder left an index"; fi
     if ! "$program" encode --base "$in/base.fbin" --metric l2 --shards 3 --index "$out/i" --quiet \
-        2>"$job/stderr" || ! "$program" verify "$out/i" --quiet >/dev/null 2>"$job/stderr"; then
+        --force 2>"$job/stderr" || ! "$program" verify "$out/i" --quiet >/dev/null 2>"$job/stderr"; then
         failed "encoding over the remains of a killed encoder" "$job/stderr"
     fi
     names=$(cd "$out/i" && echo *)

@@ -43,10 +43,13 @@ static int remove_data(void **state)
 struct pass {
     size_t batch;
     int is_overlapped;
-    size_t bad;     // becomes NaN once the queries are open
-    size_t changed; // its raw row changes once the shards are loaded
-    size_t refused; // its answers cannot be written
+    size_t bad;                         // becomes NaN once the queries are open
+    size_t changed;                     // its raw row changes once the shards are loaded
+    size_t refused;                     // its answers cannot be written
+    const struct bsw_query_part *parts; // NULL: all
+    size_t num_parts;
     size_t num_put; // what came of it, from here on
+    size_t next;    // query after those that were put
     int64_t ids[QUERIES][K];
     float values[QUERIES][K];
     struct bsw_search_times times;
@@ -56,13 +59,14 @@ static enum bsw_status put(void *context, uint64_t first, size_t count, const in
                            const float *values, struct bsw_error *err)
 {
     struct pass *pass = context;
-    if (first != pass->num_put) // in order, none twice
+    if (pass->parts ? first < pass->next : first != pass->num_put) // in order, none twice
         return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %d came out of order", (int)first);
     if (pass->refused >= first && pass->refused < first + count)
         return bsw_fail(err, BSW_ERROR_IO, "no room for query %d", (int)pass->refused);
     memcpy(pass->ids[first], ids, count * K * sizeof *ids);
     memcpy(pass->values[first], values, count * K * sizeof *values);
     pass->num_put += count;
+    pass->next = first + count;
     return BSW_OK;
 }
 
@@ -84,7 +88,9 @@ static enum bsw_status run_opened(struct pass *pass, struct bsw_query_source *qu
                                                  .is_overlapped = pass->is_overlapped,
                                                  .pinning = &not_pinned,
                                                  .put = put,
-                                                 .context = pass};
+                                                 .context = pass,
+                                                 .parts = pass->parts,
+                                                 .num_parts = pass->num_parts};
     struct bsw_transport transport = {.timeout_seconds = 10};
     struct bsw_batch_search search;
     struct bsw_batch_pipeline pipeline;
@@ -149,6 +155,32 @@ static void test_answers_do_not_depend_on_batches(void **state)
     }
 }
 
+// Queries outside the parts stay as they were.
+static void test_parts_alone_are_searched(void **state)
+{
+    static const struct bsw_query_part parts[] = {{1, 1}, {3, 0}, {4, 5}, {10, 2}, {12, 0}};
+    struct pass expected = {.batch = QUERIES, .bad = NONE, .changed = NONE, .refused = NONE};
+    struct bsw_error err;
+    (void)state;
+    assert_ok(run(&expected, &err), &err);
+    for (size_t i = 0; i < 2 * sizeof batches / sizeof *batches; i++) {
+        for (size_t num_parts = 0; num_parts <= 5; num_parts++) {
+            struct pass pass = {.batch = batches[i / 2], .is_overlapped = i % 2};
+            pass.bad = pass.changed = pass.refused = NONE;
+            pass.parts = parts;
+            pass.num_parts = num_parts;
+            assert_ok(run(&pass, &err), &err);
+            size_t num_put = 0;
+            for (size_t p = 0; p < num_parts; p++) {
+                num_put += parts[p].count;
+                assert_memory_equal(pass.ids[parts[p].first], expected.ids[parts[p].first],
+                                    parts[p].count * sizeof pass.ids[0]);
+            }
+            assert_int_equal(pass.num_put, num_put);
+        }
+    }
+}
+
 // What must come of a pass: the error of the lowest batch, in it that of the earliest step.
 static void check_error(struct pass *pass)
 {
@@ -195,6 +227,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_do_not_depend_on_batches),
+        cmocka_unit_test(test_parts_alone_are_searched),
         cmocka_unit_test(test_the_error_of_the_lowest_batch_counts),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

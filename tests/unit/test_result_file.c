@@ -171,6 +171,95 @@ static void unfinished_file_is_removed(void **state)
     assert_int_equal(count_test_files(), before);
 }
 
+// Of 40,000 places a query, so that a batch takes several pieces of a digest.
+static void partial_file_is_gone_on_with(void **state)
+{
+    enum { QUERIES = 3, K = 40000 };
+    (void)state;
+    const char *path = path_of("part");
+    static int64_t ids[QUERIES * K];
+    static float values[QUERIES * K];
+    for (int i = 0; i < QUERIES * K; i++) {
+        ids[i] = (int64_t)(bsw_hash((uint64_t)i) % 1000);
+        values[i] = (float)i;
+    }
+    for (int is_wide = 0; is_wide < 2; is_wide++) {
+        bsw_result_writer *writer, *other;
+        struct bsw_results results;
+        uint64_t digests[2];
+        int is_same;
+        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, 1, &writer, &err), 0);
+        assert_int_equal(bsw_result_writer_begin(writer, 0, &err), BSW_OK);
+        assert_int_equal(bsw_result_writer_put(writer, 2, 1, ids + 2 * K, values + 2 * K, &err), 0);
+        digests[1] = bsw_result_writer_digest(writer);
+        // Nobody else may write it meanwhile.
+        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, 1, &other, &err),
+                         BSW_ERROR_USAGE);
+        assert_non_null(strstr(err.message, "part.partial: another run is writing it"));
+        bsw_result_writer_leave(&writer);
+        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, 1, &writer, &err), 0);
+        assert_int_equal(bsw_result_writer_begin(writer, 1, &err), BSW_OK);
+        assert_int_equal(bsw_result_writer_put(writer, 0, 2, ids, values, &err), BSW_OK);
+        digests[0] = bsw_result_writer_digest(writer);
+        assert_int_not_equal(digests[0], digests[1]);
+        for (int i = 0; i < 2; i++) {
+            uint64_t first = i == 0 ? 0 : 2, count = i == 0 ? 2 : 1;
+            assert_int_equal(
+                bsw_result_writer_check(writer, first, count, digests[i], &is_same, &err), BSW_OK);
+            assert_true(is_same);
+            assert_int_equal(
+                bsw_result_writer_check(writer, first, count, digests[i] ^ 1, &is_same, &err), 0);
+            assert_false(is_same);
+        }
+        // One value of the second batch, the last in the file.
+        int fd = open(path_of("part.partial"), O_RDWR);
+        off_t end = lseek(fd, 0, SEEK_END);
+        assert_int_equal(pwrite(fd, "x", 1, end - 2), 1);
+        assert_int_equal(bsw_result_writer_check(writer, 2, 1, digests[1], &is_same, &err), BSW_OK);
+        assert_false(is_same);
+        assert_int_equal(bsw_result_writer_check(writer, 0, 2, digests[0], &is_same, &err), BSW_OK);
+        assert_true(is_same);
+        // A file that ends before is not as recorded either.
+        assert_int_equal(ftruncate(fd, end - 1), 0);
+        close(fd);
+        assert_int_equal(bsw_result_writer_check(writer, 2, 1, digests[1], &is_same, &err), BSW_OK);
+        assert_false(is_same);
+        assert_int_equal(bsw_result_writer_put(writer, 2, 1, ids + 2 * K, values + 2 * K, &err), 0);
+        assert_int_equal(bsw_result_writer_digest(writer), digests[1]);
+        assert_int_equal(bsw_result_writer_finish(writer, &err), BSW_OK);
+        bsw_result_writer_destroy(&writer);
+        assert_int_equal(bsw_results_read(path, &results, &err), BSW_OK);
+        assert_memory_equal(results.ids, ids, sizeof ids);
+        assert_memory_equal(results.values, values, sizeof values);
+        bsw_results_deinit(&results);
+        assert_int_equal(access(path_of("part.partial"), F_OK), -1);
+    }
+    unlink(path);
+}
+
+// What a run left is only cut once begun, and then not to what another shape would take.
+static void partial_file_is_cut_to_its_size(void **state)
+{
+    (void)state;
+    const char *path = path_of("cut");
+    struct stat facts;
+    bsw_result_writer *writer;
+    write_test_file("cut.partial", "twenty-nine bytes of old file", 29);
+    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, 0, &writer, &err), BSW_OK);
+    bsw_result_writer_destroy(&writer); // not begun: not ours
+    assert_int_equal(stat(path_of("cut.partial"), &facts), 0);
+    assert_int_equal(facts.st_size, 29);
+    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, 0, &writer, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_begin(writer, 1, &err), BSW_OK);
+    assert_int_equal(stat(path_of("cut.partial"), &facts), 0);
+    assert_int_equal(facts.st_size, 8 + 4 + 4);
+    assert_int_equal(bsw_result_writer_begin(writer, 0, &err), BSW_OK);
+    assert_int_equal(stat(path_of("cut.partial"), &facts), 0);
+    assert_int_equal(facts.st_size, 8); // the header
+    bsw_result_writer_destroy(&writer);
+    assert_int_equal(access(path_of("cut.partial"), F_OK), -1);
+}
+
 static void places_that_cannot_hold_a_file_are_refused(void **state)
 {
     (void)state;
@@ -401,6 +490,8 @@ int main(void)
         cmocka_unit_test(batches_in_any_order_are_read_back),
         cmocka_unit_test(existing_file_is_replaced_by_force_only),
         cmocka_unit_test(unfinished_file_is_removed),
+        cmocka_unit_test(partial_file_is_gone_on_with),
+        cmocka_unit_test(partial_file_is_cut_to_its_size),
         cmocka_unit_test(places_that_cannot_hold_a_file_are_refused),
         cmocka_unit_test(impossible_counts_are_refused),
         cmocka_unit_test(puts_outside_the_file_are_refused),

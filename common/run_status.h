@@ -1,0 +1,34 @@
+// STATUS.json: how a run ended, whatever its launcher says. Rank 0 writes it last of all, at
+// OUTPUT.STATUS.json beside the output and where the environment variable BITSWEEP_STATUS says; it
+// takes older ones away first. None: still at work, ended by force, or, beside the output, failed
+// and left neither an output nor anything to resume.
+//
+//   {"status": "complete" | "stopped" | "failed", "exit_code": 0, "message": "", "done": 20,
+//    "total": 20, "unit": "queries", "command": "search"}
+// stopped is exit code 75, of a signal or a lost rank: --resume goes on. done and total are 0 for a
+// command that does not count.
+#ifndef BITSWEEP_COMMON_RUN_STATUS_H
+#define BITSWEEP_COMMON_RUN_STATUS_H
+
+#include <stdint.h>
+
+#include "common/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Rank 0, once the arguments are known. command is borrowed.
+void bsw_run_status_begin(const char *command);
+// Rank 0, once this run owns the output: a file, or a folder with or without '/' at its end. unit
+// is borrowed.
+void bsw_run_status_set_output(const char *path, const char *unit);
+// What of the work is done; any thread. Ranks other than 0 may call it, too: it is not written.
+void bsw_run_status_count(uint64_t done, uint64_t total);
+// Failure to write is said on stderr: the run is what it was.
+void bsw_run_status_write(enum bsw_status status, const char *message);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,187 @@
+#include "common/stop_signal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "common/run_status.h"
+#include "common/temporary_files.h"
+
+#define SAVE_NS  700000000
+#define LEAVE_NS 900000000
+
+static atomic_int rank_here = -1, is_asked, has_begun, concluded = -1;
+
+static sigset_t watched;
+static pthread_t watcher;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of save; held by who must not be stopped
+static void (*save)(void *context);
+static void *save_context;
+
+static void *run_save(void *context)
+{
+    sem_t *saved = context;
+    save(save_context);
+    sem_post(saved);
+    return NULL;
+}
+
+// In a thread of its own, since a disk may take its time: what is saved is good at any moment.
+static void save_in_time(void)
+{
+    static sem_t saved; // stays for a thread that comes late
+    pthread_t thread;
+    struct timespec deadline;
+    if (!save || sem_init(&saved, 0, 0) != 0) return;
+    if (pthread_create(&thread, NULL, run_save, &saved) != 0) return;
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_nsec += SAVE_NS;
+    deadline.tv_sec += deadline.tv_nsec / 1000000000;
+    deadline.tv_nsec %= 1000000000;
+    while (sem_timedwait(&saved, &deadline) != 0 && errno == EINTR) continue;
+}
+
+static const char *name_of(int number)
+{
+    return number == SIGTERM ? "SIGTERM" : number == SIGINT ? "SIGINT" : "SIGUSR1";
+}
+
+// Before MPI has said which rank this is, its launcher has.
+static int is_rank0(void)
+{
+    static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
+    int rank = atomic_load(&rank_here);
+    for (int i = 0; i < 3 && rank < 0; i++) {
+        const char *text = getenv(names[i]);
+        if (text) rank = strcmp(text, "0") != 0;
+    }
+    return rank <= 0;
+}
+
+static void leave_soon(void)
+{
+    const struct timespec pause = {0, LEAVE_NS};
+    nanosleep(&pause, NULL);
+    _exit(atomic_load(&concluded));
+}
+
+static void stop(int number)
+{
+    struct bsw_error error;
+    pthread_mutex_lock(&lock); // for good
+    if (atomic_load(&concluded) >= 0) leave_soon();
+    enum bsw_status status = bsw_fail(&error, BSW_ERROR_STOPPED, "stopped by %s%s", name_of(number),
+                                      atomic_load(&has_begun) ? "; --resume goes on" : "");
+    save_in_time();
+    if (is_rank0()) {
+        dprintf(STDERR_FILENO, "bitsweep: %s\n", error.message);
+        bsw_run_status_write(status, error.message);
+    }
+    bsw_temporaries_remove();
+    _exit(bsw_status_exit_code(status));
+}
+
+// Those that whoever started us has not turned off, as nohup and shells do.
+static void fill(sigset_t *signals)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGUSR1};
+    struct sigaction action;
+    sigemptyset(signals);
+    for (int i = 0; i < 3; i++) {
+        if (sigaction(numbers[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(signals, numbers[i]);
+    }
+}
+
+static void *watch(void *unused)
+{
+    int number;
+    (void)unused;
+    for (;;) {
+        if (sigwait(&watched, &number) != 0) continue;
+        if (number == SIGUSR1 && (atomic_load(&has_begun) || atomic_load(&concluded) >= 0))
+            atomic_store(&is_asked, 1);
+        else
+            stop(number);
+    }
+    return NULL;
+}
+
+// In a thread that is older than main, as OpenBLAS has them, and does not leave signals alone.
+static void pass_on(int number)
+{
+    pthread_kill(watcher, number);
+}
+
+enum bsw_status bsw_stop_watch(struct bsw_error *err)
+{
+    fill(&watched);
+    int failure = pthread_sigmask(SIG_BLOCK, &watched, NULL);
+    if (failure == 0) failure = pthread_create(&watcher, NULL, watch, NULL);
+    if (failure == 0) failure = pthread_detach(watcher);
+    if (failure != 0)
+        return bsw_fail(err, BSW_ERROR_IO, "cannot watch for signals: %s", strerror(failure));
+    struct sigaction action = {.sa_handler = pass_on, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (int number = 1; number < 32; number++) {
+        if (sigismember(&watched, number) == 1) sigaction(number, &action, NULL);
+    }
+    return BSW_OK;
+}
+
+void bsw_stop_set_rank(int rank)
+{
+    atomic_store(&rank_here, rank);
+}
+
+static void set_save(void (*function)(void *context), void *context, int begun)
+{
+    pthread_mutex_lock(&lock);
+    save = function;
+    save_context = context;
+    atomic_store(&has_begun, begun);
+    pthread_mutex_unlock(&lock);
+}
+
+void bsw_stop_begin(void (*function)(void *context), void *context)
+{
+    set_save(function, context, 1);
+}
+
+void bsw_stop_end(void)
+{
+    set_save(NULL, NULL, 0);
+}
+
+int bsw_stop_is_asked(void)
+{
+    return atomic_load(&is_asked);
+}
+
+enum bsw_status bsw_stop_fail(struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_STOPPED, "stopped by SIGUSR1; --resume goes on");
+}
+
+void bsw_stop_hold(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void bsw_stop_release(void)
+{
+    pthread_mutex_unlock(&lock);
+}
+
+void bsw_stop_conclude(int exit_code)
+{
+    atomic_store(&concluded, exit_code);
+}

@@ -1,0 +1,51 @@
+// The streaming pass of encode: blocks of all shards, counted through, coded by all ranks into the
+// temporary files of the index folder, and noted in each rank's journal. Blocks that earlier runs
+// recorded are shared among the ranks, too, and only read: those that are as recorded stay.
+#ifndef BITSWEEP_COORDINATOR_ENCODE_PASS_H
+#define BITSWEEP_COORDINATOR_ENCODE_PASS_H
+
+#include <stdint.h>
+
+#include "common/cpu_level.h"
+#include "common/device.h"
+#include "common/index_manifest.h"
+#include "common/progress.h"
+#include "common/shard_file.h"
+#include "common/transport.h"
+#include "common/vectors.h"
+#include "coordinator/encode_journal.h"
+
+// All borrowed.
+struct bsw_encode_pass_options {
+    struct bsw_transport *transport;
+    const struct bsw_manifest *manifest;
+    const bsw_vectors *vectors;
+    bsw_device *device; // of this rank, or NULL
+    struct bsw_encode_journal *journal;
+    const char *folder; // where the temporary files are, in their full size
+    enum bsw_cpu_level level;
+    int drop_bad_rows, is_quiet;
+};
+
+struct bsw_encode_pass {
+    struct bsw_encode_pass_options options;
+    struct bsw_shard_shape *shapes;   // [num_shards]
+    uint64_t *first_blocks;           // [num_shards + 1]
+    int *codes_fds, *vectors_fds;     // [num_shards], -1: not open here
+    struct bsw_encode_block *records; // [all blocks]: of this rank's; on rank 0 in the end of all
+    uint64_t *todo, *own;             // blocks this rank codes; those and what it found good
+    uint64_t num_todo, num_own, num_recorded, num_coded;
+    struct bsw_progress progress;
+};
+
+// All ranks, each with its own outcome. What was coded is durable on return, unless that failed.
+// The pass stays where it is until the journal is closed.
+enum bsw_status bsw_encode_pass_run(struct bsw_encode_pass *pass,
+                                    const struct bsw_encode_pass_options *options,
+                                    struct bsw_error *err);
+// All ranks, after all have run: on rank 0 records then has every block.
+enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_error *err);
+// Accepts {0}.
+void bsw_encode_pass_deinit(struct bsw_encode_pass *pass);
+
+#endif

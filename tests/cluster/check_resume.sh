@@ -1,0 +1,331 @@
+#!/usr/bin/env bash
+# search and encode, stopped and killed at random moments and resumed, by other numbers of ranks too:
+# the bytes of a run that nothing disturbed. And what --resume and --force refuse, exit codes,
+# STATUS.json, and that a stop takes no longer than it should.
+# usage: check_resume.sh BITSWEEP_BINARY SOURCE_FOLDER
+# ctest labels: asan
+#
+# BITSWEEP_RESUME_KILLS: how many times each of the two is stopped or killed (6, under sanitizers 2);
+# BITSWEEP_RESUME_SEED: of the moments (1).
+set -euo pipefail
+
+program=$(realpath "$1")
+run=$2/deploy/run.sh
+most_ranks=${BITSWEEP_MAX_RANKS:-3}
+kills=${BITSWEEP_RESUME_KILLS:-$((most_ranks < 3 ? 2 : 6))} # fewer where sanitizers slow it down
+RANDOM=${BITSWEEP_RESUME_SEED:-1}
+folder=$(realpath "$(mktemp -d)")
+trap 'wait; rm -rf "$folder"' EXIT
+cd "$folder"
+export BITSWEEP=$program OMP_WAIT_POLICY=passive TMPDIR=$folder
+export BITSWEEP_JOURNAL_SECONDS=0.02 # else a short run has no journal to be killed at
+passed=0
+failed=0
+num_stopped=0 # runs that did not come to their end
+num_late=0    # runs that were done when the signal came
+
+has_mpi=1
+if ! command -v mpirun >/dev/null || ! "$run" -n 2 -- --version >/dev/null 2>&1; then
+    has_mpi=0
+fi
+
+verdict() { # verdict WHAT COMMAND: passes if it succeeds
+    local what=$1
+    shift
+    if "$@" >verdict.out 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what: $(head -n 5 verdict.out | tr '\n' '|')"
+    fi
+}
+
+refused() { # refused CODE PATTERN ARGUMENTS: one line on stderr
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$program" "$@" >/dev/null 2>stderr || got=$?
+    verdict "$*: exit code $got: $(cat stderr)" test "$got" = "$code"
+    verdict "$*: says $(cat stderr), not $pattern" grep -qE "$pattern" stderr
+    verdict "$*: more than a line" test "$(wc -l <stderr)" = 1
+}
+
+# ---- the two jobs --------------------------------------------------------------------------------
+
+base=synth:count=24K,dims=96,clusters=30,seed=3
+"$program" synth --count 10 --dims 96 --out base.fbin --queries 4800 --queries-out q.fbin --quiet
+"$program" encode --base $base --index idx --metric l2 --shards 3 --threads 1 --quiet
+
+# job NAME OUT: its arguments, into `arguments`; small batches and blocks, so that there are many.
+job() {
+    case $1 in
+    search) arguments=(search --index idx --queries q.fbin --k 10 --batch 24 --out "$2") ;;
+    encode) arguments=(encode --base "synth:count=160K,dims=256,seed=5" --bits 6.5 --axes random
+        --metric l2 --shards 3 --index "$2" --copy-vectors) ;;
+    esac
+    arguments+=(--threads 1 --quiet)
+}
+
+same() { # same NAME OUT: as undisturbed, and nothing else left
+    if [[ $1 == search ]]; then
+        cmp "$2" search.ref && cmp "$2.json" search.ref.json || return 1
+        [[ ! -e $2.partial && ! -e $2.journal ]]
+    else
+        diff -r "$2" encode.ref
+    fi
+}
+
+status_says() { # status_says OUT WORD
+    grep -q "\"status\": \"$2\"" "$1.STATUS.json"
+}
+
+# ---- one kill ------------------------------------------------------------------------------------
+
+random_pause() { # below $1 thousandths
+    printf '0.%03d' $((RANDOM % $1))
+}
+
+# Only what this script has started is ever looked at or struck: $1 is a process of ours, or nothing,
+# if that is gone, and then there is nothing to find.
+children_of() {
+    if [[ $1 =~ ^[0-9]+$ ]] && (($1 > 1)); then pgrep -P "$1" || true; fi
+}
+
+is_ours() { # a process that runs the program under test, or mpirun, in this folder
+    [[ $1 =~ ^[0-9]+$ ]] && (($1 > 1)) && [[ $(readlink "/proc/$1/cwd" 2>/dev/null) == "$folder" ]]
+}
+
+# The process of rank $2 below mpirun, whose process is $1.
+process_of_rank() {
+    local pid
+    for pid in $(children_of "$1"); do
+        if tr '\0' '\n' 2>/dev/null <"/proc/$pid/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$2"; then
+            echo "$pid"
+        fi
+    done
+}
+
+mpirun_below() { # of run.sh's process
+    local pid
+    for pid in $(children_of "$1"); do
+        if [[ $(cat "/proc/$pid/comm" 2>/dev/null) == mpirun ]]; then echo "$pid"; fi
+    done
+}
+
+# Until the process minds signals, or is gone: what strikes it before is not ours.
+await_watch() {
+    local caught
+    while caught=$(sed -n 's/^SigCgt:[[:space:]]*//p' "/proc/$1/status" 2>/dev/null); do
+        if (((16#${caught:-0} >> 14) & 1)) && [[ $(cat "/proc/$1/comm" 2>/dev/null) == bitsweep* ]]; then return; fi
+        sleep 0.01
+    done
+}
+
+# Sends what $1 says to the run of process $2 with $3 ranks.
+strike() {
+    local launcher=$2 targets=() signal=KILL process
+    if (($3 > 1)); then launcher=$(mpirun_below "$2"); fi
+    case $1 in
+    KILL) targets=("$launcher") ;;
+    rank) mapfile -t targets < <(process_of_rank "$launcher" $(($3 - 1))) ;;
+    rank0) mapfile -t targets < <(process_of_rank "$launcher" 0) ;;
+    all) mapfile -t targets < <(echo "$launcher" && children_of "$launcher") ;;
+    TERM | INT | USR1)
+        signal=$1
+        targets=("$launcher")
+        for process in $(if (($3 > 1)); then children_of "$launcher"; else echo "$2"; fi); do
+            await_watch "$process"
+        done
+        ;;
+    esac
+    for process in ${targets[@]+"${targets[@]}"}; do
+        if is_ours "$process"; then kill -"$signal" "$process" 2>/dev/null || true; fi
+    done
+}
+
+# disturbed NAME OUT HOW RANKS: goes on with OUT and is struck; notes how that ended.
+disturbed() {
+    local name=$1 out=$2 how=$3 num_ranks=$4 got=0 pid begin took
+    job "$name" "$out"
+    # Background jobs of a script ignore SIGINT otherwise.
+    env --default-signal=INT "$run" -n "$num_ranks" -- "${arguments[@]}" --resume >/dev/null 2>stderr &
+    pid=$!
+    sleep "$(random_pause $((num_ranks > 1 ? 300 + span : span)))"
+    strike "$how" "$pid" "$num_ranks"
+    begin=${EPOCHREALTIME/./}
+    wait "$pid" 2>/dev/null || got=$?
+    took=$(((${EPOCHREALTIME/./} - begin) / 1000))
+    if ((got == 0)); then
+        num_late=$((num_late + 1))
+        verdict "$name done before $how" same "$name" "$out"
+        verdict "$name done before $how: STATUS" status_says "$out" complete
+        return 1
+    fi
+    num_stopped=$((num_stopped + 1))
+    case $how in
+    TERM | INT | USR1)
+        if ((num_ranks == 1)) || [[ $how == USR1 ]]; then
+            verdict "$name, $how, $num_ranks ranks: exit code $got: $(cat stderr)" test $got = 75
+        fi
+        if ((num_ranks == 1)) && [[ $how != USR1 ]]; then
+            verdict "$name, $how: took $took ms" test $took -lt "$most_ms"
+            verdict "$name, $how: one line: $(cat stderr)" test "$(grep -c 'stopped by' stderr)" = 1
+        fi
+        # Struck before it had begun it has nothing to say.
+        if [[ -e $out.STATUS.json ]]; then
+            verdict "$name, $how: STATUS" status_says "$out" stopped
+        fi
+        verdict "$name, $how: temporary files" test -z "$(find . -name '*.tmp.[0-9]*' -newer stderr)"
+        ;;
+    esac
+    return 0
+}
+
+# What the journal of a search has, in queries.
+recorded_queries() {
+    local head bytes
+    if [[ ! -e $1.journal ]]; then echo 0 && return; fi
+    head=$(od -An -tu8 -j24 -N8 "$1.journal")
+    bytes=$(stat -c %s "$1.journal")
+    echo $((24 * ((bytes - head) / 48))) # batches of 24
+}
+
+# chain NAME COUNT: one output, killed COUNT times in a row, then left to finish.
+chain() {
+    local name=$1 count=$2 out=$1.$RANDOM i how num_ranks ways ended
+    for ((i = 0; i < count; i++)); do
+        ways=(KILL TERM INT USR1)
+        num_ranks=1
+        if ((has_mpi && RANDOM % 2)); then
+            num_ranks=$((2 + RANDOM % (most_ranks - 1)))
+            ways=(rank rank0 all TERM USR1)
+        fi
+        how=${ways[RANDOM % ${#ways[@]}]}
+        if ! disturbed "$name" "$out" "$how" "$num_ranks"; then return; fi
+    done
+    ended=$(recorded_queries "$out")
+    job "$name" "$out"
+    verdict "$name resumed" "$run" -n $((has_mpi ? 1 + RANDOM % most_ranks : 1)) -- "${arguments[@]}" \
+        --resume --json
+    if [[ $name == search ]]; then
+        resumed=$(grep -oE '"resumed_queries": [0-9]+' verdict.out | grep -oE '[0-9]+$')
+        verdict "search: $ended queries were recorded, ${resumed:-none} not done again" \
+            test "${resumed:-0}" = "$ended"
+    fi
+    verdict "$name resumed: the same bytes" same "$name" "$out"
+    verdict "$name resumed: STATUS" status_says "$out" complete
+    rm -rf "$out" "$out".*
+}
+
+# ---- all of it -----------------------------------------------------------------------------------
+
+milliseconds() { # of a command
+    local begin=${EPOCHREALTIME/./}
+    "$@" >/dev/null
+    echo $(((${EPOCHREALTIME/./} - begin) / 1000))
+}
+
+most_ms=2000 # asked for is a second
+for name in search encode; do
+    job $name $name.ref
+    span=$(milliseconds "$program" "${arguments[@]}")
+    ((span > 100)) || span=100
+    ((span < 690)) || span=690
+    echo "$name undisturbed: $span ms [$SECONDS s]"
+    for ((goal = num_stopped + kills, tries = 0; num_stopped < goal && tries < 3 * kills; tries++)); do
+        chain $name $((goal - num_stopped < 3 ? goal - num_stopped : 3))
+    done
+done
+echo "$num_stopped stopped, $num_late too late [$SECONDS s]"
+verdict "$num_stopped runs were stopped, not $((2 * kills))" test $num_stopped -ge $((2 * kills))
+
+# An unfinished search to refuse things with: stopped as soon as it has a journal.
+unfinished() {
+    local pid
+    job "$1" "$2"
+    "$program" "${arguments[@]}" "${@:3}" 2>/dev/null &
+    pid=$!
+    until compgen -G "$2.journal" >/dev/null || compgen -G "$2/encode-*.journal" >/dev/null; do
+        sleep 0.002
+        if ! kill -0 $pid 2>/dev/null; then break; fi
+    done
+    kill -KILL $pid 2>/dev/null || true
+    wait $pid 2>/dev/null || true
+}
+
+unfinished search s
+if [[ -e s.journal ]]; then
+    cp s.partial before.partial && cp s.journal before.journal
+    refused 2 's.journal: left by a run.*--resume goes on, --force' "${arguments[@]}"
+    refused 2 's.journal: begun with query bits 6, now it is 5; --force' "${arguments[@]}" --resume \
+        --query-bits 5
+    refused 2 'only a search of one pass|of one pass' "${arguments[@]}" --resume --repeat 2
+    cp q.fbin kept.fbin && printf '\1\1' | dd of=q.fbin bs=1 seek=5000 conv=notrunc status=none
+    refused 2 's.journal: begun with queries [0-9a-f]{16}, now it is' "${arguments[@]}" --resume
+    mv kept.fbin q.fbin
+    verdict "what was refused left the files alone" cmp s.partial before.partial
+    verdict "what was refused left the journal alone" cmp s.journal before.journal
+    # A batch whose bytes are not as recorded is done again.
+    printf 'XX' | dd of=s.partial bs=1 seek=30 conv=notrunc status=none
+    verdict "resume over a changed result" env BITSWEEP_STATUS=asked.json "$program" \
+        "${arguments[@]}" --resume
+    verdict "resume over a changed result: the same bytes" same search s
+    verdict "STATUS where the environment asks for it" cmp asked.json s.STATUS.json
+else
+    echo "FAILED: no unfinished search" && failed=$((failed + 1))
+fi
+
+# --force keeps the old result until the new one is there; --resume goes on with that.
+echo old >f
+unfinished search f --force
+verdict "the old result is there" grep -q old f
+verdict "resumed without --force" "$program" "${arguments[@]}" --resume
+verdict "resumed without --force: the same bytes" same search f
+unfinished search g
+verdict "--force begins anew" "$program" "${arguments[@]}" --force
+verdict "--force begins anew: the same bytes" same search g
+
+# Two at once.
+job search w
+"$program" "${arguments[@]}" --repeat 50 --force 2>/dev/null & # without a journal
+first=$!
+"$program" "${arguments[@]}" 2>/dev/null &
+second=$!
+sleep 0.1
+refused 2 'w.partial: another run is writing it|w: exists' "${arguments[@]}" --resume
+kill -TERM $first 2>/dev/null || true
+wait $first $second 2>/dev/null || true
+verdict "a search of many passes leaves no temporary file" test -z "$(find . -name 'w.tmp*')"
+
+unfinished encode e
+if compgen -G 'e/encode-*.journal' >/dev/null; then
+    refused 2 'e/encode-00000.journal: left by a run.*--resume goes on' "${arguments[@]}"
+    refused 2 'e/encode.plan: begun with seed 1, now it is 7; --force' "${arguments[@]}" --resume --seed 7
+    for file in e/shard-0000?-of-00003.codes.tmp; do
+        printf 'XX' | dd of="$file" bs=1 seek=5000 conv=notrunc status=none
+    done
+    verdict "resume over changed codes" "$program" "${arguments[@]}" --resume
+    verdict "resume over changed codes: the same bytes" same encode e
+else
+    echo "FAILED: no unfinished index" && failed=$((failed + 1))
+fi
+unfinished encode e2
+verdict "--force begins an index anew" "$program" "${arguments[@]}" --force
+verdict "--force begins an index anew: the same bytes" same encode e2
+
+# Commands without a journal clean up.
+for signal in TERM INT USR1; do
+    env --default-signal=INT "$program" synth --count 40M --dims 64 --out big.fbin --quiet 2>stderr &
+    pid=$!
+    until compgen -G 'big.fbin.tmp.*' >/dev/null; do
+        sleep 0.01
+        kill -0 $pid 2>/dev/null || break
+    done
+    kill -$signal $pid
+    got=0
+    wait $pid || got=$?
+    verdict "synth, $signal: exit code $got" test $got = 75
+    verdict "synth, $signal: temporary file" test -z "$(find . -name 'big.fbin*')"
+done
+
+echo "$passed passed, $failed failed [$SECONDS s]"
+((failed == 0)) || exit 1
