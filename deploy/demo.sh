@@ -59,7 +59,7 @@ deploy/install.sh
 # Without a GPU nothing is compiled for one but what test.sh compiles too.
 gpu_arguments=()
 if ! nvidia-smi -L >/dev/null 2>&1; then
-    gpu_arguments=(-- "-DBITSWEEP_CUDA_ARCHITECTURES=80-virtual;90a-real")
+    gpu_arguments=(-- "-DBITSWEEP_CUDA_ARCHITECTURES=80;90a-real")
 fi
 deploy/build.sh release ${gpu_arguments[@]+"${gpu_arguments[@]}"}
 

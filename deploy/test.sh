@@ -11,10 +11,10 @@ help() {
 usage: deploy/test.sh [--quick]
 
 1. installs what is missing (deploy/install.sh)
-2. builds the release preset, warnings are errors; GPU kernels as PTX and for sm_90a, for others with
-   BITSWEEP_CUDA_ARCHITECTURES=80-real;... in the environment
+2. builds the release preset, warnings are errors; GPU kernels for sm_80, also as PTX, and sm_90a, for
+   others with BITSWEEP_CUDA_ARCHITECTURES=80-real;... in the environment
 3. checks the style (deploy/style.sh)
-4. runs all tests of the release build; with nvcc these compile the kernels for every architecture
+4. runs all tests of the release build; with nvcc these compile the kernels for the other architectures
 5. builds with address and undefined-behaviour sanitizers and runs the unit tests, the kernel
    checks, also those of the GPU kernels, and the cluster tests labelled asan, on at most 2 ranks
 
@@ -43,8 +43,8 @@ step() {
     echo "== $((SECONDS - begin)) s"
 }
 
-# run_tests PRESET [CTEST ARGUMENTS]: the last lines printed are ctest's own. Tests of several ranks
-# are marked to run alone; of the others two at a time do well on two cores.
+# run_tests PRESET [CTEST ARGUMENTS]: the last lines printed are ctest's own. Tests with short
+# deadlines are marked to run alone; of the others two at a time do well on two cores.
 run_tests() {
     local preset=$1
     shift
@@ -66,7 +66,7 @@ stop_if_failed() {
 step "set-up" deploy/install.sh
 stop_if_failed
 step "build: release" deploy/build.sh release -- \
-    "-DBITSWEEP_CUDA_ARCHITECTURES=${BITSWEEP_CUDA_ARCHITECTURES:-80-virtual;90a-real}"
+    "-DBITSWEEP_CUDA_ARCHITECTURES=${BITSWEEP_CUDA_ARCHITECTURES:-80;90a-real}"
 stop_if_failed
 step "style" deploy/style.sh
 run_tests release

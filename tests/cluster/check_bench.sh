@@ -6,23 +6,20 @@
 # usage: check_bench.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-bitsweep=$1
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+bitsweep=$program
 source_folder=$(realpath "$2")
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
+work=$folder
 
 # check TEXT COMMAND
 check() {
     local text=$1
     shift
     if "$@" >"$work/messages" 2>&1; then
-        passed=$((passed + 1))
-        echo "ok: $text"
+        pass "$text"
     else
-        failed=$((failed + 1))
-        echo "FAILED: $text: $(head -n 3 "$work/messages")" >&2
+        complain "$text" "$work/messages"
     fi
 }
 

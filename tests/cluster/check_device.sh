@@ -10,45 +10,16 @@
 # and takes a part of the matrix.
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 kind=${3:-emulated}
-emulated=$(dirname "$program")/tests/bitsweep_emulated
 rows=2003
 scale=1 # of rows and of the device's memory
 if [[ $kind == cuda ]]; then emulated=$program rows=20000 scale=9; fi
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
 skipped=0
-
-if [[ ! -x $emulated ]]; then
-    echo "$emulated is not built"
-    exit 77
-fi
-ranks_axis=(1)
-if command -v mpirun >/dev/null && BITSWEEP=$emulated "$run" -n 2 -- --version >/dev/null 2>&1; then
-    ranks_axis=(1 2)
-    ((4 > ${BITSWEEP_MAX_RANKS:-4})) || ranks_axis+=(4)
-fi
-while ((${ranks_axis[-1]} > ${BITSWEEP_MAX_RANKS:-4})); do unset "ranks_axis[-1]"; done
+needs "$emulated"
+find_ranks 2 4
 is_short=${BITSWEEP_MAX_RANKS:+yes}
-# More ranks than cores: none may keep the others from running.
-export OMP_WAIT_POLICY=passive
-
-pass() {
-    passed=$((passed + 1))
-}
-
-# complain WHAT [FILE]
-complain() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    if [[ -n ${2:-} ]]; then head -n 20 "$2" >&2; fi
-}
 
 # needs_emulator WHAT: 0, and WHAT counts as skipped, where there are switches of the emulator but
 # none is there to see them.
@@ -76,11 +47,6 @@ search_cpu() {
     shift
     "$program" search --index "$folder/$name.1" --queries "$queries" --query-rows 0:12 --quiet \
         --device cpu --out "$folder/expected" --force "$@"
-}
-
-# sum_of NAME: the sum of a number over the ranks of the last search.
-sum_of() {
-    sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}\$/\1/p" "$folder/json" | awk '{sum += $1} END {print sum + 0}'
 }
 
 # same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.

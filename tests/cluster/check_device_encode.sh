@@ -5,36 +5,13 @@
 # usage: check_device_encode.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-emulated=$(dirname "$program")/tests/bitsweep_emulated
-bytes=$2/tests/data/sift20k_base.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+bytes=$base
 floats=$folder/floats.fbin
-passed=0
-failed=0
-
-if [[ ! -x $emulated ]]; then
-    echo "$emulated is not built"
-    exit 77
-fi
-most_ranks=1
-if command -v mpirun >/dev/null && BITSWEEP=$emulated "$run" -n 2 -- --version >/dev/null 2>&1; then
-    most_ranks=2
-fi
-export OMP_WAIT_POLICY=passive
-
-pass() {
-    passed=$((passed + 1))
-}
-
-# complain WHAT [FILE]
-complain() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    if [[ -n ${2:-} ]]; then head -n 20 "$2" >&2; fi
-}
+needs "$emulated"
+find_ranks 2
+most_ranks=${ranks_axis[-1]}
 
 # on_cpu ARGUMENTS, on_device ARGUMENTS: exit code, output and index.
 on_cpu() {

@@ -5,40 +5,10 @@
 # usage: check_device_exact.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-emulated=$(dirname "$program")/tests/bitsweep_emulated
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-if [[ ! -x $emulated ]]; then
-    echo "$emulated is not built"
-    exit 77
-fi
-ranks_axis=(1)
-if command -v mpirun >/dev/null && BITSWEEP=$emulated "$run" -n 2 -- --version >/dev/null 2>&1; then
-    ranks_axis=(1 2 4)
-fi
-# More ranks than cores: none may keep the others from running.
-export OMP_WAIT_POLICY=passive
-
-pass() {
-    passed=$((passed + 1))
-}
-
-# complain WHAT [FILE]
-complain() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    if [[ -n ${2:-} ]]; then head -n 20 "$2" >&2; fi
-}
-
-# sum_of NAME: the sum of a number over the ranks of the last run.
-sum_of() {
-    sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}\$/\1/p" "$folder/json" | awk '{sum += $1} END {print sum + 0}'
-}
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+needs "$emulated"
+find_ranks 2 4
 
 # on_device RANKS ARGUMENTS: runs there; compares with $folder/expected.
 on_device() {

@@ -3,43 +3,18 @@
 # with several: one line from one rank, all ranks end, nothing is left behind. And searches whose
 # queues run in other orders, which give the same bytes unless waits between them are forgotten.
 # usage: check_device_faults.sh BITSWEEP_BINARY SOURCE_FOLDER
+# ctest: alone
 # ctest labels: asan
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that, and does less.
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-emulated=$(dirname "$program")/tests/bitsweep_emulated
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-if [[ ! -x $emulated ]]; then
-    echo "$emulated is not built"
-    exit 77
-fi
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+needs "$emulated"
 export BITSWEEP=$emulated
-several=1
-if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then
-    several=$((4 > ${BITSWEEP_MAX_RANKS:-4} ? 2 : 4))
-fi
+find_ranks 2 4
+several=${ranks_axis[-1]}
 is_short=${BITSWEEP_MAX_RANKS:+yes}
-# More ranks than cores: none may keep the others from running.
-export OMP_WAIT_POLICY=passive
-
-pass() {
-    passed=$((passed + 1))
-}
-
-# complain WHAT: with what the last search said.
-complain() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    head -n 20 "$folder/stderr" >&2
-}
 
 # search RANKS ARGUMENTS: sets code.
 search() {

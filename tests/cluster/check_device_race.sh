@@ -4,38 +4,12 @@
 # usage: check_device_race.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 watched=$(dirname "$program")/tests/bitsweep_emulated_race
 faulty=$(dirname "$program")/tests/bitsweep_emulated_faulty
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-if [[ ! -x $watched ]]; then
-    echo "$watched is not built"
-    exit 77
-fi
-ranks_axis=(1)
-if command -v mpirun >/dev/null && BITSWEEP=$watched "$run" -n 2 -- --version >/dev/null 2>&1; then
-    ranks_axis=(1 2)
-fi
-# More ranks than cores: none may keep the others from running.
-export OMP_WAIT_POLICY=passive
-
-pass() {
-    passed=$((passed + 1))
-}
-
-# complain WHAT: with what the last search said.
-complain() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    head -n 20 "$folder/stderr" >&2
-}
+needs "$watched" "$faulty"
+find_ranks 2
 
 # search PROGRAM RANKS NAME ARGUMENTS
 search() {

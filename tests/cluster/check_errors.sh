@@ -3,24 +3,20 @@
 # its kind, nothing half-written, and all of it soon; alone, on three ranks, and where only the last
 # rank meets it.
 # usage: check_errors.sh BITSWEEP_BINARY SOURCE_FOLDER
+# ctest: alone
 #
 # Functions are called through `start`, which shellcheck does not see.
 # shellcheck disable=SC2317
 set -euo pipefail
 
-program=$(realpath "$1")
-run=$2/deploy/run.sh
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 ranks=3
 most_seconds=10
-folder=$(mktemp -d)
 in=$folder/in
 index=$folder/index
-trap 'wait; rm -rf "$folder"' EXIT # jobs still write there
 mkdir "$in" "$index"
-# Starting mpirun is mostly waiting, so several at a time; each may think all of /dev/shm is its own.
-pool=6
-export OMPI_MCA_btl_vader_backing_directory=$folder
-export OMP_WAIT_POLICY=passive
+pool=6 # starting mpirun is mostly waiting
 
 verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what
 : >"$verdicts"
@@ -58,12 +54,8 @@ snapshot() {
     (cd "$1" && find . | sort && find . -type f -exec cksum {} + | sort)
 }
 
-has_mpi=1
-if ((ranks > ${BITSWEEP_MAX_RANKS:-3})) || ! command -v mpirun >/dev/null ||
-    ! BITSWEEP=$program "$run" -n 2 -- --version >/dev/null 2>&1; then
-    has_mpi=0
-    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: 3 ranks are skipped"
-fi
+find_ranks "$ranks"
+has_mpi=$((ranks_axis[-1] == ranks))
 
 # A program that, as the last rank, gets $BAD where the others get $GOOD; it notes each rank's
 # process in $PIDS.

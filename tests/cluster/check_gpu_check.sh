@@ -4,29 +4,22 @@
 # usage: check_gpu_check.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-build=$(cd "$(dirname "$1")" && pwd)
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+build=$(dirname "$program")
 script=$2/bench/gpu_check.sh
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
 : >"$folder/stdout"
-
-if [[ ! -x $build/tests/bench_device_emulated ]]; then
-    echo "$build/tests/bench_device_emulated is not built"
-    exit 77
-fi
+needs "$build/tests/bench_device_emulated"
 
 # check TEXT COMMAND
 check() {
     local text=$1
     shift
     if "$@" >"$folder/messages" 2>&1; then
-        passed=$((passed + 1))
+        pass
     else
-        failed=$((failed + 1))
-        echo "FAILED: $text" >&2
-        tail -n 20 "$folder/stdout" "$folder/messages" >&2
+        complain "$text" "$folder/messages"
+        tail -n 20 "$folder/stdout" >&2
     fi
 }
 

@@ -6,30 +6,11 @@
 # With BITSWEEP_SHARED_DATA in the environment also TEXMEX' siftsmall against its own ground truth.
 set -euo pipefail
 
-bitsweep=$1
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+bitsweep=$program
 brute_force=$(dirname "$1")/tests/brute_force
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-    echo "ok: $1"
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    if [[ -s ${2:-} ]]; then head -n 60 "$2" >&2; fi
-}
-
-levels=(reference)
-for level in avx2 avx512; do
-    if "$bitsweep" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then levels+=("$level"); fi
-done
+find_levels
 
 # check_truth NAME BASE ROWS QUERIES QUERY_ROWS METRIC K [exactly]: of every level.
 check_truth() {

@@ -13,20 +13,13 @@
 # shellcheck disable=SC2317
 set -euo pipefail
 
-program=$1
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 source_folder=$2
-run=$source_folder/deploy/run.sh
 tool=$(dirname "$program")/tests/identity_data
 full=${FULL:-}
 other=${BITSWEEP_OTHER:-}
-folder=$(mktemp -d)
-trap 'wait; rm -rf "$folder"' EXIT # jobs still write there
-export BITSWEEP=$program
-# Starting mpirun is mostly waiting, so several at a time; each may think all of /dev/shm is its own.
-pool=4
-export OMPI_MCA_btl_vader_backing_directory=$folder
-# More threads than cores: a thread that waits must not keep the one it waits for from running.
-export OMP_WAIT_POLICY=passive
+pool=4 # starting mpirun is mostly waiting
 
 mkdir "$folder/index" "$folder/variant" "$folder/truth"
 verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what
@@ -74,23 +67,8 @@ finish() {
 
 # ---- axes ----------------------------------------------------------------------------------------
 
-levels=(reference)
-for level in avx2 avx512; do
-    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then
-        levels+=("$level")
-    fi
-done
-
-has_mpi=1
-ranks_axis=(1)
-if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then
-    for ranks in 2 3 4 8; do
-        ((ranks > ${BITSWEEP_MAX_RANKS:-8})) || ranks_axis+=("$ranks")
-    done
-else
-    has_mpi=0
-    echo "mpirun is missing or this build has no MPI: one rank only, several ranks are skipped"
-fi
+find_levels
+find_ranks 2 3 4 8
 shards_axis=(1 4 7)
 threads_axis=(1 2)
 batch_axis=(1 3 1000)
@@ -133,7 +111,7 @@ encode_once() {
         --index "$index" --threads "$threads" --level "$level" --quiet --json "$@" \
         >"$folder/json.$job" 2>"$folder/err.$job" || return 1
     for fact in "\"ranks\": $ranks" "\"threads\": $threads" "\"level\": \"$level\""; do
-        grep -q "^  $fact,\?$" "$folder/json.$job" || return 1
+        json_says "$folder/json.$job" "$fact" || return 1
     done
 }
 
@@ -190,7 +168,7 @@ search_job() {
     for fact in "\"ranks\": $ranks" "\"threads\": $threads" "\"batch\": $batch" \
         "\"level\": \"$level\"" "\"merge\": \"$merge\"" "\"select\": \"$select\"" "\"k\": $k" \
         "\"refine\": \"$refine\"" "\"shards\": ${index##*-}"; do
-        grep -q "^  $fact,\?$" "$folder/json.$job" || {
+        json_says "$folder/json.$job" "$fact" || {
             failed "$what: --json does not say $fact"
             return
         }

@@ -8,29 +8,13 @@
 # shellcheck disable=SC2317
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-emulated=$(dirname "$program")/tests/bitsweep_emulated
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 stand_in=$(dirname "$program")/tests/nccl_stand_in.so
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'wait; rm -rf "$folder"' EXIT # jobs still write there
-
-if [[ ! -x $emulated || ! -e $stand_in ]]; then
-    echo "$emulated or $stand_in is not built"
-    exit 77
-fi
-ranks_axis=(1)
-if command -v mpirun >/dev/null && BITSWEEP=$emulated "$run" -n 2 -- --version >/dev/null 2>&1; then
-    for ranks in 2 4; do
-        ((ranks > ${BITSWEEP_MAX_RANKS:-4})) || ranks_axis+=("$ranks")
-    done
-fi
+needs "$emulated" "$stand_in"
+find_ranks 2 4
 most_ranks=${ranks_axis[-1]}
-export OMP_WAIT_POLICY=passive
 export BITSWEEP_EMULATOR_NCCL=$stand_in
-export OMPI_MCA_btl_vader_backing_directory=$folder
 pool=4 # a rank that waits needs no core
 
 verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what

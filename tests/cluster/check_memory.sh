@@ -3,11 +3,10 @@
 # usage: check_memory.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-bitsweep=$1
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-passed=0
-failed=0
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+bitsweep=$program
+work=$folder
 
 # number FILE NAME: the number behind "NAME": in a JSON file of ours.
 number() {
@@ -17,11 +16,9 @@ number() {
 # check TEXT VALUE LIMIT: passes if VALUE <= LIMIT.
 check() {
     if awk -v v="$2" -v l="$3" 'BEGIN {exit !(v > 0 && v <= l)}'; then
-        passed=$((passed + 1))
-        echo "ok: $1: $2 <= $3"
+        pass "$1: $2 <= $3"
     else
-        failed=$((failed + 1))
-        echo "FAILED: $1: $2 > $3" >&2
+        complain "$1: $2 > $3"
     fi
 }
 

@@ -4,32 +4,15 @@
 # usage: check_no_gpu.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export BITSWEEP=$program CUDA_VISIBLE_DEVICES=-1 OMP_WAIT_POLICY=passive
-passed=0
-failed=0
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+export CUDA_VISIBLE_DEVICES=-1
+find_ranks 2
 
-ranks_axis=(1)
-if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then ranks_axis=(1 2); fi
-
-pass() {
-    passed=$((passed + 1))
-}
-
-complain() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    head -n 20 "$folder/stderr" >&2
-}
-
-"$program" encode --base "$2/tests/data/sift20k_base.u8bin" --rows 0:203 --index "$folder/index" \
+"$program" encode --base "$base" --rows 0:203 --index "$folder/index" \
     --codec xfbq --bits 2 --shards 2 --quiet
 
 # search RANKS ARGUMENTS: sets code.
-queries=$2/tests/data/sift20k_query.u8bin
 search() {
     local ranks=$1
     shift

@@ -4,38 +4,15 @@
 # usage: check_plan.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-export BITSWEEP=$program
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-ranks_axis=(1)
-if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then
-    for ranks in 2 4; do
-        ((ranks > ${BITSWEEP_MAX_RANKS:-4})) || ranks_axis+=("$ranks")
-    done
-else
-    echo "mpirun is missing or this build has no MPI: one rank only, several ranks are skipped"
-fi
-
-# on RANKS COMMAND
-on() {
-    local ranks=$1
-    shift
-    if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
-}
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+find_ranks 2 4
 
 equal() {
     if [[ $2 == "$3" ]]; then
-        passed=$((passed + 1))
+        pass
     else
-        failed=$((failed + 1))
-        echo "FAILED: $1: $2, expected $3" >&2
+        complain "$1: $2, expected $3"
     fi
 }
 

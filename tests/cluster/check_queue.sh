@@ -5,44 +5,10 @@
 # usage: check_queue.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-export BITSWEEP=$program
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-export OMP_WAIT_POLICY=passive # more threads than cores
-levels=()
-for level in avx2 avx512; do
-    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then
-        levels+=("$level")
-    fi
-done
-ranks_axis=(1)
-if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then
-    for ranks in 2 4; do
-        ((ranks > ${BITSWEEP_MAX_RANKS:-4})) || ranks_axis+=("$ranks")
-    done
-else
-    echo "mpirun is missing or this build has no MPI: one rank only, several ranks are skipped"
-fi
-
-# on RANKS COMMAND
-on() {
-    local ranks=$1
-    shift
-    if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
-}
-
-pass() { passed=$((passed + 1)); }
-complain() {
-    failed=$((failed + 1))
-    echo "FAILED: $*" >&2
-}
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+find_levels
+find_ranks 2 4
 
 # search RANKS NAME OPTIONS: into the file NAME.
 search() {
@@ -76,7 +42,7 @@ for index in saq.1 saq.3 xfbq.3 raw.3; do
         search "$ranks" found "${options[@]}" --batch 7
         same expected found "$index: $ranks ranks"
     done
-    for level in "${levels[@]}"; do
+    for level in "${levels[@]:1}"; do
         search 1 found "${options[@]}" --level "$level" --threads 3
         same expected found "$index: level $level"
     done

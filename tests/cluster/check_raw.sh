@@ -7,52 +7,11 @@
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 tools=$(dirname "$program")/tests
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-export BITSWEEP=$program
-export OMP_WAIT_POLICY=passive # more threads than cores
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-levels=(reference)
-for level in avx2 avx512; do
-    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then levels+=("$level"); fi
-done
-has_mpi=1
-ranks_axis=(1)
-if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then
-    for ranks in 2 3 5; do
-        ((ranks > ${BITSWEEP_MAX_RANKS:-5})) || ranks_axis+=("$ranks")
-    done
-else
-    has_mpi=0
-    echo "mpirun is missing or this build has no MPI: one rank only, several ranks are skipped"
-fi
-
-# check WHAT COMMAND: passes if it succeeds and prints nothing on stderr.
-check() {
-    local what=$1
-    shift
-    if "$@" >"$folder/stdout" 2>"$folder/stderr" && [[ ! -s $folder/stderr ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what" >&2
-        head -n 20 "$folder/stdout" "$folder/stderr" >&2
-    fi
-}
-
-# on RANKS COMMAND
-on() {
-    local ranks=$1
-    shift
-    if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
-}
+find_levels
+find_ranks 2 3 5
 
 # truth NAME BASE QUERIES METRIC K
 truth() {
@@ -74,7 +33,7 @@ search() {
     mv "$folder/stdout" "$folder/json"
     for fact in '"scan": "matrix"' '"refine": "exact"' '"codec": "raw"' "\"L\": $k" \
         "\"ranks\": $ranks"; do
-        check "search $what: --json says $fact" grep -q "^  $fact,\?$" "$folder/json"
+        check "search $what: --json says $fact" json_says "$folder/json" "$fact"
     done
     check "search $what: result.json says so" grep -q '^  "refine": "exact",$' "$folder/result.json"
     check "search $what: the bytes of the ground truth" cmp "$expected" "$folder/result"

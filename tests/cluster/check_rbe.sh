@@ -4,26 +4,8 @@
 # usage: check_rbe.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$(realpath "$1")
-run=$2/deploy/run.sh
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export OMP_WAIT_POLICY=passive BITSWEEP=$program
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-    echo "ok: $1"
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    if [[ -s ${2:-} ]]; then head -n 20 "$2" >&2; fi
-}
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 
 # check WHAT COMMAND: it succeeds.
 check() {
@@ -53,17 +35,8 @@ flip() {
     printf "\\x$(printf %x $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-levels=(reference)
-for level in avx2 avx512; do
-    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then levels+=("$level"); fi
-done
-ranks_axis=(1)
-if ((2 <= ${BITSWEEP_MAX_RANKS:-2})) && command -v mpirun >/dev/null &&
-    "$run" -n 2 -- --version >/dev/null 2>&1; then
-    ranks_axis+=(2)
-else
-    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: 2 ranks are skipped"
-fi
+find_levels
+find_ranks 2
 
 # 50 code dims: a word that is not full.
 check "train" "$program" train --base "$base" --sample 1000 --code-dims 50 --query-planes 4 \
@@ -133,7 +106,6 @@ say "another model as JSON" "$folder/plain.rbe" --json -- '^  "kind": "model",$'
     '^    "planes": 3,$' '^    "planes": 1,$' '^    "estimator": "variant",$'
 
 search=(search --index "$folder/index" --queries "$queries" --force --quiet)
-emulated=$(dirname "$program")/tests/bitsweep_emulated
 for refine in none exact; do
     "$program" "${search[@]}" --refine "$refine" --k 50 --out "$folder/first" --level reference
     for scan in planes matrix auto; do

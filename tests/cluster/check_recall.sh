@@ -4,28 +4,17 @@
 # usage: check_recall.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export BITSWEEP=$program
-# More threads than cores: a thread that waits must not keep the one it waits for from running.
-export OMP_WAIT_POLICY=passive
-
-num_passed=0
-num_failed=0
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 
 # judge WHAT COMMAND...: passed if the command succeeds.
 judge() {
     local what=$1
     shift
     if "$@"; then
-        num_passed=$((num_passed + 1))
+        pass
     else
-        num_failed=$((num_failed + 1))
-        echo "FAILED: $what"
+        complain "$what"
     fi
 }
 
@@ -96,6 +85,6 @@ else
     echo "mpirun is missing or this build has no MPI: replicas are skipped"
 fi
 
-echo "$num_passed passed, $num_failed failed"
-((num_failed == 0)) || exit 1
+echo "$passed passed, $failed failed"
+((failed == 0)) || exit 1
 ((has_mpi)) || exit 77

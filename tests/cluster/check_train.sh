@@ -5,26 +5,9 @@
 # ctest labels: asan
 set -euo pipefail
 
-program=$(realpath "$1")
-run=$2/deploy/run.sh
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-export OMP_WAIT_POLICY=passive BITSWEEP=$program
-passed=0
-failed=0
-
-pass() {
-    passed=$((passed + 1))
-    echo "ok: $1"
-}
-
-fail() {
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
-    if [[ -s ${2:-} ]]; then head -n 20 "$2" >&2; fi
-}
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+find_ranks 2
 
 # train RANKS MODEL ARGUMENTS: quiet, a small model of few epochs.
 small=(--code-dims 32 --epochs 3 --batch 256 --quiet)
@@ -91,14 +74,11 @@ refuse 2 "exists; --resume goes on from it" "${alone[@]}" --checkpoint "$folder/
 train 1 resumed "${alone[@]}" --checkpoint "$folder/checkpoint" --resume --force
 same "a resumed training has the same bytes" model resumed
 
-if ((2 <= ${BITSWEEP_MAX_RANKS:-2})) && command -v mpirun >/dev/null &&
-    "$run" -n 2 -- --version >/dev/null 2>&1; then
+if ((${ranks_axis[-1]} == 2)); then
     train 2 ranks "${alone[@]}" --threads 1
     train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --max-batches 10
     train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --resume --force
     same "2 ranks: the same bytes, resumed" ranks ranks_again
-else
-    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: 2 ranks are skipped"
 fi
 
 # ---- other pairs, and what they learn ----

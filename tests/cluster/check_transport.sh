@@ -4,12 +4,11 @@
 # ctest labels: asan
 set -euo pipefail
 
-program=$(dirname "$1")/tests/transport_ranks
-run=$2/deploy/run.sh
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+program=$(dirname "$program")/tests/transport_ranks
 max_ranks=${BITSWEEP_MAX_RANKS:-8}
 export BITSWEEP=$program
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
 
 if ! command -v mpirun >/dev/null; then
     echo "skipped: mpirun is missing"

@@ -5,33 +5,10 @@
 # ctest labels: asan
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-base=$2/tests/data/sift20k_base.u8bin
-queries=$2/tests/data/sift20k_query.u8bin
-export BITSWEEP=$program
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-
-if ! command -v mpirun >/dev/null || ! "$run" -n 2 -- --version >/dev/null 2>&1; then
-    echo "two ranks cannot be started here"
-    exit 77
-fi
-
-# check WHAT COMMAND: passes if it succeeds and prints nothing on stderr.
-check() {
-    local what=$1
-    shift
-    if "$@" >"$folder/stdout" 2>"$folder/stderr" && [[ ! -s $folder/stderr ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what" >&2
-        head -n 60 "$folder/stderr" >&2
-    fi
-}
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+find_ranks 2
+((has_mpi)) || exit 77
 
 # both NAME COMMAND: on one rank into NAME.1 and on two into NAME.2; the same bytes.
 both() {
@@ -73,13 +50,11 @@ check "eval finds nearly all" grep -q '^10-recall@10  *\(0.99\|1.0\)' "$folder/r
 # An error on two ranks is clean as well.
 if "$run" -n 2 search --index "$folder/saq.1" --queries "$base" --query-rows 0:1 --k 4000 \
     --out "$folder/none" 2>"$folder/stderr"; then
-    failed=$((failed + 1))
-    echo "FAILED: k above the rows was taken" >&2
+    complain "k above the rows was taken"
 elif [[ $(wc -l <"$folder/stderr") == 1 ]]; then
-    passed=$((passed + 1))
+    pass
 else
-    failed=$((failed + 1))
-    head -n 60 "$folder/stderr" >&2
+    complain "k above the rows: more than one line"
 fi
 
 echo "$passed passed, $failed failed"

@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/integer_hash.h"
 #include "common/result_order.h"
-#include "common/synth.h"
+#include "duplicate_rows.h"
 #include "shard/device_histogram.h"
 #include "shard/device_self_check.h"
 #include "small_index.h"
@@ -26,7 +25,7 @@ enum {
     ROWS = TEST_ROWS,
     RISING = 16 * 96,
     DISTINCT = 400,
-    DIMS = 40,
+    DIMS = DUPLICATE_DIMS,
     QUERIES = 9,
     QUERY_BITS = 6,
     ALL_MEMORY = 0
@@ -38,17 +37,10 @@ static struct bsw_error err;
 
 static int make_files(void **state)
 {
-    const struct bsw_synth synth = {.count = DISTINCT, .dims = DIMS, .seed = 1, .clusters = 12};
     if (make_temporary_folder(state) != 0) return -1;
-    float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
-    for (uint64_t row = 0; row < ROWS; row++) { // each distinct row some four times; some bad
-        bsw_synth_rows(&synth, bsw_hash(row) % DISTINCT, 1, rows + row * DIMS);
-        if (row % 61 == 5 || row == ROWS - 1) rows[row * DIMS + row % DIMS] = NAN;
-    }
-    write_fbin(path_of("duplicates.fbin"), rows, ROWS, DIMS);
-    bsw_free(&rows);
+    write_duplicates(ROWS, DISTINCT); // each distinct row some four times
     // Nearer and nearer to the queries: every row is better than all before it.
-    rows = allocate_or_fail(RISING * DIMS, sizeof *rows);
+    float *rows = allocate_or_fail(RISING * DIMS, sizeof *rows);
     for (size_t i = 0; i < RISING * DIMS; i++)
         rows[i] = (float)(RISING - i / DIMS) * (i % 3 == 0 ? 0.02f : -0.01f);
     write_fbin(path_of("rising.fbin"), rows, RISING, DIMS);
@@ -56,24 +48,6 @@ static int make_files(void **state)
     write_fbin(path_of("equal.fbin"), rows, RISING, DIMS);
     bsw_free(&rows);
     return 0;
-}
-
-static float *make_queries(void)
-{
-    const struct bsw_synth synth = {.count = DISTINCT, .dims = DIMS, .seed = 1, .clusters = 12};
-    float *vectors = allocate_or_fail(QUERIES * DIMS, sizeof *vectors);
-    bsw_synth_rows(&synth, DISTINCT, QUERIES, vectors);
-    return vectors;
-}
-
-static struct small_index duplicates(enum bsw_codec codec, enum bsw_metric metric)
-{
-    return (struct small_index){.source = path_of("duplicates.fbin"),
-                                .codec = codec,
-                                .metric = metric,
-                                .bits = 3,
-                                .segments = "33x3,7x2",
-                                .drops_bad_rows = 1};
 }
 
 // ---- one shard on the CPU and on a device ----
@@ -209,7 +183,7 @@ static void lists_are_those_of_the_cpu(void **state)
         struct small_index what = i < 0 ? duplicates(BSW_CODEC_XFBQ, BSW_METRIC_COSINE)
                                         : duplicates(BSW_CODEC_SAQ, (enum bsw_metric)i);
         struct scan_case scan;
-        open_case(&what, make_queries(), &scan);
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
         for (size_t k = 0; k < 4; k++) {
             const struct device_case with = {.memory = ALL_MEMORY, .keep = keeps[k]};
             struct on_device on;
@@ -239,7 +213,7 @@ static void limits_and_groups_are_kept(void **state)
         struct scan_case scan;
         struct bsw_candidate_lists all = {0};
         uint32_t limits[QUERIES];
-        open_case(&what, make_queries(), &scan);
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
         assert_ok(bsw_shard_scan(&scan.host, &scan.batch, 0, QUERIES, NULL, ROWS, &scan.workspace,
                                  &all, &err),
                   &err);
@@ -273,7 +247,7 @@ static void queries_may_lie_on_the_device_already(void **state)
     for (int codec = 0; codec <= BSW_CODEC_SAQ; codec++) {
         const struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
         struct scan_case scan;
-        open_case(&what, make_queries(), &scan);
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
         size_t word_bytes = QUERIES * scan.batch.query_words * sizeof(uint32_t);
         size_t scale_bytes = QUERIES * sizeof(float);
         for (size_t group = 2; group <= QUERIES; group += 7) {
@@ -438,7 +412,7 @@ static void histograms_say_the_same_of_the_best(void **state)
     const struct small_index what = duplicates(BSW_CODEC_XFBQ, BSW_METRIC_COSINE);
     struct bsw_candidate_lists lists = {0};
     struct scan_case scan;
-    open_case(&what, make_queries(), &scan);
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
     const struct device_case with = {.keep = ROWS + 9};
     struct on_device on;
     open_on_device(&scan, &with, &on);
@@ -491,7 +465,7 @@ static void smallest_lists_lose_nothing(void **state)
     static const size_t keeps[] = {40, 700};
     const struct small_index what = duplicates(BSW_CODEC_SAQ, BSW_METRIC_L2);
     struct scan_case scan;
-    open_case(&what, make_queries(), &scan);
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
     for (size_t k = 0; k < 2; k++) {
         const struct device_case with = {.keep = keeps[k], .capacity = keeps[k] + 32};
         struct on_device on;
@@ -529,7 +503,8 @@ static void equal_rows_overflow_and_lose_nothing(void **state)
         struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
         struct bsw_device_engine counts;
         what.source = path_of("equal.fbin");
-        unsigned num_scans = check_rising_or_equal(&what, make_queries(), 2, 128, &counts);
+        unsigned num_scans =
+            check_rising_or_equal(&what, make_queries(DISTINCT, QUERIES), 2, 128, &counts);
         assert_int_equal(counts.num_samples, num_scans);
         assert_true(counts.num_overflows >= num_scans);
         assert_true(counts.num_segments < num_scans * 12);
@@ -543,7 +518,7 @@ static void lists_hardly_ever_overflow(void **state)
     (void)state;
     const struct small_index what = duplicates(BSW_CODEC_SAQ, BSW_METRIC_L2);
     struct scan_case scan;
-    open_case(&what, make_queries(), &scan);
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
     const struct device_case with[] = {{.keep = 10}, {.keep = 10, .capacity = 300}};
     for (int i = 0; i < 2; i++) {
         struct on_device on;
@@ -651,7 +626,7 @@ static void codes_come_in_blocks(void **state)
         const struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
         struct scan_case scan;
         int seen = 0; // 1: some bundles on the device, 2: none
-        open_case(&what, make_queries(), &scan);
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
         for (uint64_t memory = 26000; memory < 130000; memory += memory / 3) {
             const struct device_case with = {.memory = memory, .keep = 10};
             struct on_device on;
@@ -691,7 +666,7 @@ static void check_fault(const char *variable, const char *number, const char *te
     struct bsw_candidate_lists lists = {0};
     struct scan_case scan;
     struct on_device on;
-    open_case(&what, make_queries(), &scan);
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
     open_on_device(&scan, &with, &on);
     setenv(variable, number, 1);
     assert_int_equal(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL, 10,
@@ -724,7 +699,7 @@ static void wrong_bits_are_noticed_at_the_start(void **state)
     for (int codec = 0; codec <= BSW_CODEC_SAQ; codec++) {
         const struct small_index what = duplicates((enum bsw_codec)codec, BSW_METRIC_COSINE);
         struct scan_case scan;
-        open_case(&what, make_queries(), &scan);
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
         const struct device_case with = {.memory = 40000, .keep = 10}; // in blocks: codes stay
         struct on_device on;
         open_on_device(&scan, &with, &on);
@@ -755,7 +730,7 @@ static void too_little_memory_is_told_with_numbers(void **state)
     bsw_device *device;
     struct bsw_device_engine engine;
     struct bsw_device_buffer buffer;
-    open_case(&what, make_queries(), &scan);
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
     const struct bsw_device_needs needs = {.shapes = &scan.host.shape,
                                            .num_shards = 1,
                                            .query_bits = QUERY_BITS,

@@ -16,59 +16,21 @@
 #include "common/result_order.h"
 #include "common/synth.h"
 #include "coordinator/batch_merge.h"
+#include "duplicate_rows.h"
 #include "shard/running_best.h"
 #include "shard/shard_scan.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 
-enum { ROWS = 5003, DISTINCT = 900, DIMS = 40, QUERIES = 20, QUERY_BITS = 6 };
+enum { ROWS = 5003, DISTINCT = 900, DIMS = DUPLICATE_DIMS, QUERIES = 20, QUERY_BITS = 6 };
 
 static struct bsw_error err;
-
-// ---- data full of duplicates ----
-
-static int is_bad_row(uint64_t row)
-{
-    return row % 61 == 5 || row == ROWS - 1;
-}
-
-// Each distinct row comes some five times, scattered; some rows are bad.
-static void write_duplicates(const char *path)
-{
-    const struct bsw_synth synth = {.count = DISTINCT, .dims = DIMS, .seed = 1, .clusters = 12};
-    float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
-    for (uint64_t row = 0; row < ROWS; row++) {
-        bsw_synth_rows(&synth, bsw_hash(row) % DISTINCT, 1, rows + row * DIMS);
-        if (is_bad_row(row)) rows[row * DIMS + row % DIMS] = NAN;
-    }
-    write_fbin(path, rows, ROWS, DIMS);
-    bsw_free(&rows);
-}
 
 static int make_files(void **state)
 {
     if (make_temporary_folder(state) != 0) return -1;
-    write_duplicates(path_of("duplicates.fbin"));
+    write_duplicates(ROWS, DISTINCT);
     return 0;
-}
-
-// Queries of the same clusters; [QUERIES][DIMS].
-static float *make_queries(void)
-{
-    const struct bsw_synth synth = {.count = DISTINCT, .dims = DIMS, .seed = 1, .clusters = 12};
-    float *vectors = allocate_or_fail(QUERIES * DIMS, sizeof *vectors);
-    bsw_synth_rows(&synth, DISTINCT, QUERIES, vectors);
-    return vectors;
-}
-
-static struct small_index duplicates(enum bsw_codec codec, enum bsw_metric metric)
-{
-    return (struct small_index){.source = path_of("duplicates.fbin"),
-                                .codec = codec,
-                                .metric = metric,
-                                .bits = 3,
-                                .segments = "33x3,7x2",
-                                .drops_bad_rows = 1};
 }
 
 // ---- all keys, sorted ----
@@ -185,11 +147,11 @@ static void check_all_scans(const struct small_index *what)
 {
     struct scan_case scan;
     struct bsw_candidate_lists lists = {0};
-    open_case(what, make_queries(), &scan);
+    open_case(what, make_queries(DISTINCT, QUERIES), &scan);
     assert_true(scan.manifest.dropped_rows > 80);
     assert_int_equal(scan.rankings[0].count, ROWS - scan.manifest.dropped_rows);
     for (size_t i = 0; i < scan.rankings[0].count; i++) // no dropped row is ranked, and so found
-        assert_false(is_bad_row(bsw_candidate_row(scan.rankings[0].items[i])));
+        assert_false(is_bad_row(bsw_candidate_row(scan.rankings[0].items[i]), ROWS));
     assert_true(count_ties(&scan, 1) > QUERIES / 2 && count_ties(&scan, 10) > QUERIES / 2);
     for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
         for (int threads = 1; threads <= 2; threads++) {
@@ -231,7 +193,7 @@ static void parts_groups_and_limits_change_nothing_else(void **state)
         struct bsw_candidate_lists lists = {0};
         struct bsw_scan_workspace workspace;
         uint32_t limits[QUERIES];
-        open_case(&what, make_queries(), &scan);
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
         bsw_scan_workspace_init(&workspace, bsw_cpu_level_detect(), 2);
         for (int is_small = 0; is_small < 2; is_small++) {
             if (is_small) workspace.budget_bytes = 1;
@@ -304,7 +266,7 @@ static void smallest_shards_are_scanned(void **state)
             struct bsw_candidate_lists lists = {0};
             struct bsw_scan_workspace workspace;
             what.source = sources[i];
-            open_case(&what, make_queries(), &scan);
+            open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
             bsw_scan_workspace_init(&workspace, bsw_cpu_level_detect(), 2);
             check_scan(&scan, 0, QUERIES, NULL, 1, &workspace, &lists);
             check_scan(&scan, 0, QUERIES, NULL, 100, &workspace, &lists);
@@ -389,7 +351,7 @@ static void open_algorithm(struct algorithm_case *job, int num_threads, uint32_t
     struct small_index what = duplicates(BSW_CODEC_XFBQ, BSW_METRIC_COSINE);
     what.num_shards = SHARDS;
     make_small_index(&what, temporary_folder, &job->manifest);
-    float *vectors = make_queries();
+    float *vectors = make_queries(DISTINCT, QUERIES);
     make_plain_queries(&job->manifest, vectors, QUERIES, query_bits, &job->queries);
     bsw_free(&vectors);
     job->batch = (struct bsw_query_batch){.num_queries = QUERIES,
@@ -690,7 +652,7 @@ static void rows_among_the_best_are_never_stopped(void **state)
         for (size_t i = 0; i < 3; i++) {
             struct small_index what = duplicates(BSW_CODEC_SAQ, (enum bsw_metric)metric);
             what.segments = segments[i];
-            check_bounds(&what, make_queries());
+            check_bounds(&what, make_queries(DISTINCT, QUERIES));
         }
     }
 }

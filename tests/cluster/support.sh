@@ -1,0 +1,114 @@
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # what is set here is for the scripts
+# The head of the shell tests, which source it right after `set`; their arguments are BITSWEEP_BINARY
+# and SOURCE_FOLDER. It sets
+#   program, run      BITSWEEP_BINARY, which run.sh starts too unless told otherwise, and deploy/run.sh
+#   emulated          the program with emulated devices; may not be built
+#   base, queries     20,000 rows and 200 queries
+#   folder            for files of the test, removed at the end when no job writes there any more
+#   passed, failed    counts; the last lines of a script print and judge them
+
+program=$(realpath -s "$1")
+run=$2/deploy/run.sh
+emulated=$(dirname "$program")/tests/bitsweep_emulated
+base=$2/tests/data/sift20k_base.u8bin
+queries=$2/tests/data/sift20k_query.u8bin
+folder=$(mktemp -d)
+trap 'wait; rm -rf "$folder"' EXIT
+passed=0
+failed=0
+
+export BITSWEEP=$program
+# More threads than cores: a thread that waits must not keep the one it waits for from running.
+export OMP_WAIT_POLICY=passive
+# Tests run side by side. Several mpirun in one folder for temporary files sometimes remove each
+# other's, and each would think that all of /dev/shm is its own.
+export TMPDIR=$folder OMPI_MCA_btl_vader_backing_directory=$folder
+
+# pass [WHAT]
+pass() {
+    local what
+    passed=$((passed + 1))
+    for what; do echo "ok: $what"; done
+}
+
+# complain WHAT [FILE]: with what FILE says, or the last stderr.
+complain() {
+    local file=${2:-$folder/stderr}
+    failed=$((failed + 1))
+    echo "FAILED: $1" >&2
+    if [[ -s $file ]]; then head -n 60 "$file" >&2; fi
+}
+
+# fail WHAT [FILE]: the same.
+fail() {
+    complain "$@"
+}
+
+# check WHAT COMMAND: passes if it succeeds and prints nothing on stderr.
+check() {
+    local what=$1
+    shift
+    if "$@" >"$folder/stdout" 2>"$folder/stderr" && [[ ! -s $folder/stderr ]]; then
+        pass
+    else
+        complain "$what"
+        head -n 20 "$folder/stdout" >&2
+    fi
+}
+
+# sum_of NAME: the sum of a number over the ranks of $folder/json.
+sum_of() {
+    sed -n "s/^ *\"$1\": \([0-9]*\),\{0,1\}\$/\1/p" "$folder/json" | awk '{sum += $1} END {print sum + 0}'
+}
+
+# json_says FILE FACT...: whether the JSON there has them at its outer level. No process is started, as this is
+# asked after every search.
+json_says() {
+    local IFS=$'\n' lines text fact
+    mapfile -t lines <"$1"
+    shift
+    text=$'\n'"${lines[*]}"$'\n'
+    for fact; do
+        [[ $text == *$'\n  '"$fact"$'\n'* || $text == *$'\n  '"$fact",$'\n'* ]] || return 1
+    done
+}
+
+# on RANKS COMMAND
+on() {
+    local ranks=$1
+    shift
+    if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
+}
+
+# needs PROGRAM...: without one of them the test is skipped.
+needs() {
+    local file
+    for file; do
+        [[ -e $file ]] || { echo "$file is not built" && exit 77; }
+    done
+}
+
+# find_ranks COUNT...: ranks_axis is 1 and, where several ranks can be started, those counts that
+# BITSWEEP_MAX_RANKS allows. has_mpi says whether they can.
+find_ranks() {
+    local ranks
+    ranks_axis=(1) has_mpi=0
+    if ! command -v mpirun >/dev/null || ! "$run" -n 2 -- --version >/dev/null 2>&1; then
+        echo "mpirun is missing or this build has no MPI: one rank only, several ranks are skipped"
+        return
+    fi
+    has_mpi=1
+    for ranks; do
+        ((ranks > ${BITSWEEP_MAX_RANKS:-ranks})) || ranks_axis+=("$ranks")
+    done
+}
+
+# find_levels: levels are those of kernels that this CPU has.
+find_levels() {
+    local level
+    levels=(reference)
+    for level in avx2 avx512; do
+        ! "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1 || levels+=("$level")
+    done
+}
