@@ -67,6 +67,7 @@ enum bsw_status bsw_file_write_at(int fd, const char *path, uint64_t offset, con
         ssize_t put = pwrite(fd, from, bytes, (off_t)offset);
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return fail_system(err, path, "cannot write");
+        if (put == 0) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot write: no progress", path);
         from += put;
         offset += (uint64_t)put;
         bytes -= (size_t)put;
@@ -153,7 +154,10 @@ static enum bsw_status sync_folder_of(const char *path, struct bsw_error *err)
 {
     char folder[BSW_PATH_BYTES];
     if (strlen(path) >= sizeof folder) return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
-    memcpy(folder, path, strlen(path) + 1);
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    memcpy(folder, path, length);
+    folder[length] = '\0';
     char *slash = strrchr(folder, '/');
     if (!slash)
         memcpy(folder, ".", 2);
@@ -218,7 +222,7 @@ int bsw_path_is_folder(const char *path)
 
 enum bsw_status bsw_folder_create(const char *path, struct bsw_error *err)
 {
-    if (mkdir(path, 0777) == 0) return BSW_OK;
+    if (mkdir(path, 0777) == 0) return sync_folder_of(path, err);
     if (errno == EEXIST && bsw_path_is_folder(path)) return BSW_OK;
     return fail_system(err, path, "cannot create folder");
 }

@@ -63,7 +63,7 @@ enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t
 int bsw_file_exists(const char *path);
 int bsw_path_is_folder(const char *path);
 enum bsw_status bsw_folder_create(const char *path,
-                                  struct bsw_error *err); // one level; existing is ok
+                                  struct bsw_error *err); // one level, durable; existing is ok
 
 // Joins folder and name into out; BSW_ERROR_USAGE if it does not fit.
 #define BSW_PATH_BYTES 4096

@@ -43,7 +43,9 @@ enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *ou
     if (*at == '.') {
         const char *decimals = ++at;
         if (*at < '0' || *at > '9' || !read_digits(&at, &value)) goto malformed;
-        for (; decimals < at; decimals++) divisor *= 10;
+        for (; decimals < at; decimals++) {
+            if (__builtin_mul_overflow(divisor, (uint64_t)10, &divisor)) goto malformed;
+        }
     }
     switch (toupper((unsigned char)*at)) {
     case 'K':

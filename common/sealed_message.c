@@ -29,3 +29,33 @@ enum bsw_status bsw_message_check_seal(const char *name, const char *what, const
     if (digest) *digest = value;
     return BSW_OK;
 }
+
+// ---- memory of unpacked messages ----
+
+static void *take_room(void *context, size_t bytes)
+{
+    struct bsw_message_room *room = context;
+    void *memory = NULL;
+    size_t taken; // as the heap sees it
+    if (!bsw_add_size(bytes, 2 * BSW_ALIGNMENT_BYTES, &taken) || taken > room->left ||
+        bsw_allocate(&memory, bytes, 1, "message", NULL) != BSW_OK)
+        return NULL;
+    room->left -= taken;
+    return memory;
+}
+
+static void give_back(void *context, void *memory)
+{
+    (void)context;
+    bsw_free(&memory);
+}
+
+void bsw_message_room_init(struct bsw_message_room *room, size_t message_bytes)
+{
+    size_t bytes;
+    room->allocator = (ProtobufCAllocator){take_room, give_back, room};
+    room->left = SIZE_MAX;
+    if (bsw_multiply_size(message_bytes, 2, &bytes) &&
+        bsw_add_size(bytes, BSW_MESSAGE_ROOM_BYTES, &bytes))
+        room->left = bytes;
+}

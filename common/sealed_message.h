@@ -3,6 +3,7 @@
 #ifndef BITSWEEP_COMMON_SEALED_MESSAGE_H
 #define BITSWEEP_COMMON_SEALED_MESSAGE_H
 
+#include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,6 +25,18 @@ enum bsw_status bsw_message_seal(struct bsw_buffer *message, uint64_t *digest,
 // "model" and the like, for error texts. *digest may be NULL.
 enum bsw_status bsw_message_check_seal(const char *name, const char *what, const void *data,
                                        size_t bytes, uint64_t *digest, struct bsw_error *err);
+
+// Memory for unpacking one message. An empty submessage has two bytes in a file and some hundred in
+// memory; a file of nothing else would take all memory there is, long before its content is looked
+// at. So a message gets room for its bytes twice, and BSW_MESSAGE_ROOM_BYTES for what stands around
+// them; unpacking one that wants more gives NULL, as a malformed one does.
+#define BSW_MESSAGE_ROOM_BYTES ((size_t)32 << 20) // 65,536 shards, or 100,000 epochs: some 16 MiB
+struct bsw_message_room {
+    ProtobufCAllocator allocator; // for X__unpack and X__free_unpacked
+    size_t left;
+};
+// The room points to itself: it must not move.
+void bsw_message_room_init(struct bsw_message_room *room, size_t message_bytes);
 
 #ifdef __cplusplus
 }

@@ -280,16 +280,33 @@ enum bsw_status bsw_shard_file_open(const struct bsw_manifest *manifest, const c
     return status;
 }
 
+// A mask with rows that do not exist would lead a scan to memory behind the last row; a digest does
+// not tell, if who made the file meant it so.
+static int has_rows_behind(const struct bsw_shard_shape *shape, uint32_t block, void *bytes)
+{
+    struct bsw_code_arrays arrays;
+    size_t num_bundles = bsw_shard_block_bundles(shape, block);
+    unsigned rest = (unsigned)(shape->num_rows % BSW_BUNDLE_ROWS);
+    if (block + 1 < shape->num_blocks || rest == 0) return 0;
+    bsw_code_arrays_in_block(shape, bytes, num_bundles, &arrays);
+    return arrays.masks[num_bundles - 1] >> rest != 0;
+}
+
 enum bsw_status bsw_shard_file_read_block(const struct bsw_shard_file *file, uint32_t block,
                                           void *out, struct bsw_error *err)
 {
     size_t bytes = bsw_shard_block_bytes(&file->shape, block);
     uint64_t offset = bsw_shard_block_offset(&file->shape, block);
     BSW_TRY(bsw_file_read_at(file->fd, file->path, offset, out, bytes, err));
-    if (XXH3_64bits(out, bytes) == file->block_digests[block]) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: block %u of %u (bytes %llu to %llu) is corrupt",
+    const char *fault = NULL;
+    if (XXH3_64bits(out, bytes) != file->block_digests[block])
+        fault = "is corrupt";
+    else if (has_rows_behind(&file->shape, block, out))
+        fault = "has rows behind the last";
+    if (!fault) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: block %u of %u (bytes %llu to %llu) %s",
                     file->path, block, file->shape.num_blocks, (unsigned long long)offset,
-                    (unsigned long long)(offset + bytes));
+                    (unsigned long long)(offset + bytes), fault);
 }
 
 void bsw_shard_file_close(struct bsw_shard_file *file)

@@ -95,8 +95,8 @@ struct bsw_shard_file {
 enum bsw_status bsw_shard_file_open(const struct bsw_manifest *manifest, const char *folder,
                                     uint32_t shard, struct bsw_shard_file *out,
                                     struct bsw_error *err);
-// Reads block `block` into memory of at least bsw_shard_block_bytes and checks its digest.
-// Thread-safe.
+// Reads block `block` into memory of at least bsw_shard_block_bytes, aligned to 8 bytes, and checks
+// its digest, and that no mask has rows behind the last. Thread-safe.
 enum bsw_status bsw_shard_file_read_block(const struct bsw_shard_file *file, uint32_t block,
                                           void *out, struct bsw_error *err);
 void bsw_shard_file_close(struct bsw_shard_file *file);

@@ -120,12 +120,13 @@ static enum bsw_status find_parts(struct bsw_batch_merge *merge, const struct bs
     return BSW_OK;
 }
 
-// Scratch of `per_thread` items for each thread.
+// Scratch of `per_thread` items for each thread, and never none at all: where no query has an item
+// its address is still computed with.
 static enum bsw_status reserve_scratch(struct bsw_batch_merge *merge, size_t per_thread,
                                        struct bsw_error *err)
 {
     size_t bytes = (size_t)merge->settings.num_threads * per_thread * sizeof(struct bsw_ranked);
-    return bsw_buffer_reserve(&merge->scratch, bytes, err);
+    return bsw_buffer_reserve(&merge->scratch, bytes ? bytes : 1, err);
 }
 
 static struct bsw_ranked *thread_scratch(const struct bsw_batch_merge *merge, size_t per_thread)

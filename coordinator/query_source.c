@@ -284,8 +284,8 @@ static enum bsw_status unpack(const struct bsw_manifest *manifest, uint32_t quer
                                      : message->bytes != start + bytes)) {
         status = fail_malformed(err);
     }
-    *batch = batch_of(manifest, query_bits, header->num_queries,
-                      payload ? payload : message->data + start);
+    size_t count = status == BSW_OK && !*is_last ? header->num_queries : 0;
+    *batch = batch_of(manifest, query_bits, count, payload ? payload : message->data + start);
     bsw__batch__free_unpacked(header, NULL);
     return status;
 }

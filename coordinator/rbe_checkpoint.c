@@ -7,8 +7,9 @@
 #include "common/file.h"
 #include "common/sealed_message.h"
 
-#define CHECKPOINT_VERSION   1
-#define CHECKPOINT_MAX_BYTES (12ull << 30)
+#define CHECKPOINT_VERSION 1
+// Of settings, numbers and BSW_RBE_MAX_EPOCHS epochs, beside the arrays.
+#define CHECKPOINT_FRAME_BYTES ((uint64_t)4 << 20)
 
 enum { NUM_ARRAYS = 4 };
 
@@ -191,19 +192,28 @@ static enum bsw_status take_message(const char *path, const char *settings,
     return BSW_OK;
 }
 
+static enum bsw_status parse_checkpoint(const char *path, const char *settings,
+                                        const struct bsw_buffer *buffer,
+                                        struct bsw_rbe_state *state, struct bsw_error *err)
+{
+    struct bsw_message_room room;
+    BSW_TRY(bsw_message_check_seal(path, "checkpoint", buffer->data, buffer->bytes, NULL, err));
+    bsw_message_room_init(&room, buffer->bytes);
+    Bsw__RbeCheckpoint *message =
+        bsw__rbe_checkpoint__unpack(&room.allocator, buffer->bytes, buffer->data);
+    if (!message) return bad(path, "no bitsweep checkpoint", err);
+    enum bsw_status status = take_message(path, settings, message, state, err);
+    bsw__rbe_checkpoint__free_unpacked(message, &room.allocator);
+    return status;
+}
+
 enum bsw_status bsw_rbe_checkpoint_read(const char *path, const char *settings,
                                         struct bsw_rbe_state *state, struct bsw_error *err)
 {
     struct bsw_buffer buffer = {0};
-    enum bsw_status status = bsw_file_read_all(path, CHECKPOINT_MAX_BYTES, &buffer, err);
-    if (status == BSW_OK)
-        status = bsw_message_check_seal(path, "checkpoint", buffer.data, buffer.bytes, NULL, err);
-    if (status == BSW_OK) {
-        Bsw__RbeCheckpoint *message = bsw__rbe_checkpoint__unpack(NULL, buffer.bytes, buffer.data);
-        status = message ? take_message(path, settings, message, state, err)
-                         : bad(path, "no bitsweep checkpoint", err);
-        if (message) bsw__rbe_checkpoint__free_unpacked(message, NULL);
-    }
+    uint64_t most = NUM_ARRAYS * sizeof(float) * state->num_parameters + CHECKPOINT_FRAME_BYTES;
+    enum bsw_status status = bsw_file_read_all(path, most, &buffer, err);
+    if (status == BSW_OK) status = parse_checkpoint(path, settings, &buffer, state, err);
     bsw_buffer_deinit(&buffer);
     return status;
 }

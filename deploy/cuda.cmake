@@ -61,6 +61,9 @@ message(STATUS "bitsweep: CUDA ${have_cuda} ${CMAKE_CUDA_ARCHITECTURES} ${hopper
 # for CUB, whose kernels are not ours to change; so is wgmma that ptxas makes wait.
 set(cuda_options -fmad=false -Xcompiler=-ffp-contract=off,-Wall,-Wextra)
 set(cuda_spill_options -Xptxas=--warn-on-spills)
+if(hardening_cuda_options)
+  list(APPEND cuda_options -Xcompiler=${hardening_cuda_options})
+endif()
 if(BITSWEEP_WERROR)
   list(APPEND cuda_options --Werror=all-warnings)
 endif()

@@ -83,6 +83,20 @@ static enum bsw_status open_source(const struct bsw_manifest *manifest, struct b
     return status;
 }
 
+// A row of more numbers than the manifest says would be made into too little room.
+static enum bsw_status open_synth(const struct bsw_manifest *manifest, struct bsw_raw_rows *rows,
+                                  struct bsw_error *err)
+{
+    memcpy(rows->path, manifest->source_path, sizeof rows->path);
+    if (bsw_synth_parse(manifest->source_path + 6, &rows->synth, NULL) != BSW_OK)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no source", rows->path);
+    const struct bsw_synth *synth = &rows->synth;
+    const struct bsw_vector_layout layout = {
+        .type = synth->type, .dims = synth->dims, .num_rows = synth->count};
+    rows->is_synth = 1;
+    return check_layout(manifest, rows, &layout, 0, err);
+}
+
 enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const char *folder,
                                   uint32_t shard, struct bsw_raw_rows *out, struct bsw_error *err)
 {
@@ -96,9 +110,7 @@ enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const cha
     if (manifest->source_is_copied) {
         status = open_copy(manifest, folder, shard, out, err);
     } else if (strncmp(manifest->source_path, "synth:", 6) == 0) {
-        out->is_synth = 1;
-        memcpy(out->path, manifest->source_path, sizeof out->path);
-        status = bsw_synth_parse(manifest->source_path + 6, &out->synth, err);
+        status = open_synth(manifest, out, err);
     } else {
         status = bsw_manifest_source(manifest, folder, out->path, err);
         if (status == BSW_OK) status = open_source(manifest, out, err);

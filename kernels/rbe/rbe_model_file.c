@@ -244,10 +244,12 @@ enum bsw_status bsw_rbe_model_parse(const char *name, const void *data, size_t b
 {
     *out = (struct bsw_rbe_model){0};
     BSW_TRY(bsw_message_check_seal(name, "model", data, bytes, &out->digest, err));
-    Bsw__RbeModel *message = bsw__rbe_model__unpack(NULL, bytes, data);
+    struct bsw_message_room room;
+    bsw_message_room_init(&room, bytes);
+    Bsw__RbeModel *message = bsw__rbe_model__unpack(&room.allocator, bytes, data);
     if (!message) return bad(name, "no bitsweep model", err);
     enum bsw_status status = parse_message(name, message, out, err);
-    bsw__rbe_model__free_unpacked(message, NULL);
+    bsw__rbe_model__free_unpacked(message, &room.allocator);
     if (status != BSW_OK) bsw_rbe_model_deinit(out);
     return status;
 }

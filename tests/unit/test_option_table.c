@@ -200,10 +200,12 @@ static void counts_have_units(void **state)
 static void counts_beyond_63_bits_are_refused(void **state)
 {
     (void)state;
-    const char *const bad[] = {"18446744073709551615", "18446744073709551616",
-                               "9223372036854775808",  "99999999999999999999999999999999",
-                               "9223372037G",          "10000000000G",
-                               "99999999999999999M",   "10000000000000000K"};
+    const char *const bad[] = {
+        "18446744073709551615", "18446744073709551616", "9223372036854775808",
+        "99999999999999999999999999999999", "9223372037G", "10000000000G", "99999999999999999M",
+        "10000000000000000K",
+        // 64 zeros: the power of ten behind them is 0 modulo 2^64
+        "0.0000000000000000000000000000000000000000000000000000000000000000"};
     uint64_t value = 77;
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_refused(bsw_count_parse("--n", bad[i], &value, &err), "is not a whole number");

@@ -674,6 +674,62 @@ static void a_source_of_another_type_is_found(void **state)
     bsw_manifest_deinit(&manifest);
 }
 
+// More numbers a row than the manifest says would be written where there is no room for them.
+static void a_generated_source_of_another_shape_is_found(void **state)
+{
+    static const char *const others[][2] = {
+        {"synth:count=70,dims=65536", "its dims"},
+        {"synth:count=70,dims=17,type=uint8", "its type"},
+        {"synth:count=71,dims=17", "its number of rows"},
+        {"synth:count=70", "no source"},
+    };
+    (void)state;
+    struct bsw_manifest manifest;
+    struct small_index what = small(BSW_CODEC_XFBQ);
+    what.source = "synth:count=70,dims=17";
+    make_small_index(&what, temporary_folder, &manifest);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        strcpy(manifest.source_path, others[i][0]);
+        assert_changed(&manifest, others[i][1]);
+    }
+    bsw_manifest_deinit(&manifest);
+}
+
+// Who writes a file can make its checksums fit.
+static void rows_behind_the_last_are_refused(void **state)
+{
+    (void)state;
+    struct bsw_manifest manifest;
+    struct bsw_shard_file file;
+    struct bsw_code_arrays arrays;
+    struct small_index what = small(BSW_CODEC_XFBQ);
+    what.source = "synth:count=70,dims=17";
+    what.num_shards = 1;
+    make_small_index(&what, temporary_folder, &manifest);
+    assert_ok(bsw_shard_file_open(&manifest, temporary_folder, 0, &file, &err), &err);
+    size_t bytes = bsw_shard_block_bytes(&file.shape, 0);
+    void *block = allocate_or_fail(bytes, 1);
+    assert_ok(bsw_shard_file_read_block(&file, 0, block, &err), &err);
+    bsw_code_arrays_in_block(&file.shape, block, 3, &arrays);
+    assert_int_equal(arrays.masks[2], 0x3f);
+    for (unsigned bit = 6; bit < 32; bit++) {
+        arrays.masks[2] = 0x3f | 1u << bit;
+        file.block_digests[0] = XXH3_64bits(block, bytes);
+        int fd;
+        assert_ok(bsw_file_open_write(file.path, &fd, &err), &err);
+        assert_ok(bsw_file_write_at(fd, file.path, BSW_SHARD_HEADER_BYTES, block, bytes, &err),
+                  &err);
+        bsw_file_close(&fd);
+        void *again = allocate_or_fail(bytes, 1);
+        assert_bad(bsw_shard_file_read_block(&file, 0, again, &err), file.path,
+                   "has rows behind the last");
+        bsw_free(&again);
+    }
+    bsw_free(&block);
+    bsw_shard_file_close(&file);
+    bsw_manifest_deinit(&manifest);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -692,6 +748,8 @@ int main(void)
         cmocka_unit_test(every_damaged_bit_of_a_vectors_header_is_found),
         cmocka_unit_test(a_changed_source_is_found),
         cmocka_unit_test(a_source_of_another_type_is_found),
+        cmocka_unit_test(a_generated_source_of_another_shape_is_found),
+        cmocka_unit_test(rows_behind_the_last_are_refused),
     };
     return cmocka_run_group_tests_name("shard_file", tests, make_files, remove_temporary_folder);
 }

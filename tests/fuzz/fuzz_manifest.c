@@ -1,0 +1,68 @@
+// The manifest of an index, as it lies in the file and with a checksum that fits.
+#include "tests/fuzz/seed_manifest.h"
+
+// What the program computes from a manifest before it looks at any other file.
+static void use(const struct bsw_manifest *manifest)
+{
+    char path[BSW_PATH_BYTES];
+    FUZZ_REQUIRE(bsw_manifest_stage(manifest) <= manifest->layout.padded_dims);
+    FUZZ_REQUIRE(bsw_manifest_row_bytes(manifest) > 0);
+    (void)bsw_manifest_source(manifest, "folder", path, NULL);
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        struct bsw_shard_shape shape;
+        bsw_shard_shape_init(&shape, manifest, i);
+        FUZZ_REQUIRE(shape.num_blocks >= 1 && bsw_shard_codes_bytes(&shape) < (uint64_t)1 << 62);
+    }
+}
+
+// What was taken is written, and read back as the same.
+static void write_and_read(const struct bsw_manifest *manifest)
+{
+    struct bsw_buffer first = {0}, second = {0};
+    struct bsw_manifest again;
+    struct bsw_error err;
+    FUZZ_REQUIRE(bsw_manifest_pack(manifest, &first, &err) == BSW_OK);
+    FUZZ_REQUIRE(bsw_manifest_parse("again", first.data, first.bytes, &again, &err) == BSW_OK);
+    FUZZ_REQUIRE(bsw_manifest_pack(&again, &second, &err) == BSW_OK);
+    FUZZ_REQUIRE(first.bytes == second.bytes);
+    FUZZ_REQUIRE(memcmp(first.data, second.data, first.bytes) == 0);
+    bsw_manifest_deinit(&again);
+    bsw_buffer_deinit(&first);
+    bsw_buffer_deinit(&second);
+}
+
+static void take(const void *data, size_t bytes)
+{
+    struct bsw_manifest manifest;
+    struct bsw_error err;
+    enum bsw_status status = bsw_manifest_parse("manifest.pb", data, bytes, &manifest, &err);
+    if (!fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) return;
+    use(&manifest);
+    write_and_read(&manifest);
+    bsw_manifest_deinit(&manifest);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    static struct bsw_buffer sealed;
+    take(data, bytes);
+    fuzz_seal(data, bytes, &sealed);
+    take(sealed.data, sealed.bytes);
+    return 0;
+}
+
+void fuzz_make_seeds(fuzz_put_fn put, void *context)
+{
+    for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+        for (uint32_t num_shards = 1; num_shards <= 2; num_shards++) {
+            struct bsw_manifest manifest;
+            struct bsw_buffer file = {0};
+            seed_manifest((enum bsw_codec)codec, num_shards, &manifest);
+            FUZZ_REQUIRE(bsw_manifest_pack(&manifest, &file, NULL) == BSW_OK);
+            put(context, file.data, file.bytes);
+            put(context, file.data, file.bytes - 9); // without its checksum
+            bsw_buffer_deinit(&file);
+            bsw_manifest_deinit(&manifest);
+        }
+    }
+}

@@ -1,0 +1,67 @@
+// Result and ground-truth files: big-ann's two forms and .ivecs; the first byte of an input picks
+// the name.
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/result_file.h"
+#include "tests/fuzz/harness.h"
+
+static const char *const names[] = {"result", "result.ivecs"};
+
+static void check(const struct bsw_results *results, int is_ivecs, size_t bytes)
+{
+    unsigned __int128 places = (unsigned __int128)results->num_queries * results->k;
+    FUZZ_REQUIRE(results->num_queries >= 1 && results->k >= 1 && results->ids);
+    FUZZ_REQUIRE(places <= bytes && (results->values != NULL) == !is_ivecs);
+    for (size_t i = 0; i < (size_t)places; i++) {
+        FUZZ_REQUIRE(results->ids[i] >= -1);
+        if (results->values) FUZZ_REQUIRE(results->values[i] == results->values[i]);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct bsw_results parsed, read;
+    struct bsw_error err, file_err;
+    if (bytes < 1) return 0;
+    int is_ivecs = data[0] % 2;
+    const char *path = fuzz_file(names[is_ivecs], data + 1, bytes - 1);
+    enum bsw_status status = bsw_results_parse(path, data + 1, bytes - 1, &parsed, &err);
+    enum bsw_status file_status = bsw_results_read(path, &read, &file_err);
+    FUZZ_REQUIRE(status == file_status);
+    if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) {
+        check(&parsed, is_ivecs, bytes);
+        FUZZ_REQUIRE(read.num_queries == parsed.num_queries && read.k == parsed.k);
+    } else {
+        FUZZ_REQUIRE(strcmp(err.message, file_err.message) == 0);
+    }
+    bsw_results_deinit(&parsed);
+    bsw_results_deinit(&read);
+    return 0;
+}
+
+// Header, ids 0, 1, 2, ..., values 0.5 of them.
+static size_t make_big_ann(int is_wide, unsigned char *out)
+{
+    size_t at = 0;
+    uint64_t head[2] = {2, 3};
+    uint32_t narrow[2] = {2, 3};
+    out[at++] = 0;
+    memcpy(out + at, is_wide ? (void *)head : (void *)narrow, is_wide ? 16 : 8);
+    at += is_wide ? 16 : 8;
+    for (uint64_t id = 0; id < 6; id++, at += is_wide ? 8 : 4)
+        memcpy(out + at, &id, is_wide ? 8 : 4);
+    for (int i = 0; i < 6; i++, at += 4) memcpy(out + at, &(float){0.5f * (float)i}, 4);
+    return at;
+}
+
+void fuzz_make_seeds(fuzz_put_fn put, void *context)
+{
+    static const int32_t ivecs[] = {3, 10, 11, 12, 3, 20, 21, -1};
+    unsigned char seed[256];
+    put(context, seed, make_big_ann(0, seed));
+    put(context, seed, make_big_ann(1, seed));
+    seed[0] = 1;
+    memcpy(seed + 1, ivecs, sizeof ivecs);
+    put(context, seed, 1 + sizeof ivecs);
+}

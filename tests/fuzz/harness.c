@@ -1,0 +1,79 @@
+#include "tests/fuzz/harness.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/sealed_message.h"
+
+static char folder[64];
+
+void fuzz_fail(const char *file, int line, const char *condition)
+{
+    fprintf(stderr, "%s:%d: not so: %s\n", file, line, condition);
+    abort();
+}
+
+int fuzz_is_ok(enum bsw_status status, const struct bsw_error *err, unsigned allowed)
+{
+    if (status == BSW_OK) return 1;
+    FUZZ_REQUIRE(allowed >> status & 1);
+    FUZZ_REQUIRE(err->status == status);
+    FUZZ_REQUIRE(memchr(err->message, '\0', sizeof err->message) != NULL);
+    FUZZ_REQUIRE(strlen(err->message) > 0);
+    for (const char *at = err->message; *at; at++) FUZZ_REQUIRE((unsigned char)*at >= 0x20);
+    return 0;
+}
+
+static void remove_folder(void)
+{
+    DIR *handle = opendir(folder);
+    if (!handle) return;
+    for (struct dirent *entry; (entry = readdir(handle));) {
+        if (entry->d_name[0] != '.') unlinkat(dirfd(handle), entry->d_name, 0);
+    }
+    closedir(handle);
+    rmdir(folder);
+}
+
+const char *fuzz_folder(void)
+{
+    if (folder[0]) return folder;
+    const char *place = access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp";
+    snprintf(folder, sizeof folder, "%s/bitsweep_fuzz_XXXXXX", place);
+    FUZZ_REQUIRE(mkdtemp(folder) != NULL);
+    atexit(remove_folder);
+    return folder;
+}
+
+const char *fuzz_file(const char *name, const void *data, size_t bytes)
+{
+    static char paths[8][128];
+    static unsigned next;
+    char *path = paths[next++ % 8];
+    snprintf(path, sizeof paths[0], "%s/%s", fuzz_folder(), name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    FUZZ_REQUIRE(fd >= 0);
+    FUZZ_REQUIRE(write(fd, data, bytes) == (ssize_t)bytes);
+    close(fd);
+    return path;
+}
+
+char *fuzz_text(const uint8_t *data, size_t bytes)
+{
+    char *text = NULL;
+    FUZZ_REQUIRE(bsw_allocate(&text, bytes + 1, 1, "text", NULL) == BSW_OK);
+    for (size_t i = 0; i < bytes; i++) text[i] = data[i] ? (char)data[i] : ' ';
+    text[bytes] = '\0';
+    return text;
+}
+
+void fuzz_seal(const void *data, size_t bytes, struct bsw_buffer *out)
+{
+    out->bytes = 0;
+    FUZZ_REQUIRE(bsw_buffer_append(out, data, bytes, NULL) == BSW_OK);
+    FUZZ_REQUIRE(bsw_message_seal(out, NULL, NULL) == BSW_OK);
+}

@@ -1,0 +1,64 @@
+// Manifests of small indexes of every codec, made by hand: no vectors are needed for them.
+#ifndef BITSWEEP_TESTS_FUZZ_SEED_MANIFEST_H
+#define BITSWEEP_TESTS_FUZZ_SEED_MANIFEST_H
+
+#include <string.h>
+
+#include "common/index_manifest.h"
+#include "common/shard_file.h"
+#include "tests/fuzz/harness.h"
+
+// Arrays of a manifest; bsw_manifest_deinit frees.
+static inline void seed_arrays(struct bsw_manifest *manifest, uint32_t num_shards)
+{
+    size_t dims = manifest->layout.dims, padded = manifest->layout.padded_dims;
+    FUZZ_REQUIRE(bsw_allocate_zero(&manifest->shards, num_shards, sizeof *manifest->shards, "seed",
+                                   NULL) == BSW_OK);
+    manifest->num_shards = num_shards;
+    if (manifest->codec != BSW_CODEC_SAQ) return;
+    FUZZ_REQUIRE(bsw_allocate_zero(&manifest->mean, dims, sizeof(float), "seed", NULL) == BSW_OK);
+    FUZZ_REQUIRE(bsw_allocate_zero(&manifest->rotation, dims * padded, sizeof(float), "seed",
+                                   NULL) == BSW_OK);
+    for (size_t i = 0; i < dims; i++) manifest->rotation[i * padded] = 1.0f;
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) manifest->steps[s] = 0.5f;
+    memcpy(manifest->axes, "random", 7);
+}
+
+// 45 rows of 4 dims in 1 shard, 25 more in a second.
+static inline void seed_manifest(enum bsw_codec codec, uint32_t num_shards,
+                                 struct bsw_manifest *out)
+{
+    uint64_t next = 0;
+    memset(out, 0, sizeof *out);
+    out->codec = codec;
+    out->metric = codec == BSW_CODEC_RAW ? BSW_METRIC_L2 : BSW_METRIC_COSINE;
+    bsw_code_layout_init(&out->layout);
+    uint32_t dims = codec == BSW_CODEC_SAQ ? 3 : 4, bits = codec == BSW_CODEC_RAW ? 8 : 2;
+    FUZZ_REQUIRE(bsw_code_layout_append(&out->layout, dims, bits, NULL) == BSW_OK);
+    if (codec == BSW_CODEC_SAQ)
+        FUZZ_REQUIRE(bsw_code_layout_append(&out->layout, 1, 1, NULL) == BSW_OK);
+    out->bits = bits;
+    out->stage_dims = out->layout.dims;
+    out->xfbq_scale = codec == BSW_CODEC_XFBQ ? 1.5f : 0.0f;
+    if (codec == BSW_CODEC_RBE) {
+        out->model_digest = 7;
+        out->query_planes = 3;
+        out->row_dims = 6;
+    }
+    seed_arrays(out, num_shards);
+    for (uint32_t i = 0; i < num_shards; i++) {
+        struct bsw_shard_shape shape;
+        out->shards[i].first_row = next;
+        out->shards[i].num_rows = 45 - 20 * i;
+        next += out->shards[i].num_rows;
+        bsw_shard_shape_init(&shape, out, i);
+        out->shards[i].codes_bytes = bsw_shard_codes_bytes(&shape);
+    }
+    out->num_rows = out->source_rows = next;
+    memcpy(out->source_path, "../base.u8bin", 14);
+    out->source_type = BSW_VECTOR_UINT8;
+    out->source_file_bytes = 8 + next * bsw_manifest_row_dims(out);
+    FUZZ_REQUIRE(bsw_manifest_build_digest(out, &out->build_digest, NULL) == BSW_OK);
+}
+
+#endif
