@@ -304,7 +304,7 @@ static void queues_are_those_of_the_cpu(void **state)
         const struct small_index what = duplicates((enum bsw_codec)(i % 2), BSW_METRIC_COSINE);
         struct scan_case scan;
         struct on_device on;
-        open_case(&what, make_queries(), &scan);
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
         open_on_device(&scan, &cases[i], &on);
         const struct bsw_device_plan *plan = &on.engine.plan;
         assert_true(plan->block_bundles < 8 && (cases[i].memory == 0 || plan->block_bundles > 0));
