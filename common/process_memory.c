@@ -3,10 +3,10 @@
 #include <stdio.h>
 #include <string.h>
 
-// Sum of the lines of /proc/self/status that begin with one of the names, in bytes.
-static uint64_t sum_lines(const char *const *names, int num_names)
+// Sum of the lines of a file of /proc that begin with one of the names, in bytes.
+static uint64_t sum_lines(const char *path, const char *const *names, int num_names)
 {
-    FILE *file = fopen("/proc/self/status", "r");
+    FILE *file = fopen(path, "r");
     if (!file) return 0;
     char line[256];
     unsigned long long kib, total = 0;
@@ -24,11 +24,17 @@ static uint64_t sum_lines(const char *const *names, int num_names)
 uint64_t bsw_process_memory_bytes(void)
 {
     static const char *const names[] = {"RssAnon:", "RssShmem:"};
-    return sum_lines(names, 2);
+    return sum_lines("/proc/self/status", names, 2);
 }
 
 uint64_t bsw_process_peak_bytes(void)
 {
     static const char *const names[] = {"VmHWM:"};
-    return sum_lines(names, 1);
+    return sum_lines("/proc/self/status", names, 1);
+}
+
+uint64_t bsw_available_memory_bytes(void)
+{
+    static const char *const names[] = {"MemAvailable:"};
+    return sum_lines("/proc/meminfo", names, 1);
 }

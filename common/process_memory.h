@@ -7,6 +7,10 @@
 // RssAnon + RssShmem of /proc/self/status in bytes; 0 where the system does not tell.
 uint64_t bsw_process_memory_bytes(void);
 
+// Memory that can still be taken without swapping, of the host (MemAvailable); 0 where the system
+// does not tell.
+uint64_t bsw_available_memory_bytes(void);
+
 // The most memory this process ever had resident, mapped files included (VmHWM); 0 where the system
 // does not tell.
 uint64_t bsw_process_peak_bytes(void);

@@ -23,18 +23,14 @@ void bsw_running_best_cut(struct bsw_running_best *list, const struct bsw_select
 }
 
 void bsw_running_best_add(struct bsw_running_best *list, const struct bsw_select_table *select,
-                          const float *keys, const uint32_t *places, size_t num_rows,
-                          uint32_t local_row, uint64_t *scratch)
+                          const uint64_t *candidates, size_t count, uint64_t *scratch)
 {
-    if (list->count + num_rows > list->capacity) bsw_running_best_cut(list, select, scratch);
-    if (list->is_full) return;
-    uint64_t *added = list->items + list->count;
-    size_t count = select->filter_keys(keys, num_rows, 0, list->limit, added);
-    for (size_t i = 0; i < count; i++) { // places in the block to rows
-        uint32_t row = local_row + places[bsw_candidate_row(added[i])];
-        added[i] = bsw_candidate_pack(bsw_candidate_score(added[i]), row);
+    for (size_t i = 0; i < count; i++) {
+        if (list->count == list->capacity) bsw_running_best_cut(list, select, scratch);
+        if (list->is_full) return;
+        if (bsw_candidate_score(candidates[i]) < list->limit) continue;
+        list->items[list->count++] = candidates[i];
     }
-    list->count += count;
 }
 
 size_t bsw_running_best_finish(struct bsw_running_best *list, const struct bsw_select_table *select,

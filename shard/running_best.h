@@ -1,4 +1,4 @@
-// The best rows of one query while blocks of exact keys stream by.
+// The best rows of one query while blocks of rows stream by.
 #ifndef BITSWEEP_SHARD_RUNNING_BEST_H
 #define BITSWEEP_SHARD_RUNNING_BEST_H
 
@@ -29,11 +29,10 @@ void bsw_running_best_init(struct bsw_running_best *list, uint64_t *items, size_
 void bsw_running_best_cut(struct bsw_running_best *list, const struct bsw_select_table *select,
                           uint64_t *scratch);
 
-// Adds a block: keys [num_rows] of the rows local_row + places[i] (ascending, above all rows
-// before). scratch: capacity.
+// Adds candidates, rows ascending and above all rows before, leaving out those below the limit;
+// capacity is above keep. scratch: capacity.
 void bsw_running_best_add(struct bsw_running_best *list, const struct bsw_select_table *select,
-                          const float *keys, const uint32_t *places, size_t num_rows,
-                          uint32_t local_row, uint64_t *scratch);
+                          const uint64_t *candidates, size_t count, uint64_t *scratch);
 
 // The best in the total order; returns how many.
 size_t bsw_running_best_finish(struct bsw_running_best *list, const struct bsw_select_table *select,

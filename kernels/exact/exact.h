@@ -1,4 +1,5 @@
-// exact: the refine values of a whole tile of rows against a tile of queries, for ground truth.
+// exact: the refine values of a whole tile of rows against a tile of queries, for neighbours of a
+// sample held in memory. (Ground truth streams: kernels/screen, kernels/matrix_scan.)
 //
 // The same numbers as kernels/refine, bit for bit, with rows and queries converted once and kept in
 // registers across several pairs. A pair costs dims fused multiply-adds in float64 plus a tree;

@@ -151,6 +151,12 @@ range=3:3500 neighbours "${base[u8bin]}" "${query[i8bin]}" l2 60K
 BITSWEEP_EMULATOR_ORDER=random neighbours "${base[u8bin]}" "${query[u8bin]}" cosine
 BITSWEEP_EMULATOR_ORDER=descending neighbours "${base[fbin]}" "${query[fbin]}" l2
 
+# One more is looked for, since a row may be among its own neighbours.
+truth=(groundtruth --base "${base[fbin]}" --queries "${base[fbin]}" --query-rows 400:420 --metric l2 --k 5
+    --exclude-self)
+on_cpu "${truth[@]}"
+on_device "${ranks_axis[-1]}" "${truth[@]}"
+
 # More ranks than rows; an emulated device is never chosen unasked.
 truth=(groundtruth --base "${base[fbin]}" --rows 0:3 --queries "${query[fbin]}" --metric l2 --k 2)
 on_cpu "${truth[@]}"

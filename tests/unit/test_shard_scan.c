@@ -291,16 +291,15 @@ static void check_running_best(const struct bsw_select_table *select,
     size_t count = 0;
     bsw_running_best_init(&list, items, bsw_running_best_capacity(keep, BLOCK), keep);
     for (uint32_t block = 0; block < BLOCKS; block++) {
-        float keys[BLOCK];
-        uint32_t places[BLOCK], num_rows = block % 7 ? BLOCK - block % 3 : 0;
+        uint32_t num_rows = block % 7 ? BLOCK - block % 3 : 0;
+        size_t first = count;
         for (uint32_t i = 0; i < num_rows; i++) {
             uint32_t score =
                 0xbf800000u + (uint32_t)(bsw_hash2(keep + spread, block * 100 + i) % spread);
-            places[i] = 2 * i + (uint32_t)(bsw_hash2(block, i) % 2);
-            keys[i] = bsw_score_to_float(score);
-            expected[count++] = bsw_candidate_pack(score, block * 2 * BLOCK + places[i]);
+            uint32_t place = 2 * i + (uint32_t)(bsw_hash2(block, i) % 2);
+            expected[count++] = bsw_candidate_pack(score, block * 2 * BLOCK + place);
         }
-        bsw_running_best_add(&list, select, keys, places, num_rows, block * 2 * BLOCK, scratch);
+        bsw_running_best_add(&list, select, expected + first, num_rows, scratch);
     }
     qsort(expected, count, sizeof *expected, compare_descending);
     size_t found = bsw_running_best_finish(&list, select, merge, scratch);

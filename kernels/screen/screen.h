@@ -1,0 +1,80 @@
+// screen: rows of a tile that may be among the nearest of a query, by float32 products.
+//
+// For ground truth on floats: an exact value is a float64 sum in a fixed order, which costs several
+// times a float32 multiply-add. So a product is made here whose error has a proven bound
+// (screen_margin.h), that bound is added to it, and only rows that then reach the query's limit are
+// worth an exact value. What passes too much costs time, never a bit of the answer.
+//
+// A pair's number: one chain of fused multiply-adds over ascending dimensions from +0.0f, then the
+// row's bias is added. 32 rows by 12 queries stay in registers, so a pair costs dims multiply-adds;
+// comparing takes 2 more. Every level gives the same numbers, hence the same places.
+//
+// Nothing here can fail or allocate. Thread-safe.
+#ifndef BITSWEEP_KERNELS_SCREEN_H
+#define BITSWEEP_KERNELS_SCREEN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/code_layout.h"
+#include "common/cpu_level.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_SCREEN_QUERIES 12
+
+// Rows: bundle after bundle, each [dims][32]. All 64-byte aligned.
+struct bsw_screen_tile {
+    const float *numbers;  // [num_bundles][dims][32], of pack
+    const float *biases;   // [num_bundles * 32]
+    const uint32_t *masks; // [num_bundles], bit lane: the row may pass
+    size_t num_bundles, dims;
+};
+
+// Queries: [groups][dims][12], the last group filled up with zeros; 64-byte aligned.
+struct bsw_screen_queries {
+    const float *numbers;
+    const float *limits; // [num_queries], no NaN; -INFINITY: all rows pass, INFINITY: none
+    size_t num_queries;
+};
+
+struct bsw_screen_output {
+    uint32_t *places; // room for 32 * num_bundles
+    size_t count;     // written
+};
+
+struct bsw_screen_table {
+    const char *level;
+
+    // One bundle: rows [num_rows][dims] dense, num_rows 1 .. 32, times scales[row], each product
+    // rounded to float32, to out [dims][32], 64-byte aligned; rows that are not there become 0.
+    void (*pack)(const float *rows, const float *scales, size_t num_rows, size_t dims, float *out);
+
+    // For each query the places (32 * bundle + lane) of rows whose mask bit is 1 and whose number
+    // is >= the query's limit, ascending.
+    void (*scan)(const struct bsw_screen_tile *tile, const struct bsw_screen_queries *queries,
+                 struct bsw_screen_output *outputs);
+};
+
+// Numbers of packed queries.
+static inline size_t bsw_screen_query_numbers(size_t num_queries, size_t dims)
+{
+    return (num_queries + BSW_SCREEN_QUERIES - 1) / BSW_SCREEN_QUERIES * BSW_SCREEN_QUERIES * dims;
+}
+
+// The table for a level; a level not built in gives the next lower one (see its `level`).
+const struct bsw_screen_table *bsw_screen_table_get(enum bsw_cpu_level level);
+
+// The levels themselves, one a file; ask bsw_screen_table_get, which knows what is built in.
+extern const struct bsw_screen_table bsw_screen_reference;
+#if defined(__x86_64__)
+extern const struct bsw_screen_table bsw_screen_avx2;
+extern const struct bsw_screen_table bsw_screen_avx512;
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

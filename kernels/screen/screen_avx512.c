@@ -1,0 +1,168 @@
+// 32 rows are two registers, 12 queries 24 running sums; two loads and 12 broadcasts feed 24 fused
+// multiply-adds. A bundle's numbers stay in the first cache while all queries go over it.
+#include <immintrin.h>
+#include <math.h>
+
+#include "kernels/screen/screen.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+_Static_assert(BSW_SCREEN_QUERIES == 12 && BSW_BUNDLE_ROWS == 32, "24 running sums");
+
+// Named members and variables: gcc keeps an array of so many registers in memory.
+struct column {
+    __m512 low, high;
+};
+
+INLINE struct column add_products(struct column sums, struct column rows, const float *query)
+{
+    __m512 both = _mm512_set1_ps(*query);
+    sums.low = _mm512_fmadd_ps(rows.low, both, sums.low);
+    sums.high = _mm512_fmadd_ps(rows.high, both, sums.high);
+    return sums;
+}
+
+INLINE void append(struct bsw_screen_output *output, uint32_t first_place, uint32_t pass)
+{
+    for (; pass; pass &= pass - 1)
+        output->places[output->count++] = first_place + (uint32_t)__builtin_ctz(pass);
+}
+
+// A bundle and up to 12 queries on their way.
+struct group {
+    const float *queries; // [dims][12]
+    const float *limits;
+    struct bsw_screen_output *outputs;
+    size_t num;
+};
+
+INLINE uint32_t passing(struct column sums, struct column biases, float limit)
+{
+    __m512 least = _mm512_set1_ps(limit);
+    sums.low = _mm512_add_ps(sums.low, biases.low);
+    sums.high = _mm512_add_ps(sums.high, biases.high);
+    return _mm512_cmp_ps_mask(sums.low, least, _CMP_GE_OQ) |
+           (uint32_t)_mm512_cmp_ps_mask(sums.high, least, _CMP_GE_OQ) << 16;
+}
+
+// Query q's sums against its limit; queries past the end have none.
+INLINE void select_rows(const struct bsw_screen_tile *tile, size_t bundle,
+                        const struct group *group, size_t q, struct column sums)
+{
+    if (q >= group->num) return;
+    const float *biases = tile->biases + bundle * BSW_BUNDLE_ROWS;
+    struct column both = {_mm512_load_ps(biases), _mm512_load_ps(biases + 16)};
+    uint32_t pass = passing(sums, both, group->limits[q]) & tile->masks[bundle];
+    if (__builtin_expect(pass != 0, 0))
+        append(&group->outputs[q], (uint32_t)(bundle * BSW_BUNDLE_ROWS), pass);
+}
+
+static void scan_bundle(const struct bsw_screen_tile *tile, size_t bundle,
+                        const struct group *group)
+{
+    const float *rows = tile->numbers + bundle * BSW_BUNDLE_ROWS * tile->dims;
+    const float *query = group->queries;
+    const struct column zero = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    struct column s0 = zero, s1 = zero, s2 = zero, s3 = zero, s4 = zero, s5 = zero, s6 = zero,
+                  s7 = zero, s8 = zero, s9 = zero, s10 = zero, s11 = zero;
+    for (size_t d = 0; d < tile->dims; d++) {
+        struct column both = {_mm512_load_ps(rows), _mm512_load_ps(rows + 16)};
+        s0 = add_products(s0, both, query);
+        s1 = add_products(s1, both, query + 1);
+        s2 = add_products(s2, both, query + 2);
+        s3 = add_products(s3, both, query + 3);
+        s4 = add_products(s4, both, query + 4);
+        s5 = add_products(s5, both, query + 5);
+        s6 = add_products(s6, both, query + 6);
+        s7 = add_products(s7, both, query + 7);
+        s8 = add_products(s8, both, query + 8);
+        s9 = add_products(s9, both, query + 9);
+        s10 = add_products(s10, both, query + 10);
+        s11 = add_products(s11, both, query + 11);
+        rows += BSW_BUNDLE_ROWS;
+        query += BSW_SCREEN_QUERIES;
+    }
+    select_rows(tile, bundle, group, 0, s0);
+    select_rows(tile, bundle, group, 1, s1);
+    select_rows(tile, bundle, group, 2, s2);
+    select_rows(tile, bundle, group, 3, s3);
+    select_rows(tile, bundle, group, 4, s4);
+    select_rows(tile, bundle, group, 5, s5);
+    select_rows(tile, bundle, group, 6, s6);
+    select_rows(tile, bundle, group, 7, s7);
+    select_rows(tile, bundle, group, 8, s8);
+    select_rows(tile, bundle, group, 9, s9);
+    select_rows(tile, bundle, group, 10, s10);
+    select_rows(tile, bundle, group, 11, s11);
+}
+
+static void avx512_scan(const struct bsw_screen_tile *tile,
+                        const struct bsw_screen_queries *queries, struct bsw_screen_output *outputs)
+{
+    for (size_t q = 0; q < queries->num_queries; q++) outputs[q].count = 0;
+    for (size_t bundle = 0; bundle < tile->num_bundles; bundle++) {
+        for (size_t q = 0; q < queries->num_queries; q += BSW_SCREEN_QUERIES) {
+            size_t left = queries->num_queries - q;
+            const struct group group = {queries->numbers + q * tile->dims, queries->limits + q,
+                                        outputs + q,
+                                        left < BSW_SCREEN_QUERIES ? left : BSW_SCREEN_QUERIES};
+            scan_bundle(tile, bundle, &group);
+        }
+    }
+}
+
+// v[row][dimension] to v[dimension][row].
+INLINE void transpose16(__m512 v[16])
+{
+    __m512 t[16];
+    for (int i = 0; i < 16; i += 2) {
+        t[i] = _mm512_unpacklo_ps(v[i], v[i + 1]);
+        t[i + 1] = _mm512_unpackhi_ps(v[i], v[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) { // v[i + c]: rows i .. i+3 of columns c, 4+c, 8+c, 12+c
+        v[i] = _mm512_shuffle_ps(t[i], t[i + 2], 0x44);
+        v[i + 1] = _mm512_shuffle_ps(t[i], t[i + 2], 0xee);
+        v[i + 2] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0x44);
+        v[i + 3] = _mm512_shuffle_ps(t[i + 1], t[i + 3], 0xee);
+    }
+    for (int c = 0; c < 4; c++) {
+        t[c] = _mm512_shuffle_f32x4(v[c], v[4 + c], 0x44);
+        t[4 + c] = _mm512_shuffle_f32x4(v[c], v[4 + c], 0xee);
+        t[8 + c] = _mm512_shuffle_f32x4(v[8 + c], v[12 + c], 0x44);
+        t[12 + c] = _mm512_shuffle_f32x4(v[8 + c], v[12 + c], 0xee);
+    }
+    for (int c = 0; c < 4; c++) {
+        v[c] = _mm512_shuffle_f32x4(t[c], t[8 + c], 0x88);
+        v[4 + c] = _mm512_shuffle_f32x4(t[c], t[8 + c], 0xdd);
+        v[8 + c] = _mm512_shuffle_f32x4(t[4 + c], t[12 + c], 0x88);
+        v[12 + c] = _mm512_shuffle_f32x4(t[4 + c], t[12 + c], 0xdd);
+    }
+}
+
+static void avx512_pack(const float *rows, const float *scales, size_t num_rows, size_t dims,
+                        float *out)
+{
+    for (size_t half = 0; half < BSW_BUNDLE_ROWS; half += 16) {
+        for (size_t d = 0; d < dims; d += 16) {
+            size_t num = dims - d < 16 ? dims - d : 16;
+            __mmask16 valid = (__mmask16)((1u << num) - 1);
+            __m512 v[16];
+            for (size_t r = 0; r < 16; r++) {
+                size_t row = half + r;
+                v[r] = _mm512_setzero_ps();
+                if (row < num_rows)
+                    v[r] = _mm512_mul_ps(_mm512_maskz_loadu_ps(valid, rows + row * dims + d),
+                                         _mm512_set1_ps(scales[row]));
+            }
+            transpose16(v);
+            for (size_t i = 0; i < num; i++)
+                _mm512_store_ps(out + (d + i) * BSW_BUNDLE_ROWS + half, v[i]);
+        }
+    }
+}
+
+const struct bsw_screen_table bsw_screen_avx512 = {
+    .level = "avx512",
+    .pack = avx512_pack,
+    .scan = avx512_scan,
+};

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# groundtruth as a stream: the same bytes for any ranks and blocks, --exclude-self, --split, and ids beyond 2^31.
+# usage: check_truth_stream.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+program=$1
+run=$2/deploy/run.sh
+export BITSWEEP=$program
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+passed=0
+failed=0
+ranks_axis=(1)
+if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then ranks_axis=(8 3 1); fi
+# More ranks than cores: none may keep the others from running.
+export OMP_WAIT_POLICY=passive
+
+# check WHAT COMMAND: passes if it succeeds.
+check() {
+    local what=$1
+    shift
+    if "$@" >"$folder/output" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAILED: $what" >&2
+        head -n 40 "$folder/output" >&2
+    fi
+}
+
+# truth OUT ARGUMENTS: on one rank.
+truth() {
+    local out=$1
+    shift
+    "$program" groundtruth "$@" --out "$folder/$out" --force --quiet
+}
+
+# ids FILE K: a line a query.
+ids() {
+    od -An -v -t d4 -j 8 -w$((4 * $2)) "$1" | head -n "$3"
+}
+
+"$(dirname "$program")/tests/identity_data" write "$folder"
+
+# ---- ranks and blocks ----
+
+turn=0
+for type in fbin u8bin; do
+    for metric in l2 ip cosine; do
+        arguments=(--base "$folder/base.$type" --queries "$folder/query.$type" --metric "$metric" --k 150
+            --drop-bad-rows)
+        truth expected "${arguments[@]}"
+        block=$((7 + turn * 31)) ranks=${ranks_axis[$((turn % ${#ranks_axis[@]}))]}
+        check "$type, $metric, $ranks ranks, blocks of $block" "$run" -n "$ranks" groundtruth \
+            "${arguments[@]}" --block-rows "$block" --out "$folder/found" --force --quiet
+        check "$type, $metric, $ranks ranks, blocks of $block: the same bytes" \
+            cmp "$folder/expected" "$folder/found"
+        turn=$((turn + 1))
+    done
+done
+
+# ---- a row is no neighbour of itself ----
+
+# without_self K FIRST COUNT: of the k + 1 best of row FIRST and those behind it, the k that are another row.
+without_self() {
+    ids "$folder/all" $(($1 + 1)) "$3" | awk -v k="$1" -v self="$2" '{
+        kept = 0
+        for (i = 1; i <= NF && kept < k; i++) if ($i != self) printf " %d%s", $i, ++kept == k ? "\n" : ""
+        self++
+    }'
+}
+
+# Of a corpus in which most rows have copies, whose place before or after them ids decide.
+for type in fbin u8bin; do
+    arguments=(--base "$folder/base.$type" --rows 100:900 --queries "$folder/base.$type" --metric l2)
+    truth all "${arguments[@]}" --query-rows 90:300 --k 9
+    for ranks in 1 "${ranks_axis[1]:-1}"; do
+        check "$type, $ranks ranks, --exclude-self" "$run" -n "$ranks" groundtruth "${arguments[@]}" \
+            --query-rows 90:300 --k 8 --exclude-self --out "$folder/others" --force --quiet
+        check "$type, $ranks ranks: all rows but oneself" \
+            cmp <(without_self 8 90 210) <(ids "$folder/others" 8 210 | awk '{for (i = 1; i <= NF; i++)
+                printf " %d%s", $i, i == NF ? "\n" : ""}')
+    done
+done
+truth others --base "$folder/tiny.fbin" --queries "$folder/tiny.fbin" --metric l2 --k 13 --exclude-self
+check "of 13 rows 12 are others" test "$(ids "$folder/others" 13 13 | awk '{n += $NF == -1} END {print n}')" = 13
+
+# ---- files for cuvs-bench ----
+
+check "--split" "$program" groundtruth --base "$folder/base.fbin" --queries "$folder/query.fbin" --metric l2 \
+    --k 10 --split --out "$folder/split" --quiet
+bytes=$((19 * 10 * 4))
+check "its ids" cmp <(head -c $((8 + bytes)) "$folder/split") "$folder/split.neighbors.ibin"
+check "its distances" cmp <(head -c 8 "$folder/split" && tail -c "$bytes" "$folder/split") \
+    "$folder/split.distances.fbin"
+rm "$folder/split"
+code=0
+"$program" groundtruth --base "$folder/base.fbin" --queries "$folder/query.fbin" --metric l2 --split \
+    --out "$folder/split" --quiet >"$folder/line" 2>&1 || code=$?
+check "an older one is kept" test "$code" = 2
+check "and named" grep -q 'split.neighbors.ibin: exists' "$folder/line"
+
+# ---- ids beyond 2^31 ----
+
+rows=synth:count=6G,dims=9
+first=4999999990
+truth wide --base "$rows" --rows $first:$((first + 200)) --queries "$rows" \
+    --query-rows $((first + 50)):$((first + 53)) --metric l2 --k 2 --block-rows 33
+check "each is its own nearest" test \
+    "$(od -An -v -t d8 -j 16 -w16 "$folder/wide" | head -n 3 | awk '{printf "%s ", $1}')" \
+    = "$((first + 50)) $((first + 51)) $((first + 52)) "
+code=0
+"$program" groundtruth --base "$rows" --rows $first:$((first + 200)) --queries "$rows" --query-rows 0:1 \
+    --metric l2 --split --out "$folder/none" --quiet >"$folder/line" 2>&1 || code=$?
+check "--split has no such ids" test "$code" = 2
+
+echo "$passed passed, $failed failed"
+((failed == 0))

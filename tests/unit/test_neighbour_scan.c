@@ -1,0 +1,331 @@
+// Streamed neighbours are those of the plain definition, an exact value for every pair and a full
+// sort, bit for bit: on data that leaves a float32 screen little to go by, for every level, metric,
+// block and number of threads, and after a stop between blocks.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/integer_hash.h"
+#include "common/memory.h"
+#include "common/result_order.h"
+#include "kernels/encode/prepare_rows.h"
+#include "kernels/screen/screen_margin.h"
+#include "shard/neighbour_scan.h"
+#include "tests/unit/temporary_folder.h"
+
+enum { NUM_ROWS = 211, NUM_QUERIES = 14, MAX_DIMS = 40 };
+enum { CLUSTERED, NEAR_TIES, LARGE, TINY, FAR, RISING, SPREAD, BAD, BYTES, NUM_KINDS };
+static const char *const kind_names[] = {"clustered", "near ties", "large", "tiny", "far",
+                                         "rising",    "spread",    "bad",   "bytes"};
+
+static float uniform(uint64_t seed, uint64_t i)
+{
+    return (float)((double)(bsw_hash2(seed, i) >> 11) * 0x1p-52 - 1.0);
+}
+
+// Number d of vector i; queries are vectors of their own and copies of rows.
+static float number_of(int kind, int is_query, size_t i, size_t d, size_t dims)
+{
+    size_t row = is_query && i % 2 ? 17 * i % NUM_ROWS : i + (is_query ? 1000 : 0);
+    float base = uniform(row % 5, d), own = uniform(100 + row, d);
+    switch (kind) {
+    case CLUSTERED: // copies, and copies in all but one number
+        return d == row % dims && row % 3 == 0 ? base * 0.5f : base;
+    case NEAR_TIES:
+        return base * (1.0f + 1e-7f * (float)(bsw_hash2(row, d) % 4));
+    case LARGE: // squared norms up to 1e37
+        return (base + 1e-6f * own) * 3e18f / sqrtf((float)dims);
+    case TINY: // squared distances below the float32 range
+        return (base + 0.1f * own + (base < 0 ? -1.0f : 1.0f)) * 1e-18f;
+    case FAR: // far from the origin
+        return 1000.0f + 0.001f * own;
+    case RISING: // every row is nearer to the queries than those before it
+        return 1.0f + (is_query ? 0.0f : 1.0f / (float)(row + 1)) + 1e-4f * base;
+    case SPREAD:
+        return own * exp2f((float)(int)(bsw_hash2(7, row) % 40) - 20.0f);
+    case BAD:
+        if (!is_query && bsw_hash2(3, row) % 4 == 0) return d == 0 && row % 2 ? NAN : 0.0f;
+        return own;
+    default: { // no query of zeros
+        uint64_t number = bsw_hash2(row % 20, d) % (row % 3 ? 256 : 3);
+        return (float)(is_query && d == 0 && number == 0 ? 1 : number);
+    }
+    }
+}
+
+struct data {
+    size_t dims, num_rows;
+    int is_bytes;
+    bsw_vectors *base, *queries;
+    unsigned char *rows, *asked;
+};
+
+static const char *write_side(int kind, int is_query, struct data *data)
+{
+    static unsigned char file[8 + NUM_ROWS * MAX_DIMS * 4];
+    const uint32_t head[2] = {is_query ? NUM_QUERIES : (uint32_t)data->num_rows,
+                              (uint32_t)data->dims};
+    memcpy(file, head, sizeof head);
+    size_t count = head[0] * data->dims;
+    for (size_t i = 0; i < count; i++) {
+        float number = number_of(kind, is_query, i / data->dims, i % data->dims, data->dims);
+        if (data->is_bytes)
+            file[8 + i] = (unsigned char)number;
+        else
+            memcpy(file + 8 + 4 * i, &number, sizeof number);
+    }
+    char name[32];
+    snprintf(name, sizeof name, "%s.%s", is_query ? "query" : "base",
+             data->is_bytes ? "u8bin" : "fbin");
+    return write_test_file(name, file, 8 + count * (data->is_bytes ? 1 : 4));
+}
+
+static void read_side(const bsw_vectors *vectors, size_t count, unsigned char **out)
+{
+    assert_int_equal(bsw_allocate(out, count, bsw_vectors_row_bytes(vectors), "rows", NULL), 0);
+    assert_int_equal(bsw_vectors_read(vectors, 0, count, *out, NULL), BSW_OK);
+}
+
+static struct data make_data(int kind, size_t dims, size_t num_rows)
+{
+    struct data data = {.dims = dims, .num_rows = num_rows, .is_bytes = kind == BYTES};
+    const char *base = write_side(kind, 0, &data), *queries = write_side(kind, 1, &data);
+    assert_int_equal(bsw_vectors_open(base, BSW_ALL_ROWS, &data.base, NULL), BSW_OK);
+    assert_int_equal(bsw_vectors_open(queries, BSW_ALL_ROWS, &data.queries, NULL), BSW_OK);
+    read_side(data.base, num_rows, &data.rows);
+    read_side(data.queries, NUM_QUERIES, &data.asked);
+    return data;
+}
+
+static void free_data(struct data *data)
+{
+    bsw_vectors_close(&data->base);
+    bsw_vectors_close(&data->queries);
+    bsw_free(&data->rows);
+    bsw_free(&data->asked);
+}
+
+// ---- the definition ----
+
+static int compare_descending(const void *a, const void *b)
+{
+    uint64_t x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    return (x < y) - (x > y);
+}
+
+static uint64_t expected[NUM_QUERIES][NUM_ROWS];
+static size_t num_good;
+
+static void define(const struct data *data, enum bsw_metric metric)
+{
+    const struct bsw_refine_table *refine = &bsw_refine_reference;
+    enum bsw_vector_type type = bsw_vectors_type(data->base);
+    size_t row_bytes = bsw_vectors_row_bytes(data->base);
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        double query[MAX_DIMS], row[MAX_DIMS];
+        refine->to_double(type, data->asked + q * row_bytes, data->dims, query);
+        double norm = refine->squared_norm(query, data->dims);
+        assert_int_equal(bsw_row_fault_of(norm, metric), BSW_ROW_GOOD);
+        num_good = 0;
+        for (size_t r = 0; r < data->num_rows; r++) {
+            const unsigned char *raw = data->rows + r * row_bytes;
+            refine->to_double(type, raw, data->dims, row);
+            if (bsw_row_fault_of(refine->squared_norm(row, data->dims), metric) != BSW_ROW_GOOD)
+                continue;
+            float value = refine->value(metric, type, raw, query, norm, data->dims);
+            expected[q][num_good++] = bsw_candidate_pack(
+                bsw_score_from_float(bsw_metric_key(metric, value)), (uint32_t)r);
+        }
+        qsort(expected[q], num_good, sizeof expected[q][0], compare_descending);
+    }
+}
+
+// ---- scans ----
+
+struct way {
+    enum bsw_cpu_level level;
+    enum bsw_metric metric;
+    size_t keep, block_rows;
+    int num_threads;
+};
+
+static struct bsw_neighbour_needs needs_of(const struct data *data, struct way way)
+{
+    return (struct bsw_neighbour_needs){.metric = way.metric,
+                                        .level = way.level,
+                                        .base = data->base,
+                                        .queries = data->queries,
+                                        .num_rows = data->num_rows,
+                                        .keep = way.keep,
+                                        .block_rows = way.block_rows,
+                                        .num_threads = way.num_threads,
+                                        .drop_bad_rows = 1};
+}
+
+static void finish_and_compare(bsw_neighbour_scan *scan, const struct data *data, struct way way,
+                               const char *name)
+{
+    size_t want = num_good < way.keep ? num_good : way.keep;
+    while (scan->next_row < data->num_rows)
+        assert_int_equal(bsw_neighbour_scan_next(scan, NULL), BSW_OK);
+    assert_int_equal(scan->dropped_rows, data->num_rows - num_good);
+    bsw_neighbour_scan_finish(scan, 0, NUM_QUERIES);
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        if (scan->lists[q].count == want &&
+            memcmp(scan->lists[q].items, expected[q], want * sizeof expected[q][0]) == 0)
+            continue;
+        fail_msg("%s, %zu dims, %zu rows, %s, level %d, keep %zu, blocks of %zu: query %zu", name,
+                 data->dims, data->num_rows, bsw_metric_name(way.metric), (int)way.level, way.keep,
+                 way.block_rows, q);
+    }
+}
+
+static void check_way(const struct data *data, struct way way, const char *name)
+{
+    const struct bsw_neighbour_needs needs = needs_of(data, way);
+    bsw_neighbour_scan scan;
+    assert_int_equal(bsw_neighbour_scan_open(&needs, &scan, NULL), BSW_OK);
+    assert_int_equal(scan.tiles.is_whole, data->is_bytes && way.metric != BSW_METRIC_COSINE);
+    finish_and_compare(&scan, data, way, name);
+    bsw_neighbour_scan_close(&scan);
+}
+
+static void all_data_give_the_neighbours_of_the_definition(void **state)
+{
+    (void)state;
+    static const size_t all_dims[] = {1, 33, MAX_DIMS}, blocks[] = {NUM_ROWS, 32, 7, 100, 1000};
+    const size_t num_rows[] = {NUM_ROWS, NUM_ROWS, 40}; // the last with fewer than a long step
+    unsigned turn = 0;
+    for (int kind = 0; kind < NUM_KINDS; kind++) {
+        for (size_t d = 0; d < 3; d++) {
+            struct data data = make_data(kind, all_dims[d], num_rows[d]);
+            const size_t keeps[] = {1, 10, data.num_rows};
+            for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+                define(&data, (enum bsw_metric)metric);
+                for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+                    struct way way = {.level = (enum bsw_cpu_level)level,
+                                      .metric = (enum bsw_metric)metric,
+                                      .keep = keeps[turn % 3],
+                                      .block_rows = blocks[turn % 5],
+                                      .num_threads = 1 + (int)(turn % 2) * 2};
+                    check_way(&data, way, kind_names[kind]);
+                    turn++;
+                }
+            }
+            free_data(&data);
+        }
+    }
+}
+
+// Lists carried over in another order: the limits are made anew.
+static void a_scan_goes_on_where_another_stopped(void **state)
+{
+    (void)state;
+    struct data data = make_data(NEAR_TIES, 33, NUM_ROWS);
+    struct way way = {bsw_cpu_level_detect(), BSW_METRIC_L2, 10, 50, 1};
+    const struct bsw_neighbour_needs needs = needs_of(&data, way);
+    define(&data, way.metric);
+    for (size_t blocks = 0; blocks <= NUM_ROWS / 50 + 1; blocks++) {
+        bsw_neighbour_scan first, second;
+        assert_int_equal(bsw_neighbour_scan_open(&needs, &first, NULL), BSW_OK);
+        assert_int_equal(bsw_neighbour_scan_open(&needs, &second, NULL), BSW_OK);
+        for (size_t i = 0; i < blocks; i++)
+            assert_int_equal(bsw_neighbour_scan_next(&first, NULL), BSW_OK);
+        for (size_t q = 0; q < NUM_QUERIES; q++) {
+            size_t count = first.lists[q].count;
+            second.lists[q].count = count;
+            for (size_t i = 0; i < count; i++)
+                second.lists[q].items[i] = first.lists[q].items[count - 1 - i];
+        }
+        bsw_neighbour_scan_restore(&second, first.next_row, first.dropped_rows);
+        finish_and_compare(&second, &data, way, "restored");
+        bsw_neighbour_scan_close(&first);
+        bsw_neighbour_scan_close(&second);
+    }
+    free_data(&data);
+}
+
+static void what_does_not_fit_or_is_bad_is_refused(void **state)
+{
+    (void)state;
+    struct data data = make_data(BAD, 33, NUM_ROWS);
+    struct way way = {BSW_CPU_REFERENCE, BSW_METRIC_L2, 10, 50, 1};
+    struct bsw_neighbour_needs needs = needs_of(&data, way);
+    bsw_neighbour_scan scan;
+    struct bsw_error err = {0};
+    needs.most_bytes = 10000;
+    assert_int_equal(bsw_neighbour_scan_open(&needs, &scan, &err), BSW_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(err.message, "--query-rows"));
+    needs.most_bytes = 0;
+    needs.drop_bad_rows = 0;
+    size_t first_bad = 0; // under l2 zeros are good
+    while (!isnan(number_of(BAD, 0, first_bad, 0, 33))) first_bad++;
+    char text[32];
+    snprintf(text, sizeof text, "row %zu has a NaN", first_bad);
+    assert_int_equal(bsw_neighbour_scan_open(&needs, &scan, NULL), BSW_OK);
+    enum bsw_status status = BSW_OK;
+    while (status == BSW_OK && scan.next_row < NUM_ROWS)
+        status = bsw_neighbour_scan_next(&scan, &err);
+    assert_int_equal(status, BSW_ERROR_BAD_DATA);
+    assert_non_null(strstr(err.message, text));
+    bsw_neighbour_scan_close(&scan);
+    free_data(&data);
+}
+
+// ---- the margin ----
+
+// Screened numbers of ordinary data rule out nearly all rows, or all of the above proved nothing.
+static void a_screen_lets_few_rows_through(void **state)
+{
+    (void)state;
+    for (int m = 0; m < BSW_METRIC_NUM; m++) {
+        enum bsw_metric metric = (enum bsw_metric)m;
+        // A row whose value equals the limit passes, one a ten-thousandth worse does not.
+        for (int worse = 0; worse < 2; worse++) {
+            float row[32], query[BSW_SCREEN_QUERIES * 32] = {0}, packed[32 * 32];
+            double squares[2] = {0}, sum = 0;
+            for (size_t d = 0; d < 32; d++) {
+                double x = row[d] = uniform(1, d), q = uniform(2, d);
+                squares[0] += x * x;
+                squares[1] += q * q;
+                sum += m == BSW_METRIC_L2 ? (x - q) * (x - q) : x * q;
+            }
+            for (size_t d = 0; d < 32; d++)
+                query[d * BSW_SCREEN_QUERIES] =
+                    (float)(uniform(2, d) * bsw_screen_query_scale(metric, squares[1]));
+            if (m == BSW_METRIC_COSINE) sum /= sqrt(squares[0]) * sqrt(squares[1]);
+            float key = bsw_metric_key(metric, (float)sum);
+            float scale = bsw_screen_row_scale(metric, squares[0]);
+            float bias[32] = {bsw_screen_row_bias(metric, squares[0], 32)};
+            float limit = bsw_screen_limit(
+                metric, squares[1], 32,
+                bsw_score_from_float(worse ? key + 1e-4f * (1.0f + fabsf(key)) : key));
+            uint32_t mask = 1, place[32];
+            struct bsw_screen_output output = {place, 0};
+            bsw_screen_reference.pack(row, &scale, 1, 32, packed);
+            bsw_screen_reference.scan(&(struct bsw_screen_tile){packed, bias, &mask, 1, 32},
+                                      &(struct bsw_screen_queries){query, &limit, 1}, &output);
+            assert_int_equal(output.count, !worse);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_data_give_the_neighbours_of_the_definition),
+        cmocka_unit_test(a_scan_goes_on_where_another_stopped),
+        cmocka_unit_test(what_does_not_fit_or_is_bad_is_refused),
+        cmocka_unit_test(a_screen_lets_few_rows_through),
+    };
+    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+}
