@@ -83,8 +83,8 @@ static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *
         {"negatives", BSW_OPTION_COUNT, &o->negatives, "N", "10", 0, 1, BSW_RBE_MAX_NEGATIVES, NULL,
          "cross-sampled: documents of other pairs of a group of 128, drawn anew for each batch"},
         {"near-negatives", BSW_OPTION_FLAG, &o->has_near_negatives, NULL, NULL, 0, 0, 0, NULL,
-         "draw them among pairs whose queries are near; wants batches of 128 pairs a rank, or 256, "
-         "..."},
+         "draw them among pairs whose queries are near, held-out pairs' too; wants batches of 128 "
+         "pairs a rank, or 256, ..."},
         {"gamma", BSW_OPTION_NUMBER, &o->gamma, "X", "10", 0, 1e-3, 1e4, NULL,
          "smoothing factor of the softmax"},
         {"batch", BSW_OPTION_COUNT, &o->batch, "PAIRS", "512", 0, 2, 1e7, NULL,
@@ -175,6 +175,11 @@ static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
     return BSW_OK;
 }
 
+static double input_rms(const struct train_job *job)
+{
+    return job->start == BSW_RBE_START_QUANTIZER ? BSW_RBE_INPUT_RMS : BSW_RBE_RANDOM_INPUT_RMS;
+}
+
 static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
 {
     const struct train_options *o = &job->options;
@@ -187,6 +192,7 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
                                                  .seed = o->seed,
                                                  .metric = job->metric,
                                                  .level = o->common.level,
+                                                 .input_rms = input_rms(job),
                                                  .is_centered = o->is_centered,
                                                  .is_shown = !o->common.quiet};
     double started = bsw_clock_seconds();
@@ -211,7 +217,7 @@ static enum bsw_status train(struct train_job *job, struct bsw_error *err)
                                                .seed = o->seed,
                                                .start = job->start,
                                                .has_near_negatives = o->has_near_negatives,
-                                               .input_rms = BSW_RBE_INPUT_RMS,
+                                               .input_rms = input_rms(job),
                                                .most_batches = o->most_batches,
                                                .checkpoint_batches = o->checkpoint_batches,
                                                .checkpoint = o->checkpoint,
@@ -266,6 +272,17 @@ static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
 
 // ---- report ----
 
+static json_t *recall_json(const struct bsw_rbe_recall *recall)
+{
+    json_t *object = json_pack("{s:I}", "documents", (json_int_t)recall->num_documents);
+    for (size_t i = 0; i < BSW_RBE_NUM_RECALLS; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "1-recall@%u", bsw_rbe_recall_ranks[i]);
+        json_object_set_new(object, name, json_real(recall->shares[i]));
+    }
+    return object;
+}
+
 static void print_json(const struct train_job *job)
 {
     const struct bsw_rbe_state *state = &job->result.state;
@@ -275,9 +292,10 @@ static void print_json(const struct train_job *job)
     json_t *curve = json_array();
     for (uint64_t i = 0; i < state->epoch; i++) {
         const struct bsw_rbe_epoch *epoch = &state->epochs[i];
-        json_array_append_new(curve, json_pack("{s:I, s:f, s:f, s:f}", "epoch", (json_int_t)i + 1,
-                                               "train_loss", epoch->train_loss, "validation_loss",
-                                               epoch->validation_loss, "rate", epoch->rate));
+        json_array_append_new(curve, json_pack("{s:I, s:f, s:f, s:f, s:f}", "epoch",
+                                               (json_int_t)i + 1, "train_loss", epoch->train_loss,
+                                               "validation_loss", epoch->validation_loss, "roc_auc",
+                                               epoch->roc_auc, "rate", epoch->rate));
     }
     json_t *object = json_pack(
         "{s:s, s:s, s:s, s:i, s:i, s:i, s:i, s:I, s:I, s:I}", "model", o->model, "metric",
@@ -286,16 +304,29 @@ static void print_json(const struct train_job *job)
         (int)job->shapes[0].steps + 1, "document_planes", (int)job->shapes[1].steps + 1, "pairs",
         (json_int_t)job->result.num_trained, "held_out_pairs", (json_int_t)job->result.num_held_out,
         "parameters", (json_int_t)state->num_parameters);
-    json_t *more = json_pack(
-        "{s:I, s:I, s:b, s:f, s:f, s:I, s:i, s:I, s:f, s:f, s:o}", "epochs",
-        (json_int_t)state->epoch, "best_epoch", (json_int_t)state->best_epoch, "stopped_early",
-        job->result.is_stopped_early, "train_loss", origin.train_loss, "validation_loss",
-        origin.validation_loss, "batches", (json_int_t)state->num_updates, "ranks",
-        job->transport->num_ranks, "threads", (json_int_t)o->common.threads, "pair_seconds",
-        job->pair_seconds, "train_seconds", job->train_seconds, "curve", curve);
+    json_t *more =
+        json_pack("{s:I, s:I, s:b, s:f, s:f, s:f, s:o, s:I, s:i, s:I, s:f, s:f, s:o}", "epochs",
+                  (json_int_t)state->epoch, "best_epoch", (json_int_t)state->best_epoch,
+                  "stopped_early", job->result.is_stopped_early, "train_loss", origin.train_loss,
+                  "validation_loss", origin.validation_loss, "roc_auc",
+                  state->best_epoch > 0 ? state->epochs[state->best_epoch - 1].roc_auc : 0.0,
+                  "held_out_recall", recall_json(&job->result.recall), "batches",
+                  (json_int_t)state->num_updates, "ranks", job->transport->num_ranks, "threads",
+                  (json_int_t)o->common.threads, "pair_seconds", job->pair_seconds, "train_seconds",
+                  job->train_seconds, "curve", curve);
     json_object_update(object, more);
     json_decref(more);
     bsw_print_json(object);
+}
+
+static void print_recall(const struct bsw_rbe_recall *recall)
+{
+    if (recall->num_documents == 0) return;
+    printf("of held-out queries the share that finds its document among %zu held-out ones:",
+           recall->num_documents);
+    for (size_t i = 0; i < BSW_RBE_NUM_RECALLS; i++)
+        printf(" 1-recall@%u %.4f", bsw_rbe_recall_ranks[i], recall->shares[i]);
+    printf("\n");
 }
 
 static void report(const struct train_job *job)
@@ -307,12 +338,14 @@ static void report(const struct train_job *job)
         return;
     }
     if (o->common.quiet) return;
-    printf("epoch  train loss  validation loss     rate\n");
+    printf("epoch  train loss  validation loss  ROC AUC     rate\n");
     for (uint64_t i = 0; i < state->epoch; i++) {
         const struct bsw_rbe_epoch *epoch = &state->epochs[i];
-        printf("%5llu  %10.5f  %15.5f  %7.2g%s\n", (unsigned long long)i + 1, epoch->train_loss,
-               epoch->validation_loss, epoch->rate, i + 1 == state->best_epoch ? "  best" : "");
+        printf("%5llu  %10.5f  %15.5f  %7.5f  %7.2g%s\n", (unsigned long long)i + 1,
+               epoch->train_loss, epoch->validation_loss, epoch->roc_auc, epoch->rate,
+               i + 1 == state->best_epoch ? "  best" : "");
     }
+    print_recall(&job->result.recall);
     printf("%llu pairs, %llu held out, %llu batches, %zu weights: pairs %.2f s, training %.2f s%s\n"
            "model: %s\n",
            (unsigned long long)job->result.num_trained,

@@ -109,6 +109,7 @@ enum bsw_status bsw_rbe_checkpoint_write(const char *path, const char *settings,
         epochs[i].train_loss = state->epochs[i].train_loss;
         epochs[i].validation_loss = state->epochs[i].validation_loss;
         epochs[i].rate = state->epochs[i].rate;
+        epochs[i].roc_auc = state->epochs[i].roc_auc;
         pointers[i] = &epochs[i];
     }
     message.n_epochs = count;
@@ -179,8 +180,8 @@ static enum bsw_status take_message(const char *path, const char *settings,
     BSW_TRY(reserve_epochs(state, message->n_epochs, err));
     for (size_t i = 0; i < message->n_epochs; i++) {
         const Bsw__RbeEpoch *epoch = message->epochs[i];
-        state->epochs[i] =
-            (struct bsw_rbe_epoch){epoch->train_loss, epoch->validation_loss, epoch->rate};
+        state->epochs[i] = (struct bsw_rbe_epoch){epoch->train_loss, epoch->validation_loss,
+                                                  epoch->rate, epoch->roc_auc};
     }
     state->epoch = message->epoch;
     state->batch = message->batch;

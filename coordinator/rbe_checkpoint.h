@@ -17,6 +17,7 @@ extern "C" {
 
 struct bsw_rbe_epoch {
     double train_loss, validation_loss, rate; // validation_loss 0: none
+    double roc_auc;                           // rbe_quality.h; 0: nothing is held out
 };
 
 // Arrays of num_parameters: those of both sides, the query's first. One allocation.

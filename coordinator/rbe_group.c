@@ -59,6 +59,24 @@ static enum bsw_status read_inputs(struct bsw_rbe_worker *worker, const struct b
     return BSW_OK;
 }
 
+enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker,
+                                      const struct bsw_rbe_training_options *options,
+                                      const struct bsw_rbe_pairs *pairs, const float *parameters,
+                                      const struct bsw_rbe_group *group,
+                                      const float *outputs[BSW_RBE_NUM_SIDES],
+                                      struct bsw_error *err)
+{
+    const struct bsw_rbe_shape *shapes = options->shapes;
+    BSW_TRY(read_inputs(worker, pairs, group, shapes[0].dims, err));
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        bsw_rbe_forward(&worker->passes[i], parameters, options->estimator, group->slope,
+                        worker->inputs[i], group->num_pairs);
+        outputs[i] = worker->passes[i].codes[shapes[i].steps];
+        parameters += bsw_rbe_num_parameters(&shapes[i]);
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker,
                                   const struct bsw_rbe_training_options *options,
                                   const struct bsw_rbe_pairs *pairs, const float *parameters,
@@ -69,12 +87,7 @@ enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker,
     size_t count = group->num_pairs, code_dims = shapes[0].code_dims;
     const float *outputs[BSW_RBE_NUM_SIDES];
     size_t offsets[BSW_RBE_NUM_SIDES] = {0, bsw_rbe_num_parameters(&shapes[0])};
-    BSW_TRY(read_inputs(worker, pairs, group, shapes[0].dims, err));
-    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
-        bsw_rbe_forward(&worker->passes[i], parameters + offsets[i], options->estimator,
-                        group->slope, worker->inputs[i], count);
-        outputs[i] = worker->passes[i].codes[shapes[i].steps];
-    }
+    BSW_TRY(bsw_rbe_group_forward(worker, options, pairs, parameters, group, outputs, err));
     bsw_rbe_draw_shifts(group->shift_seed, count, (size_t)options->negatives, worker->shifts);
     *loss = bsw_rbe_loss(outputs[0], outputs[1], count, code_dims, worker->shifts,
                          (size_t)options->negatives, (float)options->gamma, worker->gradients[0],

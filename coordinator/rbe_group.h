@@ -32,6 +32,14 @@ struct bsw_rbe_group {
     float slope;
 };
 
+// Both sides' outputs [num_pairs][code_dims], in the worker until its next call.
+enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker,
+                                      const struct bsw_rbe_training_options *options,
+                                      const struct bsw_rbe_pairs *pairs, const float *parameters,
+                                      const struct bsw_rbe_group *group,
+                                      const float *outputs[BSW_RBE_NUM_SIDES],
+                                      struct bsw_error *err);
+
 // *loss: mean over the pairs. gradient: NULL, or [both sides' parameters], overwritten with share *
 // the gradient of the loss.
 enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker,

@@ -269,7 +269,7 @@ static enum bsw_status fit_side(struct bsw_rbe_pair_source *source, int side, do
         mean[d] = source->options.is_centered ? (float)sums[d] : 0;
     squares = 0;
     BSW_TRY(add_up_side(source, side, mean, NULL, &squares, err));
-    float scale = (float)(BSW_RBE_INPUT_RMS / sqrt(squares));
+    float scale = (float)(source->options.input_rms / sqrt(squares));
     if (!(squares > 0) || !isfinite(scale)) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: all rows are the same, nothing to learn",
                         bsw_vectors_name(source->sides[side]));

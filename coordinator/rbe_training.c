@@ -12,6 +12,7 @@
 #include "coordinator/command.h"
 #include "coordinator/rbe_group.h"
 #include "coordinator/rbe_order.h"
+#include "coordinator/rbe_quality.h"
 #include "kernels/rbe/rbe_start.h"
 
 enum { MESSAGE_START = 56, MESSAGE_GRADIENT, MESSAGE_PARAMETERS, MESSAGE_LOSS, MESSAGE_STOP };
@@ -49,9 +50,10 @@ struct training {
     size_t batch_pairs, group_pairs, max_groups;
     struct bsw_rbe_worker *workers;
     size_t num_workers;
-    float *group_gradients; // [groups of a batch][num_parameters]
-    double *group_losses;   // [max_groups]: of means, times pairs
-    float *gradient;        // [num_parameters]
+    struct bsw_rbe_quality quality; // of rank 0
+    float *group_gradients;         // [groups of a batch][num_parameters]
+    double *group_losses;           // [max_groups]: of means, times pairs
+    float *gradient;                // [num_parameters]
     struct bsw_buffer message;
     uint64_t sequence, num_done; // messages; batches of this call
     struct layer_rate layer_rates[MAX_LAYERS];
@@ -87,6 +89,16 @@ static enum bsw_status list_trained(struct training *training, struct bsw_error 
     }
     bsw_free(&is_excluded);
     return status;
+}
+
+// After the split, as if an epoch's.
+static enum bsw_status order_held_out(struct training *training, struct bsw_error *err)
+{
+    const struct bsw_rbe_training_options *o = training->options;
+    if (!o->has_near_negatives || training->num_held_out == 0) return BSW_OK;
+    return bsw_rbe_order_cells(training->pairs, o->shapes[0].dims, 0,
+                               bsw_hash2(o->seed, SEED_HELD_OUT), training->group_pairs,
+                               training->held_out, training->num_held_out, err);
 }
 
 static enum bsw_status split(struct training *training, struct bsw_error *err)
@@ -154,7 +166,14 @@ static enum bsw_status allocate(struct training *training, struct bsw_error *err
                               "training", err));
     for (size_t i = 0; i < training->num_workers; i++)
         BSW_TRY(bsw_rbe_worker_init(o, 2 * training->group_pairs, &training->workers[i], err));
-    return BSW_OK;
+    training->quality = (struct bsw_rbe_quality){.options = o,
+                                                 .pairs = training->pairs,
+                                                 .held_out = training->held_out,
+                                                 .num_pairs = (size_t)training->num_held_out,
+                                                 .group_pairs = training->group_pairs,
+                                                 .workers = training->workers,
+                                                 .num_workers = training->num_workers};
+    return is_root(training) ? bsw_rbe_quality_init(&training->quality, err) : BSW_OK;
 }
 
 static void deinit(struct training *training)
@@ -162,6 +181,7 @@ static void deinit(struct training *training)
     for (size_t i = 0; training->workers && i < training->num_workers; i++)
         bsw_rbe_worker_deinit(&training->workers[i]);
     bsw_free(&training->workers);
+    bsw_rbe_quality_deinit(&training->quality);
     bsw_free(&training->group_losses);
     bsw_free(&training->group_gradients);
     bsw_free(&training->gradient);
@@ -422,8 +442,9 @@ static enum bsw_status judge_epoch(struct training *training, double validation_
                                    struct bsw_error *err)
 {
     struct bsw_rbe_state *state = training->state;
-    const struct bsw_rbe_epoch epoch = {state->loss_sum / (double)training->num_batches,
-                                        validation_loss, training->rate};
+    struct bsw_rbe_epoch epoch = {state->loss_sum / (double)training->num_batches, validation_loss,
+                                  training->rate, 0};
+    BSW_TRY(bsw_rbe_quality_auc(&training->quality, state->parameters, &epoch.roc_auc, err));
     double loss = training->num_held_out > 0 ? validation_loss : epoch.train_loss;
     BSW_TRY(bsw_rbe_state_end_epoch(state, &epoch, err));
     state->epochs_without_gain++;
@@ -612,11 +633,13 @@ static enum bsw_status start(struct training *training, struct bsw_error *err)
                  state->num_parameters * sizeof(float), err);
 }
 
-static enum bsw_status run(struct training *training, struct bsw_error *err)
+static enum bsw_status run(struct training *training, struct bsw_rbe_recall *recall,
+                           struct bsw_error *err)
 {
     struct bsw_rbe_state *state = training->state;
     enum bsw_status status = split(training, err);
     if (status == BSW_OK) status = allocate(training, err);
+    if (status == BSW_OK) status = order_held_out(training, err);
     BSW_TRY(bsw_transport_agree(training->transport, status, err));
     BSW_TRY(start(training, err));
     uint64_t total = training->options->epochs * training->num_batches;
@@ -630,6 +653,8 @@ static enum bsw_status run(struct training *training, struct bsw_error *err)
     if (state->best_epoch == 0) {
         memcpy(state->best_parameters, state->parameters, state->num_parameters * sizeof(float));
     }
+    if (is_root(training) && status == BSW_OK)
+        status = bsw_rbe_quality_recall(&training->quality, state->best_parameters, recall, err);
     return bsw_transport_agree(training->transport, status, err);
 }
 
@@ -641,7 +666,7 @@ enum bsw_status bsw_rbe_train(const struct bsw_rbe_training_options *options,
     struct training training = {
         .options = options, .pairs = pairs, .transport = transport, .state = &out->state};
     openblas_set_num_threads(1); // groups are what threads share
-    enum bsw_status status = run(&training, err);
+    enum bsw_status status = run(&training, &out->recall, err);
     out->num_trained = training.num_trained;
     out->num_held_out = training.num_held_out;
     out->is_stopped_early = training.is_stopped_early;

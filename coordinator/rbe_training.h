@@ -6,6 +6,9 @@
 // are added in the order of groups, then of ranks: so the weights depend on the number of ranks,
 // never on the number of threads. Rank 0 updates and sends the parameters to all.
 //
+// After each epoch rank 0 also judges the held-out pairs by ROC AUC, at the end by recall
+// (rbe_quality.h).
+//
 // Every choice (held-out pairs, order of an epoch, shifts, first weights) is an integer hash of the
 // seed. On one machine the same call gives the same bits, resumed or not; another machine's BLAS
 // may round otherwise.
@@ -61,7 +64,8 @@ struct bsw_rbe_training_options {
     enum bsw_rbe_start start;
     double input_rms; // root mean square of the components of inputs, for the quantizer
 
-    int has_near_negatives;      // groups are cells of near queries (rbe_order.h), not random pairs
+    int has_near_negatives;      // groups are cells of near queries (rbe_order.h), not random
+                                 // pairs; also of those held out
     uint64_t most_batches;       // of this call; 0: no limit
     uint64_t checkpoint_batches; // between checkpoints; 0: at the ends of epochs alone
     const char *checkpoint;      // NULL: none
@@ -70,10 +74,20 @@ struct bsw_rbe_training_options {
     int is_shown;          // progress on stderr
 };
 
+// Of held-out queries among held-out documents: rbe_quality.h.
+#define BSW_RBE_NUM_RECALLS 3
+extern const uint32_t bsw_rbe_recall_ranks[BSW_RBE_NUM_RECALLS]; // 1, 10, 100
+
+struct bsw_rbe_recall {
+    size_t num_documents; // 0: nothing is held out
+    double shares[BSW_RBE_NUM_RECALLS];
+};
+
 struct bsw_rbe_training_result {
     // Of rank 0 alone; bsw_rbe_state_deinit frees. best_parameters are those of the best epoch, or
     // of the last batch if no epoch was finished.
     struct bsw_rbe_state state;
+    struct bsw_rbe_recall recall;       // of best_parameters, rank 0 alone
     uint64_t num_trained, num_held_out; // pairs
     int is_stopped_early;
 };

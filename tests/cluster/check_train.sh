@@ -102,6 +102,13 @@ learned() {
 few=(--epochs 3 --batch 256)
 learned "base alone, a random start" 0.01 2.2 "${alone[@]}" "${few[@]}" --start random
 learned "base alone, full precision" 0.01 0.9 "${alone[@]}" "${few[@]}" --precision float
+auc=$(sed -n 's/^  "roc_auc": \([0-9.e-]*\),$/\1/p' "$folder/out")
+recall=$(sed -n 's/^    "1-recall@10": \([0-9.e-]*\),\{0,1\}$/\1/p' "$folder/out")
+if awk -v auc="${auc:-0}" -v recall="${recall:-0}" 'BEGIN {exit !(auc > 0.9 && auc < 1 && recall > 0.5)}'; then
+    pass "ROC AUC $auc, 1-recall@10 $recall"
+else
+    fail "ROC AUC '$auc', 1-recall@10 '$recall'" "$folder/out"
+fi
 learned "base alone, l2, shared, no weights" 0.01 2.1 "${alone[@]}" "${few[@]}" \
     --metric l2 --shared --no-residual-weights
 learned "base alone, one of 3 neighbours, annealing" 0.01 2.1 "${alone[@]}" "${few[@]}" \

@@ -111,7 +111,9 @@ static void expect_same_weights(const struct bsw_rbe_training_result *a,
     for (uint64_t i = 0; i < a->state.epoch; i++) {
         assert_true(a->state.epochs[i].train_loss == b->state.epochs[i].train_loss);
         assert_true(a->state.epochs[i].validation_loss == b->state.epochs[i].validation_loss);
+        assert_true(a->state.epochs[i].roc_auc == b->state.epochs[i].roc_auc);
     }
+    assert_memory_equal(&a->recall, &b->recall, sizeof a->recall);
 }
 
 // ---- one group ----
@@ -183,6 +185,8 @@ static void a_small_set_is_learned(void **state)
         if (!(best->validation_loss < most && best->train_loss < most))
             fail_msg("%s: %g, %g held out", kinds[kind].name, best->train_loss,
                      best->validation_loss);
+        assert_true(first->roc_auc > 0.5 && best->roc_auc > 0.97 && best->roc_auc <= 1);
+        assert_true(result.recall.num_documents == 40 && result.recall.shares[0] > 0.5);
         assert_true(result.num_held_out == 40 && result.num_trained == 360);
         bsw_rbe_state_deinit(&result.state);
     }
