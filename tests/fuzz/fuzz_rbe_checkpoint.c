@@ -17,7 +17,7 @@ static void take(const void *data, size_t bytes)
     FUZZ_REQUIRE(bsw_rbe_state_init(NUM_PARAMETERS, &state, &err) == BSW_OK);
     enum bsw_status status = bsw_rbe_checkpoint_read(path, SETTINGS, &state, &err);
     if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA) | FUZZ_BIT(BSW_ERROR_USAGE))) {
-        const struct bsw_rbe_epoch epoch = {1, 2, 3};
+        const struct bsw_rbe_epoch epoch = {1, 2, 3, 0.5};
         FUZZ_REQUIRE(state.epoch <= BSW_RBE_MAX_EPOCHS && state.best_epoch <= state.epoch);
         FUZZ_REQUIRE(bsw_rbe_state_end_epoch(&state, &epoch, &err) == BSW_OK);
     }
@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
     static const char *const settings[] = {SETTINGS, "pairs=3 rate=0.2", SETTINGS " seed=1", ""};
-    const struct bsw_rbe_epoch epoch = {0.5, 0.25, 0.1};
+    const struct bsw_rbe_epoch epoch = {0.5, 0.25, 0.1, 0.75};
     char path[128];
     snprintf(path, sizeof path, "%s/seed", fuzz_folder());
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
