@@ -26,11 +26,22 @@ static enum bsw_status create_file(const char *folder, const struct bsw_manifest
     return status;
 }
 
+// PART.tmp.PID of a part that is written whole (bsw_file_write_atomic).
+static int is_temporary_part(const char *name)
+{
+    static const char *const parts[] = {"encode", "manifest.pb", BSW_RBE_MODEL_NAME};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (strncmp(name, parts[i], strlen(parts[i])) == 0 && strstr(name, ".tmp.")) return 1;
+    }
+    return 0;
+}
+
 // Files of an index, or with is_temporary those an encode that was killed left behind.
 static int is_shard_file(const char *name, int is_temporary)
 {
     unsigned shard, num_shards;
     int end = -1;
+    if (is_temporary && is_temporary_part(name)) return 1;
     if (sscanf(name, "shard-%5u-of-%5u%n", &shard, &num_shards, &end) != 2 || end < 0) return 0;
     const char *codes = is_temporary ? BSW_CODES_TEMPORARY : ".codes";
     const char *vectors = is_temporary ? BSW_VECTORS_TEMPORARY : ".vectors";

@@ -154,7 +154,8 @@ disturbed() {
     begin=${EPOCHREALTIME/./}
     wait "$pid" 2>/dev/null || got=$?
     took=$(((${EPOCHREALTIME/./} - begin) / 1000))
-    if ((got == 0)); then
+    # mpirun that is struck as the last rank ends fails, whatever the ranks did.
+    if ((got == 0 || num_ranks > 1)) && status_says "$out" complete 2>/dev/null; then
         num_late=$((num_late + 1))
         verdict "$name done before $how" same "$name" "$out"
         verdict "$name done before $how: STATUS" status_says "$out" complete

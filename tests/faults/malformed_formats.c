@@ -172,6 +172,8 @@ static void add_vectors(const char *program)
         uint32_t width = kind->form == FORM_BIN_WIDE ? 8 : 4;
         if (is_vecs) format->row_bytes = 4 + DIMS * kind->number_bytes;
         if (is_vecs) memset(image.data, 0, image.bytes); // good ids, and numbers
+        size_t number_bytes = (size_t)ROWS * DIMS * kind->number_bytes;
+        if (is_ids && !is_vecs) memset(image.data + image.bytes - number_bytes, 0, number_bytes);
         for (uint32_t row = 0; is_vecs && row < ROWS; row++) {
             memcpy(image.data + row * format->row_bytes, &(uint32_t){DIMS}, 4);
             add_field(format, (uint32_t)(row * format->row_bytes), 4);
@@ -282,7 +284,7 @@ static void add_checkpoint(void)
     struct malformed_format *format =
         add_format("checkpoint", "checkpoint", FAMILY_PROTOBUF, read_checkpoint);
     struct bsw_rbe_state state;
-    const struct bsw_rbe_epoch epoch = {0.5, 0.25, 0.1};
+    const struct bsw_rbe_epoch epoch = {0.5, 0.25, 0.1, 0.75};
     FAULT_REQUIRE(bsw_rbe_state_init(TRAINING_NUMBERS, &state, NULL) == BSW_OK &&
                       bsw_rbe_state_end_epoch(&state, &epoch, NULL) == BSW_OK &&
                       bsw_rbe_checkpoint_write(format->path, TRAINING_SETTINGS, &state, NULL) ==
