@@ -40,8 +40,15 @@ try() {
         "$(number "$out/refined.eval" 10-recall@10)"
 }
 
+# learn BITS QUERY_PLANES: rbe from the corpus alone, codes as wide as rows.
+learn() {
+    "$bitsweep" train --base "$base" --code-dims "$dims" --document-planes "$1" --query-planes "$2" \
+        --model "$out/model.rbe" --force --quiet
+    try cosine rbe "$1" --model "$out/model.rbe"
+}
+
 {
-    echo "# $(basename "$base"), queries $rows, 6 query bits; refined: oversample 5"
+    echo "# $(basename "$base"), queries $rows, 6 query bits (rbe: 7, then 6); refined: oversample 5"
     echo "#                                                             code alone  10-recall    refined"
     echo "# metric code  bits  segments                     B/vector  10-recall@10        @50        @10"
     for metric in cosine ip l2; do
@@ -49,7 +56,10 @@ try() {
             --metric "$metric" --k 10 --out "$out/truth.$metric" --force --quiet
         for bits in 1.5 2 2.5 3 4; do try "$metric" saq "$bits"; done
         dims=$(number "$out/encode.json" dims)
-        try "$metric" saq 3 --segments "${dims}x3" --axes random
-        [[ $metric != cosine ]] || for bits in 2 3 4; do try cosine xfbq "$bits"; done
+        for bits in 2 3; do try "$metric" saq "$bits" --segments "${dims}x$bits" --axes random; done
+        [[ $metric == cosine ]] || continue
+        for bits in 2 3 4; do try cosine xfbq "$bits"; done
+        for bits in 2 3; do learn "$bits" 7; done
+        for bits in 2 3; do learn "$bits" 6; done
     done
 } | tee "$out/accuracy.table"

@@ -7,15 +7,8 @@
 
 #include "common/integer_hash.h"
 #include "common/memory.h"
+#include "coordinator/principal_axes.h"
 #include "kernels/encode/query_codes.h"
-
-// LAPACK, column-major (Fortran interface of OpenBLAS).
-void dsyevd_(const char *jobz, const char *uplo, const int *n, double *a, const int *lda, double *w,
-             double *work, const int *lwork, int *iwork, const int *liwork, int *info);
-void dgeqrf_(const int *m, const int *n, double *a, const int *lda, double *tau, double *work,
-             const int *lwork, int *info);
-void dorgqr_(const int *m, const int *n, const int *k, double *a, const int *lda, const double *tau,
-             double *work, const int *lwork, int *info);
 
 #define GROUP_DIMS 32
 
@@ -243,71 +236,6 @@ static enum bsw_status train_covariance(struct bsw_sample *sample, struct worksp
     }
 }
 
-// Eigenvectors of the covariance, in order of falling energy, as rows of `axes` (float64,
-// [dims][dims]).
-static enum bsw_status principal_axes(struct workspace *work, double *axes, struct bsw_error *err)
-{
-    int n = (int)work->dims, info, lwork = -1, liwork = -1, iwork_size;
-    double work_size;
-    dsyevd_("V", "L", &n, work->covariance, &n, work->energies, &work_size, &lwork, &iwork_size,
-            &liwork, &info);
-    lwork = (int)work_size;
-    liwork = iwork_size;
-    double *scratch;
-    int *iscratch;
-    BSW_TRY(bsw_allocate(&scratch, (size_t)lwork, sizeof(double), "frame training", err));
-    enum bsw_status status =
-        bsw_allocate(&iscratch, (size_t)liwork, sizeof(int), "frame training", err);
-    if (status == BSW_OK) {
-        dsyevd_("V", "L", &n, work->covariance, &n, work->energies, scratch, &lwork, iscratch,
-                &liwork, &info);
-        if (info != 0)
-            status = bsw_fail(err, BSW_ERROR_SELF_CHECK, "LAPACK dsyevd failed with %d", info);
-        bsw_free(&iscratch);
-    }
-    bsw_free(&scratch);
-    if (status != BSW_OK) return status;
-    for (int i = 0; i < n; i++) { // LAPACK's order is ascending
-        memcpy(axes + (size_t)i * (size_t)n, work->covariance + (size_t)(n - 1 - i) * (size_t)n,
-               (size_t)n * sizeof(double));
-    }
-    for (int i = 0; i < n / 2; i++) {
-        double swap = work->energies[i];
-        work->energies[i] = work->energies[n - 1 - i];
-        work->energies[n - 1 - i] = swap;
-    }
-    return BSW_OK;
-}
-
-// About Gaussian and exact: the sum of the hash's four quarters, minus its mean.
-static double gaussian(uint64_t seed, uint64_t index)
-{
-    uint64_t h = bsw_hash2(seed, index);
-    return (double)(h & 0xffff) + (double)(h >> 16 & 0xffff) + (double)(h >> 32 & 0xffff) +
-           (double)(h >> 48) - 2.0 * 65535.0;
-}
-
-// A random orthogonal n x n matrix: Q of the QR factorisation of hashed Gaussians.
-static enum bsw_status random_rotation(uint64_t seed, int n, double *matrix, struct bsw_error *err)
-{
-    size_t square = (size_t)n * (size_t)n;
-    for (size_t i = 0; i < square; i++) matrix[i] = gaussian(seed, i);
-    int lwork = 64 * n, info = 0;
-    double *tau, *scratch;
-    BSW_TRY(bsw_allocate(&tau, (size_t)n, sizeof(double), "frame training", err));
-    enum bsw_status status =
-        bsw_allocate(&scratch, (size_t)lwork, sizeof(double), "frame training", err);
-    if (status == BSW_OK) {
-        dgeqrf_(&n, &n, matrix, &n, tau, scratch, &lwork, &info);
-        if (info == 0) dorgqr_(&n, &n, &n, matrix, &n, tau, scratch, &lwork, &info);
-        if (info != 0)
-            status = bsw_fail(err, BSW_ERROR_SELF_CHECK, "LAPACK QR failed with %d", info);
-        bsw_free(&scratch);
-    }
-    bsw_free(&tau);
-    return status;
-}
-
 // rotation[j][padded_dim + i] = sum over k of axes[first + k][j] * segment_rotation[k][i].
 static void store_segment(const double *product, const struct bsw_segment *segment,
                           struct bsw_manifest *manifest)
@@ -329,7 +257,7 @@ static enum bsw_status rotate_segments(struct workspace *work, const double *axe
     for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
         const struct bsw_segment *segment = &manifest->layout.segments[s];
         int n = (int)segment->dims;
-        BSW_TRY(random_rotation(bsw_hash2(seed, s), n, work->rotation, err));
+        BSW_TRY(bsw_random_rotation(bsw_hash2(seed, s), segment->dims, work->rotation, err));
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, dims, n, n, 1.0,
                     axes + (size_t)first * (size_t)dims, dims, work->rotation, n, 0.0, product, n);
         store_segment(product, segment, manifest);
@@ -421,10 +349,11 @@ static enum bsw_status train_axes(struct bsw_sample *sample,
     enum bsw_status status = BSW_OK;
     if (training->random_axes) {
         for (uint32_t i = 0; i < dims; i++) work->energies[i] = 1.0;
-        status = random_rotation(bsw_hash2(training->seed, UINT64_MAX), (int)dims, axes, err);
+        status = bsw_random_rotation(bsw_hash2(training->seed, UINT64_MAX), dims, axes, err);
     } else {
         status = train_covariance(sample, work, manifest->mean, err);
-        if (status == BSW_OK) status = principal_axes(work, axes, err);
+        if (status == BSW_OK)
+            status = bsw_principal_axes(work->dims, work->covariance, work->energies, axes, err);
     }
     if (status == BSW_OK) status = choose_layout(training, work->energies, dims, manifest, err);
     if (status == BSW_OK) {

@@ -338,11 +338,12 @@ static json_t *describe_training(const struct bsw_rbe_origin *o)
 static void print_model_json(const struct bsw_rbe_model *model, const char *digest)
 {
     const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
-    json_t *object =
-        json_pack("{s:s, s:i, s:s, s:s, s:i, s:i, s:s, s:b}", "kind", "model", "format_version",
-                  BSW_RBE_MODEL_VERSION, "digest", digest, "metric", bsw_metric_name(model->metric),
-                  "dims", (int)query->dims, "code_dims", (int)query->code_dims, "precision",
-                  model->is_smooth ? "float" : "binary", "centered", is_centered(model));
+    json_t *object = json_pack(
+        "{s:s, s:i, s:s, s:s, s:i, s:i, s:s, s:b, s:s}", "kind", "model", "format_version",
+        BSW_RBE_MODEL_VERSION, "digest", digest, "metric", bsw_metric_name(model->metric), "dims",
+        (int)query->dims, "code_dims", (int)query->code_dims, "precision",
+        model->is_smooth ? "float" : "binary", "centered", is_centered(model), "scales",
+        model->has_projection ? "projection" : "norm");
     json_object_set_new(object, "query", describe_side(query));
     json_object_set_new(object, "document", describe_side(&model->sides[BSW_RBE_DOCUMENT].shape));
     json_object_set_new(object, "training", describe_training(&model->origin));
@@ -365,9 +366,10 @@ static void print_model_text(const char *path, const struct bsw_rbe_model *model
     const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
     const struct bsw_rbe_origin *o = &model->origin;
     printf("model %s, digest %s\n", path, digest);
-    printf("  codes     %u dims to %u, %s, %s, %s\n", query->dims, query->code_dims,
+    printf("  codes     %u dims to %u, %s, %s, %s, scales by %s\n", query->dims, query->code_dims,
            bsw_metric_name(model->metric), model->is_smooth ? "float" : "binary",
-           is_centered(model) ? "centered" : "not centered");
+           is_centered(model) ? "centered" : "not centered",
+           model->has_projection ? "projection" : "norm");
     print_side("query", query);
     print_side("document", &model->sides[BSW_RBE_DOCUMENT].shape);
     printf(

@@ -10,19 +10,28 @@
 #include "coordinator/command.h"
 #include "coordinator/loss_plot.h"
 #include "coordinator/rbe_pair_source.h"
+#include "coordinator/rbe_principal_start.h"
 #include "coordinator/rbe_training.h"
 
 // What parameters, moments and gradients of a few groups can be held of.
 #define MAX_PARAMETERS ((size_t)1 << 28)
 
 // Weights that are good already are lost at the rate that random ones want.
-#define RANDOM_RATE    0.002
-#define QUANTIZER_RATE 0.00001
+#define RANDOM_RATE 0.002
+#define GOOD_RATE   0.00001
+
+// Where options of 0 stand for another number with each loss.
+struct loss_defaults {
+    uint64_t neighbours, negatives;
+    double gamma;
+};
+static const struct loss_defaults pair_defaults = {1, 10, 10},
+                                  similarity_defaults = {10, BSW_RBE_GROUP_PAIRS - 1, 30};
 
 struct train_options {
     struct bsw_common_options common;
     const char *queries, *documents, *base, *groundtruth, *model, *metric, *estimator, *precision,
-        *checkpoint, *plot, *start;
+        *checkpoint, *plot, *start, *loss;
     uint64_t neighbours, sample, code_dims, query_planes, document_planes, negatives, batch, epochs,
         patience, seed, most_batches, checkpoint_batches;
     double gamma, rate, decay, slope_growth, validation;
@@ -35,6 +44,7 @@ struct train_job {
     enum bsw_metric metric;
     enum bsw_rbe_estimator estimator;
     enum bsw_rbe_start start;
+    int has_similarities, is_auto_negatives;
     struct bsw_rbe_pair_source source;
     struct bsw_rbe_training_result result;
     struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES];
@@ -57,8 +67,9 @@ static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *
          "or: a corpus, whose rows pair with their neighbours"},
         {"groundtruth", BSW_OPTION_TEXT, &o->groundtruth, "FILE", NULL, 0, 0, 0, NULL,
          "neighbours in --base of --queries, or of its own first rows; none: found exactly"},
-        {"neighbours", BSW_OPTION_COUNT, &o->neighbours, "N", "1", 0, 1, 1000, NULL,
-         "with --base: a row pairs with one of its first N, another each epoch"},
+        {"neighbours", BSW_OPTION_COUNT, &o->neighbours, "N", "0", 0, 0, 1000, NULL,
+         "with --base: a row pairs with one of its first N, another each epoch; 0: 1, for "
+         "similarities 10"},
         {"sample", BSW_OPTION_COUNT, &o->sample, "ROWS", "32768", 0, 2, 1e6, NULL,
          "--base alone: rows that neighbours are found among"},
         {"model", BSW_OPTION_TEXT, &o->model, "FILE", NULL, 1, 0, 0, NULL, "model to write"},
@@ -80,19 +91,25 @@ static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *
          "variant|straight-through|annealing", "what stands in for the derivative of a sign"},
         {"slope-growth", BSW_OPTION_NUMBER, &o->slope_growth, "X", "1.1", 0, 1, 10, NULL,
          "annealing: the slope grows by this each epoch"},
-        {"negatives", BSW_OPTION_COUNT, &o->negatives, "N", "10", 0, 1, BSW_RBE_MAX_NEGATIVES, NULL,
-         "cross-sampled: documents of other pairs of a group of 128, drawn anew for each batch"},
+        {"negatives", BSW_OPTION_COUNT, &o->negatives, "N", "0", 0, 0, BSW_RBE_MAX_NEGATIVES, NULL,
+         "cross-sampled: documents of other pairs of a group of 128, drawn anew for each batch; 0: "
+         "10, for similarities 127, or what the held-out pairs have"},
         {"near-negatives", BSW_OPTION_FLAG, &o->has_near_negatives, NULL, NULL, 0, 0, 0, NULL,
-         "draw them among pairs whose queries are near, held-out pairs' too; wants batches of 128 "
-         "pairs a rank, or 256, ..."},
-        {"gamma", BSW_OPTION_NUMBER, &o->gamma, "X", "10", 0, 1e-3, 1e4, NULL,
-         "smoothing factor of the softmax"},
+         "draw them among pairs whose queries are near, held-out pairs' too, as for similarities "
+         "always; wants batches of 128 pairs a rank, or 256, ..."},
+        {"loss", BSW_OPTION_CHOICE, &o->loss, NULL, "auto", 0, 0, 0, "auto|pairs|similarities",
+         "pairs: a pair's document before the others (the paper's); similarities: all documents as "
+         "near as they are, and codes scaled by projection, for rows of one space under cosine; "
+         "auto: so for --base alone, unless --start is another's"},
+        {"gamma", BSW_OPTION_NUMBER, &o->gamma, "X", NULL, 0, 1e-3, 1e4, NULL,
+         "smoothing factor of the softmax [10; similarities: 30]"},
         {"batch", BSW_OPTION_COUNT, &o->batch, "PAIRS", "512", 0, 2, 1e7, NULL,
          "pairs of an update, all ranks together"},
-        {"epochs", BSW_OPTION_COUNT, &o->epochs, "N", "30", 0, 1, BSW_RBE_MAX_EPOCHS, NULL,
-         "passes over the pairs at most"},
+        {"epochs", BSW_OPTION_COUNT, &o->epochs, "N", "0", 0, 0, BSW_RBE_MAX_EPOCHS, NULL,
+         "passes over the pairs at most; 0: 30, or from principal axes none, as the first weights "
+         "are good and no epoch improved on them where it was measured"},
         {"rate", BSW_OPTION_NUMBER, &o->rate, "X", NULL, 0, 1e-9, 1e38, NULL,
-         "learning rate of Adam [0.002; from a quantizer 0.00001]"},
+         "learning rate of Adam [0.002; of a start that is good already 0.00001]"},
         {"decay", BSW_OPTION_NUMBER, &o->decay, "X", "0.93", 0, 1e-3, 1, NULL,
          "the rate falls to this share each epoch"},
         {"patience", BSW_OPTION_COUNT, &o->patience, "EPOCHS", "5", 0, 0, 1e6, NULL,
@@ -101,10 +118,12 @@ static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *
          "pairs held out to judge epochs by; the best epoch is kept"},
         {"seed", BSW_OPTION_COUNT, &o->seed, "S", "1", 0, 0, 9e15, NULL, "seed of every choice"},
         {"center", BSW_OPTION_FLAG, &o->is_centered, NULL, NULL, 0, 0, 0, NULL,
-         "take the mean off rows first"},
-        {"start", BSW_OPTION_CHOICE, &o->start, NULL, "auto", 0, 0, 0, "auto|random|quantizer",
-         "first weights; quantizer: of one space, codes begin as rounded rows; auto: so for "
-         "--base"},
+         "take the mean off rows first, as for similarities always"},
+        {"start", BSW_OPTION_CHOICE, &o->start, NULL, "auto", 0, 0, 0,
+         "auto|random|quantizer|principal",
+         "first weights, random: the paper's; for rows of one space: quantizer of random axes, or "
+         "of principal ones (similarities alone). auto: principal, with --loss pairs and --base "
+         "quantizer, with two files random"},
         {"checkpoint", BSW_OPTION_TEXT, &o->checkpoint, "FILE", NULL, 0, 0, 0, NULL,
          "written after each epoch, and in between"},
         {"checkpoint-batches", BSW_OPTION_COUNT, &o->checkpoint_batches, "N", "1000", 0, 0, 1e12,
@@ -124,6 +143,49 @@ static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *
     return bsw_command_parse(job->transport, &table, &o->common, argc, argv, done, err);
 }
 
+// Which loss, and what goes with it where nothing is said.
+static enum bsw_status settle_loss(struct train_job *job, struct bsw_error *err)
+{
+    struct train_options *o = &job->options;
+    int is_auto = strcmp(o->loss, "auto") == 0;
+    int can_have_similarities =
+        job->metric == BSW_METRIC_COSINE && !o->has_no_weights && job->estimator != BSW_RBE_SMOOTH;
+    int is_start_fit = strcmp(o->start, "auto") == 0 || strcmp(o->start, "principal") == 0;
+    job->has_similarities =
+        is_auto ? o->base && !o->groundtruth && is_start_fit && can_have_similarities
+                : strcmp(o->loss, "similarities") == 0;
+    if (job->has_similarities && !can_have_similarities) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--loss similarities is for codes under cosine: not for another --metric, "
+                        "--precision float, --no-residual-weights");
+    }
+    const struct loss_defaults *defaults =
+        job->has_similarities ? &similarity_defaults : &pair_defaults;
+    if (o->neighbours == 0) o->neighbours = o->base ? defaults->neighbours : 1;
+    job->is_auto_negatives = o->negatives == 0;
+    if (o->negatives == 0) o->negatives = defaults->negatives;
+    if (o->gamma == 0) o->gamma = defaults->gamma;
+    o->is_centered |= job->has_similarities;
+    o->has_near_negatives |= job->has_similarities;
+    return BSW_OK;
+}
+
+static enum bsw_status settle_start(struct train_job *job, struct bsw_error *err)
+{
+    struct train_options *o = &job->options;
+    int is_auto = strcmp(o->start, "auto") == 0;
+    job->start = strcmp(o->start, "principal") == 0 || (is_auto && job->has_similarities)
+                     ? BSW_RBE_START_PRINCIPAL
+                 : strcmp(o->start, "quantizer") == 0 || (is_auto && o->base)
+                     ? BSW_RBE_START_QUANTIZER
+                     : BSW_RBE_START_RANDOM;
+    if (job->start == BSW_RBE_START_PRINCIPAL && !job->has_similarities)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--start principal goes with --loss similarities");
+    if (o->epochs == 0 && job->start != BSW_RBE_START_PRINCIPAL) o->epochs = 30;
+    if (o->rate == 0) o->rate = job->start == BSW_RBE_START_RANDOM ? RANDOM_RATE : GOOD_RATE;
+    return BSW_OK;
+}
+
 static enum bsw_status check_options(struct train_job *job, struct bsw_error *err)
 {
     const struct train_options *o = &job->options;
@@ -132,10 +194,8 @@ static enum bsw_status check_options(struct train_job *job, struct bsw_error *er
     if (o->is_resumed && !o->checkpoint)
         return bsw_fail(err, BSW_ERROR_USAGE, "--resume needs --checkpoint");
     if (strcmp(o->precision, "float") == 0) job->estimator = BSW_RBE_SMOOTH;
-    int is_quantizer =
-        strcmp(o->start, "quantizer") == 0 || (strcmp(o->start, "auto") == 0 && o->base);
-    if (o->rate == 0) job->options.rate = is_quantizer ? QUANTIZER_RATE : RANDOM_RATE;
-    job->start = is_quantizer ? BSW_RBE_START_QUANTIZER : BSW_RBE_START_RANDOM;
+    BSW_TRY(settle_loss(job, err));
+    BSW_TRY(settle_start(job, err));
     return o->plot ? bsw_loss_plot_check(o->plot, err) : BSW_OK;
 }
 
@@ -177,7 +237,9 @@ static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
 
 static double input_rms(const struct train_job *job)
 {
-    return job->start == BSW_RBE_START_QUANTIZER ? BSW_RBE_INPUT_RMS : BSW_RBE_RANDOM_INPUT_RMS;
+    return job->start == BSW_RBE_START_PRINCIPAL   ? BSW_RBE_PRINCIPAL_INPUT_RMS
+           : job->start == BSW_RBE_START_QUANTIZER ? BSW_RBE_INPUT_RMS
+                                                   : BSW_RBE_RANDOM_INPUT_RMS;
 }
 
 static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
@@ -194,6 +256,7 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
                                                  .level = o->common.level,
                                                  .input_rms = input_rms(job),
                                                  .is_centered = o->is_centered,
+                                                 .is_one_space = job->has_similarities,
                                                  .is_shown = !o->common.quiet};
     double started = bsw_clock_seconds();
     BSW_TRY(bsw_rbe_pair_source_open(&options, job->transport, &job->source, err));
@@ -201,9 +264,22 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
     return shape_sides(job, err);
 }
 
+// Of similarities, unless said: as many as a rank's share of a batch and of the held-out pairs has.
+static void settle_negatives(struct train_job *job)
+{
+    struct train_options *o = &job->options;
+    uint64_t ranks = (uint64_t)job->transport->num_ranks, pairs = job->source.num_pairs;
+    uint64_t held_out = (uint64_t)ceil((double)pairs * o->validation) / ranks,
+             batch = (o->batch < pairs / 2 ? o->batch : pairs / 2) / ranks;
+    if (!job->has_similarities || !job->is_auto_negatives) return;
+    if (held_out > 1 && o->negatives >= held_out) o->negatives = held_out - 1;
+    if (batch > 1 && o->negatives >= batch) o->negatives = batch - 1;
+}
+
 static enum bsw_status train(struct train_job *job, struct bsw_error *err)
 {
     const struct train_options *o = &job->options;
+    settle_negatives(job);
     struct bsw_rbe_training_options options = {.estimator = job->estimator,
                                                .slope_growth = o->slope_growth,
                                                .gamma = o->gamma,
@@ -217,6 +293,7 @@ static enum bsw_status train(struct train_job *job, struct bsw_error *err)
                                                .seed = o->seed,
                                                .start = job->start,
                                                .has_near_negatives = o->has_near_negatives,
+                                               .has_similarities = job->has_similarities,
                                                .input_rms = input_rms(job),
                                                .most_batches = o->most_batches,
                                                .checkpoint_batches = o->checkpoint_batches,
@@ -234,6 +311,12 @@ static enum bsw_status train(struct train_job *job, struct bsw_error *err)
 
 // ---- the model ----
 
+// 0: they were not judged.
+static double first_weights_loss(const struct bsw_rbe_state *state)
+{
+    return isfinite(state->best_loss) ? state->best_loss : 0;
+}
+
 static void describe_origin(const struct train_job *job, struct bsw_rbe_origin *out)
 {
     const struct train_options *o = &job->options;
@@ -244,7 +327,8 @@ static void describe_origin(const struct train_job *job, struct bsw_rbe_origin *
                                    .gamma = o->gamma,
                                    .rate = o->rate,
                                    .train_loss = best ? best->train_loss : 0,
-                                   .validation_loss = best ? best->validation_loss : 0,
+                                   .validation_loss =
+                                       best ? best->validation_loss : first_weights_loss(state),
                                    .negatives = o->negatives,
                                    .batch = o->batch,
                                    .epochs = state->best_epoch,
@@ -253,10 +337,21 @@ static void describe_origin(const struct train_job *job, struct bsw_rbe_origin *
                                    .ranks = (uint32_t)job->transport->num_ranks};
 }
 
+// The largest scale of some documents comes to lie at 2^7 to 2^8 as a half.
+static int32_t scale_exponent(double largest)
+{
+    int exponent = 0;
+    if (largest > 0) frexp(largest, &exponent);
+    exponent -= 8;
+    return exponent < -126 ? -126 : exponent > 126 ? 126 : exponent;
+}
+
 static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
 {
     struct bsw_rbe_model model = {.metric = job->metric,
-                                  .is_smooth = job->estimator == BSW_RBE_SMOOTH};
+                                  .is_smooth = job->estimator == BSW_RBE_SMOOTH,
+                                  .has_projection = job->has_similarities,
+                                  .scale_exponent = scale_exponent(job->result.largest_scale)};
     float *next = job->result.state.best_parameters;
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) { // borrowed: the model is not deinitialised
         model.sides[i] = (struct bsw_rbe_side){job->shapes[i], job->source.means[i],
@@ -309,7 +404,8 @@ static void print_json(const struct train_job *job)
                   (json_int_t)state->epoch, "best_epoch", (json_int_t)state->best_epoch,
                   "stopped_early", job->result.is_stopped_early, "train_loss", origin.train_loss,
                   "validation_loss", origin.validation_loss, "roc_auc",
-                  state->best_epoch > 0 ? state->epochs[state->best_epoch - 1].roc_auc : 0.0,
+                  state->best_epoch > 0 ? state->epochs[state->best_epoch - 1].roc_auc
+                                        : job->result.first_roc_auc,
                   "held_out_recall", recall_json(&job->result.recall), "batches",
                   (json_int_t)state->num_updates, "ranks", job->transport->num_ranks, "threads",
                   (json_int_t)o->common.threads, "pair_seconds", job->pair_seconds, "train_seconds",
@@ -352,6 +448,8 @@ static void report(const struct train_job *job)
            (unsigned long long)job->result.num_held_out, (unsigned long long)state->num_updates,
            state->num_parameters, job->pair_seconds, job->train_seconds,
            job->result.is_stopped_early ? ", stopped early" : "", o->model);
+    if (state->epoch > 0 && state->best_epoch == 0)
+        printf("no epoch was better than the first weights: these are the model\n");
     if (o->plot && !job->is_drawn)
         printf("gnuplot is missing: the loss curve is in the table beside %s\n", o->plot);
 }

@@ -73,7 +73,7 @@ enum bsw_status bsw_rbe_describe(const struct bsw_rbe_coders *coders, struct bsw
     manifest->stage_dims = manifest->layout.dims;
     manifest->row_dims = shape->dims;
     manifest->query_planes = bsw_rbe_num_planes(coders, BSW_RBE_QUERY);
-    manifest->scale_exponent = bsw_rbe_scale_exponent(shape->code_dims);
+    manifest->scale_exponent = coders->scale_exponent;
     manifest->model_digest = coders->model.digest;
     manifest->coders = coders;
     return BSW_OK;

@@ -18,6 +18,11 @@ struct bsw_rbe_worker {
     float *inputs[BSW_RBE_NUM_SIDES];    // [max_pairs][dims]
     float *gradients[BSW_RBE_NUM_SIDES]; // [max_pairs][code_dims]
     size_t *shifts;                      // [negatives]
+    float *scratch;                      // of the loss
+    float *exact;                        // [max_pairs][max_pairs]; with similarities alone
+    float *weights[BSW_RBE_NUM_SIDES];   // [max_pairs] each, likewise: scales of codes
+    float *offsets;                      // [max_pairs], likewise: biases of documents
+    float *projected;                    // [max_pairs][code_dims], likewise
 };
 
 enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *options,
@@ -47,6 +52,15 @@ enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker,
                                   const struct bsw_rbe_pairs *pairs, const float *parameters,
                                   const struct bsw_rbe_group *group, float share, float *gradient,
                                   double *loss, struct bsw_error *err);
+
+// The largest scale that the group's documents get (rbe_coders.h), for integer components. Only for
+// the loss of similarities.
+enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker,
+                                            const struct bsw_rbe_training_options *options,
+                                            const struct bsw_rbe_pairs *pairs,
+                                            const float *parameters,
+                                            const struct bsw_rbe_group *group, double *largest,
+                                            struct bsw_error *err);
 
 // Different numbers in 1 .. num_pairs - 1, count of them.
 void bsw_rbe_draw_shifts(uint64_t seed, size_t num_pairs, size_t count, size_t *shifts);

@@ -229,8 +229,12 @@ static enum bsw_status exclude(void *context, const uint64_t *held_out, uint64_t
 
 struct bsw_rbe_pairs bsw_rbe_pair_source_pairs(struct bsw_rbe_pair_source *source)
 {
-    return (struct bsw_rbe_pairs){
-        .context = source, .num_pairs = source->num_pairs, .exclude = exclude, .read = read_pair};
+    return (struct bsw_rbe_pairs){.context = source,
+                                  .num_pairs = source->num_pairs,
+                                  .mean = source->means[BSW_RBE_DOCUMENT],
+                                  .scale = source->scales[BSW_RBE_DOCUMENT],
+                                  .exclude = exclude,
+                                  .read = read_pair};
 }
 
 // ---- mean and scale ----
@@ -282,13 +286,13 @@ static enum bsw_status fit_inputs(struct bsw_rbe_pair_source *source, struct bsw
 {
     double *sums;
     BSW_TRY(bsw_allocate(&sums, source->dims, sizeof *sums, "mean", err));
-    enum bsw_status status = fit_side(source, BSW_RBE_QUERY, sums, err);
-    if (status == BSW_OK && !is_one_file(source))
-        status = fit_side(source, BSW_RBE_DOCUMENT, sums, err);
-    if (status == BSW_OK && is_one_file(source)) {
-        memcpy(source->means[BSW_RBE_DOCUMENT], source->means[BSW_RBE_QUERY],
+    int is_shared = is_one_file(source) || source->options.is_one_space;
+    enum bsw_status status = fit_side(source, BSW_RBE_DOCUMENT, sums, err);
+    if (status == BSW_OK && !is_shared) status = fit_side(source, BSW_RBE_QUERY, sums, err);
+    if (status == BSW_OK && is_shared) {
+        memcpy(source->means[BSW_RBE_QUERY], source->means[BSW_RBE_DOCUMENT],
                source->dims * sizeof(float));
-        source->scales[BSW_RBE_DOCUMENT] = source->scales[BSW_RBE_QUERY];
+        source->scales[BSW_RBE_QUERY] = source->scales[BSW_RBE_DOCUMENT];
     }
     bsw_free(&sums);
     return status;

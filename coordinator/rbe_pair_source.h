@@ -43,7 +43,8 @@ struct bsw_rbe_pair_options {
     enum bsw_metric metric;
     enum bsw_cpu_level level;
     double input_rms;
-    int is_centered; // else the mean is 0
+    int is_centered;  // else the mean is 0
+    int is_one_space; // both sides have the documents' mean and scale
     int is_shown;
 };
 

@@ -22,7 +22,7 @@ enum bsw_status bsw_rbe_quality_init(struct bsw_rbe_quality *quality, struct bsw
     if (quality->num_pairs > BSW_RBE_AUC_PAIRS) quality->num_pairs = BSW_RBE_AUC_PAIRS;
     size_t count = quality->num_pairs;
     BSW_TRY(bsw_allocate(&quality->memory, count,
-                         (BSW_RBE_NUM_SIDES * (code_dims + 1) + 1 + negatives) * sizeof(float),
+                         (BSW_RBE_NUM_SIDES * (code_dims + 1) + 2 + negatives) * sizeof(float),
                          "quality", err));
     float *next = quality->memory;
     for (int side = 0; side < BSW_RBE_NUM_SIDES; side++) {
@@ -30,8 +30,9 @@ enum bsw_status bsw_rbe_quality_init(struct bsw_rbe_quality *quality, struct bsw
         quality->factors[side] = next + count * code_dims;
         next += count * (code_dims + 1);
     }
-    quality->positives = next;
-    quality->negatives = next + count;
+    quality->offsets = next;
+    quality->positives = next + count;
+    quality->negatives = next + 2 * count;
     return BSW_OK;
 }
 
@@ -74,14 +75,19 @@ static enum bsw_status code_group(struct bsw_rbe_quality *quality, const float *
     const struct bsw_rbe_group group = {
         .pairs = quality->held_out + first, .num_pairs = group_end(quality, g) - first, .slope = 1};
     const float *outputs[BSW_RBE_NUM_SIDES];
-    BSW_TRY(bsw_rbe_group_forward(&quality->workers[omp_get_thread_num()], quality->options,
-                                  quality->pairs, parameters, &group, outputs, err));
+    struct bsw_rbe_worker *worker = &quality->workers[omp_get_thread_num()];
+    int has_similarities = quality->options->has_similarities;
+    BSW_TRY(bsw_rbe_group_forward(worker, quality->options, quality->pairs, parameters, &group,
+                                  outputs, err));
+    for (size_t i = 0; i < group.num_pairs; i++)
+        quality->offsets[first + i] = has_similarities ? worker->offsets[i] : 0;
     for (int side = 0; side < BSW_RBE_NUM_SIDES; side++) {
         memcpy(quality->codes[side] + first * code_dims, outputs[side],
                group.num_pairs * code_dims * sizeof(float));
         for (size_t i = 0; i < group.num_pairs; i++)
             quality->factors[side][first + i] =
-                inverse_norm(outputs[side] + i * code_dims, code_dims);
+                has_similarities ? worker->weights[side][i]
+                                 : inverse_norm(outputs[side] + i * code_dims, code_dims);
     }
     return BSW_OK;
 }
@@ -101,13 +107,14 @@ static enum bsw_status code_pairs(struct bsw_rbe_quality *quality, const float *
 
 // ---- ROC AUC ----
 
-static float cosine_of(const struct bsw_rbe_quality *quality, size_t query, size_t document)
+static float score_of(const struct bsw_rbe_quality *quality, size_t query, size_t document)
 {
     size_t n = quality->options->shapes[0].code_dims;
     float dot = dot_of(quality->codes[BSW_RBE_QUERY] + query * n,
                        quality->codes[BSW_RBE_DOCUMENT] + document * n, n);
-    return dot *
-           (quality->factors[BSW_RBE_QUERY][query] * quality->factors[BSW_RBE_DOCUMENT][document]);
+    float factor =
+        quality->factors[BSW_RBE_QUERY][query] * quality->factors[BSW_RBE_DOCUMENT][document];
+    return dot * factor + quality->offsets[document];
 }
 
 static void score_group(struct bsw_rbe_quality *quality, size_t g, size_t *shifts)
@@ -117,10 +124,10 @@ static void score_group(struct bsw_rbe_quality *quality, size_t g, size_t *shift
     uint64_t seed = bsw_hash2(quality->options->seed, SEED_NEGATIVES);
     bsw_rbe_draw_shifts(bsw_hash2(seed, g), count, negatives, shifts);
     for (size_t i = 0; i < count; i++) {
-        quality->positives[first + i] = cosine_of(quality, first + i, first + i);
+        quality->positives[first + i] = score_of(quality, first + i, first + i);
         for (size_t r = 0; r < negatives; r++) {
             quality->negatives[(first + i) * negatives + r] =
-                cosine_of(quality, first + i, first + (i + shifts[r]) % count);
+                score_of(quality, first + i, first + (i + shifts[r]) % count);
         }
     }
 }
@@ -163,7 +170,10 @@ static void search_block(const struct bsw_rbe_quality *quality, size_t first, si
                 quality->codes[BSW_RBE_DOCUMENT], (int)n, 0.0f, scores, (int)num_documents);
     for (size_t q = 0; q < count; q++) {
         float *row = scores + q * num_documents;
-        for (size_t i = 0; i < num_documents; i++) row[i] *= quality->factors[BSW_RBE_DOCUMENT][i];
+        float factor = quality->factors[BSW_RBE_QUERY][first + q];
+        for (size_t i = 0; i < num_documents; i++)
+            row[i] =
+                row[i] * (factor * quality->factors[BSW_RBE_DOCUMENT][i]) + quality->offsets[i];
         for (size_t k = 0; k < BSW_RBE_NUM_RECALLS; k++)
             found[first + q][k] =
                 found_share(row, num_documents, first + q, bsw_rbe_recall_ranks[k]);

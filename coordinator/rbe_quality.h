@@ -1,6 +1,6 @@
-// How well an rbe model tells the documents of held-out pairs from others, by the cosine of codes
-// as training computes it (so also for models that encode refuses). Rank 0 alone: figures depend on
-// the weights, never on ranks or threads.
+// How well an rbe model tells the documents of held-out pairs from others, by the score of codes
+// (cosine, or estimated similarity) as training computes it (so also for models that encode
+// refuses). Rank 0 alone: figures depend on the weights, never on ranks or threads.
 #ifndef BITSWEEP_COORDINATOR_RBE_QUALITY_H
 #define BITSWEEP_COORDINATOR_RBE_QUALITY_H
 
@@ -27,8 +27,9 @@ struct bsw_rbe_quality {
     // Planes add up to multiples of a power of 2, so dots and squared norms of them are exact:
     // codes that tie have equal cosines.
     float *codes[BSW_RBE_NUM_SIDES];   // [num_pairs][code_dims]
-    float *factors[BSW_RBE_NUM_SIDES]; // [num_pairs]: 1/norm; 1 of a row of zeros
-    float *positives;                  // [num_pairs]: cosines
+    float *factors[BSW_RBE_NUM_SIDES]; // [num_pairs]: 1/norm; 1 of a row of zeros; or scales
+    float *offsets;                    // [num_pairs]: 0, or biases of documents
+    float *positives;                  // [num_pairs]: scores
     float *negatives;                  // [num_pairs][negatives]
 };
 
@@ -37,7 +38,7 @@ struct bsw_rbe_quality {
 enum bsw_status bsw_rbe_quality_init(struct bsw_rbe_quality *quality, struct bsw_error *err);
 void bsw_rbe_quality_deinit(struct bsw_rbe_quality *quality);
 
-// *auc: of the cosines of all pairs against those of all their negatives, as many a pair as in
+// *auc: of the scores of all pairs against those of all their negatives, as many a pair as in
 // training, other documents of its group_pairs neighbours in held_out; the same each time.
 // parameters: of both sides, the query's first.
 enum bsw_status bsw_rbe_quality_auc(struct bsw_rbe_quality *quality, const float *parameters,

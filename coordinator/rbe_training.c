@@ -12,6 +12,7 @@
 #include "coordinator/command.h"
 #include "coordinator/rbe_group.h"
 #include "coordinator/rbe_order.h"
+#include "coordinator/rbe_principal_start.h"
 #include "coordinator/rbe_quality.h"
 #include "kernels/rbe/rbe_start.h"
 
@@ -20,21 +21,12 @@ enum { MESSAGE_START = 56, MESSAGE_GRADIENT, MESSAGE_PARAMETERS, MESSAGE_LOSS, M
 // What seeds are hashed with, so that no choice repeats another.
 enum { SEED_WEIGHTS = 1, SEED_SPLIT = 3, SEED_ORDER, SEED_SHIFTS, SEED_HELD_OUT };
 
+#define SCALE_GROUPS 8
+#define START_ROWS   8192 // that principal axes are found of
+
 #define ADAM_BETA1   0.9
 #define ADAM_BETA2   0.999
 #define ADAM_EPSILON 1e-8f
-
-// Base, B and R of each step, both sides.
-#define MAX_LAYERS (BSW_RBE_NUM_SIDES * (1 + 2 * BSW_RBE_MAX_STEPS))
-
-// A step of Adam is of one size for all weights, whatever theirs: right for random first weights,
-// which are of one size, but the quantizer's B are far smaller than its W, and would be noise after
-// a few steps. So a layer's rate is `factor` times the rate: the root mean square of its first
-// weights over that of random ones. For a random start this is 1.
-struct layer_rate {
-    size_t first, last; // of all parameters
-    float factor;
-};
 
 struct training {
     const struct bsw_rbe_training_options *options;
@@ -56,9 +48,14 @@ struct training {
     float *gradient;                // [num_parameters]
     struct bsw_buffer message;
     uint64_t sequence, num_done; // messages; batches of this call
-    struct layer_rate layer_rates[MAX_LAYERS];
-    size_t num_layers;
-    double rate;
+    // [num_parameters]. A step of Adam is of one size for all weights, whatever theirs: right for
+    // random first weights, which are of one size, but those of a quantizer are not, and what is
+    // small would be noise after a few steps. So the rate of a weight goes with the root mean
+    // square of the first ones of its component (row of W and R, column of B) over that of random
+    // ones; of a bias with what the layer gives: numbers around 1, or inputs. For a random start
+    // all are 1.
+    float *rates;
+    double rate, largest_scale, first_roc_auc;
     float slope;
     int is_stopped_early;
     struct bsw_progress progress;
@@ -159,6 +156,7 @@ static enum bsw_status allocate(struct training *training, struct bsw_error *err
     training->num_workers = threads < training->max_groups ? threads : training->max_groups;
     BSW_TRY(bsw_allocate(&training->group_gradients, groups, parameters * sizeof(float),
                          "gradients", err));
+    BSW_TRY(bsw_allocate(&training->rates, parameters, sizeof(float), "rates", err));
     BSW_TRY(bsw_allocate(&training->gradient, parameters, sizeof(float), "gradients", err));
     BSW_TRY(
         bsw_allocate(&training->group_losses, training->max_groups, sizeof(double), "losses", err));
@@ -185,6 +183,7 @@ static void deinit(struct training *training)
     bsw_free(&training->group_losses);
     bsw_free(&training->group_gradients);
     bsw_free(&training->gradient);
+    bsw_free(&training->rates);
     bsw_free(&training->order);
     bsw_free(&training->ids);
     bsw_buffer_deinit(&training->message);
@@ -320,27 +319,19 @@ static void add_loss(struct training *training, const void *data, void *sum)
     *(double *)sum += loss;
 }
 
-static void update_layer(struct training *training, const struct layer_rate *layer, float step)
-{
-    struct bsw_rbe_state *state = training->state;
-    step *= layer->factor;
-#pragma omp parallel for schedule(static)
-    for (size_t i = layer->first; i < layer->last; i++) {
-        float g = training->gradient[i], *m = &state->first_moments[i],
-              *v = &state->second_moments[i];
-        *m = (float)ADAM_BETA1 * *m + (float)(1 - ADAM_BETA1) * g;
-        *v = (float)ADAM_BETA2 * *v + (float)(1 - ADAM_BETA2) * g * g;
-        state->parameters[i] -= step * *m / (sqrtf(*v) + ADAM_EPSILON);
-    }
-}
-
 static void update_parameters(struct training *training)
 {
     struct bsw_rbe_state *state = training->state;
     double t = (double)++state->num_updates;
     float step = (float)(training->rate * sqrt(1 - pow(ADAM_BETA2, t)) / (1 - pow(ADAM_BETA1, t)));
-    for (size_t i = 0; i < training->num_layers; i++)
-        update_layer(training, &training->layer_rates[i], step);
+#pragma omp parallel for schedule(static)
+    for (size_t i = 0; i < state->num_parameters; i++) {
+        float g = training->gradient[i], *m = &state->first_moments[i],
+              *v = &state->second_moments[i];
+        *m = (float)ADAM_BETA1 * *m + (float)(1 - ADAM_BETA1) * g;
+        *v = (float)ADAM_BETA2 * *v + (float)(1 - ADAM_BETA2) * g * g;
+        state->parameters[i] -= step * training->rates[i] * *m / (sqrtf(*v) + ADAM_EPSILON);
+    }
 }
 
 static int is_finite_array(const float *values, size_t count)
@@ -457,6 +448,21 @@ static enum bsw_status judge_epoch(struct training *training, double validation_
     return write_checkpoint(training, err);
 }
 
+// First weights that are good already are the ones to beat.
+static enum bsw_status judge_start(struct training *training, struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    double loss;
+    if (training->options->start == BSW_RBE_START_RANDOM || training->options->is_resumed ||
+        training->num_held_out == 0) {
+        return BSW_OK;
+    }
+    BSW_TRY(run_held_out(training, &loss, err));
+    state->best_loss = loss;
+    memcpy(state->best_parameters, state->parameters, state->num_parameters * sizeof(float));
+    return BSW_OK;
+}
+
 static int is_patience_over(const struct training *training)
 {
     uint64_t patience = training->options->patience;
@@ -545,13 +551,13 @@ static void describe(struct training *training)
              "ranks=%d dims=%u code-dims=%u query-steps=%u document-steps=%u shared=%d "
              "residual-weights=%d estimator=%s slope-growth=%.17g gamma=%.17g rate=%.17g "
              "decay=%.17g validation=%.17g negatives=%llu batch=%zu seed=%llu start=%d "
-             "near-negatives=%d pairs=%llu input=%016llx",
+             "near-negatives=%d similarities=%d pairs=%llu input=%016llx",
              training->transport->num_ranks, q->dims, q->code_dims, q->steps, d->steps,
              q->is_shared, q->has_residual_weights, bsw_rbe_estimator_name(o->estimator),
              o->slope_growth, o->gamma, o->rate, o->decay, o->validation,
              (unsigned long long)o->negatives, training->batch_pairs, (unsigned long long)o->seed,
-             (int)o->start, o->has_near_negatives, (unsigned long long)training->pairs->num_pairs,
-             (unsigned long long)o->input_digest);
+             (int)o->start, o->has_near_negatives, o->has_similarities,
+             (unsigned long long)training->pairs->num_pairs, (unsigned long long)o->input_digest);
 }
 
 static void initialize(struct training *training)
@@ -572,22 +578,74 @@ static void initialize(struct training *training)
     }
 }
 
-static void add_layer_rate(struct training *training, size_t first,
-                           const struct bsw_rbe_layer *layer)
+// From documents of trained pairs, on rank 0; the others get the result.
+static enum bsw_status start_principal(struct training *training, struct bsw_error *err)
 {
-    size_t count = (size_t)layer->num_out * layer->num_in;
+    const struct bsw_rbe_training_options *o = training->options;
+    const struct bsw_rbe_pairs *pairs = training->pairs;
+    size_t dims = o->shapes[0].dims;
+    size_t count =
+        (size_t)(training->num_trained < START_ROWS ? training->num_trained : START_ROWS);
+    float *inputs, query[BSW_RBE_MAX_DIMS];
+    BSW_TRY(bsw_allocate(&inputs, count * dims, sizeof *inputs, "first weights", err));
+    enum bsw_status status = BSW_OK;
+    for (size_t i = 0; i < count && status == BSW_OK; i++) {
+        uint64_t pair = training->trained[bsw_part_first(training->num_trained, i, count)];
+        status = pairs->read(pairs->context, pair, 0, query, inputs + i * dims, err);
+    }
+    if (status == BSW_OK)
+        status = bsw_rbe_start_principal(o->shapes, inputs, count, bsw_hash2(o->seed, SEED_WEIGHTS),
+                                         training->state->parameters, err);
+    bsw_free(&inputs);
+    return status;
+}
+
+static enum bsw_status initialize_all(struct training *training, struct bsw_error *err)
+{
+    struct bsw_rbe_state *state = training->state;
+    if (training->options->start != BSW_RBE_START_PRINCIPAL) {
+        initialize(training);
+        return BSW_OK;
+    }
+    enum bsw_status status = is_root(training) ? start_principal(training, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    training->sequence++;
+    return share(training, MESSAGE_PARAMETERS, "parameters", state->parameters,
+                 state->num_parameters * sizeof(float), err);
+}
+
+// Of `count` weights, stride apart, that belong to one component.
+static void set_component_rate(const struct bsw_rbe_layer *layer, size_t first, size_t count,
+                               size_t stride, float *rates)
+{
     double square = 0, random = 2.0 / ((double)layer->num_out + layer->num_in); // Glorot's
-    for (size_t i = 0; i < count; i++)
-        square += (double)layer->weights[i] * (double)layer->weights[i] / (double)count;
-    training->layer_rates[training->num_layers++] = (struct layer_rate){
-        .first = first,
-        .last = first + count + layer->num_out,
-        .factor =
-            training->options->start == BSW_RBE_START_RANDOM ? 1 : (float)sqrt(square / random)};
+    for (size_t i = 0; i < count; i++) {
+        double weight = (double)layer->weights[first + i * stride];
+        square += weight * weight / (double)count;
+    }
+    for (size_t i = 0; i < count; i++) rates[first + i * stride] = (float)sqrt(square / random);
+}
+
+static void set_rates_of(const struct bsw_rbe_training_options *o,
+                         const struct bsw_rbe_layer *layer, enum bsw_rbe_layer_kind kind,
+                         float *rates)
+{
+    size_t outs = layer->num_out, ins = layer->num_in;
+    int is_random = o->start == BSW_RBE_START_RANDOM, is_back = kind == BSW_RBE_RECONSTRUCTION;
+    for (size_t i = 0; i < outs * ins; i++) rates[i] = 1;
+    for (size_t i = 0; i < outs; i++)
+        rates[outs * ins + i] = is_random || !is_back ? 1 : (float)o->input_rms;
+    if (is_random) return;
+    for (size_t i = 0; i < (is_back ? ins : outs); i++) {
+        if (is_back)
+            set_component_rate(layer, i, outs, ins, rates);
+        else
+            set_component_rate(layer, i * ins, ins, 1, rates);
+    }
 }
 
 // Of first weights, so before a checkpoint takes their place.
-static void set_layer_rates(struct training *training)
+static void set_rates(struct training *training)
 {
     const float *parameters = training->state->parameters;
     size_t first = 0;
@@ -600,7 +658,8 @@ static void set_layer_rates(struct training *training)
                                                         : BSW_RBE_RESIDUAL;
             uint32_t step = l == 0 ? 0 : (l - 1) / 2;
             struct bsw_rbe_layer layer = bsw_rbe_layer_of(shape, parameters + first, kind, step);
-            add_layer_rate(training, first + bsw_rbe_layer_offset(shape, kind, step), &layer);
+            set_rates_of(training->options, &layer, kind,
+                         training->rates + first + bsw_rbe_layer_offset(shape, kind, step));
         }
         first += bsw_rbe_num_parameters(shape);
     }
@@ -612,8 +671,8 @@ static enum bsw_status start(struct training *training, struct bsw_error *err)
     struct bsw_rbe_state *state = training->state;
     enum bsw_status status = BSW_OK;
     describe(training);
-    initialize(training);
-    set_layer_rates(training);
+    BSW_TRY(initialize_all(training, err));
+    set_rates(training);
     if (!training->options->is_resumed) return BSW_OK;
     if (is_root(training)) {
         status =
@@ -633,6 +692,25 @@ static enum bsw_status start(struct training *training, struct bsw_error *err)
                  state->num_parameters * sizeof(float), err);
 }
 
+static enum bsw_status find_scale(struct training *training, struct bsw_error *err)
+{
+    for (size_t g = 0; g < SCALE_GROUPS; g++) {
+        uint64_t first = bsw_part_first(training->num_trained, g, SCALE_GROUPS),
+                 last = bsw_part_first(training->num_trained, g + 1, SCALE_GROUPS);
+        size_t count = (size_t)(last - first);
+        const struct bsw_rbe_group group = {
+            .pairs = training->trained + first,
+            .num_pairs = count < training->group_pairs ? count : training->group_pairs};
+        double largest = 0;
+        if (count > 0)
+            BSW_TRY(bsw_rbe_group_largest_scale(&training->workers[0], training->options,
+                                                training->pairs, training->state->best_parameters,
+                                                &group, &largest, err));
+        if (largest > training->largest_scale) training->largest_scale = largest;
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status run(struct training *training, struct bsw_rbe_recall *recall,
                            struct bsw_error *err)
 {
@@ -642,6 +720,7 @@ static enum bsw_status run(struct training *training, struct bsw_rbe_recall *rec
     if (status == BSW_OK) status = order_held_out(training, err);
     BSW_TRY(bsw_transport_agree(training->transport, status, err));
     BSW_TRY(start(training, err));
+    BSW_TRY(judge_start(training, err));
     uint64_t total = training->options->epochs * training->num_batches;
     uint64_t done = state->epoch * training->num_batches + state->batch;
     snprintf(training->label, sizeof training->label, "train");
@@ -650,11 +729,17 @@ static enum bsw_status run(struct training *training, struct bsw_rbe_recall *rec
                       training->options->is_shown && is_root(training));
     status = run_epochs(training, err);
     bsw_progress_finish(&training->progress);
-    if (state->best_epoch == 0) {
+    if (state->epoch == 0) {
         memcpy(state->best_parameters, state->parameters, state->num_parameters * sizeof(float));
     }
+    BSW_TRY(bsw_transport_agree(training->transport, status, err));
+    if (is_root(training) && training->options->has_similarities)
+        status = find_scale(training, err);
     if (is_root(training) && status == BSW_OK)
         status = bsw_rbe_quality_recall(&training->quality, state->best_parameters, recall, err);
+    if (is_root(training) && status == BSW_OK && state->best_epoch == 0)
+        status = bsw_rbe_quality_auc(&training->quality, state->best_parameters,
+                                     &training->first_roc_auc, err);
     return bsw_transport_agree(training->transport, status, err);
 }
 
@@ -670,6 +755,8 @@ enum bsw_status bsw_rbe_train(const struct bsw_rbe_training_options *options,
     out->num_trained = training.num_trained;
     out->num_held_out = training.num_held_out;
     out->is_stopped_early = training.is_stopped_early;
+    out->largest_scale = training.largest_scale;
+    out->first_roc_auc = training.first_roc_auc;
     deinit(&training);
     if (status != BSW_OK) bsw_rbe_state_deinit(&out->state);
     return status;

@@ -23,19 +23,20 @@
 
 #include "common/transport.h"
 #include "coordinator/rbe_checkpoint.h"
+#include "kernels/rbe/rbe_loss.h"
 #include "kernels/rbe/rbe_model_file.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define BSW_RBE_GROUP_PAIRS   128
-#define BSW_RBE_MAX_NEGATIVES 1024 // of bsw_rbe_loss
+#define BSW_RBE_GROUP_PAIRS 128
 
 // First weights.
 enum bsw_rbe_start {
     BSW_RBE_START_RANDOM,    // random, each side its own: the paper's
     BSW_RBE_START_QUANTIZER, // rbe_start.h, both sides the same
+    BSW_RBE_START_PRINCIPAL, // rbe_principal_start.h, for the loss of similarities
     BSW_RBE_NUM_STARTS
 };
 
@@ -43,6 +44,9 @@ enum bsw_rbe_start {
 struct bsw_rbe_pairs {
     void *context;
     uint64_t num_pairs;
+    // Of documents, for the loss of similarities: input = (x * factor - mean) * scale
+    const float *mean; // [dims]
+    float scale;
     // NULL, or [num_pairs]: 1 for a pair that shares a row with the held-out pairs, so must not be
     // trained on. Called once after the split; held_out [num_held_out] are pairs.
     enum bsw_status (*exclude)(void *context, const uint64_t *held_out, uint64_t num_held_out,
@@ -62,7 +66,8 @@ struct bsw_rbe_training_options {
     double validation; // share of the pairs held out, 0 .. 0.9
     uint64_t negatives, batch_pairs, epochs, patience, seed; // patience 0: never stops early
     enum bsw_rbe_start start;
-    double input_rms; // root mean square of the components of inputs, for the quantizer
+    double input_rms;     // root mean square of the components of inputs, for the quantizer
+    int has_similarities; // the loss: rbe_loss.h
 
     int has_near_negatives;      // groups are cells of near queries (rbe_order.h), not random
                                  // pairs; also of those held out
@@ -89,6 +94,9 @@ struct bsw_rbe_training_result {
     struct bsw_rbe_state state;
     struct bsw_rbe_recall recall;       // of best_parameters, rank 0 alone
     uint64_t num_trained, num_held_out; // pairs
+    // Loss of similarities: of documents of some pairs, the largest scale of integer components.
+    double largest_scale;
+    double first_roc_auc; // where no epoch is the best one: of best_parameters
     int is_stopped_early;
 };
 

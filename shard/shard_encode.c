@@ -127,7 +127,7 @@ static void encode_scaled(bsw_block_encoder *encoder, size_t num_rows, const flo
     }
 }
 
-// Biases and tails stay 0.
+// Tails stay 0.
 static void encode_learned(const bsw_block_encoder *encoder, size_t num_rows, const float *factors,
                            const struct bsw_code_arrays *arrays, size_t bundle)
 {
@@ -137,7 +137,8 @@ static void encode_learned(const bsw_block_encoder *encoder, size_t num_rows, co
         size_t count = num_rows - done < BSW_BUNDLE_ROWS ? num_rows - done : BSW_BUNDLE_ROWS;
         bsw_rbe_encode_bundle(manifest->coders, encoder->rows + done * manifest->row_dims, count,
                               factors + done, encoder->scratch, arrays->planes[0] + bundle * words,
-                              arrays->scales + bundle * BSW_BUNDLE_ROWS);
+                              arrays->scales + bundle * BSW_BUNDLE_ROWS,
+                              arrays->biases + bundle * BSW_BUNDLE_ROWS);
     }
 }
 

@@ -88,8 +88,7 @@ void bsw_query_encode(const struct bsw_encode_table *table, const struct bsw_man
         return;
     }
     if (manifest->codec == BSW_CODEC_RBE) {
-        bsw_rbe_encode_query(manifest->coders, row, factor, scratch, words, scale);
-        *addend = 0.0f;
+        bsw_rbe_encode_query(manifest->coders, row, factor, scratch, words, scale, addend);
         return;
     }
     struct bsw_saq_frame frame;

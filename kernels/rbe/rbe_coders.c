@@ -5,7 +5,17 @@
 #include "common/code_layout.h"
 #include "common/half.h"
 
+#define LARGEST_HALF 65504.0
+
 // ---- making ready ----
+
+// norm(c) >= sqrt(code_dims), so 2^-e / norm(c) <= 2^8 with 2^-e <= 2^8 * sqrt(code_dims).
+static int32_t norm_exponent(uint32_t code_dims)
+{
+    int32_t logarithm = 0; // floor(log2(code_dims))
+    while (code_dims >>= 1) logarithm++;
+    return -(8 + logarithm / 2);
+}
 
 enum bsw_status bsw_rbe_coders_create(struct bsw_rbe_model *model, const char *name,
                                       enum bsw_cpu_level level, struct bsw_rbe_coders **out,
@@ -20,6 +30,9 @@ enum bsw_status bsw_rbe_coders_create(struct bsw_rbe_model *model, const char *n
     }
     coders->model = *model;
     coders->table = bsw_rbe_codes_table_get(level);
+    coders->scale_exponent = model->has_projection
+                                 ? model->scale_exponent
+                                 : norm_exponent(model->sides[BSW_RBE_DOCUMENT].shape.code_dims);
     *model = (struct bsw_rbe_model){0};
     status = bsw_rbe_model_check_codes(&coders->model, name, err);
     for (int i = 0; i < BSW_RBE_NUM_SIDES && status == BSW_OK; i++) {
@@ -43,14 +56,6 @@ void bsw_rbe_coders_destroy(struct bsw_rbe_coders **coders)
     bsw_free(coders);
 }
 
-// norm(c) >= sqrt(code_dims), so 2^-e / norm(c) <= 2^8 with 2^-e <= 2^8 * sqrt(code_dims).
-int32_t bsw_rbe_scale_exponent(uint32_t code_dims)
-{
-    int32_t logarithm = 0; // floor(log2(code_dims))
-    while (code_dims >>= 1) logarithm++;
-    return -(8 + logarithm / 2);
-}
-
 static size_t component_bytes(const struct bsw_rbe_coder *coder)
 {
     size_t bytes = coder->shape.code_dims * sizeof(int16_t);
@@ -60,22 +65,50 @@ static size_t component_bytes(const struct bsw_rbe_coder *coder)
 size_t bsw_rbe_coders_scratch_bytes(const struct bsw_rbe_coders *coders)
 {
     const struct bsw_rbe_coder *coder = &coders->sides[0]; // both have the same dims
-    return component_bytes(coder) + bsw_rbe_scratch_floats(coder) * sizeof(float);
+    size_t floats = bsw_rbe_scratch_floats(coder) + coder->padded_code_dims;
+    return component_bytes(coder) + floats * sizeof(float);
 }
 
 // ---- rows ----
 
-// Components of a row at the beginning of scratch; returns the square of their norm, exact: at most
-// 4096 * 255^2.
-static int64_t encode_row(const struct bsw_rbe_coders *coders, const struct bsw_rbe_coder *coder,
-                          const float *row, float factor, void *scratch)
+// Where a thread's scratch has what.
+struct row_scratch {
+    int16_t *components;
+    float *projected, *floats;
+};
+
+static struct row_scratch scratch_of(const struct bsw_rbe_coder *coder, void *scratch)
 {
-    int16_t *components = scratch;
     float *floats = (float *)(void *)((unsigned char *)scratch + component_bytes(coder));
+    return (struct row_scratch){scratch, floats, floats + coder->padded_code_dims};
+}
+
+// Exact: at most 4096 * 255^2.
+static double square_of(const int16_t *components, uint32_t n)
+{
     int64_t square = 0;
-    coders->table->encode(coder, row, factor, floats, components);
-    for (uint32_t i = 0; i < coder->shape.code_dims; i++)
-        square += (int64_t)components[i] * components[i];
+    for (uint32_t i = 0; i < n; i++) square += (int64_t)components[i] * components[i];
+    return (double)square;
+}
+
+static double along_components(const float *projected, const int16_t *components, uint32_t n)
+{
+    double sum = 0;
+    for (uint32_t i = 0; i < n; i++) sum = fma((double)projected[i], components[i], sum);
+    return sum;
+}
+
+// <x', x'> and <mean, x'>.
+static double center(const struct bsw_rbe_coder *coder, const float *row, float factor,
+                     double *mean_dot)
+{
+    double square = 0, dot = 0;
+    for (uint32_t i = 0; i < coder->shape.dims; i++) {
+        float centered = row[i] * factor - coder->mean[i];
+        square = fma((double)centered, (double)centered, square);
+        dot = fma((double)coder->mean[i], (double)centered, dot);
+    }
+    *mean_dot = dot;
     return square;
 }
 
@@ -93,27 +126,58 @@ static void pack_components(const struct bsw_rbe_coder *coder, const int16_t *co
     }
 }
 
+// scale_d, and the bias; the components are there.
+static double document_scale(const struct bsw_rbe_coders *coders, const float *row, float factor,
+                             const struct row_scratch *scratch, float *bias)
+{
+    const struct bsw_rbe_coder *document = &coders->sides[BSW_RBE_DOCUMENT];
+    uint32_t n = document->shape.code_dims;
+    *bias = 0;
+    if (!coders->model.has_projection) return 1 / sqrt(square_of(scratch->components, n));
+    double mean_dot, square = center(document, row, factor, &mean_dot);
+    coders->table->project(&coders->sides[BSW_RBE_QUERY], row, factor, scratch->floats,
+                           scratch->projected);
+    double along = along_components(scratch->projected, scratch->components, n);
+    *bias = (float)mean_dot + 0.0f;
+    return along > 0 ? square / along : 0;
+}
+
 void bsw_rbe_encode_bundle(const struct bsw_rbe_coders *coders, const float *rows, size_t num_rows,
-                           const float *factors, void *scratch, uint32_t *planes, uint16_t *scales)
+                           const float *factors, void *scratch, uint32_t *planes, uint16_t *scales,
+                           float *biases)
 {
     const struct bsw_rbe_coder *coder = &coders->sides[BSW_RBE_DOCUMENT];
-    double unit = ldexp(1.0, -bsw_rbe_scale_exponent(coder->shape.code_dims));
+    struct row_scratch at = scratch_of(coder, scratch);
+    double unit = ldexp(1.0, -coders->scale_exponent);
     for (size_t r = 0; r < num_rows; r++) {
+        const float *row = rows + r * coder->shape.dims;
         scales[r] = 0;
+        biases[r] = 0;
         if (factors[r] == 0.0f) continue;
-        int64_t square =
-            encode_row(coders, coder, rows + r * coder->shape.dims, factors[r], scratch);
-        pack_components(coder, scratch, BSW_BUNDLE_ROWS, planes + r);
-        scales[r] = bsw_half_nearest(unit / sqrt((double)square));
+        coders->table->encode(coder, row, factors[r], at.floats, at.components);
+        pack_components(coder, at.components, BSW_BUNDLE_ROWS, planes + r);
+        double scale = unit * document_scale(coders, row, factors[r], &at, &biases[r]);
+        scales[r] = bsw_half_nearest(scale < LARGEST_HALF ? scale : LARGEST_HALF);
     }
 }
 
 void bsw_rbe_encode_query(const struct bsw_rbe_coders *coders, const float *row, float factor,
-                          void *scratch, uint32_t *words, float *scale)
+                          void *scratch, uint32_t *words, float *scale, float *addend)
 {
     const struct bsw_rbe_coder *coder = &coders->sides[BSW_RBE_QUERY];
-    double unit = ldexp(1.0, bsw_rbe_scale_exponent(coder->shape.code_dims));
-    int64_t square = encode_row(coders, coder, row, factor, scratch);
-    pack_components(coder, scratch, 1, words);
-    *scale = (float)(unit / sqrt((double)square));
+    struct row_scratch at = scratch_of(coder, scratch);
+    uint32_t n = coder->shape.code_dims;
+    double unit = ldexp(1.0, coders->scale_exponent), mean_dot, mean_square = 0;
+    coders->table->encode(coder, row, factor, at.floats, at.components);
+    pack_components(coder, at.components, 1, words);
+    double square = square_of(at.components, n);
+    *addend = 0;
+    *scale = (float)(unit / sqrt(square));
+    if (!coders->model.has_projection) return;
+    coders->table->project(coder, row, factor, at.floats, at.projected);
+    *scale = (float)(unit * along_components(at.projected, at.components, n) / square);
+    center(coder, row, factor, &mean_dot);
+    for (uint32_t i = 0; i < coder->shape.dims; i++)
+        mean_square = fma((double)coder->mean[i], (double)coder->mean[i], mean_square);
+    *addend = (float)(mean_dot + mean_square);
 }

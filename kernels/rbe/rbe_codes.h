@@ -45,6 +45,9 @@ struct bsw_rbe_codes_table {
     // -(2^(steps+1) - 1) .. 2^(steps+1) - 1. scratch: bsw_rbe_scratch_floats, 64-byte aligned.
     void (*encode)(const struct bsw_rbe_coder *coder, const float *row, float factor,
                    float *scratch, int16_t *components);
+    // W f + bias of it, [padded_code_dims], before rho.
+    void (*project)(const struct bsw_rbe_coder *coder, const float *row, float factor,
+                    float *scratch, float *out);
 };
 
 // The table for a level; a level not built in gives the next lower one (see its `level`).

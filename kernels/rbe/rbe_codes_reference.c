@@ -15,13 +15,26 @@ static float sign(float x)
     return x <= 0.0f ? -1.0f : 1.0f;
 }
 
+static void fill_input(const struct bsw_rbe_coder *coder, const float *row, float factor, float *f)
+{
+    for (uint32_t j = 0; j < coder->shape.dims; j++)
+        f[j] = (row[j] * factor - coder->mean[j]) * coder->scale;
+}
+
+static void project(const struct bsw_rbe_coder *coder, const float *row, float factor,
+                    float *scratch, float *out)
+{
+    struct bsw_rbe_coder_layer base = bsw_rbe_coder_layer_of(coder, BSW_RBE_BASE, 0);
+    fill_input(coder, row, factor, scratch);
+    for (uint32_t i = 0; i < base.padded_out; i++) out[i] = output(&base, scratch, i);
+}
+
 static void encode(const struct bsw_rbe_coder *coder, const float *row, float factor,
                    float *scratch, int16_t *components)
 {
     const struct bsw_rbe_shape *shape = &coder->shape;
     float *f = scratch, *difference = f + shape->dims, *b = difference + shape->dims;
-    for (uint32_t j = 0; j < shape->dims; j++)
-        f[j] = (row[j] * factor - coder->mean[j]) * coder->scale;
+    fill_input(coder, row, factor, f);
     struct bsw_rbe_coder_layer base = bsw_rbe_coder_layer_of(coder, BSW_RBE_BASE, 0);
     for (uint32_t i = 0; i < shape->code_dims; i++) b[i] = sign(output(&base, f, i));
     for (uint32_t step = 0; step < shape->steps; step++) {
@@ -38,4 +51,5 @@ static void encode(const struct bsw_rbe_coder *coder, const float *row, float fa
         components[i] = (int16_t)(b[i] * bsw_rbe_power_of_two((int32_t)shape->steps));
 }
 
-const struct bsw_rbe_codes_table bsw_rbe_codes_reference = {.level = "reference", .encode = encode};
+const struct bsw_rbe_codes_table bsw_rbe_codes_reference = {
+    .level = "reference", .encode = encode, .project = project};

@@ -24,16 +24,23 @@ static inline void bsw_rbe_multiply(const struct bsw_rbe_coder_layer *layer, con
     }
 }
 
+static inline void bsw_rbe_project_row(const struct bsw_rbe_coder *coder, const float *row,
+                                       float factor, float *f, float *out)
+{
+    struct bsw_rbe_coder_layer layer = bsw_rbe_coder_layer_of(coder, BSW_RBE_BASE, 0);
+    for (uint32_t j = 0; j < coder->shape.dims; j++)
+        f[j] = (row[j] * factor - coder->mean[j]) * coder->scale;
+    bsw_rbe_multiply(&layer, f, out);
+}
+
 static inline void bsw_rbe_encode_row(const struct bsw_rbe_coder *coder, const float *row,
                                       float factor, float *scratch, int16_t *components)
 {
     uint32_t m = coder->padded_dims, n = coder->padded_code_dims;
     float *f = scratch, *difference = f + m, *reconstructed = difference + m;
     float *b = reconstructed + m, *product = b + n, *sums = product + n;
-    for (uint32_t j = 0; j < coder->shape.dims; j++)
-        f[j] = (row[j] * factor - coder->mean[j]) * coder->scale;
-    struct bsw_rbe_coder_layer layer = bsw_rbe_coder_layer_of(coder, BSW_RBE_BASE, 0);
-    bsw_rbe_multiply(&layer, f, product);
+    struct bsw_rbe_coder_layer layer;
+    bsw_rbe_project_row(coder, row, factor, f, product);
     for (uint32_t i = 0; i < n; i++) b[i] = product[i] <= 0.0f ? -1.0f : 1.0f;
     for (uint32_t step = 0; step < coder->shape.steps; step++) {
         float weight = bsw_rbe_power_of_two(-(int32_t)(step + 1));

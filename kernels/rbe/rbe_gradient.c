@@ -129,6 +129,13 @@ void bsw_rbe_forward(struct bsw_rbe_pass *pass, const float *parameters,
         forward_step(pass, parameters, estimator, slope, inputs, num_rows, t);
 }
 
+void bsw_rbe_project(const struct bsw_rbe_shape *shape, const float *parameters,
+                     const float *inputs, size_t num_rows, float *out)
+{
+    struct bsw_rbe_layer base = bsw_rbe_layer_of(shape, parameters, BSW_RBE_BASE, 0);
+    apply(&base, inputs, num_rows, out);
+}
+
 // ---- backward ----
 
 // code_gradient is that of b^{t+1} on the way in and of b^t on the way out.
@@ -173,67 +180,4 @@ void bsw_rbe_backward(struct bsw_rbe_pass *pass, const float *parameters,
             pass->code_gradient[i] * derivative(pass->base[i], estimator, slope);
     add_layer_gradient(&base, pass->sum_gradient, inputs, num_rows, gradient);
     if (input_gradient) add_input_gradient(&base, pass->sum_gradient, num_rows, input_gradient, 1);
-}
-
-// ---- loss ----
-
-static float norm_of(const float *row, size_t n)
-{
-    float sum = 0;
-    for (size_t i = 0; i < n; i++) sum += row[i] * row[i];
-    return sum > 0 ? sqrtf(sum) : 1.0f;
-}
-
-static float dot_of(const float *a, const float *b, size_t n)
-{
-    float sum = 0;
-    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
-    return sum;
-}
-
-// What the cosine of a pair adds to both gradients, for d loss / d cosine = weight.
-static void add_pair(const float *q, const float *d, size_t n, float cosine, float q_norm,
-                     float d_norm, float weight, float *q_gradient, float *d_gradient)
-{
-    float across = weight / (q_norm * d_norm);
-    float along_q = weight * cosine / (q_norm * q_norm);
-    float along_d = weight * cosine / (d_norm * d_norm);
-    for (size_t i = 0; i < n; i++) {
-        q_gradient[i] += across * d[i] - along_q * q[i];
-        d_gradient[i] += across * q[i] - along_d * d[i];
-    }
-}
-
-#define MOST_NEGATIVES 1024
-
-double bsw_rbe_loss(const float *queries, const float *documents, size_t num_rows, size_t code_dims,
-                    const size_t *shifts, size_t num_negatives, float gamma, float *query_gradient,
-                    float *document_gradient)
-{
-    double total = 0;
-    size_t n = code_dims, bytes = num_rows * n * sizeof(float);
-    memset(query_gradient, 0, bytes);
-    memset(document_gradient, 0, bytes);
-    if (num_negatives > MOST_NEGATIVES) num_negatives = MOST_NEGATIVES;
-    for (size_t i = 0; i < num_rows; i++) {
-        const float *q = queries + i * n;
-        float cosines[MOST_NEGATIVES + 1], norms[MOST_NEGATIVES + 1], q_norm = norm_of(q, n);
-        double most = -INFINITY, sum = 0;
-        for (size_t r = 0; r <= num_negatives; r++) {
-            const float *d = documents + (r == 0 ? i : (i + shifts[r - 1]) % num_rows) * n;
-            norms[r] = norm_of(d, n);
-            cosines[r] = dot_of(q, d, n) / (q_norm * norms[r]);
-            if (gamma * cosines[r] > most) most = gamma * cosines[r];
-        }
-        for (size_t r = 0; r <= num_negatives; r++) sum += exp((double)gamma * cosines[r] - most);
-        total += most + log(sum) - (double)gamma * cosines[0];
-        for (size_t r = 0; r <= num_negatives; r++) {
-            size_t j = r == 0 ? i : (i + shifts[r - 1]) % num_rows;
-            double p = exp((double)gamma * cosines[r] - most) / sum;
-            float weight = (float)((p - (r == 0)) * gamma / (double)num_rows);
-            add_pair(q, documents + j * n, n, cosines[r], q_norm, norms[r], weight,
-                     query_gradient + i * n, document_gradient + j * n);
-        }
-    }
-    return total / (double)num_rows;
 }

@@ -51,6 +51,10 @@ void bsw_rbe_forward(struct bsw_rbe_pass *pass, const float *parameters,
                      enum bsw_rbe_estimator estimator, float slope, const float *inputs,
                      size_t num_rows);
 
+// W f + bias of a side alone: [num_rows][code_dims].
+void bsw_rbe_project(const struct bsw_rbe_shape *shape, const float *parameters,
+                     const float *inputs, size_t num_rows, float *out);
+
 // After bsw_rbe_forward with the same arguments. output_gradient: [num_rows][code_dims]. gradient
 // [bsw_rbe_num_parameters] is added to. input_gradient: NULL, or [num_rows][dims], added to (for
 // what may stand in front of the model, as a text network).
@@ -58,15 +62,6 @@ void bsw_rbe_backward(struct bsw_rbe_pass *pass, const float *parameters,
                       enum bsw_rbe_estimator estimator, float slope, const float *inputs,
                       size_t num_rows, const float *output_gradient, float *gradient,
                       float *input_gradient);
-
-// The loss of the paper, Eq. 1 to 3, over groups of one positive and num_negatives cross-sampled
-// negatives: query i with document i against documents (i + shifts[r]) mod num_rows.
-// queries, documents: [num_rows][code_dims] outputs of the sides; gradients of the same shapes are
-// overwritten with those of the mean over groups. shifts: [num_negatives], 1 .. num_rows - 1,
-// different. Returns the mean of -log P. A row of zeros counts as norm 1.
-double bsw_rbe_loss(const float *queries, const float *documents, size_t num_rows, size_t code_dims,
-                    const size_t *shifts, size_t num_negatives, float gamma, float *query_gradient,
-                    float *document_gradient);
 
 #ifdef __cplusplus
 }

@@ -78,6 +78,8 @@ static enum bsw_status check_shapes(const char *name, const struct bsw_rbe_model
 static enum bsw_status check_numbers(const char *name, const struct bsw_rbe_model *model,
                                      struct bsw_error *err)
 {
+    if (model->scale_exponent < -126 || model->scale_exponent > 126)
+        return bad(name, "the exponent of scales is out of range", err);
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         const struct bsw_rbe_side *side = &model->sides[i];
         if (!(side->scale > 0) || !isfinite(side->scale))
@@ -152,6 +154,8 @@ enum bsw_status bsw_rbe_model_pack(struct bsw_rbe_model *model, struct bsw_buffe
     message.format_version = BSW_RBE_MODEL_VERSION;
     message.metric = (char *)bsw_metric_name(model->metric);
     message.smooth = model->is_smooth;
+    message.projection = model->has_projection;
+    message.scale_exponent = model->scale_exponent;
     message.query = &sides[BSW_RBE_QUERY];
     message.document = &sides[BSW_RBE_DOCUMENT];
     message.training = &training;
@@ -231,6 +235,8 @@ static enum bsw_status parse_message(const char *name, const Bsw__RbeModel *mess
         return bad(name, "unknown metric", err);
     if (!sides[0] || !sides[1]) return bad(name, "a side is missing", err);
     out->is_smooth = message->smooth;
+    out->has_projection = message->projection;
+    out->scale_exponent = message->scale_exponent;
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) take_shape(sides[i], &out->sides[i].shape);
     BSW_TRY(check_shapes(name, out, err));
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)

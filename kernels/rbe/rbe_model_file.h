@@ -39,6 +39,8 @@ struct bsw_rbe_origin {
 
 struct bsw_rbe_model {
     enum bsw_metric metric; // whose factor rows get, and whose neighbours were learned
+    int has_projection;     // scales by projection, not by norm: rbe_coders.h
+    int32_t scale_exponent; // with projection, -126 .. 126: as the manifest's
     int is_smooth;          // tanh in place of signs: for comparison, has no codes
     struct bsw_rbe_side sides[BSW_RBE_NUM_SIDES]; // dims and code_dims of both agree
     struct bsw_rbe_origin origin;

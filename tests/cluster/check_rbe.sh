@@ -40,23 +40,29 @@ find_ranks 2
 
 # 50 code dims: a word that is not full.
 check "train" "$program" train --base "$base" --sample 1000 --code-dims 50 --query-planes 4 \
-    --document-planes 2 --epochs 1 --model "$folder/model" --quiet
+    --document-planes 2 --epochs 1 --loss pairs --model "$folder/model" --quiet
+check "train, similarities" "$program" train --base "$base" --sample 1000 --code-dims 100 --query-planes 7 \
+    --document-planes 2 --model "$folder/similar" --quiet
 check "ground truth" "$program" groundtruth --base "$base" --queries "$queries" --metric cosine --k 10 \
     --out "$folder/truth" --quiet
 
 # ---- one index, one answer ----
 
-encode=(encode --base "$base" --rows 1000:6000 --codec rbe --model "$folder/model" --shards 3 --quiet)
-check "encode" "$program" "${encode[@]}" --index "$folder/index" --threads 1
-for level in "${levels[@]}"; do
-    for ranks in "${ranks_axis[@]}"; do
-        "$run" -n "$ranks" -- "${encode[@]}" --index "$folder/other" --level "$level" --threads 2 --force
-        if diff -r "$folder/index" "$folder/other" >"$folder/out"; then
-            pass "the same index: $level, $ranks ranks"
-        else
-            fail "another index: $level, $ranks ranks" "$folder/out"
-        fi
+encode=(encode --base "$base" --rows 1000:6000 --codec rbe --shards 3 --quiet --model)
+for model in similar model; do
+    encode+=("$folder/$model")
+    check "encode" "$program" "${encode[@]}" --index "$folder/index" --threads 1 --force
+    for level in "${levels[@]}"; do
+        for ranks in "${ranks_axis[@]}"; do
+            "$run" -n "$ranks" -- "${encode[@]}" --index "$folder/other" --level "$level" --threads 2 --force
+            if diff -r "$folder/index" "$folder/other" >"$folder/out"; then
+                pass "the same index: $model, $level, $ranks ranks"
+            else
+                fail "another index: $model, $level, $ranks ranks" "$folder/out"
+            fi
+        done
     done
+    unset 'encode[-1]'
 done
 check "verify" "$program" verify "$folder/index"
 check "the model is in the index" cmp "$folder/model" "$folder/index/model.rbe"
@@ -93,14 +99,16 @@ else
     fail "info: device memory follows --query-bits"
 fi
 say "a model" "$folder/index/model.rbe" -- "^model .*/model.rbe, digest $digest$" \
-    "^  codes +128 dims to 50, cosine, binary, not centered$" \
+    "^  codes +128 dims to 50, cosine, binary, not centered, scales by norm$" \
     "^  query +4 planes, separate matrices, residuals weigh 1/2, 1/4, \.\.\.$" \
-    "^  document +2 planes, separate matrices, " "^  training +variant, [0-9]+ pairs, 10 negatives, .* epochs 1, seed 1, ranks 1$" \
+    "^  document +2 planes, separate matrices, " "^  training +variant, [0-9]+ pairs, 10 negatives, .* epochs [01], seed 1, ranks 1$" \
     "^  loss +[0-9.]+, held out [0-9.]+$"
 "$program" train --base "$base" --sample 300 --batch 64 --code-dims 8 --epochs 1 --quiet --center --shared \
     --no-residual-weights --query-planes 3 --document-planes 1 --metric l2 --model "$folder/plain.rbe"
-say "another model" "$folder/plain.rbe" -- "^  codes +128 dims to 8, l2, binary, centered$" \
+say "another model" "$folder/plain.rbe" -- "^  codes +128 dims to 8, l2, binary, centered, scales by norm$" \
     "^  query +3 planes, shared matrices, residuals weigh 1$" "^  document +1 plane$"
+cp "$folder/similar" "$folder/similar.rbe"
+say "a model of similarities" "$folder/similar.rbe" -- "binary, centered, scales by projection$"
 say "another model as JSON" "$folder/plain.rbe" --json -- '^  "kind": "model",$' '^  "metric": "l2",$' \
     '^  "dims": 128,$' '^  "code_dims": 8,$' '^  "precision": "binary",$' '^  "centered": true,$' \
     '^    "planes": 3,$' '^    "planes": 1,$' '^    "estimator": "variant",$'
@@ -138,16 +146,21 @@ recall() {
         sed -n 's/^10-recall@50 *//p'
 }
 
-# A random start must learn; codes that begin as those of a quantizer are good from the start.
+# A random start must learn; codes that begin as those of a quantizer are good from the start, and
+# those of principal axes better.
 train=(train --base "$base" --code-dims 96 --query-planes 3 --document-planes 2 --quiet)
 "$program" "${train[@]}" --sample 2000 --start random --rate 1e-9 --epochs 1 --model "$folder/untrained"
 "$program" "${train[@]}" --sample 3000 --start random --epochs 5 --model "$folder/random"
-"$program" "${train[@]}" --sample 2000 --epochs 1 --model "$folder/quantizer"
+"$program" "${train[@]}" --sample 2000 --epochs 1 --start quantizer --model "$folder/quantizer"
+"$program" "${train[@]/#3/7}" --sample 4000 --model "$folder/principal"
 untrained=$(recall "$folder/untrained")
 random=$(recall "$folder/random")
 quantizer=$(recall "$folder/quantizer")
-facts="10-recall@50 of a random start $untrained, trained $random; of a quantizer trained $quantizer"
-if awk -v a="$untrained" -v b="$random" -v c="$quantizer" 'BEGIN {exit !(b > a + 0.15 && c > 0.8)}'; then
+principal=$(recall "$folder/principal")
+facts="10-recall@50 of a random start $untrained, trained $random; of a quantizer trained $quantizer; of \
+principal axes $principal"
+if awk -v a="$untrained" -v b="$random" -v c="$quantizer" -v d="$principal" \
+    'BEGIN {exit !(b > a + 0.15 && c > 0.8 && d > c + 0.03)}'; then
     pass "$facts"
 else
     fail "$facts"

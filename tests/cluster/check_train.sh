@@ -50,7 +50,7 @@ flip() {
     printf "\\x$(printf %x $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
 }
 
-alone=(--base "$base" --sample 1200)
+alone=(--base "$base" --sample 1200 --loss pairs)
 train 1 model "${alone[@]}" --threads 1
 train 1 threads "${alone[@]}" --threads 3
 same "the same bytes for 1 and 3 threads" model threads
@@ -79,6 +79,31 @@ if ((${ranks_axis[-1]} == 2)); then
     train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --max-batches 10
     train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --resume --force
     same "2 ranks: the same bytes, resumed" ranks ranks_again
+fi
+
+# ---- similarities ----
+
+# Checkpoints: the model is that of the first weights where no epoch is better.
+similar=(--base "$base" --sample 1200)
+train 1 similar "${similar[@]}" --threads 1 --checkpoint "$folder/similar_one"
+train 1 similar_threads "${similar[@]}" --threads 3 --checkpoint "$folder/similar_three"
+same "similarities: the same bytes for 1 and 3 threads" similar similar_threads
+same "similarities: the same training for 1 and 3 threads" similar_one similar_three
+train 1 similar_resumed "${similar[@]}" --checkpoint "$folder/similar_part" --max-batches 3
+other "similarities: 3 batches are another training" similar_one similar_part
+train 1 similar_resumed "${similar[@]}" --checkpoint "$folder/similar_part" --resume --force
+same "similarities: a resumed training is the same" similar_one similar_part
+first=(train "${similar[@]}" --code-dims 32 --quiet --force --json)
+"$program" "${first[@]}" --model "$folder/first" >"$folder/out"
+if grep -q '^  "epochs": 0,$' "$folder/out"; then
+    pass "similarities: no epochs unless asked for"
+else
+    fail "similarities: epochs" "$folder/out"
+fi
+if ((${ranks_axis[-1]} == 2)); then
+    train 2 similar_ranks "${similar[@]}" --threads 1 --checkpoint "$folder/similar_one" --force
+    train 2 similar_again "${similar[@]}" --threads 2 --checkpoint "$folder/similar_three" --force
+    same "similarities: 2 ranks, the same training" similar_one similar_three
 fi
 
 # ---- other pairs, and what they learn ----
@@ -129,6 +154,9 @@ fi
 
 # ---- errors ----
 
+refuse 2 "--loss similarities is for codes under cosine" --base "$base" --loss similarities --metric l2
+refuse 2 "--start principal goes with --loss similarities" --base "$base" --loss pairs --start principal
+
 refuse 65 "200 rows, .*20000: row i pairs" --queries "$queries" --documents "$base"
 refuse 65 "128 dims|64 dims" --queries "$base" --documents synth:count=20000,dims=64
 refuse 65 "is of 200 queries" --base "$queries" --groundtruth "$folder/truth" --queries "$base"
@@ -142,14 +170,14 @@ refuse 2 "--queries and --documents, or --base"
 refuse 2 "--documents goes with --queries" --base "$base" --documents "$base"
 refuse 2 "needs --groundtruth" --base "$base" --queries "$queries"
 refuse 2 "10 negatives" "${alone[@]}" --batch 10
-refuse 2 "held out" --base "$base" --sample 100
+refuse 2 "held out" --base "$base" --sample 100 --loss pairs
 refuse 2 "ends in .svg" "${alone[@]}" --plot loss.png
 refuse 2 "--resume needs" "${alone[@]}" --resume
 refuse 2 "query-planes" "${alone[@]}" --query-planes 8
 refuse 2 "estimator" "${alone[@]}" --estimator tanh
 refuse 2 "another training: code-dims=32 there, code-dims=16 here" "${alone[@]}" --code-dims 16 --batch 256 \
     --checkpoint "$folder/checkpoint" --resume
-refuse 2 "another training: dims=128 there, dims=64 here" --base synth:count=1200,dims=64 --code-dims 32 \
+refuse 2 "another training: dims=128 there, dims=64 here" --base synth:count=1200,dims=64 --loss pairs --code-dims 32 \
     --batch 256 --checkpoint "$folder/checkpoint" --resume
 
 # A checkpoint of another version, cut short, with a bit flipped.

@@ -1,5 +1,6 @@
 // Planes and scales of learned codes: they hold the components that rbe_codes.h gives, every level
-// the same bytes, and the key they make is the cosine of query and document code.
+// the same bytes, and the key they make is the cosine of query and document code, or by projection
+// what rbe_coders.h says, in float64 here.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -101,17 +102,20 @@ static void check_shape(uint32_t dims, uint32_t n, uint32_t query_steps, uint32_
     size_t words = (n + 31) / 32, bundle = (document_steps + 1) * words * BSW_BUNDLE_ROWS;
     uint32_t *planes = allocate(bundle * sizeof *planes),
              *query_words = allocate((query_steps + 1) * words * sizeof *query_words);
-    float rows[ROWS * MOST_DIMS], factors[ROWS], query_scale;
+    float rows[ROWS * MOST_DIMS], factors[ROWS], biases[ROWS], query_scale, addend;
     uint16_t scales[ROWS];
     int query[MOST_CODE_DIMS], document[MOST_CODE_DIMS];
     void *scratch = allocate(bsw_rbe_coders_scratch_bytes(coders));
     for (size_t i = 0; i < ROWS * dims; i++) rows[i] = unit(11, i);
     for (size_t r = 0; r < ROWS; r++) factors[r] = 1.0f + 0.25f * (float)r;
     factors[5] = 0; // a bad row
-    bsw_rbe_encode_bundle(coders, rows, ROWS, factors, scratch, planes, scales);
-    bsw_rbe_encode_query(coders, rows + 3 * dims, 1.25f, scratch, query_words, &query_scale);
+    bsw_rbe_encode_bundle(coders, rows, ROWS, factors, scratch, planes, scales, biases);
+    bsw_rbe_encode_query(coders, rows + 3 * dims, 1.25f, scratch, query_words, &query_scale,
+                         &addend);
+    assert_true(addend == 0);
+    for (size_t r = 0; r < ROWS; r++) assert_true(biases[r] == 0);
     expect_components(coders, BSW_RBE_QUERY, rows + 3 * dims, 1.25f, query_words, 1, query);
-    double unit_scale = ldexp(1.0, bsw_rbe_scale_exponent(n));
+    double unit_scale = ldexp(1.0, coders->scale_exponent);
     for (size_t r = 0; r < BSW_BUNDLE_ROWS; r++) {
         if (r == 5 || r >= ROWS) { // nothing is there
             for (size_t w = r; w < bundle; w += BSW_BUNDLE_ROWS) assert_int_equal(planes[w], 0);
@@ -142,27 +146,111 @@ static void planes_hold_the_components(void **state)
     check_shape(1, 1, 3, 2);
 }
 
-static void levels_agree(void **state)
+static void check_levels(int has_projection)
 {
-    (void)state;
     enum { DIMS = 70, N = 90 };
-    uint32_t planes[2][3 * 3 * BSW_BUNDLE_ROWS];
+    uint32_t planes[2][3 * 3 * BSW_BUNDLE_ROWS], words[2][4 * 3];
+    float biases[2][BSW_BUNDLE_ROWS], query[2][2];
     uint16_t scales[2][BSW_BUNDLE_ROWS];
     float rows[BSW_BUNDLE_ROWS * DIMS], factors[BSW_BUNDLE_ROWS];
     for (size_t i = 0; i < BSW_BUNDLE_ROWS * DIMS; i++) rows[i] = unit(21, i);
     for (size_t r = 0; r < BSW_BUNDLE_ROWS; r++) factors[r] = 1.0f;
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
         int at = level != BSW_CPU_REFERENCE;
-        struct bsw_rbe_coders *coders = make_coders(DIMS, N, 3, 2, (enum bsw_cpu_level)level);
+        struct bsw_rbe_model model = make_model(DIMS, N, 3, 2);
+        struct bsw_rbe_coders *coders;
+        model.has_projection = has_projection;
+        assert_int_equal(
+            bsw_rbe_coders_create(&model, "m", (enum bsw_cpu_level)level, &coders, &err), BSW_OK);
+        memset(words[at], 0, sizeof words[at]);
         void *scratch = allocate(bsw_rbe_coders_scratch_bytes(coders));
         memset(planes[at], 0, sizeof planes[at]);
         bsw_rbe_encode_bundle(coders, rows, BSW_BUNDLE_ROWS, factors, scratch, planes[at],
-                              scales[at]);
+                              scales[at], biases[at]);
+        bsw_rbe_encode_query(coders, rows, 1, scratch, words[at], &query[at][0], &query[at][1]);
         assert_memory_equal(planes[0], planes[at], sizeof planes[0]);
         assert_memory_equal(scales[0], scales[at], sizeof scales[0]);
+        assert_memory_equal(biases[0], biases[at], sizeof biases[0]);
+        assert_memory_equal(words[0], words[at], sizeof words[0]);
+        assert_memory_equal(query[0], query[at], sizeof query[0]);
         bsw_free(&scratch);
         bsw_rbe_coders_destroy(&coders);
     }
+}
+
+static void levels_agree(void **state)
+{
+    (void)state;
+    check_levels(0);
+    check_levels(1);
+}
+
+// p(x) of the query side, in float64.
+static double projected(const struct bsw_rbe_side *side, const float *row, double factor,
+                        uint32_t component)
+{
+    struct bsw_rbe_layer base = bsw_rbe_layer_of(&side->shape, side->parameters, BSW_RBE_BASE, 0);
+    double sum = base.bias[component];
+    for (uint32_t i = 0; i < base.num_in; i++)
+        sum += (double)base.weights[(size_t)component * base.num_in + i] *
+               (row[i] * factor - (double)side->mean[i]) * (double)side->scale;
+    return sum;
+}
+
+static void projections_give_scales_and_biases(void **state)
+{
+    (void)state;
+    enum { DIMS = 30, N = 40, EXPONENT = -5 };
+    struct bsw_rbe_model model = make_model(DIMS, N, 3, 1);
+    memcpy(model.sides[1].parameters, model.sides[0].parameters, N * (DIMS + 1) * sizeof(float));
+    model.has_projection = 1;
+    model.scale_exponent = EXPONENT;
+    struct bsw_rbe_coders *coders;
+    assert_int_equal(bsw_rbe_coders_create(&model, "m", BSW_CPU_REFERENCE, &coders, &err), BSW_OK);
+    const struct bsw_rbe_side *side = &coders->model.sides[BSW_RBE_QUERY];
+    float rows[BSW_BUNDLE_ROWS * DIMS], factors[BSW_BUNDLE_ROWS], biases[BSW_BUNDLE_ROWS];
+    uint32_t planes[2 * 2 * BSW_BUNDLE_ROWS] = {0}, words[4 * 2] = {0};
+    uint16_t scales[BSW_BUNDLE_ROWS];
+    void *scratch = allocate(bsw_rbe_coders_scratch_bytes(coders));
+    float query_scale, addend;
+    int query[N], document[N];
+    for (size_t i = 0; i < BSW_BUNDLE_ROWS * DIMS; i++) rows[i] = unit(31, i);
+    for (size_t r = 0; r < BSW_BUNDLE_ROWS; r++) factors[r] = r == 3 ? 0.0f : 0.3f;
+    bsw_rbe_encode_bundle(coders, rows, BSW_BUNDLE_ROWS, factors, scratch, planes, scales, biases);
+    for (size_t r = 0; r < BSW_BUNDLE_ROWS; r++) {
+        const float *row = rows + r * DIMS;
+        double square = 0, mean_dot = 0, along = 0, squares = 0, mean_square = 0;
+        if (r == 3) {
+            assert_true(scales[r] == 0 && biases[r] == 0);
+            continue;
+        }
+        memset(words, 0, sizeof words);
+        bsw_rbe_encode_query(coders, row, 0.3f, scratch, words, &query_scale, &addend);
+        expect_components(coders, BSW_RBE_QUERY, row, 0.3f, words, 1, query);
+        expect_components(coders, BSW_RBE_DOCUMENT, row, 0.3f, planes + r, BSW_BUNDLE_ROWS,
+                          document);
+        for (uint32_t i = 0; i < DIMS; i++) {
+            double centered = row[i] * 0.3 - (double)side->mean[i];
+            square += centered * centered;
+            mean_dot += centered * (double)side->mean[i];
+            mean_square += (double)side->mean[i] * (double)side->mean[i];
+        }
+        assert_true(fabs((double)biases[r] - mean_dot) < 1e-6);
+        assert_true(fabs((double)addend - mean_dot - mean_square) < 1e-6);
+        for (uint32_t i = 0; i < N; i++) along += projected(side, row, 0.3, i) * document[i];
+        double expected = along > 0 ? square / along : 0;
+        double scale = ldexp((double)bsw_half_to_float(scales[r]), EXPONENT);
+        assert_true(fabs(scale - expected) <= 0x1p-10 * expected && expected > 0);
+        along = 0;
+        for (uint32_t i = 0; i < N; i++) {
+            along += projected(side, row, 0.3, i) * query[i];
+            squares += (double)query[i] * query[i];
+        }
+        assert_true(fabs(ldexp((double)query_scale, -EXPONENT) - along / squares) <
+                    1e-5 * fabs(along / squares));
+    }
+    bsw_free(&scratch);
+    bsw_rbe_coders_destroy(&coders);
 }
 
 static void models_without_codes_are_refused(void **state)
@@ -186,6 +274,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(planes_hold_the_components),
         cmocka_unit_test(levels_agree),
+        cmocka_unit_test(projections_give_scales_and_biases),
         cmocka_unit_test(models_without_codes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
