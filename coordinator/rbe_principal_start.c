@@ -269,9 +269,9 @@ static enum bsw_status run(struct start *start, const float *inputs, size_t num_
     return BSW_OK;
 }
 
-enum bsw_status bsw_rbe_start_principal(const struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES],
-                                        const float *inputs, size_t num_rows, uint64_t seed,
-                                        float *parameters, struct bsw_error *err)
+enum bsw_status bsw_rbe_start_principal(const struct bsw_rbe_shape *shapes, const float *inputs,
+                                        size_t num_rows, uint64_t seed, float *parameters,
+                                        struct bsw_error *err)
 {
     struct start start = {
         .shapes = shapes, .dims = shapes[0].dims, .code_dims = shapes[0].code_dims};

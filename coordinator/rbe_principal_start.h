@@ -27,13 +27,13 @@ extern "C" {
 // What B gives must stay where tanh is the identity, also for axes of little energy.
 #define BSW_RBE_PRINCIPAL_INPUT_RMS 0.001
 
-// shapes: of both sides, with residual weights. inputs: [num_rows][dims] of documents, as the
+// shapes: [BSW_RBE_NUM_SIDES], with residual weights. inputs: [num_rows][dims] of documents, as the
 // layers get them; all equal is BSW_ERROR_BAD_DATA. parameters: of both sides, the query's first.
 // Sides with shared matrices get at most one component an axis: the staggering is another for each
 // step. Cost: dims^2 * num_rows, and 9 dims^3.
-enum bsw_status bsw_rbe_start_principal(const struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES],
-                                        const float *inputs, size_t num_rows, uint64_t seed,
-                                        float *parameters, struct bsw_error *err);
+enum bsw_status bsw_rbe_start_principal(const struct bsw_rbe_shape *shapes, const float *inputs,
+                                        size_t num_rows, uint64_t seed, float *parameters,
+                                        struct bsw_error *err);
 
 // Components for each axis (num_components in all, at most `most` each): energies [dims], falling.
 // More than dims * most: the rest is left out.
