@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/fault_points.h"
 #include "common/temporary_files.h"
 
 static enum bsw_status fail_system(struct bsw_error *err, const char *path, const char *what)
@@ -21,8 +22,8 @@ enum bsw_status bsw_file_open_read(const char *path, int *fd, uint64_t *bytes,
                                    struct bsw_error *err)
 {
     *fd = -1;
-    int opened =
-        open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); // O_NONBLOCK: a FIFO must not hang us
+    // O_NONBLOCK: a FIFO must not hang us
+    int opened = BSW_FAULT(OPEN, -1, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (opened < 0) return fail_system(err, path, "cannot open");
     struct stat facts;
     if (fstat(opened, &facts) != 0) {
@@ -44,7 +45,7 @@ enum bsw_status bsw_file_read_at(int fd, const char *path, uint64_t offset, void
 {
     unsigned char *to = out;
     while (bytes > 0) {
-        ssize_t got = pread(fd, to, bytes, (off_t)offset);
+        ssize_t got = BSW_FAULT(READ, -1, pread(fd, to, bytes, (off_t)offset));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return fail_system(err, path, "cannot read");
         if (got == 0) {
@@ -64,7 +65,7 @@ enum bsw_status bsw_file_write_at(int fd, const char *path, uint64_t offset, con
 {
     const unsigned char *from = data;
     while (bytes > 0) {
-        ssize_t put = pwrite(fd, from, bytes, (off_t)offset);
+        ssize_t put = BSW_FAULT(WRITE, -1, pwrite(fd, from, bytes, (off_t)offset));
         if (put < 0 && errno == EINTR) continue;
         if (put < 0) return fail_system(err, path, "cannot write");
         if (put == 0) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot write: no progress", path);
@@ -97,7 +98,7 @@ enum bsw_status bsw_file_read_all(const char *path, uint64_t max_bytes, struct b
 
 enum bsw_status bsw_file_create(const char *path, int *fd, struct bsw_error *err)
 {
-    *fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
     return *fd < 0 ? fail_system(err, path, "cannot create") : BSW_OK;
 }
 
@@ -113,7 +114,7 @@ static int is_named(int fd, const char *path)
 enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err)
 {
     struct stat facts;
-    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
     if (*fd < 0) return fail_system(err, path, "cannot create");
     enum bsw_status status = BSW_OK;
     if (fstat(*fd, &facts) != 0 || !S_ISREG(facts.st_mode))
@@ -126,19 +127,19 @@ enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_er
 
 enum bsw_status bsw_file_open_write(const char *path, int *fd, struct bsw_error *err)
 {
-    *fd = open(path, O_RDWR | O_CLOEXEC);
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CLOEXEC));
     return *fd < 0 ? fail_system(err, path, "cannot open for writing") : BSW_OK;
 }
 
 enum bsw_status bsw_file_sync(int fd, const char *path, struct bsw_error *err)
 {
-    return fsync(fd) != 0 ? fail_system(err, path, "cannot sync") : BSW_OK;
+    return BSW_FAULT(FSYNC, -1, fsync(fd)) != 0 ? fail_system(err, path, "cannot sync") : BSW_OK;
 }
 
 enum bsw_status bsw_file_sync_close(int *fd, const char *path, struct bsw_error *err)
 {
     enum bsw_status status = BSW_OK;
-    if (fsync(*fd) != 0) status = fail_system(err, path, "cannot sync");
+    if (BSW_FAULT(FSYNC, -1, fsync(*fd)) != 0) status = fail_system(err, path, "cannot sync");
     if (close(*fd) != 0 && status == BSW_OK) status = fail_system(err, path, "cannot close");
     *fd = -1;
     return status;
@@ -165,19 +166,21 @@ static enum bsw_status sync_folder_of(const char *path, struct bsw_error *err)
         folder[1] = '\0';
     else
         *slash = '\0';
-    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int fd = BSW_FAULT(OPEN, -1, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0) return fail_system(err, folder, "cannot open folder");
     // Some network file systems refuse fsync of a folder with EINVAL; their rename is durable by
     // itself.
-    enum bsw_status status =
-        fsync(fd) != 0 && errno != EINVAL ? fail_system(err, folder, "cannot sync folder") : BSW_OK;
+    enum bsw_status status = BSW_FAULT(FSYNC, -1, fsync(fd)) != 0 && errno != EINVAL
+                                 ? fail_system(err, folder, "cannot sync folder")
+                                 : BSW_OK;
     close(fd);
     return status;
 }
 
 enum bsw_status bsw_file_rename(const char *from, const char *to, struct bsw_error *err)
 {
-    if (rename(from, to) != 0) return fail_system(err, to, "cannot rename to this name");
+    if (BSW_FAULT(RENAME, -1, rename(from, to)) != 0)
+        return fail_system(err, to, "cannot rename to this name");
     return sync_folder_of(to, err);
 }
 

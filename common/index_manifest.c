@@ -443,7 +443,7 @@ enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t by
     struct bsw_message_room room;
     bsw_message_room_init(&room, bytes);
     Bsw__Manifest *message = bsw__manifest__unpack(&room.allocator, bytes, data);
-    if (!message) return bad(name, "no bitsweep manifest", err);
+    if (!message) return bsw_message_fail(&room, name, "manifest", err);
     enum bsw_status status = parse_message(name, message, out, err);
     bsw__manifest__free_unpacked(message, &room.allocator);
     if (status != BSW_OK) bsw_manifest_deinit(out);

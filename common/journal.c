@@ -10,6 +10,7 @@
 #include <xxhash.h>
 
 #include "common/clock.h"
+#include "common/fault_points.h"
 #include "common/file.h"
 #include "common/memory.h"
 
@@ -278,7 +279,7 @@ static enum bsw_status go_on(bsw_journal *journal, const struct bsw_journal_opti
     journal->num_records = facts.num_records;
     journal->file_bytes = facts.good_bytes;
     BSW_TRY(bsw_file_open_write(journal->path, &journal->fd, err));
-    if (ftruncate(journal->fd, (off_t)facts.good_bytes) == 0) return BSW_OK;
+    if (BSW_FAULT(WRITE, -1, ftruncate(journal->fd, (off_t)facts.good_bytes)) == 0) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_IO, "%s: cannot cut its torn end: %s", journal->path,
                     strerror(errno));
 }

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/fault_points.h"
+
 enum bsw_status bsw_allocate(void *out, size_t count, size_t size, const char *what,
                              struct bsw_error *err)
 {
@@ -16,7 +18,7 @@ enum bsw_status bsw_allocate(void *out, size_t count, size_t size, const char *w
     }
     size_t rounded = (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
     if (rounded == 0) rounded = BSW_ALIGNMENT_BYTES;
-    pointer = aligned_alloc(BSW_ALIGNMENT_BYTES, rounded);
+    pointer = BSW_FAULT(ALLOCATE, NULL, aligned_alloc(BSW_ALIGNMENT_BYTES, rounded));
     if (!pointer)
         return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory for %zu bytes", what, bytes);
     memcpy(out, &pointer, sizeof pointer);

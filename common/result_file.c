@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "common/fault_points.h"
 #include "common/file.h"
 #include "common/hdf5_source.h"
 #include "common/memory.h"
@@ -163,7 +164,8 @@ enum bsw_status bsw_result_writer_begin(bsw_result_writer *writer, int is_kept,
     uint64_t most_bytes = is_kept ? writer->layout.file_bytes : 0;
     writer->has_temporary = 1;
     if (fstat(writer->fd, &facts) != 0 ||
-        ((uint64_t)facts.st_size > most_bytes && ftruncate(writer->fd, (off_t)most_bytes) != 0)) {
+        ((uint64_t)facts.st_size > most_bytes &&
+         BSW_FAULT(WRITE, -1, ftruncate(writer->fd, (off_t)most_bytes)) != 0)) {
         return bsw_fail(err, BSW_ERROR_IO, "%s: cannot cut: %s", writer->temporary,
                         strerror(errno));
     }

@@ -73,19 +73,22 @@ static char *make_text(enum bsw_status status, const char *message)
     return text;
 }
 
-static void write_at(const char *path, const char *text)
+enum bsw_status bsw_run_status_write(enum bsw_status status, const char *message,
+                                     struct bsw_error *err)
 {
-    struct bsw_error error;
-    if (bsw_file_write_atomic(path, text, strlen(text), &error) != BSW_OK)
-        dprintf(STDERR_FILENO, "bitsweep: no status: %s\n", error.message);
-}
-
-void bsw_run_status_write(enum bsw_status status, const char *message)
-{
+    const char *paths[] = {run.path, asked_path()};
+    enum bsw_status written = BSW_OK;
     pthread_mutex_lock(&run.lock);
     char *text = make_text(status, message);
-    if (text && run.path[0]) write_at(run.path, text);
-    if (text && asked_path()) write_at(asked_path(), text);
+    if (!text) written = bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "STATUS.json: no memory");
+    for (int i = 0; text && i < 2; i++) {
+        if (!paths[i] || !paths[i][0]) continue;
+        enum bsw_status one =
+            bsw_file_write_atomic(paths[i], text, strlen(text), written == BSW_OK ? err : NULL);
+        if (one != BSW_OK) unlink(paths[i]); // named, perhaps, but not durably
+        if (written == BSW_OK) written = one;
+    }
     free(text);
     pthread_mutex_unlock(&run.lock);
+    return written;
 }

@@ -25,8 +25,10 @@ void bsw_run_status_begin(const char *command);
 void bsw_run_status_set_output(const char *path, const char *unit);
 // What of the work is done; any thread. Ranks other than 0 may call it, too: it is not written.
 void bsw_run_status_count(uint64_t done, uint64_t total);
-// Failure to write is said on stderr: the run is what it was.
-void bsw_run_status_write(enum bsw_status status, const char *message);
+// Where the environment asks for a second one, both are tried. The first failure to write is
+// returned, a run without its STATUS has failed.
+enum bsw_status bsw_run_status_write(enum bsw_status status, const char *message,
+                                     struct bsw_error *err);
 
 #ifdef __cplusplus
 }

@@ -37,10 +37,11 @@ static void *take_room(void *context, size_t bytes)
     struct bsw_message_room *room = context;
     void *memory = NULL;
     size_t taken; // as the heap sees it
-    if (!bsw_add_size(bytes, 2 * BSW_ALIGNMENT_BYTES, &taken) || taken > room->left ||
-        bsw_allocate(&memory, bytes, 1, "message", NULL) != BSW_OK)
-        return NULL;
-    room->left -= taken;
+    if (!bsw_add_size(bytes, 2 * BSW_ALIGNMENT_BYTES, &taken) || taken > room->left) return NULL;
+    if (bsw_allocate(&memory, bytes, 1, "message", NULL) != BSW_OK)
+        room->lacked_memory = 1;
+    else
+        room->left -= taken;
     return memory;
 }
 
@@ -55,7 +56,16 @@ void bsw_message_room_init(struct bsw_message_room *room, size_t message_bytes)
     size_t bytes;
     room->allocator = (ProtobufCAllocator){take_room, give_back, room};
     room->left = SIZE_MAX;
+    room->lacked_memory = 0;
     if (bsw_multiply_size(message_bytes, 2, &bytes) &&
         bsw_add_size(bytes, BSW_MESSAGE_ROOM_BYTES, &bytes))
         room->left = bytes;
+}
+
+enum bsw_status bsw_message_fail(const struct bsw_message_room *room, const char *name,
+                                 const char *what, struct bsw_error *err)
+{
+    if (room->lacked_memory)
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory to unpack it", name);
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no bitsweep %s", name, what);
 }

@@ -34,9 +34,13 @@ enum bsw_status bsw_message_check_seal(const char *name, const char *what, const
 struct bsw_message_room {
     ProtobufCAllocator allocator; // for X__unpack and X__free_unpacked
     size_t left;
+    int lacked_memory; // the heap had none
 };
 // The room points to itself: it must not move.
 void bsw_message_room_init(struct bsw_message_room *room, size_t message_bytes);
+// What to return where X__unpack gave NULL: BSW_ERROR_OUT_OF_MEMORY, or BSW_ERROR_BAD_DATA.
+enum bsw_status bsw_message_fail(const struct bsw_message_room *room, const char *name,
+                                 const char *what, struct bsw_error *err);
 
 #ifdef __cplusplus
 }

@@ -83,7 +83,7 @@ static void stop(int number)
     save_in_time();
     if (is_rank0()) {
         dprintf(STDERR_FILENO, "bitsweep: %s\n", error.message);
-        bsw_run_status_write(status, error.message);
+        bsw_run_status_write(status, error.message, NULL);
     }
     bsw_temporaries_remove();
     _exit(bsw_status_exit_code(status));

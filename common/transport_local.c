@@ -1,5 +1,6 @@
 // The transport of a program that runs alone. Messages to itself are queued, so that protocols need
 // no special case for one rank.
+#include "common/fault_points.h"
 #include "common/transport.h"
 #include "common/transport_inbox.h"
 
@@ -13,6 +14,7 @@ static enum bsw_status send_local(bsw_transport *transport, int to,
     if (!transport->state) {
         BSW_TRY(bsw_allocate_zero(&transport->state, 1, sizeof(struct bsw_inbox), "inbox", err));
     }
+    BSW_TRY(BSW_FAULT(SEND, bsw_fail(err, BSW_ERROR_PEER, "cannot send"), BSW_OK));
     return bsw_inbox_push_copy(transport->state, transport->rank, message, data, bytes, err);
 }
 

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/fault_points.h"
 #include "common/thread_pinning.h"
 #include "common/transport.h"
 #include "common/transport_inbox.h"
@@ -287,7 +288,9 @@ static enum bsw_status send_piece(struct mpi_state *state, int to, int tag, cons
                                   size_t bytes, int64_t deadline_ns, struct bsw_error *err)
 {
     MPI_Request request;
-    TRY_MPI(err, MPI_Isend, data, (int)bytes, MPI_BYTE, to, tag, state->comm, &request);
+    int code = BSW_FAULT(SEND, MPI_ERR_OTHER,
+                         MPI_Isend(data, (int)bytes, MPI_BYTE, to, tag, state->comm, &request));
+    if (code != MPI_SUCCESS) return fail_mpi(err, "MPI_Isend", code);
     return wait_for(state, &request, deadline_ns, err);
 }
 

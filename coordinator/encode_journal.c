@@ -312,7 +312,9 @@ int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status
     if (journal->folder) bsw_stop_end();
     if (journal->folder && status != BSW_OK) {
         // A plan that was refused belongs to another run.
-        is_kept = (journal->rank == 0 && !journal->plan) || is_to_stay(journal, status);
+        int is_refused =
+            journal->rank == 0 && !journal->plan && bsw_encode_plan_exists(journal->folder);
+        is_kept = is_refused || is_to_stay(journal, status);
         if (is_kept && journal->blocks && bsw_status_exit_code(status) == 75)
             bsw_journal_commit(journal->blocks, NULL);
         if (!is_kept && journal->rank == 0) remove_all(journal, NULL);

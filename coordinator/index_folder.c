@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/fault_points.h"
 #include "common/shard_file.h"
 #include "common/temporary_files.h"
 
@@ -18,7 +19,7 @@ static enum bsw_status create_file(const char *folder, const struct bsw_manifest
     BSW_TRY(bsw_shard_path(path, folder, shard, manifest->num_shards, suffix, err));
     enum bsw_status status = bsw_file_exists(path) ? bsw_file_open_write(path, &fd, err)
                                                    : bsw_file_create(path, &fd, err);
-    if (status == BSW_OK && ftruncate(fd, (off_t)bytes) != 0) {
+    if (status == BSW_OK && BSW_FAULT(WRITE, -1, ftruncate(fd, (off_t)bytes)) != 0) {
         status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot make room for %llu bytes: %s", path,
                           (unsigned long long)bytes, strerror(errno));
     }
@@ -113,10 +114,9 @@ enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const ch
                         path);
     }
     if (!existed) bsw_temporary_note(path); // until there is something in it
-    BSW_TRY(bsw_folder_create(path, err));
     folder->path = path;
-    folder->is_ours = !existed;
-    return BSW_OK;
+    folder->is_ours = !existed; // also one that is made, but not durably
+    return bsw_folder_create(path, err);
 }
 
 static enum bsw_status rename_part(const char *folder, const struct bsw_manifest *manifest,

@@ -80,13 +80,21 @@ static void print_error(const struct bsw_transport *transport, const struct bsw_
 }
 
 // How the run ended, for whoever asks: the last thing but closing, which ends the process where the
-// transport is broken.
-static void conclude(const struct bsw_transport *transport, enum bsw_status status,
-                     const struct bsw_error *err)
+// transport is broken. A run that cannot say that it is complete has failed.
+static enum bsw_status conclude(const struct bsw_transport *transport, enum bsw_status status,
+                                struct bsw_error *err)
 {
     bsw_stop_conclude(bsw_status_exit_code(status));
     if (status != BSW_OK) print_error(transport, err);
-    if (transport->rank == 0) bsw_run_status_write(status, status != BSW_OK ? err->message : "");
+    if (transport->rank != 0) return status;
+    if (status != BSW_OK) {
+        bsw_run_status_write(status, err->message, NULL); // one line is enough
+        return status;
+    }
+    status = bsw_run_status_write(status, "", err);
+    bsw_stop_conclude(bsw_status_exit_code(status));
+    if (status != BSW_OK) print_error(transport, err);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -108,7 +116,7 @@ int main(int argc, char **argv)
     if (status == BSW_OK && transport.rank == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
         status = bsw_fail(&err, BSW_ERROR_IO, "cannot write to standard output");
     }
-    conclude(&transport, status, &err);
+    status = conclude(&transport, status, &err);
     bsw_transport_close(&transport, status != BSW_OK);
     return bsw_status_exit_code(status);
 }

@@ -202,7 +202,7 @@ static enum bsw_status parse_checkpoint(const char *path, const char *settings,
     bsw_message_room_init(&room, buffer->bytes);
     Bsw__RbeCheckpoint *message =
         bsw__rbe_checkpoint__unpack(&room.allocator, buffer->bytes, buffer->data);
-    if (!message) return bad(path, "no bitsweep checkpoint", err);
+    if (!message) return bsw_message_fail(&room, path, "checkpoint", err);
     enum bsw_status status = take_message(path, settings, message, state, err);
     bsw__rbe_checkpoint__free_unpacked(message, &room.allocator);
     return status;

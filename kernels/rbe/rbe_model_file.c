@@ -253,7 +253,7 @@ enum bsw_status bsw_rbe_model_parse(const char *name, const void *data, size_t b
     struct bsw_message_room room;
     bsw_message_room_init(&room, bytes);
     Bsw__RbeModel *message = bsw__rbe_model__unpack(&room.allocator, bytes, data);
-    if (!message) return bad(name, "no bitsweep model", err);
+    if (!message) return bsw_message_fail(&room, name, "model", err);
     enum bsw_status status = parse_message(name, message, out, err);
     bsw__rbe_model__free_unpacked(message, &room.allocator);
     if (status != BSW_OK) bsw_rbe_model_deinit(out);
