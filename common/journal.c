@@ -402,12 +402,24 @@ enum bsw_status bsw_journal_commit(bsw_journal *journal, struct bsw_error *err)
     return status;
 }
 
+static int is_due(const bsw_journal *journal)
+{
+    return bsw_clock_seconds() - journal->committed_at >= journal->seconds;
+}
+
+int bsw_journal_is_due(bsw_journal *journal)
+{
+    if (pthread_mutex_trylock(&journal->commit_lock) != 0) return 0;
+    int due = is_due(journal);
+    pthread_mutex_unlock(&journal->commit_lock);
+    return due;
+}
+
 enum bsw_status bsw_journal_commit_if_due(bsw_journal *journal, struct bsw_error *err)
 {
     enum bsw_status status = BSW_OK;
     if (pthread_mutex_trylock(&journal->commit_lock) != 0) return BSW_OK;
-    if (bsw_clock_seconds() - journal->committed_at >= journal->seconds)
-        status = commit(journal, err);
+    if (is_due(journal)) status = commit(journal, err);
     pthread_mutex_unlock(&journal->commit_lock);
     return status;
 }

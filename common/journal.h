@@ -112,7 +112,9 @@ enum bsw_status bsw_journal_append(bsw_journal *journal, const void *payload, si
 // Nothing to do where nothing was appended. After a failure every later commit fails, too: it is
 // not known what of the output is durable.
 enum bsw_status bsw_journal_commit(bsw_journal *journal, struct bsw_error *err);
-// If the last commit (or open) is BSW_JOURNAL_SECONDS ago and no other thread is at it.
+// Whether the last commit (or open) is BSW_JOURNAL_SECONDS ago, and no other thread is at one.
+int bsw_journal_is_due(bsw_journal *journal);
+// Commits if it is due.
 enum bsw_status bsw_journal_commit_if_due(bsw_journal *journal, struct bsw_error *err);
 
 // Whether there is a file: with one, --resume has something to go on with.

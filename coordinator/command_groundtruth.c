@@ -8,14 +8,20 @@
 #include "common/process_memory.h"
 #include "common/progress.h"
 #include "common/result_file.h"
+#include "common/run_status.h"
+#include "common/stop_signal.h"
+#include "common/temporary_files.h"
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
 #include "coordinator/truth_device.h"
+#include "coordinator/truth_journal.h"
 #include "coordinator/truth_merge.h"
 #include "coordinator/truth_split.h"
 #include "shard/neighbour_scan.h"
+
+enum { MESSAGE_RESUMED = 56 };
 
 // Ranks meet every so many blocks: an error of one ends the job soon, and none waits long at the
 // end.
@@ -28,7 +34,7 @@ struct groundtruth_options {
     const char *base, *queries, *out, *metric, *device;
     uint64_t k, device_memory, block_rows;
     struct bsw_row_range rows, query_rows;
-    int drop_bad_rows, exclude_self, split, force;
+    int drop_bad_rows, exclude_self, split, force, resume;
 };
 
 struct groundtruth_job {
@@ -42,6 +48,10 @@ struct groundtruth_job {
     bsw_device *device; // of this rank, or NULL
     struct bsw_truth_device on_device;
     struct bsw_truth_merge merge;
+    struct bsw_journal_fields fields;
+    struct bsw_truth_journal journal; // of a run on CPUs
+    int is_taken;                     // rank 0: the output is this run's
+    uint64_t num_resumed;             // rank 0: rows that earlier runs did, of all ranks
     double seconds;
 };
 
@@ -76,7 +86,9 @@ static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv,
         {"drop-bad-rows", BSW_OPTION_FLAG, &o->drop_bad_rows, NULL, NULL, 0, 0, 0, NULL,
          "count and skip rows with NaN, Inf or (cosine) zeros"},
         {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
-         "replace an existing file"},
+         "replace an existing file, begin an unfinished one anew"},
+        {"resume", BSW_OPTION_FLAG, &o->resume, NULL, NULL, 0, 0, 0, NULL,
+         "go on with an unfinished file, on as many ranks, on CPUs; without one begin"},
         BSW_COMMON_OPTIONS(o->common),
     };
     const struct bsw_option_table table = {"groundtruth", "exact nearest neighbours of queries",
@@ -85,6 +97,12 @@ static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv,
 }
 
 // ---- set-up ----
+
+// What everything else is measured against does not go to a GPU unasked.
+static int is_on_cpu(const struct groundtruth_options *o)
+{
+    return strcmp(o->device, "auto") == 0 || strcmp(o->device, "cpu") == 0;
+}
 
 static enum bsw_status open_inputs(struct groundtruth_job *job, struct bsw_error *err)
 {
@@ -104,6 +122,10 @@ static enum bsw_status open_inputs(struct groundtruth_job *job, struct bsw_error
     if (bsw_vectors_num_rows(job->base) / (uint64_t)job->transport->num_ranks >= UINT32_MAX) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: more than 2^32 rows a rank; use more ranks",
                         o->base);
+    }
+    if (o->resume && !is_on_cpu(o)) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--resume: --device %s keeps no journal, a CPU does",
+                        o->device);
     }
     return BSW_OK;
 }
@@ -146,10 +168,8 @@ static void set_needs(struct groundtruth_job *job)
 
 static enum bsw_status open_device(struct groundtruth_job *job, struct bsw_error *err)
 {
-    // What everything else is measured against does not go to a GPU unasked.
-    int is_auto = strcmp(job->options.device, "auto") == 0;
     const struct bsw_device_choice choice = {.text = job->options.device,
-                                             .cpu_only = is_auto ? "auto" : NULL,
+                                             .cpu_only = is_on_cpu(&job->options) ? "auto" : NULL,
                                              .most_bytes = job->options.device_memory,
                                              .timeout_seconds = job->options.common.timeout};
     BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));
@@ -157,35 +177,108 @@ static enum bsw_status open_device(struct groundtruth_job *job, struct bsw_error
     return bsw_neighbour_scan_open(&job->needs, &job->scan, err);
 }
 
-static enum bsw_status create_writer(struct groundtruth_job *job, struct bsw_error *err)
+// What the lists are a function of. Block rows, threads and level change no bit.
+static void set_fields(struct groundtruth_job *job, uint64_t base_digest, uint64_t query_digest)
 {
     const struct groundtruth_options *o = &job->options;
+    struct bsw_journal_fields *fields = &job->fields;
+    bsw_journal_field_text(fields, "bitsweep", BITSWEEP_VERSION);
+    bsw_journal_field_text(fields, "metric", bsw_metric_name(job->metric));
+    bsw_journal_field_count(fields, "k", o->k);
+    bsw_journal_field_count(fields, "first row", bsw_vectors_first_row(job->base));
+    bsw_journal_field_count(fields, "number of rows", bsw_vectors_num_rows(job->base));
+    bsw_journal_field_count(fields, "first query", bsw_vectors_first_row(job->queries));
+    bsw_journal_field_count(fields, "number of queries", bsw_vectors_num_rows(job->queries));
+    bsw_journal_field_text(fields, "exclude-self", o->exclude_self ? "on" : "off");
+    bsw_journal_field_text(fields, "drop-bad-rows", o->drop_bad_rows ? "on" : "off");
+    bsw_journal_field_digest(fields, "base", base_digest);
+    bsw_journal_field_digest(fields, "queries", query_digest);
+    bsw_journal_field_count(fields, "ranks", (uint64_t)job->transport->num_ranks);
+}
+
+// Rank 0: OUT.partial, which one run at a time may have, then journals of runs before. It holds
+// nothing until ranks merge, and goes whenever this run ends by itself.
+static enum bsw_status take_output(struct groundtruth_job *job, struct bsw_error *err)
+{
+    const struct groundtruth_options *o = &job->options;
+    // A run that began with --force may be resumed without it.
+    int is_forced = o->force || (o->resume && bsw_truth_journals_exist(o->out));
     int wide_ids = bsw_vectors_first_row(job->base) + bsw_vectors_num_rows(job->base) >
                    (uint64_t)INT32_MAX + 1;
     if (o->split && wide_ids) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--split: its int32 ids do not reach the rows of %s",
                         o->base);
     }
-    if (o->split) BSW_TRY(bsw_truth_split_check(o->out, o->force, err));
-    BSW_TRY(bsw_result_writer_create(o->out, bsw_vectors_num_rows(job->queries), o->k, wide_ids,
-                                     o->force, &job->writer, err));
+    if (o->split) BSW_TRY(bsw_truth_split_check(o->out, is_forced, err));
+    BSW_TRY(bsw_result_writer_open(o->out, bsw_vectors_num_rows(job->queries), o->k, wide_ids,
+                                   is_forced, &job->writer, err));
+    BSW_TRY(bsw_truth_journals_take(o->out, bsw_journal_mode_of(o->force, o->resume), &job->fields,
+                                    err));
+    bsw_temporary_note(bsw_result_writer_temporary(job->writer));
+    BSW_TRY(bsw_result_writer_begin(job->writer, 0, err));
     job->merge.writer = job->writer;
+    job->is_taken = 1;
+    bsw_run_status_set_output(o->out, "rows");
     return BSW_OK;
+}
+
+// Rows that journals of all ranks have, on rank 0.
+static enum bsw_status add_resumed(struct groundtruth_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    struct bsw_message message = {.kind = MESSAGE_RESUMED, .name = "resumed rows"};
+    struct bsw_buffer buffer = {0};
+    uint64_t rows = job->journal.num_resumed;
+    enum bsw_status status = BSW_OK;
+    if (transport->rank != 0)
+        return bsw_transport_send(transport, 0, &message, &rows, sizeof rows, err);
+    job->num_resumed = rows;
+    for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
+        status = bsw_transport_receive(transport, rank, &message, &buffer, NULL, err);
+        if (status == BSW_OK && buffer.bytes != sizeof rows)
+            status = bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes", rank, buffer.bytes);
+        if (status != BSW_OK) break;
+        memcpy(&rows, buffer.data, sizeof rows);
+        job->num_resumed += rows;
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+static enum bsw_status open_journal(struct groundtruth_job *job, struct bsw_error *err)
+{
+    const struct groundtruth_options *o = &job->options;
+    enum bsw_status status = bsw_truth_journal_open(&job->journal, o->out, job->transport->rank,
+                                                    bsw_journal_mode_of(o->force, o->resume),
+                                                    &job->fields, &job->scan, err);
+    BSW_TRY(bsw_transport_agree(job->transport, status, err));
+    return add_resumed(job, err);
 }
 
 // ---- the whole ----
 
-// All blocks of this rank. Ranks have as many rounds, whose parts differ by one row at most.
+static enum bsw_status scan_block(struct groundtruth_job *job, struct bsw_error *err)
+{
+    if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+    BSW_TRY(bsw_neighbour_scan_next(&job->scan, err));
+    return bsw_truth_journal_put(&job->journal, err);
+}
+
+// All blocks of this rank. Ranks have as many rounds, whose parts differ by one row at most; those
+// of a rank that resumes end early.
 static enum bsw_status scan_rows(struct groundtruth_job *job, struct bsw_progress *progress,
                                  struct bsw_error *err)
 {
     uint64_t ranks = (uint64_t)job->transport->num_ranks, block = job->needs.block_rows;
-    uint64_t most_rows = (bsw_vectors_num_rows(job->base) + ranks - 1) / ranks;
+    uint64_t num_rows = bsw_vectors_num_rows(job->base);
+    uint64_t most_rows = (num_rows + ranks - 1) / ranks;
     uint64_t rounds = (most_rows + block - 1) / block;
     enum bsw_status status = BSW_OK;
     for (uint64_t round = 0; round < rounds; round++) {
-        if (status == BSW_OK) status = bsw_neighbour_scan_next(&job->scan, err);
-        bsw_progress_update(progress, job->scan.next_row * ranks);
+        if (status == BSW_OK) status = scan_block(job, err);
+        uint64_t done = job->scan.next_row * ranks;
+        bsw_progress_update(progress, done);
+        bsw_run_status_count(done < num_rows ? done : num_rows, num_rows);
         if (round % ROUNDS_TO_AGREE == ROUNDS_TO_AGREE - 1 || round + 1 == rounds)
             BSW_TRY(bsw_transport_agree(job->transport, status, err));
     }
@@ -206,7 +299,7 @@ static enum bsw_status merge_answers(struct groundtruth_job *job, struct bsw_err
     return BSW_OK;
 }
 
-static enum bsw_status finish(struct groundtruth_job *job, struct bsw_error *err)
+static enum bsw_status name_output(struct groundtruth_job *job, struct bsw_error *err)
 {
     const struct groundtruth_options *o = &job->options;
     const struct bsw_sidecar facts = {.metric = bsw_metric_name(job->metric),
@@ -218,8 +311,21 @@ static enum bsw_status finish(struct groundtruth_job *job, struct bsw_error *err
                                       .first_row = bsw_vectors_first_row(job->base),
                                       .dims = bsw_vectors_dims(job->base)};
     BSW_TRY(bsw_sidecar_finish(job->writer, o->out, &facts, err));
-    if (!o->split) return BSW_OK;
-    return bsw_truth_split_write(o->out, bsw_vectors_num_rows(job->queries), o->k, err);
+    if (o->split)
+        BSW_TRY(bsw_truth_split_write(o->out, bsw_vectors_num_rows(job->queries), o->k, err));
+    return bsw_truth_journals_remove(o->out, err);
+}
+
+// A stop comes before all of it or after, where it changes nothing.
+static enum bsw_status finish(struct groundtruth_job *job, struct bsw_error *err)
+{
+    BSW_TRY(bsw_result_writer_sync(job->writer, err)); // may take long, and be interrupted
+    bsw_stop_hold();
+    enum bsw_status status = name_output(job, err);
+    bsw_run_status_count(bsw_vectors_num_rows(job->base), bsw_vectors_num_rows(job->base));
+    if (status == BSW_OK) bsw_stop_conclude(0);
+    bsw_stop_release();
+    return status;
 }
 
 static enum bsw_status find(struct groundtruth_job *job, struct bsw_error *err)
@@ -250,10 +356,12 @@ static enum bsw_status run(struct groundtruth_job *job, struct bsw_error *err)
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, base_digest, job->options.base, err));
     BSW_TRY(bsw_same_input_agree(transport, query_digest, job->options.queries, err));
-    status = transport->rank == 0 ? create_writer(job, err) : BSW_OK;
+    set_fields(job, base_digest, query_digest);
+    status = transport->rank == 0 ? take_output(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = open_device(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (!job->device) BSW_TRY(open_journal(job, err));
     double started = bsw_clock_seconds();
     BSW_TRY(find(job, err));
     job->seconds = bsw_clock_seconds() - started;
@@ -274,10 +382,10 @@ static void report(const struct groundtruth_job *job)
            queries = (double)bsw_vectors_num_rows(job->queries);
     if (o->common.json) {
         bsw_print_json(json_pack(
-            "{s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:f, s:f}", "rows",
-            (json_int_t)bsw_vectors_num_rows(job->base), "queries",
-            (json_int_t)bsw_vectors_num_rows(job->queries), "dims",
-            (json_int_t)bsw_vectors_dims(job->base), "k", (json_int_t)o->k, "metric",
+            "{s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:f, s:f}", "rows",
+            (json_int_t)bsw_vectors_num_rows(job->base), "resumed_rows",
+            (json_int_t)job->num_resumed, "queries", (json_int_t)bsw_vectors_num_rows(job->queries),
+            "dims", (json_int_t)bsw_vectors_dims(job->base), "k", (json_int_t)o->k, "metric",
             bsw_metric_name(job->metric), "arithmetic", arithmetic(job), "device",
             job->device ? bsw_device_kind() : "cpu", "ranks", job->transport->num_ranks, "threads",
             (json_int_t)o->common.threads, "level", bsw_refine_table_get(o->common.level)->level,
@@ -298,8 +406,12 @@ static void report(const struct groundtruth_job *job)
     printf("\nground truth: %s\n", o->out);
 }
 
-static void deinit(struct groundtruth_job *job)
+static void deinit(struct groundtruth_job *job, enum bsw_status status)
 {
+    const char *out = job->options.out;
+    bsw_truth_journal_close(&job->journal, status);
+    if (status != BSW_OK && job->is_taken && !bsw_truth_journals_exist(out))
+        bsw_run_status_set_output(NULL, "");
     bsw_neighbour_scan_close(&job->scan);
     bsw_truth_device_close(&job->on_device);
     bsw_truth_merge_deinit(&job->merge);
@@ -318,6 +430,6 @@ enum bsw_status bsw_command_groundtruth(struct bsw_transport *transport, int arg
     if (done) return BSW_OK;
     enum bsw_status status = run(&job, err);
     if (status == BSW_OK && transport->rank == 0) report(&job);
-    deinit(&job);
+    deinit(&job, status);
     return status;
 }

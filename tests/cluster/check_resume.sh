@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# search and encode, stopped and killed at random moments and resumed, by other numbers of ranks too:
-# the bytes of a run that nothing disturbed. And what --resume and --force refuse, exit codes,
+# search, encode and groundtruth, stopped and killed at random moments and resumed, the first two by
+# other numbers of ranks too: the bytes of a run that nothing disturbed. And what --resume and --force refuse, exit codes,
 # STATUS.json, and that a stop takes no longer than it should.
 # usage: check_resume.sh BITSWEEP_BINARY SOURCE_FOLDER
 # ctest labels: asan
 #
-# BITSWEEP_RESUME_KILLS: how many times each of the two is stopped or killed (6, under sanitizers 2);
+# BITSWEEP_RESUME_KILLS: how many times search and encode are stopped or killed (6, under sanitizers
+# 2), groundtruth a third of that on one rank and on several;
 # BITSWEEP_RESUME_SEED: of the moments (1).
 set -euo pipefail
 
@@ -49,9 +50,10 @@ refused() { # refused CODE PATTERN ARGUMENTS: one line on stderr
     verdict "$*: more than a line" test "$(wc -l <stderr)" = 1
 }
 
-# ---- the two jobs --------------------------------------------------------------------------------
+# ---- the jobs ------------------------------------------------------------------------------------
 
 base=synth:count=24K,dims=96,clusters=30,seed=3
+truth_base=synth:count=$((most_ranks < 3 ? 30 : 120))K,dims=96,clusters=30,seed=3
 "$program" synth --count 10 --dims 96 --out base.fbin --queries 4800 --queries-out q.fbin --quiet
 "$program" encode --base $base --index idx --metric l2 --shards 3 --threads 1 --quiet
 
@@ -61,16 +63,19 @@ job() {
     search) arguments=(search --index idx --queries q.fbin --k 10 --batch 24 --out "$2") ;;
     encode) arguments=(encode --base "synth:count=160K,dims=256,seed=5" --bits 6.5 --axes random
         --metric l2 --shards 3 --index "$2" --copy-vectors) ;;
+    groundtruth) arguments=(groundtruth --base "$truth_base" --queries q.fbin --query-rows 0:1200 --metric l2
+        --block-rows 500 --out "$2") ;;
     esac
     arguments+=(--threads 1 --quiet)
 }
 
 same() { # same NAME OUT: as undisturbed, and nothing else left
-    if [[ $1 == search ]]; then
-        cmp "$2" search.ref && cmp "$2.json" search.ref.json || return 1
-        [[ ! -e $2.partial && ! -e $2.journal ]]
-    else
+    if [[ $1 == encode ]]; then
         diff -r "$2" encode.ref
+    else
+        cmp "$2" "$1.ref" && cmp "$2.json" "$1.ref.json" || return 1
+        test "$( (echo "$2" && compgen -G "$2.*") | grep -v '\.tmp\.' | LC_ALL=C sort | tr '\n' ' ')" \
+            = "$2 $2.STATUS.json $2.json "
     fi
 }
 
@@ -155,7 +160,7 @@ disturbed() {
     wait "$pid" 2>/dev/null || got=$?
     took=$(((${EPOCHREALTIME/./} - begin) / 1000))
     # mpirun that is struck as the last rank ends fails, whatever the ranks did.
-    if ((got == 0 || num_ranks > 1)) && status_says "$out" complete 2>/dev/null; then
+    if ((got == 0 || num_ranks > 1)) && [[ -e $out.STATUS.json ]] && status_says "$out" complete; then
         num_late=$((num_late + 1))
         verdict "$name done before $how" same "$name" "$out"
         verdict "$name done before $how: STATUS" status_says "$out" complete
@@ -181,36 +186,42 @@ disturbed() {
     return 0
 }
 
-# What the journal of a search has, in queries.
-recorded_queries() {
-    local head bytes
-    if [[ ! -e $1.journal ]]; then echo 0 && return; fi
-    head=$(od -An -tu8 -j24 -N8 "$1.journal")
-    bytes=$(stat -c %s "$1.journal")
-    echo $((24 * ((bytes - head) / 48))) # batches of 24
+# What journals have: the queries of a search, the rows of a ground truth's ranks.
+recorded() {
+    local journal head bytes rows=0
+    if [[ $1 == search && -e $2.journal ]]; then
+        head=$(od -An -tu8 -j24 -N8 "$2.journal")
+        bytes=$(stat -c %s "$2.journal")
+        echo $((24 * ((bytes - head) / 48))) && return # batches of 24
+    fi
+    for journal in $(compgen -G "$2.[0-9]*.journal"); do # the last record says it
+        head=$(od -An -tu8 -j24 -N8 "$journal")
+        bytes=$((($(stat -c %s "$journal") - head) / 56 * 56))
+        rows=$((rows + $(od -An -tu8 -j$((head + bytes - 40)) -N8 "$journal")))
+    done
+    echo $rows
 }
 
-# chain NAME COUNT: one output, killed COUNT times in a row, then left to finish.
+# chain NAME COUNT [RANKS]: one output, killed COUNT times in a row, then left to finish.
 chain() {
-    local name=$1 count=$2 out=$1.$RANDOM i how num_ranks ways ended
+    local name=$1 count=$2 fixed=${3:-} out=$1.$RANDOM i how num_ranks ways ended last resumed
     for ((i = 0; i < count; i++)); do
         ways=(KILL TERM INT USR1)
-        num_ranks=1
-        if ((has_mpi && RANDOM % 2)); then
-            num_ranks=$((2 + RANDOM % (most_ranks - 1)))
+        num_ranks=${fixed:-1}
+        if ((num_ranks > 1 || (!fixed && has_mpi && RANDOM % 2))); then
+            num_ranks=${fixed:-$((2 + RANDOM % (most_ranks - 1)))}
             ways=(rank rank0 all TERM USR1)
         fi
         how=${ways[RANDOM % ${#ways[@]}]}
         if ! disturbed "$name" "$out" "$how" "$num_ranks"; then return; fi
     done
-    ended=$(recorded_queries "$out")
+    ended=$(recorded "$name" "$out")
     job "$name" "$out"
-    verdict "$name resumed" "$run" -n $((has_mpi ? 1 + RANDOM % most_ranks : 1)) -- "${arguments[@]}" \
-        --resume --json
-    if [[ $name == search ]]; then
-        resumed=$(grep -oE '"resumed_queries": [0-9]+' verdict.out | grep -oE '[0-9]+$')
-        verdict "search: $ended queries were recorded, ${resumed:-none} not done again" \
-            test "${resumed:-0}" = "$ended"
+    last=${fixed:-$((has_mpi ? 1 + RANDOM % most_ranks : 1))}
+    verdict "$name resumed" "$run" -n "$last" -- "${arguments[@]}" --resume --json
+    if [[ $name != encode ]]; then
+        resumed=$(grep -oE '"resumed_(queries|rows)": [0-9]+' verdict.out | grep -oE '[0-9]+$' || true)
+        verdict "$name: $ended were recorded, ${resumed:-none} not done again" test "${resumed:-0}" = "$ended"
     fi
     verdict "$name resumed: the same bytes" same "$name" "$out"
     verdict "$name resumed: STATUS" status_says "$out" complete
@@ -226,18 +237,30 @@ milliseconds() { # of a command
 }
 
 most_ms=2000 # asked for is a second
-for name in search encode; do
+asked=0
+for name in search encode groundtruth; do
     job $name $name.ref
     span=$(milliseconds "$program" "${arguments[@]}")
     ((span > 100)) || span=100
     ((span < 690)) || span=690
     echo "$name undisturbed: $span ms [$SECONDS s]"
-    for ((goal = num_stopped + kills, tries = 0; num_stopped < goal && tries < 3 * kills; tries++)); do
-        chain $name $((goal - num_stopped < 3 ? goal - num_stopped : 3))
+    if [[ $name == groundtruth ]]; then # as many ranks throughout
+        turns=(1)
+        if ((has_mpi)); then turns=(1 "$most_ranks"); fi
+        share=$(((kills + 2) / 3))
+    else
+        turns=("")
+        share=$kills
+    fi
+    for turn in "${turns[@]}"; do
+        for ((goal = num_stopped + share, tries = 0; num_stopped < goal && tries < 3 * share; tries++)); do
+            chain $name $((goal - num_stopped < 3 ? goal - num_stopped : 3)) "$turn"
+        done
+        ((asked += share))
     done
 done
 echo "$num_stopped stopped, $num_late too late [$SECONDS s]"
-verdict "$num_stopped runs were stopped, not $((2 * kills))" test $num_stopped -ge $((2 * kills))
+verdict "$num_stopped runs were stopped, not $asked" test $num_stopped -ge $asked
 
 # An unfinished search to refuse things with: stopped as soon as it has a journal.
 unfinished() {
@@ -245,7 +268,8 @@ unfinished() {
     job "$1" "$2"
     "$program" "${arguments[@]}" "${@:3}" 2>/dev/null &
     pid=$!
-    until compgen -G "$2.journal" >/dev/null || compgen -G "$2/encode-*.journal" >/dev/null; do
+    until compgen -G "$2.journal" >/dev/null || compgen -G "$2/encode-*.journal" >/dev/null ||
+        compgen -G "$2.[0-9]*.journal" >/dev/null; do
         sleep 0.002
         if ! kill -0 $pid 2>/dev/null; then break; fi
     done
@@ -312,6 +336,52 @@ fi
 unfinished encode e2
 verdict "--force begins an index anew" "$program" "${arguments[@]}" --force
 verdict "--force begins an index anew: the same bytes" same encode e2
+
+unfinished groundtruth t
+if [[ -e t.00000.journal ]]; then
+    cp t.00000.lists before.lists && cp t.00000.journal before.journal
+    refused 2 't.00000.journal: left by a run.*--resume goes on, --force' "${arguments[@]}"
+    refused 2 't.00000.journal: begun with k 10, now it is 9; --force' "${arguments[@]}" --resume --k 9
+    refused 2 'begun with exclude-self off, now it is on' "${arguments[@]}" --resume --exclude-self
+    refused 2 'begun with number of rows [0-9]+, now it is 900' "${arguments[@]}" --resume --rows 0:900
+    refused 2 'resume: --device cuda keeps no journal' "${arguments[@]}" --resume --device cuda
+    if ((has_mpi)); then
+        got=0
+        "$run" -n 2 -- "${arguments[@]}" --resume >/dev/null 2>stderr || got=$?
+        verdict "other ranks: exit code $got" test $got = 2
+        verdict "other ranks: $(cat stderr)" grep -q 'begun with ranks 1, now it is 2; --force' stderr
+    fi
+    cp q.fbin kept.fbin && printf '\1\1' | dd of=q.fbin bs=1 seek=20 conv=notrunc status=none
+    refused 2 't.00000.journal: begun with queries [0-9a-f]{16}, now it is' "${arguments[@]}" --resume
+    mv kept.fbin q.fbin
+    verdict "what was refused left the lists alone" cmp t.00000.lists before.lists
+    verdict "what was refused left the journal alone" cmp t.00000.journal before.journal
+    cp t.00000.lists v.00000.lists && cp t.00000.journal v.00000.journal
+    ended=$(recorded groundtruth v)
+    job groundtruth v
+    verdict "resume of a ground truth" "$program" "${arguments[@]}" --resume --json
+    resumed=$(grep -oE '"resumed_rows": [0-9]+' verdict.out || true)
+    verdict "resume of a ground truth: $resumed, not $ended" test "$resumed" = "\"resumed_rows\": $ended"
+    verdict "resume of a ground truth: nothing was recorded" test "$ended" -gt 0
+    verdict "resume of a ground truth: the same bytes" same groundtruth v
+    # Of a rank that this run does not have.
+    cp t.00000.journal u.00002.journal
+    job groundtruth u
+    refused 2 'u.00002.journal: left by a run' "${arguments[@]}"
+    verdict "--force takes all ranks' journals" "$program" "${arguments[@]}" --force
+    verdict "--force takes all ranks' journals: the same bytes" same groundtruth u
+    # Lists that are not as recorded are made again, whichever slot counts.
+    job groundtruth t
+    for ((offset = 10000; offset < $(stat -c %s t.00000.lists); offset += 10000)); do
+        printf 'XX' | dd of=t.00000.lists bs=1 seek=$offset conv=notrunc status=none
+    done
+    verdict "resume over changed lists" "$program" "${arguments[@]}" --resume --json
+    resumed=$(grep -oE '"resumed_rows": [0-9]+' verdict.out || true)
+    verdict "resume over changed lists: $resumed" test "$resumed" = '"resumed_rows": 0'
+    verdict "resume over changed lists: the same bytes" same groundtruth t
+else
+    echo "FAILED: no unfinished ground truth" && failed=$((failed + 1))
+fi
 
 # Commands without a journal clean up.
 for signal in TERM INT USR1; do
