@@ -55,7 +55,7 @@ static const char *name_of(int number)
 }
 
 // Before MPI has said which rank this is, its launcher has.
-static int is_rank0(void)
+int bsw_stop_is_rank0(void)
 {
     static const char *const names[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"};
     int rank = atomic_load(&rank_here);
@@ -81,7 +81,7 @@ static void stop(int number)
     enum bsw_status status = bsw_fail(&error, BSW_ERROR_STOPPED, "stopped by %s%s", name_of(number),
                                       atomic_load(&has_begun) ? "; --resume goes on" : "");
     save_in_time();
-    if (is_rank0()) {
+    if (bsw_stop_is_rank0()) {
         dprintf(STDERR_FILENO, "bitsweep: %s\n", error.message);
         bsw_run_status_write(status, error.message, NULL);
     }

@@ -18,6 +18,8 @@ extern "C" {
 enum bsw_status bsw_stop_watch(struct bsw_error *err);
 // Rank 0 is the one that says why on stderr and writes STATUS.json.
 void bsw_stop_set_rank(int rank);
+// By what the launcher says before bsw_stop_set_rank; alone, it is.
+int bsw_stop_is_rank0(void);
 
 // From here on this rank can be drained, and a stop first calls save(context) from another thread,
 // and waits for it up to 0.7 s. save may be NULL: a rank that has nothing of its own to save.

@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
 # Starts bitsweep on several ranks: mpirun with the flags it needs here. See --help.
+#
+# Traps call functions, which shellcheck does not see.
+# shellcheck disable=SC2317
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -8,6 +11,8 @@ program=${BITSWEEP:-$root/build/release/bitsweep}
 ranks=""
 hosts=""
 verbose=0
+limit=""   # seconds, of all attempts together
+retries=0
 flags=()   # for mpirun, as given
 command=() # for bitsweep
 is_placed=0 # the flags say where ranks run
@@ -15,24 +20,39 @@ is_bound=0  # the flags say how they are bound
 
 help() {
     cat <<'END'
-usage: deploy/run.sh -n RANKS [--hosts H1:4,H2:4] [mpirun flags] [--] COMMAND [ARGUMENTS]
+usage: deploy/run.sh -n RANKS [--hosts H1:4,H2:4] [options] [mpirun flags] [--] COMMAND [ARGUMENTS]
 
 Starts `bitsweep COMMAND ARGUMENTS` on RANKS ranks with Open MPI's mpirun, or directly for -n 1.
 
-  -n RANKS         number of ranks
-  --hosts LIST     host names, each with the number of ranks it takes; the default is this machine,
-                   or inside an allocation of Slurm or another scheduler its hosts
-  --verbose        print the mpirun command and let mpirun print its own messages
-  --help           this text
-  mpirun flags     any other flag in front of COMMAND goes to mpirun (--mca A B, -x NAME, ...);
-                   `--` ends them
+  -n RANKS              number of ranks
+  --hosts LIST          host names, each with the number of ranks it takes; the default is this
+                        machine, or inside an allocation of Slurm or another scheduler its hosts
+  --time-limit SECONDS  stop the job after so long, retries included: it saves what it has, and is
+                        killed 4 s later if it is still there; exit code 75
+  --retries N           up to N times after exit code 75 start again, with --resume where COMMAND
+                        has a journal or checkpoint to go on from; 0 if not given
+  --verbose             print the mpirun command and let mpirun print its own messages
+  --help                this text
+  mpirun flags          any other flag in front of COMMAND goes to mpirun (--mca A B, -x NAME, ...);
+                        `--` ends them
+
+SIGTERM, SIGINT and SIGHUP stop the job: ranks save what they have within a second. SIGUSR1 lets
+search and encode finish what they are at first. Both end with exit code 75 and are not retried.
 
 Environment: BITSWEEP is the program to start (build/release/bitsweep); OMP_NUM_THREADS is set to
 cores / ranks on this machine unless it is set or --threads is given; OMPI_MCA_* as always.
+BITSWEEP_STATUS is where rank 0 says how the run ended; by default a temporary file: in TMPDIR, or
+where ranks may run on other hosts in the current folder, which the hosts must then share.
 
-Exit codes are those of bitsweep: 0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system
-error, 75 stopped or ranks lost each other (--resume goes on); 128 + N when a rank or this script was
-ended by signal N.
+Exit codes are those that rank 0 has written there, whatever mpirun says:
+  0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system error,
+  75 stopped, or a rank or host was lost (--resume goes on).
+A rank that ended with 2, 65, 70 or 74 counts before a rank 0 that mpirun stopped for it. If rank 0
+has written nothing, the run has failed: 75 if it was asked to stop or a rank was ended by a signal
+(mpirun says 128 + N) or a host was lost (205); the code of a rank that gave 2, 65, 70, 74 or 75;
+else 74, also where mpirun says 0. A rank that failed after rank 0 had written 0 counts, too, but
+not one that was killed. Whatever is left of a failed job on this machine is killed. -n 1 without
+--time-limit and --retries is the program itself.
 END
 }
 
@@ -66,9 +86,14 @@ parse() {
     while (($#)); do
         case $1 in
         -h | --help) help && exit 0 ;;
-        -n | -np | --hosts)
+        -n | -np | --hosts | --time-limit | --retries)
             (($# > 1)) || fail "$1 needs a value; --help tells more"
-            if [[ $1 == --hosts ]]; then hosts=$2; else ranks=$2; fi
+            case $1 in
+            --hosts) hosts=$2 ;;
+            --time-limit) limit=$2 ;;
+            --retries) retries=$2 ;;
+            *) ranks=$2 ;;
+            esac
             shift 2
             ;;
         --verbose) verbose=1 && shift ;;
@@ -92,6 +117,9 @@ check() {
     [[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || fail "-n $ranks: not a number of ranks"
     [[ -z $hosts || $hosts =~ ^[A-Za-z0-9._-]+(:[1-9][0-9]*)?(,[A-Za-z0-9._-]+(:[1-9][0-9]*)?)*$ ]] ||
         fail "--hosts $hosts: not of the form H1:4,H2:4"
+    [[ -z $limit || $limit =~ ^[0-9]{1,8}(\.[0-9]{1,3})?$ && $limit =~ [1-9] ]] ||
+        fail "--time-limit $limit: not a number of seconds above 0"
+    [[ $retries =~ ^(0|[1-9][0-9]{0,5})$ ]] || fail "--retries $retries: not a number"
     ((${#command[@]})) || fail "a bitsweep command is missing; --help tells more"
     if [[ ! -f $program || ! -x $program ]]; then
         fail "$program is missing; deploy/build.sh builds it"
@@ -100,6 +128,10 @@ check() {
 
 is_in_allocation() {
     [[ -n ${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${PE_HOSTFILE:-} ]]
+}
+
+may_be_elsewhere() { # the ranks, on other hosts
+    [[ -n $hosts ]] || ((is_placed)) || is_in_allocation
 }
 
 # The largest share of one host, or the even share where only a number of hosts is known.
@@ -171,6 +203,8 @@ build_mpirun() {
     mpirun+=(--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2
         --mca oob_tcp_keepalive_probes 3 --mca btl_base_warn_component_unused 0)
     if may_refuse_memory_reads; then mpirun+=(--mca btl_vader_single_copy_mechanism none); fi
+    # Its files go with the folder, even if mpirun itself is killed.
+    if [[ -n $work ]] && ! may_be_elsewhere; then mpirun+=(--mca orte_tmpdir_base "$work"); fi
     if has_little_shared_memory; then
         mpirun+=(--mca btl_vader_backing_directory "${TMPDIR:-/tmp}")
     fi
@@ -182,60 +216,244 @@ build_mpirun() {
     [[ -z ${OMP_NUM_THREADS:-} ]] || mpirun+=(-x OMP_NUM_THREADS)
     # OpenBLAS would start a thread for every core in every rank; bitsweep uses one.
     export OPENBLAS_NUM_THREADS=1
-    mpirun+=(-x OPENBLAS_NUM_THREADS)
+    mpirun+=(-x OPENBLAS_NUM_THREADS -x BITSWEEP_STATUS)
     mpirun+=(${flags[@]+"${flags[@]}"})
     if ((EUID == 0)); then
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     fi
 }
 
-# mpirun runs beside this script, so that a signal sent to the script alone reaches the ranks.
-# Ctrl-C reaches mpirun by itself.
-run_and_wait() {
-    local signal="" signalled="" pid
-    "$@" <&0 &
-    pid=$!
-    trap 'signal=TERM signalled=TERM; kill -TERM "$pid" 2>/dev/null || true' TERM HUP
-    trap 'signal=INT signalled=INT' INT
-    trap 'signalled=USR1; kill -USR1 "$pid" 2>/dev/null || true' USR1
-    trap 'signalled=USR2; kill -USR2 "$pid" 2>/dev/null || true' USR2
-    while :; do
-        signalled=""
-        code=0
-        wait "$pid" || code=$?
-        [[ -n $signalled ]] || break
-    done
-    [[ -z $signal ]] || exit $((128 + $(kill -l "$signal")))
+# Where rank 0 says how the run ended. A name that nobody has looked up before: a shared file system
+# may remember for a while that a file is not there.
+choose_status_path() {
+    local parent=${TMPDIR:-/tmp}
+    export BITSWEEP_STATUS=${BITSWEEP_STATUS:-}
+    if [[ -n $BITSWEEP_STATUS ]]; then
+        [[ $BITSWEEP_STATUS == /* ]] || BITSWEEP_STATUS=$PWD/$BITSWEEP_STATUS
+        return
+    fi
+    if may_be_elsewhere; then parent=$PWD; fi
+    work=$(mktemp -d "$parent/.bitsweep-run.XXXXXX") ||
+        fail "$parent: no place for the STATUS file; set BITSWEEP_STATUS" 74
+    trap 'rm -rf "$work"' EXIT
 }
 
-# bitsweep has said itself what went wrong if the exit code is one of its own; mpirun's messages
-# are off.
-explain() {
+# ---- stopping ----
+
+# SIGALRM to this script after $1 seconds. Its end of a pipe tells it when the script is gone or
+# wants it no more.
+timer() {
+    local got=0
+    read -r -t "$1" || got=$?
+    ((got <= 128)) || kill -ALRM $$
+}
+
+set_timer() {
+    exec 9>&-
+    exec 9> >(timer "$1")
+    timer_process=$!
+}
+
+# Everything of the job on this machine: it has a session of its own, named after its process.
+kill_job() {
+    local file line
+    for file in /proc/[0-9]*/stat; do
+        { read -r line <"$file"; } 2>/dev/null || continue
+        # shellcheck disable=SC2086
+        set -- ${line%% *} ${line##*) } # process, state, parent, group, session, ...
+        if [[ $5 == "$job" && $2 != Z ]]; then kill -KILL "$1" 2>/dev/null || true; fi
+    done
+}
+
+# TERM, once: a second one would make mpirun leave ranks behind.
+stop_job() {
+    is_stopping=1
+    [[ -n $job ]] || return 0
+    kill -TERM "$job" 2>/dev/null || true
+    set_timer 4
+}
+
+on_signal() { # TERM, INT, HUP
+    is_interrupted=1 asked=${asked:-stopped by SIG$1}
+    ((is_stopping)) || stop_job
+}
+
+on_request() { # USR1, USR2
+    is_interrupted=1
+    [[ $1 == USR2 ]] || asked=${asked:-stopped by SIG$1}
+    [[ -z $job ]] || kill -"$1" "$job" 2>/dev/null || true
+}
+
+on_alarm() {
+    is_interrupted=1
+    if ((is_stopping)); then
+        kill_job
+    else
+        asked="stopped at the time limit of $limit s"
+        stop_job
+    fi
+}
+
+# ---- one attempt ----
+
+# The job runs beside this script, so that a signal sent to the script alone reaches the ranks, and
+# away from the terminal, so that Ctrl-C reaches it once. It stops if the script is killed.
+run_and_wait() {
+    [[ -z $work ]] || BITSWEEP_STATUS=$work/status.$attempt
+    rm -f -- "$BITSWEEP_STATUS"
+    setpriv --pdeathsig TERM setsid "$@" <&0 9>&- &
+    job=$!
+    ((!is_stopping)) || stop_job
+    while :; do
+        is_interrupted=0
+        code=0
+        wait "$job" 2>/dev/null || code=$? # bash would say that it was killed
+        ((is_interrupted)) || break
+    done
+    ((code == 0)) || kill_job
+    job=""
+}
+
+describe() { # exit code of mpirun
     case $1 in
-    0 | 2 | 65 | 70 | 74 | 75 | 76) ;;
-    205) echo "run.sh: mpirun lost the connection to a host" >&2 ;;
-    1[3-9][0-9] | 129)
-        echo "run.sh: a rank was ended by signal $(($1 - 128)) ($(kill -l "$1" || true))" >&2
+    205) echo "mpirun lost the connection to a host" ;;
+    129 | 1[3-9][0-9])
+        echo "a rank was ended by signal $(($1 - 128)) ($(kill -l "$1" 2>/dev/null || true))"
         ;;
-    *) echo "run.sh: mpirun failed with exit code $1; --verbose shows what it says" >&2 ;;
+    *) echo "mpirun failed with exit code $1; --verbose shows what it says" ;;
     esac
+}
+
+say() {
+    echo "run.sh: $1" >&2
+}
+
+# Sets code from what rank 0 has written and mpirun's exit code, and says what bitsweep has not said.
+judge_written() {
+    local mpirun_code=$code
+    code=$1
+    case $code,$mpirun_code in
+    75,2 | 75,65 | 75,70 | 75,74) code=$mpirun_code ;; # of a rank; mpirun stopped the others
+    75,205 | 75,129 | 75,1[3-9][0-9]) [[ -n $asked ]] || say "$(describe "$mpirun_code")" ;;
+    0,0) ;;
+    0,2 | 0,65 | 0,70 | 0,74 | 0,75) # of a rank that has said why
+        code=$mpirun_code
+        is_complete=1
+        ;;
+    0,*)
+        [[ -z $asked ]] || return 0
+        say "complete, and then: $(describe "$mpirun_code")"
+        case $mpirun_code in
+        1 | 137 | 143) ;; # mpirun or a rank was told to end, too late
+        *) code=74 ;;
+        esac
+        ;;
+    esac
+}
+
+judge_unwritten() {
+    case $code in
+    2 | 65 | 70 | 74 | 75) return 0 ;; # of a rank that has said why
+    0) say "mpirun says that all is well, but rank 0 wrote no STATUS file ($BITSWEEP_STATUS)" ;;
+    *) [[ -n $asked ]] || say "$(describe "$code")" ;;
+    esac
+    if [[ -n $asked && $asked != *limit* ]]; then say "$asked"; fi
+    case $code in
+    205 | 129 | 1[3-9][0-9]) code=75 ;;
+    *) code=$([[ -n $asked ]] && echo 75 || echo 74) ;;
+    esac
+}
+
+judge() {
+    local written=""
+    written=$(sed -n 's/^  "exit_code": \([0-9]*\),*$/\1/p' "$BITSWEEP_STATUS" 2>/dev/null) || true
+    if [[ -n $written ]]; then judge_written "$written"; else judge_unwritten; fi
+    if ((code == 75)) && [[ $asked == *limit* ]]; then say "$asked"; fi
+}
+
+# ---- attempts ----
+
+has_option() { # has_option NAME: among the command's arguments
+    local argument
+    for argument in "${command[@]:1}"; do
+        if [[ $argument == "--$1" || $argument == "--$1="* ]]; then return 0; fi
+    done
+    return 1
+}
+
+value_of() { # value_of NAME: of an option of the command
+    local i
+    for i in "${!command[@]}"; do
+        case ${command[i]} in
+        "--$1") echo "${command[i + 1]:-}" ;;
+        "--$1="*) echo "${command[i]#*=}" ;;
+        esac
+    done
+}
+
+can_resume() {
+    case ${command[0]} in
+    encode) ;;
+    groundtruth) [[ $(value_of device) != cuda* ]] ;;     # a GPU keeps no journal
+    search) ! has_option repeat && ! has_option warmup ;; # timed passes have no journal
+    train) [[ -e $(value_of checkpoint) ]] ;;
+    *) return 1 ;;
+    esac
+}
+
+run_until_done() {
+    local attempt again
+    for ((attempt = 0; ; attempt++)); do
+        run_and_wait "$@" "${command[@]}"
+        judge
+        if ((code != 75 || is_complete || attempt >= retries)) || [[ -n $asked ]]; then break; fi
+        again="from the start"
+        if can_resume; then
+            again="with --resume"
+            has_option resume || command+=(--resume)
+        fi
+        say "retry $((attempt + 1)) of $retries, $again"
+    done
 }
 
 parse "$@"
 check
 set_threads
-if ((ranks == 1)) && [[ -z $hosts ]] && ((${#flags[@]} == 0)); then
-    ((!verbose)) || echo "run.sh: $program ${command[*]}" >&2
+is_direct=0
+if ((ranks == 1 && ${#flags[@]} == 0)) && [[ -z $hosts ]]; then is_direct=1; fi
+start=("$program")
+if ((is_direct && retries == 0)) && [[ -z $limit ]]; then
+    ((!verbose)) || say "$program ${command[*]}"
     exec "$program" "${command[@]}"
 fi
-if ! version=$(mpirun --version 2>/dev/null); then
-    fail "mpirun is missing or does not work; deploy/install.sh installs Open MPI"
-fi
-[[ $version == *"Open MPI"* || $version == *OpenRTE* ]] ||
-    fail "mpirun is not Open MPI's: start $program with its own flags instead"
-build_mpirun
-((!verbose)) || echo "run.sh: ${mpirun[*]} $program ${command[*]}" >&2
+
+job=""   # its process, while it runs
+asked="" # why it ends before its time: a signal to this script, the time limit
+work=""  # a folder for files of this run
+timer_process=""
 code=0
-run_and_wait "${mpirun[@]}" "$program" "${command[@]}"
-((verbose)) || explain "$code"
+is_stopping=0
+is_interrupted=0
+is_complete=0 # says rank 0, whatever another rank met at the end
+choose_status_path
+if ((!is_direct)); then
+    if ! version=$(mpirun --version 2>/dev/null); then
+        fail "mpirun is missing or does not work; deploy/install.sh installs Open MPI"
+    fi
+    [[ $version == *"Open MPI"* || $version == *OpenRTE* ]] ||
+        fail "mpirun is not Open MPI's: start $program with its own flags instead"
+    build_mpirun
+    start=("${mpirun[@]}" "$program")
+fi
+((!verbose)) || say "${start[*]} ${command[*]}"
+trap 'on_signal TERM' TERM
+trap 'on_signal INT' INT
+trap 'on_signal HUP' HUP
+trap 'on_request USR1' USR1
+trap 'on_request USR2' USR2
+trap on_alarm ALRM
+[[ -z $limit ]] || set_timer "$limit"
+run_until_done "${start[@]}"
+exec 9>&-
+[[ -z $timer_process ]] || wait "$timer_process" 2>/dev/null || true
 exit "$code"

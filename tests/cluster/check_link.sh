@@ -156,7 +156,7 @@ expect() {
 expect_end() {
     local got=0 begin=$SECONDS
     search "$1" --k 10 --link nccl --batch 5 || got=$?
-    if ((got != 137 && got != 74)); then
+    if ((got != 75 && got != 74)); then
         complain "a rank was killed: exit code $got" "$job/stderr"
     elif ((SECONDS - begin > $2)); then
         complain "a rank was killed: took $((SECONDS - begin)) s"

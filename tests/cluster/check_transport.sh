@@ -78,7 +78,7 @@ expect 75 25 'rank 0 did not' 2 stopped 0
 expect 75 20 'rank 0: not all ranks came to the end within 2 s' 2 absent 1
 for rank in 0 1 3; do expect 74 20 "rank $rank: it went wrong" 4 alarm "$rank"; done
 expect 74 20 'rank 2: it went wrong' 4 polled 2
-expect 137 20 'a rank was ended by signal 9' 2 killed 1
+expect 75 20 'a rank was ended by signal 9' 2 killed 1
 
 if [[ -z ${BITSWEEP_MAX_RANKS:-} ]] && has_memory; then
     expect 0 120 '^ok$' 2 pieces

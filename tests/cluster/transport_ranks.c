@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/run_status.h"
 #include "common/transport.h"
 
 #define LARGE_BYTES           ((size_t)40 * 1000 * 1000)
@@ -481,6 +482,7 @@ int main(int argc, char **argv)
     }
     if (status != BSW_OK && (transport.rank == 0 || transport.broken != BSW_OK))
         fprintf(stderr, "transport_ranks: rank %d: %s\n", err.rank, err.message);
+    if (transport.rank == 0) bsw_run_status_write(status, status != BSW_OK ? err.message : "");
     bsw_transport_close(&transport, status != BSW_OK);
     return bsw_status_exit_code(status);
 }

@@ -1,0 +1,306 @@
+#!/usr/bin/env bash
+# deploy/run.sh when ranks are killed and stopped at random moments, signals come, time is up: exit
+# codes, what it says, retries that end in the bytes of an undisturbed run, and nothing left behind.
+# usage: check_run.sh BITSWEEP_BINARY SOURCE_FOLDER
+# ctest: alone
+#
+# BITSWEEP_RUN_KILLS: how many times a random rank is killed (4); BITSWEEP_RUN_SEED: of the ranks and
+# moments (1). Functions are called through `start`, which shellcheck does not see.
+# shellcheck disable=SC2317
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+kills=${BITSWEEP_RUN_KILLS:-4}
+RANDOM=${BITSWEEP_RUN_SEED:-1}
+ranks=3
+pool=6 # a run that ends badly is mostly waiting for mpirun
+most_ms=5000
+verdicts=$folder/verdicts # a line for each check: ok, FAILED and what, or a note
+: >"$verdicts"
+num_jobs=0
+export BITSWEEP_JOURNAL_SECONDS=0.02 # else a short run has no journal to be killed at
+
+find_ranks "$ranks"
+((has_mpi && ${#ranks_axis[@]} > 1)) || exit 77
+
+# ---- one run -------------------------------------------------------------------------------------
+
+# The program under test, which notes the process of each rank in $NOTES.
+cat >"$folder/noted" <<'WRAPPER'
+#!/usr/bin/env bash
+echo $$ >"$NOTES/${OMPI_COMM_WORLD_RANK:-0}.new"
+mv "$NOTES/${OMPI_COMM_WORLD_RANK:-0}.new" "$NOTES/${OMPI_COMM_WORLD_RANK:-0}"
+exec "$PROGRAM" "$@"
+WRAPPER
+chmod +x "$folder/noted"
+export PROGRAM=$program
+
+# start FUNCTION ARGUMENTS: in the background, with a folder $job of its own.
+start() {
+    while (($(jobs -rp | wc -l) >= pool)); do wait -n || true; done
+    num_jobs=$((num_jobs + 1))
+    job=$folder/$num_jobs
+    mkdir -p "$job/notes" "$job/tmp"
+    "$@" </dev/null &
+}
+
+verdict() { # verdict WHAT COMMAND: ok if it succeeds
+    local what=$1
+    shift
+    if "$@" >"$job/verdict" 2>&1; then
+        echo ok >>"$verdicts"
+    else
+        echo "FAILED: $what; stderr: $(tr '\n' '|' <"$job/stderr")" | tee -a "$verdicts"
+    fi
+}
+
+# begin ARGUMENTS: run.sh with them in the background, marked as of this job, on process $runner.
+begin() {
+    rm -f "$job/notes/"*
+    began=${EPOCHREALTIME/./}
+    # Background jobs of a script ignore SIGINT otherwise.
+    NOTES=$job/notes TMPDIR=$job/tmp OMPI_MCA_btl_vader_backing_directory=$job/tmp \
+        BITSWEEP=${binary:-$folder/noted} RUN_MARK=$job \
+        env --default-signal=INT "$run" --time-limit 60 "$@" >"$job/stdout" 2>"$job/stderr" &
+    runner=$!
+}
+
+# Until the run is over: $got is its exit code, $took the milliseconds since $began.
+finish() {
+    got=0
+    wait "$runner" || got=$?
+    took=$(((${EPOCHREALTIME/./} - began) / 1000))
+    verdict "$1: left processes: $(marked | tr '\n' ' ')" test -z "$(marked)"
+    verdict "$1: left temporary files: $(ls -A "$job/tmp")" test -z "$(ls -A "$job/tmp")"
+}
+
+has_mark() { # has_mark PROCESS: it is of this job
+    grep -qzxF "RUN_MARK=$job" "/proc/$1/environ" 2>/dev/null
+}
+
+marked() { # what there is of this job
+    { grep -lzxF "RUN_MARK=$job" /proc/[0-9]*/environ 2>/dev/null || true; } | cut -d/ -f3
+}
+
+# The process of rank $1, once it has begun; nothing if the run is over before.
+process_of() {
+    until [[ -e $job/notes/$1 ]]; do
+        kill -0 "$runner" 2>/dev/null || return 0
+        sleep 0.01
+    done
+    cat "$job/notes/$1"
+}
+
+# strike SIGNAL PROCESS: only what this job has started; $began is now.
+strike() {
+    began=${EPOCHREALTIME/./}
+    if [[ $2 =~ ^[0-9]+$ ]] && (($2 > 1)) && has_mark "$2"; then kill -"$1" "$2" 2>/dev/null || true; fi
+}
+
+# Until this job's search has begun: no deadline of the transport covers MPI_Init.
+await_output() {
+    until compgen -G "$job/out*" >/dev/null; do
+        kill -0 "$runner" 2>/dev/null || return 0
+        sleep 0.01
+    done
+}
+
+# Until its journal has begun.
+await_journal() {
+    until [[ -e $job/out.journal ]]; do
+        kill -0 "$runner" 2>/dev/null || return 0
+        sleep 0.01
+    done
+}
+
+says() { # says WHAT PATTERN: on stderr
+    verdict "$1: does not say '$2'" grep -qE -e "$2" "$job/stderr"
+}
+
+num_retries() {
+    grep -c '^run.sh: retry' "$job/stderr" || true
+}
+
+# $job/out is finished: the bytes of the undisturbed run.
+is_whole() {
+    cmp "$job/out" "$folder/reference" && [[ ! -e $job/out.journal && ! -e $job/out.partial ]]
+}
+
+"$program" encode --base synth:count=24K,dims=96,clusters=30,seed=3 --index "$folder/index" \
+    --metric l2 --shards 3 --threads 1 --quiet
+"$program" synth --count 10 --dims 96 --out "$folder/b.fbin" --queries 2400 --queries-out \
+    "$folder/q.fbin" --quiet
+find=(search --index "$folder/index" --queries "$folder/q.fbin" --k 10 --batch 24 --threads 1 --quiet)
+"$program" "${find[@]}" --out "$folder/reference"
+long=("${find[@]}" --repeat 1000)
+
+# Killed after the result had its name and before STATUS was written: the retry finds it.
+found_it_whole() {
+    ((got == 2)) && grep -q "^bitsweep: $job/out: exists" "$job/stderr"
+}
+
+# ---- cases ---------------------------------------------------------------------------------------
+
+# killed RANK MILLISECONDS RETRIES: that rank is killed so long after it began.
+killed() {
+    local what="kill -9 of rank $1 after $2 ms, $3 retries"
+    begin -n "$ranks" --retries "$3" "${find[@]}" --resume --out "$job/out"
+    process=$(process_of "$1")
+    sleep "$(printf '0.%03d' "$2")"
+    strike KILL "$process"
+    finish "$what"
+    if ((got == 0 && $(num_retries) == 0)) || found_it_whole; then
+        echo "late" >>"$verdicts"
+    else
+        echo "gone $took" >>"$verdicts"
+        says "$what" 'run.sh: a rank was ended by signal 9'
+        verdict "$what: exit code $got" test "$got" = $(($3 ? 0 : 75))
+        verdict "$what: $(num_retries) retries" test "$(num_retries)" = "$3"
+        # A retry has its own start and end.
+        verdict "$what: $took ms" test "$took" -lt $((most_ms * (1 + $3)))
+        if ((got == 75)); then
+            begin -n "$ranks" "${find[@]}" --resume --out "$job/out"
+            finish "$what, resumed"
+        fi
+    fi
+    verdict "$what: the bytes" is_whole
+}
+
+# stalled RANK: stopped for good; found by the deadline of the others.
+stalled() {
+    local what="SIGSTOP of rank $1"
+    begin -n "$ranks" "${long[@]}" --timeout 2 --out "$job/out"
+    process=$(process_of "$1")
+    await_output
+    sleep 0.3
+    strike STOP "$process"
+    finish "$what"
+    verdict "$what: exit code $got" test "$got" = 75
+    says "$what" "rank $1 did not"
+    verdict "$what: $took ms" test "$took" -lt $((2000 + 4000 + most_ms)) # rank 0 is given 4 s more
+}
+
+paused() {
+    begin -n "$ranks" "${find[@]}" --repeat 3 --timeout 30 --out "$job/out"
+    process=$(process_of 1)
+    await_output
+    strike STOP "$process"
+    sleep 3
+    strike CONT "$process"
+    finish "SIGSTOP for 3 s"
+    verdict "SIGSTOP for 3 s: exit code $got" test "$got" = 0
+    verdict "SIGSTOP for 3 s: it says something" test ! -s "$job/stderr"
+    verdict "SIGSTOP for 3 s: the bytes" is_whole
+}
+
+# signalled SIGNAL RANKS: to run.sh alone.
+signalled() {
+    local what="SIG$1 to run.sh, $2 ranks"
+    begin -n "$2" --retries 2 "${find[@]}" --out "$job/out"
+    await_journal
+    strike "$1" "$runner"
+    finish "$what"
+    if ((got == 0)); then
+        echo "late" >>"$verdicts"
+        return
+    fi
+    verdict "$what: exit code $got" test "$got" = 75
+    verdict "$what: retried" test "$(num_retries)" = 0
+    verdict "$what: $took ms" test "$took" -lt "$most_ms"
+    says "$what" 'stopped by SIG(TERM|INT|USR1)'
+    begin -n 1 --retries 1 "${find[@]}" --resume --out "$job/out"
+    finish "$what, resumed"
+    verdict "$what, resumed: the bytes" is_whole
+}
+
+# limited RANKS [STOPPED]: the time limit; with mpirun stopped, so that KILL is needed.
+limited() {
+    local what="time limit, $*" parent
+    begin -n "$1" --time-limit 1.5 --retries 3 "${long[@]}" --out "$job/out"
+    if (($# > 1)); then
+        process=$(process_of 0)
+        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$process/status")
+        if [[ $(cat "/proc/$parent/comm") == mpirun ]]; then strike STOP "$parent"; fi
+    fi
+    finish "$what"
+    verdict "$what: exit code $got" test "$got" = 75
+    says "$what" 'run.sh: stopped at the time limit of 1.5 s'
+    verdict "$what: retried" test "$(num_retries)" = 0
+    verdict "$what: $took ms" test "$took" -ge 1400 -a "$took" -lt $((1500 + most_ms + 2000))
+}
+
+# retried_alone: one rank, which run.sh starts itself.
+retried_alone() {
+    begin -n 1 --retries 1 --time-limit 60 "${find[@]}" --out "$job/out"
+    process=$(process_of 0)
+    await_journal
+    strike KILL "$process"
+    finish "kill -9, alone"
+    found_it_whole || verdict "kill -9, alone: exit code $got" test "$got" = 0
+    verdict "kill -9, alone: the bytes" is_whole
+    if [[ -s $job/stderr ]]; then says "kill -9, alone" 'retry 1 of 1, with --resume'; fi
+}
+
+# expect CODE LINES PATTERN ARGUMENTS: of a run that nothing disturbs; lines on stderr.
+expect() {
+    local code=$1 num_lines=$2 pattern=$3
+    shift 3
+    begin "$@"
+    finish "$*"
+    verdict "$*: exit code $got, not $code" test "$got" = "$code"
+    verdict "$*: not $num_lines lines" test "$(wc -l <"$job/stderr")" = "$num_lines"
+    says "$*" "$pattern"
+}
+
+# fake CODE LINES PATTERN RETRIES TEXT: the same of a program that is the shell script TEXT.
+fake() {
+    printf '#!/usr/bin/env bash\n%s\n' "$5" >"$job/program"
+    chmod +x "$job/program"
+    local binary=$job/program
+    echo '  "exit_code": 0' >"$job/status" # of an earlier run
+    export BITSWEEP_STATUS=$job/status
+    expect "$1" "$2" "$3" -n 2 --retries "$4" info
+}
+
+# ---- all of it -----------------------------------------------------------------------------------
+
+start limited 2 stopped
+start stalled 0
+start stalled 1
+start paused
+start limited 2
+for ((i = 0; i < kills; i++)); do
+    start killed $((RANDOM % ranks)) $((RANDOM % 700)) $((i % 2))
+done
+start signalled TERM 2
+start signalled INT 2
+start signalled USR1 2
+start signalled TERM 1
+start limited 1
+start retried_alone
+printf garbage >"$folder/bad.fbin"
+start expect 2 1 "unknown command 'nothing'" -n 2 --retries 2 nothing
+start expect 65 1 'bad.fbin' -n 2 --retries 2 info "$folder/bad.fbin"
+start expect 2 1 '--time-limit 0: not' -n 2 --time-limit 0 info
+start expect 2 1 '--retries x: not' -n 2 --retries x info
+# shellcheck disable=SC2016
+{
+    written='[[ $OMPI_COMM_WORLD_RANK != 0 ]] || printf "{\n  \"exit_code\": %s,\n" CODE >"$BITSWEEP_STATUS"'
+    start fake 74 1 'rank 0 wrote no STATUS file' 0 'exit 0'
+    start fake 74 1 'mpirun failed with exit code 3' 2 'exit 3'
+    start fake 65 2 'nothing' 2 'echo nothing >&2; exit 65'
+    start fake 0 1 'complete, and then: a rank was ended by signal 9' 1 "${written/CODE/0}; kill -KILL \$\$"
+    start fake 75 3 'ended by signal 9 .*' 1 'kill -KILL $$'
+    start fake 74 1 'complete, and then: mpirun failed with exit code 3' 1 "${written/CODE/0}; exit 3"
+    start fake 70 2 'nothing' 2 "${written/CODE/75}"'; echo nothing >&2; exit 70'
+}
+wait
+
+num_failed=$(grep -c '^FAILED' "$verdicts" || true)
+num_late=$(grep -c '^late' "$verdicts" || true)
+slowest=$(sed -n 's/^gone //p' "$verdicts" | sort -n | tail -n 1)
+echo "$kills kills: slowest ${slowest:-0} ms; $num_late signals came after the end"
+verdict_count=$(grep -c '^ok' "$verdicts" || true)
+echo "$verdict_count passed, $num_failed failed [$SECONDS s]"
+((num_failed == 0))
