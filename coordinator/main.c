@@ -107,7 +107,7 @@ int main(int argc, char **argv)
     if (status == BSW_OK) status = bsw_transport_open(&transport, &err);
     if (status != BSW_OK) {
         fprintf(stderr, "bitsweep: %s\n", err.message);
-        if (bsw_stop_is_rank0()) bsw_run_status_write(status, err.message);
+        if (bsw_stop_is_rank0()) bsw_run_status_write(status, err.message, NULL);
         return bsw_status_exit_code(status);
     }
     bsw_stop_set_rank(transport.rank);
