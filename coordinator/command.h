@@ -39,6 +39,8 @@ enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char
                                  struct bsw_error *err);
 enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, char **argv,
                                   struct bsw_error *err);
+enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err);
 enum bsw_status bsw_command_bench(struct bsw_transport *transport, int argc, char **argv,
                                   struct bsw_error *err);
 

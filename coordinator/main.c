@@ -20,6 +20,7 @@ static const struct bsw_command commands[] = {
     {"train", "learn an rbe model from pairs of vectors", bsw_command_train},
     {"verify", "check every checksum of an index", bsw_command_verify},
     {"plan", "memory, bytes a pass and misses before an index is made", bsw_command_plan},
+    {"sweep", "recall and speed over a grid of codes and searches", bsw_command_sweep},
     {"bench", "measure this machine: bench tune", bsw_command_bench},
 };
 

@@ -482,7 +482,8 @@ int main(int argc, char **argv)
     }
     if (status != BSW_OK && (transport.rank == 0 || transport.broken != BSW_OK))
         fprintf(stderr, "transport_ranks: rank %d: %s\n", err.rank, err.message);
-    if (transport.rank == 0) bsw_run_status_write(status, status != BSW_OK ? err.message : "");
+    if (transport.rank == 0)
+        bsw_run_status_write(status, status != BSW_OK ? err.message : "", NULL);
     bsw_transport_close(&transport, status != BSW_OK);
     return bsw_status_exit_code(status);
 }

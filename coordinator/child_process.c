@@ -1,0 +1,77 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE // execvpe
+#endif
+#include "coordinator/child_process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+
+static int is_passed_on(const char *variable)
+{
+    static const char *const dropped[] = {"OMPI_COMM_", "OMPI_UNIVERSE_", "PMIX_",
+                                          "PMI_",       "PRTE_",          "BITSWEEP_STATUS="};
+    for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++) {
+        if (strncmp(variable, dropped[i], strlen(dropped[i])) == 0) return 0;
+    }
+    return 1;
+}
+
+// Pointers into environ.
+static enum bsw_status make_environment(char ***out, struct bsw_error *err)
+{
+    size_t count = 0, kept = 0;
+    while (environ[count]) count++;
+    BSW_TRY(bsw_allocate_zero(out, count + 1, sizeof **out, "environment", err));
+    for (size_t i = 0; i < count; i++) {
+        if (is_passed_on(environ[i])) (*out)[kept++] = environ[i];
+    }
+    return BSW_OK;
+}
+
+static int redirect(const char *path, int to)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    return fd >= 0 && dup2(fd, to) >= 0 ? 0 : -1;
+}
+
+// After fork: nothing here may take a lock, as other threads of the parent may have had it.
+static void become(const struct bsw_child *child, pid_t parent, char **environment)
+{
+    sigset_t none;
+    sigemptyset(&none);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(126);
+    if (redirect(child->out, STDOUT_FILENO) != 0 || redirect(child->err, STDERR_FILENO) != 0)
+        _exit(126);
+    if (child->folder && chdir(child->folder) != 0) _exit(126);
+    signal(SIGPIPE, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    execvpe(child->arguments[0], (char *const *)(uintptr_t)child->arguments, environment);
+    _exit(127);
+}
+
+enum bsw_status bsw_child_run(const struct bsw_child *child, int *exit_code, struct bsw_error *err)
+{
+    char **environment;
+    int state;
+    pid_t parent = getpid(), id;
+    *exit_code = -1;
+    BSW_TRY(make_environment(&environment, err));
+    id = fork();
+    if (id == 0) become(child, parent, environment);
+    int fault = errno;
+    bsw_free(&environment);
+    if (id < 0) return bsw_fail(err, BSW_ERROR_IO, "cannot start a process: %s", strerror(fault));
+    while (waitpid(id, &state, 0) < 0) {
+        if (errno != EINTR)
+            return bsw_fail(err, BSW_ERROR_IO, "cannot wait for a process: %s", strerror(errno));
+    }
+    *exit_code = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
+    return BSW_OK;
+}

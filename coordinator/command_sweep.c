@@ -1,0 +1,434 @@
+// sweep: a grid of codes and searches over one corpus, every point measured by this program as a
+// child, in a folder that another run can go on with.
+//
+// The record is sweep.journal: an entry for the ground truth, each index and each point, durable
+// before the next begins. sweep.csv is written anew after each point, the rest at the end. The grid
+// is no field of the journal: --resume with another grid adds points.
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/code_layout.h"
+#include "common/index_manifest.h"
+#include "common/journal.h"
+#include "common/result_file.h"
+#include "common/run_status.h"
+#include "common/stop_signal.h"
+#include "common/vectors.h"
+#include "coordinator/command.h"
+#include "coordinator/same_input.h"
+#include "coordinator/sweep_point.h"
+#include "coordinator/sweep_report.h"
+#include "shard/shard_queue.h"
+
+struct sweep_options {
+    struct bsw_common_options common;
+    const char *base, *queries, *groundtruth, *metric, *folder, *device;
+    const char *codec, *bits, *query_bits, *oversample, *k, *select;
+    uint64_t shards, repeat, batch;
+    struct bsw_queue_options queue;
+    int force, resume;
+};
+
+struct sweep_job {
+    struct sweep_options options;
+    struct bsw_sweep_run run;
+    struct bsw_sweep_grid grid;
+    struct bsw_sweep_points points;
+    struct bsw_journal_fields fields;
+    bsw_journal *journal;
+    // Objects by name: what the journal has.
+    json_t *truths, *indexes, *rows;
+    uint64_t num_rows, num_queries, max_k;
+    uint32_t dims;
+    uint64_t num_resumed;
+};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct sweep_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    const struct bsw_option options[] = {
+        {"base", BSW_OPTION_TEXT, &o->base, "FILE", NULL, 1, 0, 0, NULL,
+         "vectors, or synth:count=N,dims=D,..."},
+        {"queries", BSW_OPTION_TEXT, &o->queries, "FILE", NULL, 1, 0, 0, NULL, "query vectors"},
+        {"groundtruth", BSW_OPTION_TEXT, &o->groundtruth, "FILE", NULL, 0, 0, 0, NULL,
+         "ground truth [computed]"},
+        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
+         "what is nearest"},
+        {"codec", BSW_OPTION_TEXT, &o->codec, "xfbq,saq", "saq", 0, 0, 0, NULL, "codes"},
+        {"bits", BSW_OPTION_TEXT, &o->bits, "B,...", "1,2,3,4", 0, 0, 0, NULL,
+         "bits a dimension, 1 to 8; 1.5 and the like for saq"},
+        {"query-bits", BSW_OPTION_TEXT, &o->query_bits, "BQ,...", "6", 0, 0, 0, NULL,
+         "bits a query component"},
+        {"k", BSW_OPTION_TEXT, &o->k, "K,...", "10", 0, 0, 0, NULL, "neighbours a query"},
+        {"oversample", BSW_OPTION_TEXT, &o->oversample, "X,...", "1,2,5,10", 0, 0, 0, NULL,
+         "candidates to refine, times k"},
+        {"select", BSW_OPTION_TEXT, &o->select, "threshold,queue", "threshold", 0, 0, 0, NULL,
+         "how candidates are chosen"},
+        {"items", BSW_OPTION_COUNT, &o->queue.items, "I", "256", 0, 1, BSW_QUEUE_MAX_ITEMS, NULL,
+         "queue: rows that each of a block's 256 threads goes over"},
+        {"queue-length", BSW_OPTION_COUNT, &o->queue.length, "Q", "1", 0, 1, BSW_QUEUE_MAX_LENGTH,
+         NULL, "queue: best rows that a thread keeps"},
+        {"shards", BSW_OPTION_COUNT, &o->shards, "P", "1", 0, 1, BSW_MAX_SHARDS, NULL,
+         "shard files of an index"},
+        {"batch", BSW_OPTION_COUNT, &o->batch, "N", "1000", 0, 1, 1e6, NULL, "queries at a time"},
+        {"repeat", BSW_OPTION_COUNT, &o->repeat, "N", "3", 0, 1, 1000, NULL,
+         "timed passes of a search; the median counts; above 1 one untimed pass goes before"},
+        {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
+         "where to encode and search"},
+        {"folder", BSW_OPTION_TEXT, &o->folder, "FOLDER", NULL, 1, 0, 0, NULL,
+         "indexes, sweep.csv, sweep.json, plots, report.html"},
+        {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
+         "measure anew what the folder has"},
+        {"resume", BSW_OPTION_FLAG, &o->resume, NULL, NULL, 0, 0, 0, NULL,
+         "go on with the folder, also with more points; without one begin"},
+        BSW_COMMON_OPTIONS(o->common),
+    };
+    const struct bsw_option_table table = {"sweep",
+                                           "recall and speed over a grid of codes and searches",
+                                           options, sizeof options / sizeof options[0]};
+    return bsw_command_parse(transport, &table, &o->common, argc, argv, done, err);
+}
+
+// ---- the grid, the inputs ----
+
+static enum bsw_status parse_grid(struct sweep_job *job, struct bsw_error *err)
+{
+    const struct sweep_options *o = &job->options;
+    struct bsw_sweep_grid *g = &job->grid;
+    BSW_TRY(bsw_sweep_axis_words("--codec", o->codec, bsw_sweep_codecs, 2, &g->codecs, err));
+    BSW_TRY(bsw_sweep_axis_words("--select", o->select, bsw_sweep_selects, 2, &g->selects, err));
+    BSW_TRY(bsw_sweep_axis_numbers("--bits", o->bits, 1, 8, 0, &g->bits, err));
+    BSW_TRY(bsw_sweep_axis_numbers("--query-bits", o->query_bits, 1, BSW_MAX_QUERY_BITS, 1,
+                                   &g->query_bits, err));
+    BSW_TRY(bsw_sweep_axis_numbers("--k", o->k, 1, 10000, 1, &g->k, err));
+    BSW_TRY(
+        bsw_sweep_axis_numbers("--oversample", o->oversample, 1, 10000, 0, &g->oversamples, err));
+    for (size_t i = 0; i < g->k.count; i++) {
+        if ((uint64_t)g->k.values[i] > job->max_k) job->max_k = (uint64_t)g->k.values[i];
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status note_vectors(struct sweep_job *job, const char *field, bsw_vectors *vectors,
+                                    struct bsw_error *err)
+{
+    uint64_t digest;
+    BSW_TRY(bsw_same_input_digest(vectors, &digest, err));
+    bsw_journal_field_digest(&job->fields, field, digest);
+    return BSW_OK;
+}
+
+static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err)
+{
+    const struct sweep_options *o = &job->options;
+    bsw_vectors *base = NULL, *queries = NULL;
+    enum bsw_status status = bsw_vectors_open(o->base, BSW_ALL_ROWS, &base, err);
+    if (status == BSW_OK) status = bsw_queries_open(o->queries, BSW_ALL_ROWS, &queries, err);
+    if (status == BSW_OK) status = note_vectors(job, "base", base, err);
+    if (status == BSW_OK) status = note_vectors(job, "queries", queries, err);
+    if (status == BSW_OK) {
+        job->num_rows = bsw_vectors_num_rows(base);
+        job->num_queries = bsw_vectors_num_rows(queries);
+        job->dims = bsw_vectors_dims(base);
+        if (bsw_vectors_dims(queries) != job->dims)
+            status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", o->queries,
+                              bsw_vectors_dims(queries), o->base, job->dims);
+    }
+    bsw_vectors_close(&queries);
+    bsw_vectors_close(&base);
+    return status;
+}
+
+// *k: neighbours a query of a ground truth that is given.
+static enum bsw_status open_truth(struct sweep_job *job, uint64_t *k, struct bsw_error *err)
+{
+    const char *path = job->options.groundtruth;
+    struct bsw_results truth = {0};
+    if (!path) {
+        bsw_journal_field_text(&job->fields, "groundtruth", "computed");
+        *k = job->num_rows;
+        return bsw_path_join(job->run.truth, job->run.folder, "groundtruth", err);
+    }
+    if (strlen(path) >= BSW_PATH_BYTES)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--groundtruth: the name is too long");
+    strcpy(job->run.truth, path);
+    BSW_TRY(bsw_results_read(path, &truth, err));
+    *k = truth.k;
+    bsw_journal_field_digest(
+        &job->fields, "groundtruth",
+        XXH3_64bits(truth.ids, (size_t)(truth.num_queries * truth.k) * sizeof *truth.ids));
+    enum bsw_status status = BSW_OK;
+    if (truth.num_queries != job->num_queries)
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu queries, %s has %llu", path,
+                          (unsigned long long)truth.num_queries, job->options.queries,
+                          (unsigned long long)job->num_queries);
+    bsw_results_deinit(&truth);
+    return status;
+}
+
+static enum bsw_status open_folder(struct sweep_job *job, struct bsw_error *err)
+{
+    const char *path = job->options.folder;
+    BSW_TRY(bsw_folder_create(path, err));
+    char *absolute = realpath(path, NULL);
+    if (!absolute || strlen(absolute) + 64 > BSW_PATH_BYTES) {
+        free(absolute);
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot be used as a folder", path);
+    }
+    strcpy(job->run.folder, absolute);
+    free(absolute);
+    return BSW_OK;
+}
+
+static void note_options(struct sweep_job *job)
+{
+    const struct sweep_options *o = &job->options;
+    job->run.base = o->base;
+    job->run.queries = o->queries;
+    job->run.metric = o->metric;
+    job->run.device = o->device;
+    job->run.level = o->common.level_text;
+    job->run.threads = o->common.threads;
+    job->run.shards = o->shards;
+    job->run.repeat = o->repeat;
+    job->run.batch = o->batch;
+    job->run.items = o->queue.items;
+    job->run.queue_length = o->queue.length;
+    bsw_journal_field_text(&job->fields, "version", BITSWEEP_VERSION);
+    bsw_journal_field_text(&job->fields, "metric", o->metric);
+    bsw_journal_field_text(&job->fields, "device", o->device);
+    bsw_journal_field_text(&job->fields, "level", o->common.level_text);
+    bsw_journal_field_count(&job->fields, "threads", o->common.threads);
+    bsw_journal_field_count(&job->fields, "shards", o->shards);
+    bsw_journal_field_count(&job->fields, "repeat", o->repeat);
+    bsw_journal_field_count(&job->fields, "batch", o->batch);
+    bsw_journal_field_count(&job->fields, "items", o->queue.items);
+    bsw_journal_field_count(&job->fields, "queue-length", o->queue.length);
+}
+
+// ---- the journal: {"kind": "index", "name": "saq-3", "facts": {...}} ----
+
+static json_t *objects_of(struct sweep_job *job, const char *kind)
+{
+    return strcmp(kind, "groundtruth") == 0 ? job->truths
+           : strcmp(kind, "index") == 0     ? job->indexes
+           : strcmp(kind, "point") == 0     ? job->rows
+                                            : NULL;
+}
+
+static enum bsw_status replay(void *context, const void *payload, size_t bytes,
+                              struct bsw_error *err)
+{
+    struct sweep_job *job = context;
+    const char *kind, *name;
+    json_t *facts, *record = json_loadb(payload, bytes, 0, NULL);
+    enum bsw_status status = BSW_OK;
+    json_t *objects = NULL;
+    if (json_unpack(record, "{s:s, s:s, s:o}", "kind", &kind, "name", &name, "facts", &facts) == 0)
+        objects = objects_of(job, kind);
+    if (objects && json_is_object(facts))
+        json_object_set(objects, name, facts);
+    else
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "sweep.journal: a record of another kind");
+    json_decref(record);
+    return status;
+}
+
+// Takes the reference to facts.
+static enum bsw_status record(struct sweep_job *job, const char *kind, const char *name,
+                              json_t *facts, struct bsw_error *err)
+{
+    json_object_set(objects_of(job, kind), name, facts);
+    json_t *entry = json_pack("{s:s, s:s, s:o}", "kind", kind, "name", name, "facts", facts);
+    char *text = json_dumps(entry, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    json_decref(entry);
+    if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a record");
+    enum bsw_status status = bsw_journal_append(job->journal, text, strlen(text), err);
+    free(text);
+    if (status == BSW_OK) status = bsw_journal_commit(job->journal, err);
+    return status;
+}
+
+static enum bsw_status open_journal(struct sweep_job *job, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    const struct sweep_options *o = &job->options;
+    BSW_TRY(bsw_path_join(path, job->run.folder, "sweep.journal", err));
+    const struct bsw_journal_options options = {.path = path,
+                                                .mode = bsw_journal_mode_of(o->force, o->resume),
+                                                .fields = &job->fields,
+                                                .replay = replay,
+                                                .replay_context = job};
+    BSW_TRY(bsw_journal_open(&options, &job->journal, err));
+    job->num_resumed = json_object_size(job->rows);
+    return BSW_OK;
+}
+
+// ---- running ----
+
+static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
+{
+    struct bsw_sweep_limits limits = {0};
+    if (strcmp(job->options.common.pin, "none") != 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--pin: a sweep's threads are those of its steps");
+    BSW_TRY(parse_grid(job, err));
+    note_options(job);
+    BSW_TRY(open_vectors(job, err));
+    BSW_TRY(open_folder(job, err));
+    BSW_TRY(open_truth(job, &limits.truth_k, err));
+    limits.num_rows = job->num_rows;
+    limits.is_cosine = strcmp(job->options.metric, "cosine") == 0;
+    if (job->max_k > job->num_rows) job->max_k = job->num_rows;
+    BSW_TRY(bsw_sweep_grid_expand(&job->grid, &limits, &job->points, err));
+    return open_journal(job, err);
+}
+
+static enum bsw_status ensure_truth(struct sweep_job *job, struct bsw_error *err)
+{
+    const json_t *known = json_object_get(job->truths, "groundtruth");
+    json_t *facts;
+    if (job->options.groundtruth) return BSW_OK;
+    if (known && (uint64_t)json_integer_value(json_object_get(known, "k")) >= job->max_k)
+        return BSW_OK;
+    BSW_TRY(bsw_sweep_make_truth(&job->run, job->max_k, &facts, err));
+    return record(job, "groundtruth", "groundtruth", facts, err);
+}
+
+static enum bsw_status ensure_index(struct sweep_job *job, const struct bsw_sweep_point *point,
+                                    const json_t **out, struct bsw_error *err)
+{
+    char name[BSW_SWEEP_NAME_BYTES];
+    json_t *facts;
+    bsw_sweep_index_name(point, name);
+    if (!json_object_get(job->indexes, name) || !bsw_sweep_has_index(&job->run, point)) {
+        BSW_TRY(bsw_sweep_make_index(&job->run, point, &facts, err));
+        BSW_TRY(record(job, "index", name, facts, err));
+    }
+    *out = json_object_get(job->indexes, name);
+    return BSW_OK;
+}
+
+static void print_row(const struct sweep_job *job, const char *name, const json_t *row)
+{
+    static const char *const numbers[] = {"recall", "loss_code", "loss_selection",
+                                          "loss_refinement"};
+    if (job->options.common.json || job->options.common.quiet) return;
+    printf("%-34s", name);
+    for (int i = 0; i < 4; i++)
+        printf(" %9.4f", json_number_value(json_object_get(row, numbers[i])));
+    printf(" %10.0f %8.4g\n", json_number_value(json_object_get(row, "qps")),
+           json_number_value(json_object_get(row, "bytes_per_vector")));
+    fflush(stdout);
+}
+
+static enum bsw_status run_point(struct sweep_job *job, const struct bsw_sweep_point *point,
+                                 struct bsw_error *err)
+{
+    char name[BSW_SWEEP_NAME_BYTES];
+    const json_t *index;
+    json_t *row;
+    bsw_sweep_point_name(point, name);
+    if (!json_object_get(job->rows, name)) {
+        if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+        BSW_TRY(ensure_index(job, point, &index, err));
+        BSW_TRY(bsw_sweep_measure(&job->run, point, index, job->rows, &row, err));
+        BSW_TRY(record(job, "point", name, row, err));
+        BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->rows, err));
+    }
+    print_row(job, name, json_object_get(job->rows, name));
+    return BSW_OK;
+}
+
+// Of steps, also of those that were killed half-way in a run before.
+static enum bsw_status remove_step_files(const struct sweep_job *job, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    const struct dirent *entry;
+    enum bsw_status status = BSW_OK;
+    DIR *folder = opendir(job->run.folder);
+    if (!folder) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list it", job->run.folder);
+    while (status == BSW_OK && (entry = readdir(folder)) != NULL) {
+        if (strncmp(entry->d_name, "step.", 5) != 0 && !strstr(entry->d_name, ".tmp.")) continue;
+        status = bsw_path_join(path, job->run.folder, entry->d_name, err);
+        if (status == BSW_OK) status = bsw_file_remove(path, err);
+    }
+    closedir(folder);
+    return status;
+}
+
+static enum bsw_status run(struct sweep_job *job, struct bsw_error *err)
+{
+    size_t total = job->points.num_points;
+    if (total == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "no point of the grid is possible: %s",
+                        job->points.skips[0].reason);
+    if (!job->options.common.json && !job->options.common.quiet)
+        printf("%-34s %9s %9s %9s %9s %10s %8s\n", "point", "recall", "code", "selection",
+               "refining", "queries/s", "B/vector");
+    bsw_run_status_count(0, total);
+    BSW_TRY(ensure_truth(job, err));
+    for (size_t i = 0; i < total; i++) {
+        BSW_TRY(run_point(job, &job->points.points[i], err));
+        bsw_run_status_count(i + 1, total);
+    }
+    BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->rows, err));
+    return remove_step_files(job, err);
+}
+
+static enum bsw_status sweep(struct sweep_job *job, int argc, char **argv, struct bsw_error *err)
+{
+    BSW_TRY(prepare(job, err));
+    bsw_run_status_set_output(job->run.folder, "points");
+    bsw_stop_begin(NULL, NULL);
+    enum bsw_status status = run(job, err);
+    bsw_stop_end();
+    BSW_TRY(status);
+    struct bsw_sweep_report report = {.run = &job->run,
+                                      .points = &job->points,
+                                      .rows = job->rows,
+                                      .num_rows = job->num_rows,
+                                      .num_queries = job->num_queries,
+                                      .dims = job->dims,
+                                      .truth_is_computed = !job->options.groundtruth,
+                                      .num_arguments = argc,
+                                      .arguments = argv};
+    BSW_TRY(bsw_sweep_report_write(&report, err));
+    if (job->options.common.json) {
+        bsw_print_json(json_incref(report.json));
+    } else if (!job->options.common.quiet) {
+        for (size_t i = 0; i < job->points.num_skips; i++)
+            printf("%llu points left out: %s\n",
+                   (unsigned long long)job->points.skips[i].num_points,
+                   job->points.skips[i].reason);
+        printf("%zu points, %llu of them from before: %s/report.html, sweep.csv, sweep.json%s\n",
+               job->points.num_points, (unsigned long long)job->num_resumed, job->options.folder,
+               report.has_plots ? ", plots" : "; gnuplot is missing: no plots");
+    }
+    json_decref(report.json);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err)
+{
+    struct sweep_job job = {0};
+    int done;
+    BSW_TRY(parse(transport, &job.options, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    if (transport->num_ranks > 1)
+        return bsw_fail(err, BSW_ERROR_USAGE, "sweep runs on one rank, not on %d",
+                        transport->num_ranks);
+    job.truths = json_object();
+    job.indexes = json_object();
+    job.rows = json_object();
+    enum bsw_status status = sweep(&job, argc, argv, err);
+    bsw_journal_close(&job.journal);
+    bsw_sweep_points_deinit(&job.points);
+    json_decref(job.truths);
+    json_decref(job.indexes);
+    json_decref(job.rows);
+    return status;
+}

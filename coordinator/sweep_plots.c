@@ -1,0 +1,349 @@
+// The plots of a sweep, one panel for each k, all in one script that stands alone.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/child_process.h"
+#include "coordinator/sweep_report.h"
+
+const char *const bsw_sweep_plots[3] = {"sweep-pareto", "sweep-bytes", "sweep-ceiling"};
+
+enum { PARETO, BYTES, CEILING, NUM_PLOTS };
+enum { PANEL_WIDTH = 880, PANEL_HEIGHT = 460, NUM_COLOURS = 8 };
+
+// Recall is drawn as -log10(1.001 - recall), which keeps 0.99 and 0.999 apart.
+#define STRETCH 1.001
+
+struct dot {
+    const char *algorithm, *select;
+    double bits, oversample, recall, ceiling, qps, bytes;
+    uint64_t k, query_bits;
+    double x, y;       // where it is in the plot at work
+    double at_x, at_y; // the same, 0 to 1 over the panel
+    int is_front, is_in, is_marked;
+    size_t series;
+};
+
+struct dots {
+    struct dot *dots;
+    size_t count;
+    int has_selects;   // more than one
+    double low_recall; // where the axis of recall of the panel at work begins
+};
+
+static double number_of(const json_t *row, const char *name)
+{
+    return json_number_value(json_object_get(row, name));
+}
+
+static enum bsw_status collect(json_t *rows, struct dots *out, struct bsw_error *err)
+{
+    const char *name;
+    json_t *row;
+    BSW_TRY(bsw_allocate_zero(&out->dots, json_object_size(rows) + 1, sizeof *out->dots, "points",
+                              err));
+    json_object_foreach(rows, name, row)
+    {
+        struct dot *dot = &out->dots[out->count++];
+        *dot = (struct dot){.algorithm = json_string_value(json_object_get(row, "algorithm")),
+                            .select = json_string_value(json_object_get(row, "select")),
+                            .bits = number_of(row, "bits"),
+                            .oversample = number_of(row, "oversample"),
+                            .recall = number_of(row, "recall"),
+                            .ceiling = number_of(row, "ceiling"),
+                            .qps = number_of(row, "qps"),
+                            .bytes = number_of(row, "bytes_per_vector"),
+                            .k = (uint64_t)number_of(row, "count"),
+                            .query_bits = (uint64_t)number_of(row, "query_bits"),
+                            .is_front = number_of(row, "pareto") > 0};
+        if (!dot->algorithm || !dot->select)
+            return bsw_fail(err, BSW_ERROR_BAD_DATA, "sweep.journal: %s is no point", name);
+        if (strcmp(dot->select, out->dots[0].select) != 0) out->has_selects = 1;
+    }
+    return BSW_OK;
+}
+
+// ---- series and marks ----
+
+static int is_same_series(int plot, const struct dot *a, const struct dot *b)
+{
+    if (strcmp(a->algorithm, b->algorithm) != 0) return 0;
+    if (plot != PARETO) return a->oversample == b->oversample;
+    return a->bits == b->bits && strcmp(a->select, b->select) == 0;
+}
+
+// Recall and ceilings by size are drawn for the finest queries and the first selection.
+static int is_wanted(const struct dots *all, int plot, const struct dot *dot, uint64_t k)
+{
+    if (dot->k != k) return 0;
+    if (plot == PARETO) return 1;
+    for (size_t i = 0; i < all->count; i++) {
+        if (all->dots[i].query_bits > dot->query_bits) return 0;
+    }
+    return strcmp(dot->select, all->dots[0].select) == 0;
+}
+
+// The dots of a panel, their places and series; returns the number of series.
+static size_t place_dots(struct dots *all, int plot, uint64_t k)
+{
+    size_t num_series = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        struct dot *dot = &all->dots[i];
+        dot->is_in = is_wanted(all, plot, dot, k);
+        dot->is_marked = 0;
+        if (!dot->is_in) continue;
+        dot->x = plot == PARETO ? dot->recall : plot == BYTES ? dot->bytes : dot->bits;
+        dot->y = plot == PARETO ? dot->qps : plot == BYTES ? dot->recall : dot->ceiling;
+        dot->series = num_series;
+        for (size_t j = 0; j < i; j++) {
+            if (all->dots[j].is_in && is_same_series(plot, &all->dots[j], dot))
+                dot->series = all->dots[j].series;
+        }
+        if (dot->series == num_series) num_series++;
+    }
+    return num_series;
+}
+
+static double stretched(double recall)
+{
+    return -log10(STRETCH - recall);
+}
+
+// Also finds where the axis of recall begins: a little below the lowest.
+static void scale_dots(struct dots *all, int plot)
+{
+    double low_x = INFINITY, low_y = INFINITY, high_x = -INFINITY, high_y = -INFINITY;
+    for (size_t i = 0; i < all->count; i++) {
+        struct dot *dot = &all->dots[i];
+        if (!dot->is_in) continue;
+        dot->at_x = plot == PARETO ? stretched(dot->x) : dot->x;
+        dot->at_y = plot == PARETO ? log10(dot->y) : stretched(dot->y);
+        low_x = fmin(low_x, dot->at_x), high_x = fmax(high_x, dot->at_x);
+        low_y = fmin(low_y, dot->at_y), high_y = fmax(high_y, dot->at_y);
+    }
+    double low = plot == PARETO ? low_x : low_y, high = plot == PARETO ? high_x : high_y;
+    all->low_recall = STRETCH - pow(10, -(low - 0.04 * fmax(high - low, 0.5)));
+    for (size_t i = 0; i < all->count; i++) {
+        struct dot *dot = &all->dots[i];
+        dot->at_x = high_x > low_x ? (dot->at_x - low_x) / (high_x - low_x) : 0;
+        dot->at_y = high_y > low_y ? (dot->at_y - low_y) / (high_y - low_y) : 0;
+    }
+}
+
+// Of dots whose marks would overlap one is marked, of the front if there is one.
+static void mark_dots(struct dots *all)
+{
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < all->count; i++) {
+            struct dot *dot = &all->dots[i];
+            if (!dot->is_in || dot->is_marked || dot->is_front == round) continue;
+            dot->is_marked = 1;
+            for (size_t j = 0; j < all->count && dot->is_marked; j++) {
+                const struct dot *other = &all->dots[j];
+                if (j == i || !other->is_in || !other->is_marked) continue;
+                dot->is_marked =
+                    fabs(other->at_x - dot->at_x) > 0.024 || fabs(other->at_y - dot->at_y) > 0.032;
+            }
+        }
+    }
+}
+
+// ---- the script ----
+
+static size_t compare_places(const double *values, size_t count, double value)
+{
+    size_t place = 0;
+    while (place < count && values[place] != value) place++;
+    return place;
+}
+
+// What the colour tells, in the order in which values come: bits, or oversampling.
+static size_t colour_of(const struct dots *all, int plot, const struct dot *dot)
+{
+    double seen[BSW_SWEEP_MAX_VALUES];
+    size_t count = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        double value = plot == PARETO ? all->dots[i].bits : all->dots[i].oversample;
+        if (compare_places(seen, count, value) == count && count < BSW_SWEEP_MAX_VALUES)
+            seen[count++] = value;
+    }
+    return compare_places(seen, count, plot == PARETO ? dot->bits : dot->oversample) % NUM_COLOURS;
+}
+
+static int shape_of(const struct dot *dot)
+{
+    return (strcmp(dot->algorithm, "saq") == 0 ? 6 : 4) + (strcmp(dot->select, "queue") == 0);
+}
+
+// A data block for each series, and one for the front: x, y, y where there is a mark.
+static enum bsw_status print_data(struct bsw_buffer *out, const struct dots *all, int plot,
+                                  size_t panel, size_t num_series, struct bsw_error *err)
+{
+    for (size_t series = 0; series <= num_series; series++) {
+        int is_front = series == num_series;
+        if (is_front && plot != PARETO) break;
+        BSW_TRY(bsw_sweep_print(out, err, "$data_%d_%zu_%zu << END\n", plot, panel, series));
+        for (size_t i = 0; i < all->count; i++) {
+            const struct dot *dot = &all->dots[i];
+            if (!dot->is_in || (is_front ? !dot->is_front : dot->series != series)) continue;
+            BSW_TRY(bsw_sweep_print(out, err, "%.9g %.9g %.9g\n", dot->x, dot->y,
+                                    dot->is_marked ? dot->y : NAN));
+        }
+        BSW_TRY(bsw_sweep_print(out, err, "END\n"));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status print_title(struct bsw_buffer *out, const struct dots *all, int plot,
+                                   const struct dot *dot, struct bsw_error *err)
+{
+    if (plot != PARETO)
+        return bsw_sweep_print(out, err, "title '%s, L = %g k'", dot->algorithm, dot->oversample);
+    return bsw_sweep_print(out, err, "title '%s, %g bit%s%s%s'", dot->algorithm, dot->bits,
+                           dot->bits == 1 ? "" : "s", all->has_selects ? ", " : "",
+                           all->has_selects ? dot->select : "");
+}
+
+static enum bsw_status print_panel(struct bsw_buffer *out, const struct dots *all, int plot,
+                                   size_t panel, size_t num_series, uint64_t k,
+                                   struct bsw_error *err)
+{
+    static const char *const colours[NUM_COLOURS] = {"#4477aa", "#ee6677", "#228833", "#b8860b",
+                                                     "#33aacc", "#aa3377", "#777777", "#000000"};
+    unsigned long long count = k;
+    BSW_TRY(bsw_sweep_print(out, err, "  set %srange [%.9g:1.0003]\n", plot == PARETO ? "x" : "y",
+                            all->low_recall));
+    if (plot == PARETO) {
+        BSW_TRY(bsw_sweep_print(out, err,
+                                "  set xlabel '%llu-recall@%llu (axis stretched towards 1)'\n"
+                                "  set ylabel 'queries/s (logarithmic)'\n  plot $data_%d_%zu_%zu "
+                                "using 1:2 smooth unique with lines lw 2 lc rgb 'black' dt 2 title "
+                                "'Pareto front'",
+                                count, count, plot, panel, num_series));
+    } else if (plot == BYTES) {
+        BSW_TRY(bsw_sweep_print(out, err,
+                                "  set xlabel 'bytes a vector'\n  set ylabel '%llu-recall@%llu "
+                                "(axis stretched towards 1)'\n  plot ",
+                                count, count));
+    } else {
+        BSW_TRY(bsw_sweep_print(out, err,
+                                "  set xlabel 'bits a dimension'\n  set ylabel '"
+                                "%llu-recall@L by code (stretched towards 1)'\n  plot ",
+                                count));
+    }
+    for (size_t series = 0; series < num_series; series++) {
+        size_t i = 0;
+        while (!all->dots[i].is_in || all->dots[i].series != series) i++;
+        const struct dot *dot = &all->dots[i];
+        const char *colour = colours[colour_of(all, plot, dot)];
+        if (plot == PARETO || series > 0) BSW_TRY(bsw_sweep_print(out, err, ", \\\n    "));
+        if (plot != PARETO) {
+            BSW_TRY(bsw_sweep_print(out, err,
+                                    "$data_%d_%zu_%zu using 1:2 smooth unique with lines lw 1.5 lc "
+                                    "rgb '%s'%s notitle, ",
+                                    plot, panel, series, colour,
+                                    strcmp(dot->algorithm, "saq") == 0 ? "" : " dt 3"));
+        }
+        BSW_TRY(bsw_sweep_print(out, err,
+                                "$data_%d_%zu_%zu using 1:3 with points pt %d ps 0.9 lw 1.5 lc rgb "
+                                "'%s' ",
+                                plot, panel, series, shape_of(dot), colour));
+        BSW_TRY(print_title(out, all, plot, dot, err));
+    }
+    return bsw_sweep_print(out, err, "\n");
+}
+
+static const char *const setup[NUM_PLOTS] = {
+    "  set logscale y\n  set nonlinear x via -log10(1.001 - x) inverse 1.001 - 10 ** (-x)\n"
+    "  set xtics (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1)\n",
+    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n"
+    "  set ytics (0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)\n  set xrange [0:*]\n"
+    "  set offsets 0, 2, 0, 0\n",
+    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n"
+    "  set ytics (0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)\n"
+    "  set offsets 0.1, 0.1, 0, 0\n",
+};
+
+// k in the order in which they come; returns how many.
+static size_t list_k(const struct dots *all, double out[BSW_SWEEP_MAX_VALUES])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        double k = (double)all->dots[i].k;
+        if (compare_places(out, count, k) == count && count < BSW_SWEEP_MAX_VALUES)
+            out[count++] = k;
+    }
+    return count;
+}
+
+static enum bsw_status print_plot(struct bsw_buffer *out, struct dots *all, int plot,
+                                  struct bsw_error *err)
+{
+    static const char *const ids[] = {"pareto", "bytes", "ceiling"}; // of what is in an SVG
+    double k[BSW_SWEEP_MAX_VALUES];
+    struct bsw_buffer panels = {0};
+    size_t num_panels = list_k(all, k);
+    enum bsw_status status = BSW_OK;
+    for (size_t p = 0; p < num_panels && status == BSW_OK; p++) {
+        size_t num_series = place_dots(all, plot, (uint64_t)k[p]);
+        scale_dots(all, plot);
+        mark_dots(all);
+        if (num_series == 0) continue;
+        status = print_data(out, all, plot, p, num_series, err);
+        if (status == BSW_OK)
+            status = print_panel(&panels, all, plot, p, num_series, (uint64_t)k[p], err);
+    }
+    const char *name = bsw_sweep_plots[plot];
+    int height = (int)num_panels * PANEL_HEIGHT;
+    if (status == BSW_OK)
+        status = bsw_sweep_print(
+            out, err,
+            "do for [terminal in 'svg png'] {\n  reset\n"
+            "  if (terminal eq 'svg') {\n"
+            "    set terminal svg size %d,%d dynamic noenhanced background rgb 'white' name '%s'\n"
+            "  } else {\n    set terminal pngcairo size %d,%d noenhanced\n  }\n"
+            "  set output '%s.'.terminal\n  set grid\n  set key outside right top Left reverse\n%s"
+            "  set multiplot layout %zu,1\n",
+            PANEL_WIDTH, height, ids[plot], PANEL_WIDTH, height, name, setup[plot], num_panels);
+    if (status == BSW_OK)
+        status = bsw_sweep_print(out, err, "%.*s", (int)panels.bytes,
+                                 panels.bytes ? (const char *)panels.data : "");
+    if (status == BSW_OK)
+        status = bsw_sweep_print(out, err, "  unset multiplot\n  unset output\n}\n");
+    bsw_buffer_deinit(&panels);
+    return status;
+}
+
+static enum bsw_status run_gnuplot(const char *folder, int *is_drawn, struct bsw_error *err)
+{
+    const char *const arguments[] = {"gnuplot", "sweep.gnuplot", NULL};
+    char out[BSW_PATH_BYTES], said[BSW_PATH_BYTES];
+    int exit_code;
+    BSW_TRY(bsw_path_join(out, folder, "step.out", err));
+    BSW_TRY(bsw_path_join(said, folder, "step.err", err));
+    const struct bsw_child child = {arguments, folder, out, said};
+    BSW_TRY(bsw_child_run(&child, &exit_code, err));
+    *is_drawn = exit_code == 0;
+    if (exit_code != 0 && exit_code != 127)
+        return bsw_fail(err, BSW_ERROR_IO, "gnuplot failed: %s says why", said);
+    BSW_TRY(bsw_file_remove(out, err));
+    return bsw_file_remove(said, err);
+}
+
+enum bsw_status bsw_sweep_plots_write(const char *folder, json_t *rows, int *is_drawn,
+                                      struct bsw_error *err)
+{
+    struct dots all = {0};
+    struct bsw_buffer script = {0};
+    char path[BSW_PATH_BYTES];
+    *is_drawn = 0;
+    BSW_TRY(bsw_path_join(path, folder, "sweep.gnuplot", err));
+    enum bsw_status status = collect(rows, &all, err);
+    for (int plot = 0; plot < NUM_PLOTS && status == BSW_OK; plot++)
+        status = print_plot(&script, &all, plot, err);
+    if (status == BSW_OK) status = bsw_file_write_atomic(path, script.data, script.bytes, err);
+    if (status == BSW_OK) status = run_gnuplot(folder, is_drawn, err);
+    bsw_buffer_deinit(&script);
+    bsw_free(&all.dots);
+    return status;
+}

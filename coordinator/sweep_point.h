@@ -1,0 +1,51 @@
+// What a sweep measures: each step is this program again, as a child with --json.
+//
+// Of k true neighbours a point loses some at three places. With L = k * oversample candidates:
+//   ceiling   k-recall@L of the best L by code (threshold selection, no refinement)
+//   selected  the same with the point's selection
+//   recall    k-recall@k of the refined answer
+// and loss_code = 1 - ceiling, loss_selection = ceiling - selected, loss_refinement = selected -
+// recall: they add up to 1 - recall. Threshold selection loses nothing; queues may even win a
+// little, where a row that they miss makes room for a true neighbour.
+#ifndef BITSWEEP_COORDINATOR_SWEEP_POINT_H
+#define BITSWEEP_COORDINATOR_SWEEP_POINT_H
+
+#include <jansson.h>
+
+#include "common/file.h"
+#include "coordinator/sweep_grid.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_sweep_run {
+    char folder[BSW_PATH_BYTES]; // absolute
+    char truth[BSW_PATH_BYTES];
+    const char *base, *queries, *metric, *device, *level; // borrowed, as all below
+    uint64_t threads, shards, repeat, batch, items, queue_length;
+};
+
+enum { BSW_SWEEP_NAME_BYTES = 96 };
+void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);
+// Also names the row in the journal.
+void bsw_sweep_point_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);
+
+// A child that fails is the error of its exit code, with its line. What is made replaces what is
+// there. *facts, *row: new references, set only on success.
+enum bsw_status bsw_sweep_make_truth(const struct bsw_sweep_run *run, uint64_t k, json_t **facts,
+                                     struct bsw_error *err);
+int bsw_sweep_has_index(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point);
+enum bsw_status bsw_sweep_make_index(const struct bsw_sweep_run *run,
+                                     const struct bsw_sweep_point *point, json_t **facts,
+                                     struct bsw_error *err);
+// rows: of points done before, by name; a ceiling that one of them has is taken from there. index:
+// what bsw_sweep_make_index gave. Both borrowed.
+enum bsw_status bsw_sweep_measure(const struct bsw_sweep_run *run,
+                                  const struct bsw_sweep_point *point, const json_t *index,
+                                  json_t *rows, json_t **row, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
