@@ -146,20 +146,6 @@ bitsweep() {
     "$program" "$@" --quiet
 }
 
-# put FILE OFFSET BYTES: as printf has them.
-put() {
-    # shellcheck disable=SC2059
-    printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
-# flip FILE OFFSET: the lowest bit of a byte; a negative offset counts from the end.
-flip() {
-    local offset=$2 byte
-    ((offset >= 0)) || offset=$(($(wc -c <"$1") + offset))
-    byte=$(od -An -tu1 -j "$offset" -N 1 "$1")
-    put "$1" "$offset" "\\x$(printf %x $((byte ^ 1)))"
-}
-
 make_files() {
     local i
     bitsweep synth --count 300 --dims 16 --out "$in/base.fbin" --queries 7 --queries-out "$in/q.fbin"

@@ -27,14 +27,6 @@ refuse() {
     fi
 }
 
-# flip FILE OFFSET: a bit of that byte.
-flip() {
-    local byte
-    byte=$(od -An -tu1 -j "$2" -N 1 "$1")
-    # shellcheck disable=SC2059
-    printf "\\x$(printf %x $((byte ^ 4)))" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
-}
-
 find_levels
 find_ranks 2
 

@@ -112,3 +112,17 @@ find_levels() {
         ! "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1 || levels+=("$level")
     done
 }
+
+# put FILE OFFSET BYTES: as printf has them.
+put() {
+    # shellcheck disable=SC2059
+    printf "$3" | dd of="$1" bs=1 seek="$2" conv=notrunc status=none
+}
+
+# flip FILE OFFSET: the lowest bit of a byte; a negative offset counts from the end.
+flip() {
+    local offset=$2 byte
+    ((offset >= 0)) || offset=$(($(wc -c <"$1") + offset))
+    byte=$(od -An -tu1 -j "$offset" -N 1 "$1")
+    put "$1" "$offset" "\\x$(printf %x $((byte ^ 1)))"
+}

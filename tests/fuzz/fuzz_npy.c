@@ -27,12 +27,6 @@ static void put_headers(fuzz_put_fn put, void *context)
 
 void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
-    for (size_t kind = 0; kind < NUM_IMAGE_KINDS; kind++) {
-        const char *ending = strchr(image_kinds[kind].name, '.');
-        for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-            if (strcmp(strchr(names[i], '.'), ending) == 0)
-                fuzz_put_image(&image_kinds[kind], (unsigned char)i, put, context);
-        }
-    }
+    fuzz_put_images(names, sizeof names / sizeof names[0], put, context);
     put_headers(put, context);
 }

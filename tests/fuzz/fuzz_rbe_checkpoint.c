@@ -26,11 +26,7 @@ static void take(const void *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    static struct bsw_buffer sealed;
-    take(data, bytes);
-    fuzz_seal(data, bytes, &sealed);
-    take(sealed.data, sealed.bytes);
-    return 0;
+    return fuzz_take_sealed(take, data, bytes);
 }
 
 void fuzz_make_seeds(fuzz_put_fn put, void *context)

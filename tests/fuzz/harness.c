@@ -71,9 +71,13 @@ char *fuzz_text(const uint8_t *data, size_t bytes)
     return text;
 }
 
-void fuzz_seal(const void *data, size_t bytes, struct bsw_buffer *out)
+int fuzz_take_sealed(void (*take)(const void *data, size_t bytes), const void *data, size_t bytes)
 {
-    out->bytes = 0;
-    FUZZ_REQUIRE(bsw_buffer_append(out, data, bytes, NULL) == BSW_OK);
-    FUZZ_REQUIRE(bsw_message_seal(out, NULL, NULL) == BSW_OK);
+    static struct bsw_buffer sealed;
+    take(data, bytes);
+    sealed.bytes = 0;
+    FUZZ_REQUIRE(bsw_buffer_append(&sealed, data, bytes, NULL) == BSW_OK);
+    FUZZ_REQUIRE(bsw_message_seal(&sealed, NULL, NULL) == BSW_OK);
+    take(sealed.data, sealed.bytes);
+    return 0;
 }

@@ -37,8 +37,9 @@ const char *fuzz_folder(void);
 // The input as text: printable where it may be, terminated; owned by the caller (bsw_free).
 char *fuzz_text(const uint8_t *data, size_t bytes);
 
-// What protobuf files end with, around the input: a fuzzer does not find a checksum by chance.
-void fuzz_seal(const void *data, size_t bytes, struct bsw_buffer *out);
+// The input as it is, then with what protobuf files end with behind it, to `take`: a fuzzer does
+// not find a checksum by chance. 0.
+int fuzz_take_sealed(void (*take)(const void *data, size_t bytes), const void *data, size_t bytes);
 
 #ifdef __cplusplus
 }

@@ -98,4 +98,17 @@ static inline void fuzz_put_image(const struct image_kind *kind, unsigned char p
     free(image.data);
 }
 
+// Every image of the formats that these names have.
+static inline void fuzz_put_images(const char *const *names, size_t num_names, fuzz_put_fn put,
+                                   void *context)
+{
+    for (size_t kind = 0; kind < NUM_IMAGE_KINDS; kind++) {
+        const char *ending = strchr(image_kinds[kind].name, '.');
+        for (size_t i = 0; i < num_names; i++) {
+            if (strcmp(strchr(names[i], '.'), ending) == 0)
+                fuzz_put_image(&image_kinds[kind], (unsigned char)i, put, context);
+        }
+    }
+}
+
 #endif
