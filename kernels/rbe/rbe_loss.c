@@ -59,8 +59,7 @@ static double similarity_loss(const struct bsw_rbe_loss_group *group, const floa
 static double pair_loss(const struct bsw_rbe_loss_group *group, struct choice *choice)
 {
     double own = choice->scores[0];
-    memset(choice->targets, 0, sizeof choice->targets);
-    choice->targets[0] = 1;
+    for (size_t r = 0; r <= group->num_negatives; r++) choice->targets[r] = r == 0;
     return softmax(choice->scores, group->num_negatives + 1) - own;
 }
 
