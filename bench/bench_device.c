@@ -4,8 +4,8 @@
 #include <fnmatch.h>
 #include <stdio.h>
 
-#include "bench/bench_options.h"
 #include "bench/device_bench.h"
+#include "coordinator/bench_report.h"
 
 #define TIMEOUT_SECONDS 120
 #define EXIT_NO_DEVICE  77
@@ -172,19 +172,20 @@ static enum bsw_status parse_settings(int argc, char **argv, struct device_bench
                                       int *help, struct bsw_error *err)
 {
     const struct bsw_option options[] = {
-        BENCH_COUNT("rows", &settings->rows, "1G", 32, 4e9, "of the largest corpus"),
-        BENCH_COUNT("queries", &settings->queries, "10000", 1, 1e6, "in batches; passes: at most"),
-        BENCH_COUNT("repeat", &settings->repeat, "9", 1, DEVICE_BENCH_MOST_REPEATS,
-                    "repetitions; the median counts"),
-        BENCH_COUNT("bytes", &settings->bytes, "4G", 4096, 1e12,
-                    "of the buffers that limits are measured with"),
-        BENCH_COUNT("host-bytes", &settings->host_bytes, "8G", 4096, 1e12,
-                    "of codes in host memory, at most"),
-        BENCH_COUNT("steps", &settings->steps, "100K", 1, 1e9,
-                    "of the loops that keep the units busy"),
-        BENCH_COUNT("product", &settings->product, "8192", 64, 65536,
-                    "rows and columns of cuBLAS's product"),
-        BENCH_COUNT("gpu", &settings->gpu, "0", 0, 1023, "which"),
+        BSW_BENCH_COUNT("rows", &settings->rows, "N", "1G", 32, 4e9, "of the largest corpus"),
+        BSW_BENCH_COUNT("queries", &settings->queries, "N", "10000", 1, 1e6,
+                        "in batches; passes: at most"),
+        BSW_BENCH_COUNT("repeat", &settings->repeat, "N", "9", 1, DEVICE_BENCH_MOST_REPEATS,
+                        "repetitions; the median counts"),
+        BSW_BENCH_COUNT("bytes", &settings->bytes, "N", "4G", 4096, 1e12,
+                        "of the buffers that limits are measured with"),
+        BSW_BENCH_COUNT("host-bytes", &settings->host_bytes, "N", "8G", 4096, 1e12,
+                        "of codes in host memory, at most"),
+        BSW_BENCH_COUNT("steps", &settings->steps, "N", "100K", 1, 1e9,
+                        "of the loops that keep the units busy"),
+        BSW_BENCH_COUNT("product", &settings->product, "N", "8192", 64, 65536,
+                        "rows and columns of cuBLAS's product"),
+        BSW_BENCH_COUNT("gpu", &settings->gpu, "N", "0", 0, 1023, "which"),
         {"seconds", BSW_OPTION_NUMBER, &settings->seconds, "S", "5", 0, 0, 1e6, NULL,
          "after these no further repetition of a measurement"},
         {"case", BSW_OPTION_TEXT, &settings->pattern, "PATTERN", "*", 0, 0, 0, NULL,

@@ -20,6 +20,7 @@ static const struct {
     [BSW_FAULT_FSYNC] = {"fsync", EIO},
     [BSW_FAULT_RENAME] = {"rename", EIO},
     [BSW_FAULT_SEND] = {"send", EIO},
+    [BSW_FAULT_FLIP] = {"flip", EIO},
 };
 
 static atomic_ullong counts[BSW_NUM_FAULT_KINDS];

@@ -15,6 +15,7 @@ enum bsw_fault_kind {
     BSW_FAULT_FSYNC,
     BSW_FAULT_RENAME,
     BSW_FAULT_SEND,
+    BSW_FAULT_FLIP, // of data that a bench is about to check: a bit of it is wrong
     BSW_NUM_FAULT_KINDS
 };
 

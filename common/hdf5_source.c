@@ -89,18 +89,16 @@ static enum bsw_status open_file(struct bsw_hdf5_rows *rows, const char *file,
                                  struct bsw_error *err)
 {
     hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+    const char *what = "libhdf5 cannot be set up";
     // One plain file, whatever the environment says; never written, so never locked.
-    if (access < 0 || H5Pset_fapl_sec2(access) < 0 || H5Pset_file_locking(access, 0, 1) < 0) {
-        return fail_in_library(rows->name, "libhdf5 cannot be set up", err);
+    if (access >= 0 && H5Pset_fapl_sec2(access) >= 0 && H5Pset_file_locking(access, 0, 1) >= 0) {
+        what = "cannot be read as HDF5";
+        rows->file = H5Fopen(file, H5F_ACC_RDONLY, access);
     }
-    rows->file = H5Fopen(file, H5F_ACC_RDONLY, access);
-    if (rows->file < 0) {
-        fail_in_library(rows->name, "cannot be read as HDF5", err);
-        H5Pclose(access);
-        return BSW_ERROR_BAD_DATA;
-    }
-    H5Pclose(access);
-    return BSW_OK;
+    enum bsw_status status = BSW_OK;
+    if (rows->file < 0) status = fail_in_library(rows->name, what, err);
+    if (access >= 0) H5Pclose(access);
+    return status;
 }
 
 // A link may lead into another file, for which no check of this one's size would hold.
@@ -131,6 +129,9 @@ static enum bsw_status open_set(struct bsw_hdf5_rows *rows, const char *dataset,
                         rows->name, num_axes);
     }
     rows->number_bytes = H5Tget_size(rows->type);
+    // libhdf5 takes an integer of no bytes as it takes others.
+    if (rows->number_bytes == 0)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: numbers of no bytes", rows->name);
     rows->num_rows = lengths[0];
     rows->num_columns = lengths[1];
     if (rows->num_rows > 0 && rows->num_columns > 0) return BSW_OK;

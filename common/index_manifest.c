@@ -9,10 +9,13 @@
 #include <xxhash.h>
 
 #include "bitsweep.pb-c.h"
+#include "common/parts.h"
+#include "common/result_order.h"
 #include "common/sealed_message.h"
 #include "common/source_name.h"
 
-// Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB. More is no manifest of ours.
+// Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB, their known answers 64 MiB. More is no
+// manifest of ours.
 #define MANIFEST_MAX_BYTES (256u << 20)
 
 static const char *const codec_names[BSW_CODEC_NUM] = {"xfbq", "saq", "raw", "rbe"};
@@ -107,8 +110,35 @@ static enum bsw_status fill_learned(const struct bsw_manifest *manifest,
     return BSW_OK;
 }
 
-static void fill_shard(const struct bsw_shard_entry *entry, int with_digest, Bsw__Shard *shard)
+struct bsw_known_answers bsw_manifest_known(const struct bsw_manifest *manifest, uint32_t shard)
 {
+    const struct bsw_shard_entry *entry = &manifest->shards[shard];
+    if (manifest->num_known == 0) return (struct bsw_known_answers){0};
+    return (struct bsw_known_answers){manifest->num_known,
+                                      bsw_known_rows(entry->num_rows - entry->dropped_rows),
+                                      manifest->known + entry->first_known};
+}
+
+enum bsw_status bsw_manifest_reserve_known(struct bsw_manifest *manifest, uint32_t num_queries,
+                                           struct bsw_error *err)
+{
+    size_t total = 0;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        struct bsw_shard_entry *entry = &manifest->shards[i];
+        entry->first_known = total;
+        total += (size_t)num_queries * bsw_known_rows(entry->num_rows - entry->dropped_rows);
+    }
+    bsw_free(&manifest->known);
+    BSW_TRY(bsw_allocate(&manifest->known, total, sizeof *manifest->known, "known answers", err));
+    manifest->num_known = num_queries;
+    return BSW_OK;
+}
+
+static void fill_shard(const struct bsw_manifest *manifest, uint32_t index, int with_digest,
+                       Bsw__Shard *shard)
+{
+    const struct bsw_shard_entry *entry = &manifest->shards[index];
+    const struct bsw_known_answers known = bsw_manifest_known(manifest, index);
     bsw__shard__init(shard);
     shard->first_row = entry->first_row;
     shard->num_rows = entry->num_rows;
@@ -116,6 +146,9 @@ static void fill_shard(const struct bsw_shard_entry *entry, int with_digest, Bsw
     shard->codes_digest = with_digest ? entry->codes_digest : 0;
     shard->vectors_bytes = entry->vectors_bytes;
     shard->dropped_rows = entry->dropped_rows;
+    if (!with_digest) return;
+    shard->n_known_answers = (size_t)known.num_queries * known.num_rows;
+    shard->known_answers = (uint64_t *)known.best;
 }
 
 static void fill_source(const struct bsw_manifest *manifest, Bsw__Source *source)
@@ -140,7 +173,7 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
     BSW_TRY(bsw_allocate(&storage->shard_pointers, manifest->num_shards, sizeof(void *), "manifest",
                          err));
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
-        fill_shard(&manifest->shards[i], with_digests, &storage->shards[i]);
+        fill_shard(manifest, i, with_digests, &storage->shards[i]);
         storage->shard_pointers[i] = &storage->shards[i];
     }
     for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
@@ -165,6 +198,10 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
     message->n_shards = manifest->num_shards;
     message->shards = storage->shard_pointers;
     message->source = &storage->source;
+    if (with_digests && manifest->num_known > 0) {
+        message->known_rule = BSW_KNOWN_RULE;
+        message->known_queries = manifest->num_known;
+    }
     if (manifest->codec == BSW_CODEC_RBE) return fill_learned(manifest, storage);
     return manifest->codec == BSW_CODEC_SAQ ? fill_frame(manifest, storage, err) : BSW_OK;
 }
@@ -196,6 +233,21 @@ uint32_t bsw_manifest_stage(const struct bsw_manifest *manifest)
         if (segment->dims % 32 != 0 && segment->padded_dim + segment->dims < end) return 0;
     }
     return end;
+}
+
+enum bsw_status bsw_manifest_cut_shards(struct bsw_manifest *manifest, uint64_t num_shards,
+                                        struct bsw_error *err)
+{
+    BSW_TRY(
+        bsw_allocate_zero(&manifest->shards, num_shards, sizeof *manifest->shards, "shards", err));
+    manifest->num_shards = (uint32_t)num_shards;
+    for (uint64_t i = 0; i < num_shards; i++) {
+        uint64_t first = bsw_part_first(manifest->num_rows, i, num_shards);
+        uint64_t next = bsw_part_first(manifest->num_rows, i + 1, num_shards);
+        manifest->shards[i].first_row = manifest->first_row + first;
+        manifest->shards[i].num_rows = next - first;
+    }
+    return BSW_OK;
 }
 
 enum bsw_status bsw_manifest_build_digest(const struct bsw_manifest *manifest, uint64_t *out,
@@ -259,12 +311,50 @@ static enum bsw_status parse_shards(const char *name, const Bsw__Manifest *messa
         }
         next += shard->num_rows;
         dropped += shard->dropped_rows;
-        out->shards[i] = (struct bsw_shard_entry){shard->first_row,     shard->num_rows,
-                                                  shard->codes_bytes,   shard->codes_digest,
-                                                  shard->vectors_bytes, shard->dropped_rows};
+        out->shards[i] = (struct bsw_shard_entry){shard->first_row,
+                                                  shard->num_rows,
+                                                  shard->codes_bytes,
+                                                  shard->codes_digest,
+                                                  shard->vectors_bytes,
+                                                  shard->dropped_rows,
+                                                  0};
     }
     if (next != out->first_row + out->num_rows || dropped != out->dropped_rows) {
         return bad(name, "rows of the shards do not add up", err);
+    }
+    return BSW_OK;
+}
+
+// Rows of the shard, the best first, none twice: a scan may rely on it.
+static int is_list(const uint64_t *list, size_t count, uint64_t num_rows)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (bsw_candidate_row(list[i]) >= num_rows || (i > 0 && list[i] >= list[i - 1])) return 0;
+    }
+    return 1;
+}
+
+// Answers by a rule of later programs are left out, as if there were none.
+static enum bsw_status parse_known(const char *name, const Bsw__Manifest *message,
+                                   struct bsw_manifest *out, struct bsw_error *err)
+{
+    if (message->known_rule != BSW_KNOWN_RULE) return BSW_OK;
+    if (message->known_queries < 1 || message->known_queries > BSW_KNOWN_QUERIES)
+        return bad(name, "number of known answers", err);
+    for (uint32_t i = 0; i < out->num_shards; i++) {
+        const Bsw__Shard *shard = message->shards[i];
+        size_t rows = bsw_known_rows(shard->num_rows - shard->dropped_rows);
+        int is_good = shard->n_known_answers == rows * message->known_queries;
+        for (uint32_t q = 0; q < message->known_queries && is_good; q++)
+            is_good = is_list(shard->known_answers + q * rows, rows, shard->num_rows);
+        if (!is_good) return bad(name, "known answers do not fit the shard", err);
+    }
+    BSW_TRY(bsw_manifest_reserve_known(out, message->known_queries, err));
+    for (uint32_t i = 0; i < out->num_shards; i++) {
+        const Bsw__Shard *shard = message->shards[i];
+        if (shard->n_known_answers > 0)
+            memcpy(out->known + out->shards[i].first_known, shard->known_answers,
+                   shard->n_known_answers * sizeof *out->known);
     }
     return BSW_OK;
 }
@@ -427,6 +517,7 @@ static enum bsw_status parse_message(const char *name, const Bsw__Manifest *mess
     }
     BSW_TRY(parse_layout(name, message, out, err));
     BSW_TRY(parse_shards(name, message, out, err));
+    BSW_TRY(parse_known(name, message, out, err));
     BSW_TRY(parse_source(name, message->source, out, err));
     out->xfbq_scale = message->xfbq_scale;
     if (out->codec == BSW_CODEC_SAQ) return parse_frame(name, message->frame, out, err);
@@ -468,6 +559,7 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest)
     bsw_free(&manifest->mean);
     bsw_free(&manifest->rotation);
     bsw_free(&manifest->shards);
+    bsw_free(&manifest->known);
 }
 
 double bsw_manifest_row_bytes(const struct bsw_manifest *manifest)

@@ -10,6 +10,7 @@
 
 #include "common/code_layout.h"
 #include "common/file.h"
+#include "common/known_answers.h"
 #include "common/metric.h"
 #include "common/vectors.h"
 
@@ -41,6 +42,7 @@ struct bsw_shard_entry {
     uint64_t codes_digest; // XXH3 of its footer
     uint64_t vectors_bytes;
     uint64_t dropped_rows;
+    size_t first_known; // place in the manifest's known answers
 };
 
 struct bsw_manifest {
@@ -70,6 +72,8 @@ struct bsw_manifest {
 
     uint32_t num_shards;
     struct bsw_shard_entry *shards; // [num_shards]; owned
+    uint32_t num_known;             // queries with known answers in every shard; 0: none
+    uint64_t *known;                // bsw_manifest_known says where; owned
 
     char source_path[BSW_PATH_BYTES]; // relative to the index folder, absolute, or synth:...
     enum bsw_vector_type source_type;
@@ -93,7 +97,19 @@ static inline uint32_t bsw_manifest_row_dims(const struct bsw_manifest *manifest
 // end between two words, so no segment before its end may have padding.
 uint32_t bsw_manifest_stage(const struct bsw_manifest *manifest);
 
-// build_digest from everything else but the shards' digests.
+// num_shards and shards: so many equal parts of the rows, which first_row and num_rows tell.
+// Digests and sizes of files are 0; what shards held is overwritten, not freed.
+enum bsw_status bsw_manifest_cut_shards(struct bsw_manifest *manifest, uint64_t num_shards,
+                                        struct bsw_error *err);
+
+// Answers of a shard, borrowed from the manifest.
+struct bsw_known_answers bsw_manifest_known(const struct bsw_manifest *manifest, uint32_t shard);
+// Room for answers of num_queries queries, once dropped rows are known: sets num_known, known, and
+// where each shard's begin.
+enum bsw_status bsw_manifest_reserve_known(struct bsw_manifest *manifest, uint32_t num_queries,
+                                           struct bsw_error *err);
+
+// build_digest from everything else but the shards' digests and known answers.
 enum bsw_status bsw_manifest_build_digest(const struct bsw_manifest *manifest, uint64_t *out,
                                           struct bsw_error *err);
 

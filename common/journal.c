@@ -220,6 +220,7 @@ struct bsw_journal {
     pthread_mutex_t append_lock; // of pending and num_records
     struct bsw_buffer pending;   // header, where there is no file, and records to come
     uint64_t num_records;
+    uint64_t appended_bytes;     // of the file, once all is stored
     int has_records;             // in pending
     pthread_mutex_t commit_lock; // of all below; taken before append_lock
     struct bsw_buffer written;   // pending's storage during a commit
@@ -227,6 +228,7 @@ struct bsw_journal {
     uint64_t file_bytes;
     double committed_at, seconds;
     enum bsw_status failed;
+    uint64_t marked_bytes, trusted_bytes; // 0: nothing to keep
 };
 
 static enum bsw_status append_text(struct bsw_buffer *out, const char *text, struct bsw_error *err)
@@ -260,7 +262,9 @@ static enum bsw_status begin(bsw_journal *journal, const struct bsw_journal_fiel
         return bsw_fail(err, BSW_ERROR_IO, "%s: no random number: %s", journal->path,
                         strerror(errno));
     }
-    return make_header(fields, journal->run_id, &journal->pending, err);
+    BSW_TRY(make_header(fields, journal->run_id, &journal->pending, err));
+    journal->appended_bytes = journal->pending.bytes;
+    return BSW_OK;
 }
 
 static enum bsw_status go_on(bsw_journal *journal, const struct bsw_journal_options *options,
@@ -277,7 +281,8 @@ static enum bsw_status go_on(bsw_journal *journal, const struct bsw_journal_opti
     BSW_TRY(status);
     journal->run_id = facts.run_id;
     journal->num_records = facts.num_records;
-    journal->file_bytes = facts.good_bytes;
+    journal->file_bytes = journal->appended_bytes = facts.good_bytes;
+    journal->trusted_bytes = facts.num_records > 0 ? facts.good_bytes : 0;
     BSW_TRY(bsw_file_open_write(journal->path, &journal->fd, err));
     if (BSW_FAULT(WRITE, -1, ftruncate(journal->fd, (off_t)facts.good_bytes)) == 0) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_IO, "%s: cannot cut its torn end: %s", journal->path,
@@ -338,6 +343,7 @@ static enum bsw_status append_record(bsw_journal *journal, const void *payload, 
     uint64_t digest = XXH3_64bits_withSeed(to, sizeof head + bytes, journal->run_id);
     memcpy(to + sizeof head + bytes, &digest, sizeof digest);
     pending->bytes += whole;
+    journal->appended_bytes += whole;
     journal->num_records++;
     journal->has_records = 1;
     return BSW_OK;
@@ -402,6 +408,18 @@ enum bsw_status bsw_journal_commit(bsw_journal *journal, struct bsw_error *err)
     return status;
 }
 
+void bsw_journal_mark(bsw_journal *journal)
+{
+    pthread_mutex_lock(&journal->append_lock);
+    journal->marked_bytes = journal->num_records > 0 ? journal->appended_bytes : 0;
+    pthread_mutex_unlock(&journal->append_lock);
+}
+
+void bsw_journal_trust(bsw_journal *journal)
+{
+    journal->trusted_bytes = journal->marked_bytes;
+}
+
 static int is_due(const bsw_journal *journal)
 {
     return bsw_clock_seconds() - journal->committed_at >= journal->seconds;
@@ -456,11 +474,25 @@ void bsw_journal_close(bsw_journal **journal)
     bsw_free(journal);
 }
 
+// Whether something is left.
+static int cut_to_trusted(bsw_journal *journal)
+{
+    uint64_t bytes = journal->trusted_bytes;
+    if (bytes == 0 || bytes >= journal->file_bytes) return bytes > 0;
+    return ftruncate(journal->fd, (off_t)bytes) == 0 &&
+           bsw_file_sync(journal->fd, journal->path, NULL) == BSW_OK;
+}
+
 int bsw_journal_abandon(bsw_journal **journal, enum bsw_status status)
 {
     if (!*journal) return 0;
-    if (bsw_status_exit_code(status) == 75) bsw_journal_commit(*journal, NULL);
-    int is_kept = status != BSW_ERROR_SELF_CHECK && bsw_journal_is_stored(*journal);
+    int is_cut = status == BSW_ERROR_SELF_CHECK;
+    if (bsw_status_exit_code(status) == 75 ||
+        (is_cut && (*journal)->trusted_bytes > (*journal)->file_bytes)) {
+        bsw_journal_commit(*journal, NULL);
+    }
+    int is_kept = bsw_journal_is_stored(*journal);
+    if (is_kept && is_cut) is_kept = cut_to_trusted(*journal);
     if (is_kept)
         bsw_journal_close(journal);
     else

@@ -112,6 +112,10 @@ enum bsw_status bsw_journal_append(bsw_journal *journal, const void *payload, si
 // Nothing to do where nothing was appended. After a failure every later commit fails, too: it is
 // not known what of the output is durable.
 enum bsw_status bsw_journal_commit(bsw_journal *journal, struct bsw_error *err);
+// Marks what was appended so far, from one thread: after bsw_journal_trust it is known to be right,
+// and survives a failed self-check.
+void bsw_journal_mark(bsw_journal *journal);
+void bsw_journal_trust(bsw_journal *journal);
 // Whether the last commit (or open) is BSW_JOURNAL_SECONDS ago, and no other thread is at one.
 int bsw_journal_is_due(bsw_journal *journal);
 // Commits if it is due.
@@ -127,8 +131,9 @@ enum bsw_status bsw_journal_remove(bsw_journal **journal, struct bsw_error *err)
 // Closes and leaves the file as of the last commit. Accepts NULL inside.
 void bsw_journal_close(bsw_journal **journal);
 // How a command ends that failed with `status`: commits if it was stopped or lost a rank (exit code
-// 75), then keeps the journal if it has a file, to go on from there. After a failed self-check
-// nothing can be relied on, and the file goes. Closes. Not 0: kept, and so must the output be.
+// 75), then keeps the journal if it has a file, to go on from there. After a failed self-check only
+// what is trusted can be relied on: records of earlier runs, and those before the mark. The others
+// are cut; where none is left the file goes. Closes. Not 0: kept, and so must the output be.
 // Accepts NULL inside: 0.
 int bsw_journal_abandon(bsw_journal **journal, enum bsw_status status);
 

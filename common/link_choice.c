@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "common/host_name.h"
 #include "common/memory.h"
 
 enum { MESSAGE_LINK_FACTS = 60, MESSAGE_LINK_VERDICT };
@@ -27,7 +27,7 @@ static void name_host(char *out, size_t capacity)
         if (fgets(out, (int)capacity, file)) out[strcspn(out, "\n")] = '\0';
         fclose(file);
     }
-    if (!out[0]) gethostname(out, capacity - 1);
+    if (!out[0]) bsw_host_name(out, capacity);
 }
 
 static void gather_facts(const bsw_device *device, struct bsw_nccl_library *library,

@@ -7,13 +7,13 @@
 
 #include "common/temporary_files.h"
 
-static enum bsw_status check_final(const char *path, int force, struct bsw_error *err)
+enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err)
 {
     struct stat facts;
+    if (bsw_path_is_folder(path)) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder", path);
     if (lstat(path, &facts) != 0) return BSW_OK;
     if (!S_ISREG(facts.st_mode) && !S_ISLNK(facts.st_mode))
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
-    if (bsw_path_is_folder(path)) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder", path);
     if (!force) return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
     return BSW_OK;
 }
@@ -28,7 +28,7 @@ enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_
     if (length < 0 || (size_t)length >= sizeof out->temporary)
         return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
     memcpy(out->path, path, strlen(path) + 1);
-    BSW_TRY(check_final(path, force, err));
+    BSW_TRY(bsw_new_file_check(path, force, err));
     bsw_temporary_note(out->temporary);
     enum bsw_status status = bsw_file_create(out->temporary, &out->fd, err);
     if (status != BSW_OK) bsw_temporary_forget(out->temporary);

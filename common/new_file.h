@@ -15,8 +15,12 @@ struct bsw_new_file {
     int has_temporary;              // there is a file of that name, and it is ours
 };
 
-// The final name must be free or, with force, a regular file or a link: BSW_ERROR_USAGE. After an
-// error nothing is left and deinit is allowed.
+// Whether a file may get this name: it is free or, with force, that of a regular file or a link;
+// else BSW_ERROR_USAGE.
+enum bsw_status bsw_new_file_check(const char *path, int force, struct bsw_error *err);
+
+// The final name must pass bsw_new_file_check. After an error nothing is left and deinit is
+// allowed.
 enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_file *out,
                                     struct bsw_error *err);
 

@@ -12,6 +12,7 @@
 #include "common/file.h"
 #include "common/hdf5_source.h"
 #include "common/memory.h"
+#include "common/new_file.h"
 #include "common/source_name.h"
 #include "common/temporary_files.h"
 
@@ -53,19 +54,6 @@ struct bsw_result_writer {
 
 // Ids are narrowed, and digests made, by pieces of so many places.
 #define PIECE_PLACES ((size_t)16384)
-
-// The final name may be free or, with force, a file. Anything else there is never replaced.
-static enum bsw_status check_final(const char *path, int force, struct bsw_error *err)
-{
-    struct stat facts;
-    if (bsw_path_is_folder(path))
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder, not a result file", path);
-    if (lstat(path, &facts) != 0) return BSW_OK;
-    if (!S_ISREG(facts.st_mode) && !S_ISLNK(facts.st_mode))
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
-    if (!force) return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", path);
-    return BSW_OK;
-}
 
 static enum bsw_status check_counts(const char *path, const struct result_layout *layout,
                                     int has_layout, struct bsw_error *err)
@@ -114,7 +102,7 @@ static enum bsw_status prepare(const char *path, const struct result_layout *lay
     bsw_result_writer *writer;
     *out = NULL;
     BSW_TRY(check_counts(path, layout, has_layout, err));
-    BSW_TRY(check_final(path, force, err));
+    BSW_TRY(bsw_new_file_check(path, force, err));
     BSW_TRY(bsw_allocate_zero(&writer, 1, sizeof *writer, "result writer", err));
     writer->fd = -1;
     writer->layout = *layout;

@@ -42,6 +42,16 @@ void bsw_run_status_set_output(const char *path, const char *unit)
     pthread_mutex_unlock(&run.lock);
 }
 
+enum bsw_status bsw_run_status_started(struct bsw_error *err)
+{
+    const char *path = getenv("BITSWEEP_STARTED");
+    int fd;
+    if (!path || !path[0]) return BSW_OK;
+    BSW_TRY(bsw_file_create(path, &fd, err));
+    bsw_file_close(&fd);
+    return BSW_OK;
+}
+
 void bsw_run_status_count(uint64_t done, uint64_t total)
 {
     atomic_store(&run.done, done);

@@ -25,6 +25,9 @@ void bsw_run_status_begin(const char *command);
 void bsw_run_status_set_output(const char *path, const char *unit);
 // What of the work is done; any thread. Ranks other than 0 may call it, too: it is not written.
 void bsw_run_status_count(uint64_t done, uint64_t total);
+// Rank 0, once all ranks are connected: makes the empty file that BITSWEEP_STARTED names, if it
+// names one, for a launcher that waits no longer than so long for it.
+enum bsw_status bsw_run_status_started(struct bsw_error *err);
 // Where the environment asks for a second one, both are tried. The first failure to write is
 // returned, a run without its STATUS has failed.
 enum bsw_status bsw_run_status_write(enum bsw_status status, const char *message,

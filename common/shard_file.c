@@ -135,6 +135,42 @@ void bsw_code_arrays_copy(const struct bsw_shard_shape *shape, const struct bsw_
            num_bundles * sizeof(uint64_t));
 }
 
+static uint64_t digest_array(uint64_t seed, const void *array, size_t first, size_t count,
+                             size_t size)
+{
+    if (!array) return seed;
+    return XXH3_64bits_withSeed((const unsigned char *)array + first * size, count * size, seed);
+}
+
+static uint64_t digest_codes(const struct bsw_shard_shape *shape,
+                             const struct bsw_code_arrays *arrays, size_t first_bundle,
+                             size_t num_bundles)
+{
+    size_t first = first_bundle * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
+    uint64_t digest = 0;
+    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&shape->layout.segments[s]);
+        digest = digest_array(digest, arrays->planes[s], first_bundle, num_bundles,
+                              words * sizeof(uint32_t));
+    }
+    digest = digest_array(digest, arrays->scales, first, rows, sizeof *arrays->scales);
+    digest = digest_array(digest, arrays->biases, first, rows, sizeof *arrays->biases);
+    digest = digest_array(digest, arrays->offsets, first, rows, sizeof *arrays->offsets);
+    return digest_array(digest, arrays->masks, first_bundle, num_bundles, sizeof *arrays->masks);
+}
+
+uint64_t bsw_code_arrays_digest(const struct bsw_shard_shape *shape,
+                                const struct bsw_code_arrays *arrays, size_t first_bundle,
+                                size_t num_bundles, enum bsw_code_part part)
+{
+    if (part == BSW_PART_CODES) return digest_codes(shape, arrays, first_bundle, num_bundles);
+    if (part == BSW_PART_TAILS)
+        return digest_array(0, arrays->tails, first_bundle * BSW_BUNDLE_ROWS,
+                            num_bundles * BSW_BUNDLE_ROWS, sizeof *arrays->tails);
+    return digest_array(0, arrays->row_digests, first_bundle, num_bundles,
+                        sizeof *arrays->row_digests);
+}
+
 // ---- headers ----
 
 static void make_header(const struct bsw_manifest *manifest, uint32_t shard, const char magic[8],

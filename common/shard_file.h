@@ -72,6 +72,15 @@ void bsw_code_arrays_copy(const struct bsw_shard_shape *shape, const struct bsw_
                           size_t num_bundles, const struct bsw_code_arrays *resident,
                           size_t first_bundle);
 
+// What of a bundle range's arrays is digested together: what every full scan reads, what a first
+// stage adds, and what raw rows are checked by.
+enum bsw_code_part { BSW_PART_CODES, BSW_PART_TAILS, BSW_PART_ROWS, BSW_NUM_CODE_PARTS };
+// XXH3 of bundles [first_bundle, first_bundle + num_bundles) of arrays in a block or resident; an
+// array that is not there counts as empty.
+uint64_t bsw_code_arrays_digest(const struct bsw_shard_shape *shape,
+                                const struct bsw_code_arrays *arrays, size_t first_bundle,
+                                size_t num_bundles, enum bsw_code_part part);
+
 // Writes header and footer round blocks that are already in place; block_digests [num_blocks].
 // *codes_digest is what the manifest keeps. The file is open in fd; the caller syncs and renames.
 enum bsw_status bsw_shard_file_seal(int fd, const char *path, const struct bsw_shard_shape *shape,

@@ -36,6 +36,7 @@ enum bsw_status bsw_prefix(struct bsw_error *err, enum bsw_status status, const 
 {
     if (!err) return status;
     char old[BSW_ERROR_MESSAGE_BYTES];
+    err->status = status;
     memcpy(old, err->message, sizeof old);
     va_list arguments;
     va_start(arguments, format);

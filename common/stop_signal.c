@@ -14,10 +14,11 @@
 #include "common/run_status.h"
 #include "common/temporary_files.h"
 
-#define SAVE_NS  700000000
-#define LEAVE_NS 900000000
+#define SAVE_NS     700000000
+#define LEAVE_NS    900000000
+#define END_SECONDS 10 // for a disk that does not answer
 
-static atomic_int rank_here = -1, is_asked, has_begun, concluded = -1;
+static atomic_int rank_here = -1, is_asked, is_signalled, has_begun, concluded = -1;
 
 static sigset_t watched;
 static pthread_t watcher;
@@ -25,6 +26,7 @@ static pthread_t watcher;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; // of save; held by who must not be stopped
 static void (*save)(void *context);
 static void *save_context;
+static struct bsw_stop_observer observer;
 
 static void *run_save(void *context)
 {
@@ -66,27 +68,79 @@ int bsw_stop_is_rank0(void)
     return rank <= 0;
 }
 
-static void leave_soon(void)
+// ---- the end, with the lock held for good ----
+
+static void tell(const struct bsw_error *error, int is_said)
+{
+    if (observer.tell) observer.tell(observer.context, error, is_said);
+}
+
+static void print_cause(const struct bsw_stop_cause *cause)
+{
+    if (cause->is_said) return;
+    if (cause->error.rank >= 0)
+        dprintf(STDERR_FILENO, "bitsweep: rank %d: %s\n", cause->error.rank, cause->error.message);
+    else
+        dprintf(STDERR_FILENO, "bitsweep: %s\n", cause->error.message);
+}
+
+static _Noreturn void leave_soon(void)
 {
     const struct timespec pause = {0, LEAVE_NS};
+    tell(NULL, 1);
     nanosleep(&pause, NULL);
     _exit(atomic_load(&concluded));
 }
 
-static void stop(int number)
+static _Noreturn void end_process(const struct bsw_stop_cause *cause)
 {
-    struct bsw_error error;
-    pthread_mutex_lock(&lock); // for good
+    const struct bsw_error *error = &cause->error;
+    alarm(END_SECONDS);
+    print_cause(cause);
     if (atomic_load(&concluded) >= 0) leave_soon();
-    enum bsw_status status = bsw_fail(&error, BSW_ERROR_STOPPED, "stopped by %s%s", name_of(number),
-                                      atomic_load(&has_begun) ? "; --resume goes on" : "");
-    save_in_time();
-    if (bsw_stop_is_rank0()) {
-        dprintf(STDERR_FILENO, "bitsweep: %s\n", error.message);
-        bsw_run_status_write(status, error.message, NULL);
+    if (!cause->is_expelled) {
+        save_in_time();
+        if (bsw_stop_is_rank0()) bsw_run_status_write(error->status, error->message, NULL);
     }
-    bsw_temporaries_remove();
-    _exit(bsw_status_exit_code(status));
+    tell(error, 1);
+    if (!cause->is_expelled) bsw_temporaries_remove();
+    _exit(bsw_status_exit_code(error->status));
+}
+
+static int find_cause(struct bsw_stop_cause *cause)
+{
+    return observer.find && observer.find(observer.context, cause);
+}
+
+static _Noreturn void end_for(struct bsw_stop_cause *cause)
+{
+    double whole = (double)(time_t)cause->pause_seconds;
+    const struct timespec pause = {(time_t)whole, (long)((cause->pause_seconds - whole) * 1e9)};
+    nanosleep(&pause, NULL);
+    if (!bsw_stop_is_rank0() && atomic_load(&is_signalled)) cause->is_said = 1;
+    end_process(cause);
+}
+
+// mpirun ends all ranks by a signal where one has failed: that one's reason is the better one.
+static _Noreturn void stop(int number)
+{
+    struct bsw_stop_cause cause;
+    atomic_store(&is_signalled, 1);
+    pthread_mutex_lock(&lock);
+    if (atomic_load(&concluded) >= 0) leave_soon();
+    if (find_cause(&cause) && cause.error.status != BSW_ERROR_STOPPED) end_for(&cause);
+    cause = (struct bsw_stop_cause){.is_said = !bsw_stop_is_rank0()};
+    bsw_fail(&cause.error, BSW_ERROR_STOPPED, "stopped by %s%s", name_of(number), bsw_stop_hint());
+    cause.error.rank = -1;
+    if (cause.is_said) tell(&cause.error, 0); // rank 0 may not have had the signal
+    end_process(&cause);
+}
+
+void bsw_stop_for(const struct bsw_stop_cause *given)
+{
+    struct bsw_stop_cause cause = *given;
+    pthread_mutex_lock(&lock);
+    end_for(&cause);
 }
 
 // Those that whoever started us has not turned off, as nohup and shells do.
@@ -161,6 +215,11 @@ void bsw_stop_end(void)
     set_save(NULL, NULL, 0);
 }
 
+const char *bsw_stop_hint(void)
+{
+    return atomic_load(&has_begun) ? "; --resume goes on" : "";
+}
+
 int bsw_stop_is_asked(void)
 {
     return atomic_load(&is_asked);
@@ -173,7 +232,9 @@ enum bsw_status bsw_stop_fail(struct bsw_error *err)
 
 void bsw_stop_hold(void)
 {
+    struct bsw_stop_cause cause;
     pthread_mutex_lock(&lock);
+    if (find_cause(&cause)) end_for(&cause);
 }
 
 void bsw_stop_release(void)
@@ -184,4 +245,11 @@ void bsw_stop_release(void)
 void bsw_stop_conclude(int exit_code)
 {
     atomic_store(&concluded, exit_code);
+}
+
+void bsw_stop_set_observer(const struct bsw_stop_observer *given)
+{
+    pthread_mutex_lock(&lock);
+    observer = given ? *given : (struct bsw_stop_observer){0};
+    pthread_mutex_unlock(&lock);
 }

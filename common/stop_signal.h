@@ -4,7 +4,8 @@
 // takes it as SIGTERM.
 //
 // A thread of its own waits for the signals; no handler runs in the middle of anything. What it
-// does it does with a lock held that bsw_stop_hold takes, too.
+// does it does with a lock held that bsw_stop_hold takes, too. Where another thread learns that the
+// run cannot go on (common/heartbeat.h), it ends the process the same way with bsw_stop_for.
 #ifndef BITSWEEP_COMMON_STOP_SIGNAL_H
 #define BITSWEEP_COMMON_STOP_SIGNAL_H
 
@@ -29,6 +30,8 @@ void bsw_stop_end(void);
 
 // SIGUSR1 has come: begin nothing new. From any thread.
 int bsw_stop_is_asked(void);
+// "; --resume goes on" between bsw_stop_begin and bsw_stop_end, else "": the end of a message.
+const char *bsw_stop_hint(void);
 // BSW_ERROR_STOPPED.
 enum bsw_status bsw_stop_fail(struct bsw_error *err);
 
@@ -39,6 +42,29 @@ void bsw_stop_release(void);
 // The run has its outcome: a stop no longer changes it, only ends the process with this exit code
 // if it is not gone by itself within a second.
 void bsw_stop_conclude(int exit_code);
+
+// Why a process ends where no signal asked for it.
+struct bsw_stop_cause {
+    struct bsw_error error; // rank: to be printed before the message; -1: none
+    int is_said;            // it has been printed elsewhere
+    int is_expelled;        // the others go on, or have ended, without this rank: it writes nothing
+    double pause_seconds;   // before it is printed; silent if a signal comes meanwhile
+};
+// Any thread: ends the process with this cause and its exit code, as a signal does; once the run
+// has its outcome, with that. Does not return.
+void bsw_stop_for(const struct bsw_stop_cause *cause) __attribute__((noreturn));
+
+// Who knows of the other ranks. All calls come with the lock held.
+struct bsw_stop_observer {
+    // Whether there is a cause by now. It is asked before a signal is obeyed, which mpirun may have
+    // sent because of it, and by bsw_stop_hold, which does not return if there is one.
+    int (*find)(void *context, struct bsw_stop_cause *cause);
+    // This process ends, for an error, or (NULL) with the outcome it had.
+    void (*tell)(void *context, const struct bsw_error *error, int is_said);
+    void *context;
+};
+// Copied; NULL: none from here on.
+void bsw_stop_set_observer(const struct bsw_stop_observer *observer);
 
 #ifdef __cplusplus
 }

@@ -201,6 +201,7 @@ static enum bsw_status break_transport(bsw_transport *transport, enum bsw_status
     transport->broken = status;
     // The error of an alarm has its rank already.
     if (err && transport->num_ranks > 1 && err->rank < 0) err->rank = transport->rank;
+    if (err) transport->broken_error = *err;
     return status;
 }
 

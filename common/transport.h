@@ -35,6 +35,7 @@ struct bsw_message {
 };
 
 typedef struct bsw_transport bsw_transport;
+struct bsw_heartbeat;
 
 // What a back end (transport_local.c, transport_mpi.c) supplies. Every function may block until the
 // deadline (CLOCK_MONOTONIC nanoseconds), never beyond it. At a deadline it returns
@@ -73,6 +74,8 @@ struct bsw_transport {
     // Set once sending or receiving has failed: where the other ranks stand is then unknown. From
     // there on agree returns at once and close ends the whole job with this status's exit code.
     enum bsw_status broken;
+    struct bsw_error broken_error;   // what was said of it then
+    struct bsw_heartbeat *heartbeat; // NULL: no watch
     // Who has answered heard_for: with BSW_ANY_RANK a timeout can name the ranks that are missing.
     unsigned char *heard; // [num_ranks], or NULL
     struct bsw_message heard_for;
@@ -97,6 +100,16 @@ enum bsw_status bsw_transport_mpi_init(bsw_transport *transport, struct bsw_erro
 // When one rank falls silent, rank 0 waits for it directly and can name it, the others would only
 // blame rank 0; so rank 0 is the first to speak, and ends the job.
 double bsw_transport_patience_seconds(const bsw_transport *transport);
+
+// All ranks call it, with the same limit, before their first message. From here on a rank that is
+// stopped, lost or cut off for so long is found wherever the others are: rank 0 names it, or, where
+// it is rank 0, another one, and all end with exit code 75 (common/heartbeat.h, stop_signal.h). 0:
+// no watch. One error for all ranks.
+enum bsw_status bsw_transport_watch(bsw_transport *transport, double limit_seconds,
+                                    struct bsw_error *err);
+// Of close: the end of the watch. Where the transport is broken the others end with its error,
+// which was printed here.
+void bsw_transport_unwatch(bsw_transport *transport);
 
 // Text of a timeout: "rank 3 did not answer within 20 s (awaiting candidates of batch 7)".
 enum bsw_status bsw_transport_send(bsw_transport *transport, int to,

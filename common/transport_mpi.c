@@ -360,6 +360,7 @@ static void close_mpi(bsw_transport *transport, int failed)
 {
     struct mpi_state *state = transport->state;
     if (transport->broken != BSW_OK && transport->num_ranks != 1) {
+        bsw_transport_unwatch(transport);
         alarm(SHUTDOWN_ALARM_SECONDS); // whatever MPI does now, the process ends
         end_job(transport->broken);
     }
@@ -373,8 +374,10 @@ static void close_mpi(bsw_transport *transport, int failed)
         if (!failed)
             fprintf(stderr, "bitsweep: rank %d: not all ranks came to the end within %.6g s\n",
                     transport->rank, seconds);
+        bsw_transport_unwatch(transport);
         end_job(BSW_ERROR_TIMEOUT);
     }
+    bsw_transport_unwatch(transport);
     bsw_inbox_deinit(&state->inbox);
     MPI_Comm_free(&state->comm);
     bsw_free(&transport->state);

@@ -172,7 +172,7 @@ static uint32_t limit_of_query(const struct bsw_batch_merge *merge, size_t query
     }
     uint64_t sum = 0;
     size_t distance = 0;
-    uint64_t k = merge->settings.k + merge->settings.exclude_self;
+    uint64_t k = bsw_search_histogram_rows(&merge->settings);
     while (distance < num_bins && (sum += counts[distance]) < k) distance++;
     uint64_t largest = distance + merge->settings.extra_distance;
     if (largest > num_bins - 1) largest = num_bins - 1;

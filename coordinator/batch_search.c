@@ -4,14 +4,15 @@
 
 #include "common/clock.h"
 
-enum message_kind {
-    MESSAGE_BATCH = 16,
-    MESSAGE_HISTOGRAMS,
-    MESSAGE_LIMITS,
-    MESSAGE_CANDIDATES,
-    MESSAGE_CUTS,
-    MESSAGE_SURVIVORS
-};
+#define FIRST_MESSAGE_KIND 16 // of the exchanges
+
+static const char *const names[BSW_NUM_EXCHANGES] = {"a batch",    "histograms", "limits",
+                                                     "candidates", "cuts",       "survivors"};
+
+const char *bsw_exchange_name(enum bsw_exchange exchange)
+{
+    return exchange == BSW_EXCHANGE_QUERIES ? "queries" : names[exchange];
+}
 
 enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
                                       struct bsw_transport *transport,
@@ -68,10 +69,27 @@ static double lap(double *since)
     return elapsed;
 }
 
-static struct bsw_message message_of(const struct bsw_batch_search *search, enum message_kind kind,
-                                     const char *name)
+static struct bsw_message message_of(const struct bsw_batch_search *search,
+                                     enum bsw_exchange exchange)
 {
-    return (struct bsw_message){.kind = kind, .batch = search->num_batches, .name = name};
+    return (struct bsw_message){.kind = FIRST_MESSAGE_KIND + (uint32_t)exchange,
+                                .batch = search->num_batches,
+                                .name = names[exchange]};
+}
+
+static void note_exchange(struct bsw_batch_search *search, enum bsw_exchange exchange, double wait,
+                          double seconds, uint64_t bytes)
+{
+    struct bsw_exchange_cost *cost = &search->exchanges[exchange];
+    cost->wait_seconds += wait;
+    cost->seconds += seconds;
+    cost->bytes += bytes;
+}
+
+// Of what rank 0 sends to all others.
+static uint64_t spread_bytes(const struct bsw_batch_search *search, size_t bytes)
+{
+    return (uint64_t)bytes * (uint64_t)(search->transport->num_ranks - 1);
 }
 
 static enum bsw_status agree(struct bsw_batch_search *search, enum bsw_status status,
@@ -101,36 +119,43 @@ static enum bsw_status gather_messages(struct bsw_batch_search *search,
 }
 
 // Agreement on the phase just done, then every rank's payload (in search->own) to rank 0.
-static enum bsw_status gather(struct bsw_batch_search *search, enum message_kind kind,
-                              const char *name, enum bsw_status status, struct bsw_error *err)
+static enum bsw_status gather(struct bsw_batch_search *search, enum bsw_exchange exchange,
+                              enum bsw_status status, struct bsw_error *err)
 {
     struct bsw_transport *transport = search->transport;
-    struct bsw_message message = message_of(search, kind, name);
+    struct bsw_message message = message_of(search, exchange);
+    double since = bsw_clock_seconds();
     BSW_TRY(agree(search, status, err));
+    double wait = lap(&since);
     if (transport->rank == 0) {
         struct bsw_buffer swap = search->payloads[0];
         search->payloads[0] = search->own;
         search->own = swap;
     }
-    if (search->link && kind == MESSAGE_SURVIVORS)
+    if (search->link && exchange == BSW_EXCHANGE_SURVIVORS)
         BSW_TRY(bsw_batch_link_gather(search->link, &message, &search->own, search->payloads, err));
     else
         BSW_TRY(gather_messages(search, &message, err));
+    uint64_t bytes = 0;
     for (int rank = 1; transport->rank == 0 && rank < transport->num_ranks; rank++)
-        search->bytes_received += search->payloads[rank].bytes;
+        bytes += search->payloads[rank].bytes;
+    note_exchange(search, exchange, wait, lap(&since), bytes);
     return BSW_OK;
 }
 
 // Agreement that rank 0 has it, then `data` from rank 0 to all; `bytes` is what it must hold.
-static enum bsw_status spread(struct bsw_batch_search *search, enum message_kind kind,
-                              const char *name, struct bsw_buffer *data, size_t bytes,
-                              enum bsw_status status, struct bsw_error *err)
+static enum bsw_status spread(struct bsw_batch_search *search, enum bsw_exchange exchange,
+                              struct bsw_buffer *data, size_t bytes, enum bsw_status status,
+                              struct bsw_error *err)
 {
-    struct bsw_message message = message_of(search, kind, name);
+    struct bsw_message message = message_of(search, exchange);
+    double since = bsw_clock_seconds();
     BSW_TRY(bsw_transport_agree(search->transport, status, err));
+    double wait = lap(&since);
     BSW_TRY(bsw_transport_broadcast(search->transport, &message, data, err));
     if (data->bytes != bytes)
-        return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %s of a wrong size", name);
+        return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %s of a wrong size", names[exchange]);
+    note_exchange(search, exchange, wait, lap(&since), spread_bytes(search, bytes));
     return BSW_OK;
 }
 
@@ -140,7 +165,7 @@ static enum bsw_status find_limits(struct bsw_batch_search *search, size_t num_q
     double since = bsw_clock_seconds();
     size_t bytes = num_queries * sizeof(uint32_t);
     enum bsw_status status = bsw_shard_service_histogram(search->service, &search->own, err);
-    BSW_TRY(gather(search, MESSAGE_HISTOGRAMS, "histograms", status, err));
+    BSW_TRY(gather(search, BSW_EXCHANGE_HISTOGRAMS, status, err));
     if (search->transport->rank == 0) {
         status = bsw_buffer_reserve(&search->limits, bytes, err);
         if (status == BSW_OK) {
@@ -149,7 +174,7 @@ static enum bsw_status find_limits(struct bsw_batch_search *search, size_t num_q
                                           (uint32_t *)(void *)search->limits.data, err);
         }
     }
-    status = spread(search, MESSAGE_LIMITS, "limits", &search->limits, bytes, status, err);
+    status = spread(search, BSW_EXCHANGE_LIMITS, &search->limits, bytes, status, err);
     search->times.histogram += lap(&since);
     return status;
 }
@@ -163,7 +188,7 @@ static enum bsw_status find_cuts(struct bsw_batch_search *search, size_t num_que
                                  ? (const uint32_t *)(void *)search->limits.data
                                  : NULL;
     enum bsw_status status = bsw_shard_service_scan(search->service, limits, &search->own, err);
-    status = gather(search, MESSAGE_CANDIDATES, "candidates", status, err);
+    status = gather(search, BSW_EXCHANGE_CANDIDATES, status, err);
     search->times.scan += lap(&since);
     BSW_TRY(status);
     if (search->transport->rank == 0) {
@@ -174,7 +199,7 @@ static enum bsw_status find_cuts(struct bsw_batch_search *search, size_t num_que
                                           (struct bsw_cut *)(void *)search->cuts.data, err);
         }
     }
-    status = spread(search, MESSAGE_CUTS, "cuts", &search->cuts, bytes, status, err);
+    status = spread(search, BSW_EXCHANGE_CUTS, &search->cuts, bytes, status, err);
     search->times.merge += lap(&since);
     return status;
 }
@@ -184,20 +209,40 @@ static enum bsw_status refine(struct bsw_batch_search *search, struct bsw_error 
     double since = bsw_clock_seconds();
     const struct bsw_cut *cuts = (const struct bsw_cut *)(void *)search->cuts.data;
     enum bsw_status status = bsw_shard_service_refine(search->service, cuts, &search->own, err);
-    status = gather(search, MESSAGE_SURVIVORS, "survivors", status, err);
+    status = gather(search, BSW_EXCHANGE_SURVIVORS, status, err);
     search->times.refine += lap(&since);
     return status;
+}
+
+// Before the first batch that is packed when a check is due.
+static int take_check(struct bsw_check_schedule *checks)
+{
+    double now = bsw_clock_seconds();
+    if (checks->seconds <= 0 || now - checks->checked_at < checks->seconds) return 0;
+    checks->checked_at = now;
+    return 1;
+}
+
+static void note_check(struct bsw_check_schedule *checks, int is_passed)
+{
+    checks->num_passed += (uint64_t)is_passed;
+    if (checks->note) checks->note(checks->context, is_passed);
 }
 
 // What every rank does with a batch once it has it.
 static enum bsw_status process(struct bsw_batch_search *search, const struct bsw_query_batch *batch,
                                enum bsw_status status, struct bsw_error *err)
 {
+    if (status == BSW_OK && batch->is_check_due) {
+        note_check(&search->checks, 0);
+        status = bsw_self_check_between(search->service, err);
+    }
     if (status != BSW_OK) return agree(search, status, err); // the others' first agreement
     bsw_shard_service_begin(search->service, batch);
     if (search->service->settings.is_histogram)
         BSW_TRY(find_limits(search, batch->num_queries, err));
     BSW_TRY(find_cuts(search, batch->num_queries, err));
+    if (batch->is_check_due) note_check(&search->checks, 1);
     return refine(search, err);
 }
 
@@ -209,6 +254,7 @@ enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t 
     batch->first = first;
     batch->count = count;
     queries->num_threads = num_threads;
+    queries->is_check_due = take_check(&search->checks);
     BSW_TRY(bsw_query_source_pack(queries, first, count, &batch->message, err));
     struct bsw_buffer swap = batch->addends; // the source's next batch must not overwrite them
     batch->addends = queries->addends;
@@ -236,7 +282,7 @@ static enum bsw_status spread_linked(struct bsw_batch_search *search, enum bsw_s
 static enum bsw_status spread_batch(struct bsw_batch_search *search, struct bsw_buffer *whole,
                                     struct bsw_query_batch *queries, struct bsw_error *err)
 {
-    struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
+    struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
     int is_last = 0;
     size_t bytes = whole->bytes, head_bytes = bsw_query_head_bytes(whole);
     if (search->link) whole->bytes = head_bytes;
@@ -256,7 +302,10 @@ enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
     struct bsw_query_batch queries;
     search->others_know = 1; // a broadcast that fails leaves nothing to tell them
     enum bsw_status status = spread_batch(search, &batch->message, &queries, err);
-    search->times.broadcast += lap(&since);
+    double seconds = lap(&since);
+    search->times.broadcast += seconds;
+    note_exchange(search, BSW_EXCHANGE_QUERIES, 0, seconds,
+                  spread_bytes(search, batch->message.bytes));
     if (search->transport->broken != BSW_OK || (search->link && status != BSW_OK)) return status;
     status = process(search, &queries, status, err);
     search->others_know = status != BSW_OK;
@@ -281,7 +330,7 @@ enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
 enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,
                                      struct bsw_error *err)
 {
-    struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
+    struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
     struct bsw_error local;
     if (search->others_know) return status;
     enum bsw_status packed = bsw_query_pack_end(status, err, &search->message, &local);
@@ -307,7 +356,7 @@ static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw
 enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
 {
     for (;; search->num_batches++) {
-        struct bsw_message message = message_of(search, MESSAGE_BATCH, "a batch");
+        struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
         struct bsw_query_batch batch;
         int is_last = 0;
         BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
@@ -316,4 +365,11 @@ enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct b
         if (search->link) BSW_TRY(spread_linked(search, status, NULL, &batch, err));
         BSW_TRY(process(search, &batch, status, err));
     }
+}
+
+uint64_t bsw_batch_search_received_bytes(const struct bsw_batch_search *search)
+{
+    return search->exchanges[BSW_EXCHANGE_HISTOGRAMS].bytes +
+           search->exchanges[BSW_EXCHANGE_CANDIDATES].bytes +
+           search->exchanges[BSW_EXCHANGE_SURVIVORS].bytes;
 }

@@ -19,6 +19,25 @@ struct bsw_search_times {
     double overlapped; // the part of encode, finish and write that ran beside the other phases
 };
 
+// What travels for a batch, in this order; histograms and limits with histogram selection alone.
+enum bsw_exchange {
+    BSW_EXCHANGE_QUERIES,
+    BSW_EXCHANGE_HISTOGRAMS,
+    BSW_EXCHANGE_LIMITS,
+    BSW_EXCHANGE_CANDIDATES,
+    BSW_EXCHANGE_CUTS,
+    BSW_EXCHANGE_SURVIVORS,
+    BSW_NUM_EXCHANGES
+};
+const char *bsw_exchange_name(enum bsw_exchange exchange);
+
+// Of rank 0, over all batches; a part of the phase that the exchange is in.
+struct bsw_exchange_cost {
+    double wait_seconds; // for other ranks to be ready: the agreement before
+    double seconds;      // then, until all that comes to rank 0 is here, or all it sends is sent
+    uint64_t bytes;      // of payloads, to all other ranks or from them
+};
+
 // A batch on its way through rank 0; {0} then init. Its buffers are used again for later batches.
 struct bsw_search_batch {
     uint64_t first; // query
@@ -26,6 +45,16 @@ struct bsw_search_batch {
     struct bsw_buffer message;   // coded queries
     struct bsw_buffer addends;   // float [count]
     struct bsw_buffer *payloads; // [num_ranks]: survivors
+};
+
+// When ranks check themselves between batches; rank 0 says so with a batch.
+struct bsw_check_schedule {
+    double seconds; // from one check to the next; 0: none
+    double checked_at;
+    // May be NULL. Before a check of all ranks, with is_passed 0, and once it has passed.
+    void (*note)(void *context, int is_passed);
+    void *context;
+    uint64_t num_passed;
 };
 
 struct bsw_batch_search {
@@ -43,10 +72,11 @@ struct bsw_batch_search {
     // earlier batch and goes before any of this one.
     enum bsw_status (*settle)(void *context, struct bsw_error *err);
     void *settle_context;
+    struct bsw_check_schedule checks; // rank 0; to be set after init
     uint64_t num_batches;
-    int others_know;         // of the error that ended the search
-    uint64_t bytes_received; // rank 0: payloads of other ranks
+    int others_know; // of the error that ended the search
     struct bsw_search_times times;
+    struct bsw_exchange_cost exchanges[BSW_NUM_EXCHANGES];
 };
 
 enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
@@ -77,5 +107,8 @@ enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_s
                                      struct bsw_error *err);
 // Other ranks: serves batches until the end.
 enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err);
+
+// Rank 0: payloads that other ranks have sent.
+uint64_t bsw_batch_search_received_bytes(const struct bsw_batch_search *search);
 
 #endif

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/cpu_model.h"
 #include "common/file.h"
 #include "common/progress.h"
 #include "coordinator/command_bench.h"
@@ -14,7 +15,6 @@
 #define DEFAULT_DIMS "32,96,128,256,512,1024"
 #define DEFAULT_BITS "1,2,3,4,8"
 #define MAX_ROWS     (BSW_TUNER_MAX_LIST * BSW_TUNER_MAX_LIST)
-#define MODEL_BYTES  49 // what the CPU itself tells has 48 characters
 
 struct tune_options {
     struct bsw_common_options common;
@@ -26,7 +26,7 @@ struct tune_options {
 
 struct tune_report {
     const struct tune_options *options;
-    char model[MODEL_BYTES];
+    char model[BSW_CPU_MODEL_BYTES];
     struct bsw_scan_tuner_row rows[MAX_ROWS];
     size_t num_rows;
     struct bsw_progress progress;
@@ -93,29 +93,6 @@ static enum bsw_status parse(struct bsw_transport *transport, struct tune_option
 }
 
 // ---- the header ----
-
-// The CPU's name as Linux tells it, with single blanks and nothing that a comment could stumble on.
-static void read_model(char model[MODEL_BYTES])
-{
-    char line[512];
-    const char *from = NULL;
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file && !from && fgets(line, sizeof line, file)) {
-        if (strncmp(line, "model name", 10) == 0 && strchr(line, ':')) from = strchr(line, ':') + 1;
-    }
-    if (file) fclose(file);
-    size_t length = 0;
-    for (; from && *from && length < MODEL_BYTES - 1; from++) {
-        int is_plain = isgraph((unsigned char)*from) && *from != '\\' && *from != '"';
-        if (is_plain)
-            model[length++] = *from;
-        else if (length > 0 && model[length - 1] != ' ')
-            model[length++] = ' ';
-    }
-    while (length > 0 && model[length - 1] == ' ') length--;
-    model[length] = '\0';
-    if (length == 0) snprintf(model, MODEL_BYTES, "unknown CPU");
-}
 
 __attribute__((format(printf, 3, 4))) static enum bsw_status
 append(struct bsw_buffer *text, struct bsw_error *err, const char *format, ...)
@@ -247,7 +224,7 @@ static enum bsw_status run(const struct tune_options *o, struct tune_report *rep
 {
     BSW_TRY(check_output(o, err));
     report->is_table_shown = o->out && !o->common.json && !o->common.quiet;
-    read_model(report->model);
+    bsw_cpu_model_read(report->model);
     bsw_progress_init(&report->progress, "bench tune", "rows",
                       o->tuner.num_dims * o->tuner.num_bits, !o->common.quiet);
     if (report->is_table_shown) {

@@ -13,56 +13,65 @@
 
 extern char **environ;
 
-static int is_passed_on(const char *variable)
+static int is_passed_on(const struct bsw_child *child, const char *variable)
 {
-    static const char *const dropped[] = {"OMPI_COMM_", "OMPI_UNIVERSE_", "PMIX_",
-                                          "PMI_",       "PRTE_",          "BITSWEEP_STATUS="};
+    static const char *const dropped[] = {
+        "OMPI_COMM_",       "OMPI_UNIVERSE_",   "PMIX_", "PMI_", "PRTE_",
+        "BITSWEEP_STATUS=", "BITSWEEP_STARTED="};
     for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++) {
         if (strncmp(variable, dropped[i], strlen(dropped[i])) == 0) return 0;
     }
-    return 1;
+    if (!child->variable) return 1;
+    return strncmp(variable, child->variable, strcspn(child->variable, "=") + 1) != 0;
 }
 
-// Pointers into environ.
-static enum bsw_status make_environment(char ***out, struct bsw_error *err)
+// Pointers into environ, and the child's own.
+static enum bsw_status make_environment(const struct bsw_child *child, const char ***out,
+                                        struct bsw_error *err)
 {
     size_t count = 0, kept = 0;
     while (environ[count]) count++;
-    BSW_TRY(bsw_allocate_zero(out, count + 1, sizeof **out, "environment", err));
+    BSW_TRY(bsw_allocate_zero(out, count + 2, sizeof **out, "environment", err));
     for (size_t i = 0; i < count; i++) {
-        if (is_passed_on(environ[i])) (*out)[kept++] = environ[i];
+        if (is_passed_on(child, environ[i])) (*out)[kept++] = environ[i];
     }
+    if (child->variable) (*out)[kept] = child->variable;
     return BSW_OK;
 }
 
-static int redirect(const char *path, int to)
+static int redirect(const char *path, int flags, int to)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    int fd = open(path, flags, 0666);
     return fd >= 0 && dup2(fd, to) >= 0 ? 0 : -1;
 }
 
 // After fork: nothing here may take a lock, as other threads of the parent may have had it.
-static void become(const struct bsw_child *child, pid_t parent, char **environment)
+static void become(const struct bsw_child *child, pid_t parent, const char **environment)
 {
+    enum { REPLACE = O_WRONLY | O_CREAT | O_TRUNC };
     sigset_t none;
     sigemptyset(&none);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(126);
-    if (redirect(child->out, STDOUT_FILENO) != 0 || redirect(child->err, STDERR_FILENO) != 0)
+    int death_signal = child->death_signal ? child->death_signal : SIGKILL;
+    if (prctl(PR_SET_PDEATHSIG, death_signal) != 0 || getppid() != parent) _exit(126);
+    if (redirect("/dev/null", O_RDONLY, STDIN_FILENO) != 0 ||
+        redirect(child->out, REPLACE, STDOUT_FILENO) != 0 ||
+        redirect(child->err, REPLACE, STDERR_FILENO) != 0)
         _exit(126);
     if (child->folder && chdir(child->folder) != 0) _exit(126);
     signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &none, NULL);
-    execvpe(child->arguments[0], (char *const *)(uintptr_t)child->arguments, environment);
+    execvpe(child->arguments[0], (char *const *)(uintptr_t)child->arguments,
+            (char *const *)(uintptr_t)environment);
     _exit(127);
 }
 
 enum bsw_status bsw_child_run(const struct bsw_child *child, int *exit_code, struct bsw_error *err)
 {
-    char **environment;
+    const char **environment;
     int state;
     pid_t parent = getpid(), id;
     *exit_code = -1;
-    BSW_TRY(make_environment(&environment, err));
+    BSW_TRY(make_environment(child, &environment, err));
     id = fork();
     if (id == 0) become(child, parent, environment);
     int fault = errno;

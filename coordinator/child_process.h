@@ -13,11 +13,14 @@ struct bsw_child {
     const char *const *arguments; // NULL at the end; [0] is the program, looked for in PATH
     const char *folder;           // to run in; NULL: here
     const char *out, *err;        // files that get its stdout and stderr, replaced; absolute paths
+    const char *variable;         // "NAME=VALUE" in place of what the environment has; NULL: none
+    int death_signal;             // what it gets when the calling thread ends; 0: SIGKILL
 };
 
 // Waits. *exit_code: the child's; 128 + N if signal N ended it, 127 if there is no such program.
-// The child gets no variables of MPI launchers and no BITSWEEP_STATUS: it is a job of its own, and
-// it is killed when the calling thread ends, however that comes about. One at a time.
+// The child gets no variables of MPI launchers, no BITSWEEP_STATUS or _STARTED and no input: it is
+// a job of its own, and it is killed when the calling thread ends, however that comes about. One at
+// a time.
 enum bsw_status bsw_child_run(const struct bsw_child *child, int *exit_code, struct bsw_error *err);
 
 #ifdef __cplusplus

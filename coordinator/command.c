@@ -4,13 +4,24 @@
 #include <stdio.h>
 #include <string.h>
 
-// Hosts differ, so one rank may fail alone.
-static enum bsw_status pin_threads(struct bsw_transport *transport,
+#include "common/run_status.h"
+
+static enum bsw_status pin_threads(const struct bsw_transport *transport,
                                    struct bsw_common_options *common, struct bsw_error *err)
 {
     if (strcmp(common->pin, "cores") != 0) return BSW_OK;
-    enum bsw_status status = bsw_threads_pin(transport->local_rank, transport->num_local_ranks,
-                                             (int)common->threads, &common->pinning, err);
+    return bsw_threads_pin(transport->local_rank, transport->num_local_ranks, (int)common->threads,
+                           &common->pinning, err);
+}
+
+// Hosts differ, so one rank may fail alone. The thread of the heartbeats is not pinned.
+static enum bsw_status set_up(struct bsw_transport *transport, struct bsw_common_options *common,
+                              struct bsw_error *err)
+{
+    transport->timeout_seconds = common->timeout;
+    BSW_TRY(bsw_transport_watch(transport, common->heartbeat, err));
+    enum bsw_status status = transport->rank == 0 ? bsw_run_status_started(err) : BSW_OK;
+    if (status == BSW_OK) status = pin_threads(transport, common, err);
     return bsw_transport_agree(transport, status, err);
 }
 
@@ -25,12 +36,12 @@ enum bsw_status bsw_command_parse(struct bsw_transport *transport,
         return BSW_OK;
     }
     BSW_TRY(bsw_cpu_level_parse(common->level_text, &common->level, err));
-    if (common->threads > 0)
+    common->threads_are_given = common->threads > 0;
+    if (common->threads_are_given)
         omp_set_num_threads((int)common->threads);
     else
         common->threads = (uint64_t)omp_get_max_threads();
-    transport->timeout_seconds = common->timeout;
-    return pin_threads(transport, common, err);
+    return set_up(transport, common, err);
 }
 
 enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,

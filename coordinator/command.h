@@ -8,6 +8,7 @@
 
 #include "common/cpu_level.h"
 #include "common/option_table.h"
+#include "common/parts.h"
 #include "common/status.h"
 #include "common/thread_pinning.h"
 #include "common/transport.h"
@@ -46,12 +47,13 @@ enum bsw_status bsw_command_bench(struct bsw_transport *transport, int argc, cha
 
 // Options that every command has.
 struct bsw_common_options {
-    uint64_t threads;       // 0: OMP_NUM_THREADS, or all cores
+    uint64_t threads; // 0: OMP_NUM_THREADS, or all cores; after parsing how many that is
+    int threads_are_given;
     const char *level_text; // for parsing
     enum bsw_cpu_level level;
     const char *pin; // "none", "cores"
     struct bsw_thread_pinning pinning;
-    double timeout; // seconds
+    double timeout, heartbeat; // seconds
     int json;
     int quiet;
 };
@@ -97,6 +99,16 @@ struct bsw_common_options {
          1e6,                                                                 \
          NULL,                                                                \
          "longest wait for another rank"},                                    \
+        {"heartbeat",                                                         \
+         BSW_OPTION_NUMBER,                                                   \
+         &(common).heartbeat,                                                 \
+         "SECONDS",                                                           \
+         "10",                                                                \
+         0,                                                                   \
+         0,                                                                   \
+         1e6,                                                                 \
+         NULL,                                                                \
+         "a rank that is silent for so long is lost; 0: not looked for"},     \
         {"json",                                                              \
          BSW_OPTION_FLAG,                                                     \
          &(common).json,                                                      \
@@ -112,8 +124,8 @@ struct bsw_common_options {
             "no progress, no closing table"                                   \
     }
 
-// Parses and applies the common options (threads of OpenMP and their cores, level, timeout). *done
-// is set after --help, printed by rank 0.
+// Parses and applies the common options (threads of OpenMP and their cores, level, timeout,
+// heartbeats). *done is set after --help, printed by rank 0.
 enum bsw_status bsw_command_parse(struct bsw_transport *transport,
                                   const struct bsw_option_table *table,
                                   struct bsw_common_options *common, int argc, char **argv,
@@ -130,12 +142,5 @@ void bsw_print_json(json_t *object);
 
 // "1.50 GB", "23.4 MB"
 void bsw_format_bytes(double bytes, char *text, size_t capacity);
-
-// The first of `parts` consecutive ranges of `total` items that part `part` begins: part * total /
-// parts.
-static inline uint64_t bsw_part_first(uint64_t total, uint64_t part, uint64_t parts)
-{
-    return (uint64_t)((unsigned __int128)total * part / parts);
-}
 
 #endif

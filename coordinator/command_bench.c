@@ -5,7 +5,10 @@
 #include <string.h>
 
 static const struct bsw_command benches[] = {
+    {"memory", "the limits: memory bandwidth and arithmetic of every rank", bsw_bench_memory},
+    {"kernels", "every family of kernels against its limit and the reference", bsw_bench_kernels},
     {"tune", "which scan and tile is best for which codes: the tables of kernels/", bsw_bench_tune},
+    {"cluster", "messages between ranks, searches on 1, 2, 4, ... of them", bsw_bench_cluster},
 };
 
 #define NUM_BENCHES (sizeof benches / sizeof benches[0])

@@ -5,7 +5,13 @@
 
 #include "coordinator/command.h"
 
+enum bsw_status bsw_bench_cluster(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err);
 enum bsw_status bsw_bench_tune(struct bsw_transport *transport, int argc, char **argv,
                                struct bsw_error *err);
+enum bsw_status bsw_bench_memory(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err);
+enum bsw_status bsw_bench_kernels(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err);
 
 #endif

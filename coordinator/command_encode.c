@@ -215,21 +215,6 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     return manifest->codec == BSW_CODEC_RAW ? check_raw_input(job, err) : BSW_OK;
 }
 
-static enum bsw_status cut_shards(struct bsw_manifest *manifest, uint64_t num_shards,
-                                  struct bsw_error *err)
-{
-    BSW_TRY(
-        bsw_allocate_zero(&manifest->shards, num_shards, sizeof *manifest->shards, "shards", err));
-    manifest->num_shards = (uint32_t)num_shards;
-    for (uint64_t i = 0; i < num_shards; i++) {
-        uint64_t first = bsw_part_first(manifest->num_rows, i, num_shards);
-        uint64_t next = bsw_part_first(manifest->num_rows, i + 1, num_shards);
-        manifest->shards[i].first_row = manifest->first_row + first;
-        manifest->shards[i].num_rows = next - first;
-    }
-    return BSW_OK;
-}
-
 static enum bsw_status train_plain(struct encode_job *job, struct bsw_sample *sample,
                                    struct bsw_error *err)
 {
@@ -358,7 +343,7 @@ static enum bsw_status make_plan(struct encode_job *job, struct bsw_error *err)
                                   manifest, err);
     }
     BSW_TRY(train(job, err));
-    BSW_TRY(cut_shards(manifest, job->options.shards, err));
+    BSW_TRY(bsw_manifest_cut_shards(manifest, job->options.shards, err));
     return bsw_encode_journal_plan(&job->journal, manifest, err);
 }
 
@@ -469,6 +454,7 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: every row was dropped", job->options.base);
     }
     BSW_TRY(bsw_manifest_build_digest(manifest, &manifest->build_digest, err));
+    BSW_TRY(bsw_shard_answers_store(&job->pass.answers, manifest, err));
     uint32_t most_blocks = 0;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         if (job->pass.shapes[i].num_blocks > most_blocks)
@@ -483,6 +469,8 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
     if (status != BSW_OK) return status;
     bsw_stop_hold();
     status = bsw_index_folder_commit(&job->folder, manifest, err);
+    // Before the plan goes: a run that is killed in between must not look unfinished.
+    if (status == BSW_OK) status = bsw_run_status_write(BSW_OK, "", err);
     if (status == BSW_OK) status = bsw_encode_journal_remove(&job->journal, err);
     if (status == BSW_OK) bsw_stop_conclude(0);
     bsw_stop_release();

@@ -23,9 +23,9 @@
 
 enum { MESSAGE_RESUMED = 56 };
 
-// Ranks meet every so many blocks: an error of one ends the job soon, and none waits long at the
+// Ranks meet every so many bytes: an error of one ends the job soon, and none waits long at the
 // end.
-#define ROUNDS_TO_AGREE 16
+#define BYTES_TO_AGREE ((uint64_t)256 << 20)
 // Candidates of all ranks that are merged at once: 256 MB.
 #define MERGE_CANDIDATES ((uint64_t)1 << 24)
 
@@ -78,7 +78,7 @@ static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv,
          "also OUT.neighbors.ibin (int32) and OUT.distances.fbin (float32) for cuvs-bench, each "
          "behind uint32 queries, uint32 k"},
         {"block-rows", BSW_OPTION_COUNT, &o->block_rows, "N", "0", 0, 0, 1 << 24, NULL,
-         "rows read at once, of which two blocks are in memory; 0: 16 MiB"},
+         "rows read at once, of which two blocks are in memory; 0: 1 MiB"},
         {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
          "where to compute: a GPU a rank, or all ranks of a host on GPU N; auto: the CPU"},
         {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,
@@ -273,13 +273,14 @@ static enum bsw_status scan_rows(struct groundtruth_job *job, struct bsw_progres
     uint64_t num_rows = bsw_vectors_num_rows(job->base);
     uint64_t most_rows = (num_rows + ranks - 1) / ranks;
     uint64_t rounds = (most_rows + block - 1) / block;
+    uint64_t to_agree = BYTES_TO_AGREE / (block * bsw_vectors_row_bytes(job->base)) + 1;
     enum bsw_status status = BSW_OK;
     for (uint64_t round = 0; round < rounds; round++) {
         if (status == BSW_OK) status = scan_block(job, err);
         uint64_t done = job->scan.next_row * ranks;
         bsw_progress_update(progress, done);
         bsw_run_status_count(done < num_rows ? done : num_rows, num_rows);
-        if (round % ROUNDS_TO_AGREE == ROUNDS_TO_AGREE - 1 || round + 1 == rounds)
+        if (round % to_agree == to_agree - 1 || round + 1 == rounds)
             BSW_TRY(bsw_transport_agree(job->transport, status, err));
     }
     return BSW_OK;
@@ -313,6 +314,9 @@ static enum bsw_status name_output(struct groundtruth_job *job, struct bsw_error
     BSW_TRY(bsw_sidecar_finish(job->writer, o->out, &facts, err));
     if (o->split)
         BSW_TRY(bsw_truth_split_write(o->out, bsw_vectors_num_rows(job->queries), o->k, err));
+    // Before the journals go: a run that is killed in between must not look unfinished.
+    bsw_run_status_count(facts.rows, facts.rows);
+    BSW_TRY(bsw_run_status_write(BSW_OK, "", err));
     return bsw_truth_journals_remove(o->out, err);
 }
 
@@ -322,7 +326,6 @@ static enum bsw_status finish(struct groundtruth_job *job, struct bsw_error *err
     BSW_TRY(bsw_result_writer_sync(job->writer, err)); // may take long, and be interrupted
     bsw_stop_hold();
     enum bsw_status status = name_output(job, err);
-    bsw_run_status_count(bsw_vectors_num_rows(job->base), bsw_vectors_num_rows(job->base));
     if (status == BSW_OK) bsw_stop_conclude(0);
     bsw_stop_release();
     return status;

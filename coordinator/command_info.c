@@ -224,6 +224,7 @@ static void print_index_json(const struct bsw_manifest *manifest, json_t *device
     if (facts.is_saq) json_object_set_new(object, "axes", json_string(manifest->axes));
     if (facts.is_xfbq) json_object_set_new(object, "scale", json_real(manifest->xfbq_scale));
     if (facts.is_rbe) json_object_set_new(object, "model", describe_learned(manifest, facts.model));
+    json_object_set_new(object, "known_answers", json_integer((json_int_t)manifest->num_known));
     json_object_set_new(object, "segments", describe_segments(manifest));
     json_object_set_new(object, "shards", describe_shards(manifest));
     if (devices) json_object_set_new(object, "device_memory", devices);
@@ -250,6 +251,8 @@ static void print_index_text(const char *path, const struct bsw_manifest *manife
     printf("  source    %s, %s, %llu rows, digest %s%s\n", manifest->source_path,
            bsw_vector_type_name(manifest->source_type), (unsigned long long)manifest->source_rows,
            facts.digest, manifest->source_is_copied ? ", copied" : "");
+    printf("  known     %u answers a shard%s\n", manifest->num_known,
+           manifest->num_known > 0 ? "" : ": made before there were any, searches go without");
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         const struct bsw_shard_entry *entry = &manifest->shards[i];
         printf("  shard %-3u rows %llu to %llu, %llu bytes, digest %016llx\n", i,

@@ -16,6 +16,7 @@
 #include "coordinator/rbe_encoding.h"
 #include "coordinator/result_journal.h"
 #include "coordinator/same_input.h"
+#include "coordinator/search_checks.h"
 #include "coordinator/search_sizes.h"
 #include "coordinator/sidecar.h"
 #include "kernels/encode/raw_codes.h"
@@ -25,8 +26,8 @@ enum { MESSAGE_STATISTICS = 40 };
 struct search_options {
     struct bsw_common_options common;
     const char *index, *queries, *out, *scan, *select, *refine, *merge, *overlap, *device, *link,
-        *extra_distance;
-    uint64_t k, query_bits, batch, max_candidates, device_memory, warmup, repeat;
+        *extra_distance, *check_every;
+    uint64_t k, query_bits, batch, max_candidates, histogram_k, device_memory, warmup, repeat;
     struct bsw_queue_options queue;
     double oversample;
     struct bsw_row_range query_rows;
@@ -48,6 +49,7 @@ struct search_job {
     struct bsw_rbe_coders *coders; // codec rbe, rank 0
     struct bsw_search_settings settings;
     uint64_t batch;
+    double check_seconds;
     bsw_device *device;                  // of this rank, or NULL
     bsw_device_link *link;               // of all ranks, or NULL
     char link_note[BSW_LINK_NOTE_BYTES]; // what it is, or why there is none
@@ -94,6 +96,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
          "histogram: all within D_K + E; implies --select histogram"},
         {"max-candidates", BSW_OPTION_COUNT, &o->max_candidates, "N",
          BSW_SEARCH_MAX_CANDIDATES_TEXT, 0, 1, 1e8, NULL, "histogram: at most so many a query"},
+        {"histogram-k", BSW_OPTION_COUNT, &o->histogram_k, "K", NULL, 0, 1, BSW_SEARCH_MAX_K, NULL,
+         "histogram: rows that D_K reaches, at most --k [--k]"},
         {"refine", BSW_OPTION_CHOICE, &o->refine, NULL, "exact", 0, 0, 0, "exact|none",
          "order by exact values of the raw vectors, or by code; codec raw is exact anyway"},
         {"merge", BSW_OPTION_CHOICE, &o->merge, NULL, "auto", 0, 0, 0, "auto|gather|ladder",
@@ -108,6 +112,8 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
          "most memory of a GPU that a rank uses; 0: all that is free"},
         {"link", BSW_OPTION_CHOICE, &o->link, NULL, "auto", 0, 0, 0, "auto|mpi|nccl",
          "what moves GPU data between ranks; auto: NCCL where each has a GPU of its own"},
+        {"check-every", BSW_OPTION_TEXT, &o->check_every, "SECONDS|never", BSW_CHECK_EVERY_TEXT, 0,
+         0, 0, NULL, "self-checks at the start, so often and at the end; 0: start and end"},
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these queries"},
         {"exclude-self", BSW_OPTION_FLAG, &o->exclude_self, NULL, NULL, 0, 0, 0, NULL,
@@ -178,6 +184,9 @@ static enum bsw_status settle_candidates(struct search_job *job, struct bsw_erro
                         "histogram selection needs integer distances: codec %s has none, xfbq has",
                         bsw_codec_name(job->manifest.codec));
     }
+    if (o->histogram_k > (settings->is_histogram ? o->k : 0))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--histogram-k: no histogram, or above --k");
+    settings->histogram_k = o->histogram_k;
     if (settings->is_histogram && o->max_candidates < o->k) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--max-candidates %llu is below --k %llu",
                         (unsigned long long)o->max_candidates, (unsigned long long)o->k);
@@ -253,6 +262,7 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
                           (strcmp(o->merge, "auto") == 0 && job->transport->num_ranks > 1);
     settings->level = o->common.level;
     settings->num_threads = (int)o->common.threads;
+    BSW_TRY(bsw_check_every_parse(o->check_every, &settings->is_checked, &job->check_seconds, err));
     BSW_TRY(settle_scan(job, err));
     if (job->manifest.codec == BSW_CODEC_RBE) BSW_TRY(settle_learned(job, err));
     if (job->manifest.codec == BSW_CODEC_RAW)
@@ -290,6 +300,7 @@ static void add_fields(const struct search_job *job, struct bsw_journal_fields *
     bsw_journal_field_count(fields, "items", settings->queue.items);
     bsw_journal_field_count(fields, "queue length", settings->queue.length);
     bsw_journal_field_count(fields, "extra distance", settings->extra_distance);
+    bsw_journal_field_count(fields, "histogram k", settings->histogram_k);
     bsw_journal_field_count(fields, "exclude-self", (uint64_t)job->options.exclude_self);
     bsw_journal_field_text(fields, "refine", settings->is_exact ? "exact" : "none");
 }
@@ -407,6 +418,10 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
         status = bsw_batch_search_init(&job->search, transport, &job->manifest, &job->service,
                                        &job->queries, err);
     }
+    if (status == BSW_OK) status = bsw_self_check_answers(&job->service, err);
+    job->search.checks =
+        (struct bsw_check_schedule){job->check_seconds, bsw_clock_seconds(), NULL, &job->result, 0};
+    if (transport->rank == 0) job->search.checks.note = bsw_result_journal_note_check;
     if (job->link) job->search.link = &job->batch_link;
     if (status == BSW_OK && transport->rank == 0) status = open_pipeline(job, err);
     return bsw_transport_agree(transport, status, err);
@@ -416,7 +431,7 @@ static void reset_statistics(struct search_job *job)
 {
     job->search.times = (struct bsw_search_times){0};
     job->search.finish.num_survivors = 0;
-    job->search.bytes_received = 0;
+    memset(job->search.exchanges, 0, sizeof job->search.exchanges);
 }
 
 static enum bsw_status run_passes(struct search_job *job, struct bsw_error *err)
@@ -592,16 +607,6 @@ static json_t *describe(const struct search_job *job)
                      (json_int_t)settings->num_threads, "pin", job->options.common.pin);
 }
 
-static json_t *describe_device(const struct bsw_device_report *d)
-{
-    return json_pack(
-        "{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "label", d->label, "name", d->name,
-        "used_bytes", (json_int_t)d->used_bytes, "copied_bytes", (json_int_t)d->copied_bytes,
-        "samples", (json_int_t)d->num_samples, "segments", (json_int_t)d->num_segments, "overflows",
-        (json_int_t)d->num_overflows, "raw_bytes", (json_int_t)d->raw_bytes, "gathered_bytes",
-        (json_int_t)d->gathered_bytes, "batch_allocations", (json_int_t)d->batch_allocations);
-}
-
 static json_t *describe_ranks(const struct search_job *job)
 {
     json_t *ranks = json_array();
@@ -614,7 +619,7 @@ static json_t *describe_ranks(const struct search_job *job)
                       (json_int_t)s->scanned_bytes, "resident_bytes", (json_int_t)s->resident_bytes,
                       "resident_memory_bytes", (json_int_t)s->grown_bytes, "memory_bytes",
                       (json_int_t)s->memory_bytes);
-        json_object_set_new(facts, "device", describe_device(&s->device));
+        json_object_set_new(facts, "device", bsw_device_report_describe(&s->device));
         json_array_append_new(ranks, facts);
     }
     return ranks;
@@ -633,7 +638,7 @@ static void print_json(struct search_job *job)
                   (json_int_t)job->batch, "repeat", (json_int_t)job->options.repeat, "seconds",
                   seconds, "queries_per_second", (double)num_searched(job) / seconds, "survivors",
                   (json_int_t)job->search.finish.num_survivors, "received_bytes",
-                  (json_int_t)job->search.bytes_received, "extra_distance",
+                  (json_int_t)bsw_batch_search_received_bytes(&job->search), "extra_distance",
                   (json_int_t)job->settings.extra_distance, "slowest_rank", slowest_rank(job));
     json_object_update(object, more);
     json_decref(more);
@@ -655,6 +660,7 @@ static void print_json(struct search_job *job)
     json_object_set_new(object, "stopped_share", json_real(stopped_share(job)));
     json_object_set_new(object, "rescanned_queries",
                         json_integer((json_int_t)rescanned_queries(job)));
+    json_object_set_new(object, "self_checks", bsw_search_checks_describe(&job->search));
     json_object_set_new(object, "per_rank", describe_ranks(job));
     bsw_print_json(object);
 }
@@ -753,6 +759,7 @@ static enum bsw_status search(struct search_job *job, struct bsw_error *err)
         BSW_TRY(run_rank0(job, err));
     else
         BSW_TRY(bsw_batch_search_serve(&job->search, err));
+    BSW_TRY(bsw_search_checks_end(&job->service, transport, err));
     enum bsw_status status = gather_statistics(job, err);
     if (status == BSW_OK && transport->rank == 0) status = finish_result(job, err);
     return bsw_transport_agree(transport, status, err);

@@ -5,12 +5,16 @@
 // before the next begins. sweep.csv is written anew after each point, the rest at the end. The grid
 // is no field of the journal: --resume with another grid adds points.
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 #include <xxhash.h>
 
-#include "common/code_layout.h"
+#include "common/clock.h"
 #include "common/index_manifest.h"
 #include "common/journal.h"
 #include "common/result_file.h"
@@ -19,14 +23,19 @@
 #include "common/vectors.h"
 #include "coordinator/command.h"
 #include "coordinator/same_input.h"
+#include "coordinator/search_sizes.h"
+#include "coordinator/sweep_plan.h"
 #include "coordinator/sweep_point.h"
 #include "coordinator/sweep_report.h"
+#include "kernels/rbe/rbe_model_file.h"
 #include "shard/shard_queue.h"
+
+enum { LOCK_SECONDS = 15 };
 
 struct sweep_options {
     struct bsw_common_options common;
-    const char *base, *queries, *groundtruth, *metric, *folder, *device;
-    const char *codec, *bits, *query_bits, *oversample, *k, *select;
+    const char *base, *queries, *groundtruth, *metric, *folder, *device, *model, *plan, *launcher;
+    const char *axes[BSW_SWEEP_NUM_AXES];
     uint64_t shards, repeat, batch;
     struct bsw_queue_options queue;
     int force, resume;
@@ -35,15 +44,17 @@ struct sweep_options {
 struct sweep_job {
     struct sweep_options options;
     struct bsw_sweep_run run;
-    struct bsw_sweep_grid grid;
+    struct bsw_sweep_grid *grids; // [num_grids]
+    size_t num_grids;
+    struct bsw_sweep_limits limits;
     struct bsw_sweep_points points;
     struct bsw_journal_fields fields;
     bsw_journal *journal;
     // Objects by name: what the journal has.
     json_t *truths, *indexes, *rows;
-    uint64_t num_rows, num_queries, max_k;
-    uint32_t dims;
+    uint64_t num_rows, num_queries, max_k; // max_k: of the points
     uint64_t num_resumed;
+    int lock; // the folder, open and locked; -1: not
 };
 
 static enum bsw_status parse(struct bsw_transport *transport, struct sweep_options *o, int argc,
@@ -57,16 +68,25 @@ static enum bsw_status parse(struct bsw_transport *transport, struct sweep_optio
          "ground truth [computed]"},
         {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
          "what is nearest"},
-        {"codec", BSW_OPTION_TEXT, &o->codec, "xfbq,saq", "saq", 0, 0, 0, NULL, "codes"},
-        {"bits", BSW_OPTION_TEXT, &o->bits, "B,...", "1,2,3,4", 0, 0, 0, NULL,
-         "bits a dimension, 1 to 8; 1.5 and the like for saq"},
-        {"query-bits", BSW_OPTION_TEXT, &o->query_bits, "BQ,...", "6", 0, 0, 0, NULL,
-         "bits a query component"},
-        {"k", BSW_OPTION_TEXT, &o->k, "K,...", "10", 0, 0, 0, NULL, "neighbours a query"},
-        {"oversample", BSW_OPTION_TEXT, &o->oversample, "X,...", "1,2,5,10", 0, 0, 0, NULL,
-         "candidates to refine, times k"},
-        {"select", BSW_OPTION_TEXT, &o->select, "threshold,queue", "threshold", 0, 0, 0, NULL,
-         "how candidates are chosen"},
+        {"codec", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_CODEC], "xfbq,saq,rbe,raw", "saq", 0, 0, 0,
+         NULL, "codes"},
+        {"bits", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_BITS], "B,...", "1,2,3,4", 0, 0, 0, NULL,
+         "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw"},
+        {"query-bits", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_QUERY_BITS], "BQ,...", "6", 0, 0, 0,
+         NULL, "bits a query component; not for rbe, whose model has them, and raw"},
+        {"k", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_K], "K,...", BSW_SEARCH_K_TEXT, 0, 0, 0, NULL,
+         "neighbours a query"},
+        {"oversample", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_OVERSAMPLE], "X,...", "1,2,5,10", 0, 0,
+         0, NULL, "candidates to refine, times k; not for raw"},
+        {"select", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_SELECT], "threshold,histogram,queue",
+         "threshold", 0, 0, 0, NULL, "how candidates are chosen; histogram: of xfbq alone"},
+        {"extra-distance", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_EXTRA_DISTANCE], "E,...", "0", 0, 0,
+         0, NULL, "histogram: of the candidates, those within D_K + E"},
+        {"plan", BSW_OPTION_TEXT, &o->plan, "FILE", NULL, 0, 0, 0, NULL,
+         "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what a line "
+         "leaves out is as the options above say"},
+        {"model", BSW_OPTION_TEXT, &o->model, "FILE", NULL, 0, 0, 0, NULL,
+         "rbe: the model, of bitsweep train [learned from --base, one for each of the bits]"},
         {"items", BSW_OPTION_COUNT, &o->queue.items, "I", "256", 0, 1, BSW_QUEUE_MAX_ITEMS, NULL,
          "queue: rows that each of a block's 256 threads goes over"},
         {"queue-length", BSW_OPTION_COUNT, &o->queue.length, "Q", "1", 0, 1, BSW_QUEUE_MAX_LENGTH,
@@ -78,6 +98,10 @@ static enum bsw_status parse(struct bsw_transport *transport, struct sweep_optio
          "timed passes of a search; the median counts; above 1 one untimed pass goes before"},
         {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
          "where to encode and search"},
+        {"launcher", BSW_OPTION_TEXT, &o->launcher, "WORDS", NULL, 0, 0, 0, NULL,
+         "start encode, search and groundtruth so, as 'deploy/run.sh -n 4' or 'mpirun -n 4 "
+         "bitsweep'; "
+         "deploy/run.sh -n 4 sweep does it by itself"},
         {"folder", BSW_OPTION_TEXT, &o->folder, "FOLDER", NULL, 1, 0, 0, NULL,
          "indexes, sweep.csv, sweep.json, plots, report.html"},
         {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
@@ -94,21 +118,36 @@ static enum bsw_status parse(struct bsw_transport *transport, struct sweep_optio
 
 // ---- the grid, the inputs ----
 
-static enum bsw_status parse_grid(struct sweep_job *job, struct bsw_error *err)
+// The grid of the options, or those of the plan.
+static enum bsw_status read_grids(struct sweep_job *job, struct bsw_error *err)
 {
-    const struct sweep_options *o = &job->options;
-    struct bsw_sweep_grid *g = &job->grid;
-    BSW_TRY(bsw_sweep_axis_words("--codec", o->codec, bsw_sweep_codecs, 2, &g->codecs, err));
-    BSW_TRY(bsw_sweep_axis_words("--select", o->select, bsw_sweep_selects, 2, &g->selects, err));
-    BSW_TRY(bsw_sweep_axis_numbers("--bits", o->bits, 1, 8, 0, &g->bits, err));
-    BSW_TRY(bsw_sweep_axis_numbers("--query-bits", o->query_bits, 1, BSW_MAX_QUERY_BITS, 1,
-                                   &g->query_bits, err));
-    BSW_TRY(bsw_sweep_axis_numbers("--k", o->k, 1, 10000, 1, &g->k, err));
-    BSW_TRY(
-        bsw_sweep_axis_numbers("--oversample", o->oversample, 1, 10000, 0, &g->oversamples, err));
-    for (size_t i = 0; i < g->k.count; i++) {
-        if ((uint64_t)g->k.values[i] > job->max_k) job->max_k = (uint64_t)g->k.values[i];
+    struct bsw_sweep_grid grid;
+    for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++)
+        BSW_TRY(bsw_sweep_grid_set(&grid, (enum bsw_sweep_axis_kind)axis, "--",
+                                   job->options.axes[axis], err));
+    if (job->options.plan)
+        return bsw_sweep_plan_read(job->options.plan, &grid, &job->grids, &job->num_grids, err);
+    BSW_TRY(bsw_allocate(&job->grids, 1, sizeof grid, "grid", err));
+    job->grids[0] = grid;
+    job->num_grids = 1;
+    return BSW_OK;
+}
+
+// The codes that an rbe model makes: not those of its name but of its shape.
+static enum bsw_status open_model(struct sweep_job *job, struct bsw_error *err)
+{
+    struct bsw_rbe_model model;
+    const char *path = job->options.model;
+    if (!path) {
+        bsw_journal_field_text(&job->fields, "model", "learned");
+        return BSW_OK;
     }
+    BSW_TRY(bsw_rbe_model_read(path, &model, err));
+    const struct bsw_rbe_shape *shape = &model.sides[BSW_RBE_DOCUMENT].shape;
+    job->limits.model_bits = (double)shape->code_dims * (shape->steps + 1) / shape->dims;
+    job->limits.model_query_bits = model.sides[BSW_RBE_QUERY].shape.steps + 1;
+    bsw_journal_field_digest(&job->fields, "model", model.digest);
+    bsw_rbe_model_deinit(&model);
     return BSW_OK;
 }
 
@@ -132,31 +171,33 @@ static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err
     if (status == BSW_OK) {
         job->num_rows = bsw_vectors_num_rows(base);
         job->num_queries = bsw_vectors_num_rows(queries);
-        job->dims = bsw_vectors_dims(base);
-        if (bsw_vectors_dims(queries) != job->dims)
+        job->run.dims = bsw_vectors_dims(base);
+        job->limits.num_rows = job->num_rows;
+        job->limits.is_integer =
+            bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
+        if (bsw_vectors_dims(queries) != job->run.dims)
             status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", o->queries,
-                              bsw_vectors_dims(queries), o->base, job->dims);
+                              bsw_vectors_dims(queries), o->base, job->run.dims);
     }
     bsw_vectors_close(&queries);
     bsw_vectors_close(&base);
     return status;
 }
 
-// *k: neighbours a query of a ground truth that is given.
-static enum bsw_status open_truth(struct sweep_job *job, uint64_t *k, struct bsw_error *err)
+static enum bsw_status open_truth(struct sweep_job *job, struct bsw_error *err)
 {
     const char *path = job->options.groundtruth;
     struct bsw_results truth = {0};
     if (!path) {
         bsw_journal_field_text(&job->fields, "groundtruth", "computed");
-        *k = job->num_rows;
+        job->limits.truth_k = job->num_rows;
         return bsw_path_join(job->run.truth, job->run.folder, "groundtruth", err);
     }
     if (strlen(path) >= BSW_PATH_BYTES)
         return bsw_fail(err, BSW_ERROR_USAGE, "--groundtruth: the name is too long");
     strcpy(job->run.truth, path);
     BSW_TRY(bsw_results_read(path, &truth, err));
-    *k = truth.k;
+    job->limits.truth_k = truth.k;
     bsw_journal_field_digest(
         &job->fields, "groundtruth",
         XXH3_64bits(truth.ids, (size_t)(truth.num_queries * truth.k) * sizeof *truth.ids));
@@ -167,6 +208,21 @@ static enum bsw_status open_truth(struct sweep_job *job, uint64_t *k, struct bsw
                           (unsigned long long)job->num_queries);
     bsw_results_deinit(&truth);
     return status;
+}
+
+// One sweep a folder. Its children have the lock, too: of a sweep that was killed a launcher may
+// still be at taking its ranks along, which is waited for.
+static enum bsw_status lock_folder(struct sweep_job *job, struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    job->lock = open(job->run.folder, O_RDONLY | O_DIRECTORY);
+    while (job->lock >= 0 && flock(job->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+        if (bsw_clock_seconds() - since > LOCK_SECONDS)
+            return bsw_fail(err, BSW_ERROR_USAGE, "%s: another sweep is at work there",
+                            job->options.folder);
+        usleep(50000);
+    }
+    return BSW_OK; // a file system without locks has none
 }
 
 static enum bsw_status open_folder(struct sweep_job *job, struct bsw_error *err)
@@ -180,7 +236,8 @@ static enum bsw_status open_folder(struct sweep_job *job, struct bsw_error *err)
     }
     strcpy(job->run.folder, absolute);
     free(absolute);
-    return BSW_OK;
+    job->run.place.folder = job->run.folder;
+    return lock_folder(job, err);
 }
 
 static void note_options(struct sweep_job *job)
@@ -190,8 +247,11 @@ static void note_options(struct sweep_job *job)
     job->run.queries = o->queries;
     job->run.metric = o->metric;
     job->run.device = o->device;
-    job->run.level = o->common.level_text;
-    job->run.threads = o->common.threads;
+    job->run.model = o->model;
+    job->run.place.level = o->common.level_text;
+    job->run.place.threads = o->common.threads;
+    job->run.place.launched_threads = o->common.threads_are_given ? o->common.threads : 0;
+    job->run.place.timeout = o->common.timeout;
     job->run.shards = o->shards;
     job->run.repeat = o->repeat;
     job->run.batch = o->batch;
@@ -200,6 +260,7 @@ static void note_options(struct sweep_job *job)
     bsw_journal_field_text(&job->fields, "version", BITSWEEP_VERSION);
     bsw_journal_field_text(&job->fields, "metric", o->metric);
     bsw_journal_field_text(&job->fields, "device", o->device);
+    bsw_journal_field_text(&job->fields, "launcher", o->launcher ? o->launcher : "none");
     bsw_journal_field_text(&job->fields, "level", o->common.level_text);
     bsw_journal_field_count(&job->fields, "threads", o->common.threads);
     bsw_journal_field_count(&job->fields, "shards", o->shards);
@@ -271,18 +332,20 @@ static enum bsw_status open_journal(struct sweep_job *job, struct bsw_error *err
 
 static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
 {
-    struct bsw_sweep_limits limits = {0};
     if (strcmp(job->options.common.pin, "none") != 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "--pin: a sweep's threads are those of its steps");
-    BSW_TRY(parse_grid(job, err));
+    BSW_TRY(read_grids(job, err));
+    BSW_TRY(bsw_launcher_split(job->options.launcher, &job->run.place.launcher, err));
     note_options(job);
+    BSW_TRY(open_model(job, err));
     BSW_TRY(open_vectors(job, err));
     BSW_TRY(open_folder(job, err));
-    BSW_TRY(open_truth(job, &limits.truth_k, err));
-    limits.num_rows = job->num_rows;
-    limits.is_cosine = strcmp(job->options.metric, "cosine") == 0;
-    if (job->max_k > job->num_rows) job->max_k = job->num_rows;
-    BSW_TRY(bsw_sweep_grid_expand(&job->grid, &limits, &job->points, err));
+    BSW_TRY(open_truth(job, err));
+    job->limits.is_cosine = strcmp(job->options.metric, "cosine") == 0;
+    BSW_TRY(bsw_sweep_grids_expand(job->grids, job->num_grids, &job->limits, &job->points, err));
+    for (size_t i = 0; i < job->points.num_points; i++) {
+        if (job->points.points[i].k > job->max_k) job->max_k = job->points.points[i].k;
+    }
     return open_journal(job, err);
 }
 
@@ -391,7 +454,7 @@ static enum bsw_status sweep(struct sweep_job *job, int argc, char **argv, struc
                                       .rows = job->rows,
                                       .num_rows = job->num_rows,
                                       .num_queries = job->num_queries,
-                                      .dims = job->dims,
+                                      .launcher = job->options.launcher,
                                       .truth_is_computed = !job->options.groundtruth,
                                       .num_arguments = argc,
                                       .arguments = argv};
@@ -414,19 +477,22 @@ static enum bsw_status sweep(struct sweep_job *job, int argc, char **argv, struc
 enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
                                   struct bsw_error *err)
 {
-    struct sweep_job job = {0};
+    struct sweep_job job = {.lock = -1};
     int done;
     BSW_TRY(parse(transport, &job.options, argc, argv, &done, err));
     if (done) return BSW_OK;
     if (transport->num_ranks > 1)
-        return bsw_fail(err, BSW_ERROR_USAGE, "sweep runs on one rank, not on %d",
-                        transport->num_ranks);
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "sweep is one process that starts the others: deploy/run.sh, or --launcher");
     job.truths = json_object();
     job.indexes = json_object();
     job.rows = json_object();
     enum bsw_status status = sweep(&job, argc, argv, err);
     bsw_journal_close(&job.journal);
     bsw_sweep_points_deinit(&job.points);
+    bsw_free(&job.grids);
+    bsw_file_close(&job.lock);
     json_decref(job.truths);
     json_decref(job.indexes);
     json_decref(job.rows);

@@ -1,5 +1,5 @@
 // verify: every checksum of an index: manifest, every block of every shard, and every raw row it
-// refers to. Ranks share the shards.
+// refers to; and that its known answers are what its codes give. Ranks share the shards.
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "coordinator/command.h"
 #include "coordinator/rbe_encoding.h"
 #include "coordinator/same_input.h"
+#include "coordinator/shard_answers.h"
 #include "shard/raw_rows.h"
 
 enum { MESSAGE_DIGESTS = 56 };
@@ -34,23 +35,32 @@ static enum bsw_status parse(struct bsw_transport *transport, struct verify_opti
          "codes only, not the raw rows"},
         BSW_COMMON_OPTIONS(o->common),
     };
-    const struct bsw_option_table table = {"verify", "check every checksum of an index", options,
-                                           sizeof options / sizeof options[0]};
+    const struct bsw_option_table table = {"verify",
+                                           "check every checksum and known answer of an index",
+                                           options, sizeof options / sizeof options[0]};
     return bsw_command_parse(transport, &table, &o->common, argc, argv, done, err);
 }
 
+// A shard on its way.
+struct verified_shard {
+    uint32_t index;
+    struct bsw_shard_file file;
+    const struct bsw_raw_rows *raw;    // NULL: not asked for
+    struct bsw_shard_answers *answers; // NULL: the index has none
+};
+
 // Row digests of a block's bundles, and those of the raw rows if they are open.
-static enum bsw_status verify_block(const struct bsw_shard_file *file, uint32_t block,
-                                    const struct bsw_raw_rows *raw, struct bsw_buffer *buffer,
-                                    void *scratch, struct verify_totals *totals,
-                                    struct bsw_error *err)
+static enum bsw_status verify_block(const struct verified_shard *shard, uint32_t block,
+                                    struct bsw_buffer *buffer, void *scratch,
+                                    struct verify_totals *totals, struct bsw_error *err)
 {
-    const struct bsw_shard_shape *shape = &file->shape;
+    const struct bsw_shard_shape *shape = &shard->file.shape;
+    const struct bsw_raw_rows *raw = shard->raw;
     struct bsw_code_arrays arrays;
     size_t num_bundles = bsw_shard_block_bundles(shape, block),
            first = (size_t)block * shape->block_bundles;
     BSW_TRY(bsw_buffer_reserve(buffer, bsw_shard_block_bytes(shape, block), err));
-    BSW_TRY(bsw_shard_file_read_block(file, block, buffer->data, err));
+    BSW_TRY(bsw_shard_file_read_block(&shard->file, block, buffer->data, err));
     bsw_code_arrays_in_block(shape, buffer->data, num_bundles, &arrays);
     for (size_t b = 0; b < num_bundles; b++) {
         uint64_t row = (uint64_t)(first + b) * BSW_BUNDLE_ROWS;
@@ -62,12 +72,12 @@ static enum bsw_status verify_block(const struct bsw_shard_file *file, uint32_t 
         if (raw) BSW_TRY(bsw_raw_rows_verify(raw, first + b, arrays.row_digests[b], scratch, err));
     }
     totals->blocks++;
-    return BSW_OK;
+    if (!shard->answers) return BSW_OK;
+    return bsw_shard_answers_add(shard->answers, shard->index, shape, block, buffer->data, err);
 }
 
-static enum bsw_status verify_blocks(const struct bsw_shard_file *file,
-                                     const struct bsw_raw_rows *raw, struct verify_totals *totals,
-                                     struct bsw_error *err)
+static enum bsw_status verify_blocks(const struct verified_shard *shard,
+                                     struct verify_totals *totals, struct bsw_error *err)
 {
     struct bsw_first_failure failure = {0};
 #pragma omp parallel
@@ -77,12 +87,12 @@ static enum bsw_status verify_blocks(const struct bsw_shard_file *file,
         struct verify_totals own = {0};
         void *scratch = NULL;
         enum bsw_status allocated =
-            bsw_allocate(&scratch, raw ? raw->row_bytes : 1, 1, "row", &thread_error);
+            bsw_allocate(&scratch, shard->raw ? shard->raw->row_bytes : 1, 1, "row", &thread_error);
 #pragma omp for schedule(static)
-        for (uint32_t block = 0; block < file->shape.num_blocks; block++) {
+        for (uint32_t block = 0; block < shard->file.shape.num_blocks; block++) {
             enum bsw_status result = allocated;
             if (result == BSW_OK)
-                result = verify_block(file, block, raw, &buffer, scratch, &own, &thread_error);
+                result = verify_block(shard, block, &buffer, scratch, &own, &thread_error);
             if (result != BSW_OK) bsw_first_failure_note(&failure, block, result, &thread_error);
         }
 #pragma omp critical(bsw_verify)
@@ -99,25 +109,32 @@ static enum bsw_status verify_blocks(const struct bsw_shard_file *file,
 }
 
 static enum bsw_status verify_shard(const struct verify_options *o,
-                                    const struct bsw_manifest *manifest, uint32_t shard,
+                                    const struct bsw_manifest *manifest,
+                                    struct bsw_shard_answers *answers, uint32_t shard,
                                     struct verify_totals *totals, struct bsw_error *err)
 {
-    struct bsw_shard_file file;
+    struct verified_shard verified = {.index = shard, .answers = answers};
+    struct bsw_shard_file *file = &verified.file;
     struct bsw_raw_rows raw;
     uint64_t dropped_before = totals->dropped_rows;
-    BSW_TRY(bsw_shard_file_open(manifest, o->index, shard, &file, err));
+    BSW_TRY(bsw_shard_file_open(manifest, o->index, shard, file, err));
     enum bsw_status status =
         o->no_source ? BSW_OK : bsw_raw_rows_open(manifest, o->index, shard, &raw, err);
     if (status == BSW_OK) {
-        status = verify_blocks(&file, o->no_source ? NULL : &raw, totals, err);
+        verified.raw = o->no_source ? NULL : &raw;
+        status = verify_blocks(&verified, totals, err);
         if (!o->no_source) bsw_raw_rows_close(&raw);
     }
     if (status == BSW_OK &&
         totals->dropped_rows - dropped_before != manifest->shards[shard].dropped_rows) {
         status = bsw_fail(err, BSW_ERROR_BAD_DATA,
-                          "%s: masks do not fit the manifest's dropped rows", file.path);
+                          "%s: masks do not fit the manifest's dropped rows", file->path);
     }
-    bsw_shard_file_close(&file);
+    if (status == BSW_OK && answers) {
+        status = bsw_answer_lists_check(&answers->lists[shard], manifest, shard, err);
+        if (status != BSW_OK) bsw_prefix(err, status, "self-check: ");
+    }
+    bsw_shard_file_close(file);
     return status;
 }
 
@@ -126,16 +143,20 @@ static enum bsw_status verify_own(const struct verify_options *o,
                                   const struct bsw_transport *transport,
                                   struct verify_totals *totals, struct bsw_error *err)
 {
+    struct bsw_shard_answers answers = {0};
     uint32_t ranks = (uint32_t)transport->num_ranks, rank = (uint32_t)transport->rank;
     struct bsw_progress progress;
     bsw_progress_init(&progress, "verify", "shards", manifest->num_shards,
                       rank == 0 && !o->common.quiet);
-    enum bsw_status status = BSW_OK;
+    enum bsw_status status = manifest->num_known > 0
+                                 ? bsw_shard_answers_open(&answers, manifest, o->common.level, err)
+                                 : BSW_OK;
     for (uint32_t shard = rank; shard < manifest->num_shards && status == BSW_OK; shard += ranks) {
-        status = verify_shard(o, manifest, shard, totals, err);
+        status = verify_shard(o, manifest, answers.manifest ? &answers : NULL, shard, totals, err);
         bsw_progress_update(&progress, shard);
     }
     bsw_progress_finish(&progress);
+    bsw_shard_answers_close(&answers);
     return status;
 }
 
@@ -165,16 +186,17 @@ static void report(const struct verify_options *o, const struct bsw_manifest *ma
                    const struct verify_totals *totals, double seconds)
 {
     if (o->common.json) {
-        bsw_print_json(json_pack("{s:s, s:i, s:I, s:I, s:b, s:f}", "index", o->index, "shards",
+        bsw_print_json(json_pack("{s:s, s:i, s:I, s:I, s:b, s:i, s:f}", "index", o->index, "shards",
                                  (int)manifest->num_shards, "blocks", (json_int_t)totals->blocks,
                                  "rows", (json_int_t)totals->rows, "source_checked", !o->no_source,
-                                 "seconds", seconds));
+                                 "known_answers", (int)manifest->num_known, "seconds", seconds));
         return;
     }
-    printf("%s: good: %u shards, %llu blocks, %llu rows%s, %.2f s\n", o->index,
-           manifest->num_shards, (unsigned long long)totals->blocks,
+    printf("%s: good: %u shards, %llu blocks, %llu rows%s, %u known answers a shard, %.2f s\n",
+           o->index, manifest->num_shards, (unsigned long long)totals->blocks,
            (unsigned long long)totals->rows,
-           o->no_source ? " (raw rows not checked)" : " and their raw vectors", seconds);
+           o->no_source ? " (raw rows not checked)" : " and their raw vectors", manifest->num_known,
+           seconds);
 }
 
 static enum bsw_status verify_model(const struct verify_options *o,

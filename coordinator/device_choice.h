@@ -7,6 +7,7 @@
 #ifndef BITSWEEP_COORDINATOR_DEVICE_CHOICE_H
 #define BITSWEEP_COORDINATOR_DEVICE_CHOICE_H
 
+#include <jansson.h>
 #include <stdint.h>
 
 #include "common/device.h"
@@ -32,5 +33,6 @@ struct bsw_device_report {
     uint64_t raw_bytes, gathered_bytes; // raw rows there for good, and sent for refinement
     uint64_t batch_allocations;         // made once the shards were loaded
 };
+json_t *bsw_device_report_describe(const struct bsw_device_report *report);
 
 #endif

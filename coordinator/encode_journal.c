@@ -266,18 +266,19 @@ static enum bsw_status digest_rows(const struct bsw_shard_shape *shape, uint32_t
 
 enum bsw_status bsw_encode_block_check(const struct bsw_shard_shape *shape, uint32_t block,
                                        int codes_fd, int vectors_fd, size_t row_bytes,
-                                       const struct bsw_encode_block *recorded, int *is_good,
+                                       const struct bsw_encode_block *recorded,
+                                       struct bsw_buffer *codes, int *is_good,
                                        struct bsw_error *err)
 {
     struct bsw_buffer scratch = {0};
     size_t bytes = bsw_shard_block_bytes(shape, block);
     uint64_t rows = recorded->source_digest;
     *is_good = 0;
-    enum bsw_status status = bsw_buffer_reserve(&scratch, bytes, err);
+    enum bsw_status status = bsw_buffer_reserve(codes, bytes, err);
     if (status == BSW_OK)
         status = bsw_file_read_at(codes_fd, "codes", bsw_shard_block_offset(shape, block),
-                                  scratch.data, bytes, err);
-    int is_same = status == BSW_OK && XXH3_64bits(scratch.data, bytes) == recorded->digest;
+                                  codes->data, bytes, err);
+    int is_same = status == BSW_OK && XXH3_64bits(codes->data, bytes) == recorded->digest;
     if (is_same && vectors_fd >= 0)
         status = digest_rows(shape, block, vectors_fd, row_bytes, &scratch, &rows, err);
     *is_good = is_same && status == BSW_OK && rows == recorded->source_digest;

@@ -62,10 +62,12 @@ enum bsw_status bsw_encode_journal_share(struct bsw_encode_journal *journal,
 enum bsw_status bsw_encode_journal_put(struct bsw_encode_journal *journal,
                                        const struct bsw_encode_block *block, struct bsw_error *err);
 
-// Whether a recorded block has its bytes in the files. vectors_fd: -1, or of the .vectors file.
+// Whether a recorded block has its bytes in the files; codes gets them. vectors_fd: -1, or of the
+// .vectors file.
 enum bsw_status bsw_encode_block_check(const struct bsw_shard_shape *shape, uint32_t block,
                                        int codes_fd, int vectors_fd, size_t row_bytes,
-                                       const struct bsw_encode_block *recorded, int *is_good,
+                                       const struct bsw_encode_block *recorded,
+                                       struct bsw_buffer *codes, int *is_good,
                                        struct bsw_error *err);
 
 // Rank 0: the index is whole, nothing is left to resume.

@@ -75,6 +75,24 @@ static void take_todo(struct bsw_encode_pass *pass, uint64_t block)
     take_own(pass, block);
 }
 
+// One that stays as it is has its part of the known answers, too.
+static enum bsw_status check_one(struct bsw_encode_pass *pass,
+                                 const struct bsw_encode_block *recorded, int *is_good,
+                                 struct bsw_error *err)
+{
+    uint32_t shard = shard_of_block(pass, recorded->block);
+    uint32_t block = (uint32_t)(recorded->block - pass->first_blocks[shard]);
+    const struct bsw_shard_shape *shape = &pass->shapes[shard];
+    struct bsw_buffer codes = {0};
+    enum bsw_status status = bsw_encode_block_check(
+        shape, block, pass->codes_fds[shard], pass->vectors_fds[shard],
+        bsw_vectors_row_bytes(pass->options.vectors), recorded, &codes, is_good, err);
+    if (status == BSW_OK && *is_good)
+        status = bsw_shard_answers_add(&pass->answers, shard, shape, block, codes.data, err);
+    bsw_buffer_deinit(&codes);
+    return status;
+}
+
 // Checks this rank's share of the recorded blocks; those that are not as recorded are to be coded.
 static enum bsw_status check_recorded(struct bsw_encode_pass *pass,
                                       const struct bsw_encode_block *blocks, size_t count,
@@ -84,12 +102,8 @@ static enum bsw_status check_recorded(struct bsw_encode_pass *pass,
 #pragma omp parallel for schedule(dynamic)
     for (size_t i = 0; i < count; i++) {
         struct bsw_error error;
-        uint32_t shard = shard_of_block(pass, blocks[i].block);
         int is_good;
-        enum bsw_status status = bsw_encode_block_check(
-            &pass->shapes[shard], (uint32_t)(blocks[i].block - pass->first_blocks[shard]),
-            pass->codes_fds[shard], pass->vectors_fds[shard],
-            bsw_vectors_row_bytes(pass->options.vectors), &blocks[i], &is_good, &error);
+        enum bsw_status status = check_one(pass, &blocks[i], &is_good, &error);
         if (status != BSW_OK) bsw_first_failure_note(&failure, i, status, &error);
 #pragma omp critical(bsw_encode_recorded)
         if (status == BSW_OK && is_good) {
@@ -209,7 +223,10 @@ static enum bsw_status put_block(void *context, uint64_t i, const struct bsw_blo
     struct bsw_encode_place place;
     uint64_t block = pass->todo[i];
     find_block(pass, i, &place);
-    BSW_TRY(bsw_file_write_at(pass->codes_fds[shard_of_block(pass, block)], pass->options.folder,
+    uint32_t shard = shard_of_block(pass, block);
+    BSW_TRY(
+        bsw_shard_answers_add(&pass->answers, shard, place.shape, place.block, result->bytes, err));
+    BSW_TRY(bsw_file_write_at(pass->codes_fds[shard], pass->options.folder,
                               bsw_shard_block_offset(place.shape, place.block), result->bytes,
                               bsw_shard_block_bytes(place.shape, place.block), err));
     pass->records[block] = (struct bsw_encode_block){block, result->digest, result->source_digest,
@@ -294,6 +311,7 @@ enum bsw_status bsw_encode_pass_run(struct bsw_encode_pass *pass,
 {
     *pass = (struct bsw_encode_pass){.options = *options};
     BSW_TRY(plan_blocks(pass, err));
+    BSW_TRY(bsw_shard_answers_open(&pass->answers, options->manifest, options->level, err));
     enum bsw_status status = bsw_encode_journal_share(options->journal, options->transport,
                                                       options->folder, sync_files, pass, err);
     if (status == BSW_OK) status = share_blocks(pass, err);
@@ -335,7 +353,7 @@ static enum bsw_status take_records(struct bsw_encode_pass *pass, int rank,
     return BSW_OK;
 }
 
-enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_error *err)
+static enum bsw_status gather_records(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
     struct bsw_message message = {.kind = MESSAGE_BLOCKS};
     if (pass->options.transport->rank != 0) return send_records(pass, err);
@@ -354,8 +372,15 @@ enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_
     return status;
 }
 
+enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_error *err)
+{
+    BSW_TRY(gather_records(pass, err));
+    return bsw_shard_answers_gather(&pass->answers, pass->options.transport, err);
+}
+
 void bsw_encode_pass_deinit(struct bsw_encode_pass *pass)
 {
+    bsw_shard_answers_close(&pass->answers);
     bsw_free(&pass->shapes);
     bsw_free(&pass->first_blocks);
     bsw_free(&pass->codes_fds);

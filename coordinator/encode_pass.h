@@ -14,6 +14,7 @@
 #include "common/transport.h"
 #include "common/vectors.h"
 #include "coordinator/encode_journal.h"
+#include "coordinator/shard_answers.h"
 
 // All borrowed.
 struct bsw_encode_pass_options {
@@ -32,6 +33,7 @@ struct bsw_encode_pass {
     struct bsw_shard_shape *shapes;   // [num_shards]
     uint64_t *first_blocks;           // [num_shards + 1]
     int *codes_fds, *vectors_fds;     // [num_shards], -1: not open here
+    struct bsw_shard_answers answers; // of this rank's blocks; on rank 0 in the end of all
     struct bsw_encode_block *records; // [all blocks]: of this rank's; on rank 0 in the end of all
     uint64_t *todo, *own;             // blocks this rank codes; those and what it found good
     uint64_t num_todo, num_own, num_recorded, num_coded;

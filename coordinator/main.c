@@ -19,9 +19,9 @@ static const struct bsw_command commands[] = {
     {"convert", "write vectors or a ground truth in another file format", bsw_command_convert},
     {"train", "learn an rbe model from pairs of vectors", bsw_command_train},
     {"verify", "check every checksum of an index", bsw_command_verify},
-    {"plan", "memory, bytes a pass and misses before an index is made", bsw_command_plan},
+    {"plan", "memory, bytes, misses and seconds before an index is made", bsw_command_plan},
     {"sweep", "recall and speed over a grid of codes and searches", bsw_command_sweep},
-    {"bench", "measure this machine: bench tune", bsw_command_bench},
+    {"bench", "measure this machine: bench memory, kernels, tune", bsw_command_bench},
 };
 
 #define NUM_COMMANDS (sizeof commands / sizeof commands[0])

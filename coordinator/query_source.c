@@ -199,6 +199,7 @@ enum bsw_status bsw_query_source_pack(struct bsw_query_source *source, uint64_t 
     Bsw__Batch header = BSW__BATCH__INIT;
     header.num_queries = (uint32_t)count;
     header.payload_bytes = shape.bytes;
+    header.is_check_due = source->is_check_due;
     BSW_TRY(prepare(source, first, count, err));
     BSW_TRY(pack_header(&header, shape.bytes, out, err));
     unsigned char *payload = out->data + out->bytes;
@@ -286,6 +287,7 @@ static enum bsw_status unpack(const struct bsw_manifest *manifest, uint32_t quer
     }
     size_t count = status == BSW_OK && !*is_last ? header->num_queries : 0;
     *batch = batch_of(manifest, query_bits, count, payload ? payload : message->data + start);
+    batch->is_check_due = header->is_check_due;
     bsw__batch__free_unpacked(header, NULL);
     return status;
 }

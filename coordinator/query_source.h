@@ -22,8 +22,9 @@ struct bsw_query_source {
     uint32_t query_bits;
     enum bsw_cpu_level level;
     uint64_t num_queries;
-    uint64_t digest; // of all their numbers and the number of the first
-    int num_threads; // to code with; 0 is 1
+    uint64_t digest;  // of all their numbers and the number of the first
+    int num_threads;  // to code with; 0 is 1
+    int is_check_due; // to be said with the next batch
     struct bsw_buffer numbers, floats, norms, factors, scratch;
     struct bsw_buffer addends; // float [queries of the batch]
 };

@@ -193,17 +193,16 @@ static enum bsw_status take_message(const char *path, const char *settings,
     return BSW_OK;
 }
 
-static enum bsw_status parse_checkpoint(const char *path, const char *settings,
-                                        const struct bsw_buffer *buffer,
-                                        struct bsw_rbe_state *state, struct bsw_error *err)
+enum bsw_status bsw_rbe_checkpoint_parse(const char *name, const void *data, size_t bytes,
+                                         const char *settings, struct bsw_rbe_state *state,
+                                         struct bsw_error *err)
 {
     struct bsw_message_room room;
-    BSW_TRY(bsw_message_check_seal(path, "checkpoint", buffer->data, buffer->bytes, NULL, err));
-    bsw_message_room_init(&room, buffer->bytes);
-    Bsw__RbeCheckpoint *message =
-        bsw__rbe_checkpoint__unpack(&room.allocator, buffer->bytes, buffer->data);
-    if (!message) return bsw_message_fail(&room, path, "checkpoint", err);
-    enum bsw_status status = take_message(path, settings, message, state, err);
+    BSW_TRY(bsw_message_check_seal(name, "checkpoint", data, bytes, NULL, err));
+    bsw_message_room_init(&room, bytes);
+    Bsw__RbeCheckpoint *message = bsw__rbe_checkpoint__unpack(&room.allocator, bytes, data);
+    if (!message) return bsw_message_fail(&room, name, "checkpoint", err);
+    enum bsw_status status = take_message(name, settings, message, state, err);
     bsw__rbe_checkpoint__free_unpacked(message, &room.allocator);
     return status;
 }
@@ -214,7 +213,8 @@ enum bsw_status bsw_rbe_checkpoint_read(const char *path, const char *settings,
     struct bsw_buffer buffer = {0};
     uint64_t most = NUM_ARRAYS * sizeof(float) * state->num_parameters + CHECKPOINT_FRAME_BYTES;
     enum bsw_status status = bsw_file_read_all(path, most, &buffer, err);
-    if (status == BSW_OK) status = parse_checkpoint(path, settings, &buffer, state, err);
+    if (status == BSW_OK)
+        status = bsw_rbe_checkpoint_parse(path, buffer.data, buffer.bytes, settings, state, err);
     bsw_buffer_deinit(&buffer);
     return status;
 }

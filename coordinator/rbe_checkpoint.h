@@ -48,8 +48,12 @@ enum bsw_status bsw_rbe_state_end_epoch(struct bsw_rbe_state *state,
 enum bsw_status bsw_rbe_checkpoint_write(const char *path, const char *settings,
                                          const struct bsw_rbe_state *state, struct bsw_error *err);
 
-// Into a state of the same num_parameters. A missing file is BSW_ERROR_IO, damaged content
+// From memory, into a state of the same num_parameters; name: for messages. Damaged content is
 // BSW_ERROR_BAD_DATA, other settings BSW_ERROR_USAGE.
+enum bsw_status bsw_rbe_checkpoint_parse(const char *name, const void *data, size_t bytes,
+                                         const char *settings, struct bsw_rbe_state *state,
+                                         struct bsw_error *err);
+// The same of a file; a missing one is BSW_ERROR_IO.
 enum bsw_status bsw_rbe_checkpoint_read(const char *path, const char *settings,
                                         struct bsw_rbe_state *state, struct bsw_error *err);
 

@@ -126,6 +126,26 @@ static enum bsw_status open_journal(struct bsw_result_journal *result,
     return status;
 }
 
+// A run that was killed between naming its result and removing its journal: the result is taken
+// back as FILE.partial, of which all is done.
+static enum bsw_status take_back(const struct bsw_result_journal_options *o,
+                                 const char *journal_path, struct bsw_error *err)
+{
+    char partial[BSW_PATH_BYTES];
+    struct bsw_buffer file = {0};
+    struct bsw_journal_facts facts;
+    if (!o->is_resumed || !bsw_file_exists(journal_path) || !bsw_file_exists(o->path))
+        return BSW_OK;
+    int length = snprintf(partial, sizeof partial, "%s.partial", o->path);
+    if (length < 0 || (size_t)length >= sizeof partial || bsw_file_exists(partial)) return BSW_OK;
+    enum bsw_status status = bsw_file_read_all(journal_path, BSW_JOURNAL_MAX_BYTES, &file, err);
+    if (status == BSW_OK) // of the same run
+        status = bsw_journal_parse(journal_path, file.data, file.bytes, o->fields, NULL, NULL,
+                                   &facts, err);
+    bsw_buffer_deinit(&file);
+    return status == BSW_OK ? bsw_file_rename(o->path, partial, err) : status;
+}
+
 enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options *o,
                                         struct bsw_result_journal *out, struct bsw_error *err)
 {
@@ -138,6 +158,7 @@ enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options 
         BSW_TRY(bsw_result_writer_create(o->path, o->num_queries, o->k, o->wide_ids, o->is_forced,
                                          &out->writer, err));
     } else {
+        BSW_TRY(take_back(o, journal_path, err));
         // A run that began with --force may be resumed without it.
         int is_forced = o->is_forced || (o->is_resumed && bsw_file_exists(journal_path));
         BSW_TRY(bsw_result_writer_open(o->path, o->num_queries, o->k, o->wide_ids, is_forced,
@@ -159,12 +180,24 @@ enum bsw_status bsw_result_journal_put(struct bsw_result_journal *result, uint64
     return bsw_journal_commit_if_due(result->journal, err);
 }
 
+void bsw_result_journal_note_check(void *context, int is_passed)
+{
+    struct bsw_result_journal *result = context;
+    if (!result->journal) return;
+    if (is_passed)
+        bsw_journal_trust(result->journal);
+    else
+        bsw_journal_mark(result->journal);
+}
+
 enum bsw_status bsw_result_journal_finish(struct bsw_result_journal *result,
                                           const struct bsw_sidecar *facts, struct bsw_error *err)
 {
     BSW_TRY(bsw_result_writer_sync(result->writer, err)); // may take long, and be interrupted
     bsw_stop_hold();
     enum bsw_status status = bsw_sidecar_finish(result->writer, result->path, facts, err);
+    // Before the journal goes: a run that is killed in between must not look unfinished.
+    if (status == BSW_OK) status = bsw_run_status_write(BSW_OK, "", err);
     if (status == BSW_OK && result->journal) status = bsw_journal_remove(&result->journal, err);
     if (status == BSW_OK) bsw_stop_conclude(0);
     bsw_stop_release();

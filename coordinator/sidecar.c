@@ -106,6 +106,20 @@ static void take_selection(const json_t *object, struct bsw_sidecar *facts)
     facts->queue.length = (uint64_t)json_integer_value(json_object_get(object, "queue_length"));
 }
 
+enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t bytes,
+                                  struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    *facts = (struct bsw_sidecar){0};
+    json_t *object = json_loadb(data, bytes, 0, NULL);
+    const char *refine = json_string_value(json_object_get(object, "refine"));
+    facts->metric = known_metric(json_string_value(json_object_get(object, "metric")));
+    if (refine) facts->refine = strcmp(refine, "exact") == 0 ? "exact" : "none";
+    take_selection(object, facts);
+    int is_object = json_is_object(object);
+    json_decref(object);
+    return is_object ? BSW_OK : bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", name);
+}
+
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
@@ -114,16 +128,7 @@ enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, st
     BSW_TRY(sidecar_path(path, file, err));
     if (!bsw_file_exists(path)) return BSW_OK;
     enum bsw_status status = bsw_file_read_all(path, SIDECAR_MAX_BYTES, &buffer, err);
-    if (status == BSW_OK) {
-        json_t *object = json_loadb((const char *)buffer.data, buffer.bytes, 0, NULL);
-        if (!json_is_object(object))
-            status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", path);
-        const char *refine = json_string_value(json_object_get(object, "refine"));
-        facts->metric = known_metric(json_string_value(json_object_get(object, "metric")));
-        if (refine) facts->refine = strcmp(refine, "exact") == 0 ? "exact" : "none";
-        take_selection(object, facts);
-        json_decref(object);
-    }
+    if (status == BSW_OK) status = bsw_sidecar_parse(path, buffer.data, buffer.bytes, facts, err);
     bsw_buffer_deinit(&buffer);
     return status;
 }

@@ -35,8 +35,11 @@ enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
 enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int force,
                                  struct bsw_error *err);
 
-// Reads metric, refine and selection of FILE.json; a missing one leaves them NULL and is ok, a
-// malformed one is BSW_ERROR_BAD_DATA.
+// Metric, refine and selection from memory; name: for messages. What is missing is left NULL, what
+// is no JSON object is BSW_ERROR_BAD_DATA.
+enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t bytes,
+                                  struct bsw_sidecar *facts, struct bsw_error *err);
+// The same of FILE.json; a missing file is ok.
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts,
                                  struct bsw_error *err);
 

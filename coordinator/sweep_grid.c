@@ -4,26 +4,90 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/code_layout.h"
 #include "common/memory.h"
 #include "common/option_table.h"
 #include "coordinator/search_sizes.h"
+#include "kernels/encode/raw_codes.h"
 
-const char *const bsw_sweep_codecs[2] = {"xfbq", "saq"};
-const char *const bsw_sweep_selects[2] = {"threshold", "queue"};
+enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 4 };
 
-// ---- axes ----
+static const char *const codecs[] = {"xfbq", "saq", "rbe", "raw"};
+static const char *const selects[] = {"threshold", "histogram", "queue"};
 
-enum { WORD_BYTES = 32 };
+// What an axis may hold: words, or numbers from min to max.
+static const struct axis_rule {
+    const char *name;
+    const char *const *words; // NULL: numbers
+    size_t num_words;
+    double min, max;
+    int is_whole;
+} rules[BSW_SWEEP_NUM_AXES] = {
+    [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0},
+    [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0},
+    [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1},
+    [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1},
+    [BSW_SWEEP_OVERSAMPLE] = {"oversample", NULL, 0, 1, 10000, 0},
+    [BSW_SWEEP_SELECT] = {"select", selects, sizeof selects / sizeof selects[0], 0, 0, 0},
+    [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1},
+};
 
-// The next of a comma-separated list; 0 when there is no more.
+const char *bsw_sweep_axis_name(enum bsw_sweep_axis_kind axis)
+{
+    return rules[axis].name;
+}
+
+int bsw_sweep_axis_of(const char *name)
+{
+    for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++) {
+        if (strcmp(rules[axis].name, name) == 0) return axis;
+    }
+    return -1;
+}
+
+// ---- lists of values ----
+
+// The next of a comma-separated list; 0 when there is no more. One that is too long ends with dots,
+// and so is neither number nor choice.
 static int take_word(const char **text, char word[WORD_BYTES])
 {
     size_t length;
     if (!*text) return 0;
     length = strcspn(*text, ",");
-    snprintf(word, WORD_BYTES, "%.*s", (int)(length < WORD_BYTES ? length : WORD_BYTES - 1), *text);
+    if (length < WORD_BYTES)
+        snprintf(word, WORD_BYTES, "%.*s", (int)length, *text);
+    else
+        snprintf(word, WORD_BYTES, "%.*s...", WORD_BYTES - 4, *text);
     *text = (*text)[length] == ',' ? *text + length + 1 : NULL;
     return 1;
+}
+
+static enum bsw_status parse_number(const struct axis_rule *rule, const char *what,
+                                    const char *word, double *value, struct bsw_error *err)
+{
+    if (rule->is_whole) {
+        uint64_t count;
+        BSW_TRY(bsw_count_parse(what, word, &count, err));
+        *value = (double)count;
+    } else {
+        BSW_TRY(bsw_number_parse(what, word, value, err));
+    }
+    if (!(*value >= rule->min && *value <= rule->max))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s is not in %.15g .. %.15g", what, word,
+                        rule->min, rule->max);
+    return BSW_OK;
+}
+
+static enum bsw_status parse_choice(const struct axis_rule *rule, const char *what,
+                                    const char *word, double *value, struct bsw_error *err)
+{
+    char all[MOST_WORDS * WORD_BYTES] = "";
+    for (size_t place = 0; place < rule->num_words; place++) {
+        *value = (double)place;
+        if (strcmp(rule->words[place], word) == 0) return BSW_OK;
+        strcat(strcat(all, place ? ", " : ""), rule->words[place]);
+    }
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s: '%s' is none of %s", what, word, all);
 }
 
 static enum bsw_status append(const char *what, const char *word, double value,
@@ -40,60 +104,79 @@ static enum bsw_status append(const char *what, const char *word, double value,
     return BSW_OK;
 }
 
-enum bsw_status bsw_sweep_axis_numbers(const char *what, const char *text, double min, double max,
-                                       int is_whole, struct bsw_sweep_axis *out,
-                                       struct bsw_error *err)
+enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis,
+                                   const char *before, const char *text, struct bsw_error *err)
 {
-    char word[WORD_BYTES];
-    out->count = 0;
+    const struct axis_rule *rule = &rules[axis];
+    char word[WORD_BYTES], what[300];
+    grid->axes[axis].count = 0;
+    snprintf(what, sizeof what, "%s%s", before, rule->name);
     while (take_word(&text, word)) {
         double value;
-        uint64_t count;
-        if (is_whole) {
-            BSW_TRY(bsw_count_parse(what, word, &count, err));
-            value = (double)count;
-        } else {
-            BSW_TRY(bsw_number_parse(what, word, &value, err));
-        }
-        if (!(value >= min && value <= max))
-            return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s is not in %g .. %g", what, word, min,
-                            max);
-        BSW_TRY(append(what, word, value, out, err));
+        BSW_TRY(rule->words ? parse_choice(rule, what, word, &value, err)
+                            : parse_number(rule, what, word, &value, err));
+        BSW_TRY(append(what, word, value, &grid->axes[axis], err));
     }
     return BSW_OK;
 }
 
-enum bsw_status bsw_sweep_axis_words(const char *what, const char *text, const char *const *choices,
-                                     size_t num_choices, struct bsw_sweep_axis *out,
-                                     struct bsw_error *err)
+// ---- what a codec and a selection know ----
+
+static int has(const char *name, const char *word)
 {
-    char word[WORD_BYTES];
-    out->count = 0;
-    while (take_word(&text, word)) {
-        size_t place = 0;
-        while (place < num_choices && strcmp(choices[place], word) != 0) place++;
-        if (place == num_choices) {
-            return bsw_fail(err, BSW_ERROR_USAGE, "%s: '%s' is none of %s, %s", what, word,
-                            choices[0], choices[num_choices - 1]);
-        }
-        BSW_TRY(append(what, word, (double)place, out, err));
-    }
-    return BSW_OK;
+    return strcmp(name, word) == 0;
 }
 
-// ---- points ----
+static void fix(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis, double value)
+{
+    grid->axes[axis] = (struct bsw_sweep_axis){1, {value}};
+}
 
-// Why a point cannot be, or is another one; 0: it can.
+static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t codec,
+                                    const struct bsw_sweep_limits *limits)
+{
+    struct bsw_sweep_grid out = *grid;
+    fix(&out, BSW_SWEEP_CODEC, (double)codec);
+    if (has(codecs[codec], "raw")) {
+        fix(&out, BSW_SWEEP_BITS, BSW_MAX_CODE_BITS);
+        fix(&out, BSW_SWEEP_QUERY_BITS, BSW_RAW_QUERY_BITS);
+        fix(&out, BSW_SWEEP_OVERSAMPLE, 1);
+    } else if (has(codecs[codec], "rbe") && limits->model_bits > 0) {
+        fix(&out, BSW_SWEEP_BITS, limits->model_bits);
+        fix(&out, BSW_SWEEP_QUERY_BITS, limits->model_query_bits);
+    } else if (has(codecs[codec], "rbe")) {
+        fix(&out, BSW_SWEEP_QUERY_BITS, LEARNED_QUERY_BITS);
+    }
+    return out;
+}
+
+// Why the codec cannot be used so; 0: it can.
+static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *p,
+                             char *out, size_t capacity)
+{
+    int is_plain = has(p->codec, "xfbq"), is_raw = has(p->codec, "raw"),
+        is_learned = has(p->codec, "rbe") && limits->model_bits == 0;
+    if ((is_plain || has(p->codec, "rbe")) && !limits->is_cosine)
+        snprintf(out, capacity, "codec %s knows --metric cosine only", p->codec);
+    else if (is_raw && limits->is_cosine)
+        snprintf(out, capacity, "codec raw knows --metric ip and l2 only");
+    else if (is_raw && !limits->is_integer)
+        snprintf(out, capacity, "codec raw takes rows of uint8 or int8 only");
+    else if ((is_plain || is_learned) && p->bits != floor(p->bits))
+        snprintf(out, capacity, "codec %s with %g bits: it has whole bits", p->codec, p->bits);
+    else if (has(p->select, "histogram") && !is_plain)
+        snprintf(out, capacity, "select histogram: codec %s has no integer distances", p->codec);
+    return *out != '\0';
+}
+
+// Why a point cannot be; 0: it can.
 static int find_reason(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *p,
                        char *out, size_t capacity)
 {
     unsigned long long k = p->k;
     *out = '\0';
-    if (strcmp(p->codec, "xfbq") == 0 && !limits->is_cosine)
-        snprintf(out, capacity, "codec xfbq knows --metric cosine only");
-    else if (strcmp(p->codec, "xfbq") == 0 && p->bits != floor(p->bits))
-        snprintf(out, capacity, "codec xfbq with %g bits: it has whole bits", p->bits);
-    else if (k > limits->num_rows)
+    if (find_codec_reason(limits, p, out, capacity)) return 1;
+    if (k > limits->num_rows)
         snprintf(out, capacity, "k %llu: the corpus has %llu rows", k,
                  (unsigned long long)limits->num_rows);
     else if (k > limits->truth_k)
@@ -104,6 +187,8 @@ static int find_reason(const struct bsw_sweep_limits *limits, const struct bsw_s
                  BSW_SEARCH_MAX_K);
     return *out != '\0';
 }
+
+// ---- points ----
 
 static void add_skip(struct bsw_sweep_points *out, const char *reason)
 {
@@ -116,46 +201,81 @@ static void add_skip(struct bsw_sweep_points *out, const char *reason)
     out->skips[place].num_points++;
 }
 
-static void add_point(const struct bsw_sweep_limits *limits, struct bsw_sweep_point *point,
+static int is_same(const struct bsw_sweep_point *a, const struct bsw_sweep_point *b)
+{
+    return a->codec == b->codec && a->select == b->select && a->bits == b->bits &&
+           a->query_bits == b->query_bits && a->k == b->k && a->oversample == b->oversample &&
+           a->extra_distance == b->extra_distance;
+}
+
+static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *point,
                       struct bsw_sweep_points *out)
 {
     char reason[128];
-    point->candidates = bsw_search_keep(point->k, point->oversample, limits->num_rows);
-    if (find_reason(limits, point, reason, sizeof reason))
+    if (find_reason(limits, point, reason, sizeof reason)) {
         add_skip(out, reason);
-    else
-        out->points[out->num_points++] = *point;
+        return;
+    }
+    for (size_t i = 0; i < out->num_points; i++) {
+        if (is_same(&out->points[i], point)) return;
+    }
+    out->points[out->num_points++] = *point;
 }
 
-enum bsw_status bsw_sweep_grid_expand(const struct bsw_sweep_grid *grid,
-                                      const struct bsw_sweep_limits *limits,
-                                      struct bsw_sweep_points *out, struct bsw_error *err)
+static size_t count_points(const struct bsw_sweep_grid *grid)
 {
-    const struct bsw_sweep_axis *axes[] = {&grid->codecs, &grid->bits,        &grid->query_bits,
-                                           &grid->k,      &grid->oversamples, &grid->selects};
-    enum { NUM_AXES = sizeof axes / sizeof axes[0], MAX_POINTS = 100000 };
-    size_t total = 1;
+    size_t total = 1; // at most 4 * 3 * 32^5
+    for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) total *= grid->axes[a].count;
+    return total;
+}
+
+// The points of a grid that has one codec.
+static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_limits *limits,
+                   struct bsw_sweep_points *out)
+{
+    size_t total = count_points(grid);
+    for (size_t i = 0; i < total; i++) {
+        double value[BSW_SWEEP_NUM_AXES];
+        size_t place[BSW_SWEEP_NUM_AXES], rest = i;
+        for (int a = BSW_SWEEP_NUM_AXES - 1; a >= 0; a--) {
+            place[a] = rest % grid->axes[a].count;
+            value[a] = grid->axes[a].values[place[a]];
+            rest /= grid->axes[a].count;
+        }
+        struct bsw_sweep_point point = {.codec = codecs[(size_t)value[BSW_SWEEP_CODEC]],
+                                        .bits = value[BSW_SWEEP_BITS],
+                                        .query_bits = (uint32_t)value[BSW_SWEEP_QUERY_BITS],
+                                        .k = (uint64_t)value[BSW_SWEEP_K],
+                                        .oversample = value[BSW_SWEEP_OVERSAMPLE],
+                                        .select = selects[(size_t)value[BSW_SWEEP_SELECT]]};
+        point.candidates = bsw_search_keep(point.k, point.oversample, limits->num_rows);
+        if (has(point.select, "histogram"))
+            point.extra_distance = (uint64_t)value[BSW_SWEEP_EXTRA_DISTANCE];
+        else if (place[BSW_SWEEP_EXTRA_DISTANCE] > 0)
+            continue;
+        add_point(limits, &point, out);
+    }
+}
+
+enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
+                                       const struct bsw_sweep_limits *limits,
+                                       struct bsw_sweep_points *out, struct bsw_error *err)
+{
+    size_t total = 0;
     *out = (struct bsw_sweep_points){0};
-    for (int a = 0; a < NUM_AXES; a++) total *= axes[a]->count; // at most 2 * 2 * 32^4
-    if (total > MAX_POINTS)
-        return bsw_fail(err, BSW_ERROR_USAGE, "a grid of %zu points, %d at most", total,
-                        (int)MAX_POINTS);
+    for (size_t g = 0; g < num_grids; g++) {
+        total += count_points(&grids[g]);
+        if (total > BSW_SWEEP_MAX_POINTS)
+            return bsw_fail(err, BSW_ERROR_USAGE, "more than %d points", BSW_SWEEP_MAX_POINTS);
+    }
     BSW_TRY(bsw_allocate_zero(&out->points, total, sizeof *out->points, "points", err));
     BSW_TRY(bsw_allocate_zero(&out->skips, total, sizeof *out->skips, "points", err));
-    for (size_t i = 0; i < total; i++) {
-        double value[NUM_AXES];
-        size_t rest = i;
-        for (int a = NUM_AXES - 1; a >= 0; a--) {
-            value[a] = axes[a]->values[rest % axes[a]->count];
-            rest /= axes[a]->count;
+    for (size_t g = 0; g < num_grids; g++) {
+        const struct bsw_sweep_axis *codec = &grids[g].axes[BSW_SWEEP_CODEC];
+        for (size_t c = 0; c < codec->count; c++) {
+            struct bsw_sweep_grid one = narrow(&grids[g], (size_t)codec->values[c], limits);
+            expand(&one, limits, out);
         }
-        struct bsw_sweep_point point = {.codec = bsw_sweep_codecs[(size_t)value[0]],
-                                        .bits = value[1],
-                                        .query_bits = (uint32_t)value[2],
-                                        .k = (uint64_t)value[3],
-                                        .oversample = value[4],
-                                        .select = bsw_sweep_selects[(size_t)value[5]]};
-        add_point(limits, &point, out);
     }
     return BSW_OK;
 }
@@ -165,9 +285,4 @@ void bsw_sweep_points_deinit(struct bsw_sweep_points *points)
     bsw_free(&points->points);
     bsw_free(&points->skips);
     *points = (struct bsw_sweep_points){0};
-}
-
-int bsw_sweep_is_better(double recall_a, double rate_a, double recall_b, double rate_b)
-{
-    return recall_a >= recall_b && rate_a >= rate_b && (recall_a > recall_b || rate_a > rate_b);
 }

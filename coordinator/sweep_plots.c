@@ -17,7 +17,7 @@ enum { PANEL_WIDTH = 880, PANEL_HEIGHT = 460, NUM_COLOURS = 8 };
 struct dot {
     const char *algorithm, *select;
     double bits, oversample, recall, ceiling, qps, bytes;
-    uint64_t k, query_bits;
+    uint64_t k, query_bits, extra_distance;
     double x, y;       // where it is in the plot at work
     double at_x, at_y; // the same, 0 to 1 over the panel
     int is_front, is_in, is_marked;
@@ -27,8 +27,8 @@ struct dot {
 struct dots {
     struct dot *dots;
     size_t count;
-    int has_selects;   // more than one
-    double low_recall; // where the axis of recall of the panel at work begins
+    // Of the panel at work: where the axis of recall begins, and the ends of the other one.
+    double low_recall, low, high;
 };
 
 static double number_of(const json_t *row, const char *name)
@@ -55,10 +55,10 @@ static enum bsw_status collect(json_t *rows, struct dots *out, struct bsw_error 
                             .bytes = number_of(row, "bytes_per_vector"),
                             .k = (uint64_t)number_of(row, "count"),
                             .query_bits = (uint64_t)number_of(row, "query_bits"),
+                            .extra_distance = (uint64_t)number_of(row, "extra_distance"),
                             .is_front = number_of(row, "pareto") > 0};
         if (!dot->algorithm || !dot->select)
             return bsw_fail(err, BSW_ERROR_BAD_DATA, "sweep.journal: %s is no point", name);
-        if (strcmp(dot->select, out->dots[0].select) != 0) out->has_selects = 1;
     }
     return BSW_OK;
 }
@@ -72,15 +72,19 @@ static int is_same_series(int plot, const struct dot *a, const struct dot *b)
     return a->bits == b->bits && strcmp(a->select, b->select) == 0;
 }
 
-// Recall and ceilings by size are drawn for the finest queries and the first selection.
+// Recall and ceilings by size are drawn for a codec's finest queries and its first selection.
 static int is_wanted(const struct dots *all, int plot, const struct dot *dot, uint64_t k)
 {
+    const struct dot *first = NULL;
     if (dot->k != k) return 0;
     if (plot == PARETO) return 1;
     for (size_t i = 0; i < all->count; i++) {
-        if (all->dots[i].query_bits > dot->query_bits) return 0;
+        const struct dot *other = &all->dots[i];
+        if (strcmp(other->algorithm, dot->algorithm) != 0) continue;
+        if (other->query_bits > dot->query_bits) return 0;
+        if (!first) first = other;
     }
-    return strcmp(dot->select, all->dots[0].select) == 0;
+    return strcmp(dot->select, first->select) == 0 && dot->extra_distance == first->extra_distance;
 }
 
 // The dots of a panel, their places and series; returns the number of series.
@@ -109,7 +113,7 @@ static double stretched(double recall)
     return -log10(STRETCH - recall);
 }
 
-// Also finds where the axis of recall begins: a little below the lowest.
+// Also finds what the axes show: a little more than the dots take.
 static void scale_dots(struct dots *all, int plot)
 {
     double low_x = INFINITY, low_y = INFINITY, high_x = -INFINITY, high_y = -INFINITY;
@@ -123,6 +127,10 @@ static void scale_dots(struct dots *all, int plot)
     }
     double low = plot == PARETO ? low_x : low_y, high = plot == PARETO ? high_x : high_y;
     all->low_recall = STRETCH - pow(10, -(low - 0.04 * fmax(high - low, 0.5)));
+    all->low = plot == PARETO ? pow(10, low_y - 0.1) : plot == BYTES ? 0 : low_x - 0.3;
+    all->high = plot == PARETO  ? pow(10, high_y + 0.1)
+                : plot == BYTES ? 1.07 * high_x
+                                : high_x + 0.3;
     for (size_t i = 0; i < all->count; i++) {
         struct dot *dot = &all->dots[i];
         dot->at_x = high_x > low_x ? (dot->at_x - low_x) / (high_x - low_x) : 0;
@@ -148,32 +156,67 @@ static void mark_dots(struct dots *all)
     }
 }
 
-// ---- the script ----
+// ---- colours and shapes ----
 
-static size_t compare_places(const double *values, size_t count, double value)
+static size_t place_of(const double *values, size_t count, double value)
 {
     size_t place = 0;
     while (place < count && values[place] != value) place++;
     return place;
 }
 
-// What the colour tells, in the order in which values come: bits, or oversampling.
-static size_t colour_of(const struct dots *all, int plot, const struct dot *dot)
+// What the colour tells: bits, or oversampling.
+static double coloured(int plot, const struct dot *dot)
 {
-    double seen[BSW_SWEEP_MAX_VALUES];
-    size_t count = 0;
-    for (size_t i = 0; i < all->count; i++) {
-        double value = plot == PARETO ? all->dots[i].bits : all->dots[i].oversample;
-        if (compare_places(seen, count, value) == count && count < BSW_SWEEP_MAX_VALUES)
-            seen[count++] = value;
-    }
-    return compare_places(seen, count, plot == PARETO ? dot->bits : dot->oversample) % NUM_COLOURS;
+    return plot == PARETO ? dot->bits : dot->oversample;
 }
 
+// Its values in rising order; returns how many.
+static size_t list_coloured(const struct dots *all, int plot, double out[NUM_COLOURS])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < all->count && count < NUM_COLOURS; i++) {
+        double value = coloured(plot, &all->dots[i]);
+        if (place_of(out, count, value) < count) continue;
+        size_t place = count++;
+        for (; place > 0 && out[place - 1] > value; place--) out[place] = out[place - 1];
+        out[place] = value;
+    }
+    return count;
+}
+
+// The last is for what has no colour left.
+static const char *const colours[NUM_COLOURS + 1] = {"#4477aa", "#ee6677", "#228833",
+                                                     "#b8860b", "#33aacc", "#aa3377",
+                                                     "#e07b00", "#000000", "#999999"};
+
+static const char *colour_of(const struct dots *all, int plot, const struct dot *dot)
+{
+    double values[NUM_COLOURS];
+    size_t count = list_coloured(all, plot, values),
+           place = place_of(values, count, coloured(plot, dot));
+    return colours[place < count ? place : NUM_COLOURS];
+}
+
+// gnuplot's point types: open and filled square, circle, triangle, diamond, and an open pentagon.
 static int shape_of(const struct dot *dot)
 {
-    return (strcmp(dot->algorithm, "saq") == 0 ? 6 : 4) + (strcmp(dot->select, "queue") == 0);
+    int open = strcmp(dot->algorithm, "xfbq") == 0  ? 4
+               : strcmp(dot->algorithm, "saq") == 0 ? 6
+               : strcmp(dot->algorithm, "rbe") == 0 ? 8
+                                                    : 12;
+    if (strcmp(dot->select, "histogram") == 0) return 14;
+    return open + (strcmp(dot->select, "queue") == 0);
 }
+
+static const char *dashes_of(const struct dot *dot)
+{
+    return strcmp(dot->algorithm, "saq") == 0   ? "1"
+           : strcmp(dot->algorithm, "rbe") == 0 ? "4"
+                                                : "3";
+}
+
+// ---- the script ----
 
 // A data block for each series, and one for the front: x, y, y where there is a mark.
 static enum bsw_status print_data(struct bsw_buffer *out, const struct dots *all, int plot,
@@ -194,74 +237,100 @@ static enum bsw_status print_data(struct bsw_buffer *out, const struct dots *all
     return BSW_OK;
 }
 
-static enum bsw_status print_title(struct bsw_buffer *out, const struct dots *all, int plot,
-                                   const struct dot *dot, struct bsw_error *err)
+// The legend: what shapes and what colours tell.
+static enum bsw_status print_key(struct bsw_buffer *out, const struct dots *all, int plot,
+                                 struct bsw_error *err)
 {
-    if (plot != PARETO)
-        return bsw_sweep_print(out, err, "title '%s, L = %g k'", dot->algorithm, dot->oversample);
-    return bsw_sweep_print(out, err, "title '%s, %g bit%s%s%s'", dot->algorithm, dot->bits,
-                           dot->bits == 1 ? "" : "s", all->has_selects ? ", " : "",
-                           all->has_selects ? dot->select : "");
+    double values[NUM_COLOURS];
+    size_t count = list_coloured(all, plot, values);
+    unsigned seen = 0;
+    for (size_t i = 0; i < all->count; i++) {
+        const struct dot *dot = &all->dots[i];
+        unsigned shape = (unsigned)shape_of(dot);
+        if (!dot->is_in || (seen >> shape & 1)) continue;
+        seen |= 1u << shape;
+        BSW_TRY(bsw_sweep_print(out, err,
+                                ", \\\n    keyentry with %s pt %u lw 1.5 lc rgb "
+                                "'#444444' dt %s title '%s%s%s'",
+                                plot == PARETO ? "points" : "linespoints", shape, dashes_of(dot),
+                                dot->algorithm, plot == PARETO ? ", " : "",
+                                plot == PARETO ? dot->select : ""));
+    }
+    for (size_t i = 0; i < count; i++)
+        BSW_TRY(bsw_sweep_print(out, err,
+                                ", \\\n    keyentry with lines lw 6 lc rgb '%s' title "
+                                "'%s%g%s'",
+                                colours[i], plot == PARETO ? "" : "L = ", values[i],
+                                plot != PARETO   ? " k"
+                                : values[i] == 1 ? " bit/dim"
+                                                 : " bits/dim"));
+    return BSW_OK;
+}
+
+static enum bsw_status print_axes(struct bsw_buffer *out, const struct dots *all, int plot,
+                                  uint64_t k, struct bsw_error *err)
+{
+    static const char *const titles[NUM_PLOTS] = {
+        "Queries a second against recall, k = ", "Recall against bytes a vector, k = ",
+        "Ceiling of the codes by bits, k = "};
+    unsigned long long count = k;
+    const char *recall = plot == PARETO ? "x" : "y", *other = plot == PARETO ? "y" : "x";
+    BSW_TRY(bsw_sweep_print(out, err,
+                            "  set title '%s%llu'\n  set %srange [%.9g:1.0003]\n  set %srange "
+                            "[%.9g:%.9g]\n",
+                            titles[plot], count, recall, all->low_recall, other, all->low,
+                            all->high));
+    if (plot == CEILING)
+        return bsw_sweep_print(out, err,
+                               "  set xlabel 'bits a dimension'\n  set ylabel '%llu-recall@L by "
+                               "code (axis stretched towards 1)'\n",
+                               count);
+    return bsw_sweep_print(out, err,
+                           "  set %slabel '%llu-recall@%llu (axis stretched towards 1)'\n  set "
+                           "%slabel '%s'\n",
+                           recall, count, count, other,
+                           plot == PARETO ? "queries a second (logarithmic)" : "bytes a vector");
 }
 
 static enum bsw_status print_panel(struct bsw_buffer *out, const struct dots *all, int plot,
                                    size_t panel, size_t num_series, uint64_t k,
                                    struct bsw_error *err)
 {
-    static const char *const colours[NUM_COLOURS] = {"#4477aa", "#ee6677", "#228833", "#b8860b",
-                                                     "#33aacc", "#aa3377", "#777777", "#000000"};
-    unsigned long long count = k;
-    BSW_TRY(bsw_sweep_print(out, err, "  set %srange [%.9g:1.0003]\n", plot == PARETO ? "x" : "y",
-                            all->low_recall));
-    if (plot == PARETO) {
+    BSW_TRY(print_axes(out, all, plot, k, err));
+    BSW_TRY(bsw_sweep_print(out, err, "  plot "));
+    if (plot == PARETO)
         BSW_TRY(bsw_sweep_print(out, err,
-                                "  set xlabel '%llu-recall@%llu (axis stretched towards 1)'\n"
-                                "  set ylabel 'queries/s (logarithmic)'\n  plot $data_%d_%zu_%zu "
-                                "using 1:2 smooth unique with lines lw 2 lc rgb 'black' dt 2 title "
-                                "'Pareto front'",
-                                count, count, plot, panel, num_series));
-    } else if (plot == BYTES) {
-        BSW_TRY(bsw_sweep_print(out, err,
-                                "  set xlabel 'bytes a vector'\n  set ylabel '%llu-recall@%llu "
-                                "(axis stretched towards 1)'\n  plot ",
-                                count, count));
-    } else {
-        BSW_TRY(bsw_sweep_print(out, err,
-                                "  set xlabel 'bits a dimension'\n  set ylabel '"
-                                "%llu-recall@L by code (stretched towards 1)'\n  plot ",
-                                count));
-    }
+                                "$data_%d_%zu_%zu using 1:2 smooth unique with lines lw 2 lc rgb "
+                                "'black' dt 2 title 'Pareto front'",
+                                plot, panel, num_series));
     for (size_t series = 0; series < num_series; series++) {
         size_t i = 0;
         while (!all->dots[i].is_in || all->dots[i].series != series) i++;
         const struct dot *dot = &all->dots[i];
-        const char *colour = colours[colour_of(all, plot, dot)];
+        const char *colour = colour_of(all, plot, dot);
         if (plot == PARETO || series > 0) BSW_TRY(bsw_sweep_print(out, err, ", \\\n    "));
-        if (plot != PARETO) {
+        if (plot != PARETO)
             BSW_TRY(bsw_sweep_print(out, err,
                                     "$data_%d_%zu_%zu using 1:2 smooth unique with lines lw 1.5 lc "
-                                    "rgb '%s'%s notitle, ",
-                                    plot, panel, series, colour,
-                                    strcmp(dot->algorithm, "saq") == 0 ? "" : " dt 3"));
-        }
+                                    "rgb '%s' dt %s notitle, ",
+                                    plot, panel, series, colour, dashes_of(dot)));
         BSW_TRY(bsw_sweep_print(out, err,
                                 "$data_%d_%zu_%zu using 1:3 with points pt %d ps 0.9 lw 1.5 lc rgb "
-                                "'%s' ",
+                                "'%s' notitle",
                                 plot, panel, series, shape_of(dot), colour));
-        BSW_TRY(print_title(out, all, plot, dot, err));
     }
+    BSW_TRY(print_key(out, all, plot, err));
     return bsw_sweep_print(out, err, "\n");
 }
 
+#define RECALL_TICS "(0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)\n"
 static const char *const setup[NUM_PLOTS] = {
     "  set logscale y\n  set nonlinear x via -log10(1.001 - x) inverse 1.001 - 10 ** (-x)\n"
-    "  set xtics (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1)\n",
-    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n"
-    "  set ytics (0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)\n  set xrange [0:*]\n"
-    "  set offsets 0, 2, 0, 0\n",
-    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n"
-    "  set ytics (0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)\n"
-    "  set offsets 0.1, 0.1, 0, 0\n",
+    "  set xtics (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1)\n  set format y '%.0f'\n"
+    "  set ytics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, "
+    "100000, 200000, 500000, 1000000, 2000000, 5000000)\n",
+    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n  set ytics " RECALL_TICS,
+    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n  set ytics " RECALL_TICS,
 };
 
 // k in the order in which they come; returns how many.
@@ -270,8 +339,7 @@ static size_t list_k(const struct dots *all, double out[BSW_SWEEP_MAX_VALUES])
     size_t count = 0;
     for (size_t i = 0; i < all->count; i++) {
         double k = (double)all->dots[i].k;
-        if (compare_places(out, count, k) == count && count < BSW_SWEEP_MAX_VALUES)
-            out[count++] = k;
+        if (place_of(out, count, k) == count && count < BSW_SWEEP_MAX_VALUES) out[count++] = k;
     }
     return count;
 }
@@ -321,7 +389,8 @@ static enum bsw_status run_gnuplot(const char *folder, int *is_drawn, struct bsw
     int exit_code;
     BSW_TRY(bsw_path_join(out, folder, "step.out", err));
     BSW_TRY(bsw_path_join(said, folder, "step.err", err));
-    const struct bsw_child child = {arguments, folder, out, said};
+    const struct bsw_child child = {
+        .arguments = arguments, .folder = folder, .out = out, .err = said};
     BSW_TRY(bsw_child_run(&child, &exit_code, err));
     *is_drawn = exit_code == 0;
     if (exit_code != 0 && exit_code != 127)

@@ -1,100 +1,18 @@
 #include "coordinator/sweep_point.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/child_process.h"
+#include "common/clock.h"
 
-enum { MAX_WORDS = 40, NUMBER_BYTES = 32 };
-
-// ---- one child ----
-
-struct step {
-    const struct bsw_sweep_run *run;
-    const char *words[MAX_WORDS]; // program, command, options, NULL
-    size_t num_words;
-    char numbers[MAX_WORDS][NUMBER_BYTES];
-};
-
-static void add(struct step *step, const char *option, const char *value)
+static double number_of(const json_t *row, const char *name)
 {
-    step->words[step->num_words++] = option;
-    if (value) step->words[step->num_words++] = value;
+    return json_number_value(json_object_get(row, name));
 }
 
-static void add_number(struct step *step, const char *option, double value)
+static void set(json_t *row, const char *name, double value)
 {
-    char *text = step->numbers[step->num_words];
-    snprintf(text, NUMBER_BYTES, "%.15g", value);
-    add(step, option, text);
-}
-
-static void begin(struct step *step, const struct bsw_sweep_run *run, const char *command)
-{
-    *step = (struct step){.run = run};
-    add(step, "/proc/self/exe", command);
-    add(step, "--json", "--quiet");
-    add(step, "--level", run->level);
-    add_number(step, "--threads", (double)run->threads);
-}
-
-static enum bsw_status status_of(int exit_code)
-{
-    switch (exit_code) {
-    case 2:
-        return BSW_ERROR_USAGE;
-    case 65:
-        return BSW_ERROR_BAD_DATA;
-    case 70:
-        return BSW_ERROR_SELF_CHECK;
-    case 75:
-        return BSW_ERROR_STOPPED;
-    default:
-        return BSW_ERROR_IO;
-    }
-}
-
-// The first line of what it said, without the program's name.
-static enum bsw_status report_failure(const char *command, const char *err_path, int exit_code,
-                                      struct bsw_error *err)
-{
-    char line[400] = "";
-    FILE *file = fopen(err_path, "r");
-    if (file && !fgets(line, sizeof line, file)) line[0] = '\0';
-    if (file) fclose(file);
-    line[strcspn(line, "\n")] = '\0';
-    const char *text = strncmp(line, "bitsweep: ", 10) == 0 ? line + 10 : line;
-    if (*text == '\0')
-        return bsw_fail(err, status_of(exit_code), "%s: exit code %d", command, exit_code);
-    return bsw_fail(err, status_of(exit_code), "%s: %s", command, text);
-}
-
-static enum bsw_status run_step(struct step *step, json_t **out, struct bsw_error *err)
-{
-    char out_path[BSW_PATH_BYTES], err_path[BSW_PATH_BYTES];
-    json_error_t fault;
-    int exit_code;
-    *out = NULL;
-    BSW_TRY(bsw_path_join(out_path, step->run->folder, "step.out", err));
-    BSW_TRY(bsw_path_join(err_path, step->run->folder, "step.err", err));
-    const struct bsw_child child = {.arguments = step->words, .out = out_path, .err = err_path};
-    BSW_TRY(bsw_child_run(&child, &exit_code, err));
-    if (exit_code != 0) return report_failure(step->words[1], err_path, exit_code, err);
-    *out = json_load_file(out_path, 0, &fault);
-    if (!*out) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s", out_path, fault.text);
-    return BSW_OK;
-}
-
-static enum bsw_status get_number(const json_t *object, const char *name, double *out,
-                                  struct bsw_error *err)
-{
-    const json_t *value = json_object_get(object, name);
-    *out = 0;
-    if (!json_is_number(value))
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "a step of the sweep did not say %s", name);
-    *out = json_number_value(value);
-    return BSW_OK;
+    json_object_set_new(row, name, json_real(value));
 }
 
 // ---- names ----
@@ -106,8 +24,12 @@ void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEE
 
 void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NAME_BYTES])
 {
-    snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g-q%u-k%llu-x%.15g-%s", p->codec, p->bits,
-             p->query_bits, (unsigned long long)p->k, p->oversample, p->select);
+    int length =
+        snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g-q%u-k%llu-x%.15g-%s", p->codec, p->bits,
+                 p->query_bits, (unsigned long long)p->k, p->oversample, p->select);
+    if (strcmp(p->select, "histogram") == 0)
+        snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-e%llu",
+                 (unsigned long long)p->extra_distance);
 }
 
 static enum bsw_status index_path(const struct bsw_sweep_run *run,
@@ -125,15 +47,15 @@ static enum bsw_status index_path(const struct bsw_sweep_run *run,
 enum bsw_status bsw_sweep_make_truth(const struct bsw_sweep_run *run, uint64_t k, json_t **facts,
                                      struct bsw_error *err)
 {
-    struct step step;
-    begin(&step, run, "groundtruth");
-    add(&step, "--base", run->base);
-    add(&step, "--queries", run->queries);
-    add(&step, "--metric", run->metric);
-    add_number(&step, "--k", (double)k);
-    add(&step, "--out", run->truth);
-    add(&step, "--force", NULL);
-    return run_step(&step, facts, err);
+    struct bsw_step step;
+    bsw_step_begin(&step, &run->place, "groundtruth", 1);
+    bsw_step_add(&step, "--base", run->base);
+    bsw_step_add(&step, "--queries", run->queries);
+    bsw_step_add(&step, "--metric", run->metric);
+    bsw_step_add_number(&step, "--k", (double)k);
+    bsw_step_add(&step, "--out", run->truth);
+    bsw_step_add(&step, "--force", NULL);
+    return bsw_step_run(&step, facts, err);
 }
 
 int bsw_sweep_has_index(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point)
@@ -144,83 +66,153 @@ int bsw_sweep_has_index(const struct bsw_sweep_run *run, const struct bsw_sweep_
            bsw_file_exists(manifest);
 }
 
+// A model of the corpus alone, codes as wide as rows; on one rank, since weights depend on how many
+// there are.
+static enum bsw_status learn(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                             const char *model, double *seconds, struct bsw_error *err)
+{
+    struct bsw_step step;
+    json_t *said;
+    double since = bsw_clock_seconds();
+    bsw_step_begin(&step, &run->place, "train", 0);
+    bsw_step_add(&step, "--base", run->base);
+    bsw_step_add(&step, "--metric", run->metric);
+    bsw_step_add_number(&step, "--code-dims", run->dims);
+    bsw_step_add_number(&step, "--document-planes", point->bits);
+    bsw_step_add_number(&step, "--query-planes", point->query_bits);
+    bsw_step_add(&step, "--model", model);
+    bsw_step_add(&step, "--force", NULL);
+    BSW_TRY(bsw_step_run(&step, &said, err));
+    json_decref(said);
+    *seconds = bsw_clock_seconds() - since;
+    return BSW_OK;
+}
+
+static enum bsw_status encode(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                              const char *path, const char *model, json_t **facts,
+                              struct bsw_error *err)
+{
+    struct bsw_step step;
+    bsw_step_begin(&step, &run->place, "encode", 1);
+    bsw_step_add(&step, "--base", run->base);
+    bsw_step_add(&step, "--index", path);
+    bsw_step_add(&step, "--codec", point->codec);
+    if (model)
+        bsw_step_add(&step, "--model", model);
+    else
+        bsw_step_add_number(&step, "--bits", point->bits);
+    bsw_step_add(&step, "--metric", run->metric);
+    bsw_step_add(&step, "--device", run->device);
+    bsw_step_add_number(&step, "--shards", (double)run->shards);
+    bsw_step_add(&step, "--force", NULL);
+    return bsw_step_run(&step, facts, err);
+}
+
 // Anew even where a part is there: the time of a build is that of a whole one.
 enum bsw_status bsw_sweep_make_index(const struct bsw_sweep_run *run,
                                      const struct bsw_sweep_point *point, json_t **facts,
                                      struct bsw_error *err)
 {
-    struct step step;
-    char path[BSW_PATH_BYTES];
+    char path[BSW_PATH_BYTES], model[BSW_PATH_BYTES + 8];
+    double learning = 0, training;
+    int is_learned = strcmp(point->codec, "rbe") == 0;
     BSW_TRY(index_path(run, point, path, err));
-    begin(&step, run, "encode");
-    add(&step, "--base", run->base);
-    add(&step, "--index", path);
-    add(&step, "--codec", point->codec);
-    add_number(&step, "--bits", point->bits);
-    add(&step, "--metric", run->metric);
-    add(&step, "--device", run->device);
-    add_number(&step, "--shards", (double)run->shards);
-    add(&step, "--force", NULL);
-    return run_step(&step, facts, err);
+    snprintf(model, sizeof model, "%s", run->model ? run->model : path);
+    if (is_learned && !run->model) {
+        strcat(model, ".rbe");
+        BSW_TRY(learn(run, point, model, &learning, err));
+    }
+    json_t *made;
+    BSW_TRY(encode(run, point, path, is_learned ? model : NULL, &made, err));
+    enum bsw_status status = bsw_step_number(made, "train_seconds", &training, err);
+    if (status == BSW_OK) {
+        set(made, "train_seconds", training + learning);
+        *facts = made;
+    } else {
+        json_decref(made);
+    }
+    return status;
 }
 
 // ---- a point ----
 
 enum what { ANSWER, CANDIDATES, CANDIDATES_BY_CODE };
 
-// Searches, then evaluates against the first k neighbours of the ground truth. *search: what the
-// search said, or NULL if nobody wants it.
+// *said: what the search said; path: the index, result: the file, both as the step borrows them.
+static enum bsw_status search(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                              enum what what, const char *path, const char *result, json_t **said,
+                              struct bsw_error *err)
+{
+    struct bsw_step step;
+    const char *select = what == CANDIDATES_BY_CODE ? "threshold" : point->select;
+    bsw_step_begin(&step, &run->place, "search", 1);
+    bsw_step_add(&step, "--index", path);
+    bsw_step_add(&step, "--queries", run->queries);
+    bsw_step_add(&step, "--device", run->device);
+    bsw_step_add(&step, "--out", result);
+    bsw_step_add(&step, "--force", NULL);
+    bsw_step_add_number(&step, "--batch", (double)run->batch);
+    if (strcmp(point->codec, "raw") != 0)
+        bsw_step_add_number(&step, "--query-bits", point->query_bits);
+    bsw_step_add_number(&step, "--k", (double)(what == ANSWER ? point->k : point->candidates));
+    bsw_step_add(&step, "--select", select);
+    if (strcmp(select, "queue") == 0) {
+        bsw_step_add_number(&step, "--items", (double)run->items);
+        bsw_step_add_number(&step, "--queue-length", (double)run->queue_length);
+    } else if (strcmp(select, "histogram") == 0) {
+        bsw_step_add_number(&step, "--extra-distance", (double)point->extra_distance);
+        bsw_step_add_number(&step, "--histogram-k", (double)point->k);
+        bsw_step_add_number(&step, "--max-candidates", (double)point->candidates);
+    }
+    if (what == ANSWER) {
+        bsw_step_add_number(&step, "--oversample", point->oversample);
+        bsw_step_add_number(&step, "--repeat", (double)run->repeat);
+        bsw_step_add_number(&step, "--warmup", run->repeat > 1);
+    } else {
+        bsw_step_add(&step, "--refine", "none");
+    }
+    return bsw_step_run(&step, said, err);
+}
+
+// k-recall@width of a result, width its number of columns.
+static enum bsw_status judge(const struct bsw_sweep_run *run, const char *result, uint64_t k,
+                             uint64_t width, double *recall, struct bsw_error *err)
+{
+    struct bsw_step step;
+    char name[64];
+    json_t *said;
+    // With the rows, so that ties with the last true neighbour count alike everywhere.
+    bsw_step_begin(&step, &run->place, "eval", 0);
+    bsw_step_add(&step, "--results", result);
+    bsw_step_add(&step, "--groundtruth", run->truth);
+    bsw_step_add_number(&step, "--k", (double)k);
+    bsw_step_add(&step, "--base", run->base);
+    bsw_step_add(&step, "--queries", run->queries);
+    bsw_step_add(&step, "--metric", run->metric);
+    BSW_TRY(bsw_step_run(&step, &said, err));
+    snprintf(name, sizeof name, "%llu-recall@%llu", (unsigned long long)k,
+             (unsigned long long)width);
+    enum bsw_status status = bsw_step_number(json_object_get(said, "recalls"), name, recall, err);
+    json_decref(said);
+    return status;
+}
+
+// *said: what the search said, set only on success; NULL if nobody wants it.
 static enum bsw_status find_recall(const struct bsw_sweep_run *run,
                                    const struct bsw_sweep_point *point, enum what what,
-                                   double *recall, json_t **search, struct bsw_error *err)
+                                   double *recall, json_t **said, struct bsw_error *err)
 {
-    struct step step;
-    char path[BSW_PATH_BYTES], result[BSW_PATH_BYTES], name[64];
-    int is_answer = what == ANSWER;
-    uint64_t width = is_answer ? point->k : point->candidates;
-    json_t *said = NULL;
+    char path[BSW_PATH_BYTES], result[BSW_PATH_BYTES];
+    json_t *facts;
     BSW_TRY(index_path(run, point, path, err));
     BSW_TRY(bsw_path_join(result, run->folder, "step.result", err));
-    begin(&step, run, "search");
-    add(&step, "--index", path);
-    add(&step, "--queries", run->queries);
-    add(&step, "--device", run->device);
-    add(&step, "--out", result);
-    add(&step, "--force", NULL);
-    add_number(&step, "--batch", (double)run->batch);
-    add_number(&step, "--query-bits", point->query_bits);
-    add_number(&step, "--k", (double)width);
-    add(&step, "--select", what == CANDIDATES_BY_CODE ? "threshold" : point->select);
-    add_number(&step, "--items", (double)run->items);
-    add_number(&step, "--queue-length", (double)run->queue_length);
-    if (is_answer) {
-        add_number(&step, "--oversample", point->oversample);
-        add_number(&step, "--repeat", (double)run->repeat);
-        if (run->repeat > 1) add(&step, "--warmup", "1");
-    } else {
-        add(&step, "--refine", "none");
-    }
-    BSW_TRY(run_step(&step, &said, err));
-    if (search)
-        *search = said;
+    BSW_TRY(search(run, point, what, path, result, &facts, err));
+    enum bsw_status status =
+        judge(run, result, point->k, what == ANSWER ? point->k : point->candidates, recall, err);
+    if (status == BSW_OK && said)
+        *said = facts;
     else
-        json_decref(said);
-
-    // With the rows, so that ties with the last true neighbour count alike everywhere.
-    begin(&step, run, "eval");
-    add(&step, "--results", result);
-    add(&step, "--groundtruth", run->truth);
-    add_number(&step, "--k", (double)point->k);
-    add(&step, "--base", run->base);
-    add(&step, "--queries", run->queries);
-    add(&step, "--metric", run->metric);
-    json_t *judged = NULL;
-    snprintf(name, sizeof name, "%llu-recall@%llu", (unsigned long long)point->k,
-             (unsigned long long)width);
-    enum bsw_status status = run_step(&step, &judged, err);
-    if (status == BSW_OK)
-        status = get_number(json_object_get(judged, "recalls"), name, recall, err);
-    json_decref(judged);
+        json_decref(facts);
     return status;
 }
 
@@ -253,7 +245,7 @@ static enum bsw_status find_recalls(const struct bsw_sweep_run *run,
 {
     const json_t *same = find_same_ceiling(point, rows);
     if (same)
-        BSW_TRY(get_number(same, "ceiling", &out->ceiling, err));
+        BSW_TRY(bsw_step_number(same, "ceiling", &out->ceiling, err));
     else
         BSW_TRY(find_recall(run, point, CANDIDATES_BY_CODE, &out->ceiling, NULL, err));
     out->selected = out->ceiling;
@@ -268,68 +260,90 @@ static const char *file_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
-static void set(json_t *row, const char *name, double value)
+static double memory_of_ranks(const json_t *ranks)
 {
-    json_object_set_new(row, name, json_real(value));
+    double sum = 0;
+    size_t place;
+    const json_t *rank;
+    json_array_foreach(ranks, place, rank)
+    {
+        sum += json_number_value(json_object_get(rank, "memory_bytes"));
+    }
+    return sum;
 }
 
+// Times and sizes, each in a column of its own; what a step says in another unit is turned.
 static enum bsw_status add_measures(const json_t *search, const json_t *index, json_t *row,
                                     struct bsw_error *err)
 {
-    static const char *const phases[] = {"encode", "broadcast", "histogram", "scan",
-                                         "merge",  "refine",    "finish",    "write"};
-    double qps, seconds, memory, bytes, index_bytes, train, encode, build_memory, value;
-    const json_t *by_phase = json_object_get(search, "seconds_by_phase");
-    const json_t *rank = json_array_get(json_object_get(search, "per_rank"), 0);
-    BSW_TRY(get_number(search, "queries_per_second", &qps, err));
-    BSW_TRY(get_number(search, "seconds", &seconds, err));
-    BSW_TRY(get_number(rank, "memory_bytes", &memory, err));
-    BSW_TRY(get_number(index, "bytes_per_vector", &bytes, err));
-    BSW_TRY(get_number(index, "index_bytes", &index_bytes, err));
-    BSW_TRY(get_number(index, "train_seconds", &train, err));
-    BSW_TRY(get_number(index, "encode_seconds", &encode, err));
-    BSW_TRY(get_number(index, "peak_memory_bytes", &build_memory, err));
-    set(row, "qps", qps);
-    set(row, "seconds", seconds);
-    set(row, "bytes_per_vector", bytes);
-    set(row, "indexsize", index_bytes / 1000);
-    set(row, "build", train + encode);
-    set(row, "train_seconds", train);
-    set(row, "memory_bytes", memory);
-    set(row, "build_memory_bytes", build_memory);
-    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
-        char name[40];
-        snprintf(name, sizeof name, "%s_seconds", phases[i]);
-        BSW_TRY(get_number(by_phase, phases[i], &value, err));
-        set(row, name, value);
+    const json_t *phases = json_object_get(search, "seconds_by_phase");
+    const struct {
+        const json_t *from;
+        const char *name, *column;
+        double factor;
+    } measures[] = {{search, "queries_per_second", "qps", 1},
+                    {search, "seconds", "seconds", 1},
+                    {search, "ranks", "ranks", 1},
+                    {search, "threads", "threads", 1},
+                    {index, "bytes_per_vector", "bytes_per_vector", 1},
+                    {index, "index_bytes", "indexsize", 1e-3},
+                    {index, "train_seconds", "train_seconds", 1},
+                    {index, "encode_seconds", "build", 1}, // with the one before
+                    {index, "peak_memory_bytes", "build_memory_bytes", 1},
+                    {phases, "encode", "encode_seconds", 1},
+                    {phases, "broadcast", "broadcast_seconds", 1},
+                    {phases, "histogram", "histogram_seconds", 1},
+                    {phases, "scan", "scan_seconds", 1},
+                    {phases, "merge", "merge_seconds", 1},
+                    {phases, "refine", "refine_seconds", 1},
+                    {phases, "finish", "finish_seconds", 1},
+                    {phases, "write", "write_seconds", 1}};
+    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++) {
+        double value;
+        BSW_TRY(bsw_step_number(measures[i].from, measures[i].name, &value, err));
+        set(row, measures[i].column, value * measures[i].factor);
     }
+    set(row, "build", number_of(row, "build") + number_of(row, "train_seconds"));
+    set(row, "memory_bytes", memory_of_ranks(json_object_get(search, "per_rank")));
     return BSW_OK;
+}
+
+// What tells a point from others; NULL: no memory.
+static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_point *p)
+{
+    char index[BSW_SWEEP_NAME_BYTES], point[BSW_SWEEP_NAME_BYTES];
+    bsw_sweep_index_name(p, index);
+    bsw_sweep_point_name(p, point);
+    json_t *dataset = json_string(file_of(run->base));
+    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:I, s:s, s:I, s:I, s:f, s:I}", "algorithm",
+                     p->codec, "parameters", point, "index_name", index, "dataset",
+                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "query_bits",
+                     (json_int_t)p->query_bits, "select", p->select, "extra_distance",
+                     (json_int_t)p->extra_distance, "count", (json_int_t)p->k, "oversample",
+                     p->oversample, "candidates", (json_int_t)p->candidates);
+}
+
+static void set_recalls(json_t *row, const struct recalls *r)
+{
+    set(row, "recall", r->recall);
+    set(row, "ceiling", r->ceiling);
+    set(row, "selected", r->selected);
+    set(row, "loss_code", 1 - r->ceiling);
+    set(row, "loss_selection", r->ceiling - r->selected);
+    set(row, "loss_refinement", r->selected - r->recall);
 }
 
 enum bsw_status bsw_sweep_measure(const struct bsw_sweep_run *run,
                                   const struct bsw_sweep_point *point, const json_t *index,
                                   json_t *rows, json_t **row, struct bsw_error *err)
 {
-    char name[BSW_SWEEP_NAME_BYTES];
-    struct recalls r = {0};
-    json_t *search = NULL, *made = json_object();
-    bsw_sweep_index_name(point, name);
-    enum bsw_status status = find_recalls(run, point, rows, &r, &search, err);
-    json_object_set_new(made, "algorithm", json_string(point->codec));
-    json_object_set_new(made, "index_name", json_string(name));
-    json_object_set_new(made, "dataset", json_string(file_of(run->base)));
-    set(made, "bits", point->bits);
-    json_object_set_new(made, "query_bits", json_integer(point->query_bits));
-    json_object_set_new(made, "select", json_string(point->select));
-    json_object_set_new(made, "count", json_integer((json_int_t)point->k));
-    set(made, "oversample", point->oversample);
-    json_object_set_new(made, "candidates", json_integer((json_int_t)point->candidates));
-    set(made, "recall", r.recall);
-    set(made, "ceiling", r.ceiling);
-    set(made, "selected", r.selected);
-    set(made, "loss_code", 1 - r.ceiling);
-    set(made, "loss_selection", r.ceiling - r.selected);
-    set(made, "loss_refinement", r.selected - r.recall);
+    struct recalls recalls = {0};
+    json_t *search = NULL;
+    BSW_TRY(find_recalls(run, point, rows, &recalls, &search, err));
+    json_t *made = describe(run, point);
+    enum bsw_status status =
+        made ? BSW_OK : bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a point");
+    set_recalls(made, &recalls);
     if (status == BSW_OK) status = add_measures(search, index, made, err);
     json_decref(search);
     if (status == BSW_OK)

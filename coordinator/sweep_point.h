@@ -1,19 +1,18 @@
-// What a sweep measures: each step is this program again, as a child with --json.
+// What a sweep measures, step by step.
 //
 // Of k true neighbours a point loses some at three places. With L = k * oversample candidates:
 //   ceiling   k-recall@L of the best L by code (threshold selection, no refinement)
 //   selected  the same with the point's selection
 //   recall    k-recall@k of the refined answer
 // and loss_code = 1 - ceiling, loss_selection = ceiling - selected, loss_refinement = selected -
-// recall: they add up to 1 - recall. Threshold selection loses nothing; queues may even win a
-// little, where a row that they miss makes room for a true neighbour.
+// recall: they add up to 1 - recall. Threshold selection loses nothing. Of the best L, histogram
+// selection takes those within its extra distance. Queues may even win a little, where a row that
+// they miss makes room for a true neighbour.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_POINT_H
 #define BITSWEEP_COORDINATOR_SWEEP_POINT_H
 
-#include <jansson.h>
-
-#include "common/file.h"
 #include "coordinator/sweep_grid.h"
+#include "coordinator/sweep_step.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,8 +21,11 @@ extern "C" {
 struct bsw_sweep_run {
     char folder[BSW_PATH_BYTES]; // absolute
     char truth[BSW_PATH_BYTES];
-    const char *base, *queries, *metric, *device, *level; // borrowed, as all below
-    uint64_t threads, shards, repeat, batch, items, queue_length;
+    struct bsw_step_place place;
+    const char *base, *queries, *metric, *device; // borrowed, as all below
+    const char *model;                            // of codec rbe; NULL: learned from base
+    uint64_t shards, repeat, batch, items, queue_length;
+    uint32_t dims;
 };
 
 enum { BSW_SWEEP_NAME_BYTES = 96 };

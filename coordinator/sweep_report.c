@@ -1,7 +1,3 @@
-// vasprintf
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "coordinator/sweep_report.h"
 
 #include <stdio.h>
@@ -10,146 +6,6 @@
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
-
-// count, qps, build, indexsize, dataset, algorithm: as big-ann-benchmarks exports them; index_name
-// and recall as cuvs-bench does.
-const struct bsw_sweep_column bsw_sweep_columns[] = {
-    {"algorithm", -1, 0, "codec"},
-    {"index_name", -1, 1, "codec and bits: the folder index-NAME"},
-    {"dataset", -1, 0, "file of the corpus"},
-    {"bits", -1, 0, "bits a dimension"},
-    {"query_bits", 0, 1, "bits a query component"},
-    {"select", -1, 1, "how candidates are chosen"},
-    {"count", 0, 1, "k, neighbours a query"},
-    {"oversample", -1, 1, "candidates wanted, times k"},
-    {"candidates", 0, 1, "L, candidates a query"},
-    {"recall", 4, 1, "k-recall@k of the answer"},
-    {"ceiling", 4, 0, "k-recall@L of the best L by code"},
-    {"selected", 4, 0, "k-recall@L of the candidates that the selection chose"},
-    {"loss_code", 4, 1, "1 - ceiling"},
-    {"loss_selection", 4, 1, "ceiling - selected"},
-    {"loss_refinement", 4, 1, "selected - recall"},
-    {"qps", 0, 1, "queries a second, of the median pass"},
-    {"pareto", 0, 1, "1: no point of the same k has both more recall and more queries a second"},
-    {"seconds", -1, 0, "of the median pass"},
-    {"bytes_per_vector", -1, 1, "bytes of codes a vector"},
-    {"indexsize", 0, 0, "kB of the index"},
-    {"build", 3, 1, "seconds to train and encode"},
-    {"train_seconds", 3, 0, "of build, training"},
-    {"memory_bytes", 0, 1, "most memory of the search's process"},
-    {"build_memory_bytes", 0, 0, "most memory of encode's process"},
-    {"encode_seconds", 4, 0, "seconds of an average pass: coding queries"},
-    {"broadcast_seconds", 4, 0, "sending them"},
-    {"histogram_seconds", 4, 0, "counting distances"},
-    {"scan_seconds", 4, 1, "scanning codes and choosing candidates"},
-    {"merge_seconds", 4, 1, "merging what shards chose"},
-    {"refine_seconds", 4, 1, "exact values of candidates"},
-    {"finish_seconds", 4, 0, "ordering the answer"},
-    {"write_seconds", 4, 0, "writing it"},
-};
-const size_t bsw_sweep_num_columns = sizeof bsw_sweep_columns / sizeof bsw_sweep_columns[0];
-
-enum bsw_status bsw_sweep_print(struct bsw_buffer *buffer, struct bsw_error *err,
-                                const char *format, ...)
-{
-    va_list arguments;
-    char *text;
-    va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
-    va_end(arguments);
-    if (length < 0) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a report");
-    enum bsw_status status = bsw_buffer_append(buffer, text, (size_t)length, err);
-    free(text);
-    return status;
-}
-
-// ---- rows ----
-
-static double number_of(const json_t *row, const char *name)
-{
-    return json_number_value(json_object_get(row, name));
-}
-
-static int is_dominated(json_t *rows, const json_t *row)
-{
-    const char *name;
-    json_t *other;
-    json_object_foreach(rows, name, other)
-    {
-        if (json_equal(json_object_get(row, "count"), json_object_get(other, "count")) &&
-            bsw_sweep_is_better(number_of(other, "recall"), number_of(other, "qps"),
-                                number_of(row, "recall"), number_of(row, "qps")))
-            return 1;
-    }
-    return 0;
-}
-
-void bsw_sweep_mark_front(json_t *rows)
-{
-    const char *name;
-    json_t *row;
-    json_object_foreach(rows, name, row)
-    {
-        json_object_set_new(row, "pareto", json_integer(!is_dominated(rows, row)));
-    }
-}
-
-// decimals -1: as it is.
-static enum bsw_status print_value(struct bsw_buffer *out, const json_t *value, int decimals,
-                                   struct bsw_error *err)
-{
-    if (json_is_string(value)) return bsw_sweep_print(out, err, "%s", json_string_value(value));
-    double number = json_number_value(value);
-    if (decimals >= 0) return bsw_sweep_print(out, err, "%.*f", decimals, number);
-    return bsw_sweep_print(out, err, "%.12g", number);
-}
-
-// As RFC 4180 has it: the dataset's name may hold anything.
-static enum bsw_status print_cell(struct bsw_buffer *out, const json_t *value,
-                                  struct bsw_error *err)
-{
-    const char *text = json_string_value(value);
-    if (!text || !strpbrk(text, ",\"\r\n")) return print_value(out, value, -1, err);
-    BSW_TRY(bsw_sweep_print(out, err, "\""));
-    for (; *text; text++) BSW_TRY(bsw_sweep_print(out, err, *text == '"' ? "\"\"" : "%c", *text));
-    return bsw_sweep_print(out, err, "\"");
-}
-
-static enum bsw_status print_csv(struct bsw_buffer *out, json_t *rows, struct bsw_error *err)
-{
-    const char *name;
-    json_t *row;
-    for (size_t c = 0; c < bsw_sweep_num_columns; c++)
-        BSW_TRY(bsw_sweep_print(out, err, "%s%s", c ? "," : "", bsw_sweep_columns[c].name));
-    BSW_TRY(bsw_sweep_print(out, err, "\n"));
-    json_object_foreach(rows, name, row)
-    {
-        for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
-            if (c) BSW_TRY(bsw_sweep_print(out, err, ","));
-            BSW_TRY(print_cell(out, json_object_get(row, bsw_sweep_columns[c].name), err));
-        }
-        BSW_TRY(bsw_sweep_print(out, err, "\n"));
-    }
-    return BSW_OK;
-}
-
-static enum bsw_status write_file(const char *folder, const char *name,
-                                  const struct bsw_buffer *buffer, struct bsw_error *err)
-{
-    char path[BSW_PATH_BYTES];
-    BSW_TRY(bsw_path_join(path, folder, name, err));
-    return bsw_file_write_atomic(path, buffer->data, buffer->bytes, err);
-}
-
-enum bsw_status bsw_sweep_write_csv(const char *folder, json_t *rows, struct bsw_error *err)
-{
-    struct bsw_buffer csv = {0};
-    bsw_sweep_mark_front(rows);
-    enum bsw_status status = print_csv(&csv, rows, err);
-    if (status == BSW_OK) status = write_file(folder, "sweep.csv", &csv, err);
-    bsw_buffer_deinit(&csv);
-    return status;
-}
 
 // ---- sweep.json ----
 
@@ -168,21 +24,6 @@ static void read_cpu_name(char *out, size_t capacity)
     if (file) fclose(file);
 }
 
-static json_t *describe_environment(const struct bsw_sweep_run *run)
-{
-    struct utsname system = {0};
-    char cpu[256], date[40] = "";
-    time_t now = time(NULL);
-    struct tm utc;
-    uname(&system);
-    read_cpu_name(cpu, sizeof cpu);
-    if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &utc);
-    return json_pack("{s:s, s:s, s:s, s:s+++, s:I, s:I, s:s, s:s}", "bitsweep", BITSWEEP_VERSION,
-                     "date", date, "cpu", cpu, "system", system.sysname, " ", system.release, "",
-                     "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN), "threads",
-                     (json_int_t)run->threads, "level", run->level, "device", run->device);
-}
-
 // Names with bytes that are not UTF-8 are told without them.
 static json_t *text_of(const char *text)
 {
@@ -190,18 +31,35 @@ static json_t *text_of(const char *text)
     return value ? value : json_string("(not UTF-8)");
 }
 
+static json_t *describe_environment(const struct bsw_sweep_report *r)
+{
+    const struct bsw_sweep_run *run = r->run;
+    struct utsname system = {0};
+    char cpu[256], date[40] = "";
+    time_t now = time(NULL);
+    struct tm utc;
+    uname(&system);
+    read_cpu_name(cpu, sizeof cpu);
+    if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &utc);
+    return json_pack("{s:s, s:s, s:s, s:s+++, s:I, s:I, s:s, s:s, s:o}", "bitsweep",
+                     BITSWEEP_VERSION, "date", date, "cpu", cpu, "system", system.sysname, " ",
+                     system.release, "", "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
+                     "threads", (json_int_t)run->place.threads, "level", run->place.level, "device",
+                     run->device, "launcher", text_of(r->launcher ? r->launcher : "none"));
+}
+
 static json_t *describe_job(const struct bsw_sweep_report *r)
 {
     const struct bsw_sweep_run *run = r->run;
-    json_t *job = json_pack("{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "base",
-                            text_of(run->base), "rows", (json_int_t)r->num_rows, "dims",
-                            (json_int_t)r->dims, "queries", text_of(run->queries), "num_queries",
-                            (json_int_t)r->num_queries, "metric", run->metric, "groundtruth",
-                            r->truth_is_computed ? json_string("computed") : text_of(run->truth),
-                            "shards", (json_int_t)run->shards, "repeat", (json_int_t)run->repeat,
-                            "batch", (json_int_t)run->batch, "items", (json_int_t)run->items,
-                            "queue_length", (json_int_t)run->queue_length);
-    return job;
+    return json_pack("{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "base",
+                     text_of(run->base), "rows", (json_int_t)r->num_rows, "dims",
+                     (json_int_t)run->dims, "queries", text_of(run->queries), "num_queries",
+                     (json_int_t)r->num_queries, "metric", run->metric, "groundtruth",
+                     r->truth_is_computed ? json_string("computed") : text_of(run->truth), "model",
+                     text_of(run->model ? run->model : "learned"), "shards",
+                     (json_int_t)run->shards, "repeat", (json_int_t)run->repeat, "batch",
+                     (json_int_t)run->batch, "items", (json_int_t)run->items, "queue_length",
+                     (json_int_t)run->queue_length);
 }
 
 static json_t *describe(const struct bsw_sweep_report *r)
@@ -219,7 +77,7 @@ static json_t *describe(const struct bsw_sweep_report *r)
                                         "points", (json_int_t)r->points->skips[i].num_points));
     for (int i = 0; i < r->num_arguments; i++)
         json_array_append_new(arguments, text_of(r->arguments[i]));
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "environment", describe_environment(r->run),
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "environment", describe_environment(r),
                      "arguments", arguments, "job", describe_job(r), "columns", columns, "rows",
                      rows, "left_out", skips);
 }
@@ -232,7 +90,7 @@ static enum bsw_status write_json(const struct bsw_sweep_report *r, struct bsw_e
     struct bsw_buffer buffer = {0};
     enum bsw_status status = bsw_sweep_print(&buffer, err, "%s\n", text);
     free(text);
-    if (status == BSW_OK) status = write_file(r->run->folder, "sweep.json", &buffer, err);
+    if (status == BSW_OK) status = bsw_sweep_write_file(r->run->folder, "sweep.json", &buffer, err);
     bsw_buffer_deinit(&buffer);
     return status;
 }
@@ -266,7 +124,7 @@ static enum bsw_status print_facts(struct bsw_buffer *out, const json_t *facts,
         if (json_is_string(value))
             BSW_TRY(print_escaped(out, json_string_value(value), err));
         else
-            BSW_TRY(print_value(out, value, -1, err));
+            BSW_TRY(bsw_sweep_print_value(out, value, -1, err));
         BSW_TRY(bsw_sweep_print(out, err, "</td></tr>\n"));
     }
     return bsw_sweep_print(out, err, "</table>\n");
@@ -299,11 +157,13 @@ static enum bsw_status print_plots(struct bsw_buffer *out, const struct bsw_swee
         "The code's ceiling by bits",
     };
     static const char *const words[] = {
-        "Every point of the grid: colour is bits, shape is codec, filled is queue selection. The "
-        "dashed line is the Pareto front: no point has both more recall and more queries a second.",
-        "With the finest queries of the grid. Solid lines are saq, dotted ones xfbq.",
+        "Every point: colour is bits, shape is codec; filled is queue selection, a pentagon "
+        "histogram selection. The dashed line is the Pareto front: no point has both more recall "
+        "and more queries a second.",
+        "The refined answer, with a codec's finest queries and its first selection. Colour is "
+        "oversampling, dashes and shape are the codec.",
         "k-recall@L of the best L = oversample &times; k by code, before refinement: what no "
-        "selection and no refinement can exceed. With the finest queries of the grid.",
+        "selection and no refinement can exceed. With a codec's finest queries.",
     };
     if (!r->has_plots) return bsw_sweep_print(out, err, "<p>gnuplot was missing: no plots.</p>\n");
     for (int plot = 0; plot < 3; plot++) {
@@ -321,7 +181,7 @@ static enum bsw_status print_rows(struct bsw_buffer *out, const struct bsw_sweep
 {
     const char *name;
     json_t *row;
-    BSW_TRY(bsw_sweep_print(out, err, "<h2>Points</h2>\n<table>\n<tr>"));
+    BSW_TRY(bsw_sweep_print(out, err, "<h2>Points</h2>\n<div class=\"wide\"><table>\n<tr>"));
     for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
         if (bsw_sweep_columns[c].is_shown)
             BSW_TRY(bsw_sweep_print(out, err, "<th>%s</th>", bsw_sweep_columns[c].name));
@@ -335,12 +195,13 @@ static enum bsw_status print_rows(struct bsw_buffer *out, const struct bsw_sweep
             const struct bsw_sweep_column *column = &bsw_sweep_columns[c];
             if (!column->is_shown) continue;
             BSW_TRY(bsw_sweep_print(out, err, "<td>"));
-            BSW_TRY(print_value(out, json_object_get(row, column->name), column->decimals, err));
+            BSW_TRY(bsw_sweep_print_value(out, json_object_get(row, column->name), column->decimals,
+                                          err));
             BSW_TRY(bsw_sweep_print(out, err, "</td>"));
         }
         BSW_TRY(bsw_sweep_print(out, err, "</tr>\n"));
     }
-    return bsw_sweep_print(out, err, "</table>\n");
+    return bsw_sweep_print(out, err, "</table></div>\n");
 }
 
 static enum bsw_status print_left_out(struct bsw_buffer *out, const struct bsw_sweep_report *r,
@@ -362,12 +223,13 @@ static enum bsw_status print_head(struct bsw_buffer *out, const struct bsw_sweep
 {
     static const char head[] =
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>bitsweep sweep"
-        "</title>\n<style>body{font-family:sans-serif;max-width:75em;margin:2em auto;padding:0 1em}"
+        "</title>\n<style>body{font-family:sans-serif;max-width:80em;margin:2em auto;padding:0 1em}"
         "table{border-collapse:collapse;font-size:small}td,th{border:1px solid #ccc;padding:2px "
-        "6px;"
-        "text-align:right}.facts td,.facts th{text-align:left}th{background:#eee}"
+        "6px;text-align:right}.facts td,.facts th{text-align:left}th{background:#eee}"
         ".front{background:#fff6d6}code{background:#f3f3f3}figure{margin:0;max-width:900px}"
-        "</style></head><body>\n<h1>bitsweep sweep</h1>\n<p><code>bitsweep sweep";
+        ".beside{display:flex;flex-wrap:wrap;gap:0 "
+        "3em}.wide{overflow-x:auto}</style></head><body>\n"
+        "<h1>bitsweep sweep</h1>\n<p><code>bitsweep sweep";
     static const char recall[] =
         "<h2>What recall is</h2>\n<p>K-recall@R: of a query's K true nearest neighbours, the share "
         "found among the first R that were returned, on average over all queries. A returned row "
@@ -376,8 +238,10 @@ static enum bsw_status print_head(struct bsw_buffer *out, const struct bsw_sweep
         "them by exact values. It loses true neighbours at three places: the code does not have "
         "them among its L best (loss_code: 1 minus the ceiling, the k-recall@L of the exact code "
         "order); the selection misses some of those L (loss_selection; none for threshold, which "
-        "is exact, and for queue now and then a little below 0, where a row that was missed made "
-        "room for a true neighbour); refinement does not put them among the first k "
+        "is exact; histogram misses what is beyond its extra distance; for queue it is now and "
+        "then a "
+        "little below 0, where a row that was missed made room for a true neighbour); refinement "
+        "does not put them among the first k "
         "(loss_refinement; exact values lose none). The three add up to 1 - recall. Rows of the "
         "Pareto front are coloured.</p>\n";
     BSW_TRY(bsw_sweep_print(out, err, "%s", head));
@@ -385,11 +249,11 @@ static enum bsw_status print_head(struct bsw_buffer *out, const struct bsw_sweep
         BSW_TRY(bsw_sweep_print(out, err, " "));
         BSW_TRY(print_escaped(out, r->arguments[i], err));
     }
-    BSW_TRY(bsw_sweep_print(out, err, "</code></p>\n"));
+    BSW_TRY(bsw_sweep_print(out, err, "</code></p>\n<div class=\"beside\"><div><h2>Job</h2>\n"));
     BSW_TRY(print_facts(out, json_object_get(r->json, "job"), err));
-    BSW_TRY(bsw_sweep_print(out, err, "<h2>Environment</h2>\n"));
+    BSW_TRY(bsw_sweep_print(out, err, "</div><div><h2>Environment</h2>\n"));
     BSW_TRY(print_facts(out, json_object_get(r->json, "environment"), err));
-    return bsw_sweep_print(out, err, "%s", recall);
+    return bsw_sweep_print(out, err, "</div></div>\n%s", recall);
 }
 
 static enum bsw_status write_html(const struct bsw_sweep_report *r, struct bsw_error *err)
@@ -400,7 +264,7 @@ static enum bsw_status write_html(const struct bsw_sweep_report *r, struct bsw_e
     if (status == BSW_OK) status = print_rows(&html, r, err);
     if (status == BSW_OK) status = print_left_out(&html, r, err);
     if (status == BSW_OK) status = bsw_sweep_print(&html, err, "</body></html>\n");
-    if (status == BSW_OK) status = write_file(r->run->folder, "report.html", &html, err);
+    if (status == BSW_OK) status = bsw_sweep_write_file(r->run->folder, "report.html", &html, err);
     bsw_buffer_deinit(&html);
     return status;
 }

@@ -1,10 +1,10 @@
 #include "coordinator/truth_split.h"
 
 #include <stdio.h>
-#include <unistd.h>
 
 #include "common/file.h"
 #include "common/memory.h"
+#include "common/new_file.h"
 
 #define HEAD_BYTES 8
 #define COPY_BYTES ((size_t)1 << 20)
@@ -26,8 +26,7 @@ enum bsw_status bsw_truth_split_check(const char *path, int force, struct bsw_er
         char name[BSW_PATH_BYTES];
         BSW_TRY(make_name(name, path, endings[i], ".tmp.0123456789", err));
         BSW_TRY(make_name(name, path, endings[i], "", err));
-        if (!force && bsw_file_exists(name))
-            return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", name);
+        BSW_TRY(bsw_new_file_check(name, force, err));
     }
     return BSW_OK;
 }
@@ -53,17 +52,13 @@ static enum bsw_status copy_part(int from, const char *path, uint64_t offset, ui
 static enum bsw_status write_part(int from, const char *path, const char *ending, uint64_t offset,
                                   uint64_t bytes, struct bsw_error *err)
 {
-    char name[BSW_PATH_BYTES], temporary[BSW_PATH_BYTES], more[32];
-    int to = -1;
-    snprintf(more, sizeof more, ".tmp.%ld", (long)getpid());
+    char name[BSW_PATH_BYTES];
+    struct bsw_new_file file;
     BSW_TRY(make_name(name, path, ending, "", err));
-    BSW_TRY(make_name(temporary, path, ending, more, err));
-    BSW_TRY(bsw_file_create(temporary, &to, err));
-    enum bsw_status status = copy_part(from, path, offset, bytes, to, temporary, err);
-    if (status == BSW_OK) status = bsw_file_sync_close(&to, temporary, err);
-    if (status == BSW_OK) status = bsw_file_rename(temporary, name, err);
-    bsw_file_close(&to);
-    if (status != BSW_OK) unlink(temporary);
+    BSW_TRY(bsw_new_file_create(name, 1, &file, err)); // checked before
+    enum bsw_status status = copy_part(from, path, offset, bytes, file.fd, file.temporary, err);
+    if (status == BSW_OK) status = bsw_new_file_finish(&file, err);
+    bsw_new_file_deinit(&file);
     return status;
 }
 

@@ -11,8 +11,8 @@
 extern "C" {
 #endif
 
-// Before anything is computed: BSW_ERROR_USAGE where one of the files exists (unless force) or
-// names are too long.
+// Before anything is computed: BSW_ERROR_USAGE where one of the files may not be written
+// (bsw_new_file_check) or names are too long.
 enum bsw_status bsw_truth_split_check(const char *path, int force, struct bsw_error *err);
 
 // From the finished file at `path`, in big-ann's layout with int32 ids. Each file is written under

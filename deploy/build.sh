@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Configures and builds one preset of CMakePresets.json. Quiet unless something fails.
-# usage: deploy/build.sh [release|debug|asan] [-- more arguments for cmake's configuration]
+# usage: deploy/build.sh [release|debug|asan|coverage] [-- more arguments for cmake's configuration]
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=release
 case ${1:-} in
 -h | --help)
-    echo "usage: deploy/build.sh [release|debug|asan] [-- CMAKE_ARGUMENTS]"
+    echo "usage: deploy/build.sh [release|debug|asan|coverage] [-- CMAKE_ARGUMENTS]"
     exit 0
     ;;
 -- | "") ;;

@@ -17,6 +17,7 @@ needed=(
     "command protoc-c protobuf-c-compiler"
     "command protoc protobuf-compiler"
     "command gnuplot gnuplot-nox"
+    "command ip iproute2"
     "library libprotobuf-c libprotobuf-c-dev"
     "library libxxhash libxxhash-dev"
     "library hwloc libhwloc-dev"

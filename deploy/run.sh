@@ -13,6 +13,7 @@ hosts=""
 verbose=0
 limit=""   # seconds, of all attempts together
 retries=0
+start_limit=120 # seconds
 flags=()   # for mpirun, as given
 command=() # for bitsweep
 is_placed=0 # the flags say where ranks run
@@ -29,12 +30,16 @@ Starts `bitsweep COMMAND ARGUMENTS` on RANKS ranks with Open MPI's mpirun, or di
                         machine, or inside an allocation of Slurm or another scheduler its hosts
   --time-limit SECONDS  stop the job after so long, retries included: it saves what it has, and is
                         killed 4 s later if it is still there; exit code 75
+  --start-limit SECONDS end the job where its ranks have not found each other after so long: a
+                        process is stopped, or a host does not answer; 120 if not given
   --retries N           up to N times after exit code 75 start again, with --resume where COMMAND
                         has a journal or checkpoint to go on from; 0 if not given
   --verbose             print the mpirun command and let mpirun print its own messages
   --help                this text
   mpirun flags          any other flag in front of COMMAND goes to mpirun (--mca A B, -x NAME, ...);
                         `--` ends them
+
+`sweep` is one process: each of its steps (encode, search, groundtruth) is started so, on RANKS ranks.
 
 SIGTERM, SIGINT and SIGHUP stop the job: ranks save what they have within a second. SIGUSR1 lets
 search and encode finish what they are at first. Both end with exit code 75 and are not retried.
@@ -43,6 +48,11 @@ Environment: BITSWEEP is the program to start (build/release/bitsweep); OMP_NUM_
 cores / ranks on this machine unless it is set or --threads is given; OMPI_MCA_* as always.
 BITSWEEP_STATUS is where rank 0 says how the run ended; by default a temporary file: in TMPDIR, or
 where ranks may run on other hosts in the current folder, which the hosts must then share.
+
+A rank that is stopped, cut off or gone later on is found by the others: --heartbeat of COMMAND, 10 s
+if not given. mpirun may wait for ever for a host that is cut off: if it is still there 5 s after the
+ranks of its own machine, and rank 0 has not said that all is complete, it is killed; likewise if a
+rank of this machine ended while MPI connected the ranks and mpirun lets the others wait.
 
 Exit codes are those that rank 0 has written there, whatever mpirun says:
   0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system error,
@@ -86,11 +96,12 @@ parse() {
     while (($#)); do
         case $1 in
         -h | --help) help && exit 0 ;;
-        -n | -np | --hosts | --time-limit | --retries)
+        -n | -np | --hosts | --time-limit | --start-limit | --retries)
             (($# > 1)) || fail "$1 needs a value; --help tells more"
             case $1 in
             --hosts) hosts=$2 ;;
             --time-limit) limit=$2 ;;
+            --start-limit) start_limit=$2 ;;
             --retries) retries=$2 ;;
             *) ranks=$2 ;;
             esac
@@ -119,6 +130,8 @@ check() {
         fail "--hosts $hosts: not of the form H1:4,H2:4"
     [[ -z $limit || $limit =~ ^[0-9]{1,8}(\.[0-9]{1,3})?$ && $limit =~ [1-9] ]] ||
         fail "--time-limit $limit: not a number of seconds above 0"
+    [[ $start_limit =~ ^[1-9][0-9]{0,7}$ ]] ||
+        fail "--start-limit $start_limit: not a whole number of seconds above 0"
     [[ $retries =~ ^(0|[1-9][0-9]{0,5})$ ]] || fail "--retries $retries: not a number"
     ((${#command[@]})) || fail "a bitsweep command is missing; --help tells more"
     if [[ ! -f $program || ! -x $program ]]; then
@@ -216,18 +229,18 @@ build_mpirun() {
     [[ -z ${OMP_NUM_THREADS:-} ]] || mpirun+=(-x OMP_NUM_THREADS)
     # OpenBLAS would start a thread for every core in every rank; bitsweep uses one.
     export OPENBLAS_NUM_THREADS=1
-    mpirun+=(-x OPENBLAS_NUM_THREADS -x BITSWEEP_STATUS)
+    mpirun+=(-x OPENBLAS_NUM_THREADS -x BITSWEEP_STATUS -x BITSWEEP_STARTED)
     mpirun+=(${flags[@]+"${flags[@]}"})
     if ((EUID == 0)); then
         export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
     fi
 }
 
-# Where rank 0 says how the run ended. A name that nobody has looked up before: a shared file system
-# may remember for a while that a file is not there.
+# Where rank 0 says that it has all ranks, and how the run ended. Names that nobody has looked up
+# before: a shared file system may remember for a while that a file is not there.
 choose_status_path() {
     local parent=${TMPDIR:-/tmp}
-    export BITSWEEP_STATUS=${BITSWEEP_STATUS:-}
+    export BITSWEEP_STATUS=${BITSWEEP_STATUS:-} BITSWEEP_STARTED=""
     if [[ -n $BITSWEEP_STATUS ]]; then
         [[ $BITSWEEP_STATUS == /* ]] || BITSWEEP_STATUS=$PWD/$BITSWEEP_STATUS
         return
@@ -244,6 +257,7 @@ choose_status_path() {
 # wants it no more.
 timer() {
     local got=0
+    exec 8>&-
     read -r -t "$1" || got=$?
     ((got <= 128)) || kill -ALRM $$
 }
@@ -254,15 +268,29 @@ set_timer() {
     timer_process=$!
 }
 
-# Everything of the job on this machine: it has a session of its own, named after its process.
-kill_job() {
-    local file line
+# each_process COMMAND: calls COMMAND PROCESS STATE for everything of the job on this machine: it has
+# a session of its own, named after its process.
+each_process() {
+    local file line action=$1
     for file in /proc/[0-9]*/stat; do
         { read -r line <"$file"; } 2>/dev/null || continue
         # shellcheck disable=SC2086
         set -- ${line%% *} ${line##*) } # process, state, parent, group, session, ...
-        if [[ $5 == "$job" && $2 != Z ]]; then kill -KILL "$1" 2>/dev/null || true; fi
+        if [[ $5 == "$job" && $2 != Z ]]; then "$action" "$1" "$2"; fi
     done
+}
+
+# With its shared memory, which nobody else would remove.
+kill_one() {
+    mapfile -t -O "${#segments[@]}" segments < \
+        <(sed -n 's/^[^/]* \(\/[^ ]*\/vader_segment\.[^ ]*\)$/\1/p' "/proc/$1/maps" 2>/dev/null)
+    kill -KILL "$1" 2>/dev/null || true
+}
+
+kill_job() {
+    local segments=()
+    each_process kill_one
+    ((${#segments[@]} == 0)) || rm -f -- "${segments[@]}"
 }
 
 # TERM, once: a second one would make mpirun leave ranks behind.
@@ -294,15 +322,129 @@ on_alarm() {
     fi
 }
 
+# ---- watching ----
+
+# Sets rank: of a process; empty if it is none.
+find_rank() {
+    local entry
+    rank=""
+    while IFS= read -r -d '' entry; do
+        if [[ $entry == OMPI_COMM_WORLD_RANK=* ]]; then rank=${entry#*=}; fi
+    done 2>/dev/null <"/proc/$1/environ" || true
+}
+
+# Whether a process has ended, though its parent has not taken note.
+is_ended() {
+    local line
+    { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 0
+    [[ ${line##*) } == Z* ]]
+}
+
+# Sets num_running: ranks among the children of mpirun, which may also have those that start its daemons
+# on other hosts. A child is looked at when it is new; twice, as a rank begins as a copy of mpirun. One
+# that a deadlocked mpirun leaves as it is does not count.
+declare -A looks=()
+count_ranks() {
+    local file some child rank
+    num_running=0
+    for file in "/proc/$job/task/"*/children; do
+        some=()
+        { read -r -a some <"$file"; } 2>/dev/null || true
+        for child in "${some[@]}"; do
+            if [[ ${looks[$child]:-} != [2r] ]]; then
+                find_rank "$child"
+                looks[$child]=$((${looks[$child]:-0} + 1))
+                [[ -z $rank ]] || looks[$child]=r
+            fi
+            if [[ ${looks[$child]} == r ]] && ! is_ended "$child"; then
+                num_running=$((num_running + 1))
+            fi
+        done
+    done
+}
+
+# Beside the job, until its end of a pipe tells that it is over: SIGURG to this script where the ranks
+# should have found each other by now, again 4 s later, and where mpirun has outlived the ranks of this
+# machine; SIGIO where some or all of these are gone before that and mpirun goes on.
+watch_job() {
+    local seconds=0 most=0 alone=0 fewer=0 got
+    exec 9>&-
+    while :; do
+        got=0
+        read -r -t 1 || got=$?
+        ((got > 128)) || return 0
+        seconds=$((seconds + 1)) alone=$((alone + 1)) fewer=$((fewer + 1))
+        count_ranks
+        if ((num_running || !most)); then alone=0; fi
+        if ((num_running == 0 || num_running >= most)); then fewer=0; fi
+        if ((num_running > most)); then most=$num_running; fi
+        if ((fewer == 3)); then kill -IO $$; fi
+        if ((seconds == start_limit || seconds == start_limit + 4)); then kill -URG $$; fi
+        if ((alone == 5)); then
+            if [[ -e $BITSWEEP_STARTED ]]; then kill -URG $$; else kill -IO $$; fi
+        fi
+    done
+}
+
+note_rank() {
+    local rank
+    find_rank "$1"
+    [[ -n $rank ]] || return 0
+    num_here=$((num_here + 1))
+    if [[ $2 == [Tt] ]]; then stopped+=", rank $rank (process $1) is stopped"; fi
+}
+
+describe_start() {
+    local num_here=0 stopped=""
+    each_process note_rank
+    [[ -n $stopped ]] || stopped="  $num_here of $ranks have been started on this machine"
+    echo "the ranks have not found each other within $start_limit s: ${stopped:2}"
+}
+
+give_up() { # WHY
+    say "$1"
+    is_given_up=1
+    kill_job
+}
+
+on_watch() { # [fewer]
+    local outlived="mpirun did not end after the ranks of this machine had, and is killed"
+    is_interrupted=1
+    if [[ -z $job ]] || ((is_stopping)); then return; fi
+    # Once they have found each other the ranks see by themselves that one is missing.
+    if [[ ${1:-} == fewer && -e $BITSWEEP_STARTED ]]; then return; fi
+    count_ranks
+    if ((is_given_up)); then
+        kill_job
+    elif [[ -e $BITSWEEP_STARTED ]]; then
+        # With code 0 ranks elsewhere take their time.
+        if ((num_running == 0)) && [[ $(written_code) != 0 ]]; then give_up "$outlived"; fi
+    elif [[ ${1:-} != fewer ]]; then
+        say "$(describe_start)"
+        is_given_up=1
+        kill -TERM "$job" 2>/dev/null || true
+    elif ((num_running)); then
+        give_up "a rank ended before the ranks had found each other, and mpirun has not noticed it"
+    else
+        give_up "$outlived"
+    fi
+}
+
 # ---- one attempt ----
 
 # The job runs beside this script, so that a signal sent to the script alone reaches the ranks, and
 # away from the terminal, so that Ctrl-C reaches it once. It stops if the script is killed.
 run_and_wait() {
     [[ -z $work ]] || BITSWEEP_STATUS=$work/status.$attempt
-    rm -f -- "$BITSWEEP_STATUS"
+    BITSWEEP_STARTED=$BITSWEEP_STATUS.started
+    rm -f -- "$BITSWEEP_STATUS" "$BITSWEEP_STARTED"
     setpriv --pdeathsig TERM setsid "$@" <&0 9>&- &
     job=$!
+    is_given_up=0
+    if ((!is_direct)); then
+        exec 8> >(watch_job)
+        watcher=$!
+    fi
     ((!is_stopping)) || stop_job
     while :; do
         is_interrupted=0
@@ -312,6 +454,9 @@ run_and_wait() {
     done
     ((code == 0)) || kill_job
     job=""
+    exec 8>&-
+    [[ -z $watcher ]] || wait "$watcher" 2>/dev/null || true
+    rm -f -- "$BITSWEEP_STARTED"
 }
 
 describe() { # exit code of mpirun
@@ -334,7 +479,9 @@ judge_written() {
     code=$1
     case $code,$mpirun_code in
     75,2 | 75,65 | 75,70 | 75,74) code=$mpirun_code ;; # of a rank; mpirun stopped the others
-    75,205 | 75,129 | 75,1[3-9][0-9]) [[ -n $asked ]] || say "$(describe "$mpirun_code")" ;;
+    75,205 | 75,129 | 75,1[3-9][0-9])
+        if [[ -z $asked ]] && ((!is_given_up)); then say "$(describe "$mpirun_code")"; fi
+        ;;
     0,0) ;;
     0,2 | 0,65 | 0,70 | 0,74 | 0,75) # of a rank that has said why
         code=$mpirun_code
@@ -352,6 +499,10 @@ judge_written() {
 }
 
 judge_unwritten() {
+    if ((is_given_up)); then
+        code=75
+        return
+    fi
     case $code in
     2 | 65 | 70 | 74 | 75) return 0 ;; # of a rank that has said why
     0) say "mpirun says that all is well, but rank 0 wrote no STATUS file ($BITSWEEP_STATUS)" ;;
@@ -364,9 +515,13 @@ judge_unwritten() {
     esac
 }
 
+written_code() { # by rank 0; nothing if it has not
+    sed -n 's/^  "exit_code": \([0-9]*\),*$/\1/p' "$BITSWEEP_STATUS" 2>/dev/null || true
+}
+
 judge() {
-    local written=""
-    written=$(sed -n 's/^  "exit_code": \([0-9]*\),*$/\1/p' "$BITSWEEP_STATUS" 2>/dev/null) || true
+    local written
+    written=$(written_code)
     if [[ -n $written ]]; then judge_written "$written"; else judge_unwritten; fi
     if ((code == 75)) && [[ $asked == *limit* ]]; then say "$asked"; fi
 }
@@ -393,7 +548,7 @@ value_of() { # value_of NAME: of an option of the command
 
 can_resume() {
     case ${command[0]} in
-    encode) ;;
+    encode | sweep) ;;
     groundtruth) [[ $(value_of device) != cuda* ]] ;;     # a GPU keeps no journal
     search) ! has_option repeat && ! has_option warmup ;; # timed passes have no journal
     train) [[ -e $(value_of checkpoint) ]] ;;
@@ -416,9 +571,23 @@ run_until_done() {
     done
 }
 
+# A sweep is one process: it starts its steps on the ranks, by this script.
+launch_steps() {
+    local words=("$root/deploy/run.sh" -n "$ranks")
+    [[ -z $hosts ]] || words+=(--hosts "$hosts")
+    ((!verbose)) || words+=(--verbose)
+    words+=(${flags[@]+"${flags[@]}"})
+    command+=(--launcher "$(printf '%q ' "${words[@]}")")
+    ranks=1 hosts="" flags=() is_placed=0
+}
+
 parse "$@"
 check
-set_threads
+if [[ ${command[0]} == sweep && ($ranks != 1 || -n $hosts || ${#flags[@]} != 0) ]]; then
+    launch_steps
+else
+    set_threads
+fi
 is_direct=0
 if ((ranks == 1 && ${#flags[@]} == 0)) && [[ -z $hosts ]]; then is_direct=1; fi
 start=("$program")
@@ -431,9 +600,11 @@ job=""   # its process, while it runs
 asked="" # why it ends before its time: a signal to this script, the time limit
 work=""  # a folder for files of this run
 timer_process=""
+watcher="" # a process
 code=0
 is_stopping=0
 is_interrupted=0
+is_given_up=0 # killed, as it would have waited for ever
 is_complete=0 # says rank 0, whatever another rank met at the end
 choose_status_path
 if ((!is_direct)); then
@@ -452,6 +623,8 @@ trap 'on_signal HUP' HUP
 trap 'on_request USR1' USR1
 trap 'on_request USR2' USR2
 trap on_alarm ALRM
+trap on_watch URG
+trap 'on_watch fewer' IO
 [[ -z $limit ]] || set_timer "$limit"
 run_until_done "${start[@]}"
 exec 9>&-

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/integer_hash.h"
+#include "shard/pinned_queries.h"
 
 #define QUERY_SEED  0x5e1fc4ec0u
 #define QUERY_SCALE 0x1p-6f
@@ -22,19 +22,6 @@ struct self_check {
     struct bsw_candidate_lists expected, found;
 };
 
-// Random words; padding bits are 0.
-static void fill_words(const struct bsw_code_layout *layout, uint32_t query_bits, size_t num_words,
-                       uint64_t seed, uint32_t *words)
-{
-    for (size_t i = 0; i < num_words; i++) words[i] = (uint32_t)bsw_hash2(seed, i);
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const struct bsw_segment *segment = &layout->segments[s];
-        uint32_t rest = segment->dims % 32;
-        for (uint32_t plane = 0; plane < query_bits; plane++, words += segment->words)
-            if (rest > 0) words[segment->words - 1] &= (1u << rest) - 1;
-    }
-}
-
 static enum bsw_status make_queries(struct self_check *check, struct bsw_error *err)
 {
     const struct bsw_device_plan *plan = &check->engine->plan;
@@ -44,8 +31,8 @@ static enum bsw_status make_queries(struct self_check *check, struct bsw_error *
                          err));
     BSW_TRY(bsw_allocate(&check->scales, count, sizeof(float), "self-check", err));
     for (size_t q = 0; q < count; q++) {
-        fill_words(&plan->layout, plan->query_bits, plan->query_words, QUERY_SEED + q,
-                   check->words + q * plan->query_words);
+        bsw_pinned_words(&plan->layout, plan->query_bits, plan->query_bits, QUERY_SEED + q,
+                         check->words + q * plan->query_words);
         check->scales[q] = QUERY_SCALE;
     }
     check->batch = (struct bsw_query_batch){.num_queries = (uint32_t)count,

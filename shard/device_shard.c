@@ -4,13 +4,28 @@
 
 #include "common/clock.h"
 #include "kernels/device_scan/device_tuning.h"
+#include "shard/device_readback.h"
 #include "shard/device_row_queues.h"
 #include "shard/device_self_check.h"
 #include "shard/device_stage.h"
 
 // ---- what all shards share ----
 
-static enum bsw_status allocate_engine(struct bsw_device_engine *engine, struct bsw_error *err)
+// Room for blocks of the largest shard.
+static enum bsw_status allocate_readback(struct bsw_device_engine *engine,
+                                         const struct bsw_device_needs *needs,
+                                         struct bsw_error *err)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < needs->num_shards; i++) {
+        size_t bytes = bsw_device_readback_bytes(&needs->shapes[i]);
+        most = bytes > most ? bytes : most;
+    }
+    return bsw_device_allocate_host(engine->device, most, "self-checks", &engine->readback, err);
+}
+
+static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
+                                       const struct bsw_device_needs *needs, struct bsw_error *err)
 {
     const struct bsw_device_plan *plan = &engine->plan;
     bsw_device *device = engine->device;
@@ -23,8 +38,9 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine, struct 
     if (plan->stage_dims > 0)
         BSW_TRY(
             bsw_device_allocate_host(device, sizeof(uint64_t), "counts", &engine->survivors, err));
-    return bsw_device_allocate_host(device, plan->group_queries * sizeof(uint32_t), "counts",
-                                    &engine->counts, err);
+    BSW_TRY(bsw_device_allocate_host(device, plan->group_queries * sizeof(uint32_t), "counts",
+                                     &engine->counts, err));
+    return allocate_readback(engine, needs, err);
 }
 
 enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
@@ -35,7 +51,7 @@ enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_devi
     BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
     enum bsw_status status = bsw_device_plan_make(needs, free_bytes, &out->plan, err);
     if (status != BSW_OK) bsw_prefix(err, status, "%s: ", bsw_device_label(device));
-    if (status == BSW_OK) status = allocate_engine(out, err);
+    if (status == BSW_OK) status = allocate_engine(out, needs, err);
     if (status != BSW_OK) bsw_device_engine_close(out);
     return status;
 }
@@ -48,6 +64,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_free_host(engine->device, &engine->staging);
     bsw_device_free_host(engine->device, &engine->counts);
     bsw_device_free_host(engine->device, &engine->survivors);
+    bsw_device_free_host(engine->device, &engine->readback);
     bsw_device_plan_deinit(&engine->plan);
     engine->device = NULL;
 }

@@ -25,10 +25,11 @@ struct bsw_device_engine {
     bsw_device *device; // borrowed
     struct bsw_device_plan plan;
     struct bsw_device_buffer queries, blocks[2];
-    unsigned char *staging; // host: what is uploaded for a group, as in plan.queries
-    uint32_t *counts;       // host: [group_queries], as downloaded
-    uint64_t *survivors;    // host: one number, as downloaded; NULL without a stage
-    int is_checked;         // device_self_check.h, with the first shard that is on the device
+    unsigned char *staging;  // host: what is uploaded for a group, as in plan.queries
+    uint32_t *counts;        // host: [group_queries], as downloaded
+    uint64_t *survivors;     // host: one number, as downloaded; NULL without a stage
+    unsigned char *readback; // host: device_readback.h
+    int is_checked;          // device_self_check.h, with the first shard that is on the device
     // Since it was opened:
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t copied_bytes;                             // of codes, block by block

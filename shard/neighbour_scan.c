@@ -6,7 +6,7 @@
 
 #include "common/memory.h"
 
-#define BLOCK_BYTES    ((size_t)16 << 20)
+#define BLOCK_BYTES    ((size_t)1 << 20)
 #define MAX_BLOCK_ROWS ((size_t)65536)
 #define QUERY_ROWS     256 // read at once
 
@@ -115,11 +115,12 @@ enum bsw_status bsw_neighbour_scan_open(const struct bsw_neighbour_needs *needs,
                   .block_rows = needs->block_rows},
         .merge = bsw_merge_table_get(needs->level),
         .num_queries = num_queries,
-        // A list is cut when it is an eighth too long; room for what a tile adds meanwhile.
-        .capacity = needs->keep + needs->keep / 4 + BSW_BUNDLE_ROWS,
+        // A list is cut when it is half too long; room for what a tile adds meanwhile.
+        .capacity = needs->keep + needs->keep / 2 + BSW_BUNDLE_ROWS,
     };
     bsw_neighbour_tiles_init(&scan->tiles, needs->level);
     enum bsw_status status = allocate(scan, err);
+    if (status == BSW_OK) bsw_neighbour_tiles_reset(&scan->tiles);
     if (status == BSW_OK) status = load_queries(scan, err);
     if (status != BSW_OK) {
         bsw_neighbour_scan_close(scan);
@@ -191,6 +192,7 @@ static void scan_tile(bsw_neighbour_scan *scan, const struct bsw_neighbour_block
     struct bsw_neighbour_step step = {.first_query = first_query,
                                       .num_queries = num_queries,
                                       .raw = block->raw,
+                                      .num_rows = block->count,
                                       .local_row = (uint32_t)block->first};
     while (step.bundle < bundles) {
         uint64_t seen = block->first / BSW_BUNDLE_ROWS + step.bundle;
@@ -221,6 +223,7 @@ static enum bsw_status scan_block(bsw_neighbour_scan *scan, const struct bsw_nei
     size_t bundles = (block->count + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS;
     size_t tile = tile_queries(scan);
     uint64_t dropped = 0;
+    bsw_neighbour_tiles_begin(&scan->tiles, block->raw, block->count);
 #pragma omp parallel num_threads(scan->needs.num_threads) reduction(+ : dropped)
     {
 #pragma omp for schedule(static)

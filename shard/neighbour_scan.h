@@ -59,7 +59,8 @@ typedef struct bsw_neighbour_scan {
     struct bsw_neighbour_block blocks[2];
 } bsw_neighbour_scan;
 
-// Rows of a block of about 16 MiB, a multiple of 32; no more than hold a range of num_rows.
+// Rows of a block of about 1 MiB, a multiple of 32; no more than hold a range of num_rows. What is
+// made of a block then stays in the caches while all queries go over it.
 size_t bsw_neighbour_block_rows(size_t row_bytes, uint64_t num_rows);
 
 // Allocates and reads the queries. More than most_bytes is BSW_ERROR_OUT_OF_MEMORY with both

@@ -7,11 +7,14 @@
 #include "common/result_order.h"
 #include "kernels/encode/raw_codes.h"
 #include "kernels/screen/screen_margin.h"
+#include "shard/neighbour_codes.h"
 
 // Rows whose exact values are wanted lie anywhere in the block: they are asked for some rows ahead.
 #define PREFETCH_ROWS  4
 #define PREFETCH_BYTES ((size_t)512)
 #define LINE_BYTES     ((size_t)64)
+// Rows of a block that tell of what size its codes are.
+#define UNIT_SAMPLE 16
 
 void bsw_neighbour_tiles_init(struct bsw_neighbour_tiles *tiles, enum bsw_cpu_level level)
 {
@@ -25,6 +28,16 @@ void bsw_neighbour_tiles_init(struct bsw_neighbour_tiles *tiles, enum bsw_cpu_le
     tiles->screen = bsw_screen_table_get(level);
     tiles->matrix_scan = bsw_matrix_scan_table_get(level);
     tiles->select = bsw_select_table_get(level);
+    tiles->is_coded =
+        !tiles->is_whole && tiles->screen->pack_codes && tiles->dims <= BSW_SCREEN_CODE_DIMS;
+}
+
+// Rows of the longest step.
+static size_t step_room(const struct bsw_neighbour_tiles *tiles)
+{
+    size_t bundles = tiles->block_bundles;
+    return BSW_BUNDLE_ROWS *
+           (bundles < BSW_NEIGHBOUR_STEP_BUNDLES ? bundles : BSW_NEIGHBOUR_STEP_BUNDLES);
 }
 
 size_t bsw_neighbour_tiles_pieces(struct bsw_neighbour_tiles *tiles,
@@ -33,28 +46,39 @@ size_t bsw_neighbour_tiles_pieces(struct bsw_neighbour_tiles *tiles,
     size_t queries = tiles->num_queries, bundles = tiles->block_bundles, dims = tiles->dims;
     size_t threads = tiles->num_threads, bundle_numbers = BSW_BUNDLE_ROWS * tiles->padded_dims;
     const size_t tile_rows = (size_t)BSW_NEIGHBOUR_TILE_QUERIES * BSW_NEIGHBOUR_STEP_ROWS;
+    size_t step_rows = step_room(tiles);
     size_t groups = (queries + BSW_SCREEN_QUERIES - 1) / BSW_SCREEN_QUERIES, count = 0;
 #define PIECE(member, number, bytes, name) \
     pieces[count++] = (struct bsw_neighbour_piece){&tiles->member, number, bytes, name}
     PIECE(masks, bundles, sizeof(uint32_t), "block of rows");
     PIECE(floats, threads, BSW_BUNDLE_ROWS * dims * sizeof(float), "rows");
-    if (tiles->is_whole) {
+    if (tiles->is_whole || tiles->is_coded) {
         PIECE(items, threads, tile_rows * sizeof(uint64_t), "candidates");
         PIECE(components, queries, tiles->padded_dims, "queries");
         PIECE(constants, queries, sizeof(int32_t), "queries");
         PIECE(bytes, bundles, bundle_numbers, "block of rows");
+    } else {
+        PIECE(rows, bundles, BSW_BUNDLE_ROWS * dims * sizeof(float), "block of rows");
+    }
+    if (tiles->is_whole) {
         PIECE(offsets, bundles, BSW_BUNDLE_ROWS * sizeof(int32_t), "block of rows");
         return count;
     }
+    PIECE(candidates, threads, BSW_NEIGHBOUR_STEP_ROWS * sizeof(uint64_t), "candidates");
     PIECE(places, threads, tile_rows * sizeof(uint32_t), "candidates");
-    PIECE(items, threads, BSW_NEIGHBOUR_STEP_ROWS * sizeof(uint64_t), "candidates");
     PIECE(numbers, queries, dims * sizeof(double), "queries");
     PIECE(norms, queries, sizeof(double), "queries");
     PIECE(screened, groups, BSW_SCREEN_QUERIES * dims * sizeof(float), "queries");
-    PIECE(rows, bundles, BSW_BUNDLE_ROWS * dims * sizeof(float), "block of rows");
     PIECE(biases, bundles, BSW_BUNDLE_ROWS * sizeof(float), "block of rows");
-#undef PIECE
+    if (!tiles->is_coded) return count;
+    PIECE(steps, queries, sizeof(double), "queries");
+    PIECE(scales, bundles, BSW_BUNDLE_ROWS * sizeof(uint16_t), "block of rows");
+    PIECE(row_norms, bundles, BSW_BUNDLE_ROWS * sizeof(double), "block of rows");
+    PIECE(step_rows, threads, step_rows * dims * sizeof(float), "rows");
+    PIECE(step_biases, threads, step_rows * sizeof(float), "rows");
+    PIECE(pauses, threads, sizeof *tiles->pauses, "rows");
     return count;
+#undef PIECE
 }
 
 void bsw_neighbour_tiles_deinit(struct bsw_neighbour_tiles *tiles)
@@ -62,6 +86,11 @@ void bsw_neighbour_tiles_deinit(struct bsw_neighbour_tiles *tiles)
     struct bsw_neighbour_piece pieces[BSW_NEIGHBOUR_MAX_PIECES];
     size_t count = bsw_neighbour_tiles_pieces(tiles, pieces);
     for (size_t i = 0; i < count; i++) bsw_free(pieces[i].out);
+}
+
+void bsw_neighbour_tiles_reset(struct bsw_neighbour_tiles *tiles)
+{
+    if (tiles->is_coded) memset(tiles->pauses, 0, tiles->num_threads * sizeof *tiles->pauses);
 }
 
 // ---- queries ----
@@ -92,6 +121,7 @@ enum bsw_row_fault bsw_neighbour_tiles_put_query(struct bsw_neighbour_tiles *til
     if (in_group == 0) memset(screened, 0, BSW_SCREEN_QUERIES * dims * sizeof *screened);
     for (size_t d = 0; d < dims; d++)
         screened[d * BSW_SCREEN_QUERIES + in_group] = (float)(query[d] * scale);
+    if (tiles->is_coded) bsw_neighbour_codes_put_query(tiles, q, scale);
     return BSW_ROW_GOOD;
 }
 
@@ -114,36 +144,68 @@ static void pack_whole(struct bsw_neighbour_tiles *tiles, size_t bundle, const u
     tiles->masks[bundle] = first_lanes(num_rows);
 }
 
+// As floats: the rows themselves, or the thread's room.
+static const float *float_rows(const struct bsw_neighbour_tiles *tiles, size_t thread,
+                               const unsigned char *raw, size_t num_rows)
+{
+    if (tiles->type == BSW_VECTOR_FLOAT32) return (const float *)(const void *)raw;
+    float *room = tiles->floats + thread * BSW_BUNDLE_ROWS * tiles->dims;
+    tiles->encode->to_float(tiles->type, raw, num_rows * tiles->dims, room);
+    return room;
+}
+
+// A bundle as screen takes it; rows with a fault become 0.
+static void pack_floats(const struct bsw_neighbour_tiles *tiles, const float *floats,
+                        const double *norms, size_t num_rows, uint32_t mask, float *rows,
+                        float *biases)
+{
+    float scales[BSW_BUNDLE_ROWS] = {0};
+    double share = bsw_screen_share(tiles->dims);
+    memset(biases, 0, BSW_BUNDLE_ROWS * sizeof *biases);
+    for (size_t r = 0; r < num_rows; r++) {
+        if (!(mask >> r & 1)) continue;
+        scales[r] = bsw_screen_row_scale(tiles->metric, norms[r]);
+        biases[r] = bsw_screen_row_bias(tiles->metric, norms[r], share, tiles->dims);
+    }
+    tiles->screen->pack(floats, scales, num_rows, tiles->dims, rows);
+}
+
+void bsw_neighbour_tiles_begin(struct bsw_neighbour_tiles *tiles, const unsigned char *raw,
+                               size_t num_rows)
+{
+    size_t row_bytes = tiles->dims * bsw_vector_type_bytes(tiles->type);
+    if (!tiles->is_coded) return;
+    bsw_neighbour_codes_begin(tiles);
+    for (size_t i = 0; i < UNIT_SAMPLE; i++) {
+        size_t row = i * num_rows / UNIT_SAMPLE;
+        bsw_neighbour_codes_look_at(tiles, float_rows(tiles, 0, raw + row * row_bytes, 1));
+    }
+}
+
 void bsw_neighbour_tiles_pack(struct bsw_neighbour_tiles *tiles, size_t thread, size_t bundle,
                               const unsigned char *raw, size_t num_rows,
                               enum bsw_row_fault faults[BSW_BUNDLE_ROWS])
 {
-    float scales[BSW_BUNDLE_ROWS] = {0}, *biases = tiles->biases + bundle * BSW_BUNDLE_ROWS;
     double norms[BSW_BUNDLE_ROWS];
-    size_t dims = tiles->dims, first = bundle * BSW_BUNDLE_ROWS;
+    size_t first = bundle * BSW_BUNDLE_ROWS;
     uint32_t mask = 0;
     for (size_t r = 0; r < num_rows; r++) faults[r] = BSW_ROW_GOOD;
     if (tiles->is_whole) {
         pack_whole(tiles, bundle, raw, num_rows);
         return;
     }
-    const float *floats = (const float *)(const void *)raw;
-    if (tiles->type != BSW_VECTOR_FLOAT32) {
-        float *room = tiles->floats + thread * BSW_BUNDLE_ROWS * dims;
-        tiles->encode->to_float(tiles->type, raw, num_rows * dims, room);
-        floats = room;
-    }
-    tiles->encode->squared_norms(floats, num_rows, dims, norms);
-    memset(biases, 0, BSW_BUNDLE_ROWS * sizeof *biases);
+    const float *floats = float_rows(tiles, thread, raw, num_rows);
+    tiles->encode->squared_norms(floats, num_rows, tiles->dims, norms);
     for (size_t r = 0; r < num_rows; r++) {
         faults[r] = bsw_row_fault_of(norms[r], tiles->metric);
-        if (faults[r] != BSW_ROW_GOOD) continue;
-        scales[r] = bsw_screen_row_scale(tiles->metric, norms[r]);
-        biases[r] = bsw_screen_row_bias(tiles->metric, norms[r], dims);
-        mask |= 1u << r;
+        mask |= (uint32_t)(faults[r] == BSW_ROW_GOOD) << r;
     }
-    tiles->screen->pack(floats, scales, num_rows, dims, tiles->rows + first * dims);
     tiles->masks[bundle] = mask;
+    if (tiles->is_coded)
+        bsw_neighbour_codes_pack(tiles, bundle, floats, norms, num_rows, mask);
+    else
+        pack_floats(tiles, floats, norms, num_rows, mask, tiles->rows + first * tiles->dims,
+                    tiles->biases + first);
 }
 
 // ---- comparison ----
@@ -168,36 +230,67 @@ static void value_rows(const struct bsw_neighbour_tiles *tiles, size_t query,
     }
 }
 
-static void scan_screened(const struct bsw_neighbour_tiles *tiles,
-                          const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
-                          size_t thread, uint64_t *scratch)
+// Values rows of the step that are let through to query q, and adds them to its list.
+static void add_rows(const struct bsw_neighbour_tiles *tiles, size_t thread,
+                     const struct bsw_neighbour_step *step, size_t q, const uint32_t *places,
+                     size_t count, struct bsw_running_best *lists, uint64_t *scratch)
+{
+    uint64_t *candidates = tiles->candidates + thread * BSW_NEIGHBOUR_STEP_ROWS;
+    size_t first = step->bundle * BSW_BUNDLE_ROWS, query = step->first_query + q;
+    const unsigned char *raw = step->raw + first * tiles->dims * bsw_vector_type_bytes(tiles->type);
+    value_rows(tiles, query, raw, step->local_row + (uint32_t)first, places, count, candidates);
+    bsw_running_best_add(&lists[query], tiles->select, candidates, count, scratch);
+}
+
+// A tile of the step's rows as screen takes them.
+static struct bsw_screen_tile screen_tile(const struct bsw_neighbour_tiles *tiles, size_t thread,
+                                          const struct bsw_neighbour_step *step)
+{
+    size_t dims = tiles->dims, first = step->bundle * BSW_BUNDLE_ROWS;
+    struct bsw_screen_tile tile = {
+        .masks = tiles->masks + step->bundle, .num_bundles = step->num_bundles, .dims = dims};
+    if (!tiles->is_coded) {
+        tile.numbers = tiles->rows + first * dims;
+        tile.biases = tiles->biases + first;
+        return tile;
+    }
+    size_t row_bytes = dims * bsw_vector_type_bytes(tiles->type);
+    float *rows = tiles->step_rows + thread * step_room(tiles) * dims;
+    float *biases = tiles->step_biases + thread * step_room(tiles);
+    for (size_t b = 0; b < step->num_bundles; b++) {
+        size_t row = first + b * BSW_BUNDLE_ROWS, left = step->num_rows - row;
+        size_t num_rows = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS;
+        pack_floats(tiles, float_rows(tiles, thread, step->raw + row * row_bytes, num_rows),
+                    tiles->row_norms + row, num_rows, tile.masks[b],
+                    rows + b * BSW_BUNDLE_ROWS * dims, biases + b * BSW_BUNDLE_ROWS);
+    }
+    tile.numbers = rows;
+    tile.biases = biases;
+    return tile;
+}
+
+static void scan_floats(const struct bsw_neighbour_tiles *tiles,
+                        const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
+                        size_t thread, uint64_t *scratch)
 {
     uint32_t *places =
         tiles->places + thread * BSW_NEIGHBOUR_TILE_QUERIES * BSW_NEIGHBOUR_STEP_ROWS;
-    uint64_t *items = tiles->items + thread * BSW_NEIGHBOUR_STEP_ROWS;
     struct bsw_screen_output outputs[BSW_NEIGHBOUR_TILE_QUERIES];
     float limits[BSW_NEIGHBOUR_TILE_QUERIES];
-    size_t dims = tiles->dims, first = step->bundle * BSW_BUNDLE_ROWS;
+    double share = bsw_screen_share(tiles->dims);
     for (size_t q = 0; q < step->num_queries; q++) {
-        const struct bsw_running_best *list = &lists[step->first_query + q];
+        size_t query = step->first_query + q;
         outputs[q].places = places + q * BSW_NEIGHBOUR_STEP_ROWS;
-        limits[q] = list->is_full
-                        ? INFINITY
-                        : bsw_screen_limit(tiles->metric, tiles->norms[step->first_query + q], dims,
-                                           list->limit);
+        limits[q] = lists[query].is_full ? INFINITY
+                                         : bsw_screen_limit(tiles->metric, tiles->norms[query],
+                                                            share, lists[query].limit);
     }
-    const struct bsw_screen_tile tile = {tiles->rows + first * dims, tiles->biases + first,
-                                         tiles->masks + step->bundle, step->num_bundles, dims};
-    const struct bsw_screen_queries queries = {tiles->screened + step->first_query * dims, limits,
-                                               step->num_queries};
-    const unsigned char *raw = step->raw + first * dims * bsw_vector_type_bytes(tiles->type);
+    const struct bsw_screen_tile tile = screen_tile(tiles, thread, step);
+    const struct bsw_screen_queries queries = {tiles->screened + step->first_query * tiles->dims,
+                                               limits, step->num_queries};
     tiles->screen->scan(&tile, &queries, outputs);
-    for (size_t q = 0; q < step->num_queries; q++) {
-        value_rows(tiles, step->first_query + q, raw, step->local_row + (uint32_t)first,
-                   outputs[q].places, outputs[q].count, items);
-        bsw_running_best_add(&lists[step->first_query + q], tiles->select, items, outputs[q].count,
-                             scratch);
-    }
+    for (size_t q = 0; q < step->num_queries; q++)
+        add_rows(tiles, thread, step, q, outputs[q].places, outputs[q].count, lists, scratch);
 }
 
 static void scan_whole(const struct bsw_neighbour_tiles *tiles,
@@ -230,13 +323,39 @@ static void scan_whole(const struct bsw_neighbour_tiles *tiles,
     }
 }
 
-// Cuts lists that have a limit to gain by it: one that is too low lets rows through, a cut costs
-// about as much as keep exact values.
+static void add_coded(const struct bsw_neighbour_tiles *tiles,
+                      const struct bsw_neighbour_step *step,
+                      const struct bsw_matrix_output *outputs, struct bsw_running_best *lists,
+                      size_t thread, uint64_t *scratch)
+{
+    uint32_t *places =
+        tiles->places + thread * BSW_NEIGHBOUR_TILE_QUERIES * BSW_NEIGHBOUR_STEP_ROWS;
+    for (size_t q = 0; q < step->num_queries; q++) {
+        for (size_t i = 0; i < outputs[q].count; i++)
+            places[i] = bsw_candidate_row(outputs[q].items[i]);
+        add_rows(tiles, thread, step, q, places, outputs[q].count, lists, scratch);
+    }
+}
+
+static void scan_screened(const struct bsw_neighbour_tiles *tiles,
+                          const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
+                          size_t thread, uint64_t *scratch)
+{
+    struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES];
+    if (tiles->is_coded && bsw_neighbour_codes_scan(tiles, thread, step, lists, outputs))
+        add_coded(tiles, step, outputs, lists, thread, scratch);
+    else
+        scan_floats(tiles, step, lists, thread, scratch);
+}
+
+// Cuts lists that have a limit to gain by it: one that is too low lets rows through. Where those
+// need exact values they cost more, so lists are cut sooner.
 static void refresh(const struct bsw_neighbour_tiles *tiles, struct bsw_running_best *list,
                     uint64_t *scratch)
 {
+    size_t more = list->keep / (tiles->is_whole ? 2 : 4);
     int is_open = list->limit == 0 && list->count >= list->keep;
-    if (is_open || list->count > list->keep + list->keep / 8)
+    if (is_open || list->count > list->keep + more)
         bsw_running_best_cut(list, tiles->select, scratch);
 }
 

@@ -119,6 +119,28 @@ enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const cha
     return status;
 }
 
+enum bsw_status bsw_raw_rows_hold(struct bsw_raw_rows *rows, struct bsw_error *err)
+{
+    size_t bytes;
+    if (!rows->is_synth) return BSW_OK;
+    if (rows->num_rows > SIZE_MAX || !bsw_multiply_size(rows->num_rows, rows->row_bytes, &bytes))
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: too large for memory", rows->path);
+    unsigned char *map =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: %zu bytes of rows: %s", rows->path,
+                        bytes, strerror(errno));
+#pragma omp parallel for schedule(static)
+    for (uint64_t row = 0; row < rows->num_rows; row++)
+        bsw_synth_rows(&rows->synth, rows->shard_first_row + row, 1, map + row * rows->row_bytes);
+    rows->map = map;
+    rows->map_bytes = bytes;
+    rows->first_byte = rows->source_rows_before = 0;
+    rows->stride_bytes = rows->row_bytes;
+    rows->is_synth = 0;
+    return BSW_OK;
+}
+
 void bsw_raw_rows_close(struct bsw_raw_rows *rows)
 {
     if (rows->map) munmap((void *)(uintptr_t)rows->map, rows->map_bytes);

@@ -23,7 +23,7 @@ struct bsw_raw_rows {
     uint64_t num_rows;        // of the shard
     size_t row_bytes;
     uint64_t source_rows_before; // rows of the mapped file that come before the shard's first
-    const unsigned char *map;    // whole file, or NULL for synth
+    const unsigned char *map;    // whole file or rows that are held, or NULL for synth
     size_t map_bytes;
     uint64_t first_byte, stride_bytes;
     int is_synth;
@@ -35,6 +35,9 @@ struct bsw_raw_rows {
 // size, type or dims are not those of the index BSW_ERROR_BAD_DATA.
 enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const char *folder,
                                   uint32_t shard, struct bsw_raw_rows *out, struct bsw_error *err);
+// Generates all rows of synth: into memory, by all OpenMP threads, so that from there on they cost
+// what those of a file do. Other rows stay as they are.
+enum bsw_status bsw_raw_rows_hold(struct bsw_raw_rows *rows, struct bsw_error *err);
 void bsw_raw_rows_close(struct bsw_raw_rows *rows);
 
 // The raw row `local_row` of the shard: a pointer into the map, or generated into scratch

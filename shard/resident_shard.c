@@ -3,8 +3,10 @@
 #include <math.h>
 #include <omp.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "common/half.h"
+#include "shard/shard_encode.h"
 
 static void find_stage(const struct bsw_manifest *manifest, struct bsw_resident_shard *shard)
 {
@@ -70,9 +72,40 @@ static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct 
     if (shape->is_raw) {
         BSW_TRY(bsw_allocate(&arrays->offsets, rows, sizeof *arrays->offsets, "offsets", err));
     }
+    BSW_TRY(
+        bsw_allocate(&shard->digests, shape->num_blocks, sizeof *shard->digests, "digests", err));
     BSW_TRY(bsw_allocate(&arrays->masks, shard->num_bundles, sizeof(uint32_t), "masks", err));
     return bsw_allocate(&arrays->row_digests, shard->num_bundles, sizeof(uint64_t), "row digests",
                         err);
+}
+
+// Of a block just checked against its file: a copy that went wrong is found, too.
+static void digest_block(struct bsw_resident_shard *shard, uint32_t block,
+                         const struct bsw_code_arrays *arrays, size_t num_bundles)
+{
+    struct bsw_code_arrays resident = *arrays;
+    if (shard->stage_dims == 0) resident.tails = NULL;
+    for (int part = 0; part < BSW_NUM_CODE_PARTS; part++)
+        shard->digests[block].parts[part] = bsw_code_arrays_digest(
+            &shard->shape, &resident, 0, num_bundles, (enum bsw_code_part)part);
+}
+
+static uint64_t digest_most(const struct bsw_resident_shard *shard, uint32_t block)
+{
+    if (!shard->most) return 0;
+    return XXH3_64bits(shard->most + (size_t)block * shard->shape.block_bundles,
+                       bsw_shard_block_bundles(&shard->shape, block) * sizeof *shard->most);
+}
+
+// Copies what a block holds to its place.
+static void place_block(struct bsw_resident_shard *shard, uint32_t block, void *bytes)
+{
+    size_t num_bundles = bsw_shard_block_bundles(&shard->shape, block);
+    struct bsw_code_arrays arrays;
+    bsw_code_arrays_in_block(&shard->shape, bytes, num_bundles, &arrays);
+    digest_block(shard, block, &arrays, num_bundles);
+    bsw_code_arrays_copy(&shard->shape, &arrays, num_bundles, &shard->arrays,
+                         (size_t)block * shard->shape.block_bundles);
 }
 
 // Each thread takes a contiguous run of blocks, so that pages lie near the thread that will scan
@@ -87,23 +120,73 @@ static enum bsw_status load_blocks(struct bsw_resident_shard *shard,
         struct bsw_error thread_error;
 #pragma omp for schedule(static)
         for (uint32_t block = 0; block < shard->shape.num_blocks; block++) {
-            size_t num_bundles = bsw_shard_block_bundles(&shard->shape, block);
-            struct bsw_code_arrays arrays;
             enum bsw_status result = bsw_buffer_reserve(
                 &buffer, bsw_shard_block_bytes(&shard->shape, block), &thread_error);
             if (result == BSW_OK)
                 result = bsw_shard_file_read_block(file, block, buffer.data, &thread_error);
-            if (result == BSW_OK) {
-                bsw_code_arrays_in_block(&shard->shape, buffer.data, num_bundles, &arrays);
-                bsw_code_arrays_copy(&shard->shape, &arrays, num_bundles, &shard->arrays,
-                                     (size_t)block * shard->shape.block_bundles);
-                continue;
-            }
-            bsw_first_failure_note(&failure, block, result, &thread_error);
+            if (result == BSW_OK)
+                place_block(shard, block, buffer.data);
+            else
+                bsw_first_failure_note(&failure, block, result, &thread_error);
         }
         bsw_buffer_deinit(&buffer);
     }
     return bsw_first_failure_report(&failure, err);
+}
+
+// The same for blocks that are coded and not read.
+static enum bsw_status encode_blocks(struct bsw_resident_shard *shard,
+                                     const struct bsw_manifest *manifest,
+                                     const bsw_vectors *vectors, enum bsw_cpu_level level,
+                                     struct bsw_error *err)
+{
+    struct bsw_first_failure failure = {0};
+#pragma omp parallel
+    {
+        bsw_block_encoder *encoder = NULL;
+        struct bsw_error thread_error;
+        enum bsw_status created =
+            bsw_block_encoder_create(manifest, vectors, level, &encoder, &thread_error);
+#pragma omp for schedule(static)
+        for (uint32_t block = 0; block < shard->shape.num_blocks; block++) {
+            struct bsw_block_result coded;
+            enum bsw_status result = created;
+            if (result == BSW_OK)
+                result = bsw_block_encode(encoder, &shard->shape, block, 0, -1, NULL, &coded,
+                                          &thread_error);
+            if (result == BSW_OK)
+                place_block(shard, block, (void *)(uintptr_t)coded.bytes);
+            else
+                bsw_first_failure_note(&failure, block, result, &thread_error);
+        }
+        bsw_block_encoder_destroy(&encoder);
+    }
+    return bsw_first_failure_report(&failure, err);
+}
+
+// The arrays, for a shape that is set.
+static enum bsw_status prepare(const struct bsw_manifest *manifest,
+                               struct bsw_resident_shard *shard, struct bsw_error *err)
+{
+    shard->num_bundles = bsw_num_bundles(shard->shape.num_rows);
+    find_stage(manifest, shard);
+    return allocate_arrays(shard, err);
+}
+
+// With what `status` says of the codes.
+static enum bsw_status complete(const struct bsw_manifest *manifest, const char *folder,
+                                int with_raw_rows, enum bsw_status status,
+                                struct bsw_resident_shard *shard, struct bsw_error *err)
+{
+    if (status == BSW_OK && shard->stage_dims > 0) find_most(shard);
+    for (uint32_t block = 0; block < shard->shape.num_blocks && status == BSW_OK; block++)
+        shard->digests[block].most = digest_most(shard, block);
+    if (status == BSW_OK && with_raw_rows) {
+        status = bsw_raw_rows_open(manifest, folder, shard->index, &shard->raw_rows, err);
+        shard->has_raw_rows = status == BSW_OK;
+    }
+    if (status != BSW_OK) bsw_resident_shard_unload(shard);
+    return status;
 }
 
 enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, const char *folder,
@@ -114,16 +197,25 @@ enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, con
     *out = (struct bsw_resident_shard){.index = shard};
     BSW_TRY(bsw_shard_file_open(manifest, folder, shard, &file, err));
     out->shape = file.shape;
-    out->num_bundles = bsw_num_bundles(file.shape.num_rows);
-    find_stage(manifest, out);
-    enum bsw_status status = allocate_arrays(out, err);
+    enum bsw_status status = prepare(manifest, out, err);
     if (status == BSW_OK) status = load_blocks(out, &file, err);
     bsw_shard_file_close(&file);
-    if (status == BSW_OK && out->stage_dims > 0) find_most(out);
-    if (status == BSW_OK && with_raw_rows) {
-        status = bsw_raw_rows_open(manifest, folder, shard, &out->raw_rows, err);
-        out->has_raw_rows = status == BSW_OK;
-    }
+    return complete(manifest, folder, with_raw_rows, status, out, err);
+}
+
+enum bsw_status bsw_resident_shard_encode(const struct bsw_manifest *manifest, uint32_t shard,
+                                          enum bsw_cpu_level level, int with_raw_rows,
+                                          struct bsw_resident_shard *out, struct bsw_error *err)
+{
+    bsw_vectors *vectors;
+    *out = (struct bsw_resident_shard){.index = shard};
+    BSW_TRY(bsw_vectors_open(manifest->source_path, BSW_ALL_ROWS, &vectors, err));
+    bsw_shard_shape_init(&out->shape, manifest, shard);
+    enum bsw_status status = prepare(manifest, out, err);
+    if (status == BSW_OK) status = encode_blocks(out, manifest, vectors, level, err);
+    bsw_vectors_close(&vectors);
+    BSW_TRY(complete(manifest, "", with_raw_rows, status, out, err));
+    if (with_raw_rows) status = bsw_raw_rows_hold(&out->raw_rows, err);
     if (status != BSW_OK) bsw_resident_shard_unload(out);
     return status;
 }
@@ -145,6 +237,51 @@ void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
     shard->has_raw_rows = 0;
     bsw_resident_shard_drop_codes(shard);
     bsw_free(&shard->arrays.row_digests);
+    bsw_free(&shard->digests);
+}
+
+enum bsw_status bsw_resident_shard_fail_block(const struct bsw_resident_shard *shard,
+                                              uint32_t block, int part, struct bsw_error *err)
+{
+    static const char *const names[] = {"codes", "tails", "row digests", "bounds of bundles"};
+    uint64_t rows = (uint64_t)shard->shape.block_bundles * BSW_BUNDLE_ROWS;
+    uint64_t first = block * rows, last = first + rows;
+    if (last > shard->shape.num_rows) last = shard->shape.num_rows;
+    return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                    "shard %u: %s of block %u of %u (rows %llu to %llu) have changed in memory",
+                    shard->index, names[part], block, shard->shape.num_blocks,
+                    (unsigned long long)(shard->shape.first_row + first),
+                    (unsigned long long)(shard->shape.first_row + last - 1));
+}
+
+static enum bsw_status check_block(const struct bsw_resident_shard *shard, uint32_t block,
+                                   struct bsw_error *err)
+{
+    const struct bsw_block_digests *expected = &shard->digests[block];
+    int has_codes = shard->arrays.masks != NULL; // else a device has them
+    for (int part = has_codes ? 0 : BSW_PART_ROWS; part < BSW_NUM_CODE_PARTS; part++) {
+        uint64_t digest = bsw_code_arrays_digest(
+            &shard->shape, &shard->arrays, (size_t)block * shard->shape.block_bundles,
+            bsw_shard_block_bundles(&shard->shape, block), (enum bsw_code_part)part);
+        if (digest != expected->parts[part])
+            return bsw_resident_shard_fail_block(shard, block, part, err);
+    }
+    if (has_codes && digest_most(shard, block) != expected->most)
+        return bsw_resident_shard_fail_block(shard, block, BSW_NUM_CODE_PARTS, err);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_resident_shard_check(const struct bsw_resident_shard *shard,
+                                         struct bsw_error *err)
+{
+    struct bsw_first_failure failure = {0};
+#pragma omp parallel for schedule(static)
+    for (uint32_t block = 0; block < shard->shape.num_blocks; block++) {
+        struct bsw_error thread_error;
+        enum bsw_status status = check_block(shard, block, &thread_error);
+        if (status != BSW_OK) bsw_first_failure_note(&failure, block, status, &thread_error);
+    }
+    return bsw_first_failure_report(&failure, err);
 }
 
 void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/cpu_level.h"
 #include "common/shard_file.h"
 #include "shard/raw_rows.h"
 
@@ -18,12 +19,19 @@ struct bsw_bundle_most {
     float scale, bias;
 };
 
+// Of the bundles of one block of the file, as they were when it was checked against the file.
+struct bsw_block_digests {
+    uint64_t parts[BSW_NUM_CODE_PARTS];
+    uint64_t most;
+};
+
 struct bsw_resident_shard {
     uint32_t index;
     struct bsw_shard_shape shape;
     struct bsw_code_arrays arrays; // owned; tails if there is a stage
     size_t num_bundles;
-    size_t scan_bytes;   // of one pass: codes, scales, biases, masks
+    struct bsw_block_digests *digests; // [shape.num_blocks]; owned
+    size_t scan_bytes;                 // of one pass: codes, scales, biases, masks
     uint32_t stage_dims; // padded dimensions of the first stage of a progressive scan; 0: none
     double tail_unit;    // of a tail half, in units of a scale half
     struct bsw_bundle_most *most; // [num_bundles] if there is a stage; owned
@@ -53,9 +61,23 @@ static inline size_t bsw_resident_bytes(const struct bsw_resident_parts *parts)
 enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, const char *folder,
                                         uint32_t shard, int with_raw_rows,
                                         struct bsw_resident_shard *out, struct bsw_error *err);
+// The same without files: coded now, by all OpenMP threads, from the rows that the manifest's
+// source_path names (not relative to anything). A bad row is BSW_ERROR_BAD_DATA. Raw rows of synth:
+// are held in memory.
+enum bsw_status bsw_resident_shard_encode(const struct bsw_manifest *manifest, uint32_t shard,
+                                          enum bsw_cpu_level level, int with_raw_rows,
+                                          struct bsw_resident_shard *out, struct bsw_error *err);
 void bsw_resident_shard_unload(struct bsw_resident_shard *shard);
 // Frees what scans read, once a device has it; refinement needs the rest.
 void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard);
+
+// Digests what is resident once more, with all OpenMP threads: some 10 GB/s each. Codes that were
+// dropped are not looked at. BSW_ERROR_SELF_CHECK names shard, block, rows and what has changed.
+enum bsw_status bsw_resident_shard_check(const struct bsw_resident_shard *shard,
+                                         struct bsw_error *err);
+// The same error, for a block found to have changed elsewhere. part: BSW_NUM_CODE_PARTS is `most`.
+enum bsw_status bsw_resident_shard_fail_block(const struct bsw_resident_shard *shard,
+                                              uint32_t block, int part, struct bsw_error *err);
 
 // Bundles of part `part` of `parts`: the cut threads share the work by.
 void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,

@@ -6,6 +6,7 @@
 #include "common/process_memory.h"
 #include "common/progress.h"
 #include "common/result_order.h"
+#include "shard/damage_points.h"
 #include "shard/device_histogram.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
@@ -144,8 +145,11 @@ static enum bsw_status load_unit(struct bsw_shard_service *service, const char *
                                  struct bsw_error *err)
 {
     struct bsw_unit *unit = &service->units[u];
-    BSW_TRY(bsw_resident_shard_load(service->manifest, folder, unit->shard,
-                                    service->settings.is_exact, &unit->resident, err));
+    const struct bsw_search_settings *settings = &service->settings;
+    BSW_TRY(folder ? bsw_resident_shard_load(service->manifest, folder, unit->shard,
+                                             settings->is_exact, &unit->resident, err)
+                   : bsw_resident_shard_encode(service->manifest, unit->shard, settings->level,
+                                               settings->is_exact, &unit->resident, err));
     if (!service->settings.device) return BSW_OK;
     return bsw_device_shard_load(&service->engine, u, &unit->resident, &unit->on_device, err);
 }
@@ -173,6 +177,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
         bsw_progress_update(&progress, u + 1);
     }
     if (status == BSW_OK) status = load_raw_rows(out, err);
+    if (status == BSW_OK && settings->is_checked) status = bsw_self_check_open(out, err);
     bsw_progress_finish(&progress);
     if (status != BSW_OK) bsw_shard_service_close(out);
     if (settings->device) out->load_allocations = bsw_device_num_allocations(settings->device);
@@ -189,6 +194,7 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
         bsw_resident_shard_unload(&service->units[u].resident);
         bsw_candidate_lists_deinit(&service->units[u].lists);
     }
+    bsw_self_check_close(&service->check);
     service->num_units = 0;
     bsw_free(&service->units);
     bsw_device_engine_close(&service->engine);
@@ -199,6 +205,7 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
 void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw_query_batch *batch)
 {
     service->batch = *batch;
+    BSW_DAMAGE(bsw_damage_codes(service));
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
         size_t last;
@@ -224,7 +231,7 @@ static enum bsw_status append_histogram(void *context, size_t query, uint32_t fi
 static enum bsw_status count_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                   struct bsw_buffer *out, struct bsw_error *err)
 {
-    uint64_t k = service->settings.k + service->settings.exclude_self;
+    uint64_t k = bsw_search_histogram_rows(&service->settings);
     if (service->settings.device) {
         return bsw_device_shard_histogram(
             &service->engine, &unit->on_device, &service->batch, unit->first_query,
@@ -277,18 +284,28 @@ static enum bsw_status append_list(const struct bsw_unit *unit, const uint64_t *
     return BSW_OK;
 }
 
+enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                              const struct bsw_query_batch *batch, size_t first_query,
+                              size_t num_queries, const uint32_t *limits, size_t keep,
+                              struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
+                              struct bsw_error *err)
+{
+    if (service->settings.device)
+        BSW_TRY(bsw_device_shard_scan(&service->engine, &unit->on_device, batch, first_query,
+                                      num_queries, limits, keep, workspace, out, err));
+    else
+        BSW_TRY(bsw_shard_scan(&unit->resident, batch, first_query, num_queries, limits, keep,
+                               workspace, out, err));
+    BSW_DAMAGE(bsw_damage_scores(out));
+    return BSW_OK;
+}
+
 static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                  const uint32_t *limits, struct bsw_error *err)
 {
-    const uint32_t *own = limits ? limits + unit->first_query : NULL;
-    size_t keep = (size_t)service->settings.keep;
-    if (service->settings.device) {
-        return bsw_device_shard_scan(&service->engine, &unit->on_device, &service->batch,
-                                     unit->first_query, unit->num_queries, own, keep,
-                                     &service->workspace, &unit->lists, err);
-    }
-    return bsw_shard_scan(&unit->resident, &service->batch, unit->first_query, unit->num_queries,
-                          own, keep, &service->workspace, &unit->lists, err);
+    return bsw_unit_scan(service, unit, &service->batch, unit->first_query, unit->num_queries,
+                         limits ? limits + unit->first_query : NULL, (size_t)service->settings.keep,
+                         &service->workspace, &unit->lists, err);
 }
 
 enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const uint32_t *limits,
@@ -298,6 +315,7 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const 
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
         BSW_TRY(scan_unit(service, unit, limits, err));
+        if (service->settings.is_checked) BSW_TRY(bsw_self_check_rows(service, unit, err));
         for (size_t q = 0; q < unit->num_queries; q++) {
             size_t count;
             const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
@@ -348,13 +366,16 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, const stru
     struct bsw_survivor *survivors = (struct bsw_survivor *)(void *)(out->data + out->bytes);
     out->bytes += total * sizeof(struct bsw_survivor);
     int on_device = service->refiner.device != NULL;
-    BSW_TRY(bsw_shard_refine(&unit->resident, service->manifest, &service->batch, unit->first_query,
-                             &unit->lists, counts, service->settings.is_exact && !on_device,
-                             &service->workspace, survivors, err));
-    if (!on_device) return BSW_OK;
-    return bsw_device_refiner_run(&service->refiner, &unit->raw_on_device, &service->batch,
-                                  unit->first_query, unit->num_queries, counts, &service->workspace,
-                                  survivors, err);
+    enum bsw_status status = bsw_shard_refine(
+        &unit->resident, service->manifest, &service->batch, unit->first_query, &unit->lists,
+        counts, service->settings.is_exact && !on_device, &service->workspace, survivors, err);
+    if (status == BSW_OK && on_device)
+        status = bsw_device_refiner_run(&service->refiner, &unit->raw_on_device, &service->batch,
+                                        unit->first_query, unit->num_queries, counts,
+                                        &service->workspace, survivors, err);
+    if (status != BSW_OK) return bsw_self_check_blame(service, unit, status, err);
+    if (!service->settings.is_checked) return BSW_OK;
+    return bsw_self_check_survivors(service, unit, counts, survivors, err);
 }
 
 enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,

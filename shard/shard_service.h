@@ -22,6 +22,7 @@
 #include "shard/assignment.h"
 #include "shard/device_refine.h"
 #include "shard/device_shard.h"
+#include "shard/self_check.h"
 #include "shard/shard_scan.h"
 
 #ifdef __cplusplus
@@ -37,14 +38,22 @@ struct bsw_search_settings {
     int is_histogram;      // else threshold, or
     struct bsw_queue_options queue; // {0}: no queues
     uint64_t extra_distance;
-    int is_ladder; // else gather
-    int is_exact;  // refinement
+    uint64_t histogram_k; // rows that D_K is to reach, without exclude_self; 0: k
+    int is_ladder;        // else gather
+    int is_exact;         // refinement
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan;
     int num_threads;
     bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
-    size_t batch;       // device alone: most queries of a batch
+    size_t batch;       // most queries of a batch
+    int is_checked;     // self_check.h; 0: no checks but those of a new device
 };
+
+static inline uint64_t bsw_search_histogram_rows(const struct bsw_search_settings *settings)
+{
+    uint64_t k = settings->histogram_k ? settings->histogram_k : settings->k;
+    return k + settings->exclude_self;
+}
 
 // The worst candidate that stays, in the total order; {0, UINT64_MAX} keeps all.
 struct bsw_cut {
@@ -72,6 +81,7 @@ struct bsw_shard_service {
     struct bsw_device_engine engine; // with settings.device
     struct bsw_device_refiner refiner;
     struct bsw_query_batch batch;
+    struct bsw_self_check check;
     uint64_t load_allocations; // of the device, until all was loaded
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
@@ -97,12 +107,20 @@ enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
                                        int num_ranks, size_t free_bytes,
                                        struct bsw_device_forecast *out, struct bsw_error *err);
 
-// Loads the shards of this rank; `show_progress` as for bsw_progress_init.
+// Loads the shards of this rank; `show_progress` as for bsw_progress_init. folder NULL: there is no
+// index, shards are coded from the manifest's source (bsw_resident_shard_encode).
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
                                        const struct bsw_search_settings *settings, int rank,
                                        int num_ranks, int show_progress,
                                        struct bsw_shard_service *out, struct bsw_error *err);
 void bsw_shard_service_close(struct bsw_shard_service *service);
+
+// The best `keep` rows of a unit's shard, wherever its codes are: as bsw_shard_scan.
+enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                              const struct bsw_query_batch *batch, size_t first_query,
+                              size_t num_queries, const uint32_t *limits, size_t keep,
+                              struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
+                              struct bsw_error *err);
 
 // Takes a batch; its arrays are borrowed until the next.
 void bsw_shard_service_begin(struct bsw_shard_service *service,

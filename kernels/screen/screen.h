@@ -9,6 +9,9 @@
 // row's bias is added. 32 rows by 12 queries stay in registers, so a pair costs dims multiply-adds;
 // comparing takes 2 more. Every level gives the same numbers, hence the same places.
 //
+// Where int8 units are several times faster than that, bytes that stand for rows and queries go
+// over them first (kernels/matrix_scan), with a wider margin.
+//
 // Nothing here can fail or allocate. Thread-safe.
 #ifndef BITSWEEP_KERNELS_SCREEN_H
 #define BITSWEEP_KERNELS_SCREEN_H
@@ -23,7 +26,8 @@
 extern "C" {
 #endif
 
-#define BSW_SCREEN_QUERIES 12
+#define BSW_SCREEN_QUERIES       12
+#define BSW_SCREEN_LEAST_MAXIMUM 1e-30f // of rows that have a code
 
 // Rows: bundle after bundle, each [dims][32]. All 64-byte aligned.
 struct bsw_screen_tile {
@@ -51,6 +55,17 @@ struct bsw_screen_table {
     // One bundle: rows [num_rows][dims] dense, num_rows 1 .. 32, times scales[row], each product
     // rounded to float32, to out [dims][32], 64-byte aligned; rows that are not there become 0.
     void (*pack)(const float *rows, const float *scales, size_t num_rows, size_t dims, float *out);
+
+    // One bundle as bytes for int8 units, at the places of matrix_scan.h; NULL where those are not
+    // much faster than float32. A row's step is fl(m / 255), m its largest |x|, and inv =
+    // fl(1 / step); u = rint(fma(x, -0.5 * inv, 127.5) clipped to 0 .. 255) stands for
+    // c = 255 - 2u times the step. squared_errors[r]: sum of d^2, d = fma(x, inv, -c), as chains
+    // of fma of lanes i mod 16, then s[j] += s[j+h] for h = 8, 4, 2, 1. Rows with m < 1e-30 or a
+    // number that is not finite have step and error 0 and any bytes. rows as above, dims up to a
+    // multiple of 32 in bytes: padding 0, rows that are not there not written. steps,
+    // squared_errors: [num_rows].
+    void (*pack_codes)(const float *rows, size_t num_rows, size_t dims, uint8_t *bytes,
+                       float *steps, float *squared_errors);
 
     // For each query the places (32 * bundle + lane) of rows whose mask bit is 1 and whose number
     // is >= the query's limit, ascending.

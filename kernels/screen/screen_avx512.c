@@ -2,6 +2,7 @@
 // multiply-adds. A bundle's numbers stay in the first cache while all queries go over it.
 #include <immintrin.h>
 #include <math.h>
+#include <string.h>
 
 #include "kernels/screen/screen.h"
 
@@ -161,8 +162,82 @@ static void avx512_pack(const float *rows, const float *scales, size_t num_rows,
     }
 }
 
+// ---- codes ----
+
+// Which of the numbers i .. i + 15 are below n.
+INLINE __mmask16 valid_lanes(size_t i, size_t n)
+{
+    return n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : (__mmask16)0xffff;
+}
+
+// The largest |x| as bits, which are ordered as the numbers; of NaN and infinity the largest.
+static float largest_of(const float *row, size_t dims)
+{
+    const __m512i no_sign = _mm512_set1_epi32(INT32_MAX);
+    __m512i largest = _mm512_setzero_si512();
+    for (size_t i = 0; i < dims; i += 16) {
+        __m512i bits = _mm512_maskz_loadu_epi32(valid_lanes(i, dims), row + i);
+        largest = _mm512_max_epi32(largest, _mm512_and_si512(bits, no_sign));
+    }
+    int32_t bits = _mm512_reduce_max_epi32(largest);
+    float out;
+    memcpy(&out, &bits, sizeof out);
+    return out;
+}
+
+// s[j] += s[j + h] for h = 8, 4, 2, 1.
+INLINE float tree_sum(__m512 s)
+{
+    __m256 eight = _mm256_add_ps(_mm512_castps512_ps256(s), _mm512_extractf32x8_ps(s, 1));
+    __m128 four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)));
+}
+
+// Four groups of 4 dimensions of a row.
+INLINE void store_groups(__m128i bytes, uint8_t *out)
+{
+    const int32_t groups[4] = {_mm_extract_epi32(bytes, 0), _mm_extract_epi32(bytes, 1),
+                               _mm_extract_epi32(bytes, 2), _mm_extract_epi32(bytes, 3)};
+    for (size_t g = 0; g < 4; g++) memcpy(out + 64 * g, &groups[g], sizeof groups[g]);
+}
+
+static float pack_row(const float *row, size_t dims, float step, uint8_t *bytes)
+{
+    const __m512 inverse = _mm512_set1_ps(1.0f / step), half = _mm512_set1_ps(-0.5f / step);
+    const __m512 top = _mm512_set1_ps(255.0f), two = _mm512_set1_ps(2.0f);
+    __m512 sum = _mm512_setzero_ps();
+    for (size_t i = 0; i < (dims + 31) / 32 * 32; i += 16, bytes += 4 * 64) {
+        __mmask16 valid = i < dims ? valid_lanes(i, dims) : 0;
+        __m512 x = _mm512_maskz_loadu_ps(valid, row + i);
+        __m512 place = _mm512_fmadd_ps(x, half, _mm512_set1_ps(127.5f));
+        place = _mm512_min_ps(_mm512_max_ps(place, _mm512_setzero_ps()), top);
+        __m512i u = _mm512_maskz_cvtps_epi32(valid, place);
+        __m512 code = _mm512_fnmadd_ps(two, _mm512_cvtepi32_ps(u), top); // exact
+        __m512 error = _mm512_fmsub_ps(x, inverse, code);
+        sum = _mm512_mask3_fmadd_ps(error, error, sum, valid);
+        store_groups(_mm512_cvtepi32_epi8(u), bytes);
+    }
+    return tree_sum(sum);
+}
+
+static void avx512_pack_codes(const float *rows, size_t num_rows, size_t dims, uint8_t *bytes,
+                              float *steps, float *squared_errors)
+{
+    size_t padded_dims = (dims + 31) / 32 * 32;
+    for (size_t r = 0; r < num_rows; r++) {
+        float largest = largest_of(rows + r * dims, dims);
+        steps[r] = squared_errors[r] = 0.0f;
+        if (!(largest >= BSW_SCREEN_LEAST_MAXIMUM && largest < INFINITY)) continue;
+        steps[r] = largest / 255.0f;
+        squared_errors[r] = pack_row(rows + r * dims, dims, steps[r],
+                                     bytes + r / 16 * 16 * padded_dims + r % 16 * 4);
+    }
+}
+
 const struct bsw_screen_table bsw_screen_avx512 = {
     .level = "avx512",
     .pack = avx512_pack,
+    .pack_codes = avx512_pack_codes,
     .scan = avx512_scan,
 };

@@ -17,8 +17,8 @@
 // cosine. a = x scaled by fl(1/|x|), b = q/|q| rounded: relative errors of at most 2.1 u and 1.1 u
 //     a component, and 2^-150 for those that underflow, which add up to D 2^-149 at most. C the
 //     real cosine: |s - C| <= g (1 + 4u) + 3.3 u + t. The float64 number is within 2^-34 of C, so
-//     K >= L gives C >= l - 2^-34 and s >= l - c. Bias 0, limit l - c (c holds t and 2^-34 too:
-//     t <= 2^-132).
+//     K >= L gives C >= l - 2^-34 and s + c >= l, one rounding of at most 1.1 u included (c holds t
+//     and 2^-34 too: t <= 2^-132). Bias c, limit l.
 // ip. a = x, b = q/|q| rounded. x.q >= l - 2^-35 |x||q|, so s >= l/|q| - (g + 1.2 u)|x| - t. The
 //     bias c|x| + t is added with one rounding of at most u (1.02 |x| + 2t): still 5 u |x| too
 //     high, which covers 2^-35 |x|. Limit l/|q|. q = 0: all keys are 0, the limit is -INFINITY or
@@ -29,6 +29,22 @@
 //     Bias t - (1 - c) |x|^2 / 2, limit (l (1 + 2^-35) + (1 - c) |q|^2) / 2: what c has beyond g,
 //     4 u (|x|^2 + |q|^2), is more than the one rounding of the addition, u (|x|^2 + |q|^2 / 2).
 //
+// Codes. x^ and q^ are what the bytes of x and q stand for, |x - x^| <= p |x|, |q - q^| <= r |q|.
+// Then
+//     |x.q - x^.q^| <= |x - x^||q| + |x^||q - q^| <= f |x||q|,   f = p + (1 + p) r.
+// x^.q^ = scale * (half * dot) with an exact integer dot; it is rounded four times (dot, half *
+// dot, the query's scale, the sum with the bias), none below the normal range, and |x^||q^| <= 4
+// |x||q| as p, r <= 1. So c = 64 u does for all that, and c + f takes the place of c in the biases
+// of cosine and ip. For l2, with any F > 0,
+//     f |x||q| <= (f^2 / F |x|^2 + F |q|^2) / 2,
+// so c + f^2 / F takes it in the bias, c + F in the limit; F near f loses least. A large f^2 / F,
+// which the last rounding sees, loses nothing: either f|x| >= 2 F|q|, and the line above has more
+// to spare, or it adds no more than 4 u |q|^2 (F <= 2).
+// What p is: a row's step is s, its code c_i, and d_i = x_i / s - c_i is known to 2^-14 each, the
+// root of their squares' sum to 2^-12 of itself: p |x| = s (that root (1 + 2^-10) + sqrt(D) 2^-14).
+// A step rounded by a share of e to what a half holds adds e (1 + p); rows out of its range have
+// scale 0, x^ = 0 and p = 1.
+//
 // Biases are rounded up to float32 and limits down. Data far from the origin, or of tiny numbers,
 // makes the margin large against the distances: more rows get an exact value then, none is lost.
 #ifndef BITSWEEP_KERNELS_SCREEN_MARGIN_H
@@ -37,6 +53,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/code_layout.h"
 #include "common/metric.h"
@@ -83,30 +100,74 @@ static inline double bsw_screen_query_scale(enum bsw_metric metric, double squar
     return squared_norm > 0.0 ? 1.0 / sqrt(squared_norm) : 0.0;
 }
 
-static inline float bsw_screen_row_bias(enum bsw_metric metric, double squared_norm, size_t dims)
+// share: bsw_screen_share, or what the row's code adds to bsw_screen_code_share.
+static inline float bsw_screen_row_bias(enum bsw_metric metric, double squared_norm, double share,
+                                        size_t dims)
 {
-    double c = bsw_screen_share(dims), t = bsw_screen_underflow(dims);
-    if (metric == BSW_METRIC_COSINE) return 0.0f;
-    if (metric == BSW_METRIC_IP) return bsw_round_up(c * sqrt(squared_norm) + t);
-    return bsw_round_up(t - (1.0 - c) * squared_norm * 0.5);
+    double t = bsw_screen_underflow(dims);
+    if (metric == BSW_METRIC_COSINE) return bsw_round_up(share);
+    if (metric == BSW_METRIC_IP) return bsw_round_up(share * sqrt(squared_norm) + t);
+    return bsw_round_up(t - (1.0 - share) * squared_norm * 0.5);
 }
 
 // The limit of a query whose list takes scores (common/result_order.h) from `score` on.
-static inline float bsw_screen_limit(enum bsw_metric metric, double squared_norm, size_t dims,
+static inline float bsw_screen_limit(enum bsw_metric metric, double squared_norm, double share,
                                      uint32_t score)
 {
     if (score <= bsw_score_from_float(-INFINITY) + 1) return -INFINITY;
     if (score > bsw_score_from_float(INFINITY)) return INFINITY;
     // The float below L; -0, which has a score of its own, is no other number than 0.
     uint32_t below = score == bsw_score_from_float(0.0f) ? score - 2 : score - 1;
-    double l = (double)bsw_score_to_float(below), c = bsw_screen_share(dims);
-    if (metric == BSW_METRIC_COSINE) return bsw_round_down(l - c);
+    double l = (double)bsw_score_to_float(below);
+    if (metric == BSW_METRIC_COSINE) return bsw_round_down(l);
     if (metric == BSW_METRIC_L2)
-        return bsw_round_down((l - fabs(l) * 0x1p-35 + (1.0 - c) * squared_norm) * 0.5);
+        return bsw_round_down((l - fabs(l) * 0x1p-35 + (1.0 - share) * squared_norm) * 0.5);
     if (squared_norm == 0.0) return bsw_score_to_float(score) > 0.0f ? INFINITY : -INFINITY;
     double limit = l / sqrt(squared_norm);
     limit -= fabs(limit) * 0x1p-35;
     return fabs(limit) > 3e38 ? (limit > 0 ? INFINITY : -INFINITY) : bsw_round_down(limit);
+}
+
+// ---- codes ----
+
+#define BSW_SCREEN_CODE_SHARE 0x1p-18 // c
+// 2 * 255 * 127 * dims, twice the largest sum, fits int32.
+#define BSW_SCREEN_CODE_DIMS 32000
+// A tile is screened by codes where scales of queries times the block's unit are 0 or no less.
+#define BSW_SCREEN_LEAST_SCALE 0x1p-100f
+
+// p of a row whose code has this step and sum of squared errors (screen.h).
+static inline double bsw_screen_code_error(float step, float squared_error, double squared_norm,
+                                           size_t dims)
+{
+    if (step == 0.0f || squared_norm == 0.0) return 1.0;
+    double root = sqrt((double)squared_error) * (1.0 + 0x1p-10) + sqrt((double)dims) * 0x1p-14;
+    return (double)step * root / sqrt(squared_norm) * (1.0 + 0x1p-30);
+}
+
+// The half nearest to step / unit, a power of two, normal or 0 where there is none; *error becomes
+// that of the step so rounded.
+static inline uint16_t bsw_screen_code_scale(double step, double unit, double *error)
+{
+    float scaled = (float)(step / unit);
+    uint32_t bits;
+    memcpy(&bits, &scaled, sizeof bits);
+    bits = (bits + 0x1000) & ~UINT32_C(0x1fff); // 11 bits of mantissa
+    if (bits < UINT32_C(113) << 23 || bits >= UINT32_C(143) << 23) {
+        *error = 1.0;
+        return 0;
+    }
+    memcpy(&scaled, &bits, sizeof scaled);
+    *error += fabs((double)scaled * unit / step - 1.0) * (1.0 + *error);
+    return (uint16_t)((bits >> 13) - (112u << 10));
+}
+
+// f, and what it adds to the share of a row's bias; F for l2.
+static inline double bsw_screen_code_share(enum bsw_metric metric, double row_error,
+                                           double query_error, double balance)
+{
+    double f = row_error + (1.0 + row_error) * query_error;
+    return BSW_SCREEN_CODE_SHARE + (metric == BSW_METRIC_L2 ? f * f / balance : f);
 }
 
 #ifdef __cplusplus

@@ -1,12 +1,17 @@
-// Exact neighbours in long double, row by row and sorted whole, for check_groundtruth.sh.
+// Exact neighbours, row by row and sorted whole, for check_groundtruth.sh,
+// check_truth_definition.sh.
 //
-//   brute_force truth BASE A:B QUERIES A:B METRIC K OUT   ground truth in big-ann's layout
+//   brute_force truth BASE A:B QUERIES A:B METRIC K OUT   ground truth in big-ann's layout, from
+//                                                         sums in long double
+//   brute_force define ...                                the same by the definition of exact
+//                                                         values: to the bit what must be found
 //   brute_force compare EXPECTED FOUND [exactly]          ids equal up to ties, values to one unit
 //   brute_force scale BASE OUT SEED                       rows times seeded factors 0.25 to 4,
 //   .fbin
 //
-// Nothing is shared with the program under test but the reading of vectors: sums run in order, in
-// 64 bits of mantissa, are rounded once to float, and rows are ordered by that value and their id.
+// Nothing is shared with the program under test but the reading of vectors. Of truth sums run in
+// order, in 64 bits of mantissa, are rounded once to float, and rows are ordered by that value and
+// their id.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -104,6 +109,40 @@ static float value_of(enum bsw_metric metric, const float *x, const float *q, si
     return (float)(metric == BSW_METRIC_IP ? xq : apart) + 0.0f;
 }
 
+// s[j] += s[j + h] for h = 16, 8, 4, 2, 1.
+static double tree_sum(double s[32])
+{
+    for (size_t h = 16; h > 0; h /= 2) {
+        for (size_t j = 0; j < h; j++) s[j] += s[j + h];
+    }
+    return s[0];
+}
+
+// The definition: float64, lane i mod 32 ascending by fma from +0.0, a tree over the lanes, rounded
+// once.
+static float defined_value(enum bsw_metric metric, const float *x, const float *q, size_t dims)
+{
+    double xq[32] = {0}, xx[32] = {0}, qq[32] = {0}, apart[32] = {0};
+    for (size_t i = 0; i < dims; i++) {
+        double a = (double)x[i], b = (double)q[i];
+        xq[i % 32] = fma(a, b, xq[i % 32]);
+        xx[i % 32] = fma(a, a, xx[i % 32]);
+        qq[i % 32] = fma(b, b, qq[i % 32]);
+        apart[i % 32] = fma(a - b, a - b, apart[i % 32]);
+    }
+    if (metric == BSW_METRIC_L2) return (float)tree_sum(apart) + 0.0f;
+    if (metric == BSW_METRIC_IP) return (float)tree_sum(xq) + 0.0f;
+    return (float)(tree_sum(xq) / (sqrt(tree_sum(xx)) * sqrt(tree_sum(qq)))) + 0.0f;
+}
+
+// Rows that are as good as zero have no cosine.
+static int has_value(enum bsw_metric metric, const float *x, size_t dims)
+{
+    double squares = 0;
+    for (size_t i = 0; i < dims; i++) squares += (double)x[i] * (double)x[i];
+    return metric != BSW_METRIC_COSINE || squares >= 1e-37;
+}
+
 static int compare_neighbours(const void *a, const void *b)
 {
     const struct neighbour *x = a, *y = b;
@@ -123,7 +162,7 @@ static void write_truth(const char *path, size_t num_queries, size_t k, const in
         die("cannot write", path);
 }
 
-static int run_truth(char **argv)
+static int run_truth(char **argv, int is_defined)
 {
     struct rows base = load(argv[0], parse_range(argv[1]));
     struct rows queries = load(argv[2], parse_range(argv[3]));
@@ -135,13 +174,17 @@ static int run_truth(char **argv)
     int32_t *ids = allocate(queries.num_rows * k, sizeof *ids);
     float *values = allocate(queries.num_rows * k, sizeof *values);
     for (size_t q = 0; q < queries.num_rows; q++) {
+        const float *query = queries.numbers + q * dims;
+        size_t count = 0;
         for (size_t r = 0; r < base.num_rows; r++) {
-            float value =
-                value_of(metric, base.numbers + r * dims, queries.numbers + q * dims, dims);
-            all[r] = (struct neighbour){value, metric == BSW_METRIC_L2 ? -value : value,
-                                        (int32_t)(base.first_row + r)};
+            const float *row = base.numbers + r * dims;
+            if (!has_value(metric, row, dims)) continue;
+            float value = (is_defined ? defined_value : value_of)(metric, row, query, dims);
+            all[count++] = (struct neighbour){value, metric == BSW_METRIC_L2 ? -value : value,
+                                              (int32_t)(base.first_row + r)};
         }
-        qsort(all, base.num_rows, sizeof *all, compare_neighbours);
+        if (k > count) die("fewer than k rows have a value", argv[0]);
+        qsort(all, count, sizeof *all, compare_neighbours);
         for (size_t i = 0; i < k; i++) {
             ids[q * k + i] = all[i].id;
             values[q * k + i] = all[i].value;
@@ -260,12 +303,14 @@ static int run_scale(const char *source, const char *out, uint64_t seed)
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
-    if (strcmp(command, "truth") == 0 && argc == 9) return run_truth(argv + 2);
+    if (strcmp(command, "truth") == 0 && argc == 9) return run_truth(argv + 2, 0);
+    if (strcmp(command, "define") == 0 && argc == 9) return run_truth(argv + 2, 1);
     if (strcmp(command, "compare") == 0 && argc == 4) return run_compare(argv[2], argv[3], 0);
     if (strcmp(command, "compare") == 0 && argc == 5 && strcmp(argv[4], "exactly") == 0)
         return run_compare(argv[2], argv[3], 1);
     if (strcmp(command, "scale") == 0 && argc == 5)
         return run_scale(argv[2], argv[3], strtoull(argv[4], NULL, 10));
-    fprintf(stderr, "usage: brute_force truth|compare|scale ...: see the head of its source\n");
+    fprintf(stderr,
+            "usage: brute_force truth|define|compare|scale ...: see the head of its source\n");
     return 2;
 }

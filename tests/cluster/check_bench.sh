@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# bench tune: a header for every level of this CPU that is formatted as the tree's, compiles alone in C
-# and C++ and holds a row for each combination; the same rows as JSON; replaced only with --force.
+# bench memory and bench kernels: tables, documents, what is refused, and that a wrong value ends in exit
+# code 70. bench tune: a header for every level of this CPU that is formatted as the tree's, compiles
+# alone in C and C++ and holds a row for each combination; the same rows as JSON; replaced only with --force.
 # What was measured is not judged.
 # ctest labels: asan
 # usage: check_bench.sh BITSWEEP_BINARY SOURCE_FOLDER
@@ -95,6 +96,115 @@ for level in reference avx2 avx512; do
     check "$level: the one of the tree compiles" compiles "$source_folder/kernels/scan_tuning_$level.h" \
         $level cc -std=gnu17 -x c
 done
+
+# ---- the reports of bench memory and bench kernels ---------------------------------------------------
+
+# has_table FILE ROWS: a header, a row of units below it, rows of as many numbers as columns, all checked
+# and right, and a footer that says so. The words of the first columns have blanks in them, so what is
+# counted are the columns behind: all but the first two.
+has_table() {
+    awk -v rows="$2" '
+        /^# command: bitsweep bench / {command = 1}
+        /^# +0  / {rank = 1}
+        /^# .* errors$/ {header = NR}
+        /^# .* values$/ {units = NR}
+        /^  / {num++; if ($NF != 0) wrong++}
+        /^# [0-9]+ rows, [0-9]+ checked: no wrong value, OK$/ {total = $2; checked = $4}
+        /^# average of .* (GB\/s|%)/ {average = 1}
+        END {
+            good = command && rank && header && units == header + 1 && num == rows && !wrong
+            exit !(good && total == rows && checked == rows && average)
+        }' "$1"
+}
+
+# has_document FILE ROWS: of --json; nothing else is printed.
+has_document() {
+    json_says "$1" "\"bench\": \"$3\"" && [[ $(head -c 1 "$1") == '{' && $(grep -c '"errors": 0' "$1") == "$2" ]] &&
+        grep -q '"wrong_values": 0' "$1" && grep -q '"passed": true' "$1" && grep -q '"usable_cpus": ' "$1"
+}
+
+# refuses CODE TEXT OPTIONS...: one line that says so, nothing on stdout.
+refuses() {
+    local code=0
+    "$bitsweep" bench "${@:3}" >"$work/stdout" 2>"$work/stderr" || code=$?
+    [[ $code == "$1" && ! -s $work/stdout && $(wc -l <"$work/stderr") == 1 ]] && grep -q -- "$2" "$work/stderr"
+}
+
+# ends CODE TEXT COMMAND...: with rows on stdout, and one line on stderr.
+ends() {
+    local code=0
+    "${@:3}" >"$work/stdout" 2>"$work/stderr" || code=$?
+    [[ $code == "$1" && $(wc -l <"$work/stderr") == 1 ]] && grep -q -- "$2" "$work/stderr" &&
+        grep -q FAILED "$work/stdout"
+}
+
+tiny=(--repeat 1 --warmup 0 --threads 2)
+num_kernels=16
+find_levels
+for level in "${levels[@]}"; do
+    "$bitsweep" bench memory --level "$level" "${tiny[@]}" --min 2K --max 70K --factor 8 >"$work/memory"
+    check "memory, $level: 4 peaks and 4 ways at 2 sizes" has_table "$work/memory" 12
+    "$bitsweep" bench kernels --level "$level" "${tiny[@]}" --dims 70 --queries 5 --min 100 --max 300 --step 200 \
+        >"$work/kernels"
+    if [[ $level == reference ]]; then # is not compared with itself
+        check "kernels, $level: nothing to compare" test "$(grep -c 'N/A$' "$work/kernels")" = $((2 * num_kernels))
+    else
+        check "kernels, $level: all kernels at 2 sizes" has_table "$work/kernels" $((2 * num_kernels))
+    fi
+done
+check "rows are whole bundles" grep -qE ' dots +128 +1 ' "$work/kernels"
+"$bitsweep" bench kernels "${tiny[@]}" --family matrix_scan --segments 40x4,30x1 --dims 70 --bits 8 --query-bits 7 \
+    --queries 33 --max 2K >"$work/kernels"
+check "kernels of one family, codes of two segments" test "$(grep -c '^  matrix_scan' "$work/kernels")" = 4
+for metric in cosine ip; do # l2 is above
+    "$bitsweep" bench kernels "${tiny[@]}" --family exact --metric $metric --dims 33 --queries 3 --max 2K >"$work/kernels"
+    check "exact values, $metric" grep -q "^# 2 rows" "$work/kernels"
+done
+
+"$bitsweep" bench memory "${tiny[@]}" --max 32K --json >"$work/json" 2>"$work/stderr"
+check "memory --json" has_document "$work/json" 8 memory
+"$bitsweep" bench memory "${tiny[@]}" --max 32K --check off --least 0.000001 >"$work/memory"
+check "--check off" test "$(grep -c 'N/A$' "$work/memory")" = 8
+check "--least that is met" grep -q 'at least 1e-06 asked: OK' "$work/memory"
+check "--least that is not" ends 70 '--least asks for' "$bitsweep" bench memory "${tiny[@]}" --max 32K --least 1e9
+
+check "bench alone" refuses 2 'one of: '
+check "an unknown bench" refuses 2 "no bench 'disk'" disk
+check "an unknown option" refuses 2 '--size' memory --size 3
+check "a factor of 1" refuses 2 '--factor 1' memory --factor 1
+check "a size that is none" refuses 2 '--min' memory --min 3X
+check "sizes in no order" refuses 2 '--min 70000 is above --max 32000' memory --min 70K --max 32K
+check "less than a block" refuses 2 'below 1024' memory --min 512
+check "a family that is none" refuses 2 '--family' kernels --family sorting
+check "more rows than a shard" refuses 2 '2^32 rows' kernels --max 5G
+check "segments of other dims" refuses 2 'dims' kernels --segments 3x3
+check "more bits than a query has" refuses 2 '--query-bits 8' kernels --query-bits 8
+
+# A bit that flips in what is checked is found.
+faulty=$(dirname "$bitsweep")/tests/bitsweep_faults
+if [[ -x $faulty && ${#levels[@]} -gt 1 ]]; then
+    # The checks of bench memory: reading, reading pages, copying, writing.
+    for job in 'flip:1 memory --max 32K' 'flip:3 memory --max 32K' 'flip:4 memory --max 32K' \
+        'flip:1 kernels --family plane_scan --max 2K' 'flip:1 kernels --family merge --max 2K'; do
+        # shellcheck disable=SC2086
+        check "$job: it is found" ends 70 '1 wrong values in 1 of' env "BITSWEEP_FAIL=${job%% *}" "$faulty" \
+            bench ${job#* } "${tiny[@]}"
+    done
+fi
+
+on3() {
+    on 3 "$@"
+}
+
+find_ranks 3
+if ((has_mpi)); then
+    on3 bench memory "${tiny[@]}" --max 32K >"$work/memory"
+    check "memory on 3 ranks" has_table "$work/memory" 8
+    check "a line for each rank" test "$(grep -cE '^# +[012]  ' "$work/memory")" = 3
+    on3 bench kernels "${tiny[@]}" --family merge --max 2K --json >"$work/json"
+    check "kernels on 3 ranks" grep -q '"rank": 2' "$work/json"
+    bitsweep=on3 check "a bad option on 3 ranks: one line" refuses 2 '--factor 1' memory --factor 1
+fi
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

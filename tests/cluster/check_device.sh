@@ -5,7 +5,6 @@
 # third argument it is GPU 0 and BITSWEEP_BINARY itself, with more rows; what needs the emulator's
 # switches is then skipped.
 # usage: check_device.sh BITSWEEP_BINARY SOURCE_FOLDER [cuda]
-# ctest labels: asan
 # With BITSWEEP_MAX_RANKS in the environment, as under sanitizers, it starts no more ranks than that
 # and takes a part of the matrix.
 set -euo pipefail

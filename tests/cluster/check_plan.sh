@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # plan: its bytes are those of real indexes, on disk and in memory, for any number of ranks; the
-# figures of a billion rows; RBE's Table 7.
+# figures of a billion rows; RBE's Table 7; times from rates, given or of a file, and from nothing none.
 # usage: check_plan.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -105,7 +105,7 @@ refused() {
 
 refused "whole bits" --rows 10 --dims 10 --codec xfbq --bits 2.5
 refused "1 to 65536 shards" --rows 10 --dims 10 --shards 11
-refused "1 to 65536 shards" --rows 5G --dims 10
+refused "1 to 65536 shards" --rows 5G --dims 10 --shards 1
 refused "5000 dims\|up to 4096 dims" --rows 10 --dims 5000
 refused "segments" --rows 10 --dims 64 --segments 32x4
 refused "segments" --rows 10 --dims 64 --segments 64x4 --bits 2
@@ -115,6 +115,108 @@ refused "whole bits" --rows 10 --dims 64 --codec rbe --bits 2.5
 refused "--code-dims is for --codec rbe" --rows 10 --dims 64 --code-dims 32
 refused "codec" --rows 10 --dims 64 --codec none
 refused "rows" --dims 64
+
+# ---- times ----
+
+# sees OPTIONS -- PATTERN...: of several numbers of ranks, or with rates.
+sees() {
+    said --rows 1G --dims 96 "$@"
+}
+
+# A shard of at most 2^32 - 1 rows, and as many on every rank.
+said --rows 100G --dims 96 -- "; 24 shards on 1 ranks"
+said --rows 100G --dims 96 --ranks 16 -- "; 32 shards on 16 ranks"
+
+# From nothing there are no times: memory alone, and what is missing.
+sees --ranks 1:1024 -- "^ +1 +1000000000 +44\.62 GB$" "^ +1024 +976563 +43\.58 MB$" "^no times: .*--scan-rate"
+sees --ranks 3:20 -- "^ +3 " "^ +6 " "^ +12 " "^ +20 "
+sees --ranks 1 --scan-rate 10G -- "^ +1 +1000000000 .* 100 +- +- +- +100 +10 +100\.0 %$" \
+    "^not counted, .*encode .*merge .*refine .*finish"
+sees --ranks 1,2 --scan-rate 10G -- "^ +1 +1000000000 .* 10 +100\.0 %$" "^ +2 +500000000 +22\.31 GB$" \
+    "^no times of several ranks"
+network=(--alpha 1e-6 --beta 1e-10)
+sees --ranks 1,2 --scan-rate 10G "${network[@]}" -- "^ +2 +500000000 .* 100\.0 %$"
+sees --ranks 1,2 --scan-rate 10G "${network[@]}" --memory 30G -- "^ +1 +1000000000 +44\.62 GB$" \
+    "^ +2 +500000000 .* 20 +100\.0 %$" "^no times where a rank's part"
+sees --ranks 8 --scan-rate 10G "${network[@]}" --ranks-a-host 8 --cores 2 -- "^up to 4 threads on a core"
+# The limits of a device are computed: 989.5e12 / 96 pairs/s, and say so.
+sees --ranks 1 --device h200 -- "^ +1 +1000000000 .* 97m " "computed limits of h200 .*not measured"
+# Rates of a GPU do not change with threads.
+sees --ranks 1 --device gpu --scan-rate 1000G --rank-threads 8 --cores 2 -- "^ +1 +1000000000 .* 1\.00 +1000 +100\.0 %$"
+refused "gpu takes" --rows 1G --dims 96 --device h200 --scan-rate 10G
+said --rows 10G --dims 96 --ranks 1 --device h200 -- "^ +1 +10000000000 +446\.3 GB$" "^no times where"
+
+# write_rates [RATES [CODE]]: further or other keys, each with a comma behind it.
+write_rates() {
+    cat >"$folder/rates.json" <<END
+{"rates": {${1-} "scan_pairs_per_second": 4e9, "alpha_seconds": 1e-6, "beta_seconds_per_byte": 1e-10,
+ "merge_candidates_per_second": 1e8, "finish_queries_per_second": 1e6, "threads": 2, "cores": 2, "ranks": 1,
+ "code": {${2-} "codec": "saq", "dims": 96, "bits": 3, "query_bits": 6, "batch": 1000, "k": 10, "oversample": 5}}}
+END
+}
+
+rates=(--rates "$folder/rates.json")
+write_rates
+sees --ranks 1,2 "${rates[@]}" -- "ranks of 2 threads, hosts of 2 cores" "scan 4e\+09 pairs/s.*merge 1e\+08" \
+    "^ +1 +1000000000 .* 250 +500u +- +1m +250 "
+# What is given goes before the file; half the threads take twice as long.
+sees --ranks 1 "${rates[@]}" --scan-rate 1G -- "^ +1 +1000000000 .* 1000 "
+sees --ranks 1 "${rates[@]}" --rank-threads 1 -- "^ +1 +1000000000 .* 500 "
+# Other codes: twice the padded dims, half the rate; twice the candidates, half of them a second.
+said --rows 1G --dims 192 --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 500 +500u +- +1m"
+said --rows 1G --dims 96 --k 20 --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 250 +1m +- +2m"
+# By planes time goes with bits and query bits.
+write_rates "" '"scan": "planes",'
+sees --ranks 1 "${rates[@]}" --batch 1 --bits 6 --query-bits 3 -- "^ +1 +1000000000 .* 250m "
+sees --ranks 1 "${rates[@]}" --batch 1 --bits 6 --level reference -- "^ +1 +1000000000 .* 500m "
+
+refused "rates of planes scans" --rows 1G --dims 96 "${rates[@]}"
+write_rates "" '"scan": "matrix",'
+refused "goes over planes" --rows 1G --dims 96 "${rates[@]}" --batch 1
+refused "say nothing about xfbq" --rows 1G --dims 96 "${rates[@]}" --codec xfbq
+write_rates "" '"scan": "progressive-matrix",'
+refused "progressive" --rows 1G --dims 128 "${rates[@]}"
+sees --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 250 "
+refused "no list\|not a\|malformed" --rows 1G --dims 96 --ranks 1,,2
+refused "1 to 4096" --rows 1G --dims 96 --ranks 0:4
+refused "empty range" --rows 1G --dims 96 --ranks 4:2
+refused "one number of --ranks" --rows 1G --dims 96 --ranks 1,2 --select queue
+
+# damaged CODE WHAT: a file of rates, written before, that ends with exit code CODE and one line.
+damaged() {
+    local code=0
+    "$program" plan --rows 1G --dims 96 "${rates[@]}" >"$folder/text" 2>&1 || code=$?
+    equal "rates: $2" "$code $(grep -c . "$folder/text") $(grep -c "rates.json.*$2" "$folder/text")" "$1 1 1"
+}
+
+write_rates '"refine_rows_per_second": 0,'
+damaged 65 "refine_rows_per_second is no number"
+write_rates '"encode_queries_per_second": "many",'
+damaged 65 "encode_queries_per_second is no number"
+write_rates '"cores": 1.5,'
+sed -i 's/, "cores": 2//' "$folder/rates.json"
+damaged 65 "cores is no count"
+write_rates "" '"query_bits": 1e9,'
+sed -i 's/"dims": 96, //' "$folder/rates.json"
+damaged 65 "dims, bits, query_bits or batch"
+write_rates "" '"codec": "none",'
+sed -i 's/ "codec": "saq",//' "$folder/rates.json"
+damaged 65 "codec is none"
+echo '{"rates": {"threads": 2}}' >"$folder/rates.json"
+damaged 65 "no rate in it"
+echo '[1, 2]' >"$folder/rates.json"
+damaged 65 'no object "rates"'
+echo '{"rates": {' >"$folder/rates.json"
+damaged 65 "line 2"
+: >"$folder/rates.json"
+damaged 65 "line 1"
+if ((has_mpi)); then # one rank says it for all
+    code=0
+    on 2 plan --rows 1G --dims 96 "${rates[@]}" >"$folder/text" 2>&1 || code=$?
+    equal "rates: damaged, on 2 ranks" "$code $(grep -c . "$folder/text")" "65 1"
+fi
+rm "$folder/rates.json"
+damaged 74 "No such file"
 
 echo "$passed passed, $failed failed"
 [[ $failed == 0 ]]

@@ -24,6 +24,7 @@ passed=0
 failed=0
 num_stopped=0 # runs that did not come to their end
 num_late=0    # runs that were done when the signal came
+late_in_row=0 # of these the last ones: each has the next struck in half the time
 
 has_mpi=1
 if ! command -v mpirun >/dev/null || ! "$run" -n 2 -- --version >/dev/null 2>&1; then
@@ -86,7 +87,7 @@ status_says() { # status_says OUT WORD
 # ---- one kill ------------------------------------------------------------------------------------
 
 random_pause() { # below $1 thousandths
-    printf '0.%03d' $((RANDOM % $1))
+    printf '0.%03d' $((RANDOM % ($1 > 0 ? $1 : 1)))
 }
 
 # Only what this script has started is ever looked at or struck: $1 is a process of ours, or nothing,
@@ -125,14 +126,26 @@ await_watch() {
     done
 }
 
-# Sends what $1 says to the run of process $2 with $3 ranks.
+is_running() { # process $1, and it is not a dead one that nobody has waited for
+    grep -qs '^State:[[:space:]]*[^ZX[:space:]]' "/proc/$1/status"
+}
+
+# What the command from $2 on finds, as soon as it finds something; nothing if process $1 is gone.
+await_found() {
+    local process=$1 found=""
+    shift
+    while found=$("$@") && [[ -z $found ]] && is_running "$process"; do sleep 0.005; done
+    echo "$found"
+}
+
+# Sends what $1 says to the run of process $2 with $3 ranks, as soon as there is what it asks for.
 strike() {
     local launcher=$2 targets=() signal=KILL process
-    if (($3 > 1)); then launcher=$(mpirun_below "$2"); fi
+    if (($3 > 1)); then launcher=$(await_found "$2" mpirun_below "$2"); fi
     case $1 in
     KILL) targets=("$launcher") ;;
-    rank) mapfile -t targets < <(process_of_rank "$launcher" $(($3 - 1))) ;;
-    rank0) mapfile -t targets < <(process_of_rank "$launcher" 0) ;;
+    rank) mapfile -t targets < <(await_found "$2" process_of_rank "$launcher" $(($3 - 1))) ;;
+    rank0) mapfile -t targets < <(await_found "$2" process_of_rank "$launcher" 0) ;;
     all) mapfile -t targets < <(echo "$launcher" && children_of "$launcher") ;;
     TERM | INT | USR1)
         signal=$1
@@ -154,7 +167,7 @@ disturbed() {
     # Background jobs of a script ignore SIGINT otherwise.
     env --default-signal=INT "$run" -n "$num_ranks" -- "${arguments[@]}" --resume >/dev/null 2>stderr &
     pid=$!
-    sleep "$(random_pause $((num_ranks > 1 ? 300 + span : span)))"
+    sleep "$(random_pause $(((num_ranks > 1 ? 300 + span : span) >> late_in_row)))"
     strike "$how" "$pid" "$num_ranks"
     begin=${EPOCHREALTIME/./}
     wait "$pid" 2>/dev/null || got=$?
@@ -162,11 +175,13 @@ disturbed() {
     # mpirun that is struck as the last rank ends fails, whatever the ranks did.
     if ((got == 0 || num_ranks > 1)) && [[ -e $out.STATUS.json ]] && status_says "$out" complete; then
         num_late=$((num_late + 1))
+        late_in_row=$((late_in_row + 1))
         verdict "$name done before $how" same "$name" "$out"
         verdict "$name done before $how: STATUS" status_says "$out" complete
         return 1
     fi
     num_stopped=$((num_stopped + 1))
+    late_in_row=0
     case $how in
     TERM | INT | USR1)
         if ((num_ranks == 1)) || [[ $how == USR1 ]]; then
@@ -253,7 +268,7 @@ for name in search encode groundtruth; do
         share=$kills
     fi
     for turn in "${turns[@]}"; do
-        for ((goal = num_stopped + share, tries = 0; num_stopped < goal && tries < 3 * share; tries++)); do
+        for ((goal = num_stopped + share, tries = 0; num_stopped < goal && tries < 3 * share + 9; tries++)); do
             chain $name $((goal - num_stopped < 3 ? goal - num_stopped : 3)) "$turn"
         done
         ((asked += share))
@@ -315,7 +330,7 @@ job search w
 first=$!
 "$program" "${arguments[@]}" 2>/dev/null &
 second=$!
-sleep 0.1
+until [[ -e w.partial ]] || ! kill -0 $second 2>/dev/null; do sleep 0.01; done
 refused 2 'w.partial: another run is writing it|w: exists' "${arguments[@]}" --resume
 kill -TERM $first 2>/dev/null || true
 wait $first $second 2>/dev/null || true

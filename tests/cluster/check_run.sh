@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# deploy/run.sh when ranks are killed and stopped at random moments, signals come, time is up: exit
-# codes, what it says, retries that end in the bytes of an undisturbed run, and nothing left behind.
+# deploy/run.sh when ranks are killed and stopped at random moments, fall silent, do not start, signals
+# come, time is up: exit codes, what it says, retries that end in the bytes of an undisturbed run, and
+# nothing left behind.
 # usage: check_run.sh BITSWEEP_BINARY SOURCE_FOLDER
 # ctest: alone
 #
@@ -134,11 +135,7 @@ is_whole() {
 find=(search --index "$folder/index" --queries "$folder/q.fbin" --k 10 --batch 24 --threads 1 --quiet)
 "$program" "${find[@]}" --out "$folder/reference"
 long=("${find[@]}" --repeat 1000)
-
-# Killed after the result had its name and before STATUS was written: the retry finds it.
-found_it_whole() {
-    ((got == 2)) && grep -q "^bitsweep: $job/out: exists" "$job/stderr"
-}
+small=("${find[@]/24/2}") # batches
 
 # ---- cases ---------------------------------------------------------------------------------------
 
@@ -150,11 +147,11 @@ killed() {
     sleep "$(printf '0.%03d' "$2")"
     strike KILL "$process"
     finish "$what"
-    if ((got == 0 && $(num_retries) == 0)) || found_it_whole; then
+    if ((got == 0 && $(num_retries) == 0)); then
         echo "late" >>"$verdicts"
     else
         echo "gone $took" >>"$verdicts"
-        says "$what" 'run.sh: a rank was ended by signal 9'
+        says "$what" "run.sh: a rank was ended by signal 9|rank $1 on host .* is lost: its connection broke"
         verdict "$what: exit code $got" test "$got" = $(($3 ? 0 : 75))
         verdict "$what: $(num_retries) retries" test "$(num_retries)" = "$3"
         # A retry has its own start and end.
@@ -165,6 +162,41 @@ killed() {
         fi
     fi
     verdict "$what: the bytes" is_whole
+}
+
+# silent RANK: stopped for good; found by its heartbeats, whatever the others wait for.
+silent() {
+    local what="SIGSTOP of rank $1"
+    begin -n "$ranks" "${small[@]}" --heartbeat 2 --out "$job/out"
+    process=$(process_of "$1")
+    await_journal
+    strike STOP "$process"
+    finish "$what"
+    if ((got == 0)); then
+        echo "late" >>"$verdicts"
+        return
+    fi
+    verdict "$what: exit code $got" test "$got" = 75
+    says "$what" "bitsweep: .*rank $1 on host .* has been silent for 2 s; --resume goes on"
+    verdict "$what: not one line" test "$(wc -l <"$job/stderr")" = 1
+    verdict "$what: $took ms" test "$took" -gt 1000 -a "$took" -lt $((2000 + most_ms))
+    begin -n 1 "${find[@]}" --resume --out "$job/out"
+    finish "$what, resumed"
+    verdict "$what: the bytes" is_whole
+}
+
+# not_started RANK: stopped before MPI has connected it.
+not_started() {
+    local what="rank $1 does not start" binary=$job/program
+    # shellcheck disable=SC2016
+    printf '#!/usr/bin/env bash\n[[ $OMPI_COMM_WORLD_RANK != %d ]] || kill -STOP $$\nexec "$PROGRAM" "$@"\n' \
+        "$1" >"$binary"
+    chmod +x "$binary"
+    begin -n "$ranks" --start-limit 2 "${find[@]}" --out "$job/out"
+    finish "$what"
+    verdict "$what: exit code $got" test "$got" = 75
+    says "$what" "run.sh: the ranks have not found each other within 2 s: rank $1 \(process [0-9]*\) is stopped"
+    verdict "$what: $took ms" test "$took" -lt $((2000 + 4000 + most_ms)) # mpirun is given 4 s
 }
 
 # stalled RANK: stopped for good; found by the deadline of the others.
@@ -181,17 +213,20 @@ stalled() {
     verdict "$what: $took ms" test "$took" -lt $((2000 + 4000 + most_ms)) # rank 0 is given 4 s more
 }
 
+# paused SECONDS OPTIONS RANK...: all of these ranks, and nobody minds.
 paused() {
-    begin -n "$ranks" "${find[@]}" --repeat 3 --timeout 30 --out "$job/out"
-    process=$(process_of 1)
+    local what="SIGSTOP of ranks ${*:3} for $1 s" rank processes=()
+    # shellcheck disable=SC2086
+    begin -n "$ranks" "${find[@]}" --repeat 3 --timeout 30 $2 --out "$job/out"
+    for rank in "${@:3}"; do processes+=("$(process_of "$rank")"); done
     await_output
-    strike STOP "$process"
-    sleep 3
-    strike CONT "$process"
-    finish "SIGSTOP for 3 s"
-    verdict "SIGSTOP for 3 s: exit code $got" test "$got" = 0
-    verdict "SIGSTOP for 3 s: it says something" test ! -s "$job/stderr"
-    verdict "SIGSTOP for 3 s: the bytes" is_whole
+    for process in "${processes[@]}"; do strike STOP "$process"; done
+    sleep "$1"
+    for process in "${processes[@]}"; do strike CONT "$process"; done
+    finish "$what"
+    verdict "$what: exit code $got" test "$got" = 0
+    verdict "$what: it says something" test ! -s "$job/stderr"
+    verdict "$what: the bytes" is_whole
 }
 
 # signalled SIGNAL RANKS: to run.sh alone.
@@ -237,7 +272,7 @@ retried_alone() {
     await_journal
     strike KILL "$process"
     finish "kill -9, alone"
-    found_it_whole || verdict "kill -9, alone: exit code $got" test "$got" = 0
+    verdict "kill -9, alone: exit code $got" test "$got" = 0
     verdict "kill -9, alone: the bytes" is_whole
     if [[ -s $job/stderr ]]; then says "kill -9, alone" 'retry 1 of 1, with --resume'; fi
 }
@@ -268,7 +303,11 @@ fake() {
 start limited 2 stopped
 start stalled 0
 start stalled 1
-start paused
+start paused 3 "" 1
+start paused 3 "" 0
+start paused 5 "--heartbeat 2" 0 1 2
+for ((i = 0; i < ranks; i++)); do start silent "$i"; done
+start not_started 1
 start limited 2
 for ((i = 0; i < kills; i++)); do
     start killed $((RANDOM % ranks)) $((RANDOM % 700)) $((i % 2))
@@ -284,6 +323,7 @@ start expect 2 1 "unknown command 'nothing'" -n 2 --retries 2 nothing
 start expect 65 1 'bad.fbin' -n 2 --retries 2 info "$folder/bad.fbin"
 start expect 2 1 '--time-limit 0: not' -n 2 --time-limit 0 info
 start expect 2 1 '--retries x: not' -n 2 --retries x info
+start expect 2 1 '--start-limit 0: not' -n 2 --start-limit 0 info
 # shellcheck disable=SC2016
 {
     written='[[ $OMPI_COMM_WORLD_RANK != 0 ]] || printf "{\n  \"exit_code\": %s,\n" CODE >"$BITSWEEP_STATUS"'

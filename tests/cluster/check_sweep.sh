@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
-# sweep: losses add up and are those of searches made by hand; stopped, killed and resumed it has the
-# rows of an undisturbed run in all but times, and does nothing twice; plots and report are there;
-# what it refuses.
+# sweep: losses add up and are those of searches made by hand, of every codec and selection; stopped,
+# killed and resumed, on one rank and two, it has the rows of an undisturbed run in all but times, and
+# does nothing twice; plans; plots and report are there; what it refuses.
 # usage: check_sweep.sh BITSWEEP_BINARY SOURCE_FOLDER
-# ctest labels: asan
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
@@ -13,7 +12,7 @@ export OMP_NUM_THREADS=1
 
 "$program" synth --count 3000 --dims 32 --clusters 20 --out base.fbin --queries 40 --queries-out q.fbin --quiet
 common=(--base base.fbin --queries q.fbin --query-bits 4 --repeat 1 --items 16)
-grid=(--codec "xfbq,saq" --bits "1.5,2" --k 5 --oversample "1,4" --select "threshold,queue")
+grid=(--codec "xfbq,saq,rbe" --bits "1.5,2" --k 5 --oversample "1,4" --select "threshold,queue")
 
 # column FILE NAME: that column, a line a row.
 column() {
@@ -23,8 +22,8 @@ column() {
 # same_rows A B: but for times, memory and what follows from them.
 same_rows() {
     local name
-    for name in algorithm index_name dataset bits query_bits select count oversample candidates recall ceiling \
-        selected loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
+    for name in algorithm parameters index_name dataset bits query_bits select extra_distance count oversample \
+        candidates recall ceiling selected loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
         cmp <(column "$1" $name) <(column "$2" $name) || return 1
     done
 }
@@ -34,7 +33,10 @@ same_rows() {
 check "sweep" "$program" sweep "${common[@]}" "${grid[@]}" --folder a
 cp stdout said
 check "what is left out is said" grep -q '^4 points left out: codec xfbq with 1.5 bits' said
-check "12 rows" test "$(column a/sweep.csv recall | wc -l)" = 12
+check "of rbe, too" grep -q '^4 points left out: codec rbe with 1.5 bits' said
+check "16 rows" test "$(column a/sweep.csv recall | wc -l)" = 16
+check "rbe has the 7 query bits of its model" test "$(column a/sweep.csv parameters | grep -c '^rbe-2-q7-')" = 4
+check "one model" test "$(find a -maxdepth 1 -name '*.rbe')" = a/index-rbe-2.rbe
 
 # losses FILE
 losses() {
@@ -50,9 +52,10 @@ check "losses add up, none of threshold's selection or of exact refinement, some
 
 # by_hand INDEX OPTIONS...: the one recall@R that eval says of such a search.
 by_hand() {
-    local index=$1
+    local index=$1 query_bits=(--query-bits 4)
     shift
-    "$program" search --index "a/index-$index" --queries q.fbin --query-bits 4 --out hand --force --quiet "$@"
+    [[ $index != rbe-* ]] || query_bits=()
+    "$program" search --index "a/index-$index" --queries q.fbin --out hand --force --quiet "${query_bits[@]}" "$@"
     "$program" eval --results hand --groundtruth a/groundtruth --k 5 --base base.fbin --queries q.fbin |
         awk '/^5-recall@/ {value = $2} END {print value}'
 }
@@ -63,7 +66,7 @@ of() {
     paste <(column $file index_name) <(column $file oversample) <(column $file select) <(column $file "$4") |
         awk -v row="$1 $2 $3" '$1 " " $2 " " $3 == row {printf "%.4f\n", $4}'
 }
-for index in xfbq-2 saq-1.5; do
+for index in xfbq-2 saq-1.5 rbe-2; do
     check "ceiling of $index" test "$(of $index 4 queue ceiling)" = "$(by_hand $index --k 20 --refine none)"
     check "candidates of $index" test "$(of $index 4 queue selected)" = \
         "$(by_hand $index --k 20 --refine none --select queue --items 16)"
@@ -73,14 +76,48 @@ done
 check "the ceiling rises with the candidates" \
     awk "BEGIN {exit !($(of xfbq-2 1 threshold ceiling) < $(of xfbq-2 4 threshold ceiling))}"
 
+# ---- a plan: histogram selection, raw, a model that is given ----
+
+cat >plan <<'END'
+# candidates within D_K + E of at most L
+codec=xfbq select=threshold,histogram extra-distance=0,10,1000
+codec=saq,xfbq oversample=4
+codec=rbe bits=1,2
+END
+check "a plan" "$program" sweep "${common[@]}" --plan plan --bits 2 --k 5 --oversample 4 --groundtruth a/groundtruth \
+    --model a/index-rbe-2.rbe --folder h
+check "points of a plan, each once" test "$(column h/sweep.csv parameters | tr '\n' ' ')" = \
+    "xfbq-2-q4-k5-x4-threshold xfbq-2-q4-k5-x4-histogram-e0 xfbq-2-q4-k5-x4-histogram-e10 \
+xfbq-2-q4-k5-x4-histogram-e1000 saq-2-q4-k5-x4-threshold rbe-2-q7-k5-x4-threshold "
+# histogram E COLUMN
+histogram() {
+    paste <(column h/sweep.csv parameters) <(column h/sweep.csv "$2") |
+        awk -v name="xfbq-2-q4-k5-x4-histogram-e$1" '$1 == name {printf "%.4f\n", $2}'
+}
+candidates=(--select histogram --histogram-k 5 --max-candidates 20 --extra-distance)
+for extra in 0 10; do
+    check "candidates within $extra" test "$(histogram $extra selected)" = \
+        "$(by_hand xfbq-2 --k 20 --refine none "${candidates[@]}" $extra)"
+    check "answer within $extra" test "$(histogram $extra recall)" = \
+        "$(by_hand xfbq-2 --k 5 --select histogram --max-candidates 20 --extra-distance $extra)"
+done
+check "selection loses less with more extra distance, nothing in the end" awk "BEGIN {
+    exit !($(histogram 0 loss_selection) > $(histogram 10 loss_selection) && $(histogram 10 loss_selection) > 0 &&
+        $(histogram 1000 loss_selection) == 0)}"
+check "the model that was given makes the codes that were learned" test \
+    "$(column h/sweep.csv ceiling | tail -n 1)" = "$(column a/sweep.csv ceiling | tail -n 1)"
+"$program" synth --count 500 --dims 16 --type uint8 --out base.u8bin --queries 10 --queries-out q.u8bin --quiet
+check "raw" "$program" sweep --base base.u8bin --queries q.u8bin --codec raw --metric l2 --folder r --repeat 1
+check "raw is exact, one point" test "$(column r/sweep.csv recall)" = 1
+
 # ---- the report ----
 
-check "JSON with all rows" test "$(grep -c '"loss_refinement": [0-9]' a/sweep.json)" = 12
+check "JSON with all rows" test "$(grep -c '"loss_refinement": [0-9]' a/sweep.json)" = 16
 check "shapes" test "$(grep -cE '"(rows": 3000|dims": 32|num_queries": 40),' a/sweep.json)" = 3
 check "STATUS.json" grep -q '"status": "complete"' a.STATUS.json
 check "no step is left" test -z "$(find a -maxdepth 1 -name 'step.*')"
 check "one file" test "$(grep -cE 'src=|href="[^#]|@import' a/report.html || true)" = 0
-check "12 rows and the head" test "$(grep -c '^<tr[^>]*><t[hd]>' a/report.html)" -ge 13
+check "16 rows and the head" test "$(grep -c '^<tr[^>]*><t[hd]>' a/report.html)" -ge 17
 if command -v gnuplot >/dev/null; then
     for plot in pareto bytes ceiling; do
         check "$plot as SVG" grep -q '<svg' a/sweep-$plot.svg
@@ -94,19 +131,19 @@ fi
 cp -r a/groundtruth a/groundtruth.json .
 resumed=(sweep "${common[@]}" "${grid[@]}" --groundtruth groundtruth --folder b --resume)
 
-# until_rows N: until there are so many rows, or the sweep is at its end.
+# until_rows N FOLDER: until there are so many rows, or for 40 s.
 until_rows() {
     local tries
     for ((tries = 0; tries < 2000; tries++)); do
-        if [[ -e b/sweep.csv ]] && (($(wc -l <b/sweep.csv) > $1)); then return; fi
+        if [[ -e $2/sweep.csv ]] && (($(wc -l <"$2/sweep.csv") > $1)); then return; fi
         sleep 0.02
     done
 }
 for signal in KILL TERM; do
-    if [[ $signal == KILL ]]; then expected=137 rows=2; else expected=75 rows=6; fi
+    if [[ $signal == KILL ]]; then expected=137 rows=2; else expected=75 rows=13; fi
     "$program" "${resumed[@]}" >out 2>err &
     sweep=$!
-    until_rows "$rows"
+    until_rows "$rows" b
     cp b/sweep.csv before.csv
     kill "-$signal" "$sweep" 2>/dev/null || true
     code=0
@@ -121,7 +158,7 @@ check "nothing twice" cmp <(column before.csv qps) <(column b/sweep.csv qps | he
 check "rows were there before" test "$(column before.csv qps | wc -l)" -ge 3
 check "a larger grid" "$program" sweep "${common[@]}" --codec saq --bits 2 --k 4,5 --oversample 4 \
     --groundtruth groundtruth --folder b --resume
-check "has what it had, and more" test "$(column b/sweep.csv recall | wc -l)" = 13
+check "has what it had, and more" test "$(column b/sweep.csv recall | wc -l)" = 17
 
 # ---- what is refused ----
 
@@ -138,7 +175,13 @@ refused() {
 }
 refused 2 'resume|force' "$program" sweep "${common[@]}" "${grid[@]}" --folder a
 refused 2 'shards' "$program" sweep "${common[@]}" "${grid[@]}" --folder a --resume --shards 2
-refused 2 'rbe' "$program" sweep "${common[@]}" --folder c --codec rbe
+refused 2 "'pq' is none of xfbq, saq, rbe, raw" "$program" sweep "${common[@]}" --folder c --codec pq
+refused 2 'no point .* raw knows' "$program" sweep "${common[@]}" --folder c --codec raw
+refused 2 'launcher' "$program" sweep "${common[@]}" --folder c --launcher ' '
+echo 'codec=saq bits=9' >wrong
+refused 65 '^bitsweep: wrong: line 1: bits: 9 is not in 1 .. 8$' "$program" sweep "${common[@]}" --folder c --plan wrong
+refused 65 'no bitsweep model' "$program" sweep "${common[@]}" --folder c --codec rbe --model base.fbin
+refused 2 'model' "$program" sweep "${common[@]}" "${grid[@]}" --folder a --resume --model a/index-rbe-2.rbe
 refused 2 'no point .* whole bits' "$program" sweep "${common[@]}" --folder c --codec xfbq --bits 1.5
 refused 2 'twice' "$program" sweep "${common[@]}" --folder c --k 5,5
 refused 65 '40 queries, base.fbin has 3000' "$program" sweep --base base.fbin --queries base.fbin --folder c \
@@ -157,7 +200,20 @@ check "says so" grep -q 'gnuplot is missing' said
 find_ranks 2
 if ((has_mpi)); then
     check "one rank of mpirun" "$run" -n 1 sweep "${common[@]}" --bits 2 --oversample 1,2 --folder d --resume
-    refused 2 'one rank' "$run" -n 2 sweep "${common[@]}" --bits 2 --folder e
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    refused 2 'run.sh' mpirun --quiet --oversubscribe -n 2 "$program" sweep "${common[@]}" --bits 2 --folder e
+    # The same rows from two ranks, also after a kill, which takes the ranks of the step along.
+    parallel=("$run" -n 2 sweep "${common[@]}" --codec saq --bits 2 --k 5 --oversample "1,4" --shards 2 --resume)
+    "$program" sweep "${parallel[@]:4}" --folder f --quiet
+    "${parallel[@]}" --folder g >out 2>err &
+    sweep=$!
+    until_rows 1 g
+    kill -KILL "$sweep" 2>/dev/null || true
+    wait "$sweep" 2>/dev/null || true
+    check "goes on on two ranks" "${parallel[@]}" --folder g
+    check "the same rows from two ranks" same_rows f/sweep.csv g/sweep.csv
+    check "two ranks" test "$(column g/sweep.csv ranks | tr '\n' ' ')" = "2 2 "
+    refused 2 'launcher' "$program" sweep "${parallel[@]:4}" --folder g
 fi
 
 echo "$passed checks passed, $failed failed"

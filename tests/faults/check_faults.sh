@@ -171,12 +171,11 @@ search_on_ranks() {
     cd ..
 }
 
-# A rank that cannot send ends the job, and says so once. mpirun ends the other by SIGTERM, which that
-# one may say too.
+# A rank that cannot send ends the job, and says so once; the other keeps still.
 fail_rank() { # fail_rank RANK N
     local what="ranks: send $2 of rank $1" lines
     search_on_ranks "send:$2" "$1"
-    mapfile -t lines < <(grep -v '^bitsweep: stopped by SIGTERM' stderr)
+    mapfile -t lines <stderr
     if ((code != 75)) || ! grep -qsx "reached send $2" "log.$1"; then
         complain "$what: exit code $code" stderr
     elif ((${#lines[@]} != 1)) || [[ ${lines[0]} != "bitsweep: rank $1: MPI_Isend: "* ]]; then

@@ -33,9 +33,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     }
     if (bytes < 1) return 0;
     const struct bsw_manifest *manifest = &manifests[data[0] % 2];
-    struct bsw_buffer message = {NULL, bytes - 1, bytes - 1};
-    FUZZ_REQUIRE(bsw_allocate(&message.data, bytes - 1, 1, "message", NULL) == BSW_OK);
-    memcpy(message.data, data + 1, bytes - 1);
+    struct bsw_buffer message = {fuzz_exact(data + 1, bytes - 1), bytes - 1, bytes - 1};
     enum bsw_status status =
         bsw_query_unpack(manifest, QUERY_BITS, &message, &batch, &is_last, &err);
     FUZZ_REQUIRE(status <= BSW_ERROR_SELF_CHECK);

@@ -11,6 +11,10 @@ static void use(const struct bsw_manifest *manifest)
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         struct bsw_shard_shape shape;
         bsw_shard_shape_init(&shape, manifest, i);
+        const struct bsw_known_answers known = bsw_manifest_known(manifest, i);
+        FUZZ_REQUIRE(known.num_queries <= BSW_KNOWN_QUERIES && known.num_rows <= BSW_KNOWN_ROWS);
+        for (uint32_t place = 0; place < known.num_queries * known.num_rows; place++)
+            FUZZ_REQUIRE(bsw_candidate_row(known.best[place]) < shape.num_rows);
         FUZZ_REQUIRE(shape.num_blocks >= 1 && bsw_shard_codes_bytes(&shape) < (uint64_t)1 << 62);
     }
 }

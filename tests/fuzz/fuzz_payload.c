@@ -28,8 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     how.is_ladder = data[0] >> 2 & 1;
     how.is_exact = data[0] >> 3 & 1;
     bsw_batch_merge_init(&merge, &manifest, &how, 1);
-    struct bsw_buffer payload = {0};
-    FUZZ_REQUIRE(bsw_buffer_append(&payload, data + 1, bytes - 1, NULL) == BSW_OK);
+    struct bsw_buffer payload = {fuzz_exact(data + 1, bytes - 1), bytes - 1, bytes - 1};
     enum bsw_status status;
     if (data[0] % 4 == 0) {
         status = bsw_merge_histograms(&merge, &payload, NUM_QUERIES, limits, &err);

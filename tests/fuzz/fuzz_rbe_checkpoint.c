@@ -13,9 +13,9 @@ static void take(const void *data, size_t bytes)
 {
     struct bsw_rbe_state state;
     struct bsw_error err;
-    const char *path = fuzz_file("checkpoint", data, bytes);
     FUZZ_REQUIRE(bsw_rbe_state_init(NUM_PARAMETERS, &state, &err) == BSW_OK);
-    enum bsw_status status = bsw_rbe_checkpoint_read(path, SETTINGS, &state, &err);
+    enum bsw_status status =
+        bsw_rbe_checkpoint_parse("checkpoint", data, bytes, SETTINGS, &state, &err);
     if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA) | FUZZ_BIT(BSW_ERROR_USAGE))) {
         const struct bsw_rbe_epoch epoch = {1, 2, 3, 0.5};
         FUZZ_REQUIRE(state.epoch <= BSW_RBE_MAX_EPOCHS && state.best_epoch <= state.epoch);

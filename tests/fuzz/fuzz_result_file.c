@@ -1,42 +1,48 @@
-// Result and ground-truth files: big-ann's two forms and .ivecs; the first byte of an input picks
-// the name.
+// Result and ground-truth files: big-ann's two forms, .ivecs and .ibin; the first byte of an input
+// picks the name, and whether it is also read as a file.
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/result_file.h"
 #include "tests/fuzz/harness.h"
 
-static const char *const names[] = {"result", "result.ivecs"};
+static const char *const names[] = {"result", "result.ivecs", "result.ibin"};
 
-static void check(const struct bsw_results *results, int is_ivecs, size_t bytes)
+static void check(const struct bsw_results *results, int are_ids, size_t bytes)
 {
     unsigned __int128 places = (unsigned __int128)results->num_queries * results->k;
     FUZZ_REQUIRE(results->num_queries >= 1 && results->k >= 1 && results->ids);
-    FUZZ_REQUIRE(places <= bytes && (results->values != NULL) == !is_ivecs);
+    FUZZ_REQUIRE(places <= bytes && (results->values != NULL) == !are_ids);
     for (size_t i = 0; i < (size_t)places; i++) {
         FUZZ_REQUIRE(results->ids[i] >= -1);
         if (results->values) FUZZ_REQUIRE(results->values[i] == results->values[i]);
     }
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+// A file of the same bytes gives the same.
+static void read_file(const char *name, const uint8_t *data, size_t bytes)
 {
     struct bsw_results parsed, read;
     struct bsw_error err, file_err;
-    if (bytes < 1) return 0;
-    int is_ivecs = data[0] % 2;
-    const char *path = fuzz_file(names[is_ivecs], data + 1, bytes - 1);
-    enum bsw_status status = bsw_results_parse(path, data + 1, bytes - 1, &parsed, &err);
-    enum bsw_status file_status = bsw_results_read(path, &read, &file_err);
-    FUZZ_REQUIRE(status == file_status);
-    if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) {
-        check(&parsed, is_ivecs, bytes);
-        FUZZ_REQUIRE(read.num_queries == parsed.num_queries && read.k == parsed.k);
-    } else {
-        FUZZ_REQUIRE(strcmp(err.message, file_err.message) == 0);
-    }
+    const char *path = fuzz_file(name, data, bytes);
+    enum bsw_status status = bsw_results_parse(path, data, bytes, &parsed, &err);
+    FUZZ_REQUIRE(bsw_results_read(path, &read, &file_err) == status);
+    if (status != BSW_OK) FUZZ_REQUIRE(strcmp(err.message, file_err.message) == 0);
+    FUZZ_REQUIRE(read.num_queries == parsed.num_queries && read.k == parsed.k);
     bsw_results_deinit(&parsed);
     bsw_results_deinit(&read);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
+{
+    struct bsw_results parsed;
+    struct bsw_error err;
+    if (bytes < 1) return 0;
+    int which = data[0] % 3;
+    enum bsw_status status = bsw_results_parse(names[which], data + 1, bytes - 1, &parsed, &err);
+    if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) check(&parsed, which > 0, bytes);
+    bsw_results_deinit(&parsed);
+    if (data[0] < 16) read_file(names[which], data + 1, bytes - 1);
     return 0;
 }
 
@@ -64,4 +70,8 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
     seed[0] = 1;
     memcpy(seed + 1, ivecs, sizeof ivecs);
     put(context, seed, 1 + sizeof ivecs);
+    const uint32_t ibin[] = {2, 2, 10, 11, 12, 13};
+    seed[0] = 2;
+    memcpy(seed + 1, ibin, sizeof ibin);
+    put(context, seed, 1 + sizeof ibin);
 }

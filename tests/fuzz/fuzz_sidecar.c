@@ -8,11 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct bsw_sidecar facts;
     struct bsw_error err;
-    char result[128];
-    const char *path = fuzz_file("result.json", data, bytes);
-    memcpy(result, path, strlen(path) - 5);
-    result[strlen(path) - 5] = '\0';
-    enum bsw_status status = bsw_sidecar_read(result, &facts, &err);
+    enum bsw_status status = bsw_sidecar_parse("result.json", data, bytes, &facts, &err);
     if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA)) && facts.refine)
         FUZZ_REQUIRE(strcmp(facts.refine, "exact") == 0 || strcmp(facts.refine, "none") == 0);
     return 0;

@@ -62,10 +62,24 @@ const char *fuzz_file(const char *name, const void *data, size_t bytes)
     return path;
 }
 
+void *fuzz_exact(const void *data, size_t bytes)
+{
+    void *room = NULL;
+    FUZZ_REQUIRE(posix_memalign(&room, BSW_ALIGNMENT_BYTES, bytes ? bytes : 1) == 0);
+    if (data && bytes > 0) memcpy(room, data, bytes);
+    return room;
+}
+
+uint8_t fuzz_next_byte(struct fuzz_input *input)
+{
+    if (input->bytes == 0) return 0;
+    input->bytes--;
+    return *input->data++;
+}
+
 char *fuzz_text(const uint8_t *data, size_t bytes)
 {
-    char *text = NULL;
-    FUZZ_REQUIRE(bsw_allocate(&text, bytes + 1, 1, "text", NULL) == BSW_OK);
+    char *text = fuzz_exact(NULL, bytes + 1);
     for (size_t i = 0; i < bytes; i++) text[i] = data[i] ? (char)data[i] : ' ';
     text[bytes] = '\0';
     return text;

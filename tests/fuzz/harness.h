@@ -34,6 +34,17 @@ int fuzz_is_ok(enum bsw_status status, const struct bsw_error *err, unsigned all
 const char *fuzz_file(const char *name, const void *data, size_t bytes);
 const char *fuzz_folder(void);
 
+// Room of exactly so many bytes, so that a sanitizer sees what lies outside: bsw_allocate rounds
+// up. Aligned as bsw_allocate's, and freed by bsw_free. data: copied into it, or NULL.
+void *fuzz_exact(const void *data, size_t bytes);
+
+// What is left of an input that is read byte by byte; 0 behind its end.
+struct fuzz_input {
+    const uint8_t *data;
+    size_t bytes;
+};
+uint8_t fuzz_next_byte(struct fuzz_input *input);
+
 // The input as text: printable where it may be, terminated; owned by the caller (bsw_free).
 char *fuzz_text(const uint8_t *data, size_t bytes);
 

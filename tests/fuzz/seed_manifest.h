@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/index_manifest.h"
+#include "common/result_order.h"
 #include "common/shard_file.h"
 #include "tests/fuzz/harness.h"
 
@@ -22,6 +23,18 @@ static inline void seed_arrays(struct bsw_manifest *manifest, uint32_t num_shard
     for (size_t i = 0; i < dims; i++) manifest->rotation[i * padded] = 1.0f;
     for (uint32_t s = 0; s < manifest->layout.num_segments; s++) manifest->steps[s] = 0.5f;
     memcpy(manifest->axes, "random", 7);
+}
+
+// Once shards are cut.
+static inline void seed_known_answers(struct bsw_manifest *manifest)
+{
+    FUZZ_REQUIRE(bsw_manifest_reserve_known(manifest, 2, NULL) == BSW_OK);
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        const struct bsw_known_answers known = bsw_manifest_known(manifest, i);
+        uint64_t *list = manifest->known + manifest->shards[i].first_known;
+        for (uint32_t place = 0; place < known.num_queries * known.num_rows; place++)
+            list[place] = bsw_candidate_pack(UINT32_MAX - place, place % known.num_rows);
+    }
 }
 
 // 45 rows of 4 dims in 1 shard, 25 more in a second.
@@ -55,6 +68,7 @@ static inline void seed_manifest(enum bsw_codec codec, uint32_t num_shards,
         out->shards[i].codes_bytes = bsw_shard_codes_bytes(&shape);
     }
     out->num_rows = out->source_rows = next;
+    seed_known_answers(out);
     memcpy(out->source_path, "../base.u8bin", 14);
     out->source_type = BSW_VECTOR_UINT8;
     out->source_file_bytes = 8 + next * bsw_manifest_row_dims(out);

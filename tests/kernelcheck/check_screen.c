@@ -163,6 +163,44 @@ static void check_case(struct kernelcheck *check, size_t num_rows, size_t num_qu
     free_case(&c);
 }
 
+// Rows of every kind, the tenth with the largest number there is, the eleventh tiny.
+static void check_codes(struct kernelcheck *check, size_t num_rows, size_t dims, int fill)
+{
+    enum { STEPS, ERRORS, NUM_SIDES };
+    const struct bsw_screen_table *table = bsw_screen_table_get(check->level);
+    const char *text = "%s, %zu rows, %zu dims";
+    size_t bytes = BSW_BUNDLE_ROWS * ((dims + 31) / 32 * 32), sides = num_rows * sizeof(float);
+    float *rows = kernelcheck_allocate(num_rows * dims * sizeof(float)), *numbers[2][NUM_SIDES];
+    uint8_t *codes[2];
+    if (!table->pack_codes) {
+        kernelcheck_free(rows);
+        return;
+    }
+    for (size_t i = 0; i < num_rows * dims; i++) {
+        float number = fill_number(check, fill, 0, i);
+        rows[i] = i / dims == 10 ? number * 0x1p120f : i / dims == 11 ? number * 1e-35f : number;
+    }
+    for (int side = 0; side < 2; side++) {
+        codes[side] = kernelcheck_allocate(bytes);
+        memset(codes[side], 0x55, bytes);
+        for (int i = 0; i < NUM_SIDES; i++) numbers[side][i] = kernelcheck_allocate(sides);
+        (side == 0 ? &bsw_screen_reference : table)
+            ->pack_codes(rows, num_rows, dims, codes[side], numbers[side][STEPS],
+                         numbers[side][ERRORS]);
+    }
+    kernelcheck_compare(check, "pack_codes", codes[0], codes[1], bytes, text, fill_names[fill],
+                        num_rows, dims);
+    for (int i = 0; i < NUM_SIDES; i++)
+        kernelcheck_compare(check, i == STEPS ? "pack_codes (steps)" : "pack_codes (errors)",
+                            numbers[0][i], numbers[1][i], sides, text, fill_names[fill], num_rows,
+                            dims);
+    for (int side = 0; side < 2; side++) {
+        for (int i = 0; i < NUM_SIDES; i++) kernelcheck_free(numbers[side][i]);
+        kernelcheck_free(codes[side]);
+    }
+    kernelcheck_free(rows);
+}
+
 struct bench_case {
     const struct bsw_screen_table *table;
     struct screen_case c;
@@ -200,11 +238,14 @@ void check_screen(struct kernelcheck *check)
         // Long rows are slow in a build without FMA: fewer of them.
         for (int fill = (int)d % 2; fill < NUM_FILLS && dims < 500; fill += 2)
             check_case(check, 67, 13, dims, fill);
+        for (int fill = 0; fill < NUM_FILLS; fill++) check_codes(check, 32, dims, fill);
         check_case(check, 32, 12, dims, SPREAD);
         check_case(check, 1, 1, dims, FLOATS);
     }
-    for (size_t dims = 1; dims <= 35; dims++) // every remainder of pack and of queries
+    for (size_t dims = 1; dims <= 35; dims++) { // every remainder of pack and of queries
         check_case(check, dims, dims, dims, (int)dims % NUM_FILLS);
+        check_codes(check, 1 + dims % 32, dims, (int)dims % NUM_FILLS);
+    }
     if (!check->bench) return;
     time_scan(check, 96, "96-d");
     time_scan(check, 128, "128-d");

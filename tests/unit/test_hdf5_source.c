@@ -21,7 +21,7 @@ static struct bsw_error err;
 
 // ---- files ----
 
-enum storage { CONTIGUOUS, COMPACT, CHUNKED, DEFLATED };
+enum storage { CONTIGUOUS, COMPACT, CHUNKED, DEFLATED, CHECKED };
 
 static hid_t new_file(const char *name)
 {
@@ -35,6 +35,7 @@ static void set_storage(hid_t made, enum storage storage, hsize_t chunk_rows, hs
     const hsize_t chunk[2] = {chunk_rows, chunk_columns};
     if (storage == COMPACT) assert_true(H5Pset_layout(made, H5D_COMPACT) >= 0);
     if (storage >= CHUNKED) assert_true(H5Pset_chunk(made, 2, chunk) >= 0);
+    if (storage == CHECKED) assert_true(H5Pset_fletcher32(made) >= 0);
     if (storage == DEFLATED) assert_true(H5Pset_shuffle(made) >= 0 && H5Pset_deflate(made, 4) >= 0);
 }
 
@@ -182,6 +183,25 @@ static void the_name_may_leave_the_dataset_out(void **state)
     assert_int_equal(bsw_results_read(source_of("roles.h5", "train"), &truth, &err),
                      BSW_ERROR_BAD_DATA);
     assert_non_null(strstr(err.message, "float32: ids are integers"));
+}
+
+// libhdf5's own checksums, also where their sums are multiples of 65535.
+static void checksums_fit(void **state)
+{
+    (void)state;
+    static unsigned char numbers[ROWS * DIMS], out[ROWS * DIMS];
+    static const unsigned char fills[] = {0, 0xff, 0x80, 1};
+    for (size_t f = 0; f < sizeof fills; f++) {
+        bsw_vectors *vectors;
+        hid_t file = new_file("sums.hdf5");
+        memset(numbers, fills[f], sizeof numbers);
+        add_set(file, "train", H5T_STD_U8LE, ROWS, DIMS, CHECKED, numbers);
+        H5Fclose(file);
+        vectors = open_set("sums.hdf5", "");
+        assert_int_equal(bsw_vectors_read(vectors, 0, ROWS, out, &err), BSW_OK);
+        assert_memory_equal(out, numbers, sizeof out);
+        bsw_vectors_close(&vectors);
+    }
 }
 
 static void ids_below_minus_one_are_refused(void **state)
@@ -339,6 +359,35 @@ static void a_changed_byte_is_at_most_an_error(void **state)
     assert_true(num_refused > 50);
 }
 
+// int64 is stored as class and flags, its 8 bytes, no offset, 64 bits.
+static unsigned char *find_int64(unsigned char *data, size_t bytes)
+{
+    static const unsigned char type[] = {8, 0, 0, 0, 0, 0, 64, 0};
+    for (size_t i = 0; i + sizeof type <= bytes; i++)
+        if (memcmp(data + i, type, sizeof type) == 0) return data + i;
+    fail_msg("no int64 in the file");
+    return NULL;
+}
+
+static void numbers_of_odd_sizes_are_refused(void **state)
+{
+    (void)state;
+    static const unsigned char sizes[] = {0, 9, 255};
+    static int64_t ids[ROWS * DIMS];
+    size_t bytes;
+    hid_t file = new_file("sizes.hdf5");
+    add_set(file, "neighbors", H5T_STD_I64LE, ROWS, DIMS, DEFLATED, ids);
+    H5Fclose(file);
+    unsigned char *data = load("sizes.hdf5", &bytes), *size = find_int64(data, bytes);
+    for (size_t i = 0; i < sizeof sizes; i++) {
+        struct bsw_results truth;
+        *size = sizes[i];
+        write_test_file("changed.hdf5", data, bytes);
+        assert_int_equal(bsw_results_read(path_of("changed.hdf5"), &truth, &err),
+                         BSW_ERROR_BAD_DATA);
+    }
+}
+
 // Several threads read one dataset, whose chunks only one at a time may unpack.
 struct reader {
     const bsw_vectors *vectors;
@@ -385,10 +434,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_type_and_storage_is_read),
         cmocka_unit_test(the_name_may_leave_the_dataset_out),
+        cmocka_unit_test(checksums_fit),
         cmocka_unit_test(ids_below_minus_one_are_refused),
         cmocka_unit_test(what_cannot_be_used_is_refused_with_its_cause),
         cmocka_unit_test(every_truncated_file_is_refused),
         cmocka_unit_test(a_changed_byte_is_at_most_an_error),
+        cmocka_unit_test(numbers_of_odd_sizes_are_refused),
         cmocka_unit_test(threads_read_at_once),
     };
     return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);

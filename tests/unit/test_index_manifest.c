@@ -13,6 +13,7 @@
 #include "bitsweep.pb-c.h"
 #include "common/index_manifest.h"
 #include "common/integer_hash.h"
+#include "common/result_order.h"
 #include "temporary_folder.h"
 
 static struct bsw_error err;
@@ -49,6 +50,21 @@ static void cut_into_shards(struct bsw_manifest *manifest, uint32_t num_shards)
     }
 }
 
+// Rows are those of the shard, scores fall.
+static void make_known(struct bsw_manifest *manifest, uint32_t num_queries)
+{
+    assert_int_equal(bsw_manifest_reserve_known(manifest, num_queries, &err), BSW_OK);
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        const struct bsw_known_answers known = bsw_manifest_known(manifest, i);
+        uint64_t *list = manifest->known + manifest->shards[i].first_known;
+        assert_int_equal(known.num_queries, num_queries);
+        assert_ptr_equal(known.best, list);
+        for (uint32_t place = 0; place < num_queries * known.num_rows; place++)
+            list[place] = bsw_candidate_pack(UINT32_MAX - 1000 * i - place,
+                                             place * 7 % (uint32_t)manifest->shards[i].num_rows);
+    }
+}
+
 static void make_common(struct bsw_manifest *manifest)
 {
     *manifest = (struct bsw_manifest){.build_digest = 0x123456789abcdef0,
@@ -62,6 +78,7 @@ static void make_common(struct bsw_manifest *manifest)
                                       .source_rows = 9000,
                                       .source_digest = 0xfedcba9876543210};
     cut_into_shards(manifest, 4);
+    make_known(manifest, 3);
 }
 
 static void make_plain(struct bsw_manifest *manifest)
@@ -142,6 +159,14 @@ static void assert_same_facts(const struct bsw_manifest *a, const struct bsw_man
     assert_true(bsw_manifest_row_dims(a) == bsw_manifest_row_dims(b));
     assert_int_equal(a->num_shards, b->num_shards);
     assert_memory_equal(a->shards, b->shards, a->num_shards * sizeof *a->shards);
+    assert_int_equal(a->num_known, b->num_known);
+    for (uint32_t i = 0; i < a->num_shards; i++) {
+        const struct bsw_known_answers one = bsw_manifest_known(a, i);
+        const struct bsw_known_answers other = bsw_manifest_known(b, i);
+        assert_int_equal(one.num_rows, other.num_rows);
+        assert_memory_equal(one.best, other.best,
+                            one.num_queries * one.num_rows * sizeof *one.best);
+    }
     assert_string_equal(a->source_path, b->source_path);
     assert_true(a->source_type == b->source_type && a->source_rows == b->source_rows);
     assert_true(a->source_file_bytes == b->source_file_bytes);
@@ -201,6 +226,21 @@ static void manifests_come_back(void **state)
     check_round_trip(&manifest);
     make_rbe(&manifest);
     check_round_trip(&manifest);
+    make_rbe(&manifest); // of a program that knew none
+    bsw_free(&manifest.known);
+    manifest.num_known = 0;
+    for (uint32_t i = 0; i < manifest.num_shards; i++) manifest.shards[i].first_known = 0;
+    check_round_trip(&manifest);
+    make_plain(&manifest); // shorter lists, and none
+    manifest.shards[1].dropped_rows = manifest.shards[1].num_rows - 31;
+    manifest.shards[2].dropped_rows = manifest.shards[2].num_rows;
+    manifest.dropped_rows = 0;
+    for (uint32_t i = 0; i < manifest.num_shards; i++)
+        manifest.dropped_rows += manifest.shards[i].dropped_rows;
+    make_known(&manifest, BSW_KNOWN_QUERIES);
+    assert_int_equal(bsw_manifest_known(&manifest, 1).num_rows, 31);
+    assert_int_equal(bsw_manifest_known(&manifest, 2).num_rows, 0);
+    check_round_trip(&manifest);
     for (size_t i = 0; i < 4; i++) {
         make_saq(&manifest, layouts[i].segments, layouts[i].dims);
         check_round_trip(&manifest);
@@ -228,6 +268,7 @@ static void assert_refused(const unsigned char *data, size_t bytes, const char *
     assert_null(out.mean);
     assert_null(out.rotation);
     assert_null(out.shards);
+    assert_null(out.known);
 }
 
 static void check_damage(struct bsw_manifest *manifest)
@@ -321,6 +362,14 @@ static void drop_segments(Bsw__Manifest *m, size_t left)
 }
 
 LIE(nothing, (void)m)
+LIE(other_rule, m->known_rule = BSW_KNOWN_RULE + 1)
+LIE(known_none, m->known_queries = 0)
+LIE(known_many, m->known_queries = BSW_KNOWN_QUERIES + 1)
+LIE(known_fewer, m->known_queries--)
+LIE(known_short, m->shards[3]->n_known_answers--)
+LIE(known_row, m->shards[1]->known_answers[0] &= ~(uint64_t)UINT32_MAX)
+LIE(known_order, m->shards[1]->known_answers[33] = m->shards[1]->known_answers[32])
+LIE(known_lists, m->shards[1]->known_answers[32] = UINT64_MAX)
 LIE(version_2, m->format_version = 2)
 LIE(version_0, m->format_version = 0)
 LIE(metric, set_text(&m->metric, "hamming"))
@@ -363,6 +412,14 @@ static const struct {
     void (*lie)(Bsw__Manifest *message);
     const char *clause;
 } common_lies[] = {
+    {lie_other_rule, NULL}, // left out
+    {lie_known_none, "number of known answers"},
+    {lie_known_many, "number of known answers"},
+    {lie_known_fewer, "known answers do not fit"},
+    {lie_known_short, "known answers do not fit"},
+    {lie_known_row, "known answers do not fit"},
+    {lie_known_order, "known answers do not fit"},
+    {lie_known_lists, NULL}, // each list has an order of its own
     {lie_nothing, NULL},
     {lie_version_2, "format version 2, this program reads 1"},
     {lie_version_0, "format version 0"},
@@ -696,85 +753,6 @@ static void build_digest_depends_on_what_was_learned(void **state)
     bsw_manifest_deinit(&m);
 }
 
-// ---- paths ----
-
-struct place {
-    const char *folder, *source, *expected;
-};
-
-// The relative path leads from the folder to the source, and is the short one.
-static void check_relative(const struct place *place)
-{
-    char folder[512], source[512], out[BSW_PATH_BYTES], back[BSW_PATH_BYTES];
-    struct stat there, found;
-    struct bsw_manifest manifest;
-    snprintf(folder, sizeof folder, "%s/%s", temporary_folder, place->folder);
-    snprintf(source, sizeof source, "%s/%s", temporary_folder, place->source);
-    assert_int_equal(bsw_source_relative(source, folder, out, &err), BSW_OK);
-    assert_string_equal(out, place->expected);
-    memset(&manifest, 0, sizeof manifest);
-    strcpy(manifest.source_path, out);
-    assert_int_equal(bsw_manifest_source(&manifest, folder, back, &err), BSW_OK);
-    assert_int_equal(stat(source, &there), 0);
-    assert_int_equal(stat(back, &found), 0);
-    assert_true(there.st_ino == found.st_ino && there.st_dev == found.st_dev);
-}
-
-static void sources_are_found_from_their_index(void **state)
-{
-    (void)state;
-    static const char *const folders[] = {"a", "a/b", "a/b/c", "ab", "abc"};
-    static const char *const files[] = {"f", "a/f", "a/b/f", "a/b/c/f", "ab/f", "abc/f", "a/bf"};
-    static const struct place places[] = {
-        {"a", "a/f", "f"},
-        {"a/b", "a/b/f", "f"},
-        {"a", "f", "../f"},
-        {"a/b/c", "f", "../../../f"},
-        {"a/b/c", "a/f", "../../f"},
-        {"a", "a/b/c/f", "b/c/f"},
-        {"ab", "abc/f", "../abc/f"}, // a name that begins like the other is another name
-        {"abc", "ab/f", "../ab/f"},
-        {"a", "ab/f", "../ab/f"},
-        {"a/b", "a/bf", "../bf"},
-        {"a/b/c", "abc/f", "../../../abc/f"},
-        {"a/./b/../b", "a//b/c/../f", "f"},
-        {"link", "a/b/f", "f"}, // to a/b
-        {"link", "f", "../../f"},
-        {"a", "link/f", "b/f"},
-    };
-    for (size_t i = 0; i < 5; i++) assert_int_equal(mkdir(path_of(folders[i]), 0777), 0);
-    for (size_t i = 0; i < 7; i++) write_test_file(files[i], files[i], 1);
-    assert_int_equal(symlink("a/b", path_of("link")), 0);
-    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) check_relative(&places[i]);
-    char out[BSW_PATH_BYTES], expected[512];
-    assert_int_equal(bsw_source_relative(path_of("a/f"), "/", out, &err), BSW_OK);
-    snprintf(expected, sizeof expected, "%s/a/f", temporary_folder + 1);
-    assert_string_equal(out, expected);
-    assert_int_equal(bsw_source_relative(path_of("nowhere"), path_of("a"), out, &err),
-                     BSW_ERROR_IO);
-    assert_int_equal(bsw_source_relative(path_of("f"), path_of("nowhere"), out, &err),
-                     BSW_ERROR_IO);
-    for (size_t i = 0; i < 7; i++) unlink(path_of(files[i]));
-    unlink(path_of("link"));
-    for (size_t i = 5; i-- > 0;) rmdir(path_of(folders[i]));
-}
-
-static void other_sources_stay_as_they_are(void **state)
-{
-    (void)state;
-    struct bsw_manifest manifest = {.source_path = "synth:count=5,dims=3"};
-    char out[BSW_PATH_BYTES];
-    assert_int_equal(bsw_source_relative("synth:count=5,dims=3", "/nowhere", out, &err), BSW_OK);
-    assert_string_equal(out, "synth:count=5,dims=3");
-    assert_int_equal(bsw_manifest_source(&manifest, "/index", out, &err), BSW_OK);
-    assert_string_equal(out, "synth:count=5,dims=3");
-    strcpy(manifest.source_path, "/data/base.fbin");
-    assert_int_equal(bsw_manifest_source(&manifest, "/index", out, &err), BSW_OK);
-    assert_string_equal(out, "/data/base.fbin");
-    assert_int_equal(bsw_shard_path(out, "/index", 3, 16, ".codes", &err), BSW_OK);
-    assert_string_equal(out, "/index/shard-00003-of-00016.codes");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -786,8 +764,6 @@ int main(void)
         cmocka_unit_test(noise_with_a_right_digest_is_refused),
         cmocka_unit_test(build_digest_depends_on_every_parameter),
         cmocka_unit_test(build_digest_depends_on_what_was_learned),
-        cmocka_unit_test(sources_are_found_from_their_index),
-        cmocka_unit_test(other_sources_stay_as_they_are),
     };
     return cmocka_run_group_tests_name("index_manifest", tests, make_temporary_folder,
                                        remove_temporary_folder);

@@ -327,6 +327,41 @@ static void test_abandon(void **state)
     }
 }
 
+// After a failed self-check what was marked and trusted stays, stored or not, and nothing else.
+static void test_failed_self_check(void **state)
+{
+    (void)state;
+    static const struct {
+        int is_marked, is_trusted, is_committed_before, expected;
+    } cases[] = {{0, 0, 1, 0}, {1, 0, 1, 0}, {1, 1, 1, 3}, {1, 1, 0, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct replayed replayed = {0};
+        bsw_journal *journal = open_journal(path_of("checked"), BSW_JOURNAL_NEW, NULL);
+        for (uint64_t r = 0; r < 3; r++) append(journal, r);
+        if (cases[i].is_committed_before)
+            assert_int_equal(bsw_journal_commit(journal, NULL), BSW_OK);
+        if (cases[i].is_marked) bsw_journal_mark(journal);
+        append(journal, 3);
+        if (cases[i].is_trusted) bsw_journal_trust(journal);
+        append(journal, 4);
+        if (cases[i].is_committed_before)
+            assert_int_equal(bsw_journal_commit(journal, NULL), BSW_OK);
+        int is_kept = bsw_journal_abandon(&journal, BSW_ERROR_SELF_CHECK);
+        assert_int_equal(is_kept, cases[i].expected > 0);
+        assert_int_equal(bsw_file_exists(path_of("checked")), is_kept);
+        if (!is_kept) continue;
+        journal = open_journal(path_of("checked"), BSW_JOURNAL_RESUME, &replayed);
+        assert_first(&replayed, (size_t)cases[i].expected);
+        append(journal, 3); // records of earlier runs stay where this one has no check
+        assert_int_equal(bsw_journal_commit(journal, NULL), BSW_OK);
+        assert_int_equal(bsw_journal_abandon(&journal, BSW_ERROR_SELF_CHECK), 1);
+        replayed = (struct replayed){0};
+        journal = open_journal(path_of("checked"), BSW_JOURNAL_RESUME, &replayed);
+        assert_first(&replayed, (size_t)cases[i].expected);
+        assert_int_equal(bsw_journal_remove(&journal, NULL), BSW_OK);
+    }
+}
+
 // Threads append while one commits: every record is there once, and in order.
 static void test_threads(void **state)
 {
@@ -366,6 +401,7 @@ int main(void)
         TEST(test_modes),
         TEST(test_failed_sync),
         TEST(test_abandon),
+        TEST(test_failed_self_check),
         TEST(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,6 +226,41 @@ static void all_data_give_the_neighbours_of_the_definition(void **state)
     }
 }
 
+// Ordinary rows are screened by codes, where the level has them; those of which codes tell nothing
+// are given up, step after step.
+static void codes_are_used_where_they_tell_rows_apart(void **state)
+{
+    (void)state;
+    struct bsw_neighbour_needs needs = {.metric = BSW_METRIC_L2,
+                                        .level = bsw_cpu_level_detect(),
+                                        .num_rows = 3000,
+                                        .keep = 5,
+                                        .block_rows = 1000,
+                                        .num_threads = 1};
+    bsw_vectors *rows, *queries;
+    bsw_neighbour_scan scan;
+    assert_int_equal(bsw_vectors_open("synth:count=3000,dims=33", BSW_ALL_ROWS, &rows, NULL), 0);
+    assert_int_equal(bsw_vectors_open("synth:count=9,dims=33,seed=2", BSW_ALL_ROWS, &queries, NULL),
+                     0);
+    needs.base = rows;
+    needs.queries = queries;
+    assert_int_equal(bsw_neighbour_scan_open(&needs, &scan, NULL), BSW_OK);
+    for (int block = 0; block < 3; block++)
+        assert_int_equal(bsw_neighbour_scan_next(&scan, NULL), BSW_OK);
+    if (scan.tiles.is_coded) assert_int_equal(scan.tiles.pauses[0].last, 0);
+    bsw_neighbour_scan_close(&scan);
+    bsw_vectors_close(&rows);
+    bsw_vectors_close(&queries);
+
+    struct data data = make_data(FAR, 33, NUM_ROWS);
+    needs = needs_of(&data, (struct way){needs.level, BSW_METRIC_L2, 1, 32, 1});
+    assert_int_equal(bsw_neighbour_scan_open(&needs, &scan, NULL), BSW_OK);
+    while (scan.next_row < NUM_ROWS) assert_int_equal(bsw_neighbour_scan_next(&scan, NULL), BSW_OK);
+    if (scan.tiles.is_coded) assert_true(scan.tiles.pauses[0].last > 1);
+    bsw_neighbour_scan_close(&scan);
+    free_data(&data);
+}
+
 // Lists carried over in another order: the limits are made anew.
 static void a_scan_goes_on_where_another_stopped(void **state)
 {
@@ -305,9 +340,9 @@ static void a_screen_lets_few_rows_through(void **state)
             if (m == BSW_METRIC_COSINE) sum /= sqrt(squares[0]) * sqrt(squares[1]);
             float key = bsw_metric_key(metric, (float)sum);
             float scale = bsw_screen_row_scale(metric, squares[0]);
-            float bias[32] = {bsw_screen_row_bias(metric, squares[0], 32)};
+            float bias[32] = {bsw_screen_row_bias(metric, squares[0], bsw_screen_share(32), 32)};
             float limit = bsw_screen_limit(
-                metric, squares[1], 32,
+                metric, squares[1], bsw_screen_share(32),
                 bsw_score_from_float(worse ? key + 1e-4f * (1.0f + fabsf(key)) : key));
             uint32_t mask = 1, place[32];
             struct bsw_screen_output output = {place, 0};
@@ -323,6 +358,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_data_give_the_neighbours_of_the_definition),
+        cmocka_unit_test(codes_are_used_where_they_tell_rows_apart),
         cmocka_unit_test(a_scan_goes_on_where_another_stopped),
         cmocka_unit_test(what_does_not_fit_or_is_bad_is_refused),
         cmocka_unit_test(a_screen_lets_few_rows_through),

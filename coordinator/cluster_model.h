@@ -1,0 +1,107 @@
+// Seconds and bytes of a batch on a cluster, phase by phase, from rates that were measured or
+// given: arithmetic alone. bench/scaling.md checks it and says where it stops being true.
+//
+// A batch travels as batch_search.h has it. Names of the formulas are those of the fields below;
+// R ranks, B = batch, N = num_shards, L = keep, T = threads, C = cores, M = ranks of a host.
+//
+//   busy = min(M T, C): cores of a host at work in scan and refinement
+//   share(b) = 1 - (1 - busy_core_share) (b - 1) / (C - 1): of a core's speed, b of C at work
+//   crowd = max(1, M T / C): threads that share a core take so much longer
+//   speed = T / T0 * share(busy) / share(min(T0, C)) / crowd: of a rank, in the measured one's;
+//       1 on a device; T0 = the threads that rates were measured with, on C cores
+//   root = min(T, C) / T0: of rank 0 while the others wait
+//   slice = ceil(B / replicas): queries that a rank scans for
+//
+//   hop(b) = alpha + beta b + nap: a message to a rank that sleeps while it waits
+//   levels = max(ceil(log2 R), (M - 1) / C): of the tree; copies on a host share its cores
+//   tree(b) = levels hop(b)
+//   inward(b) = (R - 1) alpha + beta b + nap: b bytes in all, one after the other, to rank 0
+//   agreement = inward((R - 1) 520) + tree(520)
+//
+//   listed = places 1, 2, 4, ... below min(L, rows of a shard) and that one; gather: all of them
+//   survivors = bsw_cluster_survivors(L, N), of a query; gather: L
+//
+//   encode = B / encode_queries_per_second / root
+//   broadcast = tree(B query_bytes)
+//   scan = max(rows slice / scan_pairs_per_second, scanned_bytes / scan_bytes_per_second) / speed
+//   candidates = agreement + inward(B N (8 + 16 listed) (R - 1) / R)
+//   merge = B N listed / merge_candidates_per_second / root
+//   cuts = agreement + tree(16 B)
+//   refine = B survivors / R / refine_rows_per_second / speed, 0 without refinement
+//   answers = agreement + inward(B (8 N + 16 survivors) (R - 1) / R)
+//   finish = B survivors / L / finish_queries_per_second / root
+//
+//   total = their sum; overlapped: the larger of encode + finish, on one thread, and the rest
+//
+// One rank has no network: hop, tree, inward and agreement are 0.
+#ifndef BITSWEEP_COORDINATOR_CLUSTER_MODEL_H
+#define BITSWEEP_COORDINATOR_CLUSTER_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Half of the longest sleep between two looks of a rank that waits (transport_mpi.c).
+#define BSW_CLUSTER_NAP_SECONDS 1e-4
+
+// Of one rank with `threads` threads; 0: not known.
+struct bsw_model_rates {
+    double alpha_seconds;             // a message of no bytes, until the receiver has it
+    double beta_seconds_per_byte;     // of a message
+    double scan_pairs_per_second;     // of row and query, selection included
+    double scan_bytes_per_second;     // of codes from memory
+    double encode_queries_per_second; // coded and packed
+    double merge_candidates_per_second;
+    double refine_rows_per_second;
+    double finish_queries_per_second; // with L survivors each; written too
+    double busy_core_share;           // speed of a core when all of its host work, alone 1
+    uint64_t threads;                 // >= 1
+    int scans_on_device;              // threads and cores do not matter to it
+};
+
+struct bsw_cluster_job {
+    uint64_t num_ranks;     // R
+    uint64_t ranks_a_host;  // at most; >= 1
+    uint64_t cores;         // C, of a host, >= 1
+    uint64_t threads;       // T, >= 1
+    uint64_t num_shards;    // N
+    uint64_t num_replicas;  // >= 1
+    uint64_t rows;          // of the rank with most
+    uint64_t shard_rows;    // of a shard
+    uint64_t scanned_bytes; // by that rank in a pass
+    uint64_t batch, keep;   // keep: L
+    uint64_t batch_bytes;   // as it travels to a rank: B query_bytes
+    int is_ladder, is_refined;
+};
+
+// Seconds of a batch.
+struct bsw_cluster_times {
+    double encode, broadcast, scan, candidates, merge, cuts, refine, answers, finish;
+    double total;
+    double queries_per_second;
+    double crowd; // threads on a core
+    int is_overlapped;
+    // Bytes: to each rank, and to rank 0 from all others.
+    double batch_bytes, candidates_bytes, cuts_bytes, answers_bytes;
+};
+
+// scan_pairs_per_second, or scan_bytes_per_second, must be known, and alpha and beta on several
+// ranks; a phase whose rate is not takes 0.
+void bsw_cluster_times_of(const struct bsw_model_rates *rates, const struct bsw_cluster_job *job,
+                          struct bsw_cluster_times *out);
+
+// Rows within the ladder's cut, expected: L of one shard. Of more, each with a Poisson number n of
+// mean m of them, of which the cut counts the largest power of two up to n: N m, where N times the
+// mean of what is counted is L. From L to 2 L.
+double bsw_cluster_survivors(uint64_t keep, uint64_t num_shards);
+
+// Places of a shard's list of `count` rows that the ladder sends.
+uint64_t bsw_cluster_ladder_places(uint64_t count);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,237 @@
+#include "coordinator/model_rates.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/file.h"
+#include "common/memory.h"
+#include "kernels/scan_tuning.h"
+
+#define RATES_MAX_BYTES (1u << 20)
+#define LEAST_NUMBER    1e-15
+#define MOST_NUMBER     1e18
+
+// ---- reading ----
+
+// Where it is read from, for error texts: "FILE: rates.code.dims ...".
+struct rates_object {
+    const char *path, *prefix;
+    const json_t *json;
+};
+
+// A positive number, or 0 where the key is missing.
+static enum bsw_status read_number(const struct rates_object *object, const char *key, double *out,
+                                   struct bsw_error *err)
+{
+    const json_t *value = json_object_get(object->json, key);
+    *out = 0;
+    if (!value) return BSW_OK;
+    *out = json_number_value(value);
+    if (json_is_number(value) && *out >= LEAST_NUMBER && *out <= MOST_NUMBER) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s.%s is no number from %g to %g", object->path,
+                    object->prefix, key, LEAST_NUMBER, MOST_NUMBER);
+}
+
+static enum bsw_status read_count(const struct rates_object *object, const char *key, uint64_t *out,
+                                  struct bsw_error *err)
+{
+    double value;
+    *out = 0;
+    BSW_TRY(read_number(object, key, &value, err));
+    if (value > 1e6 || value != floor(value)) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s.%s is no count up to a million",
+                        object->path, object->prefix, key);
+    }
+    *out = (uint64_t)value;
+    return BSW_OK;
+}
+
+static enum bsw_status read_codec(const struct rates_object *object, enum bsw_codec *out,
+                                  struct bsw_error *err)
+{
+    const char *name = json_string_value(json_object_get(object->json, "codec"));
+    if (name && bsw_codec_parse(name, out, NULL) == BSW_OK) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s.codec is none that there is", object->path,
+                    object->prefix);
+}
+
+static enum bsw_status read_code(const char *path, const json_t *json, struct bsw_rates_code *out,
+                                 struct bsw_error *err)
+{
+    const struct rates_object object = {path, "rates.code", json};
+    double k, oversample;
+    if (!json_is_object(json))
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: rates.code is no object", path);
+    BSW_TRY(read_codec(&object, &out->codec, err));
+    BSW_TRY(read_number(&object, "dims", &out->dims, err));
+    BSW_TRY(read_number(&object, "bits", &out->bits, err));
+    BSW_TRY(read_number(&object, "query_bits", &out->query_bits, err));
+    BSW_TRY(read_number(&object, "batch", &out->batch, err));
+    BSW_TRY(read_number(&object, "k", &k, err));
+    BSW_TRY(read_number(&object, "oversample", &oversample, err));
+    out->keep = k * (oversample > 0 ? oversample : 1);
+    const char *scan = json_string_value(json_object_get(json, "scan"));
+    out->scan = scan ? bsw_scan_kind_of(scan) : BSW_SCAN_AUTO;
+    if (out->dims >= 1 && out->dims <= BSW_MAX_DIMS && out->bits > 0 &&
+        out->bits <= BSW_MAX_CODE_BITS && out->query_bits > 0 && out->batch >= 1)
+        return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: rates.code: dims, bits, query_bits or batch are missing or too large",
+                    path);
+}
+
+static enum bsw_status read_rates(const char *path, const json_t *json,
+                                  struct bsw_measured_rates *out, struct bsw_error *err)
+{
+    const struct rates_object object = {path, "rates", json};
+    struct bsw_model_rates *rates = &out->rates;
+    const struct {
+        const char *key;
+        double *target;
+    } numbers[] = {
+        {"alpha_seconds", &rates->alpha_seconds},
+        {"beta_seconds_per_byte", &rates->beta_seconds_per_byte},
+        {"scan_pairs_per_second", &rates->scan_pairs_per_second},
+        {"scan_bytes_per_second", &rates->scan_bytes_per_second},
+        {"encode_queries_per_second", &rates->encode_queries_per_second},
+        {"merge_candidates_per_second", &rates->merge_candidates_per_second},
+        {"refine_rows_per_second", &rates->refine_rows_per_second},
+        {"finish_queries_per_second", &rates->finish_queries_per_second},
+        {"busy_core_share", &rates->busy_core_share},
+    };
+    int num_known = 0;
+    if (!json_is_object(json))
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no object \"rates\" in it", path);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        BSW_TRY(read_number(&object, numbers[i].key, numbers[i].target, err));
+        num_known += *numbers[i].target > 0;
+    }
+    if (num_known == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no rate in it", path);
+    BSW_TRY(read_count(&object, "threads", &rates->threads, err));
+    BSW_TRY(read_count(&object, "cores", &out->cores, err));
+    if (rates->threads == 0) rates->threads = 1;
+    const json_t *code = json_object_get(json, "code");
+    out->has_code = code != NULL;
+    return code ? read_code(path, code, &out->code, err) : BSW_OK;
+}
+
+enum bsw_status bsw_model_rates_read(const char *path, struct bsw_measured_rates *out,
+                                     struct bsw_error *err)
+{
+    struct bsw_buffer buffer = {0};
+    json_error_t fault;
+    *out = (struct bsw_measured_rates){0};
+    BSW_TRY(bsw_file_read_all(path, RATES_MAX_BYTES, &buffer, err));
+    json_t *object = json_loadb((const char *)buffer.data, buffer.bytes, 0, &fault);
+    enum bsw_status status =
+        object ? read_rates(path, json_object_get(object, "rates"), out, err)
+               : bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: line %d: %s", path, fault.line, fault.text);
+    json_decref(object);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+// ---- for another code ----
+
+static double padded(double dims)
+{
+    return 32 * ceil(dims / 32);
+}
+
+// What a batch takes of such codes: the kind that is said, or full scans by the tables.
+static enum bsw_status scan_of(const struct bsw_rates_code *code, enum bsw_cpu_level level,
+                               enum bsw_scan_kind *out, struct bsw_error *err)
+{
+    struct bsw_code_layout layout;
+    *out = code->codec == BSW_CODEC_RAW ? BSW_SCAN_MATRIX : code->scan;
+    if (*out != BSW_SCAN_AUTO) return BSW_OK;
+    bsw_code_layout_init(&layout);
+    BSW_TRY(bsw_code_layout_append(&layout, (uint32_t)code->dims, (uint32_t)ceil(code->bits), err));
+    const struct bsw_scan_tuning tuning = bsw_scan_tuning_of(level, &layout);
+    *out = code->batch >= tuning.matrix_from_queries ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES;
+    return BSW_OK;
+}
+
+// Bits on average are not always those asked for.
+static int is_same_code(const struct bsw_rates_code *a, const struct bsw_rates_code *b)
+{
+    return a->dims == b->dims && fabs(a->bits - b->bits) < 0.1 && a->query_bits == b->query_bits;
+}
+
+// How many times as fast a scan of `to` is as one of `from`.
+static enum bsw_status scan_ratio(const char *path, const struct bsw_rates_code *from,
+                                  const struct bsw_rates_code *to, enum bsw_cpu_level level,
+                                  double *out, struct bsw_error *err)
+{
+    enum bsw_scan_kind measured, wanted;
+    struct bsw_rates_code alike = *to;
+    BSW_TRY(scan_of(from, level, &measured, err));
+    // Whether a stage pays is known from the measurement alone.
+    if (bsw_scan_is_progressive(measured)) alike.scan = BSW_SCAN_AUTO;
+    BSW_TRY(scan_of(&alike, level, &wanted, err));
+    if (bsw_scan_is_matrix(measured) != bsw_scan_is_matrix(wanted)) {
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "%s: rates of %s scans, but a batch of %g goes over %s: measure with such a "
+            "batch",
+            path, bsw_scan_name(measured), to->batch,
+            bsw_scan_is_matrix(wanted) ? "matrix units" : "planes");
+    }
+    if (bsw_scan_is_progressive(measured) && !is_same_code(from, to)) {
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "%s: rates of a progressive scan hold for %gx%g codes alone, as they depend "
+            "on the data",
+            path, from->dims, from->bits);
+    }
+    *out = padded(from->dims) / padded(to->dims);
+    if (!bsw_scan_is_matrix(measured))
+        *out *= from->bits * from->query_bits / (to->bits * to->query_bits);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measured_rates *measured,
+                                        const struct bsw_rates_code *code, enum bsw_cpu_level level,
+                                        struct bsw_model_rates *out, struct bsw_error *err)
+{
+    const struct bsw_rates_code *from = &measured->code;
+    double ratio = 1, dims_ratio = from->dims / code->dims;
+    *out = measured->rates;
+    if (!measured->has_code) return BSW_OK;
+    if (from->codec != code->codec) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: rates of %s codes say nothing about %s", path,
+                        bsw_codec_name(from->codec), bsw_codec_name(code->codec));
+    }
+    BSW_TRY(scan_ratio(path, from, code, level, &ratio, err));
+    out->scan_pairs_per_second *= ratio;
+    out->encode_queries_per_second *= dims_ratio;
+    if (code->codec == BSW_CODEC_SAQ)
+        out->encode_queries_per_second *= padded(from->dims) / padded(code->dims);
+    out->refine_rows_per_second *= dims_ratio;
+    if (from->keep > 0) out->finish_queries_per_second *= from->keep / code->keep;
+    return BSW_OK;
+}
+
+// ---- limits of devices ----
+
+// int8: 4096 multiply-adds a clock of 132 multiprocessors at 1.83 GHz.
+static const struct bsw_device_limits device_limits[] = {
+    {"h200", 141e9, 4.3e12, 989.5e12},
+};
+
+const struct bsw_device_limits *bsw_device_limits_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof device_limits / sizeof device_limits[0]; i++) {
+        if (strcmp(name, device_limits[i].name) == 0) return &device_limits[i];
+    }
+    return NULL;
+}
+
+void bsw_device_limits_apply(const struct bsw_device_limits *limits, double padded_dims,
+                             struct bsw_model_rates *rates)
+{
+    rates->scan_pairs_per_second = limits->multiply_adds_per_second / padded_dims;
+    rates->scan_bytes_per_second = limits->bytes_per_second;
+    rates->scans_on_device = 1;
+}

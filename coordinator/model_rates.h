@@ -1,0 +1,73 @@
+// Rates for the cluster model: from a file of measurements, for the code they were measured on or
+// another one, and the limits of devices, which were computed.
+//
+// The file is JSON with an object "rates", as `bench cluster --json` prints it: keys named as the
+// fields of struct bsw_model_rates, "cores" and "ranks" of the measurement, and an object "code":
+// codec, dims, bits, query_bits, batch, k, oversample, scan. Keys may be missing, others are
+// ignored.
+#ifndef BITSWEEP_COORDINATOR_MODEL_RATES_H
+#define BITSWEEP_COORDINATOR_MODEL_RATES_H
+
+#include <stdint.h>
+
+#include "common/cpu_level.h"
+#include "common/index_manifest.h"
+#include "common/status.h"
+#include "coordinator/cluster_model.h"
+#include "shard/shard_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What was searched when rates were measured, or is to be. 0: not known.
+struct bsw_rates_code {
+    enum bsw_codec codec;
+    double dims, bits, query_bits; // of codes; bits on average
+    double batch, keep;            // keep: L
+    enum bsw_scan_kind scan;       // AUTO: not known, or whatever the tables of tuning choose
+};
+
+struct bsw_measured_rates {
+    struct bsw_model_rates rates;
+    uint64_t cores; // of the host; 0: not known
+    int has_code;
+    struct bsw_rates_code code;
+};
+
+// A missing file is BSW_ERROR_IO; what is no JSON, has no rates, or numbers that are none above 0
+// is BSW_ERROR_BAD_DATA.
+enum bsw_status bsw_model_rates_read(const char *path, struct bsw_measured_rates *out,
+                                     struct bsw_error *err);
+
+// The rates for other codes and batches, from those of `measured`, whose codec must be the same:
+//
+//   scan    by matrix scans as 1 / padded dims; by planes as 1 / (padded dims * bits * query_bits);
+//           progressively, which depends on the data, for the same dims, bits and query_bits alone
+//   encode  saq as 1 / (dims * padded dims), others as 1 / dims
+//   refine  as 1 / dims
+//   finish  as 1 / L
+//
+// All others stay. level: for the tables that tell which scan a batch takes. Where the rates say
+// nothing about the code BSW_ERROR_USAGE with the reason, naming `path`.
+enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measured_rates *measured,
+                                        const struct bsw_rates_code *code, enum bsw_cpu_level level,
+                                        struct bsw_model_rates *out, struct bsw_error *err);
+
+// A device's limits, computed from its data sheet and not measured: no scan is faster.
+struct bsw_device_limits {
+    const char *name;
+    double memory_bytes;
+    double bytes_per_second;         // of its memory
+    double multiply_adds_per_second; // int8, dense
+};
+// NULL: none of that name.
+const struct bsw_device_limits *bsw_device_limits_of(const char *name);
+// Replaces the rates of scans.
+void bsw_device_limits_apply(const struct bsw_device_limits *limits, double padded_dims,
+                             struct bsw_model_rates *rates);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

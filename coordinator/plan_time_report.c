@@ -1,0 +1,215 @@
+#include "coordinator/plan_time_report.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "coordinator/command.h"
+
+// ---- table ----
+
+static const struct {
+    const char *option, *phase, *unit;
+    size_t offset; // of its rate
+} phases[] = {
+    {"--scan-rate", "scan", "pairs/s", offsetof(struct bsw_model_rates, scan_pairs_per_second)},
+    {"--scan-bandwidth", "reading codes", "bytes/s",
+     offsetof(struct bsw_model_rates, scan_bytes_per_second)},
+    {"--encode-rate", "encode", "queries/s",
+     offsetof(struct bsw_model_rates, encode_queries_per_second)},
+    {"--merge-rate", "merge", "candidates/s",
+     offsetof(struct bsw_model_rates, merge_candidates_per_second)},
+    {"--refine-rate", "refine", "rows/s", offsetof(struct bsw_model_rates, refine_rows_per_second)},
+    {"--finish-rate", "finish", "queries/s",
+     offsetof(struct bsw_model_rates, finish_queries_per_second)},
+};
+#define NUM_PHASES (sizeof phases / sizeof phases[0])
+
+static double rate_of(const struct bsw_model_rates *rates, size_t phase)
+{
+    return *(const double *)(const void *)((const char *)rates + phases[phase].offset);
+}
+
+static const char *gap_text(enum bsw_plan_gap gap)
+{
+    static const char *const texts[] = {
+        [BSW_PLAN_COMPLETE] = "",
+        [BSW_PLAN_NO_SCAN] = "no times: no rate of scans is known (--rates, --scan-rate)",
+        [BSW_PLAN_NO_NETWORK] =
+            "no times of several ranks: no network is known (--rates, or --alpha and --beta)",
+        [BSW_PLAN_NO_MEMORY] = "no times where a rank's part is more than its memory",
+    };
+    return texts[gap];
+}
+
+static int has_gap(const struct bsw_plan_times *times, enum bsw_plan_gap gap)
+{
+    for (size_t i = 0; i < times->num_lines; i++) {
+        if (times->lines[i].gap == gap) return 1;
+    }
+    return 0;
+}
+
+// Three digits, in a column of eight.
+static void print_seconds(double seconds)
+{
+    if (seconds == 0)
+        printf(" %8s", "-");
+    else if (seconds < 1e-3)
+        printf(" %7.3gu", seconds * 1e6);
+    else if (seconds < 1)
+        printf(" %7.3gm", seconds * 1e3);
+    else
+        printf(" %8.*f", seconds < 10 ? 2 : seconds < 100 ? 1 : 0, seconds);
+}
+
+static void print_line(const struct bsw_plan_line *line)
+{
+    const struct bsw_cluster_times *t = &line->times;
+    char memory[32];
+    bsw_format_bytes((double)line->resident_bytes, memory, sizeof memory);
+    printf("  %5llu %13llu %10s", (unsigned long long)line->num_ranks,
+           (unsigned long long)line->most_rows, memory);
+    if (line->gap == BSW_PLAN_COMPLETE) {
+        const double seconds[] = {t->encode, t->broadcast + t->candidates + t->cuts + t->answers,
+                                  t->scan,   t->merge,
+                                  t->refine, t->finish,
+                                  t->total};
+        for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++) print_seconds(seconds[i]);
+        printf(" %10.4g %9.1f %%", t->queries_per_second, 100 * line->efficiency);
+    }
+    printf("\n");
+}
+
+static void print_rates(const struct bsw_plan_times *times)
+{
+    const struct bsw_model_rates *rates = &times->rates;
+    const char *separator = "rates: ";
+    for (size_t i = 0; i < NUM_PHASES; i++) {
+        if (rate_of(rates, i) <= 0) continue;
+        printf("%s%s %.4g %s", separator, phases[i].phase, rate_of(rates, i), phases[i].unit);
+        separator = ", ";
+    }
+    if (rates->alpha_seconds > 0 && rates->beta_seconds_per_byte > 0)
+        printf("%salpha %.3g s, beta %.3g s/byte", separator, rates->alpha_seconds,
+               rates->beta_seconds_per_byte);
+    printf("\n");
+    if (times->limits) {
+        printf("scan and reading codes are computed limits of %s (%.4g multiply-adds/s, %.4g "
+               "bytes/s), not measured: no scan is faster\n",
+               times->limits->name, times->limits->multiply_adds_per_second,
+               times->limits->bytes_per_second);
+    }
+}
+
+static void print_notes(const struct bsw_plan_times *times)
+{
+    const char *separator = "not counted, as no rate is known: ";
+    for (size_t i = 2; i < NUM_PHASES; i++) { // without scans there are no times at all
+        if (rate_of(&times->rates, i) > 0) continue;
+        printf("%s%s (%s)", separator, phases[i].phase, phases[i].option);
+        separator = ", ";
+    }
+    if (*separator == ',') printf("\n");
+    const struct bsw_plan_line *last = &times->lines[times->num_lines - 1];
+    if (last->gap == BSW_PLAN_COMPLETE && last->times.crowd > 1) {
+        printf("up to %.3g threads on a core: scans and refinement take so much longer\n",
+               last->times.crowd);
+    }
+}
+
+void bsw_plan_times_print(const struct bsw_plan_times *times)
+{
+    static const enum bsw_plan_gap gaps[] = {BSW_PLAN_NO_SCAN, BSW_PLAN_NO_NETWORK,
+                                             BSW_PLAN_NO_MEMORY};
+    int has_times = has_gap(times, BSW_PLAN_COMPLETE);
+    printf("\n  %5s %13s %10s", "ranks", "rows a rank", "memory");
+    if (has_times)
+        printf(" %8s %8s %8s %8s %8s %8s %8s %10s %11s", "encode", "messages", "scan", "merge",
+               "refine", "finish", "batch s", "queries/s", "efficiency");
+    printf("\n");
+    for (size_t i = 0; i < times->num_lines; i++) print_line(&times->lines[i]);
+    printf("\n");
+    if (has_times) {
+        printf(
+            "seconds of a batch of %llu queries, by the model of bench/scaling.md; ranks of %llu "
+            "threads, hosts of %llu cores\n",
+            (unsigned long long)times->lines[0].batch, (unsigned long long)times->threads,
+            (unsigned long long)times->cores);
+        print_rates(times);
+        print_notes(times);
+    }
+    for (size_t i = 0; i < sizeof gaps / sizeof gaps[0]; i++) {
+        if (has_gap(times, gaps[i])) printf("%s\n", gap_text(gaps[i]));
+    }
+}
+
+// ---- JSON ----
+
+json_t *bsw_plan_rates_describe(const struct bsw_plan_times *times)
+{
+    const struct bsw_model_rates *r = &times->rates;
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {
+        {"alpha_seconds", r->alpha_seconds},
+        {"beta_seconds_per_byte", r->beta_seconds_per_byte},
+        {"scan_pairs_per_second", r->scan_pairs_per_second},
+        {"scan_bytes_per_second", r->scan_bytes_per_second},
+        {"encode_queries_per_second", r->encode_queries_per_second},
+        {"merge_candidates_per_second", r->merge_candidates_per_second},
+        {"refine_rows_per_second", r->refine_rows_per_second},
+        {"finish_queries_per_second", r->finish_queries_per_second},
+        {"busy_core_share", r->busy_core_share},
+    };
+    json_t *object = json_pack("{s:I, s:s, s:b}", "threads", (json_int_t)r->threads, "device",
+                               times->limits ? times->limits->name : "cpu",
+                               "scan_is_computed_limit", times->limits != NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
+        if (numbers[i].value > 0)
+            json_object_set_new(object, numbers[i].key, json_real(numbers[i].value));
+    }
+    return object;
+}
+
+static void describe_times(const struct bsw_cluster_times *t, json_t *line)
+{
+    json_object_set_new(line, "seconds", json_real(t->total));
+    json_object_set_new(line, "queries_per_second", json_real(t->queries_per_second));
+    json_object_set_new(line, "threads_a_core", json_real(t->crowd));
+    json_object_set_new(line, "is_overlapped", json_boolean(t->is_overlapped));
+    json_object_set_new(line, "seconds_by_phase",
+                        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "encode",
+                                  t->encode, "broadcast", t->broadcast, "scan", t->scan,
+                                  "candidates", t->candidates, "merge", t->merge, "cuts", t->cuts,
+                                  "refine", t->refine, "answers", t->answers, "finish", t->finish));
+    json_object_set_new(line, "bytes_by_exchange",
+                        json_pack("{s:f, s:f, s:f, s:f}", "batch_bytes", t->batch_bytes,
+                                  "candidates_bytes", t->candidates_bytes, "cuts_bytes",
+                                  t->cuts_bytes, "answers_bytes", t->answers_bytes));
+}
+
+json_t *bsw_plan_lines_describe(const struct bsw_plan_times *times)
+{
+    static const char *const gaps[] = {[BSW_PLAN_COMPLETE] = "",
+                                       [BSW_PLAN_NO_SCAN] = "no rate of scans",
+                                       [BSW_PLAN_NO_NETWORK] = "no rates of the network",
+                                       [BSW_PLAN_NO_MEMORY] = "more than the memory of a rank"};
+    json_t *lines = json_array();
+    for (size_t i = 0; i < times->num_lines; i++) {
+        const struct bsw_plan_line *line = &times->lines[i];
+        json_t *object = json_pack(
+            "{s:I, s:I, s:I, s:I, s:I, s:I}", "ranks", (json_int_t)line->num_ranks, "shards",
+            (json_int_t)line->num_shards, "replicas", (json_int_t)line->num_replicas, "rows_a_rank",
+            (json_int_t)line->most_rows, "resident_bytes", (json_int_t)line->resident_bytes,
+            "batch", (json_int_t)line->batch);
+        if (line->gap == BSW_PLAN_COMPLETE) {
+            describe_times(&line->times, object);
+            json_object_set_new(object, "efficiency", json_real(line->efficiency));
+        } else {
+            json_object_set_new(object, "no_times", json_string(gaps[line->gap]));
+        }
+        json_array_append_new(lines, object);
+    }
+    return lines;
+}

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Ground truth on hostile rows against the definition of exact values, computed plainly: the same bytes for any
+# type, metric, level, block, number of threads and ranks, and after a stop or kill and --resume.
+# usage: check_truth_definition.sh BITSWEEP_BINARY SOURCE_FOLDER
+#
+# Short: every kind of rows with each type, by turns with everything else, 1 to 8 ranks here and there, a few
+# runs killed. FULL=1: with each type and metric; of each on one rank and three other numbers of ranks, so that a kind
+# and type has been on all of 1 to 8, and a run stopped or killed.
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+tests=$(dirname "$program")/tests
+needs "$tests/brute_force" "$tests/hostile_rows"
+find_levels
+find_ranks 2 3 4 5 6 7 8
+full=${FULL:-0}
+rows=2917 # a ragged last bundle, ragged ranges of ranks
+asked=23
+dims=37
+blocks=(0 1000 100 33 7 1)
+if ((!full)); then blocks=(0 1000 100 33); fi
+ks=(1 10 150)
+num_runs=0
+num_resumed=0
+turn=0
+next=0
+
+# same_bytes WHAT: as the definition has it.
+same_bytes() {
+    if cmp "$folder/expected" "$folder/found" >"$folder/stdout" 2>&1; then pass; else complain "$1" "$folder/stdout"; fi
+    rm -f "$folder"/found*
+}
+
+# next_way: block, threads and level of the next run.
+next_way() {
+    turn=$((turn + 1))
+    way=(--block-rows "${blocks[turn % ${#blocks[@]}]}" --threads $((1 + turn % 3))
+        --level "${levels[turn / 2 % ${#levels[@]}]}")
+}
+
+# found_on RANKS WHAT
+found_on() {
+    local what
+    next_way
+    what="$2, $1 ranks, ${way[*]}"
+    num_runs=$((num_runs + 1))
+    check "$what" on "$1" groundtruth "${job[@]}" "${way[@]}" --out "$folder/found" --quiet
+    same_bytes "$what"
+}
+
+# resumed_on RANKS WHAT: struck as soon as there is a journal; a rank alone is killed, several are stopped.
+resumed_on() {
+    local pid signal=KILL what="$2, resumed on $1 ranks"
+    next_way
+    way[1]=1 # there is time to strike
+    if (($1 > 1)); then signal=TERM; fi
+    if (($1 == 1)); then
+        "$program" groundtruth "${job[@]}" "${way[@]}" --out "$folder/found" --quiet >"$folder/stdout" 2>&1 &
+    else
+        "$run" -n "$1" groundtruth "${job[@]}" "${way[@]}" --out "$folder/found" --quiet >"$folder/stdout" 2>&1 &
+    fi
+    pid=$!
+    until compgen -G "$folder/found.[0-9]*.journal" >/dev/null || ! kill -0 $pid 2>/dev/null; do sleep 0.002; done
+    kill -$signal $pid 2>/dev/null || true
+    wait $pid 2>/dev/null || true
+    num_runs=$((num_runs + 1))
+    if [[ ! -e $folder/found ]]; then
+        num_resumed=$((num_resumed + 1))
+        next_way
+        check "$what" on "$1" groundtruth "${job[@]}" "${way[@]}" --out "$folder/found" --quiet --resume
+    fi
+    same_bytes "$what"
+}
+
+# check_rows KIND ENDING METRIC
+check_rows() {
+    local what="$1 as .$2, $3" k=${ks[turn % 3]}
+    job=(--base "$folder/base.$2" --queries "$folder/asked.$2" --metric "$3" --k "$k" --drop-bad-rows)
+    "$tests/brute_force" define "$folder/base.$2" 0:$rows "$folder/asked.$2" 0:$asked "$3" "$k" "$folder/expected"
+    found_on 1 "$what, k $k"
+    if ((full)); then
+        for _ in 1 2 3; do
+            found_on "${ranks_axis[next % ${#ranks_axis[@]}]}" "$what, k $k"
+            next=$((next + 1))
+        done
+        resumed_on "${ranks_axis[next % ${#ranks_axis[@]}]}" "$what, k $k"
+    elif ((turn % 10 == 0)); then
+        found_on "${ranks_axis[turn / 10 * 3 % ${#ranks_axis[@]}]}" "$what, k $k"
+    elif ((turn % 20 == 7)); then
+        resumed_on 1 "$what, k $k"
+    fi
+}
+
+# The test itself must see a wrong id and a wrong value.
+"$tests/hostile_rows" copies $rows $asked $dims "$folder/base.fbin" "$folder/asked.fbin"
+"$tests/brute_force" define "$folder/base.fbin" 0:$rows "$folder/asked.fbin" 0:$asked l2 10 "$folder/expected"
+for offset in 8 $((8 + asked * 10 * 4)); do
+    "$program" groundtruth --base "$folder/base.fbin" --queries "$folder/asked.fbin" --metric l2 --k 10 \
+        --out "$folder/found" --force --quiet
+    flip "$folder/found" "$offset"
+    check "a wrong byte $offset is seen" test "$(cmp "$folder/expected" "$folder/found" | wc -l)" = 1
+done
+rm -f "$folder"/found*
+
+export BITSWEEP_JOURNAL_SECONDS=0.001
+for kind in copies parts units large mixed zeros far between; do
+    for ending in fbin npy u8bin i8bin; do
+        "$tests/hostile_rows" $kind $rows $asked $dims "$folder/base.$ending" "$folder/asked.$ending"
+        metrics=(l2 ip cosine)
+        if ((!full)) && [[ $ending != fbin ]]; then metrics=("${metrics[turn % 3]}"); fi
+        for metric in "${metrics[@]}"; do check_rows $kind $ending "$metric"; done
+    done
+done
+
+echo "$num_runs runs, $num_resumed of them stopped or killed and resumed"
+echo "$passed passed, $failed failed"
+((failed == 0))
