@@ -23,7 +23,9 @@
 #define HELLO_NS      ((int64_t)5000000000)
 #define MAX_STRANGERS 16
 
-// Where rank 0 is the lost one the others speak up in turn, and the first to speak ends the job.
+// Where rank 0 is the lost one the others speak up in turn, and the first to speak ends the job: an
+// interval and so long after the one before, as they look for beats once an interval, each at
+// another time.
 #define TURN_SECONDS 0.5
 #define MAX_TURNS    20
 
@@ -75,7 +77,8 @@ struct bsw_heartbeat {
 static double turn_seconds(const bsw_heartbeat *heartbeat)
 {
     int turn = heartbeat->options.rank - 1;
-    return turn > 0 ? TURN_SECONDS * (turn < MAX_TURNS ? turn : MAX_TURNS) : 0;
+    double seconds = TURN_SECONDS + (double)heartbeat->interval_ns / 1e9;
+    return turn > 0 ? seconds * (turn < MAX_TURNS ? turn : MAX_TURNS) : 0;
 }
 
 static void find_lost(bsw_heartbeat *heartbeat, struct peer *peer, const char *how)

@@ -1,8 +1,8 @@
 // Heartbeats: whether the other ranks are still there, whatever their main threads are at.
 //
 // A thread of its own on every rank, over TCP beside the transport. Rank 0 has a connection with
-// each other rank, and both sides send a byte every second. What a thread notices of the other
-// side:
+// each other rank, and both sides send a byte every second, or four a limit, if that is below 4 s.
+// What a thread notices of the other side:
 //   silence   nothing has come for the limit: a process that is stopped, a host or a network that
 //             is gone. Time in which this process did not run itself does not count, so a job that
 //             is paused as a whole goes on;
@@ -31,7 +31,9 @@ struct bsw_heartbeat_options {
     void *context;
 };
 
-// Rank 0: listens, says where, and accepts the others in its thread.
+// Rank 0: listens, says where, and accepts the others in its thread. Here and below options are
+// copied, their context borrowed; *out is set on success and ends with bsw_heartbeat_close. A
+// system that refuses, an address that does not answer: BSW_ERROR_IO.
 enum bsw_status bsw_heartbeat_listen(const struct bsw_heartbeat_options *options,
                                      struct bsw_heartbeat_place *place, bsw_heartbeat **out,
                                      struct bsw_error *err);

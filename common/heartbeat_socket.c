@@ -21,8 +21,9 @@
 #include "common/clock.h"
 #include "common/host_name.h"
 
-#define TRY_NS      ((int64_t)3000000000) // of one address
-#define SPARE_FILES 256                   // beside the connections
+#define CONNECT_NS  ((int64_t)3000000000)  // of one address
+#define WELCOME_NS  ((int64_t)15000000000) // rank 0 may be paused, and its system has accepted
+#define SPARE_FILES 256                    // beside the connections
 
 // ---- rank 0 -------------------------------------------------------------------------------------
 
@@ -181,9 +182,8 @@ static int exchange_hello(int fd, const struct bsw_heartbeat_place *place, int r
 
 static int try_address(const struct bsw_heartbeat_place *place, const char *address, int rank)
 {
-    int64_t deadline_ns = bsw_clock_ns() + TRY_NS;
-    int fd = connect_to(address, place->port, deadline_ns);
-    if (fd < 0 || exchange_hello(fd, place, rank, deadline_ns) == 0) return fd;
+    int fd = connect_to(address, place->port, bsw_clock_ns() + CONNECT_NS);
+    if (fd < 0 || exchange_hello(fd, place, rank, bsw_clock_ns() + WELCOME_NS) == 0) return fd;
     int cause = errno;
     close(fd);
     errno = cause;

@@ -45,8 +45,9 @@ enum bsw_status bsw_heartbeat_open_listener(int num_ranks, int *fd,
                                             struct bsw_heartbeat_place *place,
                                             struct bsw_error *err);
 
-// Another rank: tries the addresses one after the other, up to 3 s each; on the host of rank 0 its
-// loopback first. *fd is the connection, welcomed. BSW_ERROR_IO names all that was tried.
+// Another rank: tries the addresses one after the other, up to 3 s each until one connects and 15 s
+// more for the welcome; on the host of rank 0 its loopback first. *fd is the connection, welcomed.
+// BSW_ERROR_IO names all that was tried.
 enum bsw_status bsw_heartbeat_connect(const struct bsw_heartbeat_place *place, int rank, int *fd,
                                       struct bsw_error *err);
 

@@ -1,10 +1,12 @@
 #include "common/host_name.h"
 
 #include <stdio.h>
-#include <unistd.h>
+#include <sys/utsname.h>
 
+// Not gethostname, which fails where the name does not fit.
 void bsw_host_name(char *out, size_t capacity)
 {
-    if (gethostname(out, capacity) != 0) snprintf(out, capacity, "unknown");
-    out[capacity - 1] = '\0'; // a name that is cut may not be
+    struct utsname facts;
+    int has_name = uname(&facts) == 0 && facts.nodename[0];
+    snprintf(out, capacity, "%s", has_name ? facts.nodename : "unknown");
 }

@@ -6,6 +6,7 @@
 
 #include "common/host_name.h"
 #include "common/memory.h"
+#include "common/stop_signal.h"
 
 enum { MESSAGE_LINK_FACTS = 60, MESSAGE_LINK_VERDICT };
 
@@ -135,14 +136,17 @@ void bsw_link_judge(const struct bsw_link_facts *facts, int num_ranks, enum bsw_
 
 // ---- together ----
 
-// NCCL reads its environment at its first call that needs it, which is still to come. No other
-// thread of the program runs yet.
+// NCCL reads its environment at its first call that needs it, which is still to come. The threads
+// of signals and heartbeats read it, too, when they end the process: not meanwhile.
 static void set_environment(const struct bsw_link_verdict *verdict)
 {
+    bsw_stop_hold();
     setenv("NCCL_COMM_BLOCKING", "0", 1); // it would overrule what this program asks for
-    if (!verdict->is_shared) return;
-    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
-    setenv("NCCL_MAX_CTAS", SHARED_MAX_CTAS, 0);
+    if (verdict->is_shared) {
+        setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 1);
+        setenv("NCCL_MAX_CTAS", SHARED_MAX_CTAS, 0);
+    }
+    bsw_stop_release();
 }
 
 static void make_id(const struct bsw_nccl_library *library, struct bsw_link_verdict *verdict)

@@ -25,8 +25,10 @@ static const char *asked_path(void)
 
 void bsw_run_status_begin(const char *command)
 {
+    pthread_mutex_lock(&run.lock); // a stop may write at any time
     run.command = command;
     if (asked_path()) unlink(asked_path());
+    pthread_mutex_unlock(&run.lock);
 }
 
 void bsw_run_status_set_output(const char *path, const char *unit)

@@ -16,6 +16,7 @@
 
 #define SAVE_NS     700000000
 #define LEAVE_NS    900000000
+#define NAP_NS      5000000
 #define END_SECONDS 10 // for a disk that does not answer
 
 static atomic_int rank_here = -1, is_asked, is_signalled, has_begun, concluded = -1;
@@ -112,11 +113,18 @@ static int find_cause(struct bsw_stop_cause *cause)
     return observer.find && observer.find(observer.context, cause);
 }
 
+// A signal ends the pause: whoever sent it may kill this process soon.
+static void pause_for(double seconds)
+{
+    const struct timespec nap = {0, NAP_NS};
+    for (double left_ns = seconds * 1e9; left_ns > 0 && !atomic_load(&is_signalled);
+         left_ns -= NAP_NS)
+        nanosleep(&nap, NULL);
+}
+
 static _Noreturn void end_for(struct bsw_stop_cause *cause)
 {
-    double whole = (double)(time_t)cause->pause_seconds;
-    const struct timespec pause = {(time_t)whole, (long)((cause->pause_seconds - whole) * 1e9)};
-    nanosleep(&pause, NULL);
+    pause_for(cause->pause_seconds);
     if (!bsw_stop_is_rank0() && atomic_load(&is_signalled)) cause->is_said = 1;
     end_process(cause);
 }

@@ -48,7 +48,7 @@ struct bsw_stop_cause {
     struct bsw_error error; // rank: to be printed before the message; -1: none
     int is_said;            // it has been printed elsewhere
     int is_expelled;        // the others go on, or have ended, without this rank: it writes nothing
-    double pause_seconds;   // before it is printed; silent if a signal comes meanwhile
+    double pause_seconds;   // before it is printed; a signal cuts it short, and is silent
 };
 // Any thread: ends the process with this cause and its exit code, as a signal does; once the run
 // has its outcome, with that. Does not return.

@@ -4,6 +4,7 @@
 # Traps call functions, which shellcheck does not see.
 # shellcheck disable=SC2317
 set -euo pipefail
+exec 5>&2 # for what this script says while stderr is turned away
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 program=${BITSWEEP:-$root/build/release/bitsweep}
@@ -13,7 +14,8 @@ hosts=""
 verbose=0
 limit=""   # seconds, of all attempts together
 retries=0
-start_limit=120 # seconds
+start_limit_default=120 # seconds
+start_limit=$start_limit_default
 flags=()   # for mpirun, as given
 command=() # for bitsweep
 is_placed=0 # the flags say where ranks run
@@ -42,7 +44,8 @@ Starts `bitsweep COMMAND ARGUMENTS` on RANKS ranks with Open MPI's mpirun, or di
 `sweep` is one process: each of its steps (encode, search, groundtruth) is started so, on RANKS ranks.
 
 SIGTERM, SIGINT and SIGHUP stop the job: ranks save what they have within a second. SIGUSR1 lets
-search and encode finish what they are at first. Both end with exit code 75 and are not retried.
+search, encode, groundtruth and sweep finish what they are at first. Both end with exit code 75 and
+are not retried.
 
 Environment: BITSWEEP is the program to start (build/release/bitsweep); OMP_NUM_THREADS is set to
 cores / ranks on this machine unless it is set or --threads is given; OMPI_MCA_* as always.
@@ -50,9 +53,10 @@ BITSWEEP_STATUS is where rank 0 says how the run ended; by default a temporary f
 where ranks may run on other hosts in the current folder, which the hosts must then share.
 
 A rank that is stopped, cut off or gone later on is found by the others: --heartbeat of COMMAND, 10 s
-if not given. mpirun may wait for ever for a host that is cut off: if it is still there 5 s after the
-ranks of its own machine, and rank 0 has not said that all is complete, it is killed; likewise if a
-rank of this machine ended while MPI connected the ranks and mpirun lets the others wait.
+if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is still there
+5 s after the ranks of its own machine it is killed (3 s where rank 0 has said that the run has failed,
+60 s where it has said that all is complete and there may be other hosts); likewise if a rank of this machine ended while MPI connected the ranks and mpirun
+lets the others wait.
 
 Exit codes are those that rank 0 has written there, whatever mpirun says:
   0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system error,
@@ -201,6 +205,22 @@ has_little_shared_memory() {
     [[ -n $free_kb ]] && ((free_kb < $(ranks_per_host) * 8192))
 }
 
+# Where the ranks of this machine share memory: a folder of its own, as mpirun does not always remove what
+# killed ranks leave. On several hosts it is /dev/shm itself.
+choose_memory_path() {
+    local parent=/dev/shm
+    if [[ -n ${OMPI_MCA_btl_vader_backing_directory:-} || " ${flags[*]-} " == *" btl_vader_backing_directory "* ]]; then
+        return
+    fi
+    if has_little_shared_memory; then parent=${TMPDIR:-/tmp}; fi
+    if may_be_elsewhere; then
+        [[ $parent == /dev/shm ]] || memory=$parent
+        return
+    fi
+    memory=$(mktemp -d "$parent/.bitsweep-run.$$.XXXXXX") || fail "$parent: no place for shared memory" 74
+    is_memory_ours=1
+}
+
 build_mpirun() {
     mpirun=(mpirun -n "$ranks")
     ((verbose)) || mpirun+=(--quiet)
@@ -218,9 +238,8 @@ build_mpirun() {
     if may_refuse_memory_reads; then mpirun+=(--mca btl_vader_single_copy_mechanism none); fi
     # Its files go with the folder, even if mpirun itself is killed.
     if [[ -n $work ]] && ! may_be_elsewhere; then mpirun+=(--mca orte_tmpdir_base "$work"); fi
-    if has_little_shared_memory; then
-        mpirun+=(--mca btl_vader_backing_directory "${TMPDIR:-/tmp}")
-    fi
+    choose_memory_path
+    [[ -z $memory ]] || mpirun+=(--mca btl_vader_backing_directory "$memory")
     # More threads than cores: one that waits must not keep the one it waits for from running.
     if ((ranks * ${OMP_NUM_THREADS:-$(nproc)} > $(nproc))) && [[ -z $hosts ]]; then
         export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
@@ -248,7 +267,13 @@ choose_status_path() {
     if may_be_elsewhere; then parent=$PWD; fi
     work=$(mktemp -d "$parent/.bitsweep-run.XXXXXX") ||
         fail "$parent: no place for the STATUS file; set BITSWEEP_STATUS" 74
-    trap 'rm -rf "$work"' EXIT
+}
+
+# A moment, longer where the job is: a process each, as `read -t` hangs where a signal interrupts it.
+nap() {
+    local seconds=$((SECONDS - job_began)) length=0.05
+    if ((seconds >= 20)); then length=0.5; elif ((seconds >= 2)); then length=0.2; fi
+    sleep "$length" || true
 }
 
 # ---- stopping ----
@@ -269,28 +294,52 @@ set_timer() {
 }
 
 # each_process COMMAND: calls COMMAND PROCESS STATE for everything of the job on this machine: it has
-# a session of its own, named after its process.
+# a session of its own, named after its first process.
 each_process() {
     local file line action=$1
     for file in /proc/[0-9]*/stat; do
         { read -r line <"$file"; } 2>/dev/null || continue
         # shellcheck disable=SC2086
         set -- ${line%% *} ${line##*) } # process, state, parent, group, session, ...
-        if [[ $5 == "$job" && $2 != Z ]]; then "$action" "$1" "$2"; fi
+        if [[ $5 == "$session" && $2 != Z ]]; then "$action" "$1" "$2"; fi
     done
 }
 
-# With its shared memory, which nobody else would remove.
-kill_one() {
+note_segments() {
     mapfile -t -O "${#segments[@]}" segments < \
         <(sed -n 's/^[^/]* \(\/[^ ]*\/vader_segment\.[^ ]*\)$/\1/p' "/proc/$1/maps" 2>/dev/null)
-    kill -KILL "$1" 2>/dev/null || true
 }
 
+kill_one() {
+    kill -KILL "$1" 2>/dev/null || true
+    num_killed=$((num_killed + 1))
+}
+
+# With its shared memory in a folder that others use, too, which nobody else would remove; looked up before
+# anything is killed, as ranks end by themselves when mpirun does. Sets num_killed: how many were there.
 kill_job() {
     local segments=()
+    num_killed=0
+    ((is_memory_ours)) || each_process note_segments
     each_process kill_one
     ((${#segments[@]} == 0)) || rm -f -- "${segments[@]}"
+}
+
+remove_files() {
+    rm -rf -- "$work"
+    ((!is_memory_ours)) || rm -rf -- "$memory"
+}
+
+# Until nothing is left: a process goes when it runs next, not when it is killed, and till then it holds
+# files and locks. One that waits for a disk may stay for longer than this does.
+clear_job() {
+    local tries
+    for ((tries = 0; tries < 100; tries++)); do
+        kill_job
+        ((num_killed)) || break
+        sleep 0.05 || true
+    done
+    ((!is_memory_ours)) || rm -f -- "$memory"/*
 }
 
 # TERM, once: a second one would make mpirun leave ranks behind.
@@ -333,30 +382,37 @@ find_rank() {
     done 2>/dev/null <"/proc/$1/environ" || true
 }
 
-# Whether a process has ended, though its parent has not taken note.
-is_ended() {
+# Sets state: of a process, a letter; Z where it has ended and its parent has not taken note; empty if
+# there is none.
+read_state() {
     local line
+    state=""
     { read -r line <"/proc/$1/stat"; } 2>/dev/null || return 0
-    [[ ${line##*) } == Z* ]]
+    line=${line##*) }
+    state=${line:0:1}
 }
 
-# Sets num_running: ranks among the children of mpirun, which may also have those that start its daemons
-# on other hosts. A child is looked at when it is new; twice, as a rank begins as a copy of mpirun. One
-# that a deadlocked mpirun leaves as it is does not count.
+# Sets num_running, the ranks among the children of mpirun, which may also have those that start its
+# daemons on other hosts, and num_dead, those that have ended and that mpirun leaves as they are: it is
+# deadlocked or stopped if they stay. A child is looked at when it is new; twice, as a rank begins as a
+# copy of mpirun. One that has ended does not say any more whether it was a rank.
 declare -A looks=()
 count_ranks() {
-    local file some child rank
-    num_running=0
+    local file some child rank state
+    num_running=0 num_dead=0
     for file in "/proc/$job/task/"*/children; do
         some=()
         { read -r -a some <"$file"; } 2>/dev/null || true
         for child in "${some[@]}"; do
-            if [[ ${looks[$child]:-} != [2r] ]]; then
+            read_state "$child"
+            if [[ -n $state && $state != Z && ${looks[$child]:-} != [2r] ]]; then
                 find_rank "$child"
                 looks[$child]=$((${looks[$child]:-0} + 1))
                 [[ -z $rank ]] || looks[$child]=r
             fi
-            if [[ ${looks[$child]} == r ]] && ! is_ended "$child"; then
+            if [[ $state == Z ]] && { [[ ${looks[$child]:-} == r ]] || ! may_be_elsewhere; }; then
+                num_dead=$((num_dead + 1))
+            elif [[ -n $state && $state != Z && ${looks[$child]} == r ]]; then
                 num_running=$((num_running + 1))
             fi
         done
@@ -365,9 +421,10 @@ count_ranks() {
 
 # Beside the job, until its end of a pipe tells that it is over: SIGURG to this script where the ranks
 # should have found each other by now, again 4 s later, and where mpirun has outlived the ranks of this
-# machine; SIGIO where some or all of these are gone before that and mpirun goes on.
+# machine by 5 s (3 s where rank 0 has said that the run has failed), and by 60 s; SIGIO where some or all
+# of these are gone before that and mpirun goes on.
 watch_job() {
-    local seconds=0 most=0 alone=0 fewer=0 got
+    local seconds=0 most=0 alone=0 fewer=0 late=0 is_alone got
     exec 9>&-
     while :; do
         got=0
@@ -375,14 +432,19 @@ watch_job() {
         ((got > 128)) || return 0
         seconds=$((seconds + 1)) alone=$((alone + 1)) fewer=$((fewer + 1))
         count_ranks
+        if ((num_running + num_dead > most)); then most=$((num_running + num_dead)); fi
         if ((num_running || !most)); then alone=0; fi
         if ((num_running == 0 || num_running >= most)); then fewer=0; fi
-        if ((num_running > most)); then most=$num_running; fi
         if ((fewer == 3)); then kill -IO $$; fi
-        if ((seconds == start_limit || seconds == start_limit + 4)); then kill -URG $$; fi
-        if ((alone == 5)); then
-            if [[ -e $BITSWEEP_STARTED ]]; then kill -URG $$; else kill -IO $$; fi
+        is_alone=$((alone == 5 || alone == 60))
+        if ((alone == 3)) && [[ $(written_code) == [1-9]* ]]; then is_alone=1; fi
+        if [[ -e $BITSWEEP_STARTED ]]; then
+            if ((is_alone)); then kill -URG $$; fi
+        else
+            if ((is_alone)); then kill -IO $$; fi
+            if ((seconds == start_limit)); then late=$seconds; fi
         fi
+        if ((late && (seconds == late || seconds == late + 4))); then kill -URG $$; fi
     done
 }
 
@@ -410,15 +472,20 @@ give_up() { # WHY
 on_watch() { # [fewer]
     local outlived="mpirun did not end after the ranks of this machine had, and is killed"
     is_interrupted=1
-    if [[ -z $job ]] || ((is_stopping)); then return; fi
+    # In a trap a mere `return` would give the status of the `wait` that it interrupts, and end the script.
+    if [[ -z $job ]] || ((is_stopping)); then return 0; fi
     # Once they have found each other the ranks see by themselves that one is missing.
-    if [[ ${1:-} == fewer && -e $BITSWEEP_STARTED ]]; then return; fi
+    if [[ ${1:-} == fewer && -e $BITSWEEP_STARTED ]]; then return 0; fi
     count_ranks
     if ((is_given_up)); then
         kill_job
     elif [[ -e $BITSWEEP_STARTED ]]; then
-        # With code 0 ranks elsewhere take their time.
-        if ((num_running == 0)) && [[ $(written_code) != 0 ]]; then give_up "$outlived"; fi
+        # With code 0 ranks elsewhere take their time, but all have come to the end.
+        ((num_running == 0)) || return 0
+        num_outlived=$((num_outlived + 1))
+        if ((num_outlived > 1)) || ! may_be_elsewhere || [[ $(written_code) != 0 ]]; then
+            give_up "$outlived"
+        fi
     elif [[ ${1:-} != fewer ]]; then
         say "$(describe_start)"
         is_given_up=1
@@ -438,22 +505,30 @@ run_and_wait() {
     [[ -z $work ]] || BITSWEEP_STATUS=$work/status.$attempt
     BITSWEEP_STARTED=$BITSWEEP_STATUS.started
     rm -f -- "$BITSWEEP_STATUS" "$BITSWEEP_STARTED"
-    setpriv --pdeathsig TERM setsid "$@" <&0 9>&- &
+    setpriv --pdeathsig TERM setsid "$@" <&0 5>&- 9>&- &
     job=$!
+    session=$job
+    job_began=$SECONDS
     is_given_up=0
+    num_outlived=0
     if ((!is_direct)); then
         exec 8> >(watch_job)
         watcher=$!
     fi
     ((!is_stopping)) || stop_job
-    while :; do
-        is_interrupted=0
-        code=0
-        wait "$job" 2>/dev/null || code=$? # bash would say that it was killed
-        ((is_interrupted)) || break
-    done
-    ((code == 0)) || kill_job
-    job=""
+    # Not `wait` alone: where a signal interrupts it just as the job ends, bash forgets that the job has
+    # ended, and the next `wait` never returns. Between commands it takes note of it by itself.
+    {
+        while [[ -e /proc/$job ]]; do nap; done
+        while :; do
+            is_interrupted=0
+            code=0
+            wait "$job" || code=$?
+            ((is_interrupted)) || break
+        done
+    } 2>/dev/null # bash would say that it was killed
+    job="" # its number may become another's
+    ((code == 0)) || clear_job
     exec 8>&-
     [[ -z $watcher ]] || wait "$watcher" 2>/dev/null || true
     rm -f -- "$BITSWEEP_STARTED"
@@ -470,7 +545,7 @@ describe() { # exit code of mpirun
 }
 
 say() {
-    echo "run.sh: $1" >&2
+    echo "run.sh: $1" >&5
 }
 
 # Sets code from what rank 0 has written and mpirun's exit code, and says what bitsweep has not said.
@@ -488,10 +563,11 @@ judge_written() {
         is_complete=1
         ;;
     0,*)
-        [[ -z $asked ]] || return 0
+        if [[ -n $asked ]] || ((is_given_up)); then return; fi
         say "complete, and then: $(describe "$mpirun_code")"
         case $mpirun_code in
         1 | 137 | 143) ;; # mpirun or a rank was told to end, too late
+        142) ;;           # a rank waited in vain for another at the end of MPI
         *) code=74 ;;
         esac
         ;;
@@ -576,6 +652,7 @@ launch_steps() {
     local words=("$root/deploy/run.sh" -n "$ranks")
     [[ -z $hosts ]] || words+=(--hosts "$hosts")
     ((!verbose)) || words+=(--verbose)
+    [[ $start_limit == "$start_limit_default" ]] || words+=(--start-limit "$start_limit")
     words+=(${flags[@]+"${flags[@]}"})
     command+=(--launcher "$(printf '%q ' "${words[@]}")")
     ranks=1 hosts="" flags=() is_placed=0
@@ -593,19 +670,24 @@ if ((ranks == 1 && ${#flags[@]} == 0)) && [[ -z $hosts ]]; then is_direct=1; fi
 start=("$program")
 if ((is_direct && retries == 0)) && [[ -z $limit ]]; then
     ((!verbose)) || say "$program ${command[*]}"
-    exec "$program" "${command[@]}"
+    exec "$program" "${command[@]}" 5>&-
 fi
 
 job=""   # its process, while it runs
+session="" # of its processes, until they are gone
 asked="" # why it ends before its time: a signal to this script, the time limit
 work=""  # a folder for files of this run
+memory="" # the folder where its ranks share memory; empty: mpirun's choice
+is_memory_ours=0 # it is for this run alone
 timer_process=""
 watcher="" # a process
 code=0
 is_stopping=0
 is_interrupted=0
 is_given_up=0 # killed, as it would have waited for ever
+num_outlived=0 # how often mpirun was found to outlive the ranks
 is_complete=0 # says rank 0, whatever another rank met at the end
+trap remove_files EXIT
 choose_status_path
 if ((!is_direct)); then
     if ! version=$(mpirun --version 2>/dev/null); then

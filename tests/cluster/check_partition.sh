@@ -48,7 +48,7 @@ await() {
     shift
     until "$@"; do
         ((SECONDS < deadline)) || return 1
-        sleep 0.1
+        sleep 0.02
     done
 }
 

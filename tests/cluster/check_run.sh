@@ -6,7 +6,8 @@
 # ctest: alone
 #
 # BITSWEEP_RUN_KILLS: how many times a random rank is killed (4); BITSWEEP_RUN_SEED: of the ranks and
-# moments (1). Functions are called through `start`, which shellcheck does not see.
+# moments (1). Moments are shares of the time that an undisturbed run takes here. Functions are called
+# through `start`, which shellcheck does not see.
 # shellcheck disable=SC2317
 set -euo pipefail
 
@@ -16,7 +17,8 @@ kills=${BITSWEEP_RUN_KILLS:-4}
 RANDOM=${BITSWEEP_RUN_SEED:-1}
 ranks=3
 pool=6 # a run that ends badly is mostly waiting for mpirun
-most_ms=5000
+most_ms=5000  # until all of a job is gone
+plain_ms=1500 # what Open MPI's mpirun takes to start, lose a rank and end where nothing else runs
 verdicts=$folder/verdicts # a line for each check: ok, FAILED and what, or a note
 : >"$verdicts"
 num_jobs=0
@@ -43,7 +45,10 @@ start() {
     num_jobs=$((num_jobs + 1))
     job=$folder/$num_jobs
     mkdir -p "$job/notes" "$job/tmp"
-    "$@" </dev/null &
+    (
+        "$@"
+        echo "done" >>"$verdicts"
+    ) </dev/null &
 }
 
 verdict() { # verdict WHAT COMMAND: ok if it succeeds
@@ -61,19 +66,28 @@ begin() {
     rm -f "$job/notes/"*
     began=${EPOCHREALTIME/./}
     # Background jobs of a script ignore SIGINT otherwise.
-    NOTES=$job/notes TMPDIR=$job/tmp OMPI_MCA_btl_vader_backing_directory=$job/tmp \
-        BITSWEEP=${binary:-$folder/noted} RUN_MARK=$job \
-        env --default-signal=INT "$run" --time-limit 60 "$@" >"$job/stdout" 2>"$job/stderr" &
+    NOTES=$job/notes TMPDIR=$job/tmp BITSWEEP=${binary:-$folder/noted} RUN_MARK=$job \
+        env -u OMPI_MCA_btl_vader_backing_directory --default-signal=INT "$run" --time-limit 200 "$@" >"$job/stdout" 2>"$job/stderr" &
     runner=$!
 }
 
-# Until the run is over: $got is its exit code, $took the milliseconds since $began.
+since() { # milliseconds since $began
+    echo $(((${EPOCHREALTIME/./} - began) / 1000))
+}
+
+# Until the run is over and all of it is gone: $got is its exit code, $took the milliseconds since $began.
 finish() {
+    local tries
     got=0
     wait "$runner" || got=$?
-    took=$(((${EPOCHREALTIME/./} - began) / 1000))
+    for ((tries = 0; tries < 200; tries++)); do
+        [[ -n $(marked) ]] || break
+        sleep 0.05
+    done
+    took=$(since)
     verdict "$1: left processes: $(marked | tr '\n' ' ')" test -z "$(marked)"
     verdict "$1: left temporary files: $(ls -A "$job/tmp")" test -z "$(ls -A "$job/tmp")"
+    verdict "$1: left shared memory" test -z "$(compgen -G "/dev/shm/.bitsweep-run.$runner.*")"
 }
 
 has_mark() { # has_mark PROCESS: it is of this job
@@ -93,10 +107,35 @@ process_of() {
     cat "$job/notes/$1"
 }
 
-# strike SIGNAL PROCESS: only what this job has started; $began is now.
+# strike SIGNAL PROCESS...: only what this job has started, all at once; $began is now.
 strike() {
+    local signal=$1 one mine=()
+    shift
+    for one; do
+        if [[ $one =~ ^[0-9]+$ ]] && ((one > 1)) && has_mark "$one"; then mine+=("$one"); fi
+    done
     began=${EPOCHREALTIME/./}
-    if [[ $2 =~ ^[0-9]+$ ]] && (($2 > 1)) && has_mark "$2"; then kill -"$1" "$2" 2>/dev/null || true; fi
+    ((${#mine[@]} == 0)) || kill -"$signal" "${mine[@]}" 2>/dev/null || true
+}
+
+# Milliseconds that a plain mpirun takes now to start, lose a rank and end: how slow the machine is.
+pace() {
+    local began=${EPOCHREALTIME/./}
+    # shellcheck disable=SC2016
+    OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR=$job timeout 100 mpirun --quiet \
+        --oversubscribe --bind-to none -n "$ranks" \
+        bash -c '((OMPI_COMM_WORLD_RANK)) || kill -KILL $$; exec sleep 60' >/dev/null 2>&1 || true
+    since
+}
+
+# in_time WHAT MILLISECONDS LIMIT: longer only as far as the machine is slower than a quiet one.
+in_time() {
+    local limit=$3 now=$plain_ms
+    if (($2 >= limit)); then
+        now=$(pace)
+        ((now <= plain_ms)) || limit=$((limit * now / plain_ms))
+    fi
+    verdict "$1: $2 ms, where a plain mpirun takes $now ms" test "$2" -lt "$limit"
 }
 
 # Until this job's search has begun: no deadline of the transport covers MPI_Init.
@@ -104,6 +143,14 @@ await_output() {
     until compgen -G "$job/out*" >/dev/null; do
         kill -0 "$runner" 2>/dev/null || return 0
         sleep 0.01
+    done
+}
+
+# Until the first attempt is over, and the next begins or none does.
+await_retry() {
+    until [[ $(<"$job/stderr") == *"run.sh: retry"* ]]; do
+        kill -0 "$runner" 2>/dev/null || return 0
+        sleep 0.02
     done
 }
 
@@ -139,23 +186,34 @@ small=("${find[@]/24/2}") # batches
 
 # ---- cases ---------------------------------------------------------------------------------------
 
+# What run.sh or a rank says of a rank that was killed; the last two where mpirun has not noticed it.
+lost="run.sh: a rank was ended by signal 9|is lost: its connection broke"
+lost+="|and mpirun has not noticed it|run.sh: mpirun did not end after"
+
 # killed RANK MILLISECONDS RETRIES: that rank is killed so long after it began.
 killed() {
-    local what="kill -9 of rank $1 after $2 ms, $3 retries"
+    local what="kill -9 of rank $1 after $2 ms, $3 retries" first one left="" gone
     begin -n "$ranks" --retries "$3" "${find[@]}" --resume --out "$job/out"
     process=$(process_of "$1")
-    sleep "$(printf '0.%03d' "$2")"
+    sleep "$(printf '%d.%03d' $(($2 / 1000)) $(($2 % 1000)))"
+    mapfile -t first < <(cat "$job/notes/"[0-9] 2>/dev/null)
     strike KILL "$process"
+    if (($3)); then # all of the first attempt is gone when the next begins
+        await_retry
+        gone=$(since)
+        for one in "${first[@]}"; do ! has_mark "$one" || left+=" $one"; done
+    fi
     finish "$what"
+    (($3)) || gone=$took
     if ((got == 0 && $(num_retries) == 0)); then
         echo "late" >>"$verdicts"
     else
-        echo "gone $took" >>"$verdicts"
-        says "$what" "run.sh: a rank was ended by signal 9|rank $1 on host .* is lost: its connection broke"
+        echo "gone $gone" >>"$verdicts"
+        says "$what" "$lost"
         verdict "$what: exit code $got" test "$got" = $(($3 ? 0 : 75))
         verdict "$what: $(num_retries) retries" test "$(num_retries)" = "$3"
-        # A retry has its own start and end.
-        verdict "$what: $took ms" test "$took" -lt $((most_ms * (1 + $3)))
+        verdict "$what: left to the retry:$left" test -z "$left"
+        in_time "$what" "$gone" "$most_ms"
         if ((got == 75)); then
             begin -n "$ranks" "${find[@]}" --resume --out "$job/out"
             finish "$what, resumed"
@@ -167,7 +225,7 @@ killed() {
 # silent RANK: stopped for good; found by its heartbeats, whatever the others wait for.
 silent() {
     local what="SIGSTOP of rank $1"
-    begin -n "$ranks" "${small[@]}" --heartbeat 2 --out "$job/out"
+    begin -n "$ranks" "${small[@]}" --heartbeat 4 --out "$job/out"
     process=$(process_of "$1")
     await_journal
     strike STOP "$process"
@@ -177,32 +235,36 @@ silent() {
         return
     fi
     verdict "$what: exit code $got" test "$got" = 75
-    says "$what" "bitsweep: .*rank $1 on host .* has been silent for 2 s; --resume goes on"
-    verdict "$what: not one line" test "$(wc -l <"$job/stderr")" = 1
-    verdict "$what: $took ms" test "$took" -gt 1000 -a "$took" -lt $((2000 + most_ms))
+    local line="bitsweep: .*rank $1 on host .* has been silent for 4 s; --resume goes on"
+    says "$what" "$line"
+    # Of rank 0 a second one speaks where mpirun takes too long to end it.
+    verdict "$what: something else" test "$(grep -cvE -e "$line" "$job/stderr")" = 0
+    verdict "$what: after $took ms" test "$took" -gt 2000
+    in_time "$what" "$took" $((4000 + most_ms))
     begin -n 1 "${find[@]}" --resume --out "$job/out"
     finish "$what, resumed"
     verdict "$what: the bytes" is_whole
 }
 
-# not_started RANK: stopped before MPI has connected it.
+# not_started RANK: stopped before MPI has connected it. mpirun lets it run on before it ends it, and
+# then it must not make the run complete.
 not_started() {
     local what="rank $1 does not start" binary=$job/program
     # shellcheck disable=SC2016
-    printf '#!/usr/bin/env bash\n[[ $OMPI_COMM_WORLD_RANK != %d ]] || kill -STOP $$\nexec "$PROGRAM" "$@"\n' \
+    printf '#!/usr/bin/env bash\n[[ $OMPI_COMM_WORLD_RANK != %d ]] || { kill -STOP $$; exec sleep 100; }\nexec "$PROGRAM" "$@"\n' \
         "$1" >"$binary"
     chmod +x "$binary"
-    begin -n "$ranks" --start-limit 2 "${find[@]}" --out "$job/out"
+    begin -n "$ranks" --start-limit 6 "${find[@]}" --out "$job/out"
     finish "$what"
     verdict "$what: exit code $got" test "$got" = 75
-    says "$what" "run.sh: the ranks have not found each other within 2 s: rank $1 \(process [0-9]*\) is stopped"
-    verdict "$what: $took ms" test "$took" -lt $((2000 + 4000 + most_ms)) # mpirun is given 4 s
+    says "$what" "run.sh: the ranks have not found each other within 6 s: rank $1 \(process [0-9]*\) is stopped"
+    in_time "$what" "$took" $((6000 + 4000 + most_ms)) # mpirun is given 4 s
 }
 
 # stalled RANK: stopped for good; found by the deadline of the others.
 stalled() {
     local what="SIGSTOP of rank $1"
-    begin -n "$ranks" "${long[@]}" --timeout 2 --out "$job/out"
+    begin -n "$ranks" "${long[@]}" --timeout 4 --heartbeat 30 --out "$job/out"
     process=$(process_of "$1")
     await_output
     sleep 0.3
@@ -210,7 +272,7 @@ stalled() {
     finish "$what"
     verdict "$what: exit code $got" test "$got" = 75
     says "$what" "rank $1 did not"
-    verdict "$what: $took ms" test "$took" -lt $((2000 + 4000 + most_ms)) # rank 0 is given 4 s more
+    in_time "$what" "$took" $((4000 + 4000 + most_ms)) # the others give rank 0 4 s more
 }
 
 # paused SECONDS OPTIONS RANK...: all of these ranks, and nobody minds.
@@ -220,9 +282,9 @@ paused() {
     begin -n "$ranks" "${find[@]}" --repeat 3 --timeout 30 $2 --out "$job/out"
     for rank in "${@:3}"; do processes+=("$(process_of "$rank")"); done
     await_output
-    for process in "${processes[@]}"; do strike STOP "$process"; done
+    strike STOP "${processes[@]}"
     sleep "$1"
-    for process in "${processes[@]}"; do strike CONT "$process"; done
+    strike CONT "${processes[@]}"
     finish "$what"
     verdict "$what: exit code $got" test "$got" = 0
     verdict "$what: it says something" test ! -s "$job/stderr"
@@ -242,7 +304,7 @@ signalled() {
     fi
     verdict "$what: exit code $got" test "$got" = 75
     verdict "$what: retried" test "$(num_retries)" = 0
-    verdict "$what: $took ms" test "$took" -lt "$most_ms"
+    in_time "$what" "$took" "$most_ms"
     says "$what" 'stopped by SIG(TERM|INT|USR1)'
     begin -n 1 --retries 1 "${find[@]}" --resume --out "$job/out"
     finish "$what, resumed"
@@ -251,18 +313,22 @@ signalled() {
 
 # limited RANKS [STOPPED]: the time limit; with mpirun stopped, so that KILL is needed.
 limited() {
-    local what="time limit, $*" parent
-    begin -n "$1" --time-limit 1.5 --retries 3 "${long[@]}" --out "$job/out"
+    local what="time limit, $*" parent from seconds=2
+    (($# == 1)) || seconds=6 # until then it must have started a rank
+    begin -n "$1" --time-limit "$seconds" --retries 3 "${long[@]}" --out "$job/out"
+    from=$began
     if (($# > 1)); then
         process=$(process_of 0)
-        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$process/status")
-        if [[ $(cat "/proc/$parent/comm") == mpirun ]]; then strike STOP "$parent"; fi
+        parent=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$process/status" 2>/dev/null) || true
+        if [[ $(cat "/proc/$parent/comm" 2>/dev/null) == mpirun ]]; then strike STOP "$parent"; fi
     fi
+    began=$from
     finish "$what"
     verdict "$what: exit code $got" test "$got" = 75
-    says "$what" 'run.sh: stopped at the time limit of 1.5 s'
+    says "$what" "run.sh: stopped at the time limit of $seconds s"
     verdict "$what: retried" test "$(num_retries)" = 0
-    verdict "$what: $took ms" test "$took" -ge 1400 -a "$took" -lt $((1500 + most_ms + 2000))
+    verdict "$what: after $took ms" test "$took" -ge $((seconds * 1000 - 100))
+    in_time "$what" "$took" $((seconds * 1000 + 4000 + most_ms)) # mpirun is given 4 s
 }
 
 # retried_alone: one rank, which run.sh starts itself.
@@ -298,19 +364,45 @@ fake() {
     expect "$1" "$2" "$3" -n 2 --retries "$4" info
 }
 
+# stuck EXIT_CODE LINES PATTERN: an mpirun that takes no note of the end of its only rank, which has
+# written the code if it is not 75.
+stuck() {
+    mkdir "$job/bin"
+    cat >"$job/bin/mpirun" <<'MPIRUN'
+#!/usr/bin/env bash
+if [[ $1 == --version ]]; then echo "mpirun (Open MPI)" && exit; fi
+OMPI_COMM_WORLD_RANK=0 bash -c "$RANK" &
+kill -STOP $$
+MPIRUN
+    chmod +x "$job/bin/mpirun"
+    local RANK="$4"
+    export RANK
+    PATH=$job/bin:$PATH expect "$1" "$2" "$3" -n 2 info
+    in_time "mpirun that is stuck, $1" "$took" $((5000 + most_ms))
+}
+
 # ---- all of it -----------------------------------------------------------------------------------
+
+# An undisturbed run, for the time it takes.
+job=$folder/0
+mkdir -p "$job/notes" "$job/tmp"
+begin -n "$ranks" "${find[@]}" --out "$job/out" </dev/null
+finish "undisturbed"
+verdict "undisturbed: exit code $got" test "$got" = 0
+verdict "undisturbed: the bytes" is_whole
+whole_ms=$took
 
 start limited 2 stopped
 start stalled 0
 start stalled 1
 start paused 3 "" 1
 start paused 3 "" 0
-start paused 5 "--heartbeat 2" 0 1 2
+start paused 6 "--heartbeat 4" 0 1 2
 for ((i = 0; i < ranks; i++)); do start silent "$i"; done
 start not_started 1
 start limited 2
 for ((i = 0; i < kills; i++)); do
-    start killed $((RANDOM % ranks)) $((RANDOM % 700)) $((i % 2))
+    start killed $((RANDOM % ranks)) $((RANDOM % 1000 * whole_ms / 1000)) $((i % 2))
 done
 start signalled TERM 2
 start signalled INT 2
@@ -324,18 +416,27 @@ start expect 65 1 'bad.fbin' -n 2 --retries 2 info "$folder/bad.fbin"
 start expect 2 1 '--time-limit 0: not' -n 2 --time-limit 0 info
 start expect 2 1 '--retries x: not' -n 2 --retries x info
 start expect 2 1 '--start-limit 0: not' -n 2 --start-limit 0 info
+# Rank 0 writes a code and stays, and rank 1 sees it before it goes on.
 # shellcheck disable=SC2016
 {
-    written='[[ $OMPI_COMM_WORLD_RANK != 0 ]] || printf "{\n  \"exit_code\": %s,\n" CODE >"$BITSWEEP_STATUS"'
+    written='printf "{\n  \"exit_code\": %s,\n" CODE >"$BITSWEEP_STATUS"'
+    after='if ((OMPI_COMM_WORLD_RANK == 0)); then WRITTEN; exec sleep 100; fi
+        until [[ -s $BITSWEEP_STATUS ]]; do sleep 0.01; done'
+    after=${after/WRITTEN/$written}
     start fake 74 1 'rank 0 wrote no STATUS file' 0 'exit 0'
     start fake 74 1 'mpirun failed with exit code 3' 2 'exit 3'
-    start fake 65 2 'nothing' 2 'echo nothing >&2; exit 65'
-    start fake 0 1 'complete, and then: a rank was ended by signal 9' 1 "${written/CODE/0}; kill -KILL \$\$"
+    start fake 65 1 'nothing' 2 '((OMPI_COMM_WORLD_RANK)) || exec sleep 100; echo nothing >&2; exit 65'
+    start fake 0 1 'complete, and then: a rank was ended by signal 9' 1 "${after/CODE/0}; kill -KILL \$\$"
+    start fake 0 1 'complete, and then: a rank was ended by signal 14' 1 "${after/CODE/0}; kill -ALRM \$\$"
     start fake 75 3 'ended by signal 9 .*' 1 'kill -KILL $$'
-    start fake 74 1 'complete, and then: mpirun failed with exit code 3' 1 "${written/CODE/0}; exit 3"
-    start fake 70 2 'nothing' 2 "${written/CODE/75}"'; echo nothing >&2; exit 70'
+    start fake 74 1 'complete, and then: mpirun failed with exit code 3' 1 "${after/CODE/0}; exit 3"
+    start fake 70 1 'nothing' 2 "${after/CODE/75}"'; echo nothing >&2; exit 70'
+    start stuck 0 1 'mpirun did not end after' ': >"$BITSWEEP_STARTED"; '"${written/CODE/0}"
+    start stuck 65 1 'mpirun did not end after' ': >"$BITSWEEP_STARTED"; '"${written/CODE/65}"
+    start stuck 75 1 'mpirun did not end after' 'exit 2'
 }
 wait
+(($(grep -c '^done' "$verdicts") == num_jobs)) || echo "FAILED: a check did not come to its end" | tee -a "$verdicts"
 
 num_failed=$(grep -c '^FAILED' "$verdicts" || true)
 num_late=$(grep -c '^late' "$verdicts" || true)

@@ -28,8 +28,6 @@ static struct bsw_error err;
 // What a rank's thread has found.
 struct news {
     struct bsw_stop_cause cause;
-    double seconds; // since it was made
-    double began;
     atomic_int has_come;
 };
 
@@ -37,13 +35,12 @@ static void take_alarm(void *context, const struct bsw_stop_cause *cause)
 {
     struct news *news = context;
     news->cause = *cause;
-    news->seconds = bsw_clock_seconds() - news->began;
     assert_int_equal(atomic_exchange(&news->has_come, 1), 0);
 }
 
 static struct bsw_heartbeat_options options_of(int rank, int num_ranks, struct news *news)
 {
-    *news = (struct news){.began = bsw_clock_seconds()};
+    *news = (struct news){0};
     return (struct bsw_heartbeat_options){rank, num_ranks, LIMIT_SECONDS, take_alarm, news};
 }
 
@@ -203,8 +200,8 @@ static void a_silent_rank_is_named_after_the_limit_and_told_that_it_is_lost(void
     unsigned char end[3];
     bsw_heartbeat *zero = listen_for(3, &place, &news);
     bsw_heartbeat *one = join(1, 3, &place, &other);
-    int silent = connect_as(2, &place);
     double began = bsw_clock_seconds();
+    int silent = connect_as(2, &place);
     await_alarm(&news);
     assert_true(bsw_clock_seconds() - began > 0.7 * LIMIT_SECONDS);
     assert_named(&news, 2, "has been silent for 1 s");
@@ -238,7 +235,7 @@ static void beats_keep_a_rank_alive(void **state)
     close(fd);
 }
 
-static void a_broken_connection_is_noticed_at_once_but_not_after_goodbye(void **state)
+static void a_broken_connection_is_noticed_but_not_after_goodbye(void **state)
 {
     (void)state;
     struct bsw_heartbeat_place place;
@@ -250,11 +247,9 @@ static void a_broken_connection_is_noticed_at_once_but_not_after_goodbye(void **
     close(leaving);
     sleep_seconds(0.2);
     assert_false(bsw_heartbeat_find(zero, &cause));
-    double began = bsw_clock_seconds();
     close(dying);
-    assert_true(bsw_heartbeat_find(zero, &cause)); // without waiting for the thread
+    while (!bsw_heartbeat_find(zero, &cause)) sleep_seconds(0.001); // by itself or by its thread
     await_alarm(&news);
-    assert_true(bsw_clock_seconds() - began < 0.5 * LIMIT_SECONDS);
     assert_named(&news, 2, "is lost: its connection broke");
     bsw_heartbeat_close(&zero);
 }
@@ -279,7 +274,7 @@ static void ranks_speak_of_rank_0_in_turn(void **state)
     static const struct {
         int rank;
         double pause_seconds;
-    } expected[] = {{1, 0}, {2, 0.5}, {4, 1.5}, {500, 10}};
+    } expected[] = {{1, 0}, {2, 0.75}, {4, 2.25}, {500, 15}};
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++) {
         struct bsw_heartbeat_place place;
         struct news news;
@@ -404,7 +399,7 @@ int main(void)
         cmocka_unit_test(ranks_that_beat_are_left_alone_and_leave_in_good_order),
         cmocka_unit_test(a_silent_rank_is_named_after_the_limit_and_told_that_it_is_lost),
         cmocka_unit_test(beats_keep_a_rank_alive),
-        cmocka_unit_test(a_broken_connection_is_noticed_at_once_but_not_after_goodbye),
+        cmocka_unit_test(a_broken_connection_is_noticed_but_not_after_goodbye),
         cmocka_unit_test(bytes_that_make_no_sense_are_a_broken_connection),
         cmocka_unit_test(ranks_speak_of_rank_0_in_turn),
         cmocka_unit_test(a_rank_that_ends_the_job_says_why),

@@ -64,6 +64,7 @@ static void hold(const struct scene *scene)
 static void get_signal(const struct scene *scene)
 {
     (void)scene;
+    alarm(15); // until then it must have begun to end
     kill(getpid(), SIGTERM);
     sleep(30);
 }
@@ -178,6 +179,15 @@ static void a_signal_gives_way_to_a_cause_that_is_known(void **state)
     expect(&scene, 75, 0, text);
 }
 
+static void a_signal_cuts_a_pause_short(void **state)
+{
+    (void)state;
+    struct scene scene = scene_of(2, BSW_ERROR_PEER, get_signal);
+    scene.is_known = 1;
+    scene.cause.pause_seconds = 25; // longer than get_signal gives it
+    expect(&scene, 75, 0, "saved\ntold rank 3 is lost 1\n");
+}
+
 static void a_run_that_has_its_outcome_keeps_it(void **state)
 {
     (void)state;
@@ -193,6 +203,7 @@ int main(void)
         cmocka_unit_test(an_expelled_rank_writes_nothing),
         cmocka_unit_test(nothing_is_held_where_there_is_a_cause),
         cmocka_unit_test(a_signal_gives_way_to_a_cause_that_is_known),
+        cmocka_unit_test(a_signal_cuts_a_pause_short),
         cmocka_unit_test(a_run_that_has_its_outcome_keeps_it),
     };
     return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
