@@ -45,6 +45,18 @@ static int redirect(const char *path, int flags, int to)
     return fd >= 0 && dup2(fd, to) >= 0 ? 0 : -1;
 }
 
+// Handlers of the parent's signals pass them to a thread that the child does not have: one that
+// comes before exec would be lost.
+static void reset_handlers(void)
+{
+    struct sigaction action;
+    for (int number = 1; number < 32; number++) {
+        if (sigaction(number, NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            signal(number, SIG_DFL);
+    }
+    signal(SIGPIPE, SIG_DFL);
+}
+
 // After fork: nothing here may take a lock, as other threads of the parent may have had it.
 static void become(const struct bsw_child *child, pid_t parent, const char **environment)
 {
@@ -58,7 +70,7 @@ static void become(const struct bsw_child *child, pid_t parent, const char **env
         redirect(child->err, REPLACE, STDERR_FILENO) != 0)
         _exit(126);
     if (child->folder && chdir(child->folder) != 0) _exit(126);
-    signal(SIGPIPE, SIG_DFL);
+    reset_handlers();
     sigprocmask(SIG_SETMASK, &none, NULL);
     execvpe(child->arguments[0], (char *const *)(uintptr_t)child->arguments,
             (char *const *)(uintptr_t)environment);

@@ -53,8 +53,8 @@ struct sweep_job {
     // Objects by name: what the journal has.
     json_t *truths, *indexes, *rows;
     uint64_t num_rows, num_queries, max_k; // max_k: of the points
-    uint64_t num_resumed;
-    int lock; // the folder, open and locked; -1: not
+    uint64_t num_resumed;                  // points of this grid that the journal had
+    int lock;                              // the folder, open and locked; -1: not
 };
 
 static enum bsw_status parse(struct bsw_transport *transport, struct sweep_options *o, int argc,
@@ -252,6 +252,7 @@ static void note_options(struct sweep_job *job)
     job->run.place.threads = o->common.threads;
     job->run.place.launched_threads = o->common.threads_are_given ? o->common.threads : 0;
     job->run.place.timeout = o->common.timeout;
+    job->run.place.heartbeat = o->common.heartbeat;
     job->run.shards = o->shards;
     job->run.repeat = o->repeat;
     job->run.batch = o->batch;
@@ -323,9 +324,7 @@ static enum bsw_status open_journal(struct sweep_job *job, struct bsw_error *err
                                                 .fields = &job->fields,
                                                 .replay = replay,
                                                 .replay_context = job};
-    BSW_TRY(bsw_journal_open(&options, &job->journal, err));
-    job->num_resumed = json_object_size(job->rows);
-    return BSW_OK;
+    return bsw_journal_open(&options, &job->journal, err);
 }
 
 // ---- running ----
@@ -354,7 +353,8 @@ static enum bsw_status ensure_truth(struct sweep_job *job, struct bsw_error *err
     const json_t *known = json_object_get(job->truths, "groundtruth");
     json_t *facts;
     if (job->options.groundtruth) return BSW_OK;
-    if (known && (uint64_t)json_integer_value(json_object_get(known, "k")) >= job->max_k)
+    if (known && (uint64_t)json_integer_value(json_object_get(known, "k")) >= job->max_k &&
+        bsw_file_exists(job->run.truth))
         return BSW_OK;
     BSW_TRY(bsw_sweep_make_truth(&job->run, job->max_k, &facts, err));
     return record(job, "groundtruth", "groundtruth", facts, err);
@@ -394,7 +394,9 @@ static enum bsw_status run_point(struct sweep_job *job, const struct bsw_sweep_p
     const json_t *index;
     json_t *row;
     bsw_sweep_point_name(point, name);
-    if (!json_object_get(job->rows, name)) {
+    if (json_object_get(job->rows, name)) {
+        job->num_resumed++;
+    } else {
         if (bsw_stop_is_asked()) return bsw_stop_fail(err);
         BSW_TRY(ensure_index(job, point, &index, err));
         BSW_TRY(bsw_sweep_measure(&job->run, point, index, job->rows, &row, err));
@@ -405,7 +407,21 @@ static enum bsw_status run_point(struct sweep_job *job, const struct bsw_sweep_p
     return BSW_OK;
 }
 
-// Of steps, also of those that were killed half-way in a run before.
+// What a step, or a file that was being replaced, left when it was killed. The folder may have
+// files of others.
+static int is_left_over(const char *name)
+{
+    static const char *const steps[] = {"step.out", "step.err", "step.result"};
+    static const char *const made[] = {"sweep.", "sweep-", "report.html", "groundtruth", "index-"};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (strncmp(name, steps[i], strlen(steps[i])) == 0) return 1;
+    }
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        if (strncmp(name, made[i], strlen(made[i])) == 0) return strstr(name, ".tmp.") != NULL;
+    }
+    return 0;
+}
+
 static enum bsw_status remove_step_files(const struct sweep_job *job, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
@@ -414,7 +430,7 @@ static enum bsw_status remove_step_files(const struct sweep_job *job, struct bsw
     DIR *folder = opendir(job->run.folder);
     if (!folder) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list it", job->run.folder);
     while (status == BSW_OK && (entry = readdir(folder)) != NULL) {
-        if (strncmp(entry->d_name, "step.", 5) != 0 && !strstr(entry->d_name, ".tmp.")) continue;
+        if (!is_left_over(entry->d_name)) continue;
         status = bsw_path_join(path, job->run.folder, entry->d_name, err);
         if (status == BSW_OK) status = bsw_file_remove(path, err);
     }
@@ -432,12 +448,13 @@ static enum bsw_status run(struct sweep_job *job, struct bsw_error *err)
         printf("%-34s %9s %9s %9s %9s %10s %8s\n", "point", "recall", "code", "selection",
                "refining", "queries/s", "B/vector");
     bsw_run_status_count(0, total);
+    // A forced run's table must not be of another corpus until its first point is done.
+    BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->rows, err));
     BSW_TRY(ensure_truth(job, err));
     for (size_t i = 0; i < total; i++) {
         BSW_TRY(run_point(job, &job->points.points[i], err));
         bsw_run_status_count(i + 1, total);
     }
-    BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->rows, err));
     return remove_step_files(job, err);
 }
 
@@ -445,10 +462,6 @@ static enum bsw_status sweep(struct sweep_job *job, int argc, char **argv, struc
 {
     BSW_TRY(prepare(job, err));
     bsw_run_status_set_output(job->run.folder, "points");
-    bsw_stop_begin(NULL, NULL);
-    enum bsw_status status = run(job, err);
-    bsw_stop_end();
-    BSW_TRY(status);
     struct bsw_sweep_report report = {.run = &job->run,
                                       .points = &job->points,
                                       .rows = job->rows,
@@ -458,7 +471,11 @@ static enum bsw_status sweep(struct sweep_job *job, int argc, char **argv, struc
                                       .truth_is_computed = !job->options.groundtruth,
                                       .num_arguments = argc,
                                       .arguments = argv};
-    BSW_TRY(bsw_sweep_report_write(&report, err));
+    bsw_stop_begin(NULL, NULL);
+    enum bsw_status status = run(job, err);
+    if (status == BSW_OK) status = bsw_sweep_report_write(&report, err);
+    bsw_stop_end();
+    BSW_TRY(status);
     if (job->options.common.json) {
         bsw_print_json(json_incref(report.json));
     } else if (!job->options.common.quiet) {

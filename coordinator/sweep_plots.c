@@ -17,7 +17,7 @@ enum { PANEL_WIDTH = 880, PANEL_HEIGHT = 460, NUM_COLOURS = 8 };
 struct dot {
     const char *algorithm, *select;
     double bits, oversample, recall, ceiling, qps, bytes;
-    uint64_t k, query_bits, extra_distance;
+    uint64_t k, query_bits;
     double x, y;       // where it is in the plot at work
     double at_x, at_y; // the same, 0 to 1 over the panel
     int is_front, is_in, is_marked;
@@ -55,7 +55,6 @@ static enum bsw_status collect(json_t *rows, struct dots *out, struct bsw_error 
                             .bytes = number_of(row, "bytes_per_vector"),
                             .k = (uint64_t)number_of(row, "count"),
                             .query_bits = (uint64_t)number_of(row, "query_bits"),
-                            .extra_distance = (uint64_t)number_of(row, "extra_distance"),
                             .is_front = number_of(row, "pareto") > 0};
         if (!dot->algorithm || !dot->select)
             return bsw_fail(err, BSW_ERROR_BAD_DATA, "sweep.journal: %s is no point", name);
@@ -72,19 +71,21 @@ static int is_same_series(int plot, const struct dot *a, const struct dot *b)
     return a->bits == b->bits && strcmp(a->select, b->select) == 0;
 }
 
-// Recall and ceilings by size are drawn for a codec's finest queries and its first selection.
+// Recall and ceilings by size are drawn for a codec's finest queries of this k, and of points that
+// differ in their selection alone for the first.
 static int is_wanted(const struct dots *all, int plot, const struct dot *dot, uint64_t k)
 {
-    const struct dot *first = NULL;
     if (dot->k != k) return 0;
     if (plot == PARETO) return 1;
     for (size_t i = 0; i < all->count; i++) {
         const struct dot *other = &all->dots[i];
-        if (strcmp(other->algorithm, dot->algorithm) != 0) continue;
+        if (other->k != k || strcmp(other->algorithm, dot->algorithm) != 0) continue;
         if (other->query_bits > dot->query_bits) return 0;
-        if (!first) first = other;
+        if (other < dot && other->query_bits == dot->query_bits && other->bits == dot->bits &&
+            other->oversample == dot->oversample)
+            return 0;
     }
-    return strcmp(dot->select, first->select) == 0 && dot->extra_distance == first->extra_distance;
+    return 1;
 }
 
 // The dots of a panel, their places and series; returns the number of series.
@@ -264,7 +265,36 @@ static enum bsw_status print_key(struct bsw_buffer *out, const struct dots *all,
                                 plot != PARETO   ? " k"
                                 : values[i] == 1 ? " bit/dim"
                                                  : " bits/dim"));
+    for (size_t i = 0; i < all->count; i++) {
+        if (!all->dots[i].is_in || place_of(values, count, coloured(plot, &all->dots[i])) < count)
+            continue;
+        return bsw_sweep_print(out, err,
+                               ", \\\n    keyentry with lines lw 6 lc rgb '%s' title 'other %s'",
+                               colours[NUM_COLOURS], plot == PARETO ? "bits/dim" : "L");
+    }
     return BSW_OK;
+}
+
+// Of the logarithmic axis: the fewer powers of ten, the more between them; at least three.
+static enum bsw_status print_rate_tics(struct bsw_buffer *out, double low, double high,
+                                       struct bsw_error *err)
+{
+    static const double few[] = {1, 2, 5}, some[] = {1, 1.5, 2, 3, 5, 7},
+                        many[] = {1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9};
+    const double *steps = high > 30 * low ? few : high > 4 * low ? some : many;
+    size_t count = steps == few    ? sizeof few / sizeof *few
+                   : steps == some ? sizeof some / sizeof *some
+                                   : sizeof many / sizeof *many;
+    const char *before = "  set ytics (";
+    for (double power = pow(10, floor(log10(low))); power > 0 && power <= high; power *= 10) {
+        for (size_t i = 0; i < count; i++) {
+            if (power * steps[i] < low || power * steps[i] > high) continue;
+            BSW_TRY(bsw_sweep_print(out, err, "%s'%.10g' %.10g", before, power * steps[i],
+                                    power * steps[i]));
+            before = ", ";
+        }
+    }
+    return bsw_sweep_print(out, err, ")\n");
 }
 
 static enum bsw_status print_axes(struct bsw_buffer *out, const struct dots *all, int plot,
@@ -280,6 +310,7 @@ static enum bsw_status print_axes(struct bsw_buffer *out, const struct dots *all
                             "[%.9g:%.9g]\n",
                             titles[plot], count, recall, all->low_recall, other, all->low,
                             all->high));
+    if (plot == PARETO) BSW_TRY(print_rate_tics(out, all->low, all->high, err));
     if (plot == CEILING)
         return bsw_sweep_print(out, err,
                                "  set xlabel 'bits a dimension'\n  set ylabel '%llu-recall@L by "
@@ -326,9 +357,7 @@ static enum bsw_status print_panel(struct bsw_buffer *out, const struct dots *al
 #define RECALL_TICS "(0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)\n"
 static const char *const setup[NUM_PLOTS] = {
     "  set logscale y\n  set nonlinear x via -log10(1.001 - x) inverse 1.001 - 10 ** (-x)\n"
-    "  set xtics (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1)\n  set format y '%.0f'\n"
-    "  set ytics (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000, 20000, 50000, "
-    "100000, 200000, 500000, 1000000, 2000000, 5000000)\n",
+    "  set xtics (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1)\n",
     "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n  set ytics " RECALL_TICS,
     "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n  set ytics " RECALL_TICS,
 };
@@ -369,7 +398,7 @@ static enum bsw_status print_plot(struct bsw_buffer *out, struct dots *all, int 
             "do for [terminal in 'svg png'] {\n  reset\n"
             "  if (terminal eq 'svg') {\n"
             "    set terminal svg size %d,%d dynamic noenhanced background rgb 'white' name '%s'\n"
-            "  } else {\n    set terminal pngcairo size %d,%d noenhanced\n  }\n"
+            "  } else {\n    set terminal pngcairo size %d,%d noenhanced pointscale 1.5\n  }\n"
             "  set output '%s.'.terminal\n  set grid\n  set key outside right top Left reverse\n%s"
             "  set multiplot layout %zu,1\n",
             PANEL_WIDTH, height, ids[plot], PANEL_WIDTH, height, name, setup[plot], num_panels);
@@ -382,9 +411,21 @@ static enum bsw_status print_plot(struct bsw_buffer *out, struct dots *all, int 
     return status;
 }
 
+// Those of fewer points must not stand beside a report that has none.
+static enum bsw_status remove_plots(const char *folder, struct bsw_error *err)
+{
+    char name[64], path[BSW_PATH_BYTES];
+    for (int i = 0; i < 2 * NUM_PLOTS; i++) {
+        snprintf(name, sizeof name, "%s.%s", bsw_sweep_plots[i / 2], i % 2 ? "png" : "svg");
+        BSW_TRY(bsw_path_join(path, folder, name, err));
+        BSW_TRY(bsw_file_remove(path, err));
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status run_gnuplot(const char *folder, int *is_drawn, struct bsw_error *err)
 {
-    const char *const arguments[] = {"gnuplot", "sweep.gnuplot", NULL};
+    const char *const arguments[] = {"gnuplot", "--default-settings", "sweep.gnuplot", NULL};
     char out[BSW_PATH_BYTES], said[BSW_PATH_BYTES];
     int exit_code;
     BSW_TRY(bsw_path_join(out, folder, "step.out", err));
@@ -411,6 +452,7 @@ enum bsw_status bsw_sweep_plots_write(const char *folder, json_t *rows, int *is_
     for (int plot = 0; plot < NUM_PLOTS && status == BSW_OK; plot++)
         status = print_plot(&script, &all, plot, err);
     if (status == BSW_OK) status = bsw_file_write_atomic(path, script.data, script.bytes, err);
+    if (status == BSW_OK) status = remove_plots(folder, err);
     if (status == BSW_OK) status = run_gnuplot(folder, is_drawn, err);
     bsw_buffer_deinit(&script);
     bsw_free(&all.dots);

@@ -111,6 +111,21 @@ static enum bsw_status print_escaped(struct bsw_buffer *out, const char *text,
     return BSW_OK;
 }
 
+// So that a shell reads it as one word.
+static enum bsw_status print_argument(struct bsw_buffer *out, const char *text,
+                                      struct bsw_error *err)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./,:=+%@";
+    if (*text && text[strspn(text, plain)] == '\0') return bsw_sweep_print(out, err, " %s", text);
+    BSW_TRY(bsw_sweep_print(out, err, " '"));
+    for (; *text; text++) {
+        const char one[] = {*text, '\0'};
+        BSW_TRY(print_escaped(out, *text == '\'' ? "'\\''" : one, err));
+    }
+    return bsw_sweep_print(out, err, "'");
+}
+
 // Names and values of a flat object, as a table.
 static enum bsw_status print_facts(struct bsw_buffer *out, const json_t *facts,
                                    struct bsw_error *err)
@@ -140,10 +155,11 @@ static enum bsw_status print_svg(struct bsw_buffer *out, const char *folder, con
     BSW_TRY(bsw_path_join(path, folder, file, err));
     enum bsw_status status = bsw_file_read_all(path, (uint64_t)1 << 26, &svg, err);
     if (status == BSW_OK) status = bsw_buffer_append(&svg, "", 1, err);
-    if (status == BSW_OK) {
-        const char *start = strstr((const char *)svg.data, "<svg");
-        status = bsw_sweep_print(out, err, "<figure>%s</figure>\n", start ? start : "");
-    }
+    const char *start = status == BSW_OK ? strstr((const char *)svg.data, "<svg") : NULL;
+    if (start && strstr(start, "</svg>"))
+        status = bsw_sweep_print(out, err, "<figure>%s</figure>\n", start);
+    else if (status == BSW_OK)
+        status = bsw_fail(err, BSW_ERROR_IO, "%s: gnuplot has not written it to its end", path);
     bsw_buffer_deinit(&svg);
     return status;
 }
@@ -158,12 +174,12 @@ static enum bsw_status print_plots(struct bsw_buffer *out, const struct bsw_swee
     };
     static const char *const words[] = {
         "Every point: colour is bits, shape is codec; filled is queue selection, a pentagon "
-        "histogram selection. The dashed line is the Pareto front: no point has both more recall "
-        "and more queries a second.",
+        "histogram selection. The dashed line is the Pareto front: no point of the same k is as "
+        "good as these in recall and queries a second and better in one.",
         "The refined answer, with a codec's finest queries and its first selection. Colour is "
         "oversampling, dashes and shape are the codec.",
-        "k-recall@L of the best L = oversample &times; k by code, before refinement: what no "
-        "selection and no refinement can exceed. With a codec's finest queries.",
+        "k-recall@L of the best L = oversample &times; k by code, before refinement: what an "
+        "exact selection and refinement cannot exceed. With a codec's finest queries.",
     };
     if (!r->has_plots) return bsw_sweep_print(out, err, "<p>gnuplot was missing: no plots.</p>\n");
     for (int plot = 0; plot < 3; plot++) {
@@ -245,10 +261,7 @@ static enum bsw_status print_head(struct bsw_buffer *out, const struct bsw_sweep
         "(loss_refinement; exact values lose none). The three add up to 1 - recall. Rows of the "
         "Pareto front are coloured.</p>\n";
     BSW_TRY(bsw_sweep_print(out, err, "%s", head));
-    for (int i = 0; i < r->num_arguments; i++) {
-        BSW_TRY(bsw_sweep_print(out, err, " "));
-        BSW_TRY(print_escaped(out, r->arguments[i], err));
-    }
+    for (int i = 0; i < r->num_arguments; i++) BSW_TRY(print_argument(out, r->arguments[i], err));
     BSW_TRY(bsw_sweep_print(out, err, "</code></p>\n<div class=\"beside\"><div><h2>Job</h2>\n"));
     BSW_TRY(print_facts(out, json_object_get(r->json, "job"), err));
     BSW_TRY(bsw_sweep_print(out, err, "</div><div><h2>Environment</h2>\n"));

@@ -25,6 +25,7 @@ struct bsw_sweep_report {
 enum bsw_status bsw_sweep_report_write(struct bsw_sweep_report *report, struct bsw_error *err);
 
 // FOLDER/sweep.gnuplot, then the plots, by gnuplot in that folder. *is_drawn 0: there is none.
+// Plots that were there are removed first.
 enum bsw_status bsw_sweep_plots_write(const char *folder, json_t *rows, int *is_drawn,
                                       struct bsw_error *err);
 extern const char *const bsw_sweep_plots[3]; // file names without ending

@@ -59,8 +59,10 @@ void bsw_step_begin(struct bsw_step *step, const struct bsw_step_place *place, c
     bsw_step_add(step, "--quiet", NULL);
     bsw_step_add(step, "--level", place->level);
     bsw_step_add_number(step, "--timeout", place->timeout);
+    bsw_step_add_number(step, "--heartbeat", place->heartbeat);
     uint64_t threads = step->is_launched ? place->launched_threads : place->threads;
-    bsw_step_add_number(step, "--threads", (double)threads);
+    // deploy/run.sh leaves a rank's share of the cores to whoever names a number, even 0.
+    if (threads > 0) bsw_step_add_number(step, "--threads", (double)threads);
 }
 
 static enum bsw_status status_of(int exit_code)

@@ -29,7 +29,7 @@ enum bsw_status bsw_launcher_split(const char *text, struct bsw_launcher *out,
 struct bsw_step_place {
     const char *folder; // absolute; step.out and step.err are there
     const char *level;
-    double timeout;            // seconds
+    double timeout, heartbeat; // seconds
     uint64_t threads;          // of a step that is started at once
     uint64_t launched_threads; // of each rank; 0: as the launcher says
     struct bsw_launcher launcher;

@@ -7,6 +7,8 @@ set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
+tests=$(dirname "$program")/tests
+needs "$tests/brute_force"
 cd "$folder"
 export OMP_NUM_THREADS=1
 
@@ -50,14 +52,26 @@ losses() {
 # A row that a queue misses makes room for another, by chance a true one: a loss a little below 0.
 check "losses add up, none of threshold's selection or of exact refinement, some of the others" losses a/sweep.csv
 
-# by_hand INDEX OPTIONS...: the one recall@R that eval says of such a search.
+"$tests/brute_force" truth base.fbin 0:3000 q.fbin 0:40 cosine 5 expected
+
+# ids FILE: of a result, a line a query.
+ids() {
+    local k
+    k=$(od -An -tu4 -j 4 -N 4 "$1" | tr -d ' ')
+    od -An -v -td4 -j 8 -N $((40 * k * 4)) -w$((k * 4)) "$1"
+}
+
+# by_hand INDEX COLUMNS OPTIONS...: how many of 5 true neighbours such a search has in its first columns, by
+# ids alone: the rows have no ties.
 by_hand() {
-    local index=$1 query_bits=(--query-bits 4)
-    shift
+    local index=$1 columns=$2 query_bits=(--query-bits 4)
+    shift 2
     [[ $index != rbe-* ]] || query_bits=()
     "$program" search --index "a/index-$index" --queries q.fbin --out hand --force --quiet "${query_bits[@]}" "$@"
-    "$program" eval --results hand --groundtruth a/groundtruth --k 5 --base base.fbin --queries q.fbin |
-        awk '/^5-recall@/ {value = $2} END {print value}'
+    awk -v columns="$columns" '
+        NR == FNR {for (i = 1; i <= 5; i++) is_true[FNR, $i]; next}
+        {for (i = 1; i <= columns; i++) found += (FNR, $i) in is_true}
+        END {printf "%.4f\n", found / (5 * FNR)}' <(ids expected) <(ids hand)
 }
 
 # of INDEX OVERSAMPLE SELECT NAME: a row's value, as eval prints it.
@@ -67,11 +81,13 @@ of() {
         awk -v row="$1 $2 $3" '$1 " " $2 " " $3 == row {printf "%.4f\n", $4}'
 }
 for index in xfbq-2 saq-1.5 rbe-2; do
-    check "ceiling of $index" test "$(of $index 4 queue ceiling)" = "$(by_hand $index --k 20 --refine none)"
+    # All rows in the order of their codes: nothing is selected.
+    check "ceiling of $index" test "$(of $index 4 queue ceiling)" = \
+        "$(by_hand $index 20 --k 3000 --refine none --level reference)"
     check "candidates of $index" test "$(of $index 4 queue selected)" = \
-        "$(by_hand $index --k 20 --refine none --select queue --items 16)"
+        "$(by_hand $index 20 --k 20 --refine none --select queue --items 16)"
     check "answer of $index" test "$(of $index 4 queue recall)" = \
-        "$(by_hand $index --k 5 --oversample 4 --select queue --items 16)"
+        "$(by_hand $index 5 --k 5 --oversample 4 --select queue --items 16)"
 done
 check "the ceiling rises with the candidates" \
     awk "BEGIN {exit !($(of xfbq-2 1 threshold ceiling) < $(of xfbq-2 4 threshold ceiling))}"
@@ -97,18 +113,25 @@ histogram() {
 candidates=(--select histogram --histogram-k 5 --max-candidates 20 --extra-distance)
 for extra in 0 10; do
     check "candidates within $extra" test "$(histogram $extra selected)" = \
-        "$(by_hand xfbq-2 --k 20 --refine none "${candidates[@]}" $extra)"
+        "$(by_hand xfbq-2 20 --k 20 --refine none "${candidates[@]}" $extra)"
     check "answer within $extra" test "$(histogram $extra recall)" = \
-        "$(by_hand xfbq-2 --k 5 --select histogram --max-candidates 20 --extra-distance $extra)"
+        "$(by_hand xfbq-2 5 --k 5 --select histogram --max-candidates 20 --extra-distance $extra)"
 done
 check "selection loses less with more extra distance, nothing in the end" awk "BEGIN {
     exit !($(histogram 0 loss_selection) > $(histogram 10 loss_selection) && $(histogram 10 loss_selection) > 0 &&
         $(histogram 1000 loss_selection) == 0)}"
 check "the model that was given makes the codes that were learned" test \
     "$(column h/sweep.csv ceiling | tail -n 1)" = "$(column a/sweep.csv ceiling | tail -n 1)"
-"$program" synth --count 500 --dims 16 --type uint8 --out base.u8bin --queries 10 --queries-out q.u8bin --quiet
-check "raw" "$program" sweep --base base.u8bin --queries q.u8bin --codec raw --metric l2 --folder r --repeat 1
-check "raw is exact, one point" test "$(column r/sweep.csv recall)" = 1
+# The name of its corpus is hard to write down.
+name="<b>\"&, '.u8bin"
+"$program" synth --count 500 --dims 16 --type uint8 --out "$name" --queries 10 --queries-out q.u8bin --quiet
+raw=("$program" sweep --base "$name" --queries q.u8bin --codec raw --metric l2 --folder r --repeat 1)
+check "raw" "${raw[@]}"
+check "raw is exact, one point" test "$(grep -c '"recall": 1.0' r/sweep.json)" = 1
+check "its name in CSV" grep -qF ",\"<b>\"\"&, '.u8bin\"," r/sweep.csv
+check "in HTML" grep -qF "<td>&lt;b&gt;\"&amp;, '.u8bin</td>" r/report.html
+check "in the command" grep -qF "base '&lt;b&gt;\"&amp;, '\\''.u8bin'" r/report.html
+check "nowhere as it is" test "$(grep -c '<b>' r/report.html || true)" = 0
 
 # ---- the report ----
 
@@ -158,6 +181,8 @@ check "nothing twice" cmp <(column before.csv qps) <(column b/sweep.csv qps | he
 check "rows were there before" test "$(column before.csv qps | wc -l)" -ge 3
 check "a larger grid" "$program" sweep "${common[@]}" --codec saq --bits 2 --k 4,5 --oversample 4 \
     --groundtruth groundtruth --folder b --resume
+cp stdout said
+check "says what of it was there" grep -q '^2 points, 1 of them from before' said
 check "has what it had, and more" test "$(column b/sweep.csv recall | wc -l)" = 17
 
 # ---- what is refused ----
@@ -174,6 +199,9 @@ refused() {
     fi
 }
 refused 2 'resume|force' "$program" sweep "${common[@]}" "${grid[@]}" --folder a
+cp base.fbin other.fbin
+flip other.fbin 8
+refused 2 'begun with base ' "$program" sweep --base other.fbin "${common[@]:2}" "${grid[@]}" --folder a --resume
 refused 2 'shards' "$program" sweep "${common[@]}" "${grid[@]}" --folder a --resume --shards 2
 refused 2 "'pq' is none of xfbq, saq, rbe, raw" "$program" sweep "${common[@]}" --folder c --codec pq
 refused 2 'no point .* raw knows' "$program" sweep "${common[@]}" --folder c --codec raw
@@ -189,14 +217,21 @@ refused 65 '40 queries, base.fbin has 3000' "$program" sweep --base base.fbin --
 again=("$program" sweep "${common[@]}" --codec saq --bits 2 --folder a --resume)
 truncate -s 20 a/index-saq-2/manifest.pb
 refused 65 '^bitsweep: search: .*index-saq-2' "${again[@]}" --k 4
-rm -r a/index-saq-2
-check "an index that is gone is made again" "${again[@]}" --k 4
+rm -r a/index-saq-2 a/groundtruth
+check "an index and a ground truth that are gone are made again" "${again[@]}" --k 4
 
 # ---- without gnuplot, under mpirun ----
 
-check "without gnuplot" env PATH=/nowhere "$program" sweep "${common[@]}" --bits 2 --oversample 1 --folder d
+touch r/step.notes r/mine.tmp.1 r/step.result.json r/sweep.csv.tmp.1
+check "without gnuplot" env PATH=/nowhere "${raw[@]}" --resume
 cp stdout said
 check "says so" grep -q 'gnuplot is missing' said
+check "no plot is left" test -z "$(find r -name '*.svg' -o -name '*.png')"
+check "files of steps go, of others stay" test "$(cd r && echo step.* ./*.tmp.*)" = "step.notes ./mine.tmp.1"
+mkdir bin
+printf '#!/bin/sh\necho "<svg>" >sweep-pareto.svg\n' >bin/gnuplot
+chmod +x bin/gnuplot
+refused 74 'sweep-pareto.svg: gnuplot has not written' env PATH="$PWD/bin" "${raw[@]}" --resume
 find_ranks 2
 if ((has_mpi)); then
     check "one rank of mpirun" "$run" -n 1 sweep "${common[@]}" --bits 2 --oversample 1,2 --folder d --resume

@@ -1,4 +1,4 @@
-// The words of a launcher.
+// The words of a launcher, and of a step.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -39,11 +39,41 @@ static void what_is_no_launcher_is_refused(void **state)
     assert_int_equal(bsw_launcher_split(text, &launcher, NULL), BSW_ERROR_USAGE);
 }
 
+static const char *value_of(const struct bsw_step *step, const char *option)
+{
+    for (size_t i = 0; i + 1 < step->num_words; i++) {
+        if (strcmp(step->words[i], option) == 0) return step->words[i + 1];
+    }
+    return NULL;
+}
+
+static void a_launcher_shares_out_threads_unless_told(void **state)
+{
+    (void)state;
+    struct bsw_step_place place = {.level = "auto", .timeout = 60, .heartbeat = 0.5, .threads = 7};
+    struct bsw_step step;
+    bsw_step_begin(&step, &place, "search", 1);
+    assert_false(step.is_launched);
+    assert_string_equal(value_of(&step, "--threads"), "7");
+    assert_int_equal(bsw_launcher_split("run.sh -n 2", &place.launcher, NULL), BSW_OK);
+    bsw_step_begin(&step, &place, "search", 1);
+    assert_true(step.is_launched);
+    assert_null(value_of(&step, "--threads"));
+    assert_string_equal(value_of(&step, "--timeout"), "60");
+    assert_string_equal(value_of(&step, "--heartbeat"), "0.5");
+    place.launched_threads = 3;
+    bsw_step_begin(&step, &place, "search", 1);
+    assert_string_equal(value_of(&step, "--threads"), "3");
+    bsw_step_begin(&step, &place, "eval", 0);
+    assert_string_equal(value_of(&step, "--threads"), "7");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_end_at_blanks),
         cmocka_unit_test(what_is_no_launcher_is_refused),
+        cmocka_unit_test(a_launcher_shares_out_threads_unless_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

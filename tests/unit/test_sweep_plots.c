@@ -1,0 +1,95 @@
+// What the script of the plots has of points that no single grid has.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "common/file.h"
+#include "coordinator/sweep_report.h"
+#include "tests/unit/temporary_folder.h"
+
+static void add_row(json_t *rows, int k, int query_bits, double bits, const char *select)
+{
+    char name[40];
+    snprintf(name, sizeof name, "%zu", json_object_size(rows));
+    json_object_set_new(rows, name,
+                        json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "algorithm",
+                                  "saq", "select", select, "count", k, "query_bits", query_bits,
+                                  "bits", bits, "oversample", 1.0, "recall", 0.5 + bits / 100,
+                                  "ceiling", 0.5 + bits / 100, "qps", 1000 - bits,
+                                  "bytes_per_vector", 16 * bits));
+}
+
+// Without gnuplot: the script alone. text ends with a 0.
+static void write_script(json_t *rows, struct bsw_buffer *text)
+{
+    char path[BSW_PATH_BYTES];
+    int is_drawn = 1;
+    setenv("PATH", "/nowhere", 1);
+    assert_int_equal(bsw_sweep_plots_write(temporary_folder, rows, &is_drawn, NULL), BSW_OK);
+    assert_false(is_drawn);
+    assert_int_equal(bsw_path_join(path, temporary_folder, "sweep.gnuplot", NULL), BSW_OK);
+    assert_int_equal(bsw_file_read_all(path, 1 << 20, text, NULL), BSW_OK);
+    assert_int_equal(bsw_buffer_append(text, "", 1, NULL), BSW_OK);
+}
+
+// Points of plots 0 to 2 (queries a second, bytes, ceilings), panel for panel; -1: there is none.
+static int num_points(const struct bsw_buffer *text, const char *block)
+{
+    const char *at = strstr((const char *)text->data, block);
+    int lines = -1;
+    for (; at && strncmp(at, "END", 3) != 0; at = strchr(at, '\n') + 1) lines++;
+    return lines;
+}
+
+// No codec is missing because its first selection, or its finest queries, are of other points.
+static void finest_queries_and_first_selections_are_drawn(void **state)
+{
+    (void)state;
+    json_t *rows = json_object();
+    struct bsw_buffer text = {0};
+    add_row(rows, 10, 4, 2, "queue");
+    add_row(rows, 10, 6, 2, "threshold");
+    add_row(rows, 10, 6, 2, "queue");
+    add_row(rows, 10, 6, 3, "queue");
+    add_row(rows, 100, 4, 2, "threshold");
+    write_script(rows, &text);
+    assert_int_equal(num_points(&text, "$data_0_0_0 <<"), 2); // 2 bits, queue
+    for (int plot = 1; plot < 3; plot++) {
+        char block[40];
+        snprintf(block, sizeof block, "$data_%d_0_0 <<", plot);
+        assert_int_equal(num_points(&text, block), 2); // 2 bits, threshold; 3 bits
+        snprintf(block, sizeof block, "$data_%d_1_0 <<", plot);
+        assert_int_equal(num_points(&text, block), 1); // k 100
+    }
+    bsw_buffer_deinit(&text);
+    json_decref(rows);
+}
+
+static void colours_that_run_out_are_in_the_legend(void **state)
+{
+    (void)state;
+    json_t *rows = json_object();
+    struct bsw_buffer text = {0};
+    for (int bits = 0; bits < 8; bits++) add_row(rows, 10, 6, 1 + bits / 2.0, "threshold");
+    write_script(rows, &text);
+    assert_null(strstr((const char *)text.data, "other bits/dim"));
+    add_row(rows, 10, 6, 8, "threshold");
+    write_script(rows, &text);
+    assert_non_null(strstr((const char *)text.data, "other bits/dim"));
+    bsw_buffer_deinit(&text);
+    json_decref(rows);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finest_queries_and_first_selections_are_drawn),
+        cmocka_unit_test(colours_that_run_out_are_in_the_legend),
+    };
+    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+}
