@@ -20,6 +20,8 @@ out=""
 dims=96
 batch=1000
 cores=$(nproc)
+one_number='[0-9]+([.][0-9]+)?(e[-+]?[0-9]+)?'
+two_numbers="^$one_number,$one_number\$"
 
 help() {
     cat <<END
@@ -84,9 +86,8 @@ parse() {
     for number in "$rows" "$queries" "$threads" "$rounds" "$limit" "${ranks[@]}"; do
         [[ $number =~ ^[1-9][0-9]*$ ]] || fail "'$number' is no number above 0"
     done
-    for number in $far $network; do
-        [[ $number =~ ^[0-9.e-]+,[0-9.e-]+$ ]] || fail "'$number' is not of the form ALPHA,BETA"
-    done
+    [[ $far =~ $two_numbers ]] || fail "'$far' is not of the form ALPHA,BETA"
+    [[ -z $network || $network =~ $two_numbers ]] || fail "'$network' is not of the form ALPHA,BETA"
     [[ -x $BITSWEEP ]] || fail "$BITSWEEP is missing; deploy/build.sh builds it"
 }
 
@@ -160,6 +161,7 @@ measure_network() {
         fail "this program has no \`bench cluster\`: give --network ALPHA,BETA"
     "$run" -n 2 bench cluster --case network --threads 1 --json --quiet >"$out/network.json"
     network=$(number "$out/network.json" alpha_seconds),$(number "$out/network.json" beta_seconds_per_byte)
+    [[ $network =~ $two_numbers ]] || fail "\`bench cluster\` found no network: give --network ALPHA,BETA" 1
 }
 
 # ---- predicting ----
@@ -168,10 +170,17 @@ rate() {
     median <"$out/measured.$1"
 }
 
+# Of a core's speed alone what it has when all work. Rates of several threads are of busy cores already:
+# with share(b) of bench/scaling.md, r = share(cores) / share(threads) is solved for share(cores).
+busy_core_share() {
+    awk -v r="$(calculate "$(rate busy) / $(rate scan) / $cores * $threads")" \
+        -v a="$(calculate "($threads - 1) / ($cores - 1)")" \
+        'BEGIN { s = r * (1 - a) / (1 - r * a); printf "%.9g", s > 0 && s < 1 ? s : 1 }'
+}
+
 write_rates() {
     local share=""
-    [[ ! -s $out/measured.busy ]] ||
-        share="\"busy_core_share\": $(calculate "$(rate busy) / $(rate scan) / $cores * $threads"),"
+    [[ ! -s $out/measured.busy ]] || share="\"busy_core_share\": $(busy_core_share),"
     cat >"$out/rates.json" <<END
 {"rates": {
   "alpha_seconds": ${network%,*},
@@ -290,7 +299,7 @@ write_table() {
     echo "Rates of one rank, median (least to most): scan $(spread scan) pairs/s, encode $(spread encode) queries/s," \
         "merge $(spread merge) candidates/s, refine $(spread refine) rows/s, finish $(spread finish) queries/s." \
         "Network: alpha ${network%,*} s, beta ${network#*,} s/byte; busy_core_share" \
-        "$(sed -n 's/.*"busy_core_share": \(.*\),/\1/p' "$out/rates.json"). Far apart: the machine was not quiet."
+        "$(sed -n 's/.*"busy_core_share": \(.*\),/\1/p' "$out/rates.json")."
     echo
     echo "By the prediction (alpha ${far%,*} s, beta ${far#*,} s/byte between hosts):"
     echo
@@ -308,13 +317,13 @@ lines() {
 
 write_prediction() {
     local rows_of name
-    local own=(--alpha "${far%,*}" --beta "${far#*,}")
+    local own=(--alpha "${far%,*}" --beta "${far#*,}") on_host=$((cores > threads ? cores / threads : 1))
     {
         echo -e "# series\tranks\tqueries/s\tseconds of a batch"
         predict_fixed
         for rows_of in 1 10 100; do
             name="CPU 10^$((8 + ${#rows_of}))"
-            plan "${rows_of}G" 1:1024 "${own[@]}" --cores "$cores" --ranks-a-host $((cores / threads)) --memory 64G
+            plan "${rows_of}G" 1:1024 "${own[@]}" --cores "$cores" --ranks-a-host "$on_host" --memory 64G
             lines "$name"
         done
         for rows_of in 1 10 100; do
@@ -351,7 +360,7 @@ parse "$@"
 mkdir -p "$out"
 rm -f "$out"/measured.*
 for count in "${ranks[@]}"; do make_index "index.$count" $((rows * count)) "$count"; done
-[[ -d $out/index.1 ]] || make_index index.1 "$rows" 1
+[[ " ${ranks[*]} " == *" 1 "* ]] || make_index index.1 "$rows" 1
 make_index index.merge "$rows" 8
 measure_network
 for ((round = 1; round <= rounds; round++)); do

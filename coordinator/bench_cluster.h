@@ -34,9 +34,9 @@ struct bsw_cluster_rates {
     double alpha_seconds, beta_seconds_per_byte;
     double scan_pairs, scan_bytes; // a second
     double encode_queries, merge_candidates, refine_rows, finish_queries;
-    double
-        busy_core_share; // no rate: of a core's speed alone what it has when all of its host work
-    const char *scan;    // that ran; NULL: none
+    // No rate: of a core's speed alone what it has when all of its host work.
+    double busy_core_share;
+    const char *scan; // that ran; NULL: none
 };
 
 struct bsw_bench_cluster {

@@ -18,7 +18,7 @@ struct bsw_bench_corpus_options {
 };
 
 struct bsw_bench_corpus {
-    struct bsw_manifest manifest; // without shards; metric l2
+    struct bsw_manifest manifest; // its shards are of no use; metric l2
     uint64_t max_rows, num_queries;
 };
 

@@ -101,13 +101,13 @@ static void fill(struct memory_bench *bench)
     for (size_t i = 0; i < num_words; i++) words[i] = (uint64_t)i * FILL_STEP;
 }
 
-static uint64_t count_different(const uint64_t *words, size_t num_words, size_t first_index,
-                                int is_written)
+// Of words that were written, or are copies of the first ones.
+static uint64_t count_different(const uint64_t *words, size_t num_words, int is_written)
 {
     uint64_t num_wrong = 0;
 #pragma omp parallel for schedule(static) reduction(+ : num_wrong)
     for (size_t i = 0; i < num_words; i++)
-        num_wrong += words[i] != (is_written ? WRITTEN_WORD : (first_index + i) * FILL_STEP);
+        num_wrong += words[i] != (is_written ? WRITTEN_WORD : (uint64_t)i * FILL_STEP);
     return num_wrong;
 }
 
@@ -159,8 +159,8 @@ static int64_t count_errors(const struct memory_bench *bench)
     if (!bsw_bench_is_checked(&bench->options->bench)) return BSW_BENCH_UNCHECKED;
     if (BSW_FAULT(FLIP, 1, 0)) words_of(bench)[num_words - 1] ^= 1;
     if (bench->way == COPY)
-        return (int64_t)count_different(words_of(bench) + num_words / 2, num_words / 2, 0, 0);
-    if (bench->way == WRITE) return (int64_t)count_different(words_of(bench), num_words, 0, 1);
+        return (int64_t)count_different(words_of(bench) + num_words / 2, num_words / 2, 0);
+    if (bench->way == WRITE) return (int64_t)count_different(words_of(bench), num_words, 1);
     return (int64_t)bench->num_wrong;
 }
 

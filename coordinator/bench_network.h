@@ -13,7 +13,7 @@
 struct bsw_bench_network {
     struct bsw_transport *transport; // borrowed
     uint64_t *batch;                 // of the last message; counted on (transport.h)
-    uint64_t warmup, repeat;         // rounds before those that count; >= 1
+    uint64_t warmup, repeat;         // rounds before those that count; those, >= 1
     int is_checked;
     struct bsw_buffer out, in;
     double *seconds; // [repeat]

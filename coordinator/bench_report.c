@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "coordinator/bench_environment.h"
+#include "coordinator/rank_group.h"
 
 enum { MESSAGE_BENCH_RECORD = 60 };
 
@@ -323,22 +324,29 @@ static void finish_document(struct bsw_bench_report *report)
 static enum bsw_status judge(const struct bsw_bench_report *report, struct bsw_error *err)
 {
     const struct bsw_bench_column *column = report->averaged;
+    double least = report->options.bench->least;
     if (report->num_wrong > 0)
         return bsw_fail(
             err, BSW_ERROR_SELF_CHECK, "bench %s: %llu wrong values in %llu of %llu rows",
             report->options.name, (unsigned long long)report->num_wrong,
             (unsigned long long)report->num_wrong_rows, (unsigned long long)report->num_rows);
+    if (is_too_low(report) && !column)
+        return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                        "bench %s: no table has an average, --least asks for %g",
+                        report->options.name, least);
     if (is_too_low(report))
         return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                         "bench %s: the average of %s is %.4g %s, --least asks for %g",
                         report->options.name, column->name, average_of(report), column->unit,
-                        report->options.bench->least);
+                        least);
     return BSW_OK;
 }
 
 enum bsw_status bsw_bench_report_close(struct bsw_bench_report *report, enum bsw_status status,
                                        struct bsw_error *err)
 {
+    // Agreed on twice an error would lose the rank that it is of.
+    status = bsw_own_status(report->transport, status, err);
     enum bsw_status measured = bsw_transport_agree(report->transport, status, err);
     status = measured;
     if (measured == BSW_OK && report->transport->rank == 0) {
@@ -350,6 +358,5 @@ enum bsw_status bsw_bench_report_close(struct bsw_bench_report *report, enum bsw
     }
     if (report->document) json_decref(report->document);
     report->document = NULL;
-    // Agreed on twice an error would lose the rank that it is of.
     return measured != BSW_OK ? measured : bsw_transport_agree(report->transport, status, err);
 }

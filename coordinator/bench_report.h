@@ -142,9 +142,10 @@ void bsw_bench_report_row(struct bsw_bench_report *report, const struct bsw_benc
 enum bsw_status bsw_bench_report_gather(struct bsw_bench_report *report, const void *own,
                                         size_t bytes, void *all, struct bsw_error *err);
 
-// Agrees on how measuring went on every rank; if well, prints the footer (or the document) and
-// judges: BSW_ERROR_SELF_CHECK, exit code 70, for wrong values, or an average of the main column
-// below what --least asks for. Frees what the report has.
+// Agrees on how measuring went on every rank (status, err; the ranks may have agreed on it before);
+// if well, prints the footer (or the document) and judges: BSW_ERROR_SELF_CHECK, exit code 70, for
+// wrong values, or an average of the main column below what --least asks for. Frees what the report
+// has.
 enum bsw_status bsw_bench_report_close(struct bsw_bench_report *report, enum bsw_status status,
                                        struct bsw_error *err);
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/cpu_model.h"
-#include "common/file.h"
+#include "common/new_file.h"
 #include "common/progress.h"
 #include "coordinator/command_bench.h"
 #include "coordinator/scan_tuner.h"
@@ -43,7 +43,7 @@ static enum bsw_status parse_list(const char *what, const char *text, uint32_t s
     *count = 0;
     for (;; at++) {
         char *end = NULL;
-        unsigned long value = *at >= '0' && *at <= '9' ? strtoul(at, &end, 10) : 0;
+        unsigned long value = *at >= '1' && *at <= '9' ? strtoul(at, &end, 10) : 0;
         if (value < step || value > high || value % step != 0 || (*end != ',' && *end != '\0'))
             return bsw_fail(err, BSW_ERROR_USAGE,
                             "%s '%s': not a list A,B,... of multiples of %u up to %u", what, text,
@@ -207,22 +207,11 @@ static void take_row(void *context, const struct bsw_scan_tuner_row *row)
     print_table_row(row);
 }
 
-// Before minutes of measuring.
-static enum bsw_status check_output(const struct tune_options *o, struct bsw_error *err)
-{
-    if (!o->out) return BSW_OK;
-    if (bsw_path_is_folder(o->out))
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: is a folder", o->out);
-    if (bsw_file_exists(o->out) && !o->force)
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", o->out);
-    return BSW_OK;
-}
-
 // stdout has JSON if that is asked for, else the header unless it goes to a file, else a table.
 static enum bsw_status run(const struct tune_options *o, struct tune_report *report,
                            struct bsw_buffer *text, struct bsw_error *err)
 {
-    BSW_TRY(check_output(o, err));
+    if (o->out) BSW_TRY(bsw_new_file_check(o->out, o->force, err)); // before minutes of measuring
     report->is_table_shown = o->out && !o->common.json && !o->common.quiet;
     bsw_cpu_model_read(report->model);
     bsw_progress_init(&report->progress, "bench tune", "rows",

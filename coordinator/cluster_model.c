@@ -126,6 +126,19 @@ static double listed_of(const struct bsw_cluster_job *job)
     return (double)(job->is_ladder ? bsw_cluster_ladder_places(count) : count);
 }
 
+// Queries that a rank scans and refines for: a slice of the batch.
+static double slice_of(const struct bsw_cluster_job *job)
+{
+    return (double)((job->batch + job->num_replicas - 1) / job->num_replicas);
+}
+
+// Of all shards those of the rank that has most (assignment.h).
+static double busiest_of(const struct bsw_cluster_job *job)
+{
+    uint64_t most = (job->num_shards + job->num_ranks - 1) / job->num_ranks;
+    return (double)most / (double)job->num_shards;
+}
+
 static void count_bytes(const struct bsw_cluster_job *job, double listed, double survivors,
                         struct bsw_cluster_times *out)
 {
@@ -141,8 +154,7 @@ static void count_bytes(const struct bsw_cluster_job *job, double listed, double
 
 static double scan_seconds(const struct bsw_model_rates *rates, const struct bsw_cluster_job *job)
 {
-    uint64_t slice = (job->batch + job->num_replicas - 1) / job->num_replicas;
-    double pairs = (double)job->rows * (double)slice;
+    double pairs = (double)job->rows * slice_of(job);
     double by_pairs = per_rate(pairs, rates->scan_pairs_per_second);
     double by_bytes = per_rate((double)job->scanned_bytes, rates->scan_bytes_per_second);
     return larger(by_pairs, by_bytes) / (rates->scans_on_device ? 1 : speed_of(rates, job));
@@ -166,7 +178,7 @@ static void add_up(const struct bsw_model_rates *rates, const struct bsw_cluster
 void bsw_cluster_times_of(const struct bsw_model_rates *rates, const struct bsw_cluster_job *job,
                           struct bsw_cluster_times *out)
 {
-    double batch = (double)job->batch, ranks = (double)job->num_ranks;
+    double batch = (double)job->batch;
     double listed = listed_of(job), root = root_speed(rates, job);
     double survivors =
         job->is_ladder ? bsw_cluster_survivors(job->keep, job->num_shards) : (double)job->keep;
@@ -180,7 +192,7 @@ void bsw_cluster_times_of(const struct bsw_model_rates *rates, const struct bsw_
                           rates->merge_candidates_per_second * root);
     out->cuts = agreement(rates, job) + tree(rates, job, out->cuts_bytes);
     if (job->is_refined) {
-        out->refine = per_rate(batch * survivors / ranks,
+        out->refine = per_rate(slice_of(job) * survivors * busiest_of(job),
                                rates->refine_rows_per_second * speed_of(rates, job));
     }
     out->answers = agreement(rates, job) + inward(rates, job, out->answers_bytes);

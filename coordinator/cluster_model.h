@@ -10,7 +10,8 @@
 //   speed = T / T0 * share(busy) / share(min(T0, C)) / crowd: of a rank, in the measured one's;
 //       1 on a device; T0 = the threads that rates were measured with, on C cores
 //   root = min(T, C) / T0: of rank 0 while the others wait
-//   slice = ceil(B / replicas): queries that a rank scans for
+//   slice = ceil(B / replicas): queries that a rank scans and refines for
+//   busiest = ceil(N / R) / N: of all shards those of the rank with most
 //
 //   hop(b) = alpha + beta b + nap: a message to a rank that sleeps while it waits
 //   levels = max(ceil(log2 R), (M - 1) / C): of the tree; copies on a host share its cores
@@ -27,7 +28,7 @@
 //   candidates = agreement + inward(B N (8 + 16 listed) (R - 1) / R)
 //   merge = B N listed / merge_candidates_per_second / root
 //   cuts = agreement + tree(16 B)
-//   refine = B survivors / R / refine_rows_per_second / speed, 0 without refinement
+//   refine = slice survivors busiest / refine_rows_per_second / speed, 0 without refinement
 //   answers = agreement + inward(B (8 N + 16 survivors) (R - 1) / R)
 //   finish = B survivors / L / finish_queries_per_second / root
 //

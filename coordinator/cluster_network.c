@@ -27,11 +27,11 @@ struct host {
     char name[HOST_BYTES];
 };
 
-// Rank 0's lists have room for all pairs; those of other ranks are empty.
+// The lists, which rank 0 alone fills, have room for all pairs.
 struct network_case {
     struct bsw_bench_cluster *cluster;
     struct bsw_bench_network network;
-    struct host *hosts;          // rank 0: [num_ranks]
+    struct host *hosts;          // [num_ranks]
     double *bytes, *seconds;     // [num_sizes]
     double *alphas, *betas;      // [num_pairs] of the pairs that count
     size_t num_sizes, num_pairs; // so far

@@ -200,11 +200,10 @@ static enum bsw_status run_reference(struct scaling *s, struct bsw_bench_point *
     struct bsw_bench_pass pass;
     *errors = BSW_BENCH_UNCHECKED;
     if (!is_checked(s)) return BSW_OK;
-    BSW_TRY(bsw_bench_point_run(point, &reference, &pass, &sample, err));
-    *errors = judge(s, &sample, answers);
-    if (is_root(s)) *errors += answers->num_changed;
+    enum bsw_status status = bsw_bench_point_run(point, &reference, &pass, &sample, err);
+    if (status == BSW_OK && is_root(s)) *errors = judge(s, &sample, answers) + answers->num_changed;
     bsw_bench_answers_deinit(&sample);
-    return BSW_OK;
+    return status;
 }
 
 // The same point searched in another way: the same answers.
@@ -215,10 +214,11 @@ static enum bsw_status run_other(struct scaling *s, const struct visit *v, const
                                  struct bsw_bench_pass *pass, struct bsw_error *err)
 {
     struct bsw_bench_answers answers = {0};
-    BSW_TRY(bsw_bench_point_run(point, variant, pass, &answers, err));
-    if (is_root(s)) put_row(s, v, name, variant, pass, judge(s, &answers, expected));
+    enum bsw_status status = bsw_bench_point_run(point, variant, pass, &answers, err);
+    if (status == BSW_OK && is_root(s))
+        put_row(s, v, name, variant, pass, judge(s, &answers, expected));
     bsw_bench_answers_deinit(&answers);
-    return BSW_OK;
+    return status;
 }
 
 static enum bsw_status run_others(struct scaling *s, const struct visit *v,

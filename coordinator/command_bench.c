@@ -6,7 +6,7 @@
 
 static const struct bsw_command benches[] = {
     {"memory", "the limits: memory bandwidth and arithmetic of every rank", bsw_bench_memory},
-    {"kernels", "every family of kernels against its limit and the reference", bsw_bench_kernels},
+    {"kernels", "CPU kernels against their limits and the reference", bsw_bench_kernels},
     {"tune", "which scan and tile is best for which codes: the tables of kernels/", bsw_bench_tune},
     {"cluster", "messages between ranks, searches on 1, 2, 4, ... of them", bsw_bench_cluster},
 };
@@ -22,7 +22,7 @@ static void print_usage(FILE *out)
     fprintf(out, "\nbitsweep bench WHAT --help lists its options.\n");
 }
 
-// "tune, kernels"
+// "memory, kernels, ..."
 static void list_names(char *text, size_t capacity)
 {
     size_t used = 0;

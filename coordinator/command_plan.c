@@ -9,6 +9,7 @@
 #include "coordinator/plan_misses.h"
 #include "coordinator/plan_time_report.h"
 #include "coordinator/plan_times.h"
+#include "coordinator/search_sizes.h"
 
 #define MOST_LINES 12 // of the table of misses
 
@@ -51,15 +52,16 @@ static enum bsw_status parse(struct bsw_transport *transport, struct plan_option
         {"vectors", BSW_OPTION_CHOICE, &o->index.vectors, NULL, "float32", 0, 0, 0,
          "float32|float16|uint8|none", "raw vectors to refine with, on disk"},
         {"ranks", BSW_OPTION_TEXT, &o->ranks, "N", "1", 0, 0, 0, NULL,
-         "ranks of a search; 1,2,8 or 1:1024 (doubled): a line for each, with times"},
+         "ranks of a search, up to 4096; 1,2,8 or 1:1024 (doubled): a line for each, with times"},
         {"shards", BSW_OPTION_COUNT, &o->index.shards, "P", "0", 0, 0, BSW_MAX_SHARDS, NULL,
          "shards of the index; 0: as many as ranks, or so many more that none has 2^32 rows"},
-        {"k", BSW_OPTION_COUNT, &o->index.k, "K", "10", 0, 1, 1e6, NULL, "neighbours a query"},
-        {"oversample", BSW_OPTION_NUMBER, &o->index.oversample, "X", "5", 0, 1, 10000, NULL,
-         "candidates to refine, times k; 1 with --vectors none and codec raw"},
+        {"k", BSW_OPTION_COUNT, &o->index.k, "K", BSW_SEARCH_K_TEXT, 0, 1, BSW_SEARCH_MAX_K, NULL,
+         "neighbours a query"},
+        {"oversample", BSW_OPTION_NUMBER, &o->index.oversample, "X", BSW_SEARCH_OVERSAMPLE_TEXT, 0,
+         1, 10000, NULL, "candidates to refine, times k; 1 with --vectors none and codec raw"},
         {"query-bits", BSW_OPTION_COUNT, &o->index.query_bits, "BQ", NULL, 0, 1, BSW_MAX_QUERY_BITS,
          NULL, "bits a query component [6; rbe 3]"},
-        {"batch", BSW_OPTION_COUNT, &o->times.batch, "N", "1000", 0, 1, 1e6, NULL,
+        {"batch", BSW_OPTION_COUNT, &o->times.batch, "N", BSW_SEARCH_BATCH_TEXT, 0, 1, 1e6, NULL,
          "queries at a time"},
         {"select", BSW_OPTION_CHOICE, &o->select, NULL, "threshold", 0, 0, 0, "threshold|queue",
          "queue: also what rbeGIR's selection will miss of the candidates"},
@@ -112,12 +114,14 @@ static int misses_wanted(const struct plan_options *o)
     return strcmp(o->select, "queue") == 0;
 }
 
-// Times, or at least the memory of several numbers of ranks.
+// Times, or what is missing for them, or at least the memory of several numbers of ranks.
 static int times_wanted(const struct plan_job *job)
 {
     const struct plan_options *o = &job->options;
-    return job->num_ranks > 1 || o->times.rates_path || o->scan_rate > 0 || o->scan_bandwidth > 0 ||
-           strcmp(o->times.device, "cpu") != 0;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        if (bsw_rate_get(&o->times.given, i) > 0) return 1;
+    }
+    return job->num_ranks > 1 || o->times.rates_path || strcmp(o->times.device, "cpu") != 0;
 }
 
 static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
@@ -325,7 +329,7 @@ enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char
     int done;
     BSW_TRY(parse(transport, &job.options, argc, argv, &done, err));
     if (done) return BSW_OK;
-    enum bsw_status status = plan(&job, err);
+    enum bsw_status status = transport->rank == 0 ? plan(&job, err) : BSW_OK;
     if (status == BSW_OK && transport->rank == 0) {
         if (job.options.common.json)
             print_json(&job);

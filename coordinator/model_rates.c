@@ -6,11 +6,39 @@
 
 #include "common/file.h"
 #include "common/memory.h"
+#include "kernels/encode/raw_codes.h"
 #include "kernels/scan_tuning.h"
 
 #define RATES_MAX_BYTES (1u << 20)
 #define LEAST_NUMBER    1e-15
 #define MOST_NUMBER     1e18
+
+#define RATE(field)     offsetof(struct bsw_model_rates, field)
+
+const struct bsw_rate bsw_rates[BSW_NUM_RATES] = {
+    {"alpha_seconds", NULL, NULL, NULL, RATE(alpha_seconds)},
+    {"beta_seconds_per_byte", NULL, NULL, NULL, RATE(beta_seconds_per_byte)},
+    {"scan_pairs_per_second", "scan", "pairs/s", NULL, RATE(scan_pairs_per_second)},
+    {"scan_bytes_per_second", "reading codes", "bytes/s", NULL, RATE(scan_bytes_per_second)},
+    {"encode_queries_per_second", "encode", "queries/s", "--encode-rate",
+     RATE(encode_queries_per_second)},
+    {"merge_candidates_per_second", "merge", "candidates/s", "--merge-rate",
+     RATE(merge_candidates_per_second)},
+    {"refine_rows_per_second", "refine", "rows/s", "--refine-rate", RATE(refine_rows_per_second)},
+    {"finish_queries_per_second", "finish", "queries/s", "--finish-rate",
+     RATE(finish_queries_per_second)},
+    {"busy_core_share", NULL, NULL, NULL, RATE(busy_core_share)},
+};
+
+double bsw_rate_get(const struct bsw_model_rates *rates, size_t rate)
+{
+    return *(const double *)(const void *)((const char *)rates + bsw_rates[rate].offset);
+}
+
+void bsw_rate_set(struct bsw_model_rates *rates, size_t rate, double value)
+{
+    *(double *)(void *)((char *)rates + bsw_rates[rate].offset) = value;
+}
 
 // ---- reading ----
 
@@ -19,6 +47,11 @@ struct rates_object {
     const char *path, *prefix;
     const json_t *json;
 };
+
+static int is_within(double value, double most)
+{
+    return value > 0 && value <= most;
+}
 
 // A positive number, or 0 where the key is missing.
 static enum bsw_status read_number(const struct rates_object *object, const char *key, double *out,
@@ -33,18 +66,14 @@ static enum bsw_status read_number(const struct rates_object *object, const char
                     object->prefix, key, LEAST_NUMBER, MOST_NUMBER);
 }
 
-static enum bsw_status read_count(const struct rates_object *object, const char *key, uint64_t *out,
+// The same, whole and at most 1e6.
+static enum bsw_status read_count(const struct rates_object *object, const char *key, double *out,
                                   struct bsw_error *err)
 {
-    double value;
-    *out = 0;
-    BSW_TRY(read_number(object, key, &value, err));
-    if (value > 1e6 || value != floor(value)) {
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s.%s is no count up to a million",
-                        object->path, object->prefix, key);
-    }
-    *out = (uint64_t)value;
-    return BSW_OK;
+    BSW_TRY(read_number(object, key, out, err));
+    if (*out <= 1e6 && *out == floor(*out)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s.%s is no count up to a million", object->path,
+                    object->prefix, key);
 }
 
 static enum bsw_status read_codec(const struct rates_object *object, enum bsw_codec *out,
@@ -56,6 +85,18 @@ static enum bsw_status read_codec(const struct rates_object *object, enum bsw_co
                     object->prefix);
 }
 
+// AUTO where the key is missing.
+static enum bsw_status read_scan(const struct rates_object *object, enum bsw_scan_kind *out,
+                                 struct bsw_error *err)
+{
+    const json_t *value = json_object_get(object->json, "scan");
+    const char *name = json_string_value(value);
+    *out = name ? bsw_scan_kind_of(name) : BSW_SCAN_AUTO;
+    if (!value || (name && strcmp(name, bsw_scan_name(*out)) == 0)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s.scan is none of %s", object->path,
+                    object->prefix, BSW_SCAN_NAMES);
+}
+
 static enum bsw_status read_code(const char *path, const json_t *json, struct bsw_rates_code *out,
                                  struct bsw_error *err)
 {
@@ -64,17 +105,16 @@ static enum bsw_status read_code(const char *path, const json_t *json, struct bs
     if (!json_is_object(json))
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: rates.code is no object", path);
     BSW_TRY(read_codec(&object, &out->codec, err));
-    BSW_TRY(read_number(&object, "dims", &out->dims, err));
+    BSW_TRY(read_scan(&object, &out->scan, err));
+    BSW_TRY(read_count(&object, "dims", &out->dims, err));
     BSW_TRY(read_number(&object, "bits", &out->bits, err));
-    BSW_TRY(read_number(&object, "query_bits", &out->query_bits, err));
-    BSW_TRY(read_number(&object, "batch", &out->batch, err));
-    BSW_TRY(read_number(&object, "k", &k, err));
+    BSW_TRY(read_count(&object, "query_bits", &out->query_bits, err));
+    BSW_TRY(read_count(&object, "batch", &out->batch, err));
+    BSW_TRY(read_count(&object, "k", &k, err));
     BSW_TRY(read_number(&object, "oversample", &oversample, err));
     out->keep = k * (oversample > 0 ? oversample : 1);
-    const char *scan = json_string_value(json_object_get(json, "scan"));
-    out->scan = scan ? bsw_scan_kind_of(scan) : BSW_SCAN_AUTO;
-    if (out->dims >= 1 && out->dims <= BSW_MAX_DIMS && out->bits > 0 &&
-        out->bits <= BSW_MAX_CODE_BITS && out->query_bits > 0 && out->batch >= 1)
+    if (is_within(out->dims, BSW_MAX_DIMS) && is_within(out->bits, BSW_MAX_CODE_BITS) &&
+        is_within(out->query_bits, BSW_RAW_QUERY_BITS) && out->batch > 0)
         return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA,
                     "%s: rates.code: dims, bits, query_bits or batch are missing or too large",
@@ -85,32 +125,23 @@ static enum bsw_status read_rates(const char *path, const json_t *json,
                                   struct bsw_measured_rates *out, struct bsw_error *err)
 {
     const struct rates_object object = {path, "rates", json};
-    struct bsw_model_rates *rates = &out->rates;
-    const struct {
-        const char *key;
-        double *target;
-    } numbers[] = {
-        {"alpha_seconds", &rates->alpha_seconds},
-        {"beta_seconds_per_byte", &rates->beta_seconds_per_byte},
-        {"scan_pairs_per_second", &rates->scan_pairs_per_second},
-        {"scan_bytes_per_second", &rates->scan_bytes_per_second},
-        {"encode_queries_per_second", &rates->encode_queries_per_second},
-        {"merge_candidates_per_second", &rates->merge_candidates_per_second},
-        {"refine_rows_per_second", &rates->refine_rows_per_second},
-        {"finish_queries_per_second", &rates->finish_queries_per_second},
-        {"busy_core_share", &rates->busy_core_share},
-    };
+    double threads, cores;
     int num_known = 0;
     if (!json_is_object(json))
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no object \"rates\" in it", path);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        BSW_TRY(read_number(&object, numbers[i].key, numbers[i].target, err));
-        num_known += *numbers[i].target > 0;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        double value;
+        BSW_TRY(read_number(&object, bsw_rates[i].key, &value, err));
+        bsw_rate_set(&out->rates, i, value);
+        num_known += value > 0;
     }
     if (num_known == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no rate in it", path);
-    BSW_TRY(read_count(&object, "threads", &rates->threads, err));
-    BSW_TRY(read_count(&object, "cores", &out->cores, err));
-    if (rates->threads == 0) rates->threads = 1;
+    if (out->rates.busy_core_share > 1)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: rates.busy_core_share is above 1", path);
+    BSW_TRY(read_count(&object, "threads", &threads, err));
+    BSW_TRY(read_count(&object, "cores", &cores, err));
+    out->rates.threads = threads > 0 ? (uint64_t)threads : 1;
+    out->cores = (uint64_t)cores;
     const json_t *code = json_object_get(json, "code");
     out->has_code = code != NULL;
     return code ? read_code(path, code, &out->code, err) : BSW_OK;
@@ -217,7 +248,7 @@ enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measu
 
 // int8: 4096 multiply-adds a clock of 132 multiprocessors at 1.83 GHz.
 static const struct bsw_device_limits device_limits[] = {
-    {"h200", 141e9, 4.3e12, 989.5e12},
+    {"h200", 141e9, 4.8e12, 989.5e12},
 };
 
 const struct bsw_device_limits *bsw_device_limits_of(const char *name)

@@ -3,11 +3,12 @@
 //
 // The file is JSON with an object "rates", as `bench cluster --json` prints it: keys named as the
 // fields of struct bsw_model_rates, "cores" and "ranks" of the measurement, and an object "code":
-// codec, dims, bits, query_bits, batch, k, oversample, scan. Keys may be missing, others are
-// ignored.
+// codec, dims, bits, query_bits, batch, k, oversample, scan. Of "code" the first five must be
+// there, of the rates one; other keys are ignored.
 #ifndef BITSWEEP_COORDINATOR_MODEL_RATES_H
 #define BITSWEEP_COORDINATOR_MODEL_RATES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "common/cpu_level.h"
@@ -19,6 +20,19 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// The numbers of struct bsw_model_rates, one by one.
+struct bsw_rate {
+    const char *key;          // in files of rates and in reports
+    const char *phase, *unit; // of an amount a second: "merge", "candidates/s"; else NULL
+    const char *option;       // of plan, of a phase that is not counted where its rate is not known
+    size_t offset;
+};
+#define BSW_NUM_RATES 9
+extern const struct bsw_rate bsw_rates[BSW_NUM_RATES];
+
+double bsw_rate_get(const struct bsw_model_rates *rates, size_t rate);
+void bsw_rate_set(struct bsw_model_rates *rates, size_t rate, double value);
 
 // What was searched when rates were measured, or is to be. 0: not known.
 struct bsw_rates_code {
@@ -35,8 +49,8 @@ struct bsw_measured_rates {
     struct bsw_rates_code code;
 };
 
-// A missing file is BSW_ERROR_IO; what is no JSON, has no rates, or numbers that are none above 0
-// is BSW_ERROR_BAD_DATA.
+// A missing file is BSW_ERROR_IO; what is no JSON, has no rates, or numbers that cannot be (not
+// above 0, a share above 1, half a dimension) is BSW_ERROR_BAD_DATA.
 enum bsw_status bsw_model_rates_read(const char *path, struct bsw_measured_rates *out,
                                      struct bsw_error *err);
 

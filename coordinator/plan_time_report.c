@@ -7,28 +7,6 @@
 
 // ---- table ----
 
-static const struct {
-    const char *option, *phase, *unit;
-    size_t offset; // of its rate
-} phases[] = {
-    {"--scan-rate", "scan", "pairs/s", offsetof(struct bsw_model_rates, scan_pairs_per_second)},
-    {"--scan-bandwidth", "reading codes", "bytes/s",
-     offsetof(struct bsw_model_rates, scan_bytes_per_second)},
-    {"--encode-rate", "encode", "queries/s",
-     offsetof(struct bsw_model_rates, encode_queries_per_second)},
-    {"--merge-rate", "merge", "candidates/s",
-     offsetof(struct bsw_model_rates, merge_candidates_per_second)},
-    {"--refine-rate", "refine", "rows/s", offsetof(struct bsw_model_rates, refine_rows_per_second)},
-    {"--finish-rate", "finish", "queries/s",
-     offsetof(struct bsw_model_rates, finish_queries_per_second)},
-};
-#define NUM_PHASES (sizeof phases / sizeof phases[0])
-
-static double rate_of(const struct bsw_model_rates *rates, size_t phase)
-{
-    return *(const double *)(const void *)((const char *)rates + phases[phase].offset);
-}
-
 static const char *gap_text(enum bsw_plan_gap gap)
 {
     static const char *const texts[] = {
@@ -54,9 +32,9 @@ static void print_seconds(double seconds)
 {
     if (seconds == 0)
         printf(" %8s", "-");
-    else if (seconds < 1e-3)
+    else if (seconds < 0.9995e-3)
         printf(" %7.3gu", seconds * 1e6);
-    else if (seconds < 1)
+    else if (seconds < 0.9995)
         printf(" %7.3gm", seconds * 1e3);
     else
         printf(" %8.*f", seconds < 10 ? 2 : seconds < 100 ? 1 : 0, seconds);
@@ -80,13 +58,28 @@ static void print_line(const struct bsw_plan_line *line)
     printf("\n");
 }
 
+// Where memory cuts batches they are not the same for all numbers of ranks.
+static void print_batches(const struct bsw_plan_times *times)
+{
+    uint64_t least = UINT64_MAX, most = 0;
+    for (size_t i = 0; i < times->num_lines; i++) {
+        if (times->lines[i].gap != BSW_PLAN_COMPLETE) continue;
+        if (times->lines[i].batch < least) least = times->lines[i].batch;
+        if (times->lines[i].batch > most) most = times->lines[i].batch;
+    }
+    printf("seconds of a batch of ");
+    if (least < most) printf("%llu to ", (unsigned long long)least);
+    printf("%llu queries", (unsigned long long)most);
+}
+
 static void print_rates(const struct bsw_plan_times *times)
 {
     const struct bsw_model_rates *rates = &times->rates;
     const char *separator = "rates: ";
-    for (size_t i = 0; i < NUM_PHASES; i++) {
-        if (rate_of(rates, i) <= 0) continue;
-        printf("%s%s %.4g %s", separator, phases[i].phase, rate_of(rates, i), phases[i].unit);
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        double value = bsw_rate_get(rates, i);
+        if (!bsw_rates[i].phase || value <= 0) continue;
+        printf("%s%s %.4g %s", separator, bsw_rates[i].phase, value, bsw_rates[i].unit);
         separator = ", ";
     }
     if (rates->alpha_seconds > 0 && rates->beta_seconds_per_byte > 0)
@@ -104,17 +97,16 @@ static void print_rates(const struct bsw_plan_times *times)
 static void print_notes(const struct bsw_plan_times *times)
 {
     const char *separator = "not counted, as no rate is known: ";
-    for (size_t i = 2; i < NUM_PHASES; i++) { // without scans there are no times at all
-        if (rate_of(&times->rates, i) > 0) continue;
-        printf("%s%s (%s)", separator, phases[i].phase, phases[i].option);
+    double crowd = 1;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        if (!bsw_rates[i].option || bsw_rate_get(&times->rates, i) > 0) continue;
+        printf("%s%s (%s)", separator, bsw_rates[i].phase, bsw_rates[i].option);
         separator = ", ";
     }
     if (*separator == ',') printf("\n");
-    const struct bsw_plan_line *last = &times->lines[times->num_lines - 1];
-    if (last->gap == BSW_PLAN_COMPLETE && last->times.crowd > 1) {
-        printf("up to %.3g threads on a core: scans and refinement take so much longer\n",
-               last->times.crowd);
-    }
+    for (size_t i = 0; i < times->num_lines; i++) crowd = fmax(crowd, times->lines[i].times.crowd);
+    if (crowd > 1)
+        printf("up to %.3g threads on a core: scans and refinement take so much longer\n", crowd);
 }
 
 void bsw_plan_times_print(const struct bsw_plan_times *times)
@@ -130,11 +122,9 @@ void bsw_plan_times_print(const struct bsw_plan_times *times)
     for (size_t i = 0; i < times->num_lines; i++) print_line(&times->lines[i]);
     printf("\n");
     if (has_times) {
-        printf(
-            "seconds of a batch of %llu queries, by the model of bench/scaling.md; ranks of %llu "
-            "threads, hosts of %llu cores\n",
-            (unsigned long long)times->lines[0].batch, (unsigned long long)times->threads,
-            (unsigned long long)times->cores);
+        print_batches(times);
+        printf(", by the model of bench/scaling.md; ranks of %llu threads, hosts of %llu cores\n",
+               (unsigned long long)times->threads, (unsigned long long)times->cores);
         print_rates(times);
         print_notes(times);
     }
@@ -147,27 +137,15 @@ void bsw_plan_times_print(const struct bsw_plan_times *times)
 
 json_t *bsw_plan_rates_describe(const struct bsw_plan_times *times)
 {
-    const struct bsw_model_rates *r = &times->rates;
-    const struct {
-        const char *key;
-        double value;
-    } numbers[] = {
-        {"alpha_seconds", r->alpha_seconds},
-        {"beta_seconds_per_byte", r->beta_seconds_per_byte},
-        {"scan_pairs_per_second", r->scan_pairs_per_second},
-        {"scan_bytes_per_second", r->scan_bytes_per_second},
-        {"encode_queries_per_second", r->encode_queries_per_second},
-        {"merge_candidates_per_second", r->merge_candidates_per_second},
-        {"refine_rows_per_second", r->refine_rows_per_second},
-        {"finish_queries_per_second", r->finish_queries_per_second},
-        {"busy_core_share", r->busy_core_share},
-    };
-    json_t *object = json_pack("{s:I, s:s, s:b}", "threads", (json_int_t)r->threads, "device",
-                               times->limits ? times->limits->name : "cpu",
+    const struct bsw_model_rates *rates = &times->rates;
+    json_t *object = json_pack("{s:I, s:s, s:b}", "threads", (json_int_t)rates->threads, "device",
+                               times->limits            ? times->limits->name
+                               : rates->scans_on_device ? "gpu"
+                                                        : "cpu",
                                "scan_is_computed_limit", times->limits != NULL);
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (numbers[i].value > 0)
-            json_object_set_new(object, numbers[i].key, json_real(numbers[i].value));
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        double value = bsw_rate_get(rates, i);
+        if (value > 0) json_object_set_new(object, bsw_rates[i].key, json_real(value));
     }
     return object;
 }

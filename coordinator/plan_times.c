@@ -4,17 +4,15 @@
 #include <string.h>
 
 #include "common/option_table.h"
+#include "common/word_list.h"
 #include "coordinator/search_sizes.h"
+
+#define WORD_BYTES 32
 
 // ---- numbers of ranks ----
 
-static enum bsw_status parse_count(const char *text, size_t length, uint64_t *out,
-                                   struct bsw_error *err)
+static enum bsw_status parse_count(const char *word, uint64_t *out, struct bsw_error *err)
 {
-    char word[32];
-    snprintf(word, sizeof word, "%.*s", (int)length, text);
-    if (length >= sizeof word)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--ranks '%s' is no list of ranks", text);
     BSW_TRY(bsw_count_parse("--ranks", word, out, err));
     if (*out >= 1 && *out <= BSW_PLAN_MAX_RANKS) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--ranks %s: 1 to %d is possible", word,
@@ -31,12 +29,15 @@ static enum bsw_status add_ranks(uint64_t count, uint64_t *ranks, size_t *num_ra
     return BSW_OK;
 }
 
-static enum bsw_status parse_doubled(const char *text, const char *colon, uint64_t *ranks,
-                                     size_t *num_ranks, struct bsw_error *err)
+static enum bsw_status parse_doubled(const char *text, uint64_t *ranks, size_t *num_ranks,
+                                     struct bsw_error *err)
 {
+    const char *end = text;
+    char word[WORD_BYTES];
     uint64_t first, last;
-    BSW_TRY(parse_count(text, (size_t)(colon - text), &first, err));
-    BSW_TRY(parse_count(colon + 1, strlen(colon + 1), &last, err));
+    bsw_word_take(&end, ':', word, sizeof word);
+    BSW_TRY(parse_count(word, &first, err));
+    BSW_TRY(parse_count(end, &last, err));
     if (first > last) return bsw_fail(err, BSW_ERROR_USAGE, "--ranks '%s' is an empty range", text);
     for (uint64_t count = first; count < last; count *= 2)
         BSW_TRY(add_ranks(count, ranks, num_ranks, err));
@@ -46,38 +47,24 @@ static enum bsw_status parse_doubled(const char *text, const char *colon, uint64
 enum bsw_status bsw_plan_ranks_parse(const char *text, uint64_t *ranks, size_t *num_ranks,
                                      struct bsw_error *err)
 {
-    const char *colon = strchr(text, ':');
+    char word[WORD_BYTES];
     *num_ranks = 0;
-    if (colon) return parse_doubled(text, colon, ranks, num_ranks, err);
-    for (const char *at = text;; at++) {
-        size_t length = strcspn(at, ",");
+    if (strchr(text, ':')) return parse_doubled(text, ranks, num_ranks, err);
+    while (bsw_word_take(&text, ',', word, sizeof word)) {
         uint64_t count;
-        BSW_TRY(parse_count(at, length, &count, err));
+        BSW_TRY(parse_count(word, &count, err));
         BSW_TRY(add_ranks(count, ranks, num_ranks, err));
-        at += length;
-        if (*at == '\0') return BSW_OK;
     }
+    return BSW_OK;
 }
 
 // ---- rates ----
 
 static void take_given(const struct bsw_model_rates *given, struct bsw_model_rates *rates)
 {
-    const struct {
-        double given, *target;
-    } numbers[] = {
-        {given->alpha_seconds, &rates->alpha_seconds},
-        {given->beta_seconds_per_byte, &rates->beta_seconds_per_byte},
-        {given->scan_pairs_per_second, &rates->scan_pairs_per_second},
-        {given->scan_bytes_per_second, &rates->scan_bytes_per_second},
-        {given->encode_queries_per_second, &rates->encode_queries_per_second},
-        {given->merge_candidates_per_second, &rates->merge_candidates_per_second},
-        {given->refine_rows_per_second, &rates->refine_rows_per_second},
-        {given->finish_queries_per_second, &rates->finish_queries_per_second},
-        {given->busy_core_share, &rates->busy_core_share},
-    };
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        if (numbers[i].given > 0) *numbers[i].target = numbers[i].given;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        double value = bsw_rate_get(given, i);
+        if (value > 0) bsw_rate_set(rates, i, value);
     }
 }
 

@@ -22,7 +22,7 @@ extern "C" {
 struct bsw_plan_time_settings {
     const char *rates_path;       // NULL: none
     struct bsw_model_rates given; // in place of those of the file, where not 0
-    const char *device;           // "cpu", or a name of bsw_device_limits_of
+    const char *device;           // "cpu", "gpu", or a name of bsw_device_limits_of
     const char *merge;            // "auto", "gather", "ladder"
     uint64_t batch;
     uint64_t threads;      // a rank; 0: as the rates were measured

@@ -7,6 +7,7 @@
 #include "common/code_layout.h"
 #include "common/memory.h"
 #include "common/option_table.h"
+#include "common/word_list.h"
 #include "coordinator/search_sizes.h"
 #include "kernels/encode/raw_codes.h"
 
@@ -46,21 +47,6 @@ int bsw_sweep_axis_of(const char *name)
 }
 
 // ---- lists of values ----
-
-// The next of a comma-separated list; 0 when there is no more. One that is too long ends with dots,
-// and so is neither number nor choice.
-static int take_word(const char **text, char word[WORD_BYTES])
-{
-    size_t length;
-    if (!*text) return 0;
-    length = strcspn(*text, ",");
-    if (length < WORD_BYTES)
-        snprintf(word, WORD_BYTES, "%.*s", (int)length, *text);
-    else
-        snprintf(word, WORD_BYTES, "%.*s...", WORD_BYTES - 4, *text);
-    *text = (*text)[length] == ',' ? *text + length + 1 : NULL;
-    return 1;
-}
 
 static enum bsw_status parse_number(const struct axis_rule *rule, const char *what,
                                     const char *word, double *value, struct bsw_error *err)
@@ -111,7 +97,7 @@ enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_a
     char word[WORD_BYTES], what[300];
     grid->axes[axis].count = 0;
     snprintf(what, sizeof what, "%s%s", before, rule->name);
-    while (take_word(&text, word)) {
+    while (bsw_word_take(&text, ',', word, sizeof word)) {
         double value;
         BSW_TRY(rule->words ? parse_choice(rule, what, word, &value, err)
                             : parse_number(rule, what, word, &value, err));

@@ -168,6 +168,9 @@ check "--check off" test "$(grep -c 'N/A$' "$work/memory")" = 8
 check "--least that is met" grep -q 'at least 1e-06 asked: OK' "$work/memory"
 check "--least that is not" ends 70 '--least asks for' "$bitsweep" bench memory "${tiny[@]}" --max 32K --least 1e9
 
+mkfifo "$work/pipe"
+check "a pipe to replace" refuses 2 'not a regular file' tune --dims 32 --bits 1 --force --out "$work/pipe"
+check "dims that begin with 0" refuses 2 '--dims' tune --dims 032
 check "bench alone" refuses 2 'one of: '
 check "an unknown bench" refuses 2 "no bench 'disk'" disk
 check "an unknown option" refuses 2 '--size' memory --size 3

@@ -140,7 +140,7 @@ BITSWEEP=$program
 # ---- bad options ----
 
 for options in "--case foo" "--case network,,merge" "--rows 9" "--min 10 --max 5" "--codec xfbq" "--pairs some" \
-    "--k 0" "--factor 1" "--bits 9" "--min 0"; do
+    "--k 0" "--factor 1" "--bits 9" "--min 0" "--least 1"; do
     code=0 ranks=1
     [[ $options != "--case foo" ]] || ranks=$most # one line, too
     # shellcheck disable=SC2086

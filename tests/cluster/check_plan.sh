@@ -115,6 +115,7 @@ refused "whole bits" --rows 10 --dims 64 --codec rbe --bits 2.5
 refused "--code-dims is for --codec rbe" --rows 10 --dims 64 --code-dims 32
 refused "codec" --rows 10 --dims 64 --codec none
 refused "rows" --dims 64
+refused "1 to 10000" --rows 1M --dims 64 --k 10001
 
 # ---- times ----
 
@@ -129,6 +130,7 @@ said --rows 100G --dims 96 --ranks 16 -- "; 32 shards on 16 ranks"
 
 # From nothing there are no times: memory alone, and what is missing.
 sees --ranks 1:1024 -- "^ +1 +1000000000 +44\.62 GB$" "^ +1024 +976563 +43\.58 MB$" "^no times: .*--scan-rate"
+sees --encode-rate 1M -- "^no times: .*--scan-rate"
 sees --ranks 3:20 -- "^ +3 " "^ +6 " "^ +12 " "^ +20 "
 sees --ranks 1 --scan-rate 10G -- "^ +1 +1000000000 .* 100 +- +- +- +100 +10 +100\.0 %$" \
     "^not counted, .*encode .*merge .*refine .*finish"
@@ -139,10 +141,15 @@ sees --ranks 1,2 --scan-rate 10G "${network[@]}" -- "^ +2 +500000000 .* 100\.0 %
 sees --ranks 1,2 --scan-rate 10G "${network[@]}" --memory 30G -- "^ +1 +1000000000 +44\.62 GB$" \
     "^ +2 +500000000 .* 20 +100\.0 %$" "^no times where a rank's part"
 sees --ranks 8 --scan-rate 10G "${network[@]}" --ranks-a-host 8 --cores 2 -- "^up to 4 threads on a core"
+sees --ranks 8,1 --scan-rate 10G "${network[@]}" --ranks-a-host 8 --cores 2 -- "^up to 4 threads on a core"
+# The more lists rank 0 gathers, the fewer queries a batch may have.
+sees --ranks 1,8 --scan-rate 10G "${network[@]}" --k 10K --merge gather -- "^seconds of a batch of 24 to 111 queries, "
 # The limits of a device are computed: 989.5e12 / 96 pairs/s, and say so.
 sees --ranks 1 --device h200 -- "^ +1 +1000000000 .* 97m " "computed limits of h200 .*not measured"
 # Rates of a GPU do not change with threads.
 sees --ranks 1 --device gpu --scan-rate 1000G --rank-threads 8 --cores 2 -- "^ +1 +1000000000 .* 1\.00 +1000 +100\.0 %$"
+"$program" plan --rows 1G --dims 96 --device gpu --scan-rate 1000G --json >"$folder/text"
+equal "plan --device gpu --json" "$(grep -c '"device": "gpu"' "$folder/text")" 1
 refused "gpu takes" --rows 1G --dims 96 --device h200 --scan-rate 10G
 said --rows 10G --dims 96 --ranks 1 --device h200 -- "^ +1 +10000000000 +446\.3 GB$" "^no times where"
 
@@ -177,7 +184,9 @@ refused "say nothing about xfbq" --rows 1G --dims 96 "${rates[@]}" --codec xfbq
 write_rates "" '"scan": "progressive-matrix",'
 refused "progressive" --rows 1G --dims 128 "${rates[@]}"
 sees --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 250 "
-refused "no list\|not a\|malformed" --rows 1G --dims 96 --ranks 1,,2
+for list in 1,,2 '1,' :4 4: 1:2:4 1:2,4 0000000000000000000000000000000002 0000000000000000000000000000000002:4; do
+    refused "not a whole number\|1 to 4096" --rows 1G --dims 96 --ranks "$list"
+done
 refused "1 to 4096" --rows 1G --dims 96 --ranks 0:4
 refused "empty range" --rows 1G --dims 96 --ranks 4:2
 refused "one number of --ranks" --rows 1G --dims 96 --ranks 1,2 --select queue
@@ -196,9 +205,23 @@ damaged 65 "encode_queries_per_second is no number"
 write_rates '"cores": 1.5,'
 sed -i 's/, "cores": 2//' "$folder/rates.json"
 damaged 65 "cores is no count"
-write_rates "" '"query_bits": 1e9,'
+for number in -1 0 NaN 1e999 1e19 true '[]'; do
+    write_rates "\"refine_rows_per_second\": $number,"
+    damaged 65 ""
+done
+write_rates '"busy_core_share": 1.5,'
+damaged 65 "busy_core_share is above 1"
+write_rates
 sed -i 's/"dims": 96, //' "$folder/rates.json"
 damaged 65 "dims, bits, query_bits or batch"
+write_rates
+sed -i 's/"dims": 96,/"dims": 96.5,/' "$folder/rates.json"
+damaged 65 "dims is no count"
+write_rates
+sed -i 's/"query_bits": 6,/"query_bits": 9,/' "$folder/rates.json"
+damaged 65 "dims, bits, query_bits or batch"
+write_rates "" '"scan": "sideways",'
+damaged 65 "scan is none"
 write_rates "" '"codec": "none",'
 sed -i 's/ "codec": "saq",//' "$folder/rates.json"
 damaged 65 "codec is none"

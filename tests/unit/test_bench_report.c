@@ -140,6 +140,24 @@ static void test_least(void **state)
                         "bench paper: the average of rate is 4 GB/s, --least asks for 4.01");
 }
 
+// Of a bench whose tables, if any, have no average.
+static void test_least_without_average(void **state)
+{
+    (void)state;
+    struct bsw_bench_report r;
+    FILE *out = tmpfile();
+    assert_non_null(out);
+    const struct bsw_bench_report_options options = {
+        .name = "paper", .common = &common, .bench = &bench, .out = out};
+    bench.least = 1;
+    assert_int_equal(bsw_bench_report_open(&r, &options, &transport, &err), BSW_OK);
+    bsw_bench_report_table(&r, "sheets", columns, 3, 3);
+    bsw_bench_report_row(&r, (struct bsw_bench_value[]){{0, "read"}, {1, ""}, {3e9, ""}}, 0);
+    assert_int_equal(bsw_bench_report_close(&r, BSW_OK, &err), BSW_ERROR_SELF_CHECK);
+    assert_string_equal(err.message, "bench paper: no table has an average, --least asks for 1");
+    fclose(out);
+}
+
 // No footer for what was not measured to its end.
 static void test_failed_measurement(void **state)
 {
@@ -198,6 +216,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_wrong_values, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_unchecked, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_least, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_least_without_average, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_failed_measurement, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_document, set_up, tear_down),
     };

@@ -144,6 +144,21 @@ static void test_replicas_share_queries(void **state)
     assert_near(times_of(&job).scan, whole * 0.34);
 }
 
+// The busiest rank refines for all: 2 of 5 shards on 3 ranks; a rank without a shard is no help.
+static void test_refinement_is_the_busiest_ranks(void **state)
+{
+    (void)state;
+    struct bsw_cluster_job job = job_of_8();
+    job.num_ranks = 3;
+    job.num_shards = 5;
+    assert_near(times_of(&job).refine, 100 * bsw_cluster_survivors(50, 5) * 2 / 5 / 1e4);
+    job.num_shards = 2;
+    assert_near(times_of(&job).refine, 100 * bsw_cluster_survivors(50, 2) / 2 / 1e4);
+    job.num_ranks = 4; // each shard twice
+    job.num_replicas = 2;
+    assert_near(times_of(&job).refine, 50 * bsw_cluster_survivors(50, 2) / 2 / 1e4);
+}
+
 // ---- cores ----
 
 // 8 ranks on a host of 2 cores: 4 threads on each.
@@ -290,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_bytes_rule_small_batches),
         cmocka_unit_test(test_gather_sends_whole_lists),
         cmocka_unit_test(test_replicas_share_queries),
+        cmocka_unit_test(test_refinement_is_the_busiest_ranks),
         cmocka_unit_test(test_crowded_host),
         cmocka_unit_test(test_busy_cores_are_slower),
         cmocka_unit_test(test_overlap_hides_the_shorter_part),

@@ -1,0 +1,32 @@
+// Lists of words in a text, "1,2,8": what options that take several values are made of.
+#ifndef BITSWEEP_COMMON_WORD_LIST_H
+#define BITSWEEP_COMMON_WORD_LIST_H
+
+#include <stdio.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Copies the next word of *text, which ends at a separator or with the text, to word[capacity], and
+// moves *text behind the separator, or to NULL after the last word. Returns 0 where *text is NULL.
+// A word may be empty. One that is too long ends with dots, and so is neither number nor choice.
+// capacity >= 5.
+static inline int bsw_word_take(const char **text, char separator, char *word, size_t capacity)
+{
+    const char ends[] = {separator, '\0'};
+    if (!*text) return 0;
+    size_t length = strcspn(*text, ends);
+    if (length < capacity)
+        snprintf(word, capacity, "%.*s", (int)length, *text);
+    else
+        snprintf(word, capacity, "%.*s...", (int)capacity - 4, *text);
+    *text = (*text)[length] == '\0' ? NULL : *text + length + 1;
+    return 1;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif
