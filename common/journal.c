@@ -474,6 +474,14 @@ void bsw_journal_close(bsw_journal **journal)
     bsw_free(journal);
 }
 
+// Of what is not stored yet that part alone which is trusted.
+static void commit_trusted(bsw_journal *journal)
+{
+    if (journal->trusted_bytes <= journal->file_bytes || journal->failed != BSW_OK) return;
+    journal->pending.bytes = (size_t)(journal->trusted_bytes - journal->file_bytes);
+    bsw_journal_commit(journal, NULL);
+}
+
 // Whether something is left.
 static int cut_to_trusted(bsw_journal *journal)
 {
@@ -487,10 +495,8 @@ int bsw_journal_abandon(bsw_journal **journal, enum bsw_status status)
 {
     if (!*journal) return 0;
     int is_cut = status == BSW_ERROR_SELF_CHECK;
-    if (bsw_status_exit_code(status) == 75 ||
-        (is_cut && (*journal)->trusted_bytes > (*journal)->file_bytes)) {
-        bsw_journal_commit(*journal, NULL);
-    }
+    if (is_cut) commit_trusted(*journal);
+    if (bsw_status_exit_code(status) == 75) bsw_journal_commit(*journal, NULL);
     int is_kept = bsw_journal_is_stored(*journal);
     if (is_kept && is_cut) is_kept = cut_to_trusted(*journal);
     if (is_kept)

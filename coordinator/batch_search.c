@@ -226,7 +226,8 @@ static int take_check(struct bsw_check_schedule *checks)
 static void note_check(struct bsw_check_schedule *checks, int is_passed)
 {
     checks->num_passed += (uint64_t)is_passed;
-    if (checks->note) checks->note(checks->context, is_passed);
+    if (checks->note && checks->num_passed % checks->round == 0)
+        checks->note(checks->context, is_passed);
 }
 
 // What every rank does with a batch once it has it.

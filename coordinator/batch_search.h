@@ -51,9 +51,11 @@ struct bsw_search_batch {
 struct bsw_check_schedule {
     double seconds; // from one check to the next; 0: none
     double checked_at;
-    // May be NULL. Before a check of all ranks, with is_passed 0, and once it has passed.
+    // May be NULL. Before a round of checks of all ranks, with is_passed 0, and once all of them
+    // have passed.
     void (*note)(void *context, int is_passed);
     void *context;
+    uint64_t round; // checks until all codes were looked at, 1 or more; of no account without note
     uint64_t num_passed;
 };
 

@@ -419,9 +419,8 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
                                        &job->queries, err);
     }
     if (status == BSW_OK) status = bsw_self_check_answers(&job->service, err);
-    job->search.checks =
-        (struct bsw_check_schedule){job->check_seconds, bsw_clock_seconds(), NULL, &job->result, 0};
-    if (transport->rank == 0) job->search.checks.note = bsw_result_journal_note_check;
+    job->search.checks = bsw_search_checks_schedule(&job->manifest, transport, job->options.device,
+                                                    job->check_seconds, &job->result);
     if (job->link) job->search.link = &job->batch_link;
     if (status == BSW_OK && transport->rank == 0) status = open_pipeline(job, err);
     return bsw_transport_agree(transport, status, err);

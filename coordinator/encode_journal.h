@@ -1,8 +1,7 @@
 // What an encode that is stopped or killed leaves for one that resumes it, in the index folder:
 //   encode.plan           common/journal.h of rank 0, there before the first block is coded.
-//   Fields:
-//                         input and options. One record: the manifest, trained and not yet with
-//                         digests, so that nothing is trained again
+//                         Fields: input and options. One record: the manifest, trained and not
+//                         yet with digests, so that nothing is trained again
 //   encode-00003.journal  of each rank, once it has committed: a record for each of its blocks.
 //                         Field: the run id of the plan, so that none of another run is taken
 //   shard-*.tmp           the shard files

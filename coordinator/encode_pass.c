@@ -374,7 +374,8 @@ static enum bsw_status gather_records(struct bsw_encode_pass *pass, struct bsw_e
 
 enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
-    BSW_TRY(gather_records(pass, err));
+    enum bsw_status status = gather_records(pass, err);
+    BSW_TRY(bsw_transport_agree(pass->options.transport, status, err));
     return bsw_shard_answers_gather(&pass->answers, pass->options.transport, err);
 }
 

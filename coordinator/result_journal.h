@@ -38,8 +38,8 @@ enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options 
 enum bsw_status bsw_result_journal_put(struct bsw_result_journal *result, uint64_t first,
                                        size_t count, const int64_t *ids, const float *values,
                                        struct bsw_error *err);
-// A check of all ranks begins, with is_passed 0, or has passed: what was put before it began may be
-// gone on with after a later check fails. context: the journal.
+// A round of checks of all ranks begins, with is_passed 0, or has passed: what was put before it
+// began may be gone on with after a later check fails. context: the journal.
 void bsw_result_journal_note_check(void *context, int is_passed);
 // FILE.json and FILE get their names, STATUS says so, the journal goes; a stop comes before or
 // after that, and after it changes nothing. A run that is killed in the middle of it can be

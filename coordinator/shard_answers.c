@@ -31,14 +31,24 @@ void bsw_shard_answers_close(struct bsw_shard_answers *answers)
     bsw_free(&answers->lists);
 }
 
+// One that is made in part is none: the thread may go on with another block.
+static enum bsw_status make_finder(const struct bsw_shard_answers *answers,
+                                   struct bsw_answer_finder *finder, struct bsw_error *err)
+{
+    enum bsw_status status = bsw_answer_finder_init(finder, answers->manifest, answers->level, err);
+    if (status == BSW_OK) return BSW_OK;
+    bsw_answer_finder_deinit(finder);
+    *finder = (struct bsw_answer_finder){0};
+    return status;
+}
+
 enum bsw_status bsw_shard_answers_add(struct bsw_shard_answers *answers, uint32_t shard,
                                       const struct bsw_shard_shape *shape, uint32_t block,
                                       const void *bytes, struct bsw_error *err)
 {
     struct bsw_answer_finder *finder = &answers->finders[omp_get_thread_num()];
     struct bsw_answer_lists found;
-    if (!finder->manifest)
-        BSW_TRY(bsw_answer_finder_init(finder, answers->manifest, answers->level, err));
+    if (!finder->manifest) BSW_TRY(make_finder(answers, finder, err));
     BSW_TRY(bsw_answer_finder_run(finder, shape, block, bytes, &found, err));
 #pragma omp critical(bsw_shard_answers)
     bsw_answer_lists_merge(&answers->lists[shard], &found);
@@ -47,21 +57,16 @@ enum bsw_status bsw_shard_answers_add(struct bsw_shard_answers *answers, uint32_
 
 // ---- all ranks ----
 
-static enum bsw_status send_lists(const struct bsw_shard_answers *answers,
-                                  struct bsw_transport *transport,
-                                  const struct bsw_message *message, struct bsw_error *err)
+static enum bsw_status pack_lists(const struct bsw_shard_answers *answers, struct bsw_buffer *out,
+                                  struct bsw_error *err)
 {
-    struct bsw_buffer buffer = {0};
     enum bsw_status status = BSW_OK;
     for (uint32_t i = 0; i < answers->manifest->num_shards && status == BSW_OK; i++) {
         const struct shard_lists sent = {.shard = i, .lists = answers->lists[i]};
         uint32_t rows = 0;
         for (uint32_t q = 0; q < BSW_KNOWN_QUERIES; q++) rows += sent.lists.counts[q];
-        if (rows > 0) status = bsw_buffer_append(&buffer, &sent, sizeof sent, err);
+        if (rows > 0) status = bsw_buffer_append(out, &sent, sizeof sent, err);
     }
-    if (status == BSW_OK)
-        status = bsw_transport_send(transport, 0, message, buffer.data, buffer.bytes, err);
-    bsw_buffer_deinit(&buffer);
     return status;
 }
 
@@ -87,9 +92,12 @@ enum bsw_status bsw_shard_answers_gather(struct bsw_shard_answers *answers,
 {
     struct bsw_message message = {.kind = MESSAGE_ANSWERS, .name = "known answers"};
     struct bsw_buffer buffer = {0};
-    enum bsw_status status = BSW_OK;
-    if (transport->rank != 0) return send_lists(answers, transport, &message, err);
-    for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
+    int is_root = transport->rank == 0;
+    enum bsw_status status = is_root ? BSW_OK : pack_lists(answers, &buffer, err);
+    status = bsw_transport_agree(transport, status, err); // every rank has what it sends
+    if (status == BSW_OK && !is_root)
+        status = bsw_transport_send(transport, 0, &message, buffer.data, buffer.bytes, err);
+    for (int rank = 1; is_root && rank < transport->num_ranks && status == BSW_OK; rank++) {
         status = bsw_transport_receive(transport, rank, &message, &buffer, NULL, err);
         if (status == BSW_OK) status = take_lists(answers, rank, &buffer, err);
     }

@@ -9,6 +9,12 @@ size_t bsw_device_readback_bytes(const struct bsw_shard_shape *shape)
            (blocks < BSW_READBACK_BLOCKS ? blocks : BSW_READBACK_BLOCKS);
 }
 
+uint32_t bsw_device_readback_most(const struct bsw_shard_shape *shape)
+{
+    size_t most = BSW_READBACK_BYTES / bsw_shard_block_bytes(shape, 0);
+    return most < 1 ? 1 : most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
+}
+
 static enum bsw_status download(struct bsw_device_engine *engine, void *to, const void *from,
                                 size_t first, size_t count, size_t size, struct bsw_error *err)
 {

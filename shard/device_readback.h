@@ -2,9 +2,9 @@
 // or a bundle at a time for the plain C reference.
 //
 // A digest kernel would read them at the speed of device memory; copies through host memory that
-// stays in place go at that of the bus, 25 to 50 GB/s, 16 blocks (some 16 MiB) at a time while
-// nothing else runs: 3 to 6 s for 141 GB. That is done once at the end; in between
-// BSW_READBACK_BYTES a check, block after block in turn.
+// stays in place go at that of the bus, 16 blocks (some 16 MiB) at a time while nothing else runs:
+// 3 to 6 s for 141 GB at 25 to 50 GB/s, computed and not measured. That is done once at the end; in
+// between BSW_READBACK_BYTES a check, block after block in turn.
 #ifndef BITSWEEP_SHARD_DEVICE_READBACK_H
 #define BITSWEEP_SHARD_DEVICE_READBACK_H
 
@@ -32,6 +32,8 @@ enum bsw_status bsw_device_shard_fetch(struct bsw_device_engine *engine,
 enum bsw_status bsw_device_shard_check(struct bsw_device_engine *engine,
                                        const struct bsw_device_shard *shard, uint32_t first,
                                        uint32_t num_blocks, struct bsw_error *err);
+// Most blocks of one check in between.
+uint32_t bsw_device_readback_most(const struct bsw_shard_shape *shape);
 // Blocks that have bundles on the device.
 uint32_t bsw_device_shard_blocks(const struct bsw_device_shard *shard);
 

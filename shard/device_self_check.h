@@ -1,6 +1,6 @@
-// A known answer before the first batch: the leading rows of a shard, scanned on the device and on
-// the CPU, must give the same candidates. A device, driver or build that computes otherwise ends
-// the search before anybody reads what it says.
+// Device against CPU, before the first batch: the leading rows of a shard, scanned on both, must
+// give the same candidates. A device, driver or build that computes otherwise ends the search
+// before anybody reads what it says.
 #ifndef BITSWEEP_SHARD_DEVICE_SELF_CHECK_H
 #define BITSWEEP_SHARD_DEVICE_SELF_CHECK_H
 

@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "common/half.h"
+#include "common/parts.h"
 #include "shard/shard_encode.h"
 
 static void find_stage(const struct bsw_manifest *manifest, struct bsw_resident_shard *shard)
@@ -287,6 +288,6 @@ enum bsw_status bsw_resident_shard_check(const struct bsw_resident_shard *shard,
 void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,
                              size_t *first, size_t *last)
 {
-    *first = (size_t)((unsigned __int128)shard->num_bundles * part / parts);
-    *last = (size_t)((unsigned __int128)shard->num_bundles * (part + 1) / parts);
+    *first = (size_t)bsw_part_first(shard->num_bundles, part, parts);
+    *last = (size_t)bsw_part_first(shard->num_bundles, part + 1, parts);
 }

@@ -99,32 +99,44 @@ static enum bsw_status ask_all(struct bsw_shard_service *service, const struct b
 
 // A stage that is gone through for every row does not pay with pinned queries, whose energy is not
 // in the first dimensions: as AUTO it is tried, and the family's full scan besides.
+//
+// AUTO chooses by the number of queries, so a batch may go another way than a few pinned queries:
+// the family that the last one took is asked, too, and both before there was one.
+static enum bsw_status check_unit(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                                  struct bsw_error *err)
+{
+    enum bsw_scan_kind kind = service->settings.scan, last = service->workspace.used;
+    int is_matrix = bsw_scan_is_matrix(kind);
+    if (kind == BSW_SCAN_AUTO || bsw_scan_is_progressive(kind)) {
+        BSW_TRY(ask_all(service, unit, BSW_SCAN_AUTO, err));
+        int was_matrix = bsw_scan_is_matrix(service->check.workspace.used);
+        if (kind == BSW_SCAN_AUTO) {
+            is_matrix = last == BSW_SCAN_AUTO ? !was_matrix : bsw_scan_is_matrix(last);
+            if (is_matrix == was_matrix) return BSW_OK;
+        }
+    }
+    return ask_all(service, unit, is_matrix ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES, err);
+}
+
 static enum bsw_status check_answers(struct bsw_shard_service *service, struct bsw_error *err)
 {
-    enum bsw_scan_kind kind = service->settings.scan;
-    for (uint32_t u = 0; u < service->num_units; u++) {
-        const struct bsw_unit *unit = &service->units[u];
-        int is_staged = bsw_scan_is_progressive(kind);
-        if (is_staged || kind == BSW_SCAN_AUTO) BSW_TRY(ask_all(service, unit, BSW_SCAN_AUTO, err));
-        if (is_staged || kind != BSW_SCAN_AUTO)
-            BSW_TRY(ask_all(service, unit,
-                            bsw_scan_is_matrix(kind) ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES, err));
-    }
+    for (uint32_t u = 0; u < service->num_units; u++)
+        BSW_TRY(check_unit(service, &service->units[u], err));
     return BSW_OK;
 }
 
 // ---- codes ----
 
-// The next blocks of the device, of one unit after another.
+// The next blocks of the device, of one unit after another (bsw_self_check_round).
 static enum bsw_status check_some_of_device(struct bsw_shard_service *service,
                                             struct bsw_error *err)
 {
     struct bsw_self_check *check = &service->check;
     if (check->next_unit >= service->num_units) check->next_unit = 0;
     const struct bsw_device_shard *shard = &service->units[check->next_unit].on_device;
-    uint32_t left = bsw_device_shard_blocks(shard) - check->next_block;
-    size_t most = BSW_READBACK_BYTES / bsw_shard_block_bytes(&shard->host->shape, 0);
-    uint32_t count = left < most ? left : (uint32_t)most;
+    uint32_t left = bsw_device_shard_blocks(shard) - check->next_block,
+             most = bsw_device_readback_most(&shard->host->shape),
+             count = left < most ? left : most;
     BSW_TRY(bsw_device_shard_check(&service->engine, shard, check->next_block, count, err));
     check->next_block += count;
     if (count == left) {
@@ -132,6 +144,23 @@ static enum bsw_status check_some_of_device(struct bsw_shard_service *service,
         check->next_block = 0;
     }
     return BSW_OK;
+}
+
+uint64_t bsw_self_check_round(const struct bsw_manifest *manifest, uint32_t num_ranks)
+{
+    const struct bsw_assignment table = bsw_assignment_make(num_ranks, manifest->num_shards);
+    uint64_t most = 1, sum = 0;
+    for (uint32_t shard = 0; shard < manifest->num_shards; shard++) {
+        struct bsw_shard_shape shape;
+        bsw_shard_shape_init(&shape, manifest, shard);
+        uint32_t blocks = bsw_device_readback_most(&shape);
+        if (shard > 0 &&
+            bsw_assignment_rank(&table, 0, shard) != bsw_assignment_rank(&table, 0, shard - 1))
+            sum = 0;
+        sum += ((uint64_t)shape.num_blocks + blocks - 1) / blocks;
+        most = sum > most ? sum : most;
+    }
+    return most;
 }
 
 static enum bsw_status check_codes(struct bsw_shard_service *service, int is_end,
@@ -292,5 +321,6 @@ enum bsw_status bsw_self_check_survivors(struct bsw_shard_service *service,
         status = check_survivor(service, &key, err);
     }
     check->seconds += bsw_clock_seconds() - started;
+    if (status == BSW_ERROR_BAD_DATA) return bsw_self_check_blame(service, unit, status, err);
     return name_place(service, status, err);
 }

@@ -3,13 +3,13 @@
 //
 // Known answers: the pinned queries (pinned_queries.h) go the way of a batch, same kernels, same
 // device, and must give what encode found. They see what is wrong with many rows: a kernel, a
-// device, a build. BSW_CHECK_QUERIES of them or a batch, if that is smaller; if at least one row in
-// a share p of all gets a wrong key, a check of n known rows a shard misses it with (1 - p)^n, n up
-// to 128.
+// device, a build. BSW_CHECK_QUERIES of them or a batch, if that is smaller. If any row's key is
+// wrong with probability p, each on its own, a check of n different known rows of a shard misses it
+// with at most (1 - p)^n; n is up to 128, less where queries share rows.
 //
 // Codes: digests of what is resident against those of the blocks that were read and found as the
-// manifest has them. One flipped bit is always seen, other changes but for 2^-64. On a device see
-// device_readback.h.
+// manifest has them. A change of a block, one bit or all, is missed with some 2^-64. On a device
+// see device_readback.h.
 //
 // Keys: of each batch and shard BSW_CHECK_KEYS survivors, drawn anew each time, as they travel to
 // rank 0: key and exact value by the plain C references. If a share p of the survivors is wrong, r
@@ -50,6 +50,9 @@ void bsw_self_check_close(struct bsw_self_check *check);
 enum bsw_status bsw_self_check_answers(struct bsw_shard_service *service, struct bsw_error *err);
 // Known answers and codes, those on a device as far as one check goes: between batches.
 enum bsw_status bsw_self_check_between(struct bsw_shard_service *service, struct bsw_error *err);
+// How many checks in between, one after the other, see all codes of every rank where all are on
+// devices. On CPUs each one does.
+uint64_t bsw_self_check_round(const struct bsw_manifest *manifest, uint32_t num_ranks);
 // Known answers and all codes: after the last batch.
 enum bsw_status bsw_self_check_end(struct bsw_shard_service *service, struct bsw_error *err);
 

@@ -143,7 +143,15 @@ static void known_answers_are_asked(void **state)
     struct checked checked;
     open_service(&staged, 1, &checked);
     assert_ok(bsw_self_check_answers(&checked.service, &err), &err);
-    assert_int_equal(checked.service.check.num_answers, 2 * BSW_CHECK_QUERIES);
+    assert_int_equal(checked.service.check.num_answers, 4 * BSW_CHECK_QUERIES); // both families
+    // Later the family of the last batch, besides what AUTO is by itself: one of the two here.
+    static const enum bsw_scan_kind kinds[] = {BSW_SCAN_PLANES, BSW_SCAN_PROGRESSIVE_MATRIX};
+    for (size_t i = 0; i < 2; i++) {
+        checked.service.workspace.used = kinds[i];
+        assert_ok(bsw_self_check_answers(&checked.service, &err), &err);
+        assert_int_equal(bsw_scan_is_matrix(checked.service.check.workspace.used), i);
+    }
+    assert_int_equal(checked.service.check.num_answers, (4 + 2 + 4) * BSW_CHECK_QUERIES);
     uint64_t *known = checked.manifest.known + checked.manifest.shards[1].first_known;
     known[2] += (uint64_t)1 << 32;
     assert_int_equal(bsw_self_check_answers(&checked.service, &err), BSW_ERROR_SELF_CHECK);
@@ -163,6 +171,19 @@ static void an_index_without_known_answers_is_searched(void **state)
     checked.service.units[0].resident.arrays.planes[0][5] ^= 1;
     assert_int_equal(bsw_self_check_end(&checked.service, &err), BSW_ERROR_SELF_CHECK);
     close_service(&checked);
+}
+
+// ---- rounds ----
+
+static void rounds_see_the_shards_of_every_rank(void **state)
+{
+    (void)state;
+    struct bsw_manifest manifest;
+    make_small_index(&staged, temporary_folder, &manifest);
+    assert_int_equal(bsw_self_check_round(&manifest, 1), 2);
+    assert_int_equal(bsw_self_check_round(&manifest, 2), 1);
+    assert_int_equal(bsw_self_check_round(&manifest, 5), 1);
+    bsw_manifest_deinit(&manifest);
 }
 
 // ---- keys ----
@@ -238,6 +259,35 @@ static void wrong_keys_are_seen_as_often_as_said(void **state)
     close_service(&checked);
 }
 
+// Row digests that have changed in memory are to blame, not the rows.
+static void row_digests_are_blamed(void **state)
+{
+    (void)state;
+    struct checked checked;
+    struct bsw_buffer survivors = {0};
+    size_t counts[NUM_QUERIES];
+    uint64_t count;
+    open_service(&staged, 1, &checked);
+    run_batch(&checked, &survivors);
+    struct bsw_unit *unit = &checked.service.units[0];
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        memcpy(&count, survivors.data + q * sizeof count, sizeof count);
+        counts[q] = (size_t)count;
+    }
+    // Rows that are generated for each use are not checked.
+    assert_ok(bsw_raw_rows_hold(&unit->resident.raw_rows, &err), &err);
+    for (size_t b = 0; b < unit->resident.num_bundles; b++)
+        unit->resident.arrays.row_digests[b] ^= 1;
+    const struct bsw_survivor *list =
+        (const struct bsw_survivor *)(const void *)(survivors.data + NUM_QUERIES * sizeof count);
+    assert_int_equal(bsw_self_check_survivors(&checked.service, unit, counts, list, &err),
+                     BSW_ERROR_SELF_CHECK);
+    assert_ptr_equal(strstr(err.message, "self-check: host "), err.message);
+    assert_non_null(strstr(err.message, "shard 0: row digests of block 0 of 1"));
+    bsw_buffer_deinit(&survivors);
+    close_service(&checked);
+}
+
 // A mask that has a row too many leads nowhere.
 static void rows_behind_the_last_are_seen(void **state)
 {
@@ -262,7 +312,9 @@ int main(void)
         cmocka_unit_test(every_resident_bit_is_seen),
         cmocka_unit_test(known_answers_are_asked),
         cmocka_unit_test(an_index_without_known_answers_is_searched),
+        cmocka_unit_test(rounds_see_the_shards_of_every_rank),
         cmocka_unit_test(wrong_keys_are_seen_as_often_as_said),
+        cmocka_unit_test(row_digests_are_blamed),
         cmocka_unit_test(rows_behind_the_last_are_seen),
     };
     return cmocka_run_group_tests_name("self_check", tests, make_temporary_folder,
