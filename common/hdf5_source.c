@@ -38,6 +38,14 @@ static const struct bsw_hdf5_rows closed_rows = {.file = H5I_INVALID_HID,
                                                  .space = H5I_INVALID_HID,
                                                  .type = H5I_INVALID_HID};
 
+// A library built for threads has a list of errors for each of them, and prints it unless told not
+// to.
+static void lock_library(void)
+{
+    pthread_mutex_lock(&lock);
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+}
+
 // ---- errors ----
 
 static herr_t take_first(unsigned place, const H5E_error2_t *error, void *text)
@@ -158,7 +166,6 @@ static enum bsw_status open_all(const char *name, const char *file, const char *
     *rows = closed_rows;
     BSW_TRY(bsw_allocate(&rows->name, name_bytes, 1, "name", err));
     memcpy(rows->name, name, name_bytes);
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); // it prints otherwise
     enum bsw_status status = open_file(rows, file, err);
     if (status == BSW_OK) status = open_set(rows, dataset, err);
     return status;
@@ -455,7 +462,7 @@ enum bsw_status bsw_hdf5_rows_open(const char *name, const char *file, const cha
     *layout = (struct bsw_vector_layout){0};
     *out = NULL;
     BSW_TRY(bsw_allocate(&rows, 1, sizeof *rows, "HDF5 dataset", err));
-    pthread_mutex_lock(&lock);
+    lock_library();
     enum bsw_status status = open_all(name, file, dataset, rows, err);
     if (status == BSW_OK) status = describe_rows(rows, file_bytes, layout, &is_contiguous, err);
     pthread_mutex_unlock(&lock);
@@ -469,7 +476,7 @@ enum bsw_status bsw_hdf5_rows_open(const char *name, const char *file, const cha
 void bsw_hdf5_rows_close(bsw_hdf5_rows **rows)
 {
     if (!*rows) return;
-    pthread_mutex_lock(&lock);
+    lock_library();
     close_all(*rows);
     pthread_mutex_unlock(&lock);
     bsw_free(rows);
@@ -478,7 +485,7 @@ void bsw_hdf5_rows_close(bsw_hdf5_rows **rows)
 enum bsw_status bsw_hdf5_rows_read(bsw_hdf5_rows *rows, uint64_t first_row, size_t num_rows,
                                    void *out, struct bsw_error *err)
 {
-    pthread_mutex_lock(&lock);
+    lock_library();
     enum bsw_status status = read_rows(rows, first_row, num_rows, out, err);
     pthread_mutex_unlock(&lock);
     return status;
@@ -509,7 +516,7 @@ enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char
 {
     struct bsw_hdf5_rows rows;
     *ids = NULL;
-    pthread_mutex_lock(&lock);
+    lock_library();
     enum bsw_status status = open_all(name, file, dataset, &rows, err);
     *num_rows = rows.num_rows;
     *num_columns = rows.num_columns;

@@ -21,7 +21,7 @@
 #include "coordinator/truth_split.h"
 #include "shard/neighbour_scan.h"
 
-enum { MESSAGE_RESUMED = 56 };
+enum { MESSAGE_RESUMED = 56, MESSAGE_DROPPED };
 
 // Ranks meet every so many bytes: an error of one ends the job soon, and none waits long at the
 // end.
@@ -52,6 +52,7 @@ struct groundtruth_job {
     struct bsw_truth_journal journal; // of a run on CPUs
     int is_taken;                     // rank 0: the output is this run's
     uint64_t num_resumed;             // rank 0: rows that earlier runs did, of all ranks
+    uint64_t num_dropped;             // rank 0: rows with a fault, of all ranks
     double seconds;
 };
 
@@ -222,27 +223,35 @@ static enum bsw_status take_output(struct groundtruth_job *job, struct bsw_error
     return BSW_OK;
 }
 
-// Rows that journals of all ranks have, on rank 0.
-static enum bsw_status add_resumed(struct groundtruth_job *job, struct bsw_error *err)
+// Adds the other ranks' numbers to rank 0's.
+static enum bsw_status add_others(struct bsw_transport *transport,
+                                  const struct bsw_message *message, uint64_t *number,
+                                  struct bsw_error *err)
 {
-    struct bsw_transport *transport = job->transport;
-    struct bsw_message message = {.kind = MESSAGE_RESUMED, .name = "resumed rows"};
     struct bsw_buffer buffer = {0};
-    uint64_t rows = job->journal.num_resumed;
+    uint64_t theirs;
     enum bsw_status status = BSW_OK;
     if (transport->rank != 0)
-        return bsw_transport_send(transport, 0, &message, &rows, sizeof rows, err);
-    job->num_resumed = rows;
+        return bsw_transport_send(transport, 0, message, number, sizeof *number, err);
     for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
-        status = bsw_transport_receive(transport, rank, &message, &buffer, NULL, err);
-        if (status == BSW_OK && buffer.bytes != sizeof rows)
+        status = bsw_transport_receive(transport, rank, message, &buffer, NULL, err);
+        if (status == BSW_OK && buffer.bytes != sizeof theirs)
             status = bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes", rank, buffer.bytes);
         if (status != BSW_OK) break;
-        memcpy(&rows, buffer.data, sizeof rows);
-        job->num_resumed += rows;
+        memcpy(&theirs, buffer.data, sizeof theirs);
+        *number += theirs;
     }
     bsw_buffer_deinit(&buffer);
     return status;
+}
+
+// The sum over all ranks, on rank 0. Ends with an agreement.
+static enum bsw_status add_up(struct groundtruth_job *job, uint32_t kind, const char *name,
+                              uint64_t *number, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = kind, .batch = job->merge.num_groups, .name = name};
+    return bsw_transport_agree(job->transport, add_others(job->transport, &message, number, err),
+                               err);
 }
 
 static enum bsw_status open_journal(struct groundtruth_job *job, struct bsw_error *err)
@@ -252,7 +261,8 @@ static enum bsw_status open_journal(struct groundtruth_job *job, struct bsw_erro
                                                     bsw_journal_mode_of(o->force, o->resume),
                                                     &job->fields, &job->scan, err);
     BSW_TRY(bsw_transport_agree(job->transport, status, err));
-    return add_resumed(job, err);
+    job->num_resumed = job->journal.num_resumed;
+    return add_up(job, MESSAGE_RESUMED, "resumed rows", &job->num_resumed, err);
 }
 
 // ---- the whole ----
@@ -310,7 +320,8 @@ static enum bsw_status name_output(struct groundtruth_job *job, struct bsw_error
                                       .candidates = o->k,
                                       .rows = bsw_vectors_num_rows(job->base),
                                       .first_row = bsw_vectors_first_row(job->base),
-                                      .dims = bsw_vectors_dims(job->base)};
+                                      .dims = bsw_vectors_dims(job->base),
+                                      .is_self_excluded = o->exclude_self};
     BSW_TRY(bsw_sidecar_finish(job->writer, o->out, &facts, err));
     if (o->split)
         BSW_TRY(bsw_truth_split_write(o->out, bsw_vectors_num_rows(job->queries), o->k, err));
@@ -368,6 +379,8 @@ static enum bsw_status run(struct groundtruth_job *job, struct bsw_error *err)
     double started = bsw_clock_seconds();
     BSW_TRY(find(job, err));
     job->seconds = bsw_clock_seconds() - started;
+    job->num_dropped = job->device ? job->on_device.dropped_rows : job->scan.dropped_rows;
+    BSW_TRY(add_up(job, MESSAGE_DROPPED, "dropped rows", &job->num_dropped, err));
     status = transport->rank == 0 ? finish(job, err) : BSW_OK;
     return bsw_transport_agree(transport, status, err);
 }
@@ -385,10 +398,11 @@ static void report(const struct groundtruth_job *job)
            queries = (double)bsw_vectors_num_rows(job->queries);
     if (o->common.json) {
         bsw_print_json(json_pack(
-            "{s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:f, s:f}", "rows",
-            (json_int_t)bsw_vectors_num_rows(job->base), "resumed_rows",
-            (json_int_t)job->num_resumed, "queries", (json_int_t)bsw_vectors_num_rows(job->queries),
-            "dims", (json_int_t)bsw_vectors_dims(job->base), "k", (json_int_t)o->k, "metric",
+            "{s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:s, s:i, s:I, s:s, s:I, s:I, s:f, s:f}",
+            "rows", (json_int_t)bsw_vectors_num_rows(job->base), "resumed_rows",
+            (json_int_t)job->num_resumed, "dropped_rows", (json_int_t)job->num_dropped, "queries",
+            (json_int_t)bsw_vectors_num_rows(job->queries), "dims",
+            (json_int_t)bsw_vectors_dims(job->base), "k", (json_int_t)o->k, "metric",
             bsw_metric_name(job->metric), "arithmetic", arithmetic(job), "device",
             job->device ? bsw_device_kind() : "cpu", "ranks", job->transport->num_ranks, "threads",
             (json_int_t)o->common.threads, "level", bsw_refine_table_get(o->common.level)->level,
@@ -406,7 +420,9 @@ static void report(const struct groundtruth_job *job)
            (unsigned long long)o->k, arithmetic(job), job->seconds, queries / job->seconds,
            rows / job->seconds);
     if (!job->device) printf("; %s of memory for queries, lists and blocks", memory);
-    printf("\nground truth: %s\n", o->out);
+    printf("\n");
+    if (job->num_dropped > 0) printf("dropped rows: %llu\n", (unsigned long long)job->num_dropped);
+    printf("ground truth: %s\n", o->out);
 }
 
 static void deinit(struct groundtruth_job *job, enum bsw_status status)

@@ -15,7 +15,7 @@ size_t bsw_neighbour_block_rows(size_t row_bytes, uint64_t num_rows)
     size_t rows = BLOCK_BYTES / row_bytes;
     if (rows > MAX_BLOCK_ROWS) rows = MAX_BLOCK_ROWS;
     if (rows > num_rows) rows = (size_t)num_rows;
-    return (rows + BSW_BUNDLE_ROWS) / BSW_BUNDLE_ROWS * BSW_BUNDLE_ROWS;
+    return (rows + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS * BSW_BUNDLE_ROWS;
 }
 
 // ---- memory ----

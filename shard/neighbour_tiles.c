@@ -154,7 +154,7 @@ static const float *float_rows(const struct bsw_neighbour_tiles *tiles, size_t t
     return room;
 }
 
-// A bundle as screen takes it; rows with a fault become 0.
+// A bundle as screen takes it; rows with a fault, whose mask bits are 0, may be any numbers.
 static void pack_floats(const struct bsw_neighbour_tiles *tiles, const float *floats,
                         const double *norms, size_t num_rows, uint32_t mask, float *rows,
                         float *biases)

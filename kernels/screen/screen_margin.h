@@ -45,7 +45,8 @@
 // A step rounded by a share of e to what a half holds adds e (1 + p); rows out of its range have
 // scale 0, x^ = 0 and p = 1.
 //
-// Biases are rounded up to float32 and limits down. Data far from the origin, or of tiny numbers,
+// Biases are rounded up to float32 and limits down; of codes a bias beyond float32 (p = 1 and a
+// large |x|) becomes infinite, and its row passes. Data far from the origin, or of tiny numbers,
 // makes the margin large against the distances: more rows get an exact value then, none is lost.
 #ifndef BITSWEEP_KERNELS_SCREEN_MARGIN_H
 #define BITSWEEP_KERNELS_SCREEN_MARGIN_H
@@ -77,7 +78,7 @@ static inline double bsw_screen_underflow(size_t dims)
     return (double)dims * 0x1p-148;
 }
 
-// The smallest float >= x, the largest <= x; |x| below the largest float.
+// The smallest float >= x, the largest <= x; beyond the largest float infinity.
 static inline float bsw_round_up(double x)
 {
     float f = (float)x;

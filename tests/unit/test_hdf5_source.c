@@ -388,6 +388,23 @@ static void numbers_of_odd_sizes_are_refused(void **state)
     }
 }
 
+// A thread that has not opened a file prints errors of libhdf5 until it is told not to.
+static void reading_prints_no_errors(void **state)
+{
+    (void)state;
+    H5E_auto2_t print = (H5E_auto2_t)H5Eprint2;
+    void *to = NULL;
+    hid_t file = new_file("quiet.hdf5");
+    add_image(file, "train", H5T_IEEE_F32LE, DEFLATED);
+    H5Fclose(file);
+    bsw_vectors *vectors = open_set("quiet.hdf5", "");
+    assert_true(H5Eset_auto2(H5E_DEFAULT, print, stderr) >= 0);
+    check_rows(vectors, 0, ROWS);
+    assert_true(H5Eget_auto2(H5E_DEFAULT, &print, &to) >= 0);
+    assert_true(print == NULL);
+    bsw_vectors_close(&vectors);
+}
+
 // Several threads read one dataset, whose chunks only one at a time may unpack.
 struct reader {
     const bsw_vectors *vectors;
@@ -440,6 +457,7 @@ int main(void)
         cmocka_unit_test(every_truncated_file_is_refused),
         cmocka_unit_test(a_changed_byte_is_at_most_an_error),
         cmocka_unit_test(numbers_of_odd_sizes_are_refused),
+        cmocka_unit_test(reading_prints_no_errors),
         cmocka_unit_test(threads_read_at_once),
     };
     return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);

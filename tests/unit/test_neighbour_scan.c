@@ -17,6 +17,7 @@
 #include "common/result_order.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/screen/screen_margin.h"
+#include "shard/neighbour_codes.h"
 #include "shard/neighbour_scan.h"
 #include "tests/unit/temporary_folder.h"
 
@@ -316,7 +317,81 @@ static void what_does_not_fit_or_is_bad_is_refused(void **state)
     free_data(&data);
 }
 
+static void blocks_hold_a_range_and_no_more(void **state)
+{
+    (void)state;
+    assert_int_equal(bsw_neighbour_block_rows(512, 1 << 20), 2048);
+    assert_int_equal(bsw_neighbour_block_rows(512, 96), 96);
+    assert_int_equal(bsw_neighbour_block_rows(512, 97), 128);
+    assert_int_equal(bsw_neighbour_block_rows(4 * 65536, 1 << 20), 32);
+    assert_int_equal(bsw_neighbour_block_rows(1, UINT32_MAX), 65536);
+}
+
 // ---- the margin ----
+
+// Whether codes let a row through to a query whose list has this limit.
+static int passes_codes(const struct bsw_neighbour_tiles *tiles, const struct data *data, size_t q,
+                        uint32_t row, uint32_t limit)
+{
+    struct bsw_running_best lists[NUM_QUERIES] = {0};
+    struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES];
+    const struct bsw_neighbour_step step = {.first_query = q,
+                                            .num_queries = 1,
+                                            .bundle = row / BSW_BUNDLE_ROWS,
+                                            .num_bundles = 1,
+                                            .raw = data->rows,
+                                            .num_rows = data->num_rows};
+    lists[q].limit = limit;
+    outputs[0].count = SIZE_MAX;
+    tiles->pauses[0].left = 0;
+    bsw_neighbour_codes_scan(tiles, 0, &step, lists, outputs);
+    if (outputs[0].count == SIZE_MAX) return 1; // left to float32
+    for (size_t i = 0; i < outputs[0].count; i++)
+        if (bsw_candidate_row(outputs[0].items[i]) == row % BSW_BUNDLE_ROWS) return 1;
+    return 0;
+}
+
+// In order as define has left them, each at the highest limit that it reaches.
+static void check_codes(const struct data *data, enum bsw_metric metric, const char *name)
+{
+    enum bsw_cpu_level level = bsw_cpu_level_detect();
+    if (level == BSW_CPU_AVX2) level = BSW_CPU_REFERENCE; // has codes
+    const struct bsw_neighbour_needs needs =
+        needs_of(data, (struct way){level, metric, 1, data->num_rows, 1});
+    size_t row_bytes = bsw_vectors_row_bytes(data->base);
+    enum bsw_row_fault faults[BSW_BUNDLE_ROWS];
+    bsw_neighbour_scan scan;
+    assert_int_equal(bsw_neighbour_scan_open(&needs, &scan, NULL), BSW_OK);
+    assert_true(scan.tiles.is_coded);
+    bsw_neighbour_tiles_begin(&scan.tiles, data->rows, data->num_rows);
+    for (size_t first = 0; first < data->num_rows; first += BSW_BUNDLE_ROWS) {
+        size_t left = data->num_rows - first;
+        bsw_neighbour_tiles_pack(&scan.tiles, 0, first / BSW_BUNDLE_ROWS,
+                                 data->rows + first * row_bytes,
+                                 left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS, faults);
+    }
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        for (size_t i = 0; i < num_good; i++) {
+            uint32_t row = bsw_candidate_row(expected[q][i]);
+            if (!passes_codes(&scan.tiles, data, q, row, bsw_candidate_score(expected[q][i])))
+                fail_msg("%s, %s: query %zu, row %u", name, bsw_metric_name(metric), q, row);
+        }
+    }
+    bsw_neighbour_scan_close(&scan);
+}
+
+static void codes_rule_out_no_row_at_its_own_value(void **state)
+{
+    (void)state;
+    for (int kind = 0; kind < BYTES; kind++) {
+        struct data data = make_data(kind, 33, NUM_ROWS);
+        for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+            define(&data, (enum bsw_metric)metric);
+            check_codes(&data, (enum bsw_metric)metric, kind_names[kind]);
+        }
+        free_data(&data);
+    }
+}
 
 // Screened numbers of ordinary data rule out nearly all rows, or all of the above proved nothing.
 static void a_screen_lets_few_rows_through(void **state)
@@ -361,6 +436,8 @@ int main(void)
         cmocka_unit_test(codes_are_used_where_they_tell_rows_apart),
         cmocka_unit_test(a_scan_goes_on_where_another_stopped),
         cmocka_unit_test(what_does_not_fit_or_is_bad_is_refused),
+        cmocka_unit_test(blocks_hold_a_range_and_no_more),
+        cmocka_unit_test(codes_rule_out_no_row_at_its_own_value),
         cmocka_unit_test(a_screen_lets_few_rows_through),
     };
     return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
