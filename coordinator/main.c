@@ -15,13 +15,13 @@ static const struct bsw_command commands[] = {
     {"search", "search an index with a file of queries", bsw_command_search},
     {"groundtruth", "exact nearest neighbours of queries", bsw_command_groundtruth},
     {"eval", "recall of a result file against a ground truth", bsw_command_eval},
-    {"info", "what is in an index, a vector file or a result file", bsw_command_info},
-    {"convert", "write vectors or a ground truth in another file format", bsw_command_convert},
+    {"info", "what is in an index, a model, a vector file or a result file", bsw_command_info},
+    {"convert", "write vectors, results or a ground truth in another format", bsw_command_convert},
     {"train", "learn an rbe model from pairs of vectors", bsw_command_train},
-    {"verify", "check every checksum of an index", bsw_command_verify},
+    {"verify", "check every checksum and known answer of an index", bsw_command_verify},
     {"plan", "memory, bytes, misses and seconds before an index is made", bsw_command_plan},
     {"sweep", "recall and speed over a grid of codes and searches", bsw_command_sweep},
-    {"bench", "measure this machine: bench memory, kernels, tune", bsw_command_bench},
+    {"bench", "measure this machine: bench memory, kernels, cluster, tune", bsw_command_bench},
 };
 
 #define NUM_COMMANDS (sizeof commands / sizeof commands[0])
@@ -36,9 +36,8 @@ static void print_usage(FILE *out)
     for (size_t i = 0; i < NUM_COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\nbitsweep COMMAND --help lists a command's options.\n"
-                 "Exit codes: 0 done, 2 usage, 65 bad input, 70 self-check failed, 74 "
-                 "input/output, 75 stopped or a "
-                 "rank was lost: --resume goes on.\n");
+                 "Exit codes: 0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 "
+                 "input, output or memory, 75 stopped or a rank was lost: --resume goes on.\n");
 }
 
 static const struct bsw_command *find_command(const char *name)

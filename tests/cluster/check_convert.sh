@@ -7,46 +7,23 @@
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
 set -euo pipefail
 
-program=$(realpath "$1")
-run=$(realpath "$2")/deploy/run.sh
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+run=$(realpath "$run")
 tools=$(dirname "$program")/tests
-export BITSWEEP=$program
-export OMP_WAIT_POLICY=passive OMP_NUM_THREADS=1
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+export OMP_NUM_THREADS=1
 cd "$folder"
-export TMPDIR=$folder # several mpirun in one sometimes remove each other's files
-passed=0
-failed=0
-
-num_ranks=3
-if ((${BITSWEEP_MAX_RANKS:-3} < 3)) || ! command -v mpirun >/dev/null ||
-    ! "$run" -n 3 -- --version >/dev/null 2>&1; then
-    num_ranks=1
-    echo "mpirun is missing, or this build has no MPI, or fewer ranks are allowed: one rank only"
-fi
-
-check() { # WHAT COMMAND: it succeeds and prints nothing on stderr
-    local what=$1
-    shift
-    if "$@" >stdout 2>stderr && [[ ! -s stderr ]]; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what" >&2
-        head -n 20 stdout stderr >&2
-    fi
-}
+find_ranks 3
+num_ranks=${ranks_axis[-1]}
 
 refuse() { # CODE TEXT COMMAND...: one line with the text
     local code=$1 text=$2 found=0
     shift 2
     "$program" "$@" >stdout 2>stderr || found=$?
     if ((found == code)) && grep -q -- "$text" stderr && (($(wc -l <stderr) == 1)); then
-        passed=$((passed + 1))
+        pass
     else
-        failed=$((failed + 1))
-        echo "FAILED: $*: code $found, not $code with '$text': $(cat stderr)" >&2
+        complain "$*: code $found, not $code with '$text'"
     fi
 }
 
@@ -56,12 +33,6 @@ convert() { # IN OUT OPTIONS...
 
 same() { # A B
     check "$1 and $2 are the same" cmp "$1" "$2"
-}
-
-on() { # RANKS COMMAND...
-    local ranks=$1
-    shift
-    if ((ranks == 1)); then "$program" "$@"; else "$run" -n "$ranks" "$@"; fi
 }
 
 # ---- vectors ----

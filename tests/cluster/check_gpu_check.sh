@@ -62,7 +62,7 @@ program tests/bitsweep_emulated "exit 1"
 program tests/identity_data "exit 1"
 program tests/bench_device_emulated "echo measured"
 program bitsweep "exit 1"
-gpu_check 1 --emulated --build "$fake" --minutes 0.1
+gpu_check 1 --emulated --build "$fake" --minutes 0.15
 says '^kernels +FAILED: exit code 1'
 says '^broken$'
 says '^kernelcheck +FAILED: cut after [0-9]+ s'

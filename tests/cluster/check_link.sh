@@ -19,7 +19,6 @@ pool=4 # a rank that waits needs no core
 
 verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what
 : >"$verdicts"
-num_jobs=0
 
 pass() {
     echo ok >>"$verdicts"
@@ -33,15 +32,11 @@ complain() {
 }
 
 # start FUNCTION RANKS ARGUMENTS: in the background, with a folder $job, unless the ranks are too
-# many. It also is the folder for temporary files: several mpirun in one sometimes remove each
-# other's.
+# many.
 start() {
     (($2 <= most_ranks)) || return 0
-    while (($(jobs -rp | wc -l) >= pool)); do wait -n || true; done
-    num_jobs=$((num_jobs + 1))
-    job=$folder/$num_jobs
-    mkdir "$job"
-    TMPDIR=$job "$@" </dev/null &
+    next_job "$pool"
+    run_job "$@" &
 }
 
 # search RANKS ARGUMENTS: on emulated devices.
@@ -238,6 +233,6 @@ unset BITSWEEP_EMULATOR_NCCL_RANK
 BITSWEEP_EMULATOR_FAIL=16 start expect 2 74 15 'emulated:[0-9]+: .*LaunchFailure'
 start expect 2 74 15 ': no device memory for|bytes of device memory are free' --device-memory 3K
 
-wait
+finish_all_jobs || complain "a job did not come to its end"
 echo "$(grep -c '^ok$' "$verdicts") passed, $(grep -c '^FAILED' "$verdicts" || true) failed"
 ! grep -q '^FAILED' "$verdicts"

@@ -32,13 +32,13 @@ encode() {
 
 encode xfbq --codec xfbq --bits 3
 encode saq --codec saq --bits 2.5 --metric l2 --copy-vectors
-for scan in planes matrix; do
-    for merge in gather ladder; do
-        both "saq-$scan-$merge" search --index "$folder/saq.1" --queries "$queries" --merge "$merge" \
-            --scan "$scan" --batch 64 --overlap on
-        both "xfbq-$scan-$merge" search --index "$folder/xfbq.1" --queries "$queries" \
-            --merge "$merge" --scan "$scan" --refine none --k 100
-    done
+# Each way to scan and to merge with each codec; check_identity.sh has more of them together.
+for pair in "planes gather ladder" "matrix ladder gather"; do
+    read -r scan saq_merge xfbq_merge <<<"$pair"
+    both "saq-$scan-$saq_merge" search --index "$folder/saq.1" --queries "$queries" --merge "$saq_merge" \
+        --scan "$scan" --batch 64 --overlap on
+    both "xfbq-$scan-$xfbq_merge" search --index "$folder/xfbq.1" --queries "$queries" \
+        --merge "$xfbq_merge" --scan "$scan" --refine none --k 100
 done
 both histogram search --index "$folder/xfbq.1" --queries "$queries" --extra-distance 20
 both truth groundtruth --base "$base" --rows 0:3001 --queries "$queries" --metric l2 --k 10

@@ -113,6 +113,29 @@ find_levels() {
     done
 }
 
+# next_job POOL: waits until fewer jobs than that run, and makes the folder $job for one more.
+num_jobs=0
+: >"$folder/ended"
+next_job() {
+    while (($(jobs -rp | wc -l) >= $1)); do wait -n || true; done
+    num_jobs=$((num_jobs + 1))
+    job=$folder/$num_jobs
+    mkdir "$job"
+}
+
+# run_job FUNCTION ARGUMENTS: for the background. Its folder also is the one for temporary files: several
+# mpirun in one sometimes remove each other's.
+run_job() {
+    TMPDIR=$folder/$num_jobs "$@" </dev/null
+    echo >>"$folder/ended"
+}
+
+# finish_all_jobs: waits; fails if bash left one of them half-way, which then has said nothing.
+finish_all_jobs() {
+    wait
+    [[ $(wc -l <"$folder/ended") == "$num_jobs" ]]
+}
+
 # put FILE OFFSET BYTES: as printf has them.
 put() {
     # shellcheck disable=SC2059

@@ -21,6 +21,7 @@ folder=$(realpath "$(mktemp -d)")
 trap 'wait; rm -rf "$folder"' EXIT
 cd "$folder"
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
+export TMPDIR=$folder OMPI_MCA_btl_vader_backing_directory=$folder # of mpirun, removed with the rest
 unset BITSWEEP_FAIL BITSWEEP_FAULT_LOG BITSWEEP_STATUS BITSWEEP_JOURNAL_SECONDS
 
 complain() { # complain WHAT [FILE]
