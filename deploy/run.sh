@@ -53,10 +53,10 @@ BITSWEEP_STATUS is where rank 0 says how the run ended; by default a temporary f
 where ranks may run on other hosts in the current folder, which the hosts must then share.
 
 A rank that is stopped, cut off or gone later on is found by the others: --heartbeat of COMMAND, 10 s
-if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is still there
-5 s after the ranks of its own machine it is killed (3 s where rank 0 has said that the run has failed,
-60 s where it has said that all is complete and there may be other hosts); likewise if a rank of this machine ended while MPI connected the ranks and mpirun
-lets the others wait.
+if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is still there 5 s after the
+ranks of its own machine it is killed (once it has slept for 2 s where there is no other host; after
+60 s where there may be others and rank 0 has said that all is complete); likewise if a rank of this
+machine ended while MPI connected the ranks and mpirun lets the others wait.
 
 Exit codes are those that rank 0 has written there, whatever mpirun says:
   0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system error,
@@ -419,12 +419,25 @@ count_ranks() {
     done
 }
 
+# Sets use: the states of mpirun's threads, and the CPU time that they have had. The same once more: it
+# slept.
+read_use() {
+    local file line
+    use=""
+    for file in "/proc/$job/task/"*/stat; do
+        { read -r line <"$file"; } 2>/dev/null || continue
+        # shellcheck disable=SC2086
+        set -- ${line##*) } # state, parent, ..., in user mode, in the system
+        use+="$1 ${12} ${13},"
+    done
+}
+
 # Beside the job, until its end of a pipe tells that it is over: SIGURG to this script where the ranks
 # should have found each other by now, again 4 s later, and where mpirun has outlived the ranks of this
-# machine by 5 s (3 s where rank 0 has said that the run has failed), and by 60 s; SIGIO where some or all
-# of these are gone before that and mpirun goes on.
+# machine by 5 s, and by 60 s; also where it then sleeps for 2 s and no host but this one is in it; SIGIO
+# where some or all of these are gone before that and mpirun goes on.
 watch_job() {
-    local seconds=0 most=0 alone=0 fewer=0 late=0 is_alone got
+    local seconds=0 most=0 alone=0 asleep=0 fewer=0 late=0 use="" before is_alone got
     exec 9>&-
     while :; do
         got=0
@@ -434,10 +447,13 @@ watch_job() {
         count_ranks
         if ((num_running + num_dead > most)); then most=$((num_running + num_dead)); fi
         if ((num_running || !most)); then alone=0; fi
+        before=$use
+        read_use
+        asleep=$((asleep + 1))
+        if ((!alone)) || [[ $use != "$before" || $use == *[RD]* ]] || may_be_elsewhere; then asleep=0; fi
         if ((num_running == 0 || num_running >= most)); then fewer=0; fi
         if ((fewer == 3)); then kill -IO $$; fi
-        is_alone=$((alone == 5 || alone == 60))
-        if ((alone == 3)) && [[ $(written_code) == [1-9]* ]]; then is_alone=1; fi
+        is_alone=$((asleep == 2 || alone == 5 || alone == 60))
         if [[ -e $BITSWEEP_STARTED ]]; then
             if ((is_alone)); then kill -URG $$; fi
         else
