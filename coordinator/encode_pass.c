@@ -320,19 +320,12 @@ enum bsw_status bsw_encode_pass_run(struct bsw_encode_pass *pass,
     return status == BSW_OK ? synced : status;
 }
 
-static enum bsw_status send_records(struct bsw_encode_pass *pass, struct bsw_error *err)
+static enum bsw_status pack_records(const struct bsw_encode_pass *pass, struct bsw_buffer *out,
+                                    struct bsw_error *err)
 {
-    struct bsw_message message = {.kind = MESSAGE_BLOCKS};
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = BSW_OK;
-    for (uint64_t i = 0; i < pass->num_own && status == BSW_OK; i++)
-        status =
-            bsw_buffer_append(&buffer, &pass->records[pass->own[i]], sizeof *pass->records, err);
-    if (status == BSW_OK)
-        status = bsw_transport_send(pass->options.transport, 0, &message, buffer.data, buffer.bytes,
-                                    err);
-    bsw_buffer_deinit(&buffer);
-    return status;
+    for (uint64_t i = 0; i < pass->num_own; i++)
+        BSW_TRY(bsw_buffer_append(out, &pass->records[pass->own[i]], sizeof *pass->records, err));
+    return BSW_OK;
 }
 
 static enum bsw_status take_records(struct bsw_encode_pass *pass, int rank,
@@ -353,17 +346,19 @@ static enum bsw_status take_records(struct bsw_encode_pass *pass, int rank,
     return BSW_OK;
 }
 
-static enum bsw_status gather_records(struct bsw_encode_pass *pass, struct bsw_error *err)
+// Buffer: what another rank than 0 sends; rank 0 uses it for what comes.
+static enum bsw_status exchange_records(struct bsw_encode_pass *pass, struct bsw_buffer *buffer,
+                                        struct bsw_error *err)
 {
+    struct bsw_transport *transport = pass->options.transport;
     struct bsw_message message = {.kind = MESSAGE_BLOCKS};
-    if (pass->options.transport->rank != 0) return send_records(pass, err);
-    struct bsw_buffer buffer = {0};
+    if (transport->rank != 0)
+        return bsw_transport_send(transport, 0, &message, buffer->data, buffer->bytes, err);
     enum bsw_status status = BSW_OK;
-    for (int rank = 1; rank < pass->options.transport->num_ranks && status == BSW_OK; rank++) {
-        status = bsw_transport_receive(pass->options.transport, rank, &message, &buffer, NULL, err);
-        if (status == BSW_OK) status = take_records(pass, rank, &buffer, err);
+    for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
+        status = bsw_transport_receive(transport, rank, &message, buffer, NULL, err);
+        if (status == BSW_OK) status = take_records(pass, rank, buffer, err);
     }
-    bsw_buffer_deinit(&buffer);
     for (uint64_t b = 0;
          b < pass->first_blocks[pass->options.manifest->num_shards] && status == BSW_OK; b++) {
         if (pass->records[b].block != b)
@@ -374,8 +369,16 @@ static enum bsw_status gather_records(struct bsw_encode_pass *pass, struct bsw_e
 
 enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
-    enum bsw_status status = gather_records(pass, err);
-    BSW_TRY(bsw_transport_agree(pass->options.transport, status, err));
+    struct bsw_transport *transport = pass->options.transport;
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = transport->rank == 0 ? BSW_OK : pack_records(pass, &buffer, err);
+    status = bsw_transport_agree(transport, status, err); // every rank has what it sends
+    if (status == BSW_OK) {
+        status = exchange_records(pass, &buffer, err);
+        status = bsw_transport_agree(transport, status, err);
+    }
+    bsw_buffer_deinit(&buffer);
+    BSW_TRY(status);
     return bsw_shard_answers_gather(&pass->answers, pass->options.transport, err);
 }
 
