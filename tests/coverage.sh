@@ -26,8 +26,14 @@ END_HELP
 while (($#)); do
     case $1 in
     --report-only) has_tests=0 ;;
-    --lines) show=$2 && has_tests=0 && shift ;;
-    --least) least=$2 && shift ;;
+    --lines | --least)
+        if (($# < 2)); then
+            echo "coverage.sh: $1 needs a value; --help tells more" >&2
+            exit 2
+        fi
+        if [[ $1 == --least ]]; then least=$2; else show=$2 has_tests=0; fi
+        shift
+        ;;
     -h | --help) help && exit 0 ;;
     *)
         echo "coverage.sh: unknown option $1; --help tells more" >&2
@@ -42,15 +48,15 @@ files=(common/chunk_filters.c common/code_layout.c common/hdf5_source.c common/i
     common/option_table.c common/result_file.c common/sealed_message.c common/shard_file.c
     common/source_name.c common/synth.c common/vector_layout.c common/vectors.c
     kernels/rbe/rbe_model_file.c coordinator/query_source.c coordinator/rbe_checkpoint.c
-    coordinator/sidecar.c coordinator/sweep_grid.c
+    coordinator/model_rates.c coordinator/sidecar.c coordinator/sweep_grid.c coordinator/sweep_plan.c
     common/journal.c coordinator/encode_journal.c coordinator/result_journal.c
     coordinator/truth_journal.c
     coordinator/batch_merge.c coordinator/truth_merge.c kernels/merge/merge_avx2.c
     kernels/merge/merge_avx512.c kernels/merge/merge_reference.c kernels/merge/merge_table.c)
 
-units='batch_merge|chunk_filters|code_layout|file|hdf5_source|index_manifest|journal|memory|merge|neighbour_scan'
+units='batch_merge|cluster_model|chunk_filters|code_layout|file|hdf5_source|index_manifest|journal|memory|merge|neighbour_scan'
 units+='|option_table|query_codes|rbe_model_file|rbe_training|result_file|result_order|shard_file|source_name'
-units+='|sweep_grid|synth|vector_layout|vector_writer|vectors'
+units+='|sweep_grid|sweep_plan|synth|vector_layout|vector_writer|vectors'
 checks='malformed|damage|faults|convert|groundtruth|resume'
 
 if ((has_tests)); then

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# An index, a result and a ground truth that an earlier build has written (tests/data/format-1): still
+# read, verified, searched and compared, byte for byte. A program that no longer reads them has to say
+# so by the version of the format, and then gets a folder format-2 beside this one.
+# usage: check_format.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+data=$2/tests/data/format-1
+find_levels
+find_ranks 2
+
+check "verify" "$program" verify --index "$data/index" --quiet
+for level in "${levels[@]}"; do
+    for ranks in "${ranks_axis[@]}"; do
+        check "search, $level, $ranks ranks" on "$ranks" search --index "$data/index" --queries "$data/queries.fbin" \
+            --k 5 --oversample 4 --level "$level" --out "$folder/result" --force --quiet
+        check "result, $level, $ranks ranks" cmp "$folder/result" "$data/result.bin"
+        check "result.json, $level, $ranks ranks" cmp "$folder/result.json" "$data/result.bin.json"
+    done
+done
+# The rows are in the index: 120 of 40 dims, the copy of a file that is not here.
+"$program" eval --results "$data/result.bin" --groundtruth "$data/truth.bin" --k 5 --json >"$folder/eval"
+check "recall" grep -q '"5-recall@5": 1.0' "$folder/eval"
+
+echo "$passed passed, $failed failed"
+((failed == 0))
