@@ -175,7 +175,7 @@ rate() {
 busy_core_share() {
     awk -v r="$(calculate "$(rate busy) / $(rate scan) / $cores * $threads")" \
         -v a="$(calculate "($threads - 1) / ($cores - 1)")" \
-        'BEGIN { s = r * (1 - a) / (1 - r * a); printf "%.9g", s > 0 && s < 1 ? s : 1 }'
+        'BEGIN { s = r * (1 - a) / (1 - r * a); printf "%.9g", (s > 0 && s < 1 ? s : 1) }'
 }
 
 write_rates() {
