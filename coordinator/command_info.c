@@ -252,7 +252,8 @@ static void print_index_text(const char *path, const struct bsw_manifest *manife
            bsw_vector_type_name(manifest->source_type), (unsigned long long)manifest->source_rows,
            facts.digest, manifest->source_is_copied ? ", copied" : "");
     printf("  known     %u answers a shard%s\n", manifest->num_known,
-           manifest->num_known > 0 ? "" : ": of another version of the program, searches go without");
+           manifest->num_known > 0 ? ""
+                                   : ": of another version of the program, searches go without");
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         const struct bsw_shard_entry *entry = &manifest->shards[i];
         printf("  shard %-3u rows %llu to %llu, %llu bytes, digest %016llx\n", i,

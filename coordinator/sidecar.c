@@ -54,7 +54,9 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     json_decref(object);
     if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory", path);
-    enum bsw_status status = bsw_file_write_atomic(path, text, strlen(text), err);
+    size_t bytes = strlen(text);
+    text[bytes++] = '\n'; // no longer a string
+    enum bsw_status status = bsw_file_write_atomic(path, text, bytes, err);
     free(text);
     return status;
 }
