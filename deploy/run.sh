@@ -54,7 +54,7 @@ where ranks may run on other hosts in the current folder, which the hosts must t
 
 A rank that is stopped, cut off or gone later on is found by the others: --heartbeat of COMMAND, 10 s
 if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is still there 5 s after the
-ranks of its own machine it is killed (once it has slept for 2 s where there is no other host; after
+ranks of its own machine it is killed (once it has slept for 3 s where there is no other host; after
 60 s where there may be others and rank 0 has said that all is complete); likewise if a rank of this
 machine ended while MPI connected the ranks and mpirun lets the others wait.
 
@@ -394,8 +394,8 @@ read_state() {
 
 # Sets num_running, the ranks among the children of mpirun, which may also have those that start its
 # daemons on other hosts, and num_dead, those that have ended and that mpirun leaves as they are: it is
-# deadlocked or stopped if they stay. A child is looked at when it is new; twice, as a rank begins as a
-# copy of mpirun. One that has ended does not say any more whether it was a rank.
+# deadlocked or stopped if they stay. A child is looked at when it is new; more than once, as a rank begins
+# as a copy of mpirun. One that has ended does not say any more whether it was a rank.
 declare -A looks=()
 count_ranks() {
     local file some child rank state
@@ -405,7 +405,7 @@ count_ranks() {
         { read -r -a some <"$file"; } 2>/dev/null || true
         for child in "${some[@]}"; do
             read_state "$child"
-            if [[ -n $state && $state != Z && ${looks[$child]:-} != [2r] ]]; then
+            if [[ -n $state && $state != Z && ${looks[$child]:-} != [8r] ]]; then
                 find_rank "$child"
                 looks[$child]=$((${looks[$child]:-0} + 1))
                 [[ -z $rank ]] || looks[$child]=r
@@ -432,35 +432,43 @@ read_use() {
     done
 }
 
+# reached QUARTERS LIMIT: in the last step, and not before.
+reached() {
+    (($1 >= $2 && $1 - step < $2))
+}
+
 # Beside the job, until its end of a pipe tells that it is over: SIGURG to this script where the ranks
 # should have found each other by now, again 4 s later, and where mpirun has outlived the ranks of this
-# machine by 5 s, and by 60 s; also where it then sleeps for 2 s and no host but this one is in it; SIGIO
-# where some or all of these are gone before that and mpirun goes on.
+# machine by 5 s, and by 60 s; SIGIO where some or all of these are gone before that and mpirun goes on.
+# If no host but this one is in it mpirun may not sleep for 2.75 s, either: on its way to the end it waits
+# for 2.1 s at most. Times are in quarters of a second.
 watch_job() {
-    local seconds=0 most=0 alone=0 asleep=0 fewer=0 late=0 use="" before is_alone got
+    local age=0 most=0 alone=0 asleep=0 fewer=0 late=0 step=1 use="" before was_alone is_alone got
     exec 9>&-
     while :; do
         got=0
-        read -r -t 1 || got=$?
+        if ((step == 4)); then read -r -t 1 || got=$?; else read -r -t 0.25 || got=$?; fi
         ((got > 128)) || return 0
-        seconds=$((seconds + 1)) alone=$((alone + 1)) fewer=$((fewer + 1))
         count_ranks
         if ((num_running + num_dead > most)); then most=$((num_running + num_dead)); fi
-        if ((num_running || !most)); then alone=0; fi
-        before=$use
+        before=$use was_alone=$alone
         read_use
-        asleep=$((asleep + 1))
-        if ((!alone)) || [[ $use != "$before" || $use == *[RD]* ]] || may_be_elsewhere; then asleep=0; fi
+        age=$((age + step)) alone=$((alone + step)) asleep=$((asleep + step)) fewer=$((fewer + step))
+        if ((num_running || !most)); then alone=0; fi
+        if ((!was_alone)) || [[ $use != "$before" || $use == *[RD]* ]] || may_be_elsewhere; then asleep=0; fi
         if ((num_running == 0 || num_running >= most)); then fewer=0; fi
-        if ((fewer == 3)); then kill -IO $$; fi
-        is_alone=$((asleep == 2 || alone == 5 || alone == 60))
+        if reached $fewer 12; then kill -IO $$; fi
+        is_alone=0
+        if reached $asleep 11 || reached $alone 20 || reached $alone 240; then is_alone=1; fi
         if [[ -e $BITSWEEP_STARTED ]]; then
             if ((is_alone)); then kill -URG $$; fi
         else
             if ((is_alone)); then kill -IO $$; fi
-            if ((seconds == start_limit)); then late=$seconds; fi
+            if reached $age $((4 * start_limit)); then late=$age; fi
         fi
-        if ((late && (seconds == late || seconds == late + 4))); then kill -URG $$; fi
+        if ((late)) && { ((age == late)) || reached $age $((late + 16)); }; then kill -URG $$; fi
+        step=4
+        if ((alone)) || [[ ! -e $BITSWEEP_STARTED ]]; then step=1; fi
     done
 }
 
