@@ -53,10 +53,10 @@ BITSWEEP_STATUS is where rank 0 says how the run ended; by default a temporary f
 where ranks may run on other hosts in the current folder, which the hosts must then share.
 
 A rank that is stopped, cut off or gone later on is found by the others: --heartbeat of COMMAND, 10 s
-if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is still there 5 s after the
-ranks of its own machine it is killed (once it has slept for 3 s where there is no other host; after
-60 s where there may be others and rank 0 has said that all is complete); likewise if a rank of this
-machine ended while MPI connected the ranks and mpirun lets the others wait.
+if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is still there
+5 s after the ranks of its own machine it is killed (once it has slept for 3 s where there is no other
+host; after 60 s where there may be others and rank 0 has said that all is complete); likewise if a
+rank of this machine ended while MPI connected the ranks and mpirun lets the others wait.
 
 Exit codes are those that rank 0 has written there, whatever mpirun says:
   0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system error,
@@ -269,7 +269,8 @@ choose_status_path() {
         fail "$parent: no place for the STATUS file; set BITSWEEP_STATUS" 74
 }
 
-# A moment, longer where the job is: a process each, as `read -t` hangs where a signal interrupts it.
+# A moment, longer for a job that has run for longer. It costs a process, as `read -t` hangs where a signal
+# interrupts it.
 nap() {
     local seconds=$((SECONDS - job_began)) length=0.05
     if ((seconds >= 20)); then length=0.5; elif ((seconds >= 2)); then length=0.2; fi
