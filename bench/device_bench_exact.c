@@ -20,9 +20,9 @@ struct exact_bench {
     struct bsw_device_exact_rows bundles;
     struct bsw_device_packed packed_rows, packed_queries;
     struct bsw_device_pair *pairs;
-    float *values;
+    double *values;
     size_t num_pairs;
-    struct bsw_device_lists lists;
+    struct bsw_device_exact_lists lists;
     int has_pairs, is_packed;
 };
 
@@ -30,7 +30,7 @@ struct exact_bench {
 struct exact_places {
     size_t rows, norms, masks, pairs, values, row_bytes, row_terms;
     size_t queries, query_norms, raw_queries, query_bytes, query_terms;
-    size_t items, counts, limits, total;
+    size_t scores, places, counts, limits, total;
 };
 
 static struct exact_places place_all(const struct exact_bench *exact, size_t rows, size_t queries,
@@ -43,7 +43,7 @@ static struct exact_places place_all(const struct exact_bench *exact, size_t row
     at.norms = device_bench_place(all * sizeof(double), &at.total);
     at.masks = device_bench_place(all / 8, &at.total);
     at.pairs = device_bench_place(pairs * sizeof(struct bsw_device_pair), &at.total);
-    at.values = device_bench_place(pairs * sizeof(float), &at.total);
+    at.values = device_bench_place(pairs * sizeof(double), &at.total);
     at.row_bytes = device_bench_place(packed * DIMS, &at.total);
     at.row_terms = device_bench_place(packed * sizeof(struct bsw_device_packed_term), &at.total);
     at.queries = device_bench_place(queries * DIMS * sizeof(double), &at.total);
@@ -51,9 +51,10 @@ static struct exact_places place_all(const struct exact_bench *exact, size_t row
     at.raw_queries = device_bench_place(queries * DIMS, &at.total);
     at.query_bytes = device_bench_place(queries * DIMS, &at.total);
     at.query_terms = device_bench_place(queries * sizeof(struct bsw_device_packed_term), &at.total);
-    at.items = device_bench_place(queries * sizeof(uint64_t), &at.total);
+    at.scores = device_bench_place(queries * sizeof(uint64_t), &at.total);
+    at.places = device_bench_place(queries * sizeof(uint32_t), &at.total);
     at.counts = device_bench_place(queries * sizeof(uint32_t), &at.total);
-    at.limits = device_bench_place(queries * sizeof(uint32_t), &at.total);
+    at.limits = device_bench_place(queries * sizeof(uint64_t), &at.total);
     return at;
 }
 
@@ -73,12 +74,14 @@ static void point(struct exact_bench *exact, const struct exact_places *at)
         DIMS, memory + at->query_bytes,
         (const struct bsw_device_packed_term *)(void *)(memory + at->query_terms)};
     exact->pairs = (struct bsw_device_pair *)(void *)(memory + at->pairs);
-    exact->values = (float *)(void *)(memory + at->values);
-    exact->lists = (struct bsw_device_lists){.num_queries = exact->queries.num_queries,
-                                             .capacity = 1,
-                                             .items = (uint64_t *)(void *)(memory + at->items),
-                                             .counts = (uint32_t *)(void *)(memory + at->counts),
-                                             .limits = (uint32_t *)(void *)(memory + at->limits)};
+    exact->values = (double *)(void *)(memory + at->values);
+    exact->lists =
+        (struct bsw_device_exact_lists){.num_queries = exact->queries.num_queries,
+                                        .capacity = 1,
+                                        .scores = (uint64_t *)(void *)(memory + at->scores),
+                                        .rows = (uint32_t *)(void *)(memory + at->places),
+                                        .counts = (uint32_t *)(void *)(memory + at->counts),
+                                        .limits = (uint64_t *)(void *)(memory + at->limits)};
 }
 
 // ---- what is compared ----
@@ -140,9 +143,10 @@ static enum bsw_status fill_lists(struct exact_bench *exact, const struct exact_
                                   struct bsw_error *err)
 {
     bsw_device *device = exact->bench->device;
-    size_t bytes = exact->queries.num_queries * sizeof(uint32_t);
-    BSW_TRY(set_bytes(exact, at->counts, 0, bytes, err));
-    BSW_TRY(set_bytes(exact, at->limits, 0xff, bytes, err));
+    size_t queries = exact->queries.num_queries;
+    BSW_TRY(set_bytes(exact, at->counts, 0, queries * sizeof(uint32_t), err));
+    // About 1e303.
+    BSW_TRY(set_bytes(exact, at->limits, 0xfe, queries * sizeof(uint64_t), err));
     BSW_TRY(set_bytes(exact, at->masks, 0xff, exact->bundles.num_bundles * sizeof(uint32_t), err));
     int code =
         bsw_device_row_norms(&exact->rows, (double *)(void *)(exact->memory.data + at->norms),
@@ -222,7 +226,7 @@ static void count_work(const struct exact_bench *exact, struct device_record *re
                                                                  : DEVICE_LIMIT_MMA;
     if (!exact->has_pairs) return;
     record->bytes_limit = DEVICE_LIMIT_READ;
-    record->bytes = pairs * (DIMS + sizeof(struct bsw_device_pair) + sizeof(float));
+    record->bytes = pairs * (DIMS + sizeof(struct bsw_device_pair) + sizeof(double));
 }
 
 static enum bsw_status measure(struct exact_bench *exact, const char *name,

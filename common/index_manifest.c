@@ -162,6 +162,11 @@ static void fill_source(const struct bsw_manifest *manifest, Bsw__Source *source
     source->copied = manifest->source_is_copied;
 }
 
+static uint32_t known_rule(const struct bsw_manifest *manifest)
+{
+    return manifest->codec == BSW_CODEC_RAW ? BSW_KNOWN_RULE_RAW : BSW_KNOWN_RULE;
+}
+
 static enum bsw_status fill_message(const struct bsw_manifest *manifest, int with_digests,
                                     struct message_storage *storage, struct bsw_error *err)
 {
@@ -199,7 +204,7 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
     message->shards = storage->shard_pointers;
     message->source = &storage->source;
     if (with_digests && manifest->num_known > 0) {
-        message->known_rule = BSW_KNOWN_RULE;
+        message->known_rule = known_rule(manifest);
         message->known_queries = manifest->num_known;
     }
     if (manifest->codec == BSW_CODEC_RBE) return fill_learned(manifest, storage);
@@ -334,11 +339,11 @@ static int is_list(const uint64_t *list, size_t count, uint64_t num_rows)
     return 1;
 }
 
-// Answers by a rule of later programs are left out, as if there were none.
+// Answers by a rule of other programs are left out, as if there were none.
 static enum bsw_status parse_known(const char *name, const Bsw__Manifest *message,
                                    struct bsw_manifest *out, struct bsw_error *err)
 {
-    if (message->known_rule != BSW_KNOWN_RULE) return BSW_OK;
+    if (message->known_rule != known_rule(out)) return BSW_OK;
     if (message->known_queries < 1 || message->known_queries > BSW_KNOWN_QUERIES)
         return bad(name, "number of known answers", err);
     for (uint32_t i = 0; i < out->num_shards; i++) {

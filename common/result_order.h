@@ -41,6 +41,23 @@ static inline int32_t bsw_score_to_integer(uint32_t score)
     return (int32_t)(score ^ 0x80000000u);
 }
 
+// Exact values are ordered by 64 bits, of a float64 key that is neither -0 nor NaN. Integers up to
+// 2^53, so all sums of uint8 and int8 rows, are such keys as they are. 0 is below every key.
+static inline uint64_t bsw_exact_score(double key)
+{
+    uint64_t bits;
+    memcpy(&bits, &key, sizeof bits);
+    return bits >> 63 ? ~bits : bits | UINT64_C(1) << 63;
+}
+
+static inline double bsw_exact_score_to_key(uint64_t score)
+{
+    uint64_t bits = score >> 63 ? score & ~(UINT64_C(1) << 63) : ~score;
+    double key;
+    memcpy(&key, &bits, sizeof key);
+    return key;
+}
+
 static inline uint64_t bsw_candidate_pack(uint32_t score, uint32_t local_row)
 {
     return (uint64_t)score << 32 | (uint32_t)~local_row;

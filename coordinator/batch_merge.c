@@ -202,8 +202,8 @@ static struct bsw_cut cut_gathered(const struct bsw_batch_merge *merge, struct b
 {
     size_t keep = (size_t)merge->settings.keep;
     if (count < keep) return keep_all;
-    merge->merge->best_ranked(entries, count, keep, scratch);
-    return (struct bsw_cut){entries[keep - 1].score, 0, entries[keep - 1].row};
+    merge->merge->best_ranked(entries, count, keep, BSW_RANKED_BY_KEY, scratch);
+    return (struct bsw_cut){bsw_ranked_key(&entries[keep - 1]), 0, entries[keep - 1].row};
 }
 
 static uint32_t shard_of_row(const struct bsw_manifest *manifest, uint64_t row)
@@ -226,15 +226,16 @@ static int cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *en
 {
     uint64_t reached = 0;
     memset(places, 0, merge->manifest->num_shards * sizeof *places);
-    merge->merge->best_ranked(entries, count, count, scratch);
+    merge->merge->best_ranked(entries, count, count, BSW_RANKED_BY_KEY, scratch);
     *cut = keep_all;
     for (size_t i = 0; i < count; i++) {
         uint32_t shard = shard_of_row(merge->manifest, entries[i].row);
-        if (entries[i].payload <= places[shard]) return 0;
-        reached += entries[i].payload - places[shard];
-        places[shard] = entries[i].payload;
+        uint32_t place = bsw_ranked_payload(&entries[i]);
+        if (place <= places[shard]) return 0;
+        reached += place - places[shard];
+        places[shard] = place;
         if (reached >= merge->settings.keep) {
-            *cut = (struct bsw_cut){entries[i].score, 0, entries[i].row};
+            *cut = (struct bsw_cut){bsw_ranked_key(&entries[i]), 0, entries[i].row};
             return 1;
         }
     }
@@ -275,20 +276,21 @@ enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
 
 // ---- survivors ----
 
-// Survivors of all shards by ascending row; payload holds the exact value's bits.
+// Survivors of all shards by ascending row; the payload of each is the place of its exact value.
 static size_t collect_survivors(const struct bsw_batch_merge *merge, size_t query,
-                                struct bsw_ranked *entries)
+                                struct bsw_ranked *entries, double *exact)
 {
     size_t count = 0;
     for (uint32_t shard = 0; shard < merge->assignment.num_shards; shard++) {
         const struct bsw_part *part = part_of(merge, query, shard);
         const unsigned char *items = part->items;
+        uint64_t first_row = merge->manifest->shards[shard].first_row;
         for (size_t i = 0; i < part->count; i++) {
             struct bsw_survivor survivor;
             memcpy(&survivor, items + i * sizeof survivor, sizeof survivor);
-            struct bsw_ranked entry = {.score = survivor.score, .row = survivor.row};
-            memcpy(&entry.payload, &survivor.value, sizeof entry.payload);
-            entries[count++] = entry;
+            entries[count] =
+                bsw_ranked_of_key(survivor.score, (uint32_t)count, first_row + survivor.row);
+            exact[count++] = survivor.value;
         }
     }
     return count;
@@ -315,15 +317,32 @@ static size_t cut_to_keep(const struct bsw_batch_merge *merge, struct bsw_ranked
     size_t keep = (size_t)(merge->settings.keep - merge->settings.exclude_self), left = 0;
     if (count <= keep) return count;
     memcpy(copy, entries, count * sizeof *copy);
-    merge->merge->best_ranked(copy, count, keep, scratch);
-    const struct bsw_ranked worst = copy[keep - 1];
+    merge->merge->best_ranked(copy, count, keep, BSW_RANKED_BY_KEY, scratch);
+    uint32_t worst = bsw_ranked_key(&copy[keep - 1]);
     for (size_t i = 0; i < count; i++) {
-        if (entries[i].score > worst.score ||
-            (entries[i].score == worst.score && entries[i].row <= worst.row)) {
+        uint32_t score = bsw_ranked_key(&entries[i]);
+        if (score > worst || (score == worst && entries[i].row <= copy[keep - 1].row))
             entries[left++] = entries[i];
-        }
     }
     return left;
+}
+
+// Scratch of a query with `most` survivors, in struct bsw_ranked: entries, a copy, what sorting
+// wants, exact values.
+static size_t survivor_scratch(size_t most)
+{
+    return 3 * most + most / 2 + 1;
+}
+
+// What result files have for an entry that is ordered.
+static float written_value(const struct bsw_batch_merge *merge, const struct bsw_ranked *entry,
+                           float addend)
+{
+    enum bsw_metric metric = merge->manifest->metric;
+    if (!merge->settings.is_exact)
+        return bsw_value_of_score(merge->manifest, merge->settings.query_bits,
+                                  bsw_ranked_key(entry), addend);
+    return bsw_metric_written(bsw_metric_value(metric, bsw_exact_score_to_key(entry->score)));
 }
 
 static void answer_query(const struct bsw_batch_merge *merge, size_t query, float addend,
@@ -331,26 +350,23 @@ static void answer_query(const struct bsw_batch_merge *merge, size_t query, floa
 {
     enum bsw_metric metric = merge->manifest->metric;
     struct bsw_ranked *copy = entries + most, *scratch = copy + most;
-    size_t k = (size_t)merge->settings.k, count = collect_survivors(merge, query, entries);
+    double *exact = (double *)(void *)(scratch + most);
+    size_t k = (size_t)merge->settings.k, count = collect_survivors(merge, query, entries, exact);
     count = drop_own(merge, query, entries, count);
     count = cut_to_keep(merge, entries, count, copy, scratch);
-    if (merge->settings.is_exact) {
-        for (size_t i = 0; i < count; i++) {
-            float value;
-            memcpy(&value, &entries[i].payload, sizeof value);
-            entries[i].score = bsw_score_from_float(bsw_metric_key(metric, value));
-        }
+    for (size_t i = 0; i < count && merge->settings.is_exact; i++) {
+        double value = exact[bsw_ranked_payload(&entries[i])];
+        entries[i].score = bsw_exact_score(bsw_metric_key(metric, value));
     }
-    count = merge->merge->best_ranked(entries, count, k, scratch);
+    count = merge->merge->best_ranked(
+        entries, count, k, merge->settings.is_exact ? BSW_RANKED_BY_EXACT : BSW_RANKED_BY_KEY,
+        scratch);
     for (size_t i = 0; i < k; i++) {
         ids[i] = i < count ? (int64_t)entries[i].row : -1;
-        if (i >= count)
-            values[i] = metric == BSW_METRIC_L2 ? INFINITY : -INFINITY;
-        else if (merge->settings.is_exact)
-            memcpy(&values[i], &entries[i].payload, sizeof values[i]);
+        if (i < count)
+            values[i] = written_value(merge, &entries[i], addend);
         else
-            values[i] = bsw_value_of_score(merge->manifest, merge->settings.query_bits,
-                                           entries[i].score, addend);
+            values[i] = metric == BSW_METRIC_L2 ? INFINITY : -INFINITY;
     }
 }
 
@@ -361,12 +377,12 @@ enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
 {
     BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_SURVIVORS, err));
     size_t most = most_items(merge), k = (size_t)merge->settings.k;
-    BSW_TRY(reserve_scratch(merge, 3 * most, err));
+    BSW_TRY(reserve_scratch(merge, survivor_scratch(most), err));
     for (size_t q = 0; q < num_queries; q++) merge->num_survivors += count_items(merge, q);
 #pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
     for (size_t q = 0; q < num_queries; q++) {
-        answer_query(merge, q, addends[q], thread_scratch(merge, 3 * most), most, ids + q * k,
-                     values + q * k);
+        answer_query(merge, q, addends[q], thread_scratch(merge, survivor_scratch(most)), most,
+                     ids + q * k, values + q * k);
     }
     return BSW_OK;
 }

@@ -22,9 +22,7 @@ struct value_input {
     size_t tile_rows;
     uint8_t *bytes;          // [rows][dims]
     double *numbers, *norms; // [rows][dims], [rows]
-    int16_t *integers;       // [rows][dims]
     double *query_numbers, *query_norms;
-    int16_t *query_integers;
     float *packed, *biases, *packed_queries, *limits; // of screen
     uint32_t *masks;
     struct bsw_screen_output *outputs;
@@ -48,20 +46,7 @@ static void run_exact_double(void *context, enum bsw_cpu_level level, size_t til
     bsw_exact_table_get(level)->keys_double(input->shape.metric, input->numbers + first * dims, num,
                                             input->norms + first, input->query_numbers,
                                             input->shape.queries, input->query_norms, dims,
-                                            (float *)(void *)output->values);
-    output->counts[0] = num * input->shape.queries;
-}
-
-static void run_exact_int16(void *context, enum bsw_cpu_level level, size_t tile,
-                            struct bsw_kernel_output *output)
-{
-    const struct value_input *input = context;
-    size_t first = tile * input->tile_rows, num = tile_size(input, tile);
-    size_t dims = input->shape.layout.dims;
-    bsw_exact_table_get(level)->keys_int16(input->shape.metric, input->integers + first * dims, num,
-                                           input->norms + first, input->query_integers,
-                                           input->shape.queries, input->query_norms, dims,
-                                           (float *)(void *)output->values);
+                                            (double *)(void *)output->values);
     output->counts[0] = num * input->shape.queries;
 }
 
@@ -72,7 +57,7 @@ static void run_refine(void *context, enum bsw_cpu_level level, size_t tile,
     const struct value_input *input = context;
     const struct bsw_refine_table *table = bsw_refine_table_get(level);
     size_t num = tile_size(input, tile), dims = input->shape.layout.dims;
-    float *values = (float *)(void *)output->values;
+    double *values = (double *)(void *)output->values;
     for (size_t i = 0; i < num; i++) {
         uint64_t pair = bsw_hash(tile * input->tile_rows + i);
         size_t row = (size_t)(pair >> 32) % input->shape.rows;
@@ -130,10 +115,8 @@ static void destroy(void *context)
     bsw_free(&input->packed_queries);
     bsw_free(&input->biases);
     bsw_free(&input->packed);
-    bsw_free(&input->query_integers);
     bsw_free(&input->query_norms);
     bsw_free(&input->query_numbers);
-    bsw_free(&input->integers);
     bsw_free(&input->norms);
     bsw_free(&input->numbers);
     bsw_free(&input->bytes);
@@ -156,7 +139,7 @@ static enum bsw_status make_input(const struct bsw_kernel_shape *shape, size_t t
     input->tile_rows = tile_rows;
     out->num_tiles = (shape->rows + tile_rows - 1) / tile_rows;
     out->num_lists = 1;
-    out->value_bytes = sizeof(float);
+    out->value_bytes = sizeof(double);
     return BSW_OK;
 }
 
@@ -174,14 +157,6 @@ static enum bsw_status make_numbers(size_t num, size_t dims, uint64_t seed, doub
     for (size_t i = 0; i < num * dims; i++) (*numbers)[i] = number_at(seed, i);
     for (size_t i = 0; i < num; i++)
         (*norms)[i] = bsw_refine_reference.squared_norm(*numbers + i * dims, dims);
-    return BSW_OK;
-}
-
-static enum bsw_status make_integers(size_t num, size_t dims, uint64_t seed, int16_t **out,
-                                     struct bsw_error *err)
-{
-    BSW_TRY(allocate(out, num, dims * sizeof(int16_t), err));
-    for (size_t i = 0; i < num * dims; i++) (*out)[i] = (int16_t)number_at(seed, i);
     return BSW_OK;
 }
 
@@ -204,18 +179,6 @@ static enum bsw_status make_exact(const struct bsw_kernel_shape *shape, struct b
     out->list_values = EXACT_TILE_ROWS * shape->queries;
     out->operations = num_products(shape);
     out->queries = shape->queries;
-    return BSW_OK;
-}
-
-static enum bsw_status make_exact_int16(const struct bsw_kernel_shape *shape,
-                                        struct bsw_kernel_run *out, struct bsw_error *err)
-{
-    size_t dims = shape->layout.dims;
-    BSW_TRY(make_exact(shape, out, err)); // for the norms
-    struct value_input *input = out->input;
-    BSW_TRY(make_integers(shape->rows, dims, 1, &input->integers, err));
-    BSW_TRY(make_integers(shape->queries, dims, 2, &input->query_integers, err));
-    out->run_tile = run_exact_int16;
     return BSW_OK;
 }
 
@@ -288,7 +251,6 @@ static enum bsw_status make_sort(const struct bsw_kernel_shape *shape, struct bs
 
 const struct bsw_kernel_case bsw_kernel_values[] = {
     {"exact", "keys_double", BSW_LIMIT_FLOAT64, make_exact},
-    {"exact", "keys_int16", BSW_LIMIT_INT8, make_exact_int16},
     {"screen", "scan", BSW_LIMIT_FLOAT32, make_screen},
     {"refine", "value", BSW_LIMIT_READ, make_refine},
     {"merge", "sort_candidates", BSW_LIMIT_COPY, make_sort},

@@ -21,8 +21,8 @@ struct neighbour_job {
     size_t dims;
     double *rows;  // [num_rows][dims]
     double *norms; // squared
-    float *keys;   // [threads][QUERY_TILE][ROW_BLOCK]
-    float *best;   // [threads][num_neighbours]: keys of one query's list
+    double *keys;  // [threads][QUERY_TILE][ROW_BLOCK]
+    double *best;  // [threads][num_neighbours]: keys of one query's list
 };
 
 static enum bsw_status load_rows(struct neighbour_job *job, struct bsw_error *err)
@@ -50,7 +50,7 @@ static enum bsw_status load_rows(struct neighbour_job *job, struct bsw_error *er
 }
 
 // Rows come in ascending order, so a tie never displaces.
-static void insert(float key, uint64_t place, size_t *count, size_t most, float *keys,
+static void insert(double key, uint64_t place, size_t *count, size_t most, double *keys,
                    uint64_t *places)
 {
     size_t at = *count;
@@ -70,7 +70,7 @@ static void insert(float key, uint64_t place, size_t *count, size_t most, float 
 
 // One tile of queries against all rows. lists: [QUERY_TILE][num_neighbours] keys of this thread.
 static void search_tile(const struct neighbour_job *job, size_t first, size_t num_queries,
-                        float *keys, float *lists, uint64_t *neighbours)
+                        double *keys, double *lists, uint64_t *neighbours)
 {
     const struct bsw_neighbour_search *search = job->search;
     size_t most = search->num_neighbours, counts[QUERY_TILE] = {0}, dims = job->dims;
@@ -149,9 +149,10 @@ static enum bsw_status allocate(struct neighbour_job *job, struct bsw_error *err
     size_t threads = (size_t)omp_get_max_threads(), rows = job->search->num_rows;
     BSW_TRY(bsw_allocate(&job->rows, rows, job->dims * sizeof(double), "rows", err));
     BSW_TRY(bsw_allocate(&job->norms, rows, sizeof(double), "norms", err));
-    BSW_TRY(bsw_allocate(&job->keys, threads * QUERY_TILE, ROW_BLOCK * sizeof(float), "keys", err));
+    BSW_TRY(
+        bsw_allocate(&job->keys, threads * QUERY_TILE, ROW_BLOCK * sizeof(double), "keys", err));
     return bsw_allocate(&job->best, threads * QUERY_TILE,
-                        job->search->num_neighbours * sizeof(float), "keys", err);
+                        job->search->num_neighbours * sizeof(double), "keys", err);
 }
 
 enum bsw_status bsw_find_neighbours(const struct bsw_neighbour_search *search,

@@ -3,7 +3,6 @@
 #include "common/memory.h"
 #include "common/result_order.h"
 #include "kernels/encode/prepare_rows.h"
-#include "kernels/exact/exact.h"
 
 #define LISTS_BUDGET_BYTES ((size_t)1 << 30)
 
@@ -15,7 +14,10 @@ static enum bsw_status allocate(struct bsw_truth_device *job, struct bsw_error *
     BSW_TRY(bsw_allocate(&job->norms, count, sizeof(double), "queries", err));
     if (job->is_integer)
         BSW_TRY(bsw_allocate(&job->integers, count * dims, sizeof(int16_t), "queries", err));
-    BSW_TRY(bsw_allocate(&job->items, count * job->needs.keep, sizeof(uint64_t), "lists", err));
+    BSW_TRY(bsw_allocate(&job->scores, count * job->needs.keep, sizeof(uint64_t), "lists", err));
+    BSW_TRY(bsw_allocate(&job->rows, count * job->needs.keep, sizeof(uint32_t), "lists", err));
+    BSW_TRY(bsw_allocate(&job->scratch, bsw_exact_best_scratch_bytes(job->needs.keep), 1, "lists",
+                         err));
     BSW_TRY(bsw_allocate(&job->lists, count, sizeof *job->lists, "lists", err));
     return bsw_allocate(&job->counts, count, sizeof *job->counts, "counts", err);
 }
@@ -26,13 +28,16 @@ enum bsw_status bsw_truth_device_open(const struct bsw_neighbour_needs *needs, b
     enum bsw_vector_type base = bsw_vectors_type(needs->base),
                          queries = bsw_vectors_type(needs->queries);
     size_t dims = bsw_vectors_dims(needs->base);
-    size_t fit = LISTS_BUDGET_BYTES / (needs->keep * sizeof(uint64_t) + dims * sizeof(double));
+    size_t fit = LISTS_BUDGET_BYTES /
+                 (needs->keep * (sizeof(uint64_t) + sizeof(uint32_t)) + dims * sizeof(double));
     uint64_t num_queries = bsw_vectors_num_rows(needs->queries);
     *out = (struct bsw_truth_device){
         .needs = *needs,
         .refine = bsw_refine_table_get(needs->level),
+        .select = bsw_select_table_get(needs->level),
+        .merge = bsw_merge_table_get(needs->level),
         .is_integer = base == queries && (base == BSW_VECTOR_UINT8 || base == BSW_VECTOR_INT8) &&
-                      dims <= BSW_EXACT_INTEGER_MAX_DIMS,
+                      dims <= BSW_DEVICE_INTEGER_MAX_DIMS,
         .dims = dims,
         .group_queries = fit < 1             ? 1
                          : fit > num_queries ? (size_t)num_queries
@@ -59,7 +64,9 @@ void bsw_truth_device_close(struct bsw_truth_device *job)
     bsw_free(&job->doubles);
     bsw_free(&job->norms);
     bsw_free(&job->integers);
-    bsw_free(&job->items);
+    bsw_free(&job->scores);
+    bsw_free(&job->rows);
+    bsw_free(&job->scratch);
     bsw_free(&job->lists);
     bsw_free(&job->counts);
 }
@@ -139,12 +146,15 @@ static enum bsw_status find_group(struct bsw_truth_device *job, uint64_t first, 
     const struct bsw_device_row_source source = {job, read_rows, judge_rows};
     const struct bsw_device_query_numbers queries = {job->doubles, job->integers, job->norms};
     BSW_TRY(load_queries(job, first, count, err));
-    BSW_TRY(bsw_device_neighbours_find(&job->neighbours, &queries, count, &source, job->items,
-                                       job->counts, err));
+    BSW_TRY(bsw_device_neighbours_find(&job->neighbours, &queries, count, &source, job->scores,
+                                       job->rows, job->counts, err));
     for (size_t q = 0; q < count; q++) {
         size_t keep = job->neighbours.needs.keep; // no more than there are rows
-        bsw_running_best_init(&job->lists[q], job->items + q * keep, keep, keep);
-        job->lists[q].count = job->counts[q];
+        struct bsw_exact_best *list = &job->lists[q];
+        bsw_exact_best_init(list, job->scores + q * keep, job->rows + q * keep, keep, keep);
+        list->count = job->counts[q];
+        bsw_exact_best_order_rows(list, job->merge, job->scratch);
+        bsw_exact_best_sort(list, job->select, job->merge, job->scratch);
     }
     return BSW_OK;
 }

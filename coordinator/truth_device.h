@@ -20,13 +20,17 @@ extern "C" {
 struct bsw_truth_device {
     struct bsw_neighbour_needs needs;
     const struct bsw_refine_table *refine;
+    const struct bsw_select_table *select;
+    const struct bsw_merge_table *merge;
     int is_integer;
     size_t dims, group_queries;
     double *doubles, *norms; // queries of a group, as kernels/exact takes them
     int16_t *integers;
-    uint64_t *items; // [group_queries][keep]
+    uint64_t *scores; // [group_queries][keep]
+    uint32_t *rows;   // the same
     uint32_t *counts;
-    struct bsw_running_best *lists; // of a group, in order
+    void *scratch;                // of a list
+    struct bsw_exact_best *lists; // of a group, sorted
     struct bsw_device_neighbours neighbours;
     struct bsw_progress *progress; // borrowed
     uint64_t progress_base, dropped_rows;

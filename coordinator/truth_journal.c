@@ -7,7 +7,6 @@
 #include <xxhash.h>
 
 #include "common/clock.h"
-#include "common/result_order.h"
 #include "common/stop_signal.h"
 #include "common/temporary_files.h"
 
@@ -117,14 +116,17 @@ enum bsw_status bsw_truth_journals_take(const char *out, enum bsw_journal_mode m
 
 // ---- lists ----
 
-static size_t list_words(const bsw_neighbour_scan *scan)
+#define ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t)) // a score and a row
+
+// Of the longest list and its count.
+static size_t list_bytes(const bsw_neighbour_scan *scan)
 {
-    return 1 + scan->capacity; // its count, and items
+    return sizeof(uint64_t) + scan->capacity * ENTRY_BYTES;
 }
 
 static uint64_t slot_byte(const bsw_neighbour_scan *scan, uint64_t slot)
 {
-    return slot * scan->num_queries * list_words(scan) * sizeof(uint64_t);
+    return slot * scan->num_queries * list_bytes(scan);
 }
 
 static size_t queries_left(const struct bsw_truth_journal *journal, size_t first)
@@ -133,17 +135,22 @@ static size_t queries_left(const struct bsw_truth_journal *journal, size_t first
     return left < journal->group_queries ? left : journal->group_queries;
 }
 
-// Counts, then items of `count` queries, into `group`.
+// Counts, then scores, then rows of `count` queries, into `group`.
 static void pack_group(struct bsw_truth_journal *journal, size_t first, size_t count)
 {
-    const struct bsw_running_best *lists = journal->scan->lists + first;
+    const struct bsw_exact_best *lists = journal->scan->lists + first;
     uint64_t *to = (uint64_t *)(void *)journal->group.data;
     for (size_t q = 0; q < count; q++) *to++ = lists[q].count;
     for (size_t q = 0; q < count; q++) {
-        memcpy(to, lists[q].items, lists[q].count * sizeof *to);
+        memcpy(to, lists[q].scores, lists[q].count * sizeof *to);
         to += lists[q].count;
     }
-    journal->group.bytes = (size_t)((unsigned char *)to - journal->group.data);
+    uint32_t *rows = (uint32_t *)(void *)to;
+    for (size_t q = 0; q < count; q++) {
+        memcpy(rows, lists[q].rows, lists[q].count * sizeof *rows);
+        rows += lists[q].count;
+    }
+    journal->group.bytes = (size_t)((unsigned char *)rows - journal->group.data);
 }
 
 static enum bsw_status write_lists(struct bsw_truth_journal *journal, uint64_t slot,
@@ -169,25 +176,29 @@ static enum bsw_status read_group(struct bsw_truth_journal *journal, size_t firs
 {
     const bsw_neighbour_scan *scan = journal->scan;
     struct bsw_buffer *group = &journal->group;
-    uint64_t *counts = (uint64_t *)(void *)group->data, *items = counts + count;
+    uint64_t *counts = (uint64_t *)(void *)group->data, *scores = counts + count;
     size_t bytes = count * sizeof *counts, num_items = 0;
     BSW_TRY(bsw_file_read_at(journal->fd, journal->lists_path, *at, counts, bytes, err));
     for (size_t q = 0; q < count; q++) {
         if (counts[q] > scan->capacity) return bsw_fail(err, BSW_ERROR_BAD_DATA, "too long");
         num_items += (size_t)counts[q];
     }
-    BSW_TRY(bsw_file_read_at(journal->fd, journal->lists_path, *at + bytes, items,
-                             num_items * sizeof *items, err));
+    BSW_TRY(bsw_file_read_at(journal->fd, journal->lists_path, *at + bytes, scores,
+                             num_items * ENTRY_BYTES, err));
+    const uint32_t *rows = (const uint32_t *)(const void *)(scores + num_items);
     for (size_t i = 0; i < num_items; i++) {
-        if (bsw_candidate_row(items[i]) >= journal->stored.next_row)
+        if (rows[i] >= journal->stored.next_row)
             return bsw_fail(err, BSW_ERROR_BAD_DATA, "a row to come");
     }
     for (size_t q = first; q < first + count; q++) {
-        scan->lists[q].count = (size_t)counts[q - first];
-        memcpy(scan->lists[q].items, items, scan->lists[q].count * sizeof *items);
-        items += scan->lists[q].count;
+        struct bsw_exact_best *list = &scan->lists[q];
+        list->count = (size_t)counts[q - first];
+        memcpy(list->scores, scores, list->count * sizeof *scores);
+        memcpy(list->rows, rows, list->count * sizeof *rows);
+        scores += list->count;
+        rows += list->count;
     }
-    group->bytes = bytes + num_items * sizeof *items;
+    group->bytes = bytes + num_items * ENTRY_BYTES;
     *at += group->bytes;
     return BSW_OK;
 }
@@ -265,11 +276,11 @@ enum bsw_status bsw_truth_journal_open(struct bsw_truth_journal *journal, const 
                                        bsw_neighbour_scan *scan, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
-    size_t list_bytes = list_words(scan) * sizeof(uint64_t);
+    size_t bytes = list_bytes(scan);
     *journal = (struct bsw_truth_journal){.scan = scan, .fd = -1};
-    journal->group_queries = list_bytes < GROUP_BYTES ? GROUP_BYTES / list_bytes : 1;
+    journal->group_queries = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
     if (journal->group_queries > scan->num_queries) journal->group_queries = scan->num_queries;
-    BSW_TRY(bsw_buffer_reserve(&journal->group, journal->group_queries * list_bytes, err));
+    BSW_TRY(bsw_buffer_reserve(&journal->group, journal->group_queries * bytes, err));
     BSW_TRY(make_path(journal->lists_path, out, rank, LISTS_END, err));
     BSW_TRY(make_path(path, out, rank, JOURNAL_END, err));
     const struct bsw_journal_options options = {.path = path,

@@ -1,5 +1,6 @@
 #include "coordinator/truth_merge.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/memory.h"
@@ -8,15 +9,15 @@
 enum { MESSAGE_NEIGHBOURS = 48 };
 
 // The k best of a list as struct bsw_ranked behind their uint64 count.
-static enum bsw_status pack_list(struct bsw_truth_merge *job, const struct bsw_running_best *list,
+static enum bsw_status pack_list(struct bsw_truth_merge *job, const struct bsw_exact_best *list,
                                  uint64_t query_row, struct bsw_error *err)
 {
     uint64_t count = 0;
     size_t at = job->message.bytes;
     BSW_TRY(bsw_buffer_append(&job->message, &count, sizeof count, err));
     for (size_t i = 0; i < list->count && count < job->k; i++) {
-        struct bsw_ranked entry = {.score = bsw_candidate_score(list->items[i]),
-                                   .row = job->first_row + bsw_candidate_row(list->items[i])};
+        const struct bsw_ranked entry = {.score = list->scores[i],
+                                         .row = job->first_row + list->rows[i]};
         if (job->exclude_self && entry.row == query_row) continue;
         BSW_TRY(bsw_buffer_append(&job->message, &entry, sizeof entry, err));
         count++;
@@ -43,11 +44,10 @@ static int take_list(const struct bsw_buffer *payload, size_t *offset, size_t k,
 static void store_answer(const struct bsw_truth_merge *job, const struct bsw_ranked *entries,
                          size_t count, int64_t *ids, float *values)
 {
-    int is_l2 = job->metric == BSW_METRIC_L2;
     for (size_t i = 0; i < job->k; i++) {
-        float key = i < count ? bsw_score_to_float(entries[i].score) : -__builtin_inff();
+        double key = i < count ? bsw_exact_score_to_key(entries[i].score) : -(double)INFINITY;
         ids[i] = i < count ? (int64_t)entries[i].row : -1;
-        values[i] = is_l2 ? 0.0f - key : key;
+        values[i] = bsw_metric_written(bsw_metric_value(job->metric, key));
     }
 }
 
@@ -75,7 +75,8 @@ static enum bsw_status merge_lists(struct bsw_truth_merge *job, const struct bsw
             }
         }
         if (status != BSW_OK) break;
-        count = job->merge->best_ranked(entries, count, k, entries + k * num_ranks);
+        count = job->merge->best_ranked(entries, count, k, BSW_RANKED_BY_EXACT,
+                                        entries + k * num_ranks);
         store_answer(job, entries, count, ids, values);
         status = bsw_result_writer_put(job->writer, first_query + q, 1, ids, values, err);
     }
@@ -116,7 +117,7 @@ static enum bsw_status exchange(struct bsw_truth_merge *job, uint64_t first_quer
 }
 
 enum bsw_status bsw_truth_merge_group(struct bsw_truth_merge *job, uint64_t first_query,
-                                      size_t num_queries, const struct bsw_running_best *lists,
+                                      size_t num_queries, const struct bsw_exact_best *lists,
                                       struct bsw_error *err)
 {
     enum bsw_status status = BSW_OK;

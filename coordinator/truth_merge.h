@@ -10,7 +10,7 @@
 #include "common/result_file.h"
 #include "common/transport.h"
 #include "kernels/merge/merge.h"
-#include "shard/running_best.h"
+#include "shard/exact_best.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -32,10 +32,10 @@ struct bsw_truth_merge {
     struct bsw_buffer message;
 };
 
-// Queries [first_query, + num_queries): lists [num_queries] of this rank in the total order. Called
+// Queries [first_query, + num_queries): lists [num_queries] of this rank, sorted. Called
 // by all ranks for the same groups, in order; ends with an agreement.
 enum bsw_status bsw_truth_merge_group(struct bsw_truth_merge *merge, uint64_t first_query,
-                                      size_t num_queries, const struct bsw_running_best *lists,
+                                      size_t num_queries, const struct bsw_exact_best *lists,
                                       struct bsw_error *err);
 void bsw_truth_merge_deinit(struct bsw_truth_merge *merge);
 

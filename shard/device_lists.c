@@ -82,7 +82,9 @@ static enum bsw_status cut_lists(struct bsw_device_list_run *run, uint32_t most,
     for (uint32_t q = 0; q < run->lists.num_queries; q++)
         run->counts[q] = run->fetched[q] < keep ? run->fetched[q] : keep;
     if (most < keep) return BSW_OK;
-    int code = bsw_device_cut(&run->lists, keep, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    int code = run->exact ? bsw_device_exact_cut(run->exact, keep, stream)
+                          : bsw_device_cut(&run->lists, keep, stream);
     return bsw_device_launched(run->device, code, "cut", err);
 }
 
@@ -114,8 +116,9 @@ static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_b
     const struct bsw_device_part part = {(uint32_t)(step / 2), (uint32_t)(count * step),
                                          (uint32_t)step};
     BSW_TRY(scan(context, &part, &run->lists, err));
-    int code = bsw_device_limit(&run->lists, (uint32_t)run->keep,
-                                bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    int code = run->exact ? bsw_device_exact_limit(run->exact, (uint32_t)run->keep, stream)
+                          : bsw_device_limit(&run->lists, (uint32_t)run->keep, stream);
     run->seen = count * BSW_BUNDLE_ROWS;
     run->scanned += count;
     run->num_samples++;
@@ -153,21 +156,36 @@ enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t
     return BSW_OK;
 }
 
-enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
-                                          uint64_t *items, struct bsw_error *err)
+// Leading numbers of `size` bytes of all lists, as many as the longest has.
+static enum bsw_status download_lists(const struct bsw_device_list_run *run, const void *from,
+                                      size_t size, void *to, struct bsw_error *err)
 {
     size_t most = 0;
     for (uint32_t q = 0; q < run->lists.num_queries; q++)
         most = run->counts[q] > most ? run->counts[q] : most;
+    const struct bsw_device_rows rows = {.row_bytes = most * size,
+                                         .num_rows = run->lists.num_queries,
+                                         .to_stride = run->keep * size,
+                                         .from_stride = run->lists.capacity * size};
+    return bsw_device_download_rows(run->device, BSW_QUEUE_SCAN, to, from, &rows, err);
+}
+
+enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
+                                          uint64_t *items, struct bsw_error *err)
+{
     int code =
         bsw_device_sort(&run->lists, scratch, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
     BSW_TRY(bsw_device_launched(run->device, code, "sort", err));
     BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err));
-    const struct bsw_device_rows rows = {.row_bytes = most * sizeof *items,
-                                         .num_rows = run->lists.num_queries,
-                                         .to_stride = run->keep * sizeof *items,
-                                         .from_stride = run->lists.capacity * sizeof *items};
-    BSW_TRY(
-        bsw_device_download_rows(run->device, BSW_QUEUE_SCAN, items, run->lists.items, &rows, err));
+    BSW_TRY(download_lists(run, run->lists.items, sizeof *items, items, err));
     return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "candidates", err);
+}
+
+enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,
+                                                uint32_t *rows, struct bsw_error *err)
+{
+    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "cut", err)); // counts are those now
+    BSW_TRY(download_lists(run, run->exact->scores, sizeof *scores, scores, err));
+    BSW_TRY(download_lists(run, run->exact->rows, sizeof *rows, rows, err));
+    return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "neighbours", err);
 }

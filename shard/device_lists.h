@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "common/device.h"
+#include "kernels/device_exact/device_exact.h"
 #include "kernels/device_scan/device_scan.h"
 
 #ifdef __cplusplus
@@ -27,8 +28,8 @@ extern "C" {
 // Of a launch: its rows and a list's capacity together stay below 2^32, as the kernels want.
 #define BSW_MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
 
-// Queues a scan of the part's rows on BSW_QUEUE_SCAN that appends to `lists`, as
-// bsw_device_plane_scan does.
+// Queues a scan of the part's rows on BSW_QUEUE_SCAN that appends to `lists` (or to the exact ones
+// of the run), as bsw_device_plane_scan does.
 typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_device_part *part,
                                               const struct bsw_device_lists *lists,
                                               struct bsw_error *err);
@@ -36,7 +37,9 @@ typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_de
 struct bsw_device_list_run {
     bsw_device *device; // borrowed
     struct bsw_device_lists lists;
-    size_t keep;       // 1 .. capacity - 32
+    // Lists of exact scores instead: then of `lists` num_queries, capacity and counts are theirs.
+    const struct bsw_device_exact_lists *exact; // borrowed, or NULL
+    size_t keep;                                // 1 .. capacity - 32
     uint32_t *counts;  // host, [num_queries], borrowed: of the lists after the last segment
     uint32_t *fetched; // host, [num_queries], borrowed: what downloads go to
     // Since it began:
@@ -60,9 +63,13 @@ enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t
                                          struct bsw_error *err);
 
 // The lists sorted, in the total order, to host memory: list q at items + q * keep; counts are
-// those of the run. scratch: device memory for bsw_device_sort.
+// those of the run. scratch: device memory for bsw_device_sort. Not of exact lists.
 enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
                                           uint64_t *items, struct bsw_error *err);
+
+// Exact lists, in any order, to host memory: list q at scores + q * keep and rows + q * keep.
+enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,
+                                                uint32_t *rows, struct bsw_error *err);
 
 #ifdef __cplusplus
 }

@@ -24,7 +24,7 @@ static void lay_out_queries(const struct bsw_device_neighbours *n, size_t num_qu
 {
     size_t dims = n->needs.dims, total = 0;
     int is_integer = n->needs.is_integer;
-    out->limits = bsw_place_array(num_queries * sizeof(uint32_t), ALIGNMENT, &total);
+    out->limits = bsw_place_array(num_queries * sizeof(uint64_t), ALIGNMENT, &total);
     out->counts = bsw_place_array(num_queries * sizeof(uint32_t), ALIGNMENT, &total);
     out->norms = bsw_place_array(num_queries * sizeof(double), ALIGNMENT, &total);
     out->numbers =
@@ -34,9 +34,8 @@ static void lay_out_queries(const struct bsw_device_neighbours *n, size_t num_qu
         is_integer ? num_queries * bsw_device_packed_dims((uint32_t)dims) : 0, ALIGNMENT, &total);
     out->terms = bsw_place_array(
         is_integer ? num_queries * sizeof(struct bsw_device_packed_term) : 0, ALIGNMENT, &total);
-    out->items = bsw_place_array(num_queries * n->capacity * sizeof(uint64_t), ALIGNMENT, &total);
-    out->sort = bsw_place_array(bsw_device_sort_bytes((uint32_t)num_queries, (uint32_t)n->capacity),
-                                ALIGNMENT, &total);
+    out->scores = bsw_place_array(num_queries * n->capacity * sizeof(uint64_t), ALIGNMENT, &total);
+    out->rows = bsw_place_array(num_queries * n->capacity * sizeof(uint32_t), ALIGNMENT, &total);
     out->bytes = total;
 }
 
@@ -162,6 +161,7 @@ void bsw_device_neighbours_close(struct bsw_device_neighbours *n)
 struct neighbours_group {
     struct bsw_device_neighbours *n;
     const struct bsw_device_row_source *source;
+    struct bsw_device_exact_lists lists;
     struct bsw_device_list_run run;
     size_t next; // the first row not asked for
 };
@@ -186,7 +186,7 @@ static enum bsw_status send_queries(struct neighbours_group *group,
 {
     struct bsw_device_neighbours *n = group->n;
     unsigned char *memory = n->queries.data;
-    memset(n->staging + n->at.limits, 0, count * sizeof(uint32_t));
+    memset(n->staging + n->at.limits, 0, count * sizeof(uint64_t));
     memset(n->staging + n->at.counts, 0, count * sizeof(uint32_t));
     put_numbers(n, queries, first, count);
     BSW_TRY(
@@ -207,16 +207,21 @@ static void begin_lists(struct neighbours_group *group, size_t num_queries, uint
     struct bsw_device_neighbours *n = group->n;
     unsigned char *memory = n->queries.data;
     memset(counts, 0, num_queries * sizeof *counts);
-    group->run = (struct bsw_device_list_run){
-        .device = n->device,
-        .lists = {.num_queries = (uint32_t)num_queries,
-                  .capacity = (uint32_t)n->capacity,
-                  .items = (uint64_t *)(void *)(memory + n->at.items),
-                  .counts = (uint32_t *)(void *)(memory + n->at.counts),
-                  .limits = (uint32_t *)(void *)(memory + n->at.limits)},
-        .keep = n->needs.keep,
-        .counts = counts,
-        .fetched = n->fetched};
+    group->lists =
+        (struct bsw_device_exact_lists){.num_queries = (uint32_t)num_queries,
+                                        .capacity = (uint32_t)n->capacity,
+                                        .scores = (uint64_t *)(void *)(memory + n->at.scores),
+                                        .rows = (uint32_t *)(void *)(memory + n->at.rows),
+                                        .counts = (uint32_t *)(void *)(memory + n->at.counts),
+                                        .limits = (uint64_t *)(void *)(memory + n->at.limits)};
+    group->run = (struct bsw_device_list_run){.device = n->device,
+                                              .lists = {.num_queries = group->lists.num_queries,
+                                                        .capacity = group->lists.capacity,
+                                                        .counts = group->lists.counts},
+                                              .exact = &group->lists,
+                                              .keep = n->needs.keep,
+                                              .counts = counts,
+                                              .fetched = n->fetched};
     bsw_device_list_run_begin(&group->run);
 }
 
@@ -300,13 +305,15 @@ static enum bsw_status judge_block(const struct neighbours_group *group, size_t 
 
 struct block_scan {
     struct bsw_device_neighbours *n;
+    const struct bsw_device_exact_lists *lists;
     size_t i;
 };
 
 static enum bsw_status launch_scan(void *context, const struct bsw_device_part *part,
-                                   const struct bsw_device_lists *lists, struct bsw_error *err)
+                                   const struct bsw_device_lists *counted, struct bsw_error *err)
 {
     const struct block_scan *scan = context;
+    const struct bsw_device_exact_lists *lists = scan->lists;
     struct bsw_device_neighbours *n = scan->n;
     const struct bsw_device_row_slot *slot = &n->slots[scan->i];
     unsigned char *block = n->blocks[scan->i].data, *memory = n->queries.data;
@@ -314,6 +321,7 @@ static enum bsw_status launch_scan(void *context, const struct bsw_device_part *
     uint32_t padded = bsw_device_packed_dims(n->needs.dims);
     bsw_stream stream = bsw_device_stream(n->device, BSW_QUEUE_SCAN);
     int code;
+    (void)counted; // the same counts
     const struct bsw_device_exact_rows rows = {
         .num_bundles = (uint32_t)bsw_num_bundles(slot->count),
         .first_row = (uint32_t)slot->first,
@@ -343,7 +351,7 @@ static enum bsw_status scan_and_read(struct neighbours_group *group, size_t i,
                                      struct bsw_error *err)
 {
     struct bsw_device_row_slot *slot = &group->n->slots[i], next = *slot;
-    struct block_scan scan = {group->n, i};
+    struct block_scan scan = {group->n, &group->lists, i};
     size_t num_bundles = bsw_num_bundles(slot->count);
     enum bsw_status status = BSW_OK;
     ask_for_block(group, &next);
@@ -381,7 +389,8 @@ enum bsw_status bsw_device_neighbours_find(struct bsw_device_neighbours *n,
                                            const struct bsw_device_query_numbers *queries,
                                            size_t num_queries,
                                            const struct bsw_device_row_source *source,
-                                           uint64_t *items, uint32_t *counts, struct bsw_error *err)
+                                           uint64_t *scores, uint32_t *rows, uint32_t *counts,
+                                           struct bsw_error *err)
 {
     memset(counts, 0, num_queries * sizeof *counts);
     if (n->needs.num_rows == 0) return BSW_OK;
@@ -394,8 +403,8 @@ enum bsw_status bsw_device_neighbours_find(struct bsw_device_neighbours *n,
         enum bsw_status status = scan_rows(&group, err);
         n->num_overflows += group.run.num_overflows;
         BSW_TRY(status);
-        BSW_TRY(bsw_device_list_run_fetch(&group.run, n->queries.data + n->at.sort,
-                                          items + done * n->needs.keep, err));
+        BSW_TRY(bsw_device_list_run_fetch_exact(&group.run, scores + done * n->needs.keep,
+                                                rows + done * n->needs.keep, err));
     }
     return BSW_OK;
 }

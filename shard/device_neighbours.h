@@ -53,7 +53,7 @@ struct bsw_device_query_numbers {
 struct bsw_device_neighbours_layout {
     size_t limits, counts, norms, numbers; // numbers: float64, or bytes as they are
     size_t upload_bytes;                   // of those before
-    size_t packed, terms, items, sort, bytes;
+    size_t packed, terms, scores, rows, bytes;
 };
 struct bsw_device_row_block_layout {
     size_t raw, masks, norms, packed, terms, bytes;
@@ -89,14 +89,14 @@ enum bsw_status bsw_device_neighbours_open(bsw_device *device,
                                            struct bsw_error *err);
 void bsw_device_neighbours_close(struct bsw_device_neighbours *neighbours);
 
-// The best counts[q] rows of every query, in the total order, at items + q * needs.keep, which is
-// no more than there are rows since it was opened; num_queries is at most max_queries. Reads all
+// The best counts[q] rows of every query, in any order, at scores and rows + q * needs.keep, which
+// is no more than there are rows since it was opened; num_queries is at most max_queries. Reads all
 // rows once for each group of queries that fits. The first error in the order of rows is returned.
 enum bsw_status bsw_device_neighbours_find(struct bsw_device_neighbours *neighbours,
                                            const struct bsw_device_query_numbers *queries,
                                            size_t num_queries,
                                            const struct bsw_device_row_source *source,
-                                           uint64_t *items, uint32_t *counts,
+                                           uint64_t *scores, uint32_t *rows, uint32_t *counts,
                                            struct bsw_error *err);
 
 #ifdef __cplusplus

@@ -36,7 +36,7 @@ static struct group_layout lay_out(const struct bsw_device_refiner *refiner, siz
     at.pairs = bsw_place_array(num_pairs * sizeof(struct bsw_device_pair), ALIGNMENT, &total);
     at.rows = bsw_place_array(num_pairs * row_bytes, ALIGNMENT, &total);
     at.upload_bytes = total;
-    at.values = bsw_place_array(num_pairs * sizeof(float), ALIGNMENT, &total);
+    at.values = bsw_place_array(num_pairs * sizeof(double), ALIGNMENT, &total);
     at.bytes = total;
     return at;
 }
@@ -45,7 +45,7 @@ static struct group_layout lay_out(const struct bsw_device_refiner *refiner, siz
 static size_t pairs_within(const struct bsw_device_refiner *refiner, size_t row_bytes)
 {
     size_t fixed = lay_out(refiner, refiner->group_queries, 0, 0).bytes + 3 * ALIGNMENT;
-    size_t pair = sizeof(struct bsw_device_pair) + row_bytes + sizeof(float);
+    size_t pair = sizeof(struct bsw_device_pair) + row_bytes + sizeof(double);
     if (fixed + pair > refiner->half_bytes) return 0;
     size_t pairs = (refiner->half_bytes - fixed) / pair;
     return pairs < MOST_GROUP_PAIRS ? pairs : MOST_GROUP_PAIRS;
@@ -135,7 +135,7 @@ struct row_list {
 static uint32_t local_row_of(const struct row_list *list, size_t i)
 {
     if (!list->survivors) return (uint32_t)(list->first + i);
-    return (uint32_t)(list->survivors[i].row - list->shard->shape.first_row);
+    return list->survivors[i].row;
 }
 
 static enum bsw_status copy_range(const struct row_list *list, size_t first, size_t last,
@@ -247,9 +247,9 @@ static void take_pairs(struct refine_run *run, struct bsw_device_pair *pairs,
         if (room == 0 || query >= run->refiner->group_queries) break;
         size_t count = left < room ? left : room;
         for (size_t i = 0; i < count; i++, group->count++, run->next++) {
-            uint64_t row = run->survivors[run->next].row - run->shard->host->shape.first_row;
+            uint32_t row = run->survivors[run->next].row;
             pairs[group->count] = (struct bsw_device_pair){
-                (uint32_t)query, (uint32_t)(run->row_bytes > 0 ? group->count : row)};
+                (uint32_t)query, run->row_bytes > 0 ? (uint32_t)group->count : row};
         }
         group->num_queries = query + 1;
         run->used += count;
@@ -313,11 +313,11 @@ static enum bsw_status launch_group(const struct refine_run *run, const struct r
         bsw_device_upload(device, BSW_QUEUE_SCAN, memory, staging, group->at.upload_bytes, err));
     int code = bsw_device_refine(refiner->needs.metric, &rows, &queries,
                                  (const struct bsw_device_pair *)(void *)(memory + group->at.pairs),
-                                 group->count, (float *)(void *)(memory + group->at.values),
+                                 group->count, (double *)(void *)(memory + group->at.values),
                                  bsw_device_stream(device, BSW_QUEUE_SCAN));
     BSW_TRY(bsw_device_launched(device, code, "refinement", err));
     return bsw_device_download(device, BSW_QUEUE_SCAN, staging + group->at.values,
-                               memory + group->at.values, group->count * sizeof(float), err);
+                               memory + group->at.values, group->count * sizeof(double), err);
 }
 
 static enum bsw_status collect_group(const struct refine_run *run, const struct refine_group *group,
@@ -325,7 +325,7 @@ static enum bsw_status collect_group(const struct refine_run *run, const struct 
 {
     struct bsw_device_refiner *refiner = run->refiner;
     unsigned char *staging = refiner->staging + group->half * refiner->half_bytes;
-    const float *values = (const float *)(void *)(staging + group->at.values);
+    const double *values = (const double *)(void *)(staging + group->at.values);
     if (group->count == 0) return BSW_OK;
     BSW_TRY(bsw_device_wait(refiner->device, BSW_QUEUE_SCAN, "refinement", err));
     for (size_t i = 0; i < group->count; i++) run->survivors[group->first + i].value = values[i];

@@ -139,10 +139,9 @@ static int find_scales(const struct bsw_neighbour_tiles *tiles,
 }
 
 static uint32_t limit_of(const struct bsw_neighbour_tiles *tiles, size_t query,
-                         const struct bsw_running_best *list)
+                         const struct bsw_exact_best *list)
 {
     double share = BSW_SCREEN_CODE_SHARE + balance_of(tiles);
-    if (list->is_full) return UINT32_MAX;
     float limit = bsw_screen_limit(tiles->metric, tiles->norms[query], share, list->limit);
     return limit == INFINITY ? UINT32_MAX : bsw_score_from_float(limit);
 }
@@ -167,7 +166,7 @@ static void scan(const struct bsw_neighbour_tiles *tiles, const struct bsw_neigh
 
 // Whether codes rule out enough of the step.
 static int try_scan(const struct bsw_neighbour_tiles *tiles, size_t thread,
-                    const struct bsw_neighbour_step *step, const struct bsw_running_best *lists,
+                    const struct bsw_neighbour_step *step, const struct bsw_exact_best *lists,
                     struct bsw_matrix_output *outputs)
 {
     uint64_t *items = tiles->items + thread * BSW_NEIGHBOUR_TILE_QUERIES * BSW_NEIGHBOUR_STEP_ROWS;
@@ -186,7 +185,7 @@ static int try_scan(const struct bsw_neighbour_tiles *tiles, size_t thread,
 
 int bsw_neighbour_codes_scan(const struct bsw_neighbour_tiles *tiles, size_t thread,
                              const struct bsw_neighbour_step *step,
-                             const struct bsw_running_best *lists,
+                             const struct bsw_exact_best *lists,
                              struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES])
 {
     struct bsw_neighbour_pause *pause = &tiles->pauses[thread];

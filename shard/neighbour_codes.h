@@ -31,7 +31,7 @@ void bsw_neighbour_codes_pack(struct bsw_neighbour_tiles *tiles, size_t bundle, 
 // half as rows of candidates, that may be among the best of its query q. The thread's own room.
 int bsw_neighbour_codes_scan(const struct bsw_neighbour_tiles *tiles, size_t thread,
                              const struct bsw_neighbour_step *step,
-                             const struct bsw_running_best *lists,
+                             const struct bsw_exact_best *lists,
                              struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES]);
 
 #ifdef __cplusplus

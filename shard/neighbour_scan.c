@@ -24,12 +24,15 @@ static size_t list_pieces(bsw_neighbour_scan *scan, struct bsw_neighbour_piece *
 {
     const struct bsw_neighbour_needs *needs = &scan->needs;
     size_t row_bytes = bsw_vectors_row_bytes(needs->base), count = 0;
-    size_t list_bytes = scan->capacity * sizeof(uint64_t), threads = (size_t)needs->num_threads;
+    size_t capacity = scan->capacity, threads = (size_t)needs->num_threads;
     pieces[count++] =
         (struct bsw_neighbour_piece){&scan->lists, scan->num_queries, sizeof *scan->lists, "lists"};
     pieces[count++] =
-        (struct bsw_neighbour_piece){&scan->items, scan->num_queries, list_bytes, "lists"};
-    pieces[count++] = (struct bsw_neighbour_piece){&scan->scratch, threads, list_bytes, "lists"};
+        (struct bsw_neighbour_piece){&scan->scores, scan->num_queries, capacity * 8, "lists"};
+    pieces[count++] =
+        (struct bsw_neighbour_piece){&scan->rows, scan->num_queries, capacity * 4, "lists"};
+    pieces[count++] = (struct bsw_neighbour_piece){&scan->scratch, threads,
+                                                   bsw_exact_best_scratch_bytes(capacity), "lists"};
     for (int i = 0; i < 2; i++) {
         pieces[count++] = (struct bsw_neighbour_piece){&scan->blocks[i].raw, needs->block_rows,
                                                        row_bytes, "block of rows"};
@@ -39,7 +42,7 @@ static size_t list_pieces(bsw_neighbour_scan *scan, struct bsw_neighbour_piece *
 
 static enum bsw_status allocate(bsw_neighbour_scan *scan, struct bsw_error *err)
 {
-    struct bsw_neighbour_piece pieces[BSW_NEIGHBOUR_MAX_PIECES + 5];
+    struct bsw_neighbour_piece pieces[BSW_NEIGHBOUR_MAX_PIECES + 6];
     size_t count = bsw_neighbour_tiles_pieces(&scan->tiles, pieces), total = 0, bytes;
     count += list_pieces(scan, pieces + count);
     for (size_t i = 0; i < count; i++) {
@@ -63,11 +66,24 @@ static enum bsw_status allocate(bsw_neighbour_scan *scan, struct bsw_error *err)
     return BSW_OK;
 }
 
+static void *thread_scratch(const bsw_neighbour_scan *scan)
+{
+    return scan->scratch +
+           (size_t)omp_get_thread_num() * bsw_exact_best_scratch_bytes(scan->capacity);
+}
+
+static void init_list(bsw_neighbour_scan *scan, size_t q)
+{
+    bsw_exact_best_init(&scan->lists[q], scan->scores + q * scan->capacity,
+                        scan->rows + q * scan->capacity, scan->capacity, scan->needs.keep);
+}
+
 void bsw_neighbour_scan_close(bsw_neighbour_scan *scan)
 {
     bsw_neighbour_tiles_deinit(&scan->tiles);
     bsw_free(&scan->lists);
-    bsw_free(&scan->items);
+    bsw_free(&scan->scores);
+    bsw_free(&scan->rows);
     bsw_free(&scan->scratch);
     for (int i = 0; i < 2; i++) bsw_free(&scan->blocks[i].raw);
 }
@@ -126,9 +142,7 @@ enum bsw_status bsw_neighbour_scan_open(const struct bsw_neighbour_needs *needs,
         bsw_neighbour_scan_close(scan);
         return status;
     }
-    for (size_t q = 0; q < num_queries; q++)
-        bsw_running_best_init(&scan->lists[q], scan->items + q * scan->capacity, scan->capacity,
-                              needs->keep);
+    for (size_t q = 0; q < num_queries; q++) init_list(scan, q);
     return BSW_OK;
 }
 
@@ -201,8 +215,7 @@ static void scan_tile(bsw_neighbour_scan *scan, const struct bsw_neighbour_block
                            : seen > BSW_NEIGHBOUR_STEP_BUNDLES ? BSW_NEIGHBOUR_STEP_BUNDLES
                                                                : (size_t)seen;
         if (step.num_bundles > left) step.num_bundles = left;
-        bsw_neighbour_tiles_scan(&scan->tiles, thread, &step, scan->lists,
-                                 scan->scratch + thread * scan->capacity);
+        bsw_neighbour_tiles_scan(&scan->tiles, thread, &step, scan->lists, thread_scratch(scan));
         step.bundle += step.num_bundles;
     }
 }
@@ -274,20 +287,16 @@ void bsw_neighbour_scan_restore(bsw_neighbour_scan *scan, uint64_t next_row, uin
     scan->next_row = next_row;
     scan->dropped_rows = dropped_rows;
     for (size_t q = 0; q < scan->num_queries; q++) {
-        struct bsw_running_best *list = &scan->lists[q];
-        size_t count = list->count;
-        bsw_running_best_init(list, scan->items + q * scan->capacity, scan->capacity,
-                              scan->needs.keep);
-        list->count = count;
-        bsw_running_best_cut(list, scan->tiles.select, scan->scratch);
+        size_t count = scan->lists[q].count;
+        init_list(scan, q);
+        scan->lists[q].count = count;
+        bsw_exact_best_cut(&scan->lists[q], scan->tiles.select, scan->scratch);
     }
 }
 
 void bsw_neighbour_scan_finish(bsw_neighbour_scan *scan, size_t first, size_t count)
 {
 #pragma omp parallel for schedule(static) num_threads(scan->needs.num_threads)
-    for (size_t q = first; q < first + count; q++) {
-        uint64_t *scratch = scan->scratch + (size_t)omp_get_thread_num() * scan->capacity;
-        bsw_running_best_finish(&scan->lists[q], scan->tiles.select, scan->merge, scratch);
-    }
+    for (size_t q = first; q < first + count; q++)
+        bsw_exact_best_sort(&scan->lists[q], scan->tiles.select, scan->merge, thread_scratch(scan));
 }

@@ -16,8 +16,8 @@
 #include "common/status.h"
 #include "common/vectors.h"
 #include "kernels/merge/merge.h"
+#include "shard/exact_best.h"
 #include "shard/neighbour_tiles.h"
-#include "shard/running_best.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -53,9 +53,10 @@ typedef struct bsw_neighbour_scan {
     // The state. Rows of lists count from first_row.
     uint64_t next_row; // from first_row on; num_rows: done
     uint64_t dropped_rows;
-    struct bsw_running_best *lists; // [num_queries]
-    uint64_t *items;                // of the lists: [num_queries][capacity]
-    uint64_t *scratch;              // [threads][capacity]
+    struct bsw_exact_best *lists; // [num_queries]
+    uint64_t *scores;             // of the lists: [num_queries][capacity]
+    uint32_t *rows;               // the same
+    unsigned char *scratch;       // [threads][scratch bytes of a list]
     struct bsw_neighbour_block blocks[2];
 } bsw_neighbour_scan;
 
@@ -74,11 +75,10 @@ void bsw_neighbour_scan_close(bsw_neighbour_scan *scan);
 // one, whatever the blocks.
 enum bsw_status bsw_neighbour_scan_next(bsw_neighbour_scan *scan, struct bsw_error *err);
 
-// Goes on where another scan was: lists[q].items and .count as they were then, in any order.
+// Goes on where another scan was: scores, rows and count of lists[q] as they were then.
 void bsw_neighbour_scan_restore(bsw_neighbour_scan *scan, uint64_t next_row, uint64_t dropped_rows);
 
-// Brings lists [first, first + count) in order, for reading: items are candidates
-// (common/result_order.h), the best first.
+// Sorts lists [first, first + count), for reading.
 void bsw_neighbour_scan_finish(bsw_neighbour_scan *scan, size_t first, size_t count);
 
 #ifdef __cplusplus

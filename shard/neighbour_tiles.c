@@ -1,5 +1,6 @@
 #include "shard/neighbour_tiles.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "common/index_manifest.h"
@@ -64,7 +65,6 @@ size_t bsw_neighbour_tiles_pieces(struct bsw_neighbour_tiles *tiles,
         PIECE(offsets, bundles, BSW_BUNDLE_ROWS * sizeof(int32_t), "block of rows");
         return count;
     }
-    PIECE(candidates, threads, BSW_NEIGHBOUR_STEP_ROWS * sizeof(uint64_t), "candidates");
     PIECE(places, threads, tile_rows * sizeof(uint32_t), "candidates");
     PIECE(numbers, queries, dims * sizeof(double), "queries");
     PIECE(norms, queries, sizeof(double), "queries");
@@ -210,36 +210,27 @@ void bsw_neighbour_tiles_pack(struct bsw_neighbour_tiles *tiles, size_t thread, 
 
 // ---- comparison ----
 
-// Exact values of the rows at some places of the step, as candidates.
-static void value_rows(const struct bsw_neighbour_tiles *tiles, size_t query,
-                       const unsigned char *raw, uint32_t local_row, const uint32_t *places,
-                       size_t count, uint64_t *candidates)
+// Adds rows of the step that are let through to query q's list, with their exact values.
+static void add_rows(const struct bsw_neighbour_tiles *tiles, const struct bsw_neighbour_step *step,
+                     size_t q, const uint32_t *places, size_t count, struct bsw_exact_best *lists,
+                     void *scratch)
 {
     size_t dims = tiles->dims, row_bytes = dims * bsw_vector_type_bytes(tiles->type);
     size_t ahead = row_bytes < PREFETCH_BYTES ? row_bytes : PREFETCH_BYTES;
+    size_t first = step->bundle * BSW_BUNDLE_ROWS, query = step->first_query + q;
+    const unsigned char *raw = step->raw + first * row_bytes;
     for (size_t i = 0; i < count; i++) {
         if (i + PREFETCH_ROWS < count) {
             const unsigned char *next = raw + places[i + PREFETCH_ROWS] * row_bytes;
             for (size_t at = 0; at < ahead; at += LINE_BYTES) __builtin_prefetch(next + at);
         }
-        float value =
+        double value =
             tiles->refine->value(tiles->metric, tiles->type, raw + places[i] * row_bytes,
                                  tiles->numbers + query * dims, tiles->norms[query], dims);
-        candidates[i] = bsw_candidate_pack(
-            bsw_score_from_float(bsw_metric_key(tiles->metric, value)), local_row + places[i]);
+        bsw_exact_best_add(&lists[query], tiles->select,
+                           bsw_exact_score(bsw_metric_key(tiles->metric, value)),
+                           step->local_row + (uint32_t)first + places[i], scratch);
     }
-}
-
-// Values rows of the step that are let through to query q, and adds them to its list.
-static void add_rows(const struct bsw_neighbour_tiles *tiles, size_t thread,
-                     const struct bsw_neighbour_step *step, size_t q, const uint32_t *places,
-                     size_t count, struct bsw_running_best *lists, uint64_t *scratch)
-{
-    uint64_t *candidates = tiles->candidates + thread * BSW_NEIGHBOUR_STEP_ROWS;
-    size_t first = step->bundle * BSW_BUNDLE_ROWS, query = step->first_query + q;
-    const unsigned char *raw = step->raw + first * tiles->dims * bsw_vector_type_bytes(tiles->type);
-    value_rows(tiles, query, raw, step->local_row + (uint32_t)first, places, count, candidates);
-    bsw_running_best_add(&lists[query], tiles->select, candidates, count, scratch);
 }
 
 // A tile of the step's rows as screen takes them.
@@ -270,8 +261,8 @@ static struct bsw_screen_tile screen_tile(const struct bsw_neighbour_tiles *tile
 }
 
 static void scan_floats(const struct bsw_neighbour_tiles *tiles,
-                        const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
-                        size_t thread, uint64_t *scratch)
+                        const struct bsw_neighbour_step *step, struct bsw_exact_best *lists,
+                        size_t thread, void *scratch)
 {
     uint32_t *places =
         tiles->places + thread * BSW_NEIGHBOUR_TILE_QUERIES * BSW_NEIGHBOUR_STEP_ROWS;
@@ -281,29 +272,34 @@ static void scan_floats(const struct bsw_neighbour_tiles *tiles,
     for (size_t q = 0; q < step->num_queries; q++) {
         size_t query = step->first_query + q;
         outputs[q].places = places + q * BSW_NEIGHBOUR_STEP_ROWS;
-        limits[q] = lists[query].is_full ? INFINITY
-                                         : bsw_screen_limit(tiles->metric, tiles->norms[query],
-                                                            share, lists[query].limit);
+        limits[q] = bsw_screen_limit(tiles->metric, tiles->norms[query], share, lists[query].limit);
     }
     const struct bsw_screen_tile tile = screen_tile(tiles, thread, step);
     const struct bsw_screen_queries queries = {tiles->screened + step->first_query * tiles->dims,
                                                limits, step->num_queries};
     tiles->screen->scan(&tile, &queries, outputs);
     for (size_t q = 0; q < step->num_queries; q++)
-        add_rows(tiles, thread, step, q, outputs[q].places, outputs[q].count, lists, scratch);
+        add_rows(tiles, step, q, outputs[q].places, outputs[q].count, lists, scratch);
+}
+
+// The score of the smallest integer that the list takes.
+static uint32_t whole_limit(const struct bsw_exact_best *list)
+{
+    double key = bsw_exact_score_to_key(list->limit);
+    if (list->limit <= bsw_exact_score(INT32_MIN)) return 0;
+    return key > INT32_MAX ? UINT32_MAX : bsw_score_from_integer((int32_t)ceil(key));
 }
 
 static void scan_whole(const struct bsw_neighbour_tiles *tiles,
-                       const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
-                       size_t thread, uint64_t *scratch)
+                       const struct bsw_neighbour_step *step, struct bsw_exact_best *lists,
+                       size_t thread, void *scratch)
 {
     uint64_t *items = tiles->items + thread * BSW_NEIGHBOUR_TILE_QUERIES * BSW_NEIGHBOUR_STEP_ROWS;
     struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES];
     size_t first = step->bundle * BSW_BUNDLE_ROWS;
     for (size_t q = 0; q < step->num_queries; q++) {
-        const struct bsw_running_best *list = &lists[step->first_query + q];
         outputs[q] = (struct bsw_matrix_output){items + q * BSW_NEIGHBOUR_STEP_ROWS, 0,
-                                                list->is_full ? UINT32_MAX : list->limit};
+                                                whole_limit(&lists[step->first_query + q])};
     }
     const struct bsw_matrix_tile tile = {.bytes = tiles->bytes + first * tiles->padded_dims,
                                          .num_bundles = step->num_bundles,
@@ -318,28 +314,32 @@ static void scan_whole(const struct bsw_neighbour_tiles *tiles,
                                                .factor = bsw_raw_factor(tiles->metric)};
     tiles->matrix_scan->scan(&tile, &queries, outputs);
     for (size_t q = 0; q < step->num_queries; q++) {
-        bsw_running_best_add(&lists[step->first_query + q], tiles->select, outputs[q].items,
-                             outputs[q].count, scratch);
+        for (size_t i = 0; i < outputs[q].count; i++) {
+            uint64_t item = outputs[q].items[i];
+            double key = (double)bsw_score_to_integer(bsw_candidate_score(item));
+            bsw_exact_best_add(&lists[step->first_query + q], tiles->select, bsw_exact_score(key),
+                               bsw_candidate_row(item), scratch);
+        }
     }
 }
 
 static void add_coded(const struct bsw_neighbour_tiles *tiles,
                       const struct bsw_neighbour_step *step,
-                      const struct bsw_matrix_output *outputs, struct bsw_running_best *lists,
-                      size_t thread, uint64_t *scratch)
+                      const struct bsw_matrix_output *outputs, struct bsw_exact_best *lists,
+                      size_t thread, void *scratch)
 {
     uint32_t *places =
         tiles->places + thread * BSW_NEIGHBOUR_TILE_QUERIES * BSW_NEIGHBOUR_STEP_ROWS;
     for (size_t q = 0; q < step->num_queries; q++) {
         for (size_t i = 0; i < outputs[q].count; i++)
             places[i] = bsw_candidate_row(outputs[q].items[i]);
-        add_rows(tiles, thread, step, q, places, outputs[q].count, lists, scratch);
+        add_rows(tiles, step, q, places, outputs[q].count, lists, scratch);
     }
 }
 
 static void scan_screened(const struct bsw_neighbour_tiles *tiles,
-                          const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
-                          size_t thread, uint64_t *scratch)
+                          const struct bsw_neighbour_step *step, struct bsw_exact_best *lists,
+                          size_t thread, void *scratch)
 {
     struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES];
     if (tiles->is_coded && bsw_neighbour_codes_scan(tiles, thread, step, lists, outputs))
@@ -350,18 +350,18 @@ static void scan_screened(const struct bsw_neighbour_tiles *tiles,
 
 // Cuts lists that have a limit to gain by it: one that is too low lets rows through. Where those
 // need exact values they cost more, so lists are cut sooner.
-static void refresh(const struct bsw_neighbour_tiles *tiles, struct bsw_running_best *list,
-                    uint64_t *scratch)
+static void refresh(const struct bsw_neighbour_tiles *tiles, struct bsw_exact_best *list,
+                    void *scratch)
 {
     size_t more = list->keep / (tiles->is_whole ? 2 : 4);
     int is_open = list->limit == 0 && list->count >= list->keep;
     if (is_open || list->count > list->keep + more)
-        bsw_running_best_cut(list, tiles->select, scratch);
+        bsw_exact_best_cut(list, tiles->select, scratch);
 }
 
 void bsw_neighbour_tiles_scan(const struct bsw_neighbour_tiles *tiles, size_t thread,
-                              const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
-                              uint64_t *scratch)
+                              const struct bsw_neighbour_step *step, struct bsw_exact_best *lists,
+                              void *scratch)
 {
     if (tiles->is_whole)
         scan_whole(tiles, step, lists, thread, scratch);

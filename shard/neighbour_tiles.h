@@ -1,5 +1,5 @@
 // Queries and blocks of rows in the form in which they are compared, and the comparison of a tile
-// of queries with a few bundles of rows: candidates with exact scores, to running lists.
+// of queries with a few bundles of rows: rows with exact scores, to running lists.
 //
 // Integers of one type, ip and l2: codes of kernels/encode/raw_codes.h on int8 units, whose keys
 // are exact. All else is screened, and each row that cannot be ruled out gets an exact value
@@ -21,7 +21,7 @@
 #include "kernels/refine/refine.h"
 #include "kernels/screen/screen.h"
 #include "kernels/select/select.h"
-#include "shard/running_best.h"
+#include "shard/exact_best.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -79,10 +79,9 @@ struct bsw_neighbour_tiles {
 
     // Of each thread: what a step lets through, a bundle of rows that are no float32, and of codes
     // a step's rows as screen takes them.
-    uint32_t *places;     // screened: [tile queries][step rows]
-    uint64_t *items;      // on int8 units: [tile queries][step rows]
-    uint64_t *candidates; // with exact values: [step rows]
-    float *floats;        // [32][dims]
+    uint32_t *places; // screened: [tile queries][step rows]
+    uint64_t *items;  // on int8 units: [tile queries][step rows]
+    float *floats;    // [32][dims]
     float *step_rows, *step_biases;
     struct bsw_neighbour_pause *pauses;
 };
@@ -123,10 +122,10 @@ struct bsw_neighbour_step {
     uint32_t local_row;         // of its first row
 };
 
-// Adds what may be among the best to lists[query]; scratch: a list's capacity.
+// Adds what may be among the best to lists[query]; scratch: of a list.
 void bsw_neighbour_tiles_scan(const struct bsw_neighbour_tiles *tiles, size_t thread,
-                              const struct bsw_neighbour_step *step, struct bsw_running_best *lists,
-                              uint64_t *scratch);
+                              const struct bsw_neighbour_step *step, struct bsw_exact_best *lists,
+                              void *scratch);
 
 #ifdef __cplusplus
 }

@@ -22,7 +22,7 @@ static uint32_t raw_score(const struct bsw_resident_shard *shard,
                           padded_dims, row % BSW_BUNDLE_ROWS,
                           (const int8_t *)(const void *)batch->words + query * padded_dims);
     int32_t total = batch->factor * sum + shard->arrays.offsets[row] + batch->constants[query];
-    return bsw_score_from_float((float)total + 0.0f);
+    return bsw_score_from_integer(total);
 }
 
 uint32_t bsw_plain_score(const struct bsw_resident_shard *shard,

@@ -32,11 +32,3 @@ void bsw_running_best_add(struct bsw_running_best *list, const struct bsw_select
         list->items[list->count++] = candidates[i];
     }
 }
-
-size_t bsw_running_best_finish(struct bsw_running_best *list, const struct bsw_select_table *select,
-                               const struct bsw_merge_table *merge, uint64_t *scratch)
-{
-    list->count = select->keep_best(list->items, list->count, list->keep, scratch);
-    merge->sort_candidates(list->items, list->count, scratch);
-    return list->count;
-}

@@ -5,7 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
 
 struct bsw_running_best {
@@ -33,9 +32,5 @@ void bsw_running_best_cut(struct bsw_running_best *list, const struct bsw_select
 // capacity is above keep. scratch: capacity.
 void bsw_running_best_add(struct bsw_running_best *list, const struct bsw_select_table *select,
                           const uint64_t *candidates, size_t count, uint64_t *scratch);
-
-// The best in the total order; returns how many.
-size_t bsw_running_best_finish(struct bsw_running_best *list, const struct bsw_select_table *select,
-                               const struct bsw_merge_table *merge, uint64_t *scratch);
 
 #endif

@@ -242,17 +242,17 @@ struct drawn_key {
     const struct bsw_unit *unit;
     size_t query; // in the batch
     const struct bsw_survivor *survivor;
-    uint32_t row; // local
 };
 
-static enum bsw_status fail_key(const struct drawn_key *key, const char *what, uint32_t expected,
-                                uint32_t found, struct bsw_error *err)
+static enum bsw_status fail_key(const struct drawn_key *key, const char *what, int digits,
+                                uint64_t expected, uint64_t found, struct bsw_error *err)
 {
-    return bsw_fail(err, BSW_ERROR_SELF_CHECK,
-                    "shard %u: the %s of row %llu and query %zu of a batch is %08x, the reference "
-                    "has %08x",
-                    key->unit->shard, what, (unsigned long long)key->survivor->row, key->query,
-                    found, expected);
+    return bsw_fail(
+        err, BSW_ERROR_SELF_CHECK,
+        "shard %u: the %s of row %llu and query %zu of a batch is %0*llx, the reference has %0*llx",
+        key->unit->shard, what,
+        (unsigned long long)(key->unit->resident.shape.first_row + key->survivor->row), key->query,
+        digits, (unsigned long long)found, digits, (unsigned long long)expected);
 }
 
 static enum bsw_status check_key(struct bsw_shard_service *service, const struct drawn_key *key,
@@ -260,7 +260,7 @@ static enum bsw_status check_key(struct bsw_shard_service *service, const struct
 {
     const struct bsw_resident_shard *shard = &key->unit->resident;
     struct bsw_resident_shard fetched;
-    uint32_t row = key->row;
+    uint32_t row = key->survivor->row;
     if (service->settings.device) {
         BSW_TRY(bsw_device_shard_fetch(&service->engine, &key->unit->on_device,
                                        row / BSW_BUNDLE_ROWS, &fetched, err));
@@ -269,7 +269,7 @@ static enum bsw_status check_key(struct bsw_shard_service *service, const struct
     }
     uint32_t expected = bsw_plain_score(shard, &service->batch, key->query, row);
     if (key->survivor->score == expected) return BSW_OK;
-    return fail_key(key, "key", expected, key->survivor->score, err);
+    return fail_key(key, "key", 8, expected, key->survivor->score, err);
 }
 
 static enum bsw_status check_value(struct bsw_shard_service *service, const struct drawn_key *key,
@@ -283,15 +283,15 @@ static enum bsw_status check_value(struct bsw_shard_service *service, const stru
     const void *row;
     BSW_TRY(bsw_buffer_reserve(numbers, dims * sizeof(double) + shard->raw_rows.row_bytes, err));
     double *query = (double *)(void *)numbers->data;
-    BSW_TRY(bsw_raw_rows_get(&shard->raw_rows, key->row, shard->arrays.row_digests, query + dims,
-                             &row, err));
+    BSW_TRY(bsw_raw_rows_get(&shard->raw_rows, key->survivor->row, shard->arrays.row_digests,
+                             query + dims, &row, err));
     table->to_double(BSW_VECTOR_FLOAT32, service->batch.vectors + key->query * dims, dims, query);
-    float value = table->value(manifest->metric, manifest->source_type, row, query,
-                               table->squared_norm(query, dims), dims);
-    uint32_t expected, found;
+    double value = table->value(manifest->metric, manifest->source_type, row, query,
+                                table->squared_norm(query, dims), dims);
+    uint64_t expected, found;
     memcpy(&expected, &value, sizeof expected);
     memcpy(&found, &key->survivor->value, sizeof found);
-    return found == expected ? BSW_OK : fail_key(key, "exact value", expected, found, err);
+    return found == expected ? BSW_OK : fail_key(key, "exact value", 16, expected, found, err);
 }
 
 static enum bsw_status check_survivor(struct bsw_shard_service *service,
@@ -317,7 +317,6 @@ enum bsw_status bsw_self_check_survivors(struct bsw_shard_service *service,
         struct drawn_key key = {.unit = unit, .survivor = &survivors[place]};
         while (place >= counts[query]) place -= counts[query++];
         key.query = unit->first_query + query;
-        key.row = (uint32_t)(key.survivor->row - unit->resident.shape.first_row);
         status = check_survivor(service, &key, err);
     }
     check->seconds += bsw_clock_seconds() - started;

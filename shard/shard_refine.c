@@ -28,8 +28,7 @@ static void order_by_row(const struct bsw_scan_workspace *workspace, uint64_t *i
     for (size_t i = 0; i < count; i++) items[i] = items[i] << 32 | items[i] >> 32;
 }
 
-static enum bsw_status list_survivors(const struct bsw_resident_shard *shard,
-                                      const struct bsw_candidate_lists *lists, const size_t *counts,
+static enum bsw_status list_survivors(const struct bsw_candidate_lists *lists, const size_t *counts,
                                       const size_t *offsets, struct bsw_scan_workspace *workspace,
                                       struct bsw_survivor *out, struct bsw_error *err)
 {
@@ -47,17 +46,11 @@ static enum bsw_status list_survivors(const struct bsw_resident_shard *shard,
         memcpy(items, list, counts[q] * sizeof *items);
         order_by_row(workspace, items, counts[q], items + most);
         for (size_t i = 0; i < counts[q]; i++) {
-            out[offsets[q] + i] =
-                (struct bsw_survivor){.score = bsw_candidate_score(items[i]),
-                                      .row = shard->shape.first_row + bsw_candidate_row(items[i])};
+            out[offsets[q] + i] = (struct bsw_survivor){.score = bsw_candidate_score(items[i]),
+                                                        .row = bsw_candidate_row(items[i])};
         }
     }
     return BSW_OK;
-}
-
-static uint32_t local_row_of(const struct refinement *job, size_t item)
-{
-    return (uint32_t)(job->out[item].row - job->shard->shape.first_row);
 }
 
 // Rows lie far apart, so each would be a miss of every cache: asked for while others are computed.
@@ -75,14 +68,14 @@ static enum bsw_status refine_range(const struct refinement *job, size_t first, 
             high = middle - 1;
     }
     for (size_t i = first; i < last && i < first + ROWS_AHEAD; i++) {
-        bsw_raw_rows_prefetch(&job->shard->raw_rows, local_row_of(job, i));
+        bsw_raw_rows_prefetch(&job->shard->raw_rows, job->out[i].row);
     }
     for (size_t i = first; i < last; i++) {
         while (job->offsets[query + 1] <= i) query++;
         const void *row;
-        uint32_t local_row = local_row_of(job, i);
+        uint32_t local_row = job->out[i].row;
         if (i + ROWS_AHEAD < last) {
-            bsw_raw_rows_prefetch(&job->shard->raw_rows, local_row_of(job, i + ROWS_AHEAD));
+            bsw_raw_rows_prefetch(&job->shard->raw_rows, job->out[i + ROWS_AHEAD].row);
         }
         BSW_TRY(bsw_raw_rows_get(&job->shard->raw_rows, local_row, job->shard->arrays.row_digests,
                                  scratch, &row, err));
@@ -149,7 +142,7 @@ enum bsw_status bsw_shard_refine(const struct bsw_resident_shard *shard,
     size_t *offsets = (size_t *)(void *)workspace->offsets.data;
     offsets[0] = 0;
     for (size_t q = 0; q < num_queries; q++) offsets[q + 1] = offsets[q] + counts[q];
-    BSW_TRY(list_survivors(shard, lists, counts, offsets, workspace, out, err));
+    BSW_TRY(list_survivors(lists, counts, offsets, workspace, out, err));
     if (exact && offsets[num_queries] > 0) {
         struct refinement job = {.shard = shard,
                                  .manifest = manifest,

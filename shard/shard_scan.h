@@ -138,9 +138,9 @@ enum bsw_status bsw_shard_histogram(const struct bsw_resident_shard *shard,
 
 // One survivor with its exact value, as it travels.
 struct bsw_survivor {
+    double value;   // exact, or 0 without refinement
     uint32_t score; // of the key
-    float value;    // exact, or 0 without refinement
-    uint64_t row;   // id
+    uint32_t row;   // in the shard
 };
 
 // Survivors of query q: the first counts[q] items of its list, refined with raw rows (or not), in

@@ -257,10 +257,8 @@ enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
 static struct bsw_ranked ranked_of(const struct bsw_unit *unit, uint64_t candidate,
                                    uint32_t payload)
 {
-    return (struct bsw_ranked){.score = bsw_candidate_score(candidate),
-                               .payload = payload,
-                               .row =
-                                   unit->resident.shape.first_row + bsw_candidate_row(candidate)};
+    return bsw_ranked_of_key(bsw_candidate_score(candidate), payload,
+                             unit->resident.shape.first_row + bsw_candidate_row(candidate));
 }
 
 static enum bsw_status append_list(const struct bsw_unit *unit, const uint64_t *list, size_t count,

@@ -6,12 +6,11 @@
 // All numbers little-endian.
 //
 //   histogram   a query: uint32 first_bin, uint32 num_bins, uint64 counts [num_bins]
-//   candidates  a query: uint64 count, then struct bsw_ranked [count] in the total order. gather:
-//   the best `keep` rows,
-//               payload 0; ladder: the rows at local places 1, 2, 4, ... and the last, payload the
-//               place
+//   candidates  a query: uint64 count, then struct bsw_ranked [count], of keys, in the total order.
+//               gather: the best `keep` rows, payload 0; ladder: the rows at local places 1, 2, 4,
+//               ... and the last, payload the place
 //   survivors   a unit: uint64 counts [queries], then struct bsw_survivor [sum of counts],
-//   ascending rows a query
+//               ascending rows a query
 #ifndef BITSWEEP_SHARD_SHARD_SERVICE_H
 #define BITSWEEP_SHARD_SHARD_SERVICE_H
 

@@ -26,7 +26,7 @@ struct exact_arguments {
     bsw_device_raw_rows raw;
     bsw_device_part part;
     bsw_device_vectors queries;
-    bsw_device_lists lists;
+    bsw_device_exact_lists lists;
     exact_shape shape;
 };
 
@@ -98,19 +98,18 @@ __device__ __forceinline__ double fold_sums(uint32_t lane, double (&sums)[num_su
 __device__ __forceinline__ void append_sum(const exact_arguments &a, double sum, uint32_t place,
                                            uint32_t query)
 {
-    const uint32_t limit = __ldg(a.lists.limits + query);
+    const uint64_t limit = __ldg(a.lists.limits + query);
     double row_norm = 0, query_norm = 0;
     if (a.metric == BSW_METRIC_COSINE) {
         row_norm = __ldg(a.rows.norms + place);
         query_norm = __ldg(a.queries.norms + query);
         if (!may_reach(__double2float_rn(sum), about_inverse(__double2float_rn(row_norm)),
-                       about_inverse(__double2float_rn(query_norm)), limit))
+                       about_inverse(__double2float_rn(query_norm)),
+                       __double2float_rn(exact_key(limit))))
             return;
     }
-    const uint32_t score =
-        score_of_value(a.metric, value_of_sum(a.metric, sum, row_norm, query_norm));
-    if (score >= limit)
-        append_pair(a.lists, query, pack_candidate(score, a.rows.first_row + place));
+    const uint64_t score = exact_score(a.metric, value_of_sum(a.metric, sum, row_norm, query_norm));
+    if (score >= limit) append_pair(a.lists, query, score, a.rows.first_row + place);
 }
 
 template <class T, bool IS_L2>
@@ -153,7 +152,7 @@ extern "C" int bsw_device_exact_scan(enum bsw_metric metric,
                                      const struct bsw_device_raw_rows *raw,
                                      const struct bsw_device_part *part,
                                      const struct bsw_device_vectors *queries,
-                                     const struct bsw_device_lists *lists, bsw_stream stream)
+                                     const struct bsw_device_exact_lists *lists, bsw_stream stream)
 {
     using namespace bsw;
     if (!is_valid_exact(*rows, *part, raw->dims, *lists) || raw->type > BSW_VECTOR_INT8 ||

@@ -2,8 +2,8 @@
 // of all rows against all queries (exact), the latter selected at once as device_scan does it.
 //
 // The numbers of kernels/refine, bit for bit: lane i mod 32 of its sums is lane i mod 32 of a warp.
-// Integer rows and queries of one type, at most BSW_EXACT_INTEGER_MAX_DIMS wide, are multiplied by
-// the matrix units in int32, which gives the same exact numbers (kernels/exact/exact.h).
+// Integer rows and queries of one type, at most BSW_DEVICE_INTEGER_MAX_DIMS wide, are multiplied by
+// the matrix units in int32, which gives the same exact numbers.
 //
 // Launchers as in device_scan.h: they check, queue and return; all pointers are device pointers.
 // Rows and queries whose squared norm bsw_row_fault_of refuses must be kept out; what such rows
@@ -48,9 +48,26 @@ struct bsw_device_pair {
 // values[i] = value of refine's table for pair i; a warp a pair. Bound by the fetch of the rows.
 int bsw_device_refine(enum bsw_metric metric, const struct bsw_device_raw_rows *rows,
                       const struct bsw_device_vectors *queries, const struct bsw_device_pair *pairs,
-                      size_t num_pairs, float *values, bsw_stream stream);
+                      size_t num_pairs, double *values, bsw_stream stream);
 
 // ---- all rows against all queries ----
+
+// Lists of a group of queries, by exact score (common/result_order.h), with the contract of struct
+// bsw_device_lists for counts and capacity.
+struct bsw_device_exact_lists {
+    uint32_t num_queries;
+    uint32_t capacity;
+    uint64_t *scores; // [num_queries][capacity]
+    uint32_t *rows;   // [num_queries][capacity]
+    uint32_t *counts; // [num_queries]
+    uint64_t *limits; // [num_queries], inclusive scores
+};
+
+// bsw_device_cut and bsw_device_limit for them: of equal scores smaller rows are better.
+int bsw_device_exact_cut(const struct bsw_device_exact_lists *lists, uint32_t keep,
+                         bsw_stream stream);
+int bsw_device_exact_limit(const struct bsw_device_exact_lists *lists, uint32_t keep,
+                           bsw_stream stream);
 
 // A tile of rows in bundles of 32; memory of every array reaches to the end of the last bundle,
 // where its contents do not matter.
@@ -67,7 +84,7 @@ struct bsw_device_exact_rows {
 int bsw_device_exact_scan(enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
                           const struct bsw_device_raw_rows *raw, const struct bsw_device_part *part,
                           const struct bsw_device_vectors *queries,
-                          const struct bsw_device_lists *lists, bsw_stream stream);
+                          const struct bsw_device_exact_lists *lists, bsw_stream stream);
 
 // What the sum of a pair (x*q, or for l2 (x - q)^2) needs besides the product of its bytes: product
 // (l2: -2 * product) plus both terms, as integers of 32 bits that may wrap on the way.
@@ -85,12 +102,14 @@ struct bsw_device_packed {
 };
 
 #define BSW_DEVICE_PACKED_DIMS 32u
+// 255^2 * 32768 < 2^31: int32 sums of uint8 products hold up to here.
+#define BSW_DEVICE_INTEGER_MAX_DIMS 32768u
 static inline uint32_t bsw_device_packed_dims(uint32_t dims)
 {
     return (dims + BSW_DEVICE_PACKED_DIMS - 1) / BSW_DEVICE_PACKED_DIMS * BSW_DEVICE_PACKED_DIMS;
 }
 
-// rows (uint8 or int8, dims <= BSW_EXACT_INTEGER_MAX_DIMS) to bytes and terms, as rows or, with
+// rows (uint8 or int8, dims <= BSW_DEVICE_INTEGER_MAX_DIMS) to bytes and terms, as rows or, with
 // as_queries, as queries.
 int bsw_device_pack(enum bsw_metric metric, const struct bsw_device_raw_rows *rows, int as_queries,
                     uint8_t *bytes, struct bsw_device_packed_term *terms, bsw_stream stream);
@@ -100,8 +119,8 @@ int bsw_device_exact_integer_scan(enum bsw_metric metric, const struct bsw_devic
                                   const struct bsw_device_packed *packed_rows,
                                   const struct bsw_device_part *part,
                                   const struct bsw_device_packed *packed_queries,
-                                  const double *query_norms, const struct bsw_device_lists *lists,
-                                  bsw_stream stream);
+                                  const double *query_norms,
+                                  const struct bsw_device_exact_lists *lists, bsw_stream stream);
 
 #ifdef __cplusplus
 }

@@ -5,7 +5,6 @@
 // 8 t + 7 at once, for rows and queries alike. Nothing is shared but the first cache: 8 warps, two
 // of queries by four of bundles, walk through the queries side by side.
 #include "kernels/device_exact/exact_value.cuh"
-#include "kernels/exact/exact.h"
 
 namespace bsw
 {
@@ -27,7 +26,7 @@ struct integer_arguments {
     bsw_device_part part;
     bsw_device_packed packed_queries;
     const double *query_norms;
-    bsw_device_lists lists;
+    bsw_device_exact_lists lists;
     exact_shape shape;
 };
 
@@ -144,20 +143,46 @@ __device__ __forceinline__ bsw_device_packed_term load_term(const bsw_device_pac
     return {both.x, __uint_as_float(both.y)};
 }
 
-// The value of an exact sum; int32 holds it (exact.h), and one rounding makes it the float.
+// What rules out almost all sums of a query.
+struct query_limit {
+    uint64_t score;
+    float key;     // of the score, about
+    int least_sum; // that reaches it, or a little less: ip
+    int most_sum;  // l2
+};
+
+__device__ __forceinline__ query_limit load_limit(const integer_arguments &a, uint32_t query)
+{
+    const uint64_t score = __ldg(a.lists.limits + query);
+    const double key = exact_key(score);
+    query_limit out = {score, __double2float_rn(key), INT32_MIN, INT32_MAX};
+    const double most = 2147483646.0;
+    if (key > most) {
+        out.least_sum = INT32_MAX;
+        out.most_sum = INT32_MIN;
+    } else if (key >= -most) { // NaN, which all reach, is not
+        out.least_sum = __double2int_rn(key) - 1;
+        out.most_sum = -out.least_sum;
+    }
+    return out;
+}
+
+// The value of an exact sum, which int32 holds.
 __device__ __forceinline__ void append_sum(const integer_arguments &a, int sum, float inverse_row,
                                            float inverse_query, uint32_t place, uint32_t query,
-                                           uint32_t limit)
+                                           const query_limit &limit)
 {
-    float value = __fadd_rn(__int2float_rn(sum), 0.0f);
+    double row_norm = 0, query_norm = 0;
     if (a.metric == BSW_METRIC_COSINE) {
-        if (!may_reach(value, inverse_row, inverse_query, limit)) return;
-        value = value_of_sum(a.metric, __int2double_rn(sum), __ldg(a.rows.norms + place),
-                             __ldg(a.query_norms + query));
+        if (!may_reach(__int2float_rn(sum), inverse_row, inverse_query, limit.key)) return;
+        row_norm = __ldg(a.rows.norms + place);
+        query_norm = __ldg(a.query_norms + query);
+    } else if (a.metric == BSW_METRIC_L2 ? sum > limit.most_sum : sum < limit.least_sum) {
+        return;
     }
-    const uint32_t score = score_of_value(a.metric, value);
-    if (score >= limit)
-        append_pair(a.lists, query, pack_candidate(score, a.rows.first_row + place));
+    const uint64_t score =
+        exact_score(a.metric, value_of_sum(a.metric, __int2double_rn(sum), row_norm, query_norm));
+    if (score >= limit.score) append_pair(a.lists, query, score, a.rows.first_row + place);
 }
 
 // Half-tile HALF of the queries, of which the lane has one, with the lane's rows.
@@ -168,7 +193,7 @@ __device__ __forceinline__ void append_half(const integer_arguments &a, uint32_t
                                             const int (&dots)[TILES][bundle_tiles][4])
 {
     const unsigned factor = a.metric == BSW_METRIC_L2 ? 0u - 2u : 1u;
-    const uint32_t limit = __ldg(a.lists.limits + query);
+    const query_limit limit = load_limit(a, query);
     const bsw_device_packed_term own = load_term(a.packed_queries.terms + query);
 #pragma unroll
     for (uint32_t i = 0; i < 2 * bundle_tiles; i++) {
@@ -250,7 +275,7 @@ extern "C" int bsw_device_pack(enum bsw_metric metric, const struct bsw_device_r
     using namespace bsw;
     const bool is_int8 = rows->type == BSW_VECTOR_INT8;
     if ((!is_int8 && rows->type != BSW_VECTOR_UINT8) || rows->dims < 1 ||
-        rows->dims > BSW_EXACT_INTEGER_MAX_DIMS)
+        rows->dims > BSW_DEVICE_INTEGER_MAX_DIMS)
         return cudaErrorInvalidValue;
     if (rows->num_rows == 0) return cudaSuccess;
     // Bytes that the other side moved by 128 cost this side 128 times its sum.
@@ -268,12 +293,12 @@ extern "C" int bsw_device_exact_integer_scan(
     enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
     const struct bsw_device_packed *packed_rows, const struct bsw_device_part *part,
     const struct bsw_device_packed *packed_queries, const double *query_norms,
-    const struct bsw_device_lists *lists, bsw_stream stream)
+    const struct bsw_device_exact_lists *lists, bsw_stream stream)
 {
     using namespace bsw;
     const uint32_t padded = packed_rows->padded_dims, num_queries = lists->num_queries;
     if (!is_valid_exact(*rows, *part, padded, *lists) || padded != packed_queries->padded_dims ||
-        padded % mma_dims || padded > BSW_EXACT_INTEGER_MAX_DIMS || metric >= BSW_METRIC_NUM ||
+        padded % mma_dims || padded > BSW_DEVICE_INTEGER_MAX_DIMS || metric >= BSW_METRIC_NUM ||
         static_cast<uint64_t>(num_queries) * (padded / mma_dims) > UINT32_MAX)
         return cudaErrorInvalidValue;
     if (part->first == part->last || num_queries == 0) return cudaSuccess;

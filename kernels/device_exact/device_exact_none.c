@@ -12,17 +12,31 @@ int bsw_device_row_norms(const struct bsw_device_raw_rows *rows, double *norms, 
 
 int bsw_device_refine(enum bsw_metric metric, const struct bsw_device_raw_rows *rows,
                       const struct bsw_device_vectors *queries, const struct bsw_device_pair *pairs,
-                      size_t num_pairs, float *values, bsw_stream stream)
+                      size_t num_pairs, double *values, bsw_stream stream)
 {
     (void)metric, (void)rows, (void)queries, (void)pairs, (void)num_pairs, (void)values,
         (void)stream;
     return NO_DEVICE;
 }
 
+int bsw_device_exact_cut(const struct bsw_device_exact_lists *lists, uint32_t keep,
+                         bsw_stream stream)
+{
+    (void)lists, (void)keep, (void)stream;
+    return NO_DEVICE;
+}
+
+int bsw_device_exact_limit(const struct bsw_device_exact_lists *lists, uint32_t keep,
+                           bsw_stream stream)
+{
+    (void)lists, (void)keep, (void)stream;
+    return NO_DEVICE;
+}
+
 int bsw_device_exact_scan(enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
                           const struct bsw_device_raw_rows *raw, const struct bsw_device_part *part,
                           const struct bsw_device_vectors *queries,
-                          const struct bsw_device_lists *lists, bsw_stream stream)
+                          const struct bsw_device_exact_lists *lists, bsw_stream stream)
 {
     (void)metric, (void)rows, (void)raw, (void)part, (void)queries, (void)lists, (void)stream;
     return NO_DEVICE;
@@ -39,8 +53,8 @@ int bsw_device_exact_integer_scan(enum bsw_metric metric, const struct bsw_devic
                                   const struct bsw_device_packed *packed_rows,
                                   const struct bsw_device_part *part,
                                   const struct bsw_device_packed *packed_queries,
-                                  const double *query_norms, const struct bsw_device_lists *lists,
-                                  bsw_stream stream)
+                                  const double *query_norms,
+                                  const struct bsw_device_exact_lists *lists, bsw_stream stream)
 {
     (void)metric, (void)rows, (void)packed_rows, (void)part, (void)packed_queries;
     (void)query_norms, (void)lists, (void)stream;

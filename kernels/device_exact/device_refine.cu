@@ -17,7 +17,7 @@ struct refine_arguments {
     bsw_device_vectors queries;
     const bsw_device_pair *pairs;
     size_t num_pairs;
-    float *values;
+    double *values;
 };
 
 struct norm_arguments {
@@ -54,7 +54,7 @@ __device__ __forceinline__ size_t own_warp()
 }
 
 template <class T, bool IS_L2>
-__device__ __forceinline__ float pair_value(const refine_arguments &a, const bsw_device_pair &pair)
+__device__ __forceinline__ double pair_value(const refine_arguments &a, const bsw_device_pair &pair)
 {
     const uint32_t dims = a.rows.dims;
     const T *row = row_at<T>(a.rows, pair.row);
@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(refine_threads)
     const size_t i = own_warp();
     if (i >= a.num_pairs) return;
     const bsw_device_pair pair = a.pairs[i];
-    const float value =
+    const double value =
         a.metric == BSW_METRIC_L2 ? pair_value<T, true>(a, pair) : pair_value<T, false>(a, pair);
     if (threadIdx.x % warp_rows == 0) a.values[i] = value;
 }
@@ -136,7 +136,7 @@ extern "C" int bsw_device_row_norms(const struct bsw_device_raw_rows *rows, doub
 extern "C" int bsw_device_refine(enum bsw_metric metric, const struct bsw_device_raw_rows *rows,
                                  const struct bsw_device_vectors *queries,
                                  const struct bsw_device_pair *pairs, size_t num_pairs,
-                                 float *values, bsw_stream stream)
+                                 double *values, bsw_stream stream)
 {
     using namespace bsw;
     if (rows->dims < 1 || metric >= BSW_METRIC_NUM) return cudaErrorInvalidValue;

@@ -50,18 +50,26 @@ __device__ __forceinline__ double tree_sum(double sum)
     return sum;
 }
 
-__device__ __forceinline__ float value_of_sum(bsw_metric metric, double sum, double row_norm,
-                                              double query_norm)
+__device__ __forceinline__ double value_of_sum(bsw_metric metric, double sum, double row_norm,
+                                               double query_norm)
 {
     if (metric == BSW_METRIC_COSINE)
         sum = __ddiv_rn(sum, __dmul_rn(__dsqrt_rn(row_norm), __dsqrt_rn(query_norm)));
-    return __fadd_rn(__double2float_rn(sum), 0.0f);
+    return __dadd_rn(sum, 0.0);
 }
 
-__device__ __forceinline__ uint32_t score_of_value(bsw_metric metric, float value)
+__device__ __forceinline__ uint64_t exact_score(bsw_metric metric, double value)
 {
-    return score_of_float(metric == BSW_METRIC_L2 ? __fsub_rn(0.0f, value)
-                                                  : __fadd_rn(value, 0.0f));
+    const double key = metric == BSW_METRIC_L2 ? __dsub_rn(0.0, value) : __dadd_rn(value, 0.0);
+    const uint64_t bits = static_cast<uint64_t>(__double_as_longlong(key));
+    return bits >> 63 ? ~bits : bits | uint64_t{1} << 63;
+}
+
+// The key that reaches the limit and no more; NaN where all do.
+__device__ __forceinline__ double exact_key(uint64_t limit)
+{
+    const uint64_t bits = limit >> 63 ? limit & ~(uint64_t{1} << 63) : ~limit;
+    return __longlong_as_double(static_cast<long long>(bits));
 }
 
 // About 1/sqrt of a squared norm that has no fault.
@@ -73,19 +81,22 @@ __device__ __forceinline__ float about_inverse(float norm)
 // Whether a cosine may reach the limit, without roots and divisions in float64, of which almost all
 // pairs then need none: all errors here together are below 1e-6, as a cosine is at most 1.
 __device__ __forceinline__ bool may_reach(float sum, float inverse_row, float inverse_query,
-                                          uint32_t limit)
+                                          float limit_key)
 {
     const float slack = 4e-6f;
     const float about = __fmul_rn(__fmul_rn(sum, inverse_row), inverse_query);
-    return !(about < __fsub_rn(float_limit(limit), slack)); // NaN: a limit that no key reaches
+    return !(about < __fsub_rn(limit_key, slack)); // NaN: all reach it
 }
 
 // One pair to its query's list.
-__device__ __forceinline__ void append_pair(const bsw_device_lists &lists, uint32_t query,
-                                            uint64_t item)
+__device__ __forceinline__ void append_pair(const bsw_device_exact_lists &lists, uint32_t query,
+                                            uint64_t score, uint32_t row)
 {
     const uint32_t at = atomicAdd(&lists.counts[query], 1u);
-    if (at < lists.capacity) lists.items[static_cast<size_t>(query) * lists.capacity + at] = item;
+    if (at >= lists.capacity) return;
+    const size_t place = static_cast<size_t>(query) * lists.capacity + at;
+    lists.scores[place] = score;
+    lists.rows[place] = row;
 }
 
 // Lanes that went apart where some appended go on together, as mma wants it; orders no memory.
@@ -102,7 +113,7 @@ struct exact_shape {
 };
 
 inline bool is_valid_exact(const bsw_device_exact_rows &rows, const bsw_device_part &part,
-                           uint32_t dims, const bsw_device_lists &lists)
+                           uint32_t dims, const bsw_device_exact_lists &lists)
 {
     if (part.step < 1 || part.first > part.last || part.last > rows.num_bundles || dims < 1)
         return false;
@@ -153,6 +164,14 @@ inline void check_pointers_of(const bsw_device_exact_rows &rows)
 {
     emulation::check_device_pointer(rows.norms, "norms of rows");
     emulation::check_device_pointer(rows.masks, "masks");
+}
+
+inline void check_pointers_of(const bsw_device_exact_lists &lists)
+{
+    emulation::check_device_pointer(lists.scores, "scores");
+    emulation::check_device_pointer(lists.rows, "rows");
+    emulation::check_device_pointer(lists.counts, "counts");
+    emulation::check_device_pointer(lists.limits, "limits");
 }
 
 inline void check_pointers_of(const bsw_device_packed &packed)

@@ -1,8 +1,8 @@
-// The best of every list: radix select on whole candidates, which all differ, so that the pivot
-// parts them exactly; then compaction in place. A block a query, eight rounds at most over its
-// list. One block alone waits for memory most of the time, so a thread asks for several items at
-// once; by the model a list of 2^16 then takes some 0.1 ms.
-#include "kernels/device_scan/device_key.cuh"
+// The best of every list: radix select on whole candidates, or exact scores with their rows, which
+// all differ, so that the pivot parts them exactly; then compaction in place. A block a query, a
+// round at most for each byte over its list. One block alone waits for memory most of the time, so
+// a thread asks for several items at once; by the model a list of 2^16 then takes some 0.1 ms.
+#include "kernels/device_exact/exact_value.cuh"
 
 namespace bsw
 {
@@ -17,37 +17,118 @@ struct cut_state {
     unsigned histogram[digits];
     unsigned kept_of_warp[cut_warps];
     unsigned digit, left, with_digit; // what choose_digit found
-    unsigned worst;                   // score of the items that reach the pivot
+    unsigned long long worst;         // score of the items that reach the pivot
 };
 
-// Items base, base + cut_threads ...; 0 from `count` on.
-__device__ __forceinline__ void load_items(const uint64_t *items, uint32_t base, uint32_t count,
-                                           uint64_t (&some)[loads])
+// What a list is ordered by: the larger `high`, then the larger `low`. Of a candidate `high` is all
+// of it; of an exact score `low` is its complemented row.
+struct item {
+    uint64_t high;
+    uint32_t low;
+};
+
+__device__ __forceinline__ item load_item(const bsw_device_lists &lists, size_t at)
+{
+    return {lists.items[at], 0};
+}
+__device__ __forceinline__ item load_item(const bsw_device_exact_lists &lists, size_t at)
+{
+    return {lists.scores[at], ~lists.rows[at]};
+}
+
+__device__ __forceinline__ void store_item(const bsw_device_lists &lists, size_t at,
+                                           const item &value)
+{
+    lists.items[at] = value.high;
+}
+__device__ __forceinline__ void store_item(const bsw_device_exact_lists &lists, size_t at,
+                                           const item &value)
+{
+    lists.scores[at] = value.high;
+    lists.rows[at] = ~value.low;
+}
+
+__device__ __forceinline__ unsigned long long score_of(const bsw_device_lists &, const item &value)
+{
+    return value.high >> 32;
+}
+__device__ __forceinline__ unsigned long long score_of(const bsw_device_exact_lists &,
+                                                       const item &value)
+{
+    return value.high;
+}
+
+__device__ __forceinline__ void set_limit(const bsw_device_lists &lists, unsigned long long score)
+{
+    lists.limits[blockIdx.x] = static_cast<uint32_t>(score < UINT32_MAX ? score : UINT32_MAX);
+}
+__device__ __forceinline__ void set_limit(const bsw_device_exact_lists &lists,
+                                          unsigned long long score)
+{
+    lists.limits[blockIdx.x] = score;
+}
+
+// Bytes that items differ in.
+__device__ __forceinline__ int rounds_of(const bsw_device_lists &)
+{
+    return 8;
+}
+__device__ __forceinline__ int rounds_of(const bsw_device_exact_lists &)
+{
+    return 12;
+}
+
+// Byte `round` of an item, the first the highest.
+__device__ __forceinline__ unsigned digit_of(const item &value, int round)
+{
+    const uint64_t bits =
+        round < 8 ? value.high >> (56 - 8 * round) : uint64_t{value.low} >> (24 - 8 * (round - 8));
+    return static_cast<unsigned>(bits) & (digits - 1);
+}
+
+// Whether the bytes before `round` are those of the pivot, whose others are 0.
+__device__ __forceinline__ bool shares_prefix(const item &value, const item &pivot, int round)
+{
+    if (round == 0) return true;
+    if (round <= 8) return (value.high ^ pivot.high) >> (64 - 8 * round) == 0;
+    return value.high == pivot.high && (value.low ^ pivot.low) >> (32 - 8 * (round - 8)) == 0;
+}
+
+__device__ __forceinline__ bool reaches(const item &value, const item &pivot)
+{
+    return value.high > pivot.high || (value.high == pivot.high && value.low >= pivot.low);
+}
+
+// Items base, base + cut_threads ... of the list that begins at `first`; 0 from `count` on.
+template <class L>
+__device__ __forceinline__ void load_items(const L &lists, size_t first, uint32_t base,
+                                           uint32_t count, item (&some)[loads])
 {
 #pragma unroll
     for (uint32_t i = 0; i < loads; i++) {
         const uint32_t at = base + i * cut_threads;
-        some[i] = at < count ? items[at] : 0;
+        some[i] = at < count ? load_item(lists, first + at) : item{0, 0};
     }
 }
 
 // histogram[d]: items whose digit is d, of those that share the pivot's digits above. Scores are
 // often alike, so that a digit repeats: a thread adds once for a run of it, as adds to one place
 // wait for each other.
-__device__ void count_digits(const uint64_t *items, uint32_t count, uint64_t pivot, int shift,
-                             cut_state &state)
+template <class L>
+__device__ void count_digits(const L &lists, size_t first, uint32_t count, const item &pivot,
+                             int round, cut_state &state)
 {
     for (uint32_t d = threadIdx.x; d < digits; d += cut_threads) state.histogram[d] = 0;
     __syncthreads();
     unsigned last = 0, run = 0;
     for (uint32_t base = threadIdx.x; base < count; base += loads * cut_threads) {
-        uint64_t some[loads];
-        load_items(items, base, count, some);
+        item some[loads];
+        load_items(lists, first, base, count, some);
 #pragma unroll
         for (uint32_t i = 0; i < loads; i++) {
             if (base + i * cut_threads >= count) break;
-            if (shift < 56 && some[i] >> (shift + 8) != pivot >> (shift + 8)) continue;
-            const unsigned digit = some[i] >> shift & (digits - 1);
+            if (!shares_prefix(some[i], pivot, round)) continue;
+            const unsigned digit = digit_of(some[i], round);
             if (digit != last && run > 0) {
                 atomicAdd(&state.histogram[last], run);
                 run = 0;
@@ -87,17 +168,21 @@ __device__ void choose_digit(unsigned left, cut_state &state)
     }
 }
 
-// A number that exactly `keep` items reach; 1 <= keep <= count.
-__device__ uint64_t find_pivot(const uint64_t *items, uint32_t count, unsigned keep,
-                               cut_state &state)
+// What exactly `keep` items reach; 1 <= keep <= count.
+template <class L>
+__device__ item find_pivot(const L &lists, size_t first, uint32_t count, unsigned keep,
+                           cut_state &state)
 {
-    uint64_t pivot = 0;
+    item pivot = {0, 0};
     unsigned left = keep;
-    for (int shift = 56; shift >= 0; shift -= 8) {
-        count_digits(items, count, pivot, shift, state);
+    for (int round = 0; round < rounds_of(lists); round++) {
+        count_digits(lists, first, count, pivot, round, state);
         if (threadIdx.x < 32) choose_digit(left, state);
         __syncthreads();
-        pivot |= static_cast<uint64_t>(state.digit) << shift;
+        if (round < 8)
+            pivot.high |= static_cast<uint64_t>(state.digit) << (56 - 8 * round);
+        else
+            pivot.low |= state.digit << (24 - 8 * (round - 8));
         left = state.left;
         if (state.with_digit == left) break; // all of them
     }
@@ -105,33 +190,38 @@ __device__ uint64_t find_pivot(const uint64_t *items, uint32_t count, unsigned k
 }
 
 // state.worst, once all threads have passed a barrier.
-__device__ void find_worst(const uint64_t *items, uint32_t count, uint64_t pivot, cut_state &state)
+template <class L>
+__device__ void find_worst(const L &lists, size_t first, uint32_t count, const item &pivot,
+                           cut_state &state)
 {
-    unsigned worst = UINT32_MAX;
+    unsigned long long worst = UINT64_MAX;
     for (uint32_t base = threadIdx.x; base < count; base += loads * cut_threads) {
-        uint64_t some[loads];
-        load_items(items, base, count, some);
+        item some[loads];
+        load_items(lists, first, base, count, some);
 #pragma unroll
         for (uint32_t i = 0; i < loads; i++) {
-            const unsigned score = static_cast<unsigned>(some[i] >> 32);
-            if (base + i * cut_threads < count && some[i] >= pivot && score < worst) worst = score;
+            const unsigned long long score = score_of(lists, some[i]);
+            if (base + i * cut_threads < count && reaches(some[i], pivot) && score < worst)
+                worst = score;
         }
     }
-    if (worst < UINT32_MAX) atomicMin(&state.worst, worst);
+    if (worst < UINT64_MAX) atomicMin(&state.worst, worst);
 }
 
 // Items that reach the pivot to the front. A step writes no further than it has read; what the next
 // step reads is asked for before.
-__device__ void compact(uint64_t *items, uint32_t count, uint64_t pivot, cut_state &state)
+template <class L>
+__device__ void compact(const L &lists, size_t first, uint32_t count, const item &pivot,
+                        cut_state &state)
 {
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     uint32_t kept = 0;
-    uint64_t next = threadIdx.x < count ? items[threadIdx.x] : 0;
+    item next = threadIdx.x < count ? load_item(lists, first + threadIdx.x) : item{0, 0};
     for (uint32_t base = 0; base < count; base += cut_threads) {
         const uint32_t i = base + threadIdx.x;
-        const uint64_t item = next;
-        next = i + cut_threads < count ? items[i + cut_threads] : 0;
-        const bool keeps = i < count && item >= pivot;
+        const item own = next;
+        next = i + cut_threads < count ? load_item(lists, first + i + cut_threads) : item{0, 0};
+        const bool keeps = i < count && reaches(own, pivot);
         const unsigned lanes = __ballot_sync(all_lanes, keeps);
         if (lane == 0) state.kept_of_warp[warp] = static_cast<unsigned>(__popc(lanes));
         __syncthreads();
@@ -140,7 +230,7 @@ __device__ void compact(uint64_t *items, uint32_t count, uint64_t pivot, cut_sta
             if (w < warp) before += state.kept_of_warp[w];
             all += state.kept_of_warp[w];
         }
-        if (keeps) items[kept + before] = item;
+        if (keeps) store_item(lists, first + kept + before, own);
         kept += all;
         __syncthreads(); // counts of the warps are written anew
     }
@@ -148,47 +238,51 @@ __device__ void compact(uint64_t *items, uint32_t count, uint64_t pivot, cut_sta
 
 // Shared by both kernels: the pivot of a list that holds `keep` items or more, and from the next
 // barrier on in state.worst the lowest score of those that reach it. False for a shorter list.
-__device__ bool find_best(const bsw_device_lists &lists, uint32_t keep, uint32_t *count,
-                          uint64_t *pivot, cut_state &state)
+template <class L>
+__device__ bool find_best(const L &lists, uint32_t keep, uint32_t *count, item *pivot,
+                          cut_state &state)
 {
     const uint32_t stored = lists.counts[blockIdx.x];
     *count = stored < lists.capacity ? stored : lists.capacity;
     if (*count < keep) return false;
-    const uint64_t *items = lists.items + static_cast<size_t>(blockIdx.x) * lists.capacity;
-    if (threadIdx.x == 0) state.worst = UINT32_MAX;
-    *pivot = find_pivot(items, *count, keep, state); // with barriers
-    find_worst(items, *count, *pivot, state);
+    const size_t first = static_cast<size_t>(blockIdx.x) * lists.capacity;
+    if (threadIdx.x == 0) state.worst = UINT64_MAX;
+    *pivot = find_pivot(lists, first, *count, keep, state); // with barriers
+    find_worst(lists, first, *count, *pivot, state);
     return true;
 }
 
+template <class L>
 __global__ void __launch_bounds__(cut_threads)
-    cut_lists(const __grid_constant__ bsw_device_lists lists, uint32_t keep)
+    cut_lists(const __grid_constant__ L lists, uint32_t keep)
 {
     __shared__ cut_state state;
     uint32_t count;
-    uint64_t pivot;
+    item pivot;
     if (!find_best(lists, keep, &count, &pivot, state)) return;
-    compact(lists.items + static_cast<size_t>(blockIdx.x) * lists.capacity, count, pivot, state);
+    compact(lists, static_cast<size_t>(blockIdx.x) * lists.capacity, count, pivot, state);
     if (threadIdx.x > 0) return;
     lists.counts[blockIdx.x] = keep;
-    lists.limits[blockIdx.x] = state.worst == UINT32_MAX ? UINT32_MAX : state.worst + 1;
+    set_limit(lists, state.worst + 1);
 }
 
+template <class L>
 __global__ void __launch_bounds__(cut_threads)
-    raise_limits(const __grid_constant__ bsw_device_lists lists, uint32_t keep)
+    raise_limits(const __grid_constant__ L lists, uint32_t keep)
 {
     __shared__ cut_state state;
     uint32_t count;
-    uint64_t pivot;
+    item pivot;
     const bool is_full = find_best(lists, keep, &count, &pivot, state);
     __syncthreads(); // everybody has read the count, and added to the worst score
     if (threadIdx.x > 0) return;
     lists.counts[blockIdx.x] = 0;
-    if (is_full) lists.limits[blockIdx.x] = state.worst;
+    if (is_full) set_limit(lists, state.worst);
 }
 
-cudaError_t launch_a_list(void (*kernel)(bsw_device_lists, uint32_t), const bsw_device_lists &lists,
-                          uint32_t keep, cudaStream_t stream)
+template <class L>
+cudaError_t launch_a_list(void (*kernel)(L, uint32_t), const L &lists, uint32_t keep,
+                          cudaStream_t stream)
 {
     if (keep < 1 || keep > lists.capacity || lists.num_queries > INT32_MAX)
         return cudaErrorInvalidValue;
@@ -202,11 +296,23 @@ cudaError_t launch_a_list(void (*kernel)(bsw_device_lists, uint32_t), const bsw_
 extern "C" int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep,
                               bsw_stream stream)
 {
-    return bsw::launch_a_list(bsw::cut_lists, *lists, keep, stream);
+    return bsw::launch_a_list(bsw::cut_lists<bsw_device_lists>, *lists, keep, stream);
 }
 
 extern "C" int bsw_device_limit(const struct bsw_device_lists *lists, uint32_t keep,
                                 bsw_stream stream)
 {
-    return bsw::launch_a_list(bsw::raise_limits, *lists, keep, stream);
+    return bsw::launch_a_list(bsw::raise_limits<bsw_device_lists>, *lists, keep, stream);
+}
+
+extern "C" int bsw_device_exact_cut(const struct bsw_device_exact_lists *lists, uint32_t keep,
+                                    bsw_stream stream)
+{
+    return bsw::launch_a_list(bsw::cut_lists<bsw_device_exact_lists>, *lists, keep, stream);
+}
+
+extern "C" int bsw_device_exact_limit(const struct bsw_device_exact_lists *lists, uint32_t keep,
+                                      bsw_stream stream)
+{
+    return bsw::launch_a_list(bsw::raise_limits<bsw_device_exact_lists>, *lists, keep, stream);
 }

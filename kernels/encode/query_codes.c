@@ -116,6 +116,10 @@ float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bit
             ldexp(1.0, -(int)(manifest->layout.segments[0].bits + query_bits)) / (scale * scale);
         return (float)((double)bsw_score_to_integer(score) * unit) + 0.0f;
     }
+    if (manifest->codec == BSW_CODEC_RAW) {
+        double key = (double)bsw_score_to_integer(score);
+        return bsw_metric_written(bsw_metric_value(manifest->metric, key));
+    }
     float key = bsw_score_to_float(score);
     return (manifest->metric == BSW_METRIC_L2 ? addend - key : key + addend) + 0.0f;
 }

@@ -2,9 +2,7 @@
 // sample held in memory. (Ground truth streams: kernels/screen, kernels/matrix_scan.)
 //
 // The same numbers as kernels/refine, bit for bit, with rows and queries converted once and kept in
-// registers across several pairs. A pair costs dims fused multiply-adds in float64 plus a tree;
-// integers of both sides at most BSW_EXACT_INTEGER_MAX_DIMS wide go through int32 sums, which are
-// the same exact numbers.
+// registers across several pairs. A pair costs dims fused multiply-adds in float64 plus a tree.
 #ifndef BITSWEEP_KERNELS_EXACT_H
 #define BITSWEEP_KERNELS_EXACT_H
 
@@ -18,9 +16,6 @@
 extern "C" {
 #endif
 
-// 255^2 * 32768 < 2^31: int32 sums of uint8 products hold up to here.
-#define BSW_EXACT_INTEGER_MAX_DIMS 32768
-
 struct bsw_exact_table {
     const char *level;
 
@@ -30,13 +25,7 @@ struct bsw_exact_table {
     // norms in lanes and tree (cosine alone; may be NULL otherwise).
     void (*keys_double)(enum bsw_metric metric, const double *rows, size_t num_rows,
                         const double *row_norms, const double *queries, size_t num_queries,
-                        const double *query_norms, size_t dims, float *keys);
-
-    // The same for integer rows and queries as int16 (uint8 or int8 widened), dims <=
-    // BSW_EXACT_INTEGER_MAX_DIMS.
-    void (*keys_int16)(enum bsw_metric metric, const int16_t *rows, size_t num_rows,
-                       const double *row_norms, const int16_t *queries, size_t num_queries,
-                       const double *query_norms, size_t dims, float *keys);
+                        const double *query_norms, size_t dims, double *keys);
 };
 
 // The table for a level; a level not built in gives the next lower one (see its `level`).

@@ -5,8 +5,8 @@
 #include "kernels/kernel_sums.h"
 #include "kernels/refine/refine_value.h"
 
-static float pair_key(enum bsw_metric metric, double sum, const double *row_norms, size_t r,
-                      const double *query_norms, size_t q)
+static double pair_key(enum bsw_metric metric, double sum, const double *row_norms, size_t r,
+                       const double *query_norms, size_t q)
 {
     int cosine = metric == BSW_METRIC_COSINE;
     double row_norm = cosine ? row_norms[r] : 0.0, query_norm = cosine ? query_norms[q] : 0.0;
@@ -29,7 +29,7 @@ static double sum_double(enum bsw_metric metric, const double *row, const double
 static void reference_keys_double(enum bsw_metric metric, const double *rows, size_t num_rows,
                                   const double *row_norms, const double *queries,
                                   size_t num_queries, const double *query_norms, size_t dims,
-                                  float *keys)
+                                  double *keys)
 {
     for (size_t q = 0; q < num_queries; q++) {
         for (size_t r = 0; r < num_rows; r++) {
@@ -39,32 +39,7 @@ static void reference_keys_double(enum bsw_metric metric, const double *rows, si
     }
 }
 
-static int64_t sum_int16(enum bsw_metric metric, const int16_t *row, const int16_t *query,
-                         size_t dims)
-{
-    int64_t sum = 0;
-    for (size_t i = 0; i < dims; i++) {
-        int64_t x = row[i], q = query[i];
-        sum += metric == BSW_METRIC_L2 ? (x - q) * (x - q) : x * q;
-    }
-    return sum;
-}
-
-static void reference_keys_int16(enum bsw_metric metric, const int16_t *rows, size_t num_rows,
-                                 const double *row_norms, const int16_t *queries,
-                                 size_t num_queries, const double *query_norms, size_t dims,
-                                 float *keys)
-{
-    for (size_t q = 0; q < num_queries; q++) {
-        for (size_t r = 0; r < num_rows; r++) {
-            int64_t sum = sum_int16(metric, rows + r * dims, queries + q * dims, dims);
-            keys[q * num_rows + r] = pair_key(metric, (double)sum, row_norms, r, query_norms, q);
-        }
-    }
-}
-
 const struct bsw_exact_table bsw_exact_reference = {
     .level = "reference",
     .keys_double = reference_keys_double,
-    .keys_int16 = reference_keys_int16,
 };

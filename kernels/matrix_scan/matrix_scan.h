@@ -96,10 +96,9 @@ struct bsw_matrix_scan_table {
     // NULL): score = bsw_score_from_integer(dot). Float keys: key = fmaf(scale_q,
     // half_to_float(scale_d) * (float)dot, bias) + 0.0f, each operation rounded to float32, exactly
     // as filter_affine of kernels/select.
-    // Whole keys (tile->offsets): key = (float)(factor * sum + offsets[row] + constants[query]),
-    // sum over dimensions of u * q, added in int32 (callers see to it that nothing overflows on the
-    // way, from left to right), score = bsw_score_from_float(key + 0.0f). u is any byte and q any
-    // int8 then.
+    // Whole keys (tile->offsets): key = factor * sum + offsets[row] + constants[query], sum over
+    // dimensions of u * q, added in int32 (callers see to it that nothing overflows on the way,
+    // from left to right), score = bsw_score_from_integer(key). u is any byte and q any int8 then.
     void (*scan)(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *queries,
                  struct bsw_matrix_output *outputs);
 

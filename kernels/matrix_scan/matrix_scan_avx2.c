@@ -248,20 +248,22 @@ static size_t narrow_dims(const struct bsw_matrix_tile *tile)
 static void filter_whole(const struct bsw_matrix_tile *tile, size_t bundle, const int32_t *dots,
                          struct bsw_matrix_output *output)
 {
-    _Alignas(64) float keys[BSW_BUNDLE_ROWS];
-    const __m256 limit = _mm256_set1_ps(bsw_float_limit(output->limit));
+    _Alignas(64) uint32_t scores[BSW_BUNDLE_ROWS];
+    const __m256i sign = _mm256_set1_epi32(INT32_MIN);
+    const __m256i limit = _mm256_set1_epi32((int)output->limit);
     size_t row = bundle * BSW_BUNDLE_ROWS;
     uint32_t pass = 0;
     for (size_t r = 0; r < BSW_BUNDLE_ROWS; r += 8) {
         __m256i totals = _mm256_add_epi32(load(dots + r), load(tile->offsets + row + r));
-        __m256 key = _mm256_cvtepi32_ps(totals);
-        _mm256_store_ps(keys + r, key);
-        pass |= (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(key, limit, _CMP_GE_OQ)) << r;
+        __m256i found = _mm256_xor_si256(totals, sign);
+        __m256i reach = _mm256_cmpeq_epi32(_mm256_max_epu32(found, limit), found);
+        _mm256_store_si256((__m256i *)(scores + r), found);
+        pass |= (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(reach)) << r;
     }
     for (pass &= tile->masks[bundle]; pass; pass &= pass - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(pass);
-        output->items[output->count++] = bsw_candidate_pack(bsw_score_from_float(keys[lane]),
-                                                            tile->first_row + (uint32_t)row + lane);
+        output->items[output->count++] =
+            bsw_candidate_pack(scores[lane], tile->first_row + (uint32_t)row + lane);
     }
 }
 

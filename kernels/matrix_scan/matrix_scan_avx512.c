@@ -309,15 +309,11 @@ INLINE __m512 scaled_of(enum key_kind kind, const int32_t *sums, struct half_row
 INLINE __m512 keys_of(enum key_kind kind, const int32_t *sums, struct half_rows rows,
                       const struct panel *panel, size_t j)
 {
-    if (kind == WHOLE_KEYS) {
-        __m512i constant = _mm512_set1_epi32(panel->constants[j]);
-        return _mm512_cvtepi32_ps(_mm512_add_epi32(parts_of(sums, rows, panel), constant));
-    }
     __m512 scaled = scaled_of(kind, sums, rows, panel, j);
     return _mm512_fmadd_ps(_mm512_set1_ps(panel->scales[j]), scaled, rows.biases);
 }
 
-// Which of 16 rows reach the limit; of whole keys a few that do not, too.
+// Which of 16 rows reach the limit; of whole keys that would have to overflow for it some do not.
 INLINE __mmask16 passing(enum key_kind kind, const int32_t *sums, struct half_rows rows,
                          const struct panel *panel, size_t j)
 {
@@ -335,6 +331,10 @@ INLINE __m512i scores_of(enum key_kind kind, const int32_t *sums, struct half_ro
 {
     const __m512i sign = _mm512_set1_epi32(INT32_MIN);
     if (kind == INTEGER_KEYS) return _mm512_xor_si512(dots_of(sums, panel->constants[j]), sign);
+    if (kind == WHOLE_KEYS) {
+        __m512i constant = _mm512_set1_epi32(panel->constants[j]);
+        return _mm512_xor_si512(_mm512_add_epi32(parts_of(sums, rows, panel), constant), sign);
+    }
     __m512 keys = _mm512_add_ps(keys_of(kind, sums, rows, panel, j), _mm512_setzero_ps());
     __m512i bits = _mm512_castps_si512(keys);
     return _mm512_xor_si512(bits, _mm512_or_si512(_mm512_srai_epi32(bits, 31), sign));
@@ -525,16 +525,6 @@ static int32_t clamp(int64_t value)
     return value < INT32_MIN ? INT32_MIN : value > INT32_MAX ? INT32_MAX : (int32_t)value;
 }
 
-// No smaller whole number reaches the limit as a float: rounding takes it up by 128 at most. Limits
-// beyond all, NaN too, are left to append.
-static int64_t least_whole(uint32_t limit)
-{
-    double least = (double)bsw_float_limit(limit);
-    if (!(least <= 0x1p31)) return INT32_MAX;
-    if (least < -0x1p31) return INT32_MIN;
-    return (int64_t)(least - 129);
-}
-
 // bsw_float_limit of a block's queries.
 INLINE __m512 float_limits(__m512i limits)
 {
@@ -583,8 +573,8 @@ INLINE void prepare_panel(enum key_kind kind, const struct bsw_matrix_queries *q
         _mm512_store_si512(panel->most, half_difference(constants, limits));
     } else if (kind == WHOLE_KEYS) {
         for (size_t j = 0; j < num; j++)
-            panel->least[j] =
-                clamp(least_whole(outputs[first + j].limit) - all_constants[first + j]);
+            panel->least[j] = clamp((int64_t)bsw_score_to_integer(outputs[first + j].limit) -
+                                    all_constants[first + j]);
     } else {
         _mm512_store_ps(panel->limits, float_limits(limits));
         _mm512_store_ps(panel->scales, _mm512_maskz_loadu_ps(lanes, queries->scales + first));

@@ -74,7 +74,7 @@ static uint32_t row_score(const struct bsw_matrix_tile *tile, size_t row,
         row_sum(tile, row, queries->components + q * tile->padded_dims, tile->padded_dims);
     if (tile->offsets) {
         int64_t total = queries->factor * sum + tile->offsets[row] + queries->constants[q];
-        return bsw_score_from_float((float)total + 0.0f);
+        return bsw_score_from_integer((int32_t)total);
     }
     int32_t dot = (int32_t)(queries->constants[q] - 2 * sum);
     if (!tile->scales) return bsw_score_from_integer(dot);

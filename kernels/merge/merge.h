@@ -15,12 +15,30 @@
 extern "C" {
 #endif
 
-// One candidate of the whole corpus; `row` is the global row, `payload` travels with it.
+// One candidate of the whole corpus; `row` is the global row. The score is that of an exact value
+// (common/result_order.h), or holds that of a key in its upper half and in its lower half a number
+// that travels with it. Larger is better.
 struct bsw_ranked {
-    uint32_t score;   // as in common/result_order.h; larger is better
-    uint32_t payload; // bits of an exact value, a shard, or 0
+    uint64_t score;
     uint64_t row;
 };
+
+// What of a score decides.
+#define BSW_RANKED_BY_EXACT UINT64_MAX
+#define BSW_RANKED_BY_KEY   (~(uint64_t)UINT32_MAX)
+
+static inline struct bsw_ranked bsw_ranked_of_key(uint32_t score, uint32_t payload, uint64_t row)
+{
+    return (struct bsw_ranked){(uint64_t)score << 32 | payload, row};
+}
+static inline uint32_t bsw_ranked_key(const struct bsw_ranked *entry)
+{
+    return (uint32_t)(entry->score >> 32);
+}
+static inline uint32_t bsw_ranked_payload(const struct bsw_ranked *entry)
+{
+    return (uint32_t)entry->score;
+}
 
 struct bsw_merge_table {
     const char *level;
@@ -29,11 +47,12 @@ struct bsw_merge_table {
     // for n.
     void (*sort_candidates)(uint64_t *candidates, size_t n, uint64_t *scratch);
 
-    // The best `keep` of n entries, in descending order of score, entries of equal score in the
-    // order they came in (so: shards in row order, each in the total order, give the total order).
-    // In place, front of `entries`; returns min(n, keep). Entries that cannot be among the best are
-    // dropped by their leading digit before sorting. scratch: room for n.
-    size_t (*best_ranked)(struct bsw_ranked *entries, size_t n, size_t keep,
+    // The best `keep` of n entries, in descending order of the bits of their scores that are set in
+    // `by`, entries equal in these in the order they came in (so: shards in row order, each in the
+    // total order, give the total order). In place, front of `entries`; returns min(n, keep).
+    // Entries that cannot be among the best are dropped by their leading digit before sorting.
+    // scratch: room for n.
+    size_t (*best_ranked)(struct bsw_ranked *entries, size_t n, size_t keep, uint64_t by,
                           struct bsw_ranked *scratch);
 };
 

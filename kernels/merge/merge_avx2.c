@@ -3,14 +3,16 @@
 #include <immintrin.h>
 
 #include "kernels/merge/merge.h"
+#include "kernels/merge/merge_few.h"
 #include "kernels/merge/merge_radix.h"
 
 #define FEW 128
 
-static void sort_few(uint64_t *candidates, size_t n, uint64_t *scratch)
+// places[i]: how many of n values are larger than value i. Room for 8 more places.
+static void count_larger(const uint64_t *values, size_t n, uint64_t *places)
 {
     _Alignas(32) int64_t keys[FEW]; // order turned signed, for the compare
-    for (size_t i = 0; i < n; i++) keys[i] = (int64_t)(candidates[i] ^ (1ull << 63));
+    for (size_t i = 0; i < n; i++) keys[i] = (int64_t)(values[i] ^ (1ull << 63));
     for (size_t i = n; i % 8; i++) keys[i] = 0;
     for (size_t i = 0; i < n; i += 8) {
         __m256i low = _mm256_load_si256((const __m256i *)(keys + i));
@@ -21,12 +23,9 @@ static void sort_few(uint64_t *candidates, size_t n, uint64_t *scratch)
             low_places = _mm256_sub_epi64(low_places, _mm256_cmpgt_epi64(other, low));
             high_places = _mm256_sub_epi64(high_places, _mm256_cmpgt_epi64(other, high));
         }
-        _Alignas(32) uint64_t places[8];
-        _mm256_store_si256((__m256i *)places, low_places);
-        _mm256_store_si256((__m256i *)(places + 4), high_places);
-        for (size_t k = 0; k < 8 && i + k < n; k++) scratch[places[k]] = candidates[i + k];
+        _mm256_storeu_si256((__m256i *)(places + i), low_places);
+        _mm256_storeu_si256((__m256i *)(places + i + 4), high_places);
     }
-    memcpy(candidates, scratch, n * sizeof *candidates);
 }
 
 static uint64_t varying_bits(const uint64_t *values, size_t n)
@@ -49,67 +48,56 @@ static void avx2_sort_candidates(uint64_t *candidates, size_t n, uint64_t *scrat
 {
     if (n <= 1) return;
     if (n <= FEW)
-        sort_few(candidates, n, scratch);
+        bsw_sort_few(candidates, n, scratch, count_larger);
     else
         bsw_radix_sort_candidates(candidates, n, varying_bits(candidates, n), scratch);
 }
 
-// Two entries fill a register; their scores are its 32-bit lanes 0 and 4.
-static uint32_t varying_score_bits(const struct bsw_ranked *entries, size_t n)
+// Two entries fill a register; their scores are its 64-bit lanes 0 and 2.
+static uint64_t varying_score_bits(const struct bsw_ranked *entries, size_t n)
 {
-    const __m256i first = _mm256_set1_epi32((int)entries[0].score);
+    const __m256i first = _mm256_set1_epi64x((long long)entries[0].score);
     __m256i varying = _mm256_setzero_si256();
     for (size_t i = 0; i + 2 <= n; i += 2) {
         __m256i two = _mm256_loadu_si256((const __m256i *)(entries + i));
         varying = _mm256_or_si256(varying, _mm256_xor_si256(two, first));
     }
-    uint32_t last = entries[n - 1].score ^ entries[0].score;
-    return last | (uint32_t)_mm256_extract_epi32(varying, 0) |
-           (uint32_t)_mm256_extract_epi32(varying, 4);
+    uint64_t last = entries[n - 1].score ^ entries[0].score;
+    return last | (uint64_t)_mm256_extract_epi64(varying, 0) |
+           (uint64_t)_mm256_extract_epi64(varying, 2);
 }
 
 // Keeps the entries that reach cutoff, in order; returns how many. Every entry is stored, and
 // stays if the count moves past it: no branch, and never beyond the place read.
-static size_t drop_below(struct bsw_ranked *entries, size_t n, uint32_t cutoff)
+static size_t drop_below(struct bsw_ranked *entries, size_t n, uint64_t cutoff)
 {
-    const __m256i flip = _mm256_set1_epi32(INT32_MIN); // the compare is a signed one
-    const __m256i least = _mm256_xor_si256(_mm256_set1_epi32((int)cutoff), flip);
+    const __m256i flip = _mm256_set1_epi64x(INT64_MIN); // the compare is a signed one
+    const __m256i least = _mm256_xor_si256(_mm256_set1_epi64x((long long)cutoff), flip);
     size_t count = 0, i = 0;
     for (; i + 2 <= n; i += 2) {
         __m256i two = _mm256_loadu_si256((const __m256i *)(entries + i));
-        __m256i below = _mm256_cmpgt_epi32(least, _mm256_xor_si256(two, flip));
-        unsigned fail = (unsigned)_mm256_movemask_ps(_mm256_castsi256_ps(below));
+        __m256i below = _mm256_cmpgt_epi64(least, _mm256_xor_si256(two, flip));
+        unsigned fail = (unsigned)_mm256_movemask_pd(_mm256_castsi256_pd(below));
         _mm_storeu_si128((__m128i *)(entries + count), _mm256_castsi256_si128(two));
         count += (~fail & 1);
         _mm_storeu_si128((__m128i *)(entries + count), _mm256_extracti128_si256(two, 1));
-        count += (~fail >> 4 & 1);
+        count += (~fail >> 2 & 1);
     }
     if (i < n && entries[i].score >= cutoff) entries[count++] = entries[i];
     return count;
 }
 
-// As sort_few; position below the score makes equal scores differ, the earlier larger.
-static void rank_few(struct bsw_ranked *entries, size_t n, struct bsw_ranked *scratch)
-{
-    uint64_t keys[FEW], sorted[FEW];
-    for (size_t i = 0; i < n; i++)
-        keys[i] = (uint64_t)entries[i].score << 32 | (UINT32_MAX - (uint32_t)i);
-    sort_few(keys, n, sorted);
-    memcpy(scratch, entries, n * sizeof *entries);
-    for (size_t i = 0; i < n; i++) entries[i] = scratch[UINT32_MAX - (uint32_t)keys[i]];
-}
-
-static size_t avx2_best_ranked(struct bsw_ranked *entries, size_t n, size_t keep,
+static size_t avx2_best_ranked(struct bsw_ranked *entries, size_t n, size_t keep, uint64_t by,
                                struct bsw_ranked *scratch)
 {
     const size_t kept = n < keep ? n : keep;
     if (kept == 0) return 0;
     if (n > FEW) {
-        uint32_t varying = varying_score_bits(entries, n);
-        if (keep < n) n = drop_below(entries, n, bsw_radix_cutoff(entries, n, keep, varying));
+        uint64_t varying = varying_score_bits(entries, n) & by;
+        if (keep < n) n = drop_below(entries, n, bsw_radix_cutoff(entries, n, keep, by, varying));
         if (n > FEW) bsw_radix_sort_ranked(entries, n, varying, scratch);
     }
-    if (n <= FEW) rank_few(entries, n, scratch);
+    if (n <= FEW) bsw_rank_few(entries, n, by, scratch, count_larger);
     return kept;
 }
 

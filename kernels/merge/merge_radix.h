@@ -81,8 +81,9 @@ static inline void bsw_radix_sort_candidates(uint64_t *candidates, size_t n, uin
     if (from != candidates) memcpy(candidates, from, n * sizeof *candidates);
 }
 
-// Sorts entries by score, descending, stable; the same as above for entries.
-static inline void bsw_radix_sort_ranked(struct bsw_ranked *entries, size_t n, uint32_t varying,
+// Sorts entries by the bits of their scores that vary, descending, stable; the same as above for
+// entries.
+static inline void bsw_radix_sort_ranked(struct bsw_ranked *entries, size_t n, uint64_t varying,
                                          struct bsw_ranked *scratch)
 {
     struct bsw_radix_plan plan;
@@ -106,23 +107,23 @@ static inline void bsw_radix_sort_ranked(struct bsw_ranked *entries, size_t n, u
     if (from != entries) memcpy(entries, from, n * sizeof *entries);
 }
 
-// A score that at least `keep` of n entries reach, found by a histogram of the leading digit: the
-// highest 8 bits in which the scores vary (so a narrow range of scores is still told apart). 0 <
-// keep < n.
-static inline uint32_t bsw_radix_cutoff(const struct bsw_ranked *entries, size_t n, size_t keep,
-                                        uint32_t varying)
+// A number that the scores of at least `keep` of n entries reach, found by a histogram of the
+// leading digit: the highest 8 bits in which they vary (so a narrow range of scores is still told
+// apart), of those in `by` alone. 0 < keep < n.
+static inline uint64_t bsw_radix_cutoff(const struct bsw_ranked *entries, size_t n, size_t keep,
+                                        uint64_t by, uint64_t varying)
 {
     if (varying == 0) return 0;
     size_t counts[BSW_RADIX_SIZE] = {0};
-    unsigned top = 32 - (unsigned)__builtin_clz(varying);
+    unsigned top = 64 - (unsigned)__builtin_clzll(varying);
     unsigned shift = top > BSW_RADIX_BITS ? top - BSW_RADIX_BITS : 0;
-    for (size_t i = 0; i < n; i++) counts[bsw_radix_digit(entries[i].score, shift)]++;
+    for (size_t i = 0; i < n; i++) counts[bsw_radix_digit(entries[i].score & by, shift)]++;
     unsigned digit = BSW_RADIX_SIZE - 1;
     for (size_t count = counts[digit]; count < keep; count += counts[digit]) digit--;
     // Bits above the digit are the same in all entries.
-    uint32_t digit_mask = (uint32_t)(BSW_RADIX_SIZE - 1) << shift;
-    uint32_t same = entries[0].score & ~digit_mask & ~((1u << shift) - 1);
-    return same | digit << shift;
+    uint64_t digit_mask = (uint64_t)(BSW_RADIX_SIZE - 1) << shift;
+    uint64_t same = entries[0].score & by & ~digit_mask & ~((UINT64_C(1) << shift) - 1);
+    return same | (uint64_t)digit << shift;
 }
 
 #ifdef __cplusplus

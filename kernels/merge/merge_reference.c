@@ -16,30 +16,31 @@ static void reference_sort_candidates(uint64_t *candidates, size_t n, uint64_t *
 }
 
 // Merges the sorted halves of entries; of equal scores the left half's come first.
-static void merge_halves(struct bsw_ranked *entries, size_t middle, size_t n,
+static void merge_halves(struct bsw_ranked *entries, size_t middle, size_t n, uint64_t by,
                          struct bsw_ranked *scratch)
 {
     size_t left = 0, right = middle;
     for (size_t i = 0; i < n; i++) {
-        int take_left =
-            right == n || (left < middle && entries[left].score >= entries[right].score);
+        int take_left = right == n || (left < middle &&
+                                       (entries[left].score & by) >= (entries[right].score & by));
         scratch[i] = entries[take_left ? left++ : right++];
     }
     for (size_t i = 0; i < n; i++) entries[i] = scratch[i];
 }
 
-static void merge_sort(struct bsw_ranked *entries, size_t n, struct bsw_ranked *scratch)
+static void merge_sort(struct bsw_ranked *entries, size_t n, uint64_t by,
+                       struct bsw_ranked *scratch)
 {
     if (n < 2) return;
-    merge_sort(entries, n / 2, scratch);
-    merge_sort(entries + n / 2, n - n / 2, scratch);
-    merge_halves(entries, n / 2, n, scratch);
+    merge_sort(entries, n / 2, by, scratch);
+    merge_sort(entries + n / 2, n - n / 2, by, scratch);
+    merge_halves(entries, n / 2, n, by, scratch);
 }
 
-static size_t reference_best_ranked(struct bsw_ranked *entries, size_t n, size_t keep,
+static size_t reference_best_ranked(struct bsw_ranked *entries, size_t n, size_t keep, uint64_t by,
                                     struct bsw_ranked *scratch)
 {
-    merge_sort(entries, n, scratch);
+    merge_sort(entries, n, by, scratch);
     return n < keep ? n : keep;
 }
 

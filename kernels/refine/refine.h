@@ -2,9 +2,10 @@
 //
 // Numbers are converted exactly to float64; lane i mod 32 ascending from +0.0 with s = fma(a, b,
 // s), then the tree of kernel_sums.h. cosine: xq / (sqrt(xx) * sqrt(qq)); ip: xq; l2: sum of (x -
-// q)^2, never expanded. Rounded once to float32, + 0.0f. Integer rows and queries use the same
-// formula and stay exact. Cost: 1 (ip, l2) or 2 (cosine) fused multiply-adds a dimension; bound by
-// the fetch of the row.
+// q)^2, never expanded; then + 0.0. It is rounded to float32 only when it is written
+// (common/metric.h). Integer rows and queries use the same formula: their sums, at most 65536 *
+// 255^2, are exact in float64, so that ip and l2 are the integers themselves. Cost: 1 (ip, l2) or 2
+// (cosine) fused multiply-adds a dimension; bound by the fetch of the row.
 #ifndef BITSWEEP_KERNELS_REFINE_H
 #define BITSWEEP_KERNELS_REFINE_H
 
@@ -31,8 +32,8 @@ struct bsw_refine_table {
     // The value. row: dims numbers of `type`, any alignment; query: [dims] from to_double;
     // query_norm = squared_norm of it (used by cosine alone). A zero row or query under cosine
     // gives NaN: callers keep them out.
-    float (*value)(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                   const double *query, double query_norm, size_t dims);
+    double (*value)(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                    const double *query, double query_norm, size_t dims);
 };
 
 // The table for a level; a level not built in gives the next lower one (see its `level`).

@@ -77,8 +77,8 @@ INLINE void add32(enum bsw_metric metric, enum bsw_vector_type type, const void 
     }
 }
 
-INLINE float value_of(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                      const double *query, double query_norm, size_t dims)
+INLINE double value_of(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                       const double *query, double query_norm, size_t dims)
 {
     __m256d sums[8], norms[8];
     for (size_t g = 0; g < 8; g++) sums[g] = norms[g] = _mm256_setzero_pd();
@@ -115,8 +115,8 @@ static double avx2_squared_norm(const double *numbers, size_t dims)
     return tree_sum(s);
 }
 
-INLINE float value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                           const double *query, double query_norm, size_t dims)
+INLINE double value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                            const double *query, double query_norm, size_t dims)
 {
     switch (metric) {
     case BSW_METRIC_COSINE:
@@ -128,8 +128,8 @@ INLINE float value_of_type(enum bsw_metric metric, enum bsw_vector_type type, co
     }
 }
 
-static float avx2_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                        const double *query, double query_norm, size_t dims)
+static double avx2_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                         const double *query, double query_norm, size_t dims)
 {
     switch (type) {
     case BSW_VECTOR_FLOAT32:

@@ -97,8 +97,8 @@ INLINE void add8(enum bsw_metric metric, __m512d x, __m512d q, __m512d *sum, __m
     if (metric == BSW_METRIC_COSINE) *norm = _mm512_fmadd_pd(x, x, *norm);
 }
 
-INLINE float value_of(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                      const double *query, double query_norm, size_t dims)
+INLINE double value_of(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                       const double *query, double query_norm, size_t dims)
 {
     const __m512d zero = _mm512_setzero_pd();
     __m512d sums[4] = {zero, zero, zero, zero}, norms[4] = {zero, zero, zero, zero};
@@ -117,8 +117,8 @@ INLINE float value_of(enum bsw_metric metric, enum bsw_vector_type type, const v
     return bsw_refine_value(metric, tree_sum(sums), tree_sum(norms), query_norm);
 }
 
-INLINE float value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                           const double *query, double query_norm, size_t dims)
+INLINE double value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                            const double *query, double query_norm, size_t dims)
 {
     switch (metric) {
     case BSW_METRIC_COSINE:
@@ -130,8 +130,8 @@ INLINE float value_of_type(enum bsw_metric metric, enum bsw_vector_type type, co
     }
 }
 
-static float avx512_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                          const double *query, double query_norm, size_t dims)
+static double avx512_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                           const double *query, double query_norm, size_t dims)
 {
     switch (type) {
     case BSW_VECTOR_FLOAT32:

@@ -44,8 +44,8 @@ static double reference_squared_norm(const double *numbers, size_t dims)
     return bsw_tree_sum_double(s);
 }
 
-static float reference_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                             const double *query, double query_norm, size_t dims)
+static double reference_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                              const double *query, double query_norm, size_t dims)
 {
     double s[BSW_SUM_LANES] = {0}, xx[BSW_SUM_LANES] = {0};
     for (size_t i = 0; i < dims; i++) {

@@ -11,11 +11,11 @@ extern "C" {
 #endif
 
 // sum: of x*q (cosine, ip) or of (x - q)^2 (l2). The norms are squared ones, used by cosine alone.
-static inline float bsw_refine_value(enum bsw_metric metric, double sum, double row_norm,
-                                     double query_norm)
+static inline double bsw_refine_value(enum bsw_metric metric, double sum, double row_norm,
+                                      double query_norm)
 {
     if (metric == BSW_METRIC_COSINE) sum = sum / (sqrt(row_norm) * sqrt(query_norm));
-    return (float)sum + 0.0f;
+    return sum + 0.0;
 }
 
 #ifdef __cplusplus

@@ -3,8 +3,7 @@
 //
 // x a row, q a query, both exact in float32; D dims; u = 2^-24. Norms as float64 sums are right to
 // 2^-36 of themselves (D <= 2^16), so are the exact sums that define a value. Let K be the key that
-// refine gives: a float64 number rounded to float32. A row matters if K >= L, the list's limit.
-// Rounding is monotonic, so then the float64 number is >= l, the float below L.
+// refine gives, a float64 number. A row matters if K >= l, the list's limit.
 //
 // The chain. s = fl(... fma(a_1, b_1, 0) ...) makes D roundings, each fl(z) = z(1 + d) + e with
 // |d| <= u, |e| <= 2^-150 (products below the normal range). So, in any order of summation and with
@@ -17,13 +16,13 @@
 // cosine. a = x scaled by fl(1/|x|), b = q/|q| rounded: relative errors of at most 2.1 u and 1.1 u
 //     a component, and 2^-150 for those that underflow, which add up to D 2^-149 at most. C the
 //     real cosine: |s - C| <= g (1 + 4u) + 3.3 u + t. The float64 number is within 2^-34 of C, so
-//     K >= L gives C >= l - 2^-34 and s + c >= l, one rounding of at most 1.1 u included (c holds t
+//     K >= l gives C >= l - 2^-34 and s + c >= l, one rounding of at most 1.1 u included (c holds t
 //     and 2^-34 too: t <= 2^-132). Bias c, limit l.
 // ip. a = x, b = q/|q| rounded. x.q >= l - 2^-35 |x||q|, so s >= l/|q| - (g + 1.2 u)|x| - t. The
 //     bias c|x| + t is added with one rounding of at most u (1.02 |x| + 2t): still 5 u |x| too
 //     high, which covers 2^-35 |x|. Limit l/|q|. q = 0: all keys are 0, the limit is -INFINITY or
 //     INFINITY.
-// l2. a = x, b = q. K = -(sum of squares) >= L gives |x - q|^2 <= -l (1 + 2^-35), so x.q >=
+// l2. a = x, b = q. K = -(sum of squares) >= l gives |x - q|^2 <= -l (1 + 2^-35), so x.q >=
 //     (|x|^2 + |q|^2 + l (1 + 2^-35)) / 2. And |x||q| <= (|x|^2 + |q|^2) / 2, so
 //         s + t - (1 - g) |x|^2 / 2 >= (l (1 + 2^-35) + (1 - g) |q|^2) / 2.
 //     Bias t - (1 - c) |x|^2 / 2, limit (l (1 + 2^-35) + (1 - c) |q|^2) / 2: what c has beyond g,
@@ -111,19 +110,17 @@ static inline float bsw_screen_row_bias(enum bsw_metric metric, double squared_n
     return bsw_round_up(t - (1.0 - share) * squared_norm * 0.5);
 }
 
-// The limit of a query whose list takes scores (common/result_order.h) from `score` on.
+// The limit of a query whose list takes exact scores (common/result_order.h) from `score` on.
 static inline float bsw_screen_limit(enum bsw_metric metric, double squared_norm, double share,
-                                     uint32_t score)
+                                     uint64_t score)
 {
-    if (score <= bsw_score_from_float(-INFINITY) + 1) return -INFINITY;
-    if (score > bsw_score_from_float(INFINITY)) return INFINITY;
-    // The float below L; -0, which has a score of its own, is no other number than 0.
-    uint32_t below = score == bsw_score_from_float(0.0f) ? score - 2 : score - 1;
-    double l = (double)bsw_score_to_float(below);
+    if (score <= bsw_exact_score(-INFINITY)) return -INFINITY;
+    if (score > bsw_exact_score(INFINITY)) return INFINITY;
+    double l = bsw_exact_score_to_key(score);
     if (metric == BSW_METRIC_COSINE) return bsw_round_down(l);
     if (metric == BSW_METRIC_L2)
         return bsw_round_down((l - fabs(l) * 0x1p-35 + (1.0 - share) * squared_norm) * 0.5);
-    if (squared_norm == 0.0) return bsw_score_to_float(score) > 0.0f ? INFINITY : -INFINITY;
+    if (squared_norm == 0.0) return l > 0.0 ? INFINITY : -INFINITY;
     double limit = l / sqrt(squared_norm);
     limit -= fabs(limit) * 0x1p-35;
     return fabs(limit) > 3e38 ? (limit > 0 ? INFINITY : -INFINITY) : bsw_round_down(limit);

@@ -57,11 +57,6 @@ struct bsw_select_table {
                             float query_scale, const uint32_t *places, size_t num_places,
                             uint32_t first_row, uint32_t limit, uint64_t *out);
 
-    // Keys given as floats, larger is better, no NaN, no -0: keys [num_rows], any alignment, no
-    // mask.
-    size_t (*filter_keys)(const float *keys, size_t num_rows, uint32_t first_row, uint32_t limit,
-                          uint64_t *out);
-
     // counts[distance] += 1 for every row whose mask bit is 1, distance = (dot_limit - dot) / 2
     // (exact, >= 0).
     void (*histogram)(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
@@ -78,6 +73,13 @@ struct bsw_select_table {
     // keep). Expected linear time whatever the input (also sorted or nearly equal). scratch: room
     // for n.
     size_t (*keep_best)(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch);
+
+    // The same for exact scores (common/result_order.h), which need not be distinct, with the rows
+    // they belong to: of equal scores those that come earlier are kept. The kept stay in the order
+    // they came in, so that ascending rows do. 1 <= keep <= n; returns the lowest score kept.
+    // scratch: room for 2 * n.
+    uint64_t (*keep_exact)(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
+                           uint64_t *scratch);
 };
 
 // The table for a level; a level not built in gives the next lower one (see its `level`).

@@ -121,25 +121,6 @@ static size_t avx2_filter_reach(const int32_t *dots, const uint16_t *scales, con
     return count;
 }
 
-static size_t avx2_filter_keys(const float *keys, size_t num_rows, uint32_t first_row,
-                               uint32_t limit, uint64_t *out)
-{
-    const float limit_key = bsw_float_limit(limit);
-    const __m256 least = _mm256_set1_ps(limit_key);
-    size_t count = 0, i = 0;
-    for (; i + 32 <= num_rows; i += 32) {
-        __m256 four[4];
-        for (size_t g = 0; g < 4; g++) four[g] = _mm256_loadu_ps(keys + i + 8 * g);
-        uint32_t pass = reached(four, least);
-        if (pass) count += append_keys(four, pass, first_row + (uint32_t)i, out + count);
-    }
-    for (; i < num_rows; i++) {
-        if (!(keys[i] >= limit_key)) continue;
-        out[count++] = bsw_candidate_pack(bsw_score_from_float(keys[i]), first_row + (uint32_t)i);
-    }
-    return count;
-}
-
 static void avx2_histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
                            int32_t dot_limit, uint64_t *counts)
 {
@@ -206,6 +187,12 @@ static inline __m256i greater_epu64(__m256i a, __m256i b)
     return _mm256_cmpgt_epi64(_mm256_xor_si256(a, sign), _mm256_xor_si256(b, sign));
 }
 
+static uint64_t avx2_keep_exact(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
+                                uint64_t *scratch)
+{
+    return bsw_quick_keep_exact(scores, rows, n, keep, scratch, avx2_partition);
+}
+
 static void put_lanes(const uint64_t *candidates, size_t queue_length, uint64_t *queues)
 {
     __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)candidates);
@@ -234,8 +221,8 @@ const struct bsw_select_table bsw_select_avx2 = {
     .filter_affine = avx2_filter_affine,
     .filter_reach = avx2_filter_reach,
     .filter_places = bsw_filter_places,
-    .filter_keys = avx2_filter_keys,
     .histogram = avx2_histogram,
     .queue_insert = avx2_queue_insert,
     .keep_best = avx2_keep_best,
+    .keep_exact = avx2_keep_exact,
 };

@@ -120,29 +120,6 @@ static size_t avx512_filter_reach(const int32_t *dots, const uint16_t *scales, c
     return count;
 }
 
-static size_t avx512_filter_keys(const float *keys, size_t num_rows, uint32_t first_row,
-                                 uint32_t limit, uint64_t *out)
-{
-    const __m512 least = _mm512_set1_ps(bsw_float_limit(limit));
-    size_t count = 0, i = 0;
-    for (; i + 32 <= num_rows; i += 32) {
-        __m512 low = _mm512_loadu_ps(keys + i), high = _mm512_loadu_ps(keys + i + 16);
-        uint32_t pass = _mm512_kunpackw(_mm512_cmp_ps_mask(high, least, _CMP_GE_OQ),
-                                        _mm512_cmp_ps_mask(low, least, _CMP_GE_OQ));
-        if (!pass) continue;
-        uint32_t row = first_row + (uint32_t)i;
-        count += append16(scores_of(low), (__mmask16)pass, row, out + count);
-        count += append16(scores_of(high), (__mmask16)(pass >> 16), row + 16, out + count);
-    }
-    for (; i < num_rows; i += 16) {
-        __mmask16 valid = (__mmask16)_bzhi_u32(0xffff, (unsigned)(num_rows - i));
-        __m512 rest = _mm512_maskz_loadu_ps(valid, keys + i);
-        __mmask16 pass = _mm512_mask_cmp_ps_mask(valid, rest, least, _CMP_GE_OQ);
-        count += append16(scores_of(rest), pass, first_row + (uint32_t)i, out + count);
-    }
-    return count;
-}
-
 static void avx512_histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
                              int32_t dot_limit, uint64_t *counts)
 {
@@ -182,6 +159,12 @@ static size_t avx512_keep_best(uint64_t *candidates, size_t n, size_t keep, uint
     return bsw_quick_keep(candidates, n, keep, scratch, avx512_partition);
 }
 
+static uint64_t avx512_keep_exact(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
+                                  uint64_t *scratch)
+{
+    return bsw_quick_keep_exact(scores, rows, n, keep, scratch, avx512_partition);
+}
+
 static void put_lanes(const uint64_t *candidates, size_t queue_length, uint64_t *queues)
 {
     __m512i values = _mm512_loadu_si512(candidates);
@@ -206,8 +189,8 @@ const struct bsw_select_table bsw_select_avx512 = {
     .filter_affine = avx512_filter_affine,
     .filter_reach = avx512_filter_reach,
     .filter_places = bsw_filter_places,
-    .filter_keys = avx512_filter_keys,
     .histogram = avx512_histogram,
     .queue_insert = avx512_queue_insert,
     .keep_best = avx512_keep_best,
+    .keep_exact = avx512_keep_exact,
 };

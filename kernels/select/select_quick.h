@@ -119,6 +119,52 @@ static inline size_t bsw_quick_keep(uint64_t *candidates, size_t n, size_t keep,
     return kept;
 }
 
+// The keep-th largest of n values, which may be equal; 1 <= keep <= n. Overwrites them.
+static inline uint64_t bsw_quick_nth(uint64_t *values, size_t n, size_t keep, uint64_t *scratch,
+                                     bsw_partition_fn *partition)
+{
+    enum { FEW = 24 };
+    uint64_t state = n, *source = values;
+    while (n > FEW) {
+        uint64_t pivot = bsw_choose_pivot(source, n, keep, &state);
+        size_t num_winners = partition(source, n, pivot, values, scratch);
+        if (num_winners == n) { // all reach it: whether those above it are enough
+            num_winners = partition(values, n, pivot + 1, values, scratch);
+            if (num_winners < keep) return pivot;
+        }
+        if (num_winners >= keep) {
+            source = values;
+            n = num_winners;
+        } else {
+            source = scratch;
+            keep -= num_winners;
+            n -= num_winners;
+        }
+    }
+    bsw_sort_few_descending(source, n);
+    return source[keep - 1];
+}
+
+// keep_exact of select.h. No score is UINT64_MAX.
+static inline uint64_t bsw_quick_keep_exact(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
+                                            uint64_t *scratch, bsw_partition_fn *partition)
+{
+    size_t above = 0, count = 0;
+    memcpy(scratch, scores, n * sizeof *scratch);
+    const uint64_t worst = bsw_quick_nth(scratch, n, keep, scratch + n, partition);
+    for (size_t i = 0; i < n; i++) above += scores[i] > worst;
+    size_t ties = keep - above;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t score = scores[i];
+        size_t is_tie = score == worst && ties > 0;
+        ties -= is_tie;
+        scores[count] = score;
+        rows[count] = rows[i];
+        count += (size_t)(score > worst) | is_tie;
+    }
+    return worst;
+}
+
 #ifdef __cplusplus
 }
 #endif

@@ -70,17 +70,6 @@ static size_t reference_filter_places(const int32_t *dots, const uint16_t *scale
     return count;
 }
 
-static size_t reference_filter_keys(const float *keys, size_t num_rows, uint32_t first_row,
-                                    uint32_t limit, uint64_t *out)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < num_rows; i++) {
-        uint32_t score = bsw_score_from_float(keys[i]);
-        if (score >= limit) out[count++] = bsw_candidate_pack(score, first_row + (uint32_t)i);
-    }
-    return count;
-}
-
 static void reference_histogram(const int32_t *dots, const uint32_t *masks, size_t num_bundles,
                                 int32_t dot_limit, uint64_t *counts)
 {
@@ -116,14 +105,30 @@ static size_t reference_keep_best(uint64_t *candidates, size_t n, size_t keep, u
     return n < keep ? n : keep;
 }
 
+static uint64_t reference_keep_exact(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
+                                     uint64_t *scratch)
+{
+    size_t above = 0, count = 0;
+    memcpy(scratch, scores, n * sizeof *scratch);
+    qsort(scratch, n, sizeof *scratch, compare_descending);
+    const uint64_t worst = scratch[keep - 1];
+    while (scratch[above] > worst) above++;
+    for (size_t i = 0, ties = 0; i < n; i++) {
+        if (scores[i] < worst || (scores[i] == worst && ties++ >= keep - above)) continue;
+        scores[count] = scores[i];
+        rows[count++] = rows[i];
+    }
+    return worst;
+}
+
 const struct bsw_select_table bsw_select_reference = {
     .level = "reference",
     .filter_integer = reference_filter_integer,
     .filter_affine = reference_filter_affine,
     .filter_reach = reference_filter_reach,
     .filter_places = reference_filter_places,
-    .filter_keys = reference_filter_keys,
     .histogram = reference_histogram,
     .queue_insert = reference_queue_insert,
     .keep_best = reference_keep_best,
+    .keep_exact = reference_keep_exact,
 };

@@ -145,29 +145,28 @@ void check_pairs(const exact_case &c)
                          static_cast<uint32_t>((random >> 32) % c.num_rows)});
     }
     device_array<bsw_device_pair> device_pairs(pairs);
-    device_array<float> values(pairs.size());
+    device_array<double> values(pairs.size());
     const std::string shape = describe(c, "pairs");
     if (!check_launch(bsw_device_refine(c.metric, &device_rows, &device_queries, device_pairs.get(),
                                         pairs.size(), values.get(), nullptr),
                       shape))
         return;
-    std::vector<float> got = values.values();
+    std::vector<double> got = values.values();
     const size_t row_bytes = c.dims * bsw_vector_type_bytes(c.type);
     for (size_t i = 0; i < pairs.size(); i++) {
-        const float expected = bsw_refine_reference.value(
+        const double expected = bsw_refine_reference.value(
             c.metric, c.type, rows.raw.data() + pairs[i].row * row_bytes,
             queries.doubles.data() + static_cast<size_t>(pairs[i].query) * c.dims,
             queries.norms[pairs[i].query], c.dims);
         check_that(same_bits(got[i], expected), "%s: row %u, query %u: %a, expected %a",
-                   shape.c_str(), pairs[i].row, pairs[i].query, static_cast<double>(got[i]),
-                   static_cast<double>(expected));
+                   shape.c_str(), pairs[i].row, pairs[i].query, got[i], expected);
     }
 }
 
 // ---- scans ----
 
 constexpr uint32_t scan_first_row = 1000;
-constexpr uint64_t untouched = 7;
+constexpr uint64_t untouched = 7; // a score
 
 struct scan_setting {
     bsw_device_part part;
@@ -188,9 +187,24 @@ std::vector<uint32_t> make_masks(const exact_case &c)
     return masks;
 }
 
+// A row and its exact score; the better one is the greater.
+struct neighbour {
+    uint64_t score;
+    uint32_t row;
+    bool operator>(const neighbour &other) const
+    {
+        return score != other.score ? score > other.score : row < other.row;
+    }
+    bool operator==(const neighbour &other) const
+    {
+        return score == other.score && row == other.row;
+    }
+};
+
 struct scan_truth {
-    std::vector<uint32_t> masks, limits;
-    std::vector<std::vector<uint64_t>> candidates; // of each query, in order
+    std::vector<uint32_t> masks;
+    std::vector<uint64_t> limits;
+    std::vector<std::vector<neighbour>> neighbours; // of each query, in order
 };
 
 bool is_scanned(const bsw_device_part &part, uint32_t bundle)
@@ -202,30 +216,29 @@ scan_truth find_truth(const exact_case &c, const scan_setting &setting, const nu
                       const numbers &queries)
 {
     scan_truth out = {make_masks(c), {}, {}};
-    std::vector<float> keys(static_cast<size_t>(c.num_rows) * c.num_queries);
+    std::vector<double> keys(static_cast<size_t>(c.num_rows) * c.num_queries);
     bsw_exact_reference.keys_double(c.metric, rows.doubles.data(), c.num_rows, rows.norms.data(),
                                     queries.doubles.data(), c.num_queries, queries.norms.data(),
                                     c.dims, keys.data());
     for (uint32_t q = 0; q < c.num_queries; q++) {
-        std::vector<uint64_t> all, own;
+        std::vector<neighbour> all, own;
         for (uint32_t r = 0; r < c.num_rows; r++) {
-            const float key = keys[static_cast<size_t>(q) * c.num_rows + r];
-            all.push_back(bsw_candidate_pack(bsw_score_from_float(key), scan_first_row + r));
+            const double key = keys[static_cast<size_t>(q) * c.num_rows + r];
+            all.push_back({bsw_exact_score(key), scan_first_row + r});
         }
-        std::vector<uint64_t> ordered = all;
-        std::sort(ordered.begin(), ordered.end(), std::greater<uint64_t>());
-        uint32_t limit = 0;
-        if (setting.limit_place > 0)
-            limit = bsw_candidate_score(ordered[(setting.limit_place - 1) % c.num_rows]);
-        if (setting.limit_place > 1 && q == 0) limit = UINT32_MAX;
+        std::vector<neighbour> ordered = all;
+        std::sort(ordered.begin(), ordered.end(), std::greater<neighbour>());
+        uint64_t limit = 0;
+        if (setting.limit_place > 0) limit = ordered[(setting.limit_place - 1) % c.num_rows].score;
+        if (setting.limit_place > 1 && q == 0) limit = UINT64_MAX;
         for (uint32_t r = 0; r < c.num_rows; r++) {
             if (is_scanned(setting.part, r / 32) && (out.masks[r / 32] >> r % 32 & 1) &&
-                bsw_candidate_score(all[r]) >= limit)
+                all[r].score >= limit)
                 own.push_back(all[r]);
         }
-        std::sort(own.begin(), own.end(), std::greater<uint64_t>());
+        std::sort(own.begin(), own.end(), std::greater<neighbour>());
         out.limits.push_back(limit);
-        out.candidates.push_back(own);
+        out.neighbours.push_back(own);
     }
     return out;
 }
@@ -276,18 +289,20 @@ struct scan_data {
 };
 
 // Everything expected where there is room, else some of it, and junk behind.
-void check_list(const std::string &shape, uint32_t query, const uint64_t *items, uint32_t capacity,
-                uint32_t count, const std::vector<uint64_t> &expected)
+void check_list(const std::string &shape, uint32_t query, const uint64_t *scores,
+                const uint32_t *rows, uint32_t capacity, uint32_t count,
+                const std::vector<neighbour> &expected)
 {
     const uint32_t stored = std::min(count, capacity);
-    std::vector<uint64_t> got(items, items + stored);
-    std::sort(got.begin(), got.end(), std::greater<uint64_t>());
+    std::vector<neighbour> got;
+    for (uint32_t i = 0; i < stored; i++) got.push_back({scores[i], rows[i]});
+    std::sort(got.begin(), got.end(), std::greater<neighbour>());
     bool holds = count == expected.size() &&
                  std::includes(expected.begin(), expected.end(), got.begin(), got.end(),
-                               std::greater<uint64_t>()) &&
+                               std::greater<neighbour>()) &&
                  std::adjacent_find(got.begin(), got.end()) == got.end() &&
-                 std::all_of(items + stored, items + capacity,
-                             [](uint64_t item) { return item == untouched; });
+                 std::all_of(scores + stored, scores + capacity,
+                             [](uint64_t score) { return score == untouched; });
     check_that(holds, "%s: query %u: %u candidates, %zu expected, or others", shape.c_str(), query,
                count, expected.size());
 }
@@ -298,12 +313,12 @@ void check_scan(const exact_case &c, const scan_setting &setting, bool is_intege
     const std::string shape = describe(c, is_integer ? "integer scan" : "float64 scan");
     const uint32_t capacity = setting.capacity > 0 ? setting.capacity : c.num_rows + 2;
     const uint32_t num_queries = c.num_queries;
-    device_array<uint64_t> items(
-        std::vector<uint64_t>(static_cast<size_t>(num_queries) * capacity, untouched));
-    device_array<uint32_t> counts(std::vector<uint32_t>(num_queries, 0)), limits(truth.limits),
+    const size_t places = static_cast<size_t>(num_queries) * capacity;
+    device_array<uint64_t> scores(std::vector<uint64_t>(places, untouched)), limits(truth.limits);
+    device_array<uint32_t> counts(std::vector<uint32_t>(num_queries, 0)), rows_found(places),
         masks(truth.masks);
-    const bsw_device_lists lists = {num_queries,  capacity,     items.get(),
-                                    counts.get(), limits.get(), {}};
+    const bsw_device_exact_lists lists = {num_queries,      capacity,     scores.get(),
+                                          rows_found.get(), counts.get(), limits.get()};
     const bsw_device_exact_rows rows = {static_cast<uint32_t>(truth.masks.size()), scan_first_row,
                                         data.row_norms.get(), masks.get()};
     const bsw_device_vectors queries = {num_queries, data.doubles.get(), data.query_norms.get()};
@@ -314,11 +329,12 @@ void check_scan(const exact_case &c, const scan_setting &setting, bool is_intege
                          : bsw_device_exact_scan(c.metric, &rows, &data.raw, &setting.part,
                                                  &queries, &lists, nullptr);
     if (!check_launch(code, shape)) return;
-    std::vector<uint64_t> got = items.values();
-    std::vector<uint32_t> got_counts = counts.values();
+    std::vector<uint64_t> got = scores.values();
+    std::vector<uint32_t> got_counts = counts.values(), got_rows = rows_found.values();
     for (uint32_t q = 0; q < num_queries; q++)
-        check_list(shape, q, got.data() + static_cast<size_t>(q) * capacity, capacity,
-                   got_counts[q], truth.candidates[q]);
+        check_list(shape, q, got.data() + static_cast<size_t>(q) * capacity,
+                   got_rows.data() + static_cast<size_t>(q) * capacity, capacity, got_counts[q],
+                   truth.neighbours[q]);
 }
 
 void check_scans_of(const exact_case &c, const scan_setting &setting)
@@ -337,11 +353,11 @@ void check_scan_refusals()
     const exact_case c = {BSW_METRIC_L2, BSW_VECTOR_UINT8, 5, 40, 2, RANDOM_NUMBERS, 900};
     const numbers rows = make_numbers(c, c.stream, c.num_rows);
     const scan_data data(c, rows, make_numbers(c, c.stream + 1, c.num_queries));
-    device_array<uint64_t> items(16);
-    device_array<uint32_t> counts(std::vector<uint32_t>(2, 3)), limits(2), masks(2);
+    device_array<uint64_t> scores(16), limits(2);
+    device_array<uint32_t> counts(std::vector<uint32_t>(2, 3)), found(16), masks(2);
     const bsw_device_exact_rows tile = {2, 0, data.row_norms.get(), masks.get()};
     const bsw_device_vectors queries = {2, data.doubles.get(), data.query_norms.get()};
-    bsw_device_lists lists = {2, 8, items.get(), counts.get(), limits.get(), {}};
+    bsw_device_exact_lists lists = {2, 8, scores.get(), found.get(), counts.get(), limits.get()};
     auto scan = [&](bsw_device_part part, const bsw_device_raw_rows &raw) {
         return bsw_device_exact_scan(c.metric, &tile, &raw, &part, &queries, &lists, nullptr);
     };

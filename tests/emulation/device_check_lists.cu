@@ -1,10 +1,12 @@
-// cut, limit and sort against select's keep_best and a sort on the CPU.
+// cut, limit and sort against select's keep_best and a sort on the CPU, of candidates and of exact
+// scores.
 #include <algorithm>
 #include <cstdio>
 #include <functional>
 
 #include "common/result_order.h"
 #include "device_check.hpp"
+#include "kernels/device_exact/device_exact.h"
 #include "kernels/select/select.h"
 
 namespace
@@ -148,12 +150,89 @@ void check_sort(const list_case &c)
     }
 }
 
+// ---- exact scores ----
+
+struct exact_item {
+    uint64_t score;
+    uint32_t row;
+    bool operator>(const exact_item &other) const
+    {
+        return score != other.score ? score > other.score : row < other.row;
+    }
+    bool operator==(const exact_item &other) const
+    {
+        return score == other.score && row == other.row;
+    }
+};
+
+// A list of the same shape: scores that tie or differ in their last bits too, rows in no order.
+std::vector<exact_item> exact_items(const list_case &c)
+{
+    std::vector<exact_item> out;
+    for (size_t i = 0; i < c.items.size(); i++) {
+        const uint64_t score = static_cast<uint64_t>(bsw_candidate_score(c.items[i])) << 32;
+        const uint64_t low = c.shape == BEST_SCORE ? 0 : check_random(c.stream, i) % 3;
+        out.push_back({score + low, bsw_candidate_row(c.items[i]) * 2654435761u});
+    }
+    return out;
+}
+
+std::vector<exact_item> best_exact(const std::vector<exact_item> &items, const list_case &c,
+                                   size_t query, uint32_t keep)
+{
+    const auto begin = items.begin() + static_cast<long>(query * c.capacity);
+    std::vector<exact_item> own(begin, begin + static_cast<long>(c.counts[query]));
+    std::sort(own.begin(), own.end(), std::greater<exact_item>());
+    if (own.size() > keep) own.resize(keep);
+    return own;
+}
+
+void check_exact_lists(const list_case &c, uint32_t keep, bool is_cut)
+{
+    const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
+    const std::vector<exact_item> items = exact_items(c);
+    std::vector<uint64_t> all_scores;
+    std::vector<uint32_t> all_rows;
+    for (const exact_item &item : items) {
+        all_scores.push_back(item.score);
+        all_rows.push_back(item.row);
+    }
+    device_array<uint64_t> scores(all_scores),
+        limits(std::vector<uint64_t>(num_queries, old_limit));
+    device_array<uint32_t> rows(all_rows), counts(c.counts);
+    const bsw_device_exact_lists lists = {num_queries, c.capacity,   scores.get(),
+                                          rows.get(),  counts.get(), limits.get()};
+    const std::string shape = describe(c, is_cut ? "exact cut" : "exact limit");
+    const int code = is_cut ? bsw_device_exact_cut(&lists, keep, nullptr)
+                            : bsw_device_exact_limit(&lists, keep, nullptr);
+    if (!check_launch(code, shape)) return;
+    const std::vector<uint64_t> got_scores = scores.values(), got_limits = limits.values();
+    const std::vector<uint32_t> got_rows = rows.values(), got_counts = counts.values();
+    for (uint32_t q = 0; q < num_queries; q++) {
+        const std::vector<exact_item> best = best_exact(items, c, q, keep);
+        uint64_t limit = old_limit;
+        if (best.size() == keep) limit = best.back().score + is_cut;
+        std::vector<exact_item> got;
+        for (size_t i = 0; is_cut && i < best.size(); i++) {
+            const size_t at = static_cast<size_t>(q) * c.capacity + i;
+            got.push_back({got_scores[at], got_rows[at]});
+        }
+        std::sort(got.begin(), got.end(), std::greater<exact_item>());
+        check_that(got_counts[q] == (is_cut ? best.size() : 0) && got_limits[q] == limit &&
+                       (!is_cut || got == best),
+                   "%s to %u: query %u of %u items: count %u", shape.c_str(), keep, q, c.counts[q],
+                   got_counts[q]);
+    }
+}
+
 } // namespace
 
 static void check_selection(const list_case &c, uint32_t keep)
 {
     check_cut(c, keep);
     check_limit(c, keep);
+    check_exact_lists(c, keep, true);
+    check_exact_lists(c, keep, false);
 }
 
 void check_cuts()

@@ -248,6 +248,18 @@ inline double __fma_rn(double a, double b, double c)
     return std::fma(a, b, c);
 }
 
+inline long long __double_as_longlong(double v)
+{
+    long long bits;
+    std::memcpy(&bits, &v, sizeof bits);
+    return bits;
+}
+inline double __longlong_as_double(long long bits)
+{
+    double v;
+    std::memcpy(&v, &bits, sizeof v);
+    return v;
+}
 inline float __double2float_rn(double v)
 {
     return static_cast<float>(v);

@@ -53,8 +53,7 @@ static size_t make_lists(unsigned char *out)
             memcpy(out + at, &count, sizeof count);
             at += sizeof count;
             for (uint32_t i = 0; i < 2; i++, at += sizeof(struct bsw_ranked)) {
-                const struct bsw_ranked entry = {
-                    .score = 9 - i, .payload = i + 1, .row = 45 * shard + i};
+                const struct bsw_ranked entry = bsw_ranked_of_key(9 - i, i + 1, 45 * shard + i);
                 memcpy(out + at, &entry, sizeof entry);
             }
         }

@@ -240,26 +240,35 @@ static bsw_neighbour_scan *new_scan(void)
     return &scan;
 }
 
+#define ENTRY_BYTES (sizeof(uint64_t) + sizeof(uint32_t)) // a score and a row
+
+static size_t slot_bytes_of(const bsw_neighbour_scan *scan)
+{
+    return TRUTH_QUERIES * (sizeof(uint64_t) + scan->capacity * ENTRY_BYTES);
+}
+
 // Bytes of the lists that begin there, or 0 where there are none that could be read.
 static size_t lists_bytes(const unsigned char *lists, size_t bytes, uint64_t capacity)
 {
-    uint64_t counts[TRUTH_QUERIES], total = TRUTH_QUERIES;
+    uint64_t counts[TRUTH_QUERIES], total = sizeof counts;
     if (bytes < sizeof counts) return 0;
     memcpy(counts, lists, sizeof counts);
     for (int q = 0; q < TRUTH_QUERIES; q++) {
         if (counts[q] > capacity) return 0;
-        total += counts[q];
+        total += counts[q] * ENTRY_BYTES;
     }
-    return total * sizeof(uint64_t) <= bytes ? (size_t)total * sizeof(uint64_t) : 0;
+    return total <= bytes ? (size_t)total : 0;
 }
 
-// Whether all items of lists of so many bytes are of rows before next_row.
+// Whether all of lists of so many bytes, of which the last third behind the counts is rows, are
+// before next_row.
 static int are_rows_before(const unsigned char *lists, size_t bytes, uint64_t next_row)
 {
-    for (size_t at = TRUTH_QUERIES * sizeof(uint64_t); at < bytes; at += sizeof(uint64_t)) {
-        uint64_t item;
-        memcpy(&item, lists + at, sizeof item);
-        if (bsw_candidate_row(item) >= next_row) return 0;
+    size_t counts = TRUTH_QUERIES * sizeof(uint64_t);
+    for (size_t at = counts + (bytes - counts) / 3 * 2; at < bytes; at += sizeof(uint32_t)) {
+        uint32_t row;
+        memcpy(&row, lists + at, sizeof row);
+        if (row >= next_row) return 0;
     }
     return 1;
 }
@@ -267,10 +276,9 @@ static int are_rows_before(const unsigned char *lists, size_t bytes, uint64_t ne
 static void check_lists(const bsw_neighbour_scan *scan)
 {
     for (size_t q = 0; q < scan->num_queries; q++) {
-        const struct bsw_running_best *list = &scan->lists[q];
+        const struct bsw_exact_best *list = &scan->lists[q];
         FUZZ_REQUIRE(list->count <= scan->capacity);
-        for (size_t i = 0; i < list->count; i++)
-            FUZZ_REQUIRE(bsw_candidate_row(list->items[i]) < scan->next_row);
+        for (size_t i = 0; i < list->count; i++) FUZZ_REQUIRE(list->rows[i] < scan->next_row);
     }
 }
 
@@ -286,7 +294,7 @@ static uint64_t make_states(struct fuzz_input *input, const bsw_neighbour_scan *
                                              fuzz_next_byte(input) % 4, 0};
     }
     // The rest is the lists of slot 0, and of slot 1.
-    uint64_t slot_bytes = TRUTH_QUERIES * (1 + scan->capacity) * sizeof(uint64_t), next_row = 0;
+    uint64_t slot_bytes = slot_bytes_of(scan), next_row = 0;
     int is_good = 1;
     begin_journal();
     for (uint8_t i = 0; i < count; i++) {
@@ -388,18 +396,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 static void put_truth(fuzz_put_fn put, void *context)
 {
     unsigned char seed[MAX_FILE] = {1, 1, 0x80, 20, 1, 0};
-    const uint64_t lists[] = {
-        2, 0, 1, bsw_candidate_pack(9, 3), bsw_candidate_pack(8, 4), bsw_candidate_pack(7, 19)};
-    memcpy(seed + 6, lists, sizeof lists);
-    put(context, seed, 6 + sizeof lists);
+    const uint64_t numbers[] = {2, 0, 1, 9, 8, 7}; // counts, scores
+    const uint32_t rows[] = {3, 4, 19};
+    size_t bytes = sizeof numbers + sizeof rows;
+    memcpy(seed + 6, numbers, sizeof numbers);
+    memcpy(seed + 6 + sizeof numbers, rows, sizeof rows);
+    put(context, seed, 6 + bytes);
     seed[3] = 19; // a row to come
-    put(context, seed, 6 + sizeof lists);
+    put(context, seed, 6 + bytes);
     seed[2] = 0; // another digest
-    put(context, seed, 6 + sizeof lists);
-    size_t slot = TRUTH_QUERIES * (1 + new_scan()->capacity) * sizeof(uint64_t);
+    put(context, seed, 6 + bytes);
+    size_t slot = slot_bytes_of(new_scan());
     seed[2] = 0x80, seed[3] = 50, seed[5] = 1;
-    memmove(seed + 6 + slot, seed + 6, sizeof lists);
-    put(context, seed, 6 + slot + sizeof lists);
+    memmove(seed + 6 + slot, seed + 6, bytes);
+    put(context, seed, 6 + slot + bytes);
 }
 
 void fuzz_make_seeds(fuzz_put_fn put, void *context)

@@ -11,7 +11,7 @@ enum {
     SPREAD,
     CANCELS,
     TINY,
-    BYTES, // integers from here on
+    BYTES,
     SIGNED_BYTES,
     MIXED_BYTES,
     FARTHEST,
@@ -25,11 +25,6 @@ static const char *const fill_names[] = {"floats",     "signed zeros", "spread",
 struct shape {
     size_t num_rows, num_queries;
 };
-
-static int fill_is_integer(int fill)
-{
-    return fill >= BYTES;
-}
 
 // Numbers as refine's to_double gives them. side: 0 rows, 1 queries.
 static double fill_number(const struct kernelcheck *check, int fill, int side, size_t i)
@@ -72,23 +67,20 @@ static double make_number(const struct kernelcheck *check, int fill, int side, s
     return side == 0 ? -number : number;
 }
 
-// Rows or queries with their norms, in both forms.
+// Rows or queries with their norms.
 struct side {
     double *numbers, *norms;
-    int16_t *integers;
 };
 
 static struct side make_side(const struct kernelcheck *check, int fill, int side, size_t num,
                              size_t dims)
 {
     struct side made = {.numbers = kernelcheck_allocate(num * dims * sizeof(double)),
-                        .norms = kernelcheck_allocate(num * sizeof(double)),
-                        .integers = kernelcheck_allocate(num * dims * sizeof(int16_t))};
+                        .norms = kernelcheck_allocate(num * sizeof(double))};
     for (size_t i = 0; i < num * dims; i++) {
         double number = make_number(check, fill, side, i, dims);
         if (i % dims == dims - 1 && number == 0.0) number = 1.0; // cosine needs a norm
         made.numbers[i] = number;
-        made.integers[i] = fill_is_integer(fill) ? (int16_t)number : 0;
     }
     for (size_t r = 0; r < num; r++)
         made.norms[r] = bsw_refine_reference.squared_norm(made.numbers + r * dims, dims);
@@ -97,19 +89,17 @@ static struct side make_side(const struct kernelcheck *check, int fill, int side
 
 static void free_side(struct side *side)
 {
-    kernelcheck_free(side->integers);
     kernelcheck_free(side->norms);
     kernelcheck_free(side->numbers);
 }
 
-// Both forms against one reference: integers give the bits that doubles give.
 static void check_case(struct kernelcheck *check, struct shape shape, size_t dims, int fill)
 {
     const struct bsw_exact_table *table = bsw_exact_table_get(check->level);
-    const size_t nr = shape.num_rows, nq = shape.num_queries, bytes = nr * nq * sizeof(float);
+    const size_t nr = shape.num_rows, nq = shape.num_queries, bytes = nr * nq * sizeof(double);
     struct side rows = make_side(check, fill, 0, nr, dims);
     struct side queries = make_side(check, fill, 1, nq, dims);
-    float *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
+    double *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
     for (int m = 0; m < BSW_METRIC_NUM; m++) {
         enum bsw_metric metric = (enum bsw_metric)m;
         const double *row_norms = metric == BSW_METRIC_COSINE ? rows.norms : NULL;
@@ -123,16 +113,6 @@ static void check_case(struct kernelcheck *check, struct shape shape, size_t dim
                            dims, found);
         kernelcheck_compare(check, "keys_double", expected, found, bytes, text, name, nr, nq, dims,
                             fill_names[fill]);
-        if (!fill_is_integer(fill)) continue;
-        bsw_exact_reference.keys_int16(metric, rows.integers, nr, row_norms, queries.integers, nq,
-                                       query_norms, dims, found);
-        kernelcheck_compare(check, "keys_int16 (ref)", expected, found, bytes, text, name, nr, nq,
-                            dims, fill_names[fill]);
-        memset(found, 0xff, bytes);
-        table->keys_int16(metric, rows.integers, nr, row_norms, queries.integers, nq, query_norms,
-                          dims, found);
-        kernelcheck_compare(check, "keys_int16", expected, found, bytes, text, name, nr, nq, dims,
-                            fill_names[fill]);
     }
     kernelcheck_free(found);
     kernelcheck_free(expected);
@@ -144,23 +124,17 @@ struct bench_case {
     const struct bsw_exact_table *table;
     enum bsw_metric metric;
     struct side rows, queries;
-    float *keys;
+    double *keys;
     size_t dims;
-    int integers;
 };
 
 enum { BENCH_ROWS = 192, BENCH_QUERIES = 48 };
 
 static void run_keys(const struct bsw_exact_table *table, const struct bench_case *bench)
 {
-    if (bench->integers)
-        table->keys_int16(bench->metric, bench->rows.integers, BENCH_ROWS, bench->rows.norms,
-                          bench->queries.integers, BENCH_QUERIES, bench->queries.norms, bench->dims,
-                          bench->keys);
-    else
-        table->keys_double(bench->metric, bench->rows.numbers, BENCH_ROWS, bench->rows.norms,
-                           bench->queries.numbers, BENCH_QUERIES, bench->queries.norms, bench->dims,
-                           bench->keys);
+    table->keys_double(bench->metric, bench->rows.numbers, BENCH_ROWS, bench->rows.norms,
+                       bench->queries.numbers, BENCH_QUERIES, bench->queries.norms, bench->dims,
+                       bench->keys);
 }
 
 static void run_reference(void *context)
@@ -174,19 +148,17 @@ static void run_level(void *context)
     run_keys(bench->table, bench);
 }
 
-static void time_keys(struct kernelcheck *check, enum bsw_metric metric, size_t dims, int integers,
+static void time_keys(struct kernelcheck *check, enum bsw_metric metric, size_t dims,
                       const char *shape)
 {
     struct bench_case bench = {.table = bsw_exact_table_get(check->level),
                                .metric = metric,
                                .rows = make_side(check, BYTES, 0, BENCH_ROWS, dims),
                                .queries = make_side(check, BYTES, 1, BENCH_QUERIES, dims),
-                               .keys = kernelcheck_allocate(BENCH_ROWS * BENCH_QUERIES * 4),
-                               .dims = dims,
-                               .integers = integers};
-    kernelcheck_time(check, integers ? "keys_int16" : "keys_double", shape, run_reference,
-                     run_level, &bench, (double)BENCH_ROWS * BENCH_QUERIES * (double)dims,
-                     "multiply-adds");
+                               .keys = kernelcheck_allocate(BENCH_ROWS * BENCH_QUERIES * 8),
+                               .dims = dims};
+    kernelcheck_time(check, "keys_double", shape, run_reference, run_level, &bench,
+                     (double)BENCH_ROWS * BENCH_QUERIES * (double)dims, "multiply-adds");
     kernelcheck_free(bench.keys);
     free_side(&bench.queries);
     free_side(&bench.rows);
@@ -208,18 +180,12 @@ void check_exact(struct kernelcheck *check)
         check_case(check, (struct shape){3, 4}, dims, (int)dims % NUM_FILLS);
         check_case(check, (struct shape){5, 1}, dims, BYTES);
     }
-    check_case(check, (struct shape){17, 131}, 33, MIXED_BYTES); // more queries than a block
-    check_case(check, (struct shape){3, 2}, 2049, BYTES);        // more dimensions than a chunk
-    check_case(check, (struct shape){2, 1}, BSW_EXACT_INTEGER_MAX_DIMS, FARTHEST);
-    check_case(check, (struct shape){2, 1}, BSW_EXACT_INTEGER_MAX_DIMS, LARGEST);
-    check_case(check, (struct shape){1, 2}, BSW_EXACT_INTEGER_MAX_DIMS, BYTES);
+    check_case(check, (struct shape){17, 131}, 33, MIXED_BYTES);
+    check_case(check, (struct shape){2, 1}, 65536, FARTHEST); // sums beyond 2^31
+    check_case(check, (struct shape){2, 1}, 65536, LARGEST);
     if (!check->bench) return;
-    time_keys(check, BSW_METRIC_L2, 128, 0, "l2 128-d");
-    time_keys(check, BSW_METRIC_IP, 128, 0, "ip 128-d");
-    time_keys(check, BSW_METRIC_COSINE, 128, 0, "cosine 128-d");
-    time_keys(check, BSW_METRIC_IP, 960, 0, "ip 960-d");
-    time_keys(check, BSW_METRIC_L2, 128, 1, "l2 128-d");
-    time_keys(check, BSW_METRIC_IP, 128, 1, "ip 128-d");
-    time_keys(check, BSW_METRIC_COSINE, 128, 1, "cosine 128-d");
-    time_keys(check, BSW_METRIC_IP, 960, 1, "ip 960-d");
+    time_keys(check, BSW_METRIC_L2, 128, "l2 128-d");
+    time_keys(check, BSW_METRIC_IP, 128, "ip 128-d");
+    time_keys(check, BSW_METRIC_COSINE, 128, "cosine 128-d");
+    time_keys(check, BSW_METRIC_IP, 960, "ip 960-d");
 }

@@ -59,20 +59,21 @@ static void check_sort(struct kernelcheck *check, int fill, size_t n)
     kernelcheck_free(expected);
 }
 
-static void check_best(struct kernelcheck *check, int fill, size_t n, size_t keep)
+static void check_best(struct kernelcheck *check, int fill, size_t n, size_t keep, uint64_t by)
 {
     size_t bytes = n * sizeof(struct bsw_ranked);
     struct bsw_ranked *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
     struct bsw_ranked *scratch = kernelcheck_allocate(bytes);
     for (size_t i = 0; i < n; i++) {
-        expected[i] = (struct bsw_ranked){.score = fill_score(check, fill, i, n),
-                                          .payload = (uint32_t)kernelcheck_random(check, 2, i),
-                                          .row = kernelcheck_random(check, 3, i)};
+        uint32_t payload = (uint32_t)kernelcheck_random(check, 2, i) >> (i % 3 ? 0 : 28);
+        expected[i] = bsw_ranked_of_key(fill_score(check, fill, i, n), payload,
+                                        kernelcheck_random(check, 3, i));
         found[i] = expected[i];
     }
-    size_t expected_kept = bsw_merge_reference.best_ranked(expected, n, keep, scratch);
-    size_t kept = bsw_merge_table_get(check->level)->best_ranked(found, n, keep, scratch);
-    const char *shape = "%zu of %zu, fill %d";
+    size_t expected_kept = bsw_merge_reference.best_ranked(expected, n, keep, by, scratch);
+    size_t kept = bsw_merge_table_get(check->level)->best_ranked(found, n, keep, by, scratch);
+    const char *shape = by == BSW_RANKED_BY_KEY ? "%zu of %zu by key, fill %d"
+                                                : "%zu of %zu by exact score, fill %d";
     kernelcheck_compare(check, "best_ranked", &expected_kept, &kept, sizeof kept, shape, keep, n,
                         fill);
     kernelcheck_compare(check, "best_ranked", expected, found, expected_kept * sizeof *found, shape,
@@ -85,6 +86,7 @@ static void check_best(struct kernelcheck *check, int fill, size_t n, size_t kee
 struct bench_case {
     const struct bsw_merge_table *table;
     size_t n, keep;
+    uint64_t by;
     const void *input;
     void *work, *scratch;
 };
@@ -109,7 +111,7 @@ static void sort_level(void *context)
 static void best_with(const struct bsw_merge_table *table, const struct bench_case *bench)
 {
     memcpy(bench->work, bench->input, bench->n * sizeof(struct bsw_ranked));
-    table->best_ranked(bench->work, bench->n, bench->keep, bench->scratch);
+    table->best_ranked(bench->work, bench->n, bench->keep, bench->by, bench->scratch);
 }
 
 static void best_reference(void *context)
@@ -142,17 +144,21 @@ static void time_sort(struct kernelcheck *check, size_t n, const char *shape)
     kernelcheck_free(input);
 }
 
-static void time_best(struct kernelcheck *check, size_t n, size_t keep, const char *shape)
+static void time_best(struct kernelcheck *check, size_t n, size_t keep, uint64_t by,
+                      const char *shape)
 {
     struct bsw_ranked *input = kernelcheck_allocate(n * sizeof *input);
     for (size_t i = 0; i < n; i++) { // shards of `keep` sorted entries
         uint32_t step = 0x400000 / (uint32_t)keep;
         uint32_t random = (uint32_t)kernelcheck_random(check, 1, i) % step;
-        input[i] = (struct bsw_ranked){0xbf800000u - step * (uint32_t)(i % keep) - random, 0, i};
+        uint64_t low = by == BSW_RANKED_BY_KEY ? 0 : kernelcheck_random(check, 2, i) >> 32;
+        input[i] =
+            bsw_ranked_of_key(0xbf800000u - step * (uint32_t)(i % keep) - random, (uint32_t)low, i);
     }
     struct bench_case bench = {.table = bsw_merge_table_get(check->level),
                                .n = n,
                                .keep = keep,
+                               .by = by,
                                .input = input,
                                .work = kernelcheck_allocate(n * sizeof *input),
                                .scratch = kernelcheck_allocate(n * sizeof *input)};
@@ -173,7 +179,10 @@ void check_merge(struct kernelcheck *check)
         const size_t keeps[] = {0, 1, 10, n / 3, n > 0 ? n - 1 : 0, n, n + 1};
         for (int fill = 0; fill < NUM_FILLS; fill++) {
             check_sort(check, fill, n);
-            for (size_t k = 0; k < LENGTH(keeps); k++) check_best(check, fill, n, keeps[k]);
+            for (size_t k = 0; k < LENGTH(keeps); k++) {
+                check_best(check, fill, n, keeps[k], BSW_RANKED_BY_KEY);
+                check_best(check, fill, n, keeps[k], BSW_RANKED_BY_EXACT);
+            }
         }
     }
     if (!check->bench) return;
@@ -182,7 +191,9 @@ void check_merge(struct kernelcheck *check)
     time_sort(check, 192, "192");
     time_sort(check, 500, "500");
     time_sort(check, 100000, "100K");
-    time_best(check, 400, 50, "50 of 8 x 50");
-    time_best(check, 4000, 500, "500 of 8 x 500");
-    time_best(check, 800000, 100000, "100K of 8 x 100K");
+    time_best(check, 400, 50, BSW_RANKED_BY_KEY, "50 of 8 x 50 by key");
+    time_best(check, 4000, 500, BSW_RANKED_BY_KEY, "500 of 8 x 500 by key");
+    time_best(check, 800000, 100000, BSW_RANKED_BY_KEY, "100K of 8 x 100K by key");
+    time_best(check, 50, 10, BSW_RANKED_BY_EXACT, "10 of 50 exact");
+    time_best(check, 4000, 500, BSW_RANKED_BY_EXACT, "500 of 8 x 500 exact");
 }

@@ -143,10 +143,10 @@ static void check_values(struct kernelcheck *check, enum bsw_vector_type type, s
         struct row row = make_row(check, fill, type, 1, dims, odd);
         for (int m = 0; m < BSW_METRIC_NUM; m++) {
             enum bsw_metric metric = (enum bsw_metric)m;
-            float expected =
+            double expected =
                 bsw_refine_reference.value(metric, type, row.numbers, query, norm, dims);
-            float found = bsw_refine_table_get(check->level)
-                              ->value(metric, type, row.numbers, query, norm, dims);
+            double found = bsw_refine_table_get(check->level)
+                               ->value(metric, type, row.numbers, query, norm, dims);
             kernelcheck_compare(check, "value", &expected, &found, sizeof found,
                                 "%s, %zu dims, type %d, fills %d and %d", bsw_metric_name(metric),
                                 dims, type, fill, query_fill);
@@ -165,14 +165,14 @@ struct bench_case {
     const double *query;
     double query_norm;
     size_t dims;
-    volatile float sink;
+    volatile double sink;
 };
 
 enum { BENCH_ROWS = 64 };
 
 static void run_values(const struct bsw_refine_table *table, struct bench_case *bench)
 {
-    float sum = 0;
+    double sum = 0;
     size_t row_bytes = bench->dims * type_bytes[bench->type];
     for (size_t r = 0; r < BENCH_ROWS; r++)
         sum += table->value(bench->metric, bench->type, bench->rows + r * row_bytes, bench->query,

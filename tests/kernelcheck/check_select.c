@@ -24,7 +24,7 @@ struct tile {
     int32_t *dots;
     uint32_t *masks;
     uint16_t *scales;
-    float *biases, *keys;
+    float *biases;
     uint16_t *tails;
     float query_scale;
     uint64_t *expected, *found;               // candidates
@@ -108,7 +108,6 @@ static struct tile make_tile(const struct kernelcheck *check, size_t num_bundles
     tile.masks = kernelcheck_allocate(num_bundles * sizeof *tile.masks);
     tile.scales = kernelcheck_allocate(num * sizeof *tile.scales);
     tile.biases = kernelcheck_allocate(num * sizeof *tile.biases);
-    tile.keys = kernelcheck_allocate(num * sizeof *tile.keys);
     tile.tails = kernelcheck_allocate(num * sizeof *tile.tails);
     tile.expected_places = kernelcheck_allocate(num * sizeof *tile.expected_places);
     tile.found_places = kernelcheck_allocate(num * sizeof *tile.found_places);
@@ -122,7 +121,6 @@ static struct tile make_tile(const struct kernelcheck *check, size_t num_bundles
         if (fill == EXTREME && i % 3 == 0) tile.tails[i] = i % 2 ? 0x7c00 : 0x7bff; // infinite too
         // The largest finite numbers with the largest products would overflow to NaN or infinity.
         tile.biases[i] = fill_float(check, fill, 4, i) * (fill == EXTREME ? 0.5f : 1.0f);
-        tile.keys[i] = fill_float(check, fill, 5, i) + 0.0f;
     }
     for (size_t b = 0; b < num_bundles; b++)
         tile.masks[b] = fill_mask(check, mask_fill, b, num_bundles);
@@ -136,15 +134,14 @@ static void free_tile(struct tile *tile)
     kernelcheck_free(tile->tails);
     kernelcheck_free(tile->found);
     kernelcheck_free(tile->expected);
-    kernelcheck_free(tile->keys);
     kernelcheck_free(tile->biases);
     kernelcheck_free(tile->scales);
     kernelcheck_free(tile->masks);
     kernelcheck_free(tile->dots);
 }
 
-enum { INTEGER, AFFINE, KEYS, NUM_FILTERS };
-static const char *const filter_names[] = {"filter_integer", "filter_affine", "filter_keys"};
+enum { INTEGER, AFFINE, NUM_FILTERS };
+static const char *const filter_names[] = {"filter_integer", "filter_affine"};
 
 static size_t run_filter(const struct bsw_select_table *table, const struct tile *tile, int filter,
                          uint32_t limit, uint64_t *out)
@@ -152,10 +149,8 @@ static size_t run_filter(const struct bsw_select_table *table, const struct tile
     if (filter == INTEGER)
         return table->filter_integer(tile->dots, tile->masks, tile->num_bundles, tile->first_row,
                                      limit, out);
-    if (filter == AFFINE)
-        return table->filter_affine(tile->dots, tile->scales, tile->biases, tile->query_scale,
-                                    tile->masks, tile->num_bundles, tile->first_row, limit, out);
-    return table->filter_keys(tile->keys, tile->num_rows, tile->first_row, limit, out);
+    return table->filter_affine(tile->dots, tile->scales, tile->biases, tile->query_scale,
+                                tile->masks, tile->num_bundles, tile->first_row, limit, out);
 }
 
 static void check_limit(struct kernelcheck *check, const struct tile *tile, int filter,
@@ -297,29 +292,6 @@ static void check_filters(struct kernelcheck *check)
     }
 }
 
-// Ragged numbers of keys at any alignment, which ends right before the guard.
-static void check_ragged_keys(struct kernelcheck *check)
-{
-    static const size_t counts[] = {1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 47, 63, 100};
-    for (size_t n = 0; n < LENGTH(counts); n++) {
-        for (int fill = 0; fill < NUM_FILLS; fill++) {
-            struct tile tile = make_tile(check, 4, fill, ALL_BITS, 5);
-            float *keys = tile.keys;
-            uint64_t *expected = tile.expected, *found = tile.found;
-            size_t skip = tile.num_rows - counts[n];
-            tile.num_rows = counts[n];
-            tile.keys = keys + skip;
-            tile.expected = expected + skip;
-            tile.found = found + skip;
-            check_limits(check, &tile, KEYS);
-            tile.keys = keys;
-            tile.expected = expected;
-            tile.found = found;
-            free_tile(&tile);
-        }
-    }
-}
-
 static void check_histogram(struct kernelcheck *check, size_t num_bundles, int mask_fill,
                             uint32_t num_distances)
 {
@@ -397,6 +369,47 @@ static void check_keep(struct kernelcheck *check, int order, size_t n, size_t ke
     kernelcheck_free(expected);
 }
 
+// Exact scores of the same orders; with `ties` of them any number are equal, or all.
+static void check_keep_exact(struct kernelcheck *check, int order, size_t n, size_t keep,
+                             uint32_t ties)
+{
+    size_t score_bytes = n * sizeof(uint64_t), row_bytes = n * sizeof(uint32_t);
+    uint64_t *expected = kernelcheck_allocate(score_bytes);
+    uint64_t *found = kernelcheck_allocate(score_bytes);
+    uint64_t *scratch = kernelcheck_allocate(2 * score_bytes);
+    uint32_t *expected_rows = kernelcheck_allocate(row_bytes);
+    uint32_t *found_rows = kernelcheck_allocate(row_bytes);
+    for (size_t i = 0; i < n; i++) {
+        uint64_t score = fill_candidate(check, order, i, n) - 1; // no UINT64_MAX
+        if (ties > 0) score = (UINT64_C(1) << 63) + score % ties;
+        expected[i] = found[i] = score;
+        expected_rows[i] = found_rows[i] = (uint32_t)kernelcheck_random(check, 20, i);
+    }
+    uint64_t worst = bsw_select_reference.keep_exact(expected, expected_rows, n, keep, scratch);
+    uint64_t found_worst =
+        bsw_select_table_get(check->level)->keep_exact(found, found_rows, n, keep, scratch);
+    const char *shape = "%zu of %zu, order %d, %u ties";
+    kernelcheck_compare(check, "keep_exact", &worst, &found_worst, sizeof worst, shape, keep, n,
+                        order, ties);
+    kernelcheck_compare(check, "keep_exact", expected, found, keep * sizeof *found, shape, keep, n,
+                        order, ties);
+    kernelcheck_compare(check, "keep_exact", expected_rows, found_rows, keep * sizeof *found_rows,
+                        shape, keep, n, order, ties);
+    kernelcheck_free(found_rows);
+    kernelcheck_free(expected_rows);
+    kernelcheck_free(scratch);
+    kernelcheck_free(found);
+    kernelcheck_free(expected);
+}
+
+static void check_all_exact(struct kernelcheck *check, size_t n, size_t keep)
+{
+    static const uint32_t ties[] = {0, 1, 2, 7, 100};
+    if (keep < 1 || keep > n) return;
+    for (int order = 0; order < NUM_ORDERS; order++)
+        for (size_t t = 0; t < LENGTH(ties); t++) check_keep_exact(check, order, n, keep, ties[t]);
+}
+
 static void check_keep_best(struct kernelcheck *check)
 {
     static const size_t counts[] = {0,  1,  2,  3,  7,  8,   9,   16,   23,  24,
@@ -406,6 +419,7 @@ static void check_keep_best(struct kernelcheck *check)
         const size_t keeps[] = {0, 1, 2, 10, n / 3, n / 2 + 1, n > 0 ? n - 1 : 0, n, n + 1};
         for (size_t k = 0; k < LENGTH(keeps); k++) {
             for (int order = 0; order < NUM_ORDERS; order++) check_keep(check, order, n, keeps[k]);
+            check_all_exact(check, n, keeps[k]);
         }
     }
 }
@@ -542,7 +556,6 @@ static void time_keep(struct kernelcheck *check, int order, size_t n, size_t kee
 void check_select(struct kernelcheck *check)
 {
     check_filters(check);
-    check_ragged_keys(check);
     for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++) {
         for (size_t n = 0; n < LENGTH(bundle_counts); n++) {
             check_histogram(check, bundle_counts[n], mask_fill, 1);

@@ -126,7 +126,7 @@ static void append(struct bsw_buffer *out, const void *data, size_t bytes)
 
 static void append_ranked(struct bsw_buffer *out, const struct entry *entry, uint32_t payload)
 {
-    const struct bsw_ranked ranked = {entry->score, payload, entry->row};
+    const struct bsw_ranked ranked = bsw_ranked_of_key(entry->score, payload, entry->row);
     append(out, &ranked, sizeof ranked);
 }
 
@@ -182,7 +182,9 @@ static void append_survivors(const struct corpus *corpus, size_t first, size_t l
         size_t count = survivors_of(corpus, q, shard, &cuts[q], list);
         for (size_t i = 0; i < count; i++) {
             const struct bsw_survivor survivor = {
-                list[i].score, corpus->settings.is_exact ? list[i].value : 0, list[i].row};
+                .value = corpus->settings.is_exact ? list[i].value : 0,
+                .score = list[i].score,
+                .row = (uint32_t)(list[i].row - corpus->shards[shard].first_row)};
             append(out, &survivor, sizeof survivor);
         }
     }

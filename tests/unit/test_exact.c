@@ -1,5 +1,4 @@
-// The keys of whole tiles are refine's values of every pair, bit for bit: every type, every level,
-// integers in both forms.
+// The keys of whole tiles are refine's values of every pair, bit for bit: every type, every level.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,12 +18,11 @@ static const size_t all_dims[] = {1, 31, 32, 33, 96, 100, 128, 200};
 struct vectors {
     _Alignas(64) unsigned char raw[NUM_ROWS * MAX_DIMS * 4];
     _Alignas(64) double numbers[NUM_ROWS * MAX_DIMS];
-    _Alignas(64) int16_t integers[NUM_ROWS * MAX_DIMS];
     double norms[NUM_ROWS];
 };
 
 static struct vectors rows, queries;
-static float keys[NUM_QUERIES * NUM_ROWS], expected[NUM_QUERIES * NUM_ROWS];
+static double keys[NUM_QUERIES * NUM_ROWS], expected[NUM_QUERIES * NUM_ROWS];
 
 static size_t type_bytes(enum bsw_vector_type type)
 {
@@ -47,8 +45,6 @@ static void make_vectors(enum bsw_vector_type type, uint64_t seed, size_t num, s
             vectors->raw[i] = byte;
     }
     bsw_refine_reference.to_double(type, vectors->raw, num * dims, vectors->numbers);
-    for (size_t i = 0; i < num * dims; i++)
-        vectors->integers[i] = type_bytes(type) == 1 ? (int16_t)vectors->numbers[i] : 0;
     for (size_t r = 0; r < num; r++)
         vectors->norms[r] = bsw_refine_reference.squared_norm(vectors->numbers + r * dims, dims);
 }
@@ -57,7 +53,7 @@ static void refine_all(enum bsw_metric metric, enum bsw_vector_type type, size_t
 {
     for (size_t q = 0; q < NUM_QUERIES; q++) {
         for (size_t r = 0; r < NUM_ROWS; r++) {
-            float value =
+            double value =
                 bsw_refine_reference.value(metric, type, rows.raw + r * dims * type_bytes(type),
                                            queries.numbers + q * dims, queries.norms[q], dims);
             expected[q * NUM_ROWS + r] = bsw_metric_key(metric, value);
@@ -76,13 +72,6 @@ static void check_tile(const struct bsw_exact_table *table, enum bsw_metric metr
                        query_norms, dims, keys);
     if (memcmp(keys, expected, sizeof keys) != 0)
         fail_msg("keys_double %s: %s, type %d, %zu dims", table->level, bsw_metric_name(metric),
-                 (int)type, dims);
-    if (type_bytes(type) != 1) return;
-    memset(keys, 0xff, sizeof keys);
-    table->keys_int16(metric, rows.integers, NUM_ROWS, row_norms, queries.integers, NUM_QUERIES,
-                      query_norms, dims, keys);
-    if (memcmp(keys, expected, sizeof keys) != 0)
-        fail_msg("keys_int16 %s: %s, type %d, %zu dims", table->level, bsw_metric_name(metric),
                  (int)type, dims);
 }
 

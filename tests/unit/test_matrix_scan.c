@@ -501,7 +501,7 @@ static void check_whole(const struct bsw_matrix_scan_table *table, int factor, u
         for (size_t row = 0; row < NUM_ROWS; row++) {
             int64_t total = plain_whole(row, q, factor);
             assert_true(total >= INT32_MIN && total <= INT32_MAX);
-            uint32_t score = bsw_score_from_float((float)total + 0.0f);
+            uint32_t score = bsw_score_from_integer((int32_t)total);
             if (data.masks[row / 32] >> row % 32 & 1 && score >= limit)
                 expected[count++] = bsw_candidate_pack(score, FIRST_ROW + (uint32_t)row);
         }
@@ -513,8 +513,9 @@ static void check_whole(const struct bsw_matrix_scan_table *table, int factor, u
 static void test_whole_keys_are_integers_to_the_ends_of_32_bits(void **state)
 {
     (void)state;
-    static const float keys[] = {-0x1p31f,  -0x1.fffffep30f, -12345.5f, 0.0f,           1.0f,
-                                 0x1.2p20f, 0x1.fffffep30f,  0x1p31f,   0x1.000002p31f, INFINITY};
+    static const int32_t keys[] = {
+        INT32_MIN, INT32_MIN + 1, -12345,        -1,       0, 1, 0x1234567,
+        1 << 24,   (1 << 24) + 1, INT32_MAX - 1, INT32_MAX};
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
         const struct bsw_matrix_scan_table *table =
             bsw_matrix_scan_table_get((enum bsw_cpu_level)level);
@@ -526,9 +527,9 @@ static void test_whole_keys_are_integers_to_the_ends_of_32_bits(void **state)
                 check_whole(table, factor, 0);
                 check_whole(table, factor, UINT32_MAX);
                 for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-                    check_whole(table, factor, bsw_score_from_float(keys[i]) - 1);
-                    check_whole(table, factor, bsw_score_from_float(keys[i]));
-                    check_whole(table, factor, bsw_score_from_float(keys[i]) + 1);
+                    check_whole(table, factor, bsw_score_from_integer(keys[i]) - 1);
+                    check_whole(table, factor, bsw_score_from_integer(keys[i]));
+                    check_whole(table, factor, bsw_score_from_integer(keys[i]) + 1);
                 }
             }
         }

@@ -26,13 +26,14 @@ static uint32_t row_score(uint32_t num_scores, uint64_t row)
 
 static struct bsw_ranked make_entry(uint32_t num_scores, uint64_t row)
 {
-    return (struct bsw_ranked){row_score(num_scores, row), (uint32_t)bsw_hash(row), row};
+    return bsw_ranked_of_key(row_score(num_scores, row), (uint32_t)bsw_hash(row), row);
 }
 
 static int compare_total(const void *a, const void *b)
 {
     const struct bsw_ranked *x = a, *y = b;
-    if (x->score != y->score) return x->score < y->score ? 1 : -1;
+    uint32_t x_key = bsw_ranked_key(x), y_key = bsw_ranked_key(y);
+    if (x_key != y_key) return x_key < y_key ? 1 : -1;
     return (x->row > y->row) - (x->row < y->row);
 }
 
@@ -49,7 +50,7 @@ static void append_shard(const struct bsw_merge_table *table, uint32_t num_score
     for (size_t i = 0; i < num_rows; i++) {
         if (i > 0) assert_true(candidates[i - 1] > candidates[i]);
         out[i] = make_entry(num_scores, first_row + bsw_candidate_row(candidates[i]));
-        assert_int_equal(out[i].score, bsw_candidate_score(candidates[i]));
+        assert_int_equal(bsw_ranked_key(&out[i]), bsw_candidate_score(candidates[i]));
     }
 }
 
@@ -63,7 +64,7 @@ static void check_merge(const struct bsw_merge_table *table, uint32_t num_scores
                      merged + s * shard_rows);
     for (size_t i = 0; i < n; i++) all[i] = make_entry(num_scores, first_row + i);
     qsort(all, n, sizeof *all, compare_total);
-    size_t kept = table->best_ranked(merged, n, keep, scratch);
+    size_t kept = table->best_ranked(merged, n, keep, BSW_RANKED_BY_KEY, scratch);
     assert_int_equal(kept, n < keep ? n : keep);
     if (memcmp(merged, all, kept * sizeof *all) != 0)
         fail_msg("level %s, %u scores, %zu shards of %zu rows, best %zu", table->level, num_scores,

@@ -115,15 +115,19 @@ static void free_data(struct data *data)
 
 // ---- the definition ----
 
-static int compare_descending(const void *a, const void *b)
+struct neighbour {
+    double key;
+    uint32_t row;
+};
+
+static int compare_neighbours(const void *a, const void *b)
 {
-    uint64_t x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return (x < y) - (x > y);
+    const struct neighbour *x = a, *y = b;
+    if (x->key != y->key) return x->key < y->key ? 1 : -1;
+    return (x->row > y->row) - (x->row < y->row);
 }
 
-static uint64_t expected[NUM_QUERIES][NUM_ROWS];
+static struct neighbour expected[NUM_QUERIES][NUM_ROWS];
 static size_t num_good;
 
 static void define(const struct data *data, enum bsw_metric metric)
@@ -142,11 +146,11 @@ static void define(const struct data *data, enum bsw_metric metric)
             refine->to_double(type, raw, data->dims, row);
             if (bsw_row_fault_of(refine->squared_norm(row, data->dims), metric) != BSW_ROW_GOOD)
                 continue;
-            float value = refine->value(metric, type, raw, query, norm, data->dims);
-            expected[q][num_good++] = bsw_candidate_pack(
-                bsw_score_from_float(bsw_metric_key(metric, value)), (uint32_t)r);
+            double value = refine->value(metric, type, raw, query, norm, data->dims);
+            expected[q][num_good++] =
+                (struct neighbour){bsw_metric_key(metric, value), (uint32_t)r};
         }
-        qsort(expected[q], num_good, sizeof expected[q][0], compare_descending);
+        qsort(expected[q], num_good, sizeof expected[q][0], compare_neighbours);
     }
 }
 
@@ -172,6 +176,17 @@ static struct bsw_neighbour_needs needs_of(const struct data *data, struct way w
                                         .drop_bad_rows = 1};
 }
 
+static int is_expected(const struct bsw_exact_best *list, size_t q, size_t want)
+{
+    if (list->count != want) return 0;
+    for (size_t i = 0; i < want; i++) {
+        if (list->rows[i] != expected[q][i].row ||
+            bsw_exact_score_to_key(list->scores[i]) != expected[q][i].key)
+            return 0;
+    }
+    return 1;
+}
+
 static void finish_and_compare(bsw_neighbour_scan *scan, const struct data *data, struct way way,
                                const char *name)
 {
@@ -181,9 +196,7 @@ static void finish_and_compare(bsw_neighbour_scan *scan, const struct data *data
     assert_int_equal(scan->dropped_rows, data->num_rows - num_good);
     bsw_neighbour_scan_finish(scan, 0, NUM_QUERIES);
     for (size_t q = 0; q < NUM_QUERIES; q++) {
-        if (scan->lists[q].count == want &&
-            memcmp(scan->lists[q].items, expected[q], want * sizeof expected[q][0]) == 0)
-            continue;
+        if (is_expected(&scan->lists[q], q, want)) continue;
         fail_msg("%s, %zu dims, %zu rows, %s, level %d, keep %zu, blocks of %zu: query %zu", name,
                  data->dims, data->num_rows, bsw_metric_name(way.metric), (int)way.level, way.keep,
                  way.block_rows, q);
@@ -262,7 +275,7 @@ static void codes_are_used_where_they_tell_rows_apart(void **state)
     free_data(&data);
 }
 
-// Lists carried over in another order: the limits are made anew.
+// Lists carried over: the limits are made anew.
 static void a_scan_goes_on_where_another_stopped(void **state)
 {
     (void)state;
@@ -279,8 +292,10 @@ static void a_scan_goes_on_where_another_stopped(void **state)
         for (size_t q = 0; q < NUM_QUERIES; q++) {
             size_t count = first.lists[q].count;
             second.lists[q].count = count;
-            for (size_t i = 0; i < count; i++)
-                second.lists[q].items[i] = first.lists[q].items[count - 1 - i];
+            for (size_t i = 0; i < count; i++) {
+                second.lists[q].scores[i] = first.lists[q].scores[i];
+                second.lists[q].rows[i] = first.lists[q].rows[i];
+            }
         }
         bsw_neighbour_scan_restore(&second, first.next_row, first.dropped_rows);
         finish_and_compare(&second, &data, way, "restored");
@@ -331,9 +346,9 @@ static void blocks_hold_a_range_and_no_more(void **state)
 
 // Whether codes let a row through to a query whose list has this limit.
 static int passes_codes(const struct bsw_neighbour_tiles *tiles, const struct data *data, size_t q,
-                        uint32_t row, uint32_t limit)
+                        uint32_t row, uint64_t limit)
 {
-    struct bsw_running_best lists[NUM_QUERIES] = {0};
+    struct bsw_exact_best lists[NUM_QUERIES] = {0};
     struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES];
     const struct bsw_neighbour_step step = {.first_query = q,
                                             .num_queries = 1,
@@ -372,8 +387,8 @@ static void check_codes(const struct data *data, enum bsw_metric metric, const c
     }
     for (size_t q = 0; q < NUM_QUERIES; q++) {
         for (size_t i = 0; i < num_good; i++) {
-            uint32_t row = bsw_candidate_row(expected[q][i]);
-            if (!passes_codes(&scan.tiles, data, q, row, bsw_candidate_score(expected[q][i])))
+            uint32_t row = expected[q][i].row;
+            if (!passes_codes(&scan.tiles, data, q, row, bsw_exact_score(expected[q][i].key)))
                 fail_msg("%s, %s: query %zu, row %u", name, bsw_metric_name(metric), q, row);
         }
     }
@@ -413,12 +428,12 @@ static void a_screen_lets_few_rows_through(void **state)
                 query[d * BSW_SCREEN_QUERIES] =
                     (float)(uniform(2, d) * bsw_screen_query_scale(metric, squares[1]));
             if (m == BSW_METRIC_COSINE) sum /= sqrt(squares[0]) * sqrt(squares[1]);
-            float key = bsw_metric_key(metric, (float)sum);
+            double key = bsw_metric_key(metric, sum);
             float scale = bsw_screen_row_scale(metric, squares[0]);
             float bias[32] = {bsw_screen_row_bias(metric, squares[0], bsw_screen_share(32), 32)};
-            float limit = bsw_screen_limit(
-                metric, squares[1], bsw_screen_share(32),
-                bsw_score_from_float(worse ? key + 1e-4f * (1.0f + fabsf(key)) : key));
+            float limit =
+                bsw_screen_limit(metric, squares[1], bsw_screen_share(32),
+                                 bsw_exact_score(worse ? key + 1e-4 * (1.0 + fabs(key)) : key));
             uint32_t mask = 1, place[32];
             struct bsw_screen_output output = {place, 0};
             bsw_screen_reference.pack(row, &scale, 1, 32, packed);

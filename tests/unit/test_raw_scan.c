@@ -52,7 +52,7 @@ static int number_of(enum bsw_vector_type type, uint8_t byte)
     return type == BSW_VECTOR_UINT8 ? byte : (int8_t)byte;
 }
 
-static float exact_value(const struct bsw_manifest *manifest, size_t q, size_t row)
+static int64_t exact_value(const struct bsw_manifest *manifest, size_t q, size_t row)
 {
     int64_t sum = 0;
     for (size_t i = 0; i < DIMS; i++) {
@@ -60,7 +60,7 @@ static float exact_value(const struct bsw_manifest *manifest, size_t q, size_t r
             y = number_of(manifest->source_type, queries[q][i]);
         sum += manifest->metric == BSW_METRIC_L2 ? (x - y) * (x - y) : x * y;
     }
-    return (float)sum;
+    return sum;
 }
 
 // ---- one index, one set of queries ----
@@ -118,8 +118,9 @@ static void open_case(enum bsw_vector_type type, enum bsw_metric metric, uint64_
     for (size_t q = 0; q < QUERIES; q++) {
         scan->rankings[q] = allocate_or_fail(scan->num_rows, sizeof(uint64_t));
         for (size_t r = 0; r < scan->num_rows; r++) {
-            float value = exact_value(&scan->manifest, q, scan->first_row + r);
-            uint32_t score = bsw_score_from_float(bsw_metric_key(metric, value));
+            int64_t value = exact_value(&scan->manifest, q, scan->first_row + r);
+            uint32_t score =
+                bsw_score_from_integer((int32_t)(metric == BSW_METRIC_L2 ? -value : value));
             scan->rankings[q][r] = bsw_candidate_pack(score, (uint32_t)r);
         }
         qsort(scan->rankings[q], scan->num_rows, sizeof(uint64_t), compare_descending);
@@ -170,7 +171,8 @@ static void check_values(const struct scan_case *scan, struct bsw_scan_workspace
     for (size_t i = 0; i < QUERIES * counts[0]; i++) {
         float value =
             bsw_value_of_score(&scan->manifest, scan->batch.query_bits, survivors[i].score, 0.0f);
-        assert_true(value == exact_value(&scan->manifest, i / counts[0], survivors[i].row));
+        size_t row = scan->first_row + survivors[i].row;
+        assert_true(value == (float)exact_value(&scan->manifest, i / counts[0], row));
     }
 }
 

@@ -17,12 +17,12 @@
 #include "kernels/select/select.h"
 
 enum { NUM_BUNDLES = 211, NUM_ROWS = NUM_BUNDLES * 32, TILE_BUNDLES = 8, TILE_ROWS = 256 };
-enum { INTEGER, AFFINE, KEYS, NUM_FILTERS };
+enum { INTEGER, AFFINE, NUM_FILTERS };
 enum { MANY_TIES, FEW_TIES, RISING, FALLING, LARGEST, NUM_FILLS };
 
 static _Alignas(64) int32_t dots[NUM_ROWS];
 static _Alignas(64) uint16_t scales[NUM_ROWS];
-static _Alignas(64) float biases[NUM_ROWS], keys[NUM_ROWS];
+static _Alignas(64) float biases[NUM_ROWS];
 static uint32_t masks[NUM_BUNDLES];
 static _Alignas(64) uint16_t tails[NUM_ROWS];
 static uint32_t places[NUM_ROWS], plain_places[NUM_ROWS];
@@ -53,7 +53,6 @@ static void make_rows(int fill)
         dots[row] = fill_dot(fill, row);
         scales[row] = fill == FEW_TIES ? (uint16_t)(0x3000 + row % 512) : 0x3c00;
         biases[row] = fill == FEW_TIES ? (float)(row % 97) : -0.0f;
-        keys[row] = (float)dots[row] * 0.125f + 0.0f;
     }
     for (uint32_t b = 0; b < NUM_BUNDLES; b++)
         masks[b] = b % 5 == 0 ? 0 : b % 5 == 1 ? (uint32_t)bsw_hash(b) : UINT32_MAX;
@@ -63,10 +62,6 @@ static void make_rows(int fill)
 // The definition of a row's score; 1 if the row counts.
 static int row_score(int filter, uint32_t row, uint32_t *score)
 {
-    if (filter == KEYS) {
-        *score = bsw_score_from_float(keys[row]);
-        return 1;
-    }
     float scaled = bsw_half_to_float(scales[row]) * (float)dots[row];
     float key = fmaf(query_scale, scaled, biases[row]) + 0.0f;
     *score = filter == INTEGER ? bsw_score_from_integer(dots[row]) : bsw_score_from_float(key);
@@ -97,10 +92,8 @@ static size_t filter_tile(const struct bsw_select_table *table, int filter, size
     uint32_t row = (uint32_t)first_bundle * 32;
     if (filter == INTEGER)
         return table->filter_integer(dots + row, masks + first_bundle, num, row, limit, out);
-    if (filter == AFFINE)
-        return table->filter_affine(dots + row, scales + row, biases + row, query_scale,
-                                    masks + first_bundle, num, row, limit, out);
-    return table->filter_keys(keys + row, num * 32, row, limit, out);
+    return table->filter_affine(dots + row, scales + row, biases + row, query_scale,
+                                masks + first_bundle, num, row, limit, out);
 }
 
 // Leaves the best num_best rows in buffer, sorted; returns how many there are.

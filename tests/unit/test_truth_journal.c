@@ -40,13 +40,14 @@ static void open_journal(struct bsw_truth_journal *journal, bsw_neighbour_scan *
 }
 
 // The lists of a scan that is done.
-static void take_lists(bsw_neighbour_scan *scan, uint64_t lists[QUERIES][KEEP])
+static void take_lists(bsw_neighbour_scan *scan, struct bsw_ranked lists[QUERIES][KEEP])
 {
     while (scan->next_row < ROWS) assert_int_equal(bsw_neighbour_scan_next(scan, &err), BSW_OK);
     bsw_neighbour_scan_finish(scan, 0, QUERIES);
     for (size_t q = 0; q < QUERIES; q++) {
         assert_int_equal(scan->lists[q].count, KEEP);
-        memcpy(lists[q], scan->lists[q].items, KEEP * sizeof lists[q][0]);
+        for (size_t i = 0; i < KEEP; i++)
+            lists[q][i] = (struct bsw_ranked){scan->lists[q].scores[i], scan->lists[q].rows[i]};
     }
 }
 
@@ -73,7 +74,7 @@ static uint64_t rows_done(size_t cut)
 static void every_cut_gives_the_same_lists(void **state)
 {
     (void)state;
-    uint64_t expected[QUERIES][KEEP], lists[QUERIES][KEEP];
+    struct bsw_ranked expected[QUERIES][KEEP], lists[QUERIES][KEEP];
     struct bsw_buffer records = {0}, slots = {0};
     struct bsw_truth_journal journal;
     bsw_neighbour_scan scan;
