@@ -1,26 +1,32 @@
-// Exact neighbours, row by row and sorted whole, for check_groundtruth.sh,
-// check_truth_definition.sh.
+// Exact neighbours from their definition alone, row by row and sorted whole: the oracle of
+// check_groundtruth.sh, check_truth_definition.sh, check_fuzzed_searches.sh and check_sweep.sh.
 //
-//   brute_force truth BASE A:B QUERIES A:B METRIC K OUT   ground truth in big-ann's layout, from
-//                                                         sums in long double
-//   brute_force define ...                                the same by the definition of exact
-//                                                         values: to the bit what must be found
-//   brute_force compare EXPECTED FOUND [exactly]          ids equal up to ties, values to one unit
-//   brute_force scale BASE OUT SEED                       rows times seeded factors 0.25 to 4,
-//   .fbin
+//   brute_force truth BASE A:B QUERIES A:B METRIC K OUT [OPTION ...]
+//       to the bit what groundtruth, codec raw and a search that refines must find, in big-ann's
+//       layout. Options: exclude-self (row i is not an answer of query i); among FILE (only the
+//       rows that FILE, a result with the same queries, has for a query: a search's candidates)
+//   brute_force good BASE A:B METRIC       prints how many rows have a value; truth drops the
+//   others brute_force sorted FILE METRIC         each query's values in order, equal ones by row,
+//   no row
+//                                          twice, unfilled places last: what --refine none promises
+//   brute_force compare EXPECTED FOUND     the same bytes, or where they first differ
+//   brute_force scale BASE OUT SEED        rows times seeded factors 0.25 to 4, .fbin
 //
-// Nothing is shared with the program under test but the reading of vectors. Of truth sums run in
-// order, in 64 bits of mantissa, are rounded once to float, and rows are ordered by that value and
-// their id.
+// The order is (exact value, row). Integer rows and queries have it in int64 under l2 and ip. All
+// else is float64: number i goes to lane i mod 32 by s = fma(a, b, s), then s[j] += s[j + h] for
+// h = 16, 8, 4, 2, 1; l2 sums (x - q)^2, cosine is xq / (sqrt(xx) * sqrt(qq)). Only what is written
+// is rounded to float32.
+//
+// The definition is checked too, against plain sums in long double (64 bits of mantissa or more):
+// no value may be further off than the roundings of float64 allow, and no row may stand before one
+// that is better by more than that. Nothing is shared with the program but the reading of vectors.
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/half.h"
 #include "common/integer_hash.h"
-#include "common/metric.h"
 #include "common/vectors.h"
 
 static void die(const char *what, const char *detail)
@@ -41,44 +47,35 @@ static void *allocate(size_t count, size_t size)
 struct rows {
     uint64_t first_row;
     size_t num_rows, dims;
-    float *numbers; // every type fits float
+    int is_integer;
+    double *numbers; // exact for every type
 };
 
-static float number_at(enum bsw_vector_type type, const void *numbers, size_t i)
+static double half_number(unsigned bits)
+{
+    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double size = exponent == 31  ? (mantissa ? NAN : INFINITY)
+                  : exponent == 0 ? ldexp(mantissa, -24)
+                                  : ldexp(1024 + mantissa, exponent - 25);
+    return bits & 0x8000 ? -size : size;
+}
+
+static double number_at(enum bsw_vector_type type, const unsigned char *bytes, size_t i)
 {
     uint16_t half;
     float single;
     switch (type) {
     case BSW_VECTOR_FLOAT32:
-        memcpy(&single, (const char *)numbers + 4 * i, sizeof single);
-        return single;
+        memcpy(&single, bytes + 4 * i, sizeof single);
+        return (double)single;
     case BSW_VECTOR_FLOAT16:
-        memcpy(&half, (const char *)numbers + 2 * i, sizeof half);
-        return bsw_half_to_float(half);
+        memcpy(&half, bytes + 2 * i, sizeof half);
+        return half_number(half);
     case BSW_VECTOR_UINT8:
-        return ((const uint8_t *)numbers)[i];
+        return bytes[i];
     default:
-        return ((const int8_t *)numbers)[i];
+        return (int8_t)bytes[i];
     }
-}
-
-static struct rows load(const char *source, struct bsw_row_range range)
-{
-    struct bsw_error err;
-    bsw_vectors *vectors;
-    if (bsw_vectors_open(source, range, &vectors, &err) != BSW_OK) die("cannot open", err.message);
-    struct rows rows = {.first_row = bsw_vectors_first_row(vectors),
-                        .num_rows = (size_t)bsw_vectors_num_rows(vectors),
-                        .dims = bsw_vectors_dims(vectors)};
-    void *raw = allocate(rows.num_rows, bsw_vectors_row_bytes(vectors));
-    if (bsw_vectors_read(vectors, rows.first_row, rows.num_rows, raw, &err) != BSW_OK)
-        die("cannot read", err.message);
-    rows.numbers = allocate(rows.num_rows * rows.dims, sizeof *rows.numbers);
-    for (size_t i = 0; i < rows.num_rows * rows.dims; i++)
-        rows.numbers[i] = number_at(bsw_vectors_type(vectors), raw, i);
-    free(raw);
-    bsw_vectors_close(&vectors);
-    return rows;
 }
 
 static struct bsw_row_range parse_range(const char *text)
@@ -88,26 +85,55 @@ static struct bsw_row_range parse_range(const char *text)
     return (struct bsw_row_range){first, last};
 }
 
-// ---- truth ----
+static struct rows load(const char *source, const char *range)
+{
+    struct bsw_error err;
+    bsw_vectors *vectors;
+    if (bsw_vectors_open(source, range ? parse_range(range) : BSW_ALL_ROWS, &vectors, &err) !=
+        BSW_OK)
+        die("cannot open", err.message);
+    enum bsw_vector_type type = bsw_vectors_type(vectors);
+    struct rows rows = {.first_row = bsw_vectors_first_row(vectors),
+                        .num_rows = (size_t)bsw_vectors_num_rows(vectors),
+                        .dims = bsw_vectors_dims(vectors),
+                        .is_integer = type == BSW_VECTOR_UINT8 || type == BSW_VECTOR_INT8};
+    void *raw = allocate(rows.num_rows, bsw_vectors_row_bytes(vectors));
+    if (bsw_vectors_read(vectors, rows.first_row, rows.num_rows, raw, &err) != BSW_OK)
+        die("cannot read", err.message);
+    rows.numbers = allocate(rows.num_rows * rows.dims, sizeof *rows.numbers);
+    for (size_t i = 0; i < rows.num_rows * rows.dims; i++)
+        rows.numbers[i] = number_at(type, raw, i);
+    free(raw);
+    bsw_vectors_close(&vectors);
+    return rows;
+}
 
-struct neighbour {
-    float value, key;
-    int32_t id;
+// ---- values ----
+
+enum metric { COSINE, IP, L2 };
+
+static enum metric parse_metric(const char *name)
+{
+    if (strcmp(name, "cosine") == 0) return COSINE;
+    if (strcmp(name, "ip") == 0) return IP;
+    if (strcmp(name, "l2") != 0) die("no metric", name);
+    return L2;
+}
+
+struct pair {
+    enum metric metric;
+    int is_integer;
+    const double *x, *q;
+    size_t dims;
 };
 
-static float value_of(enum bsw_metric metric, const float *x, const float *q, size_t dims)
-{
-    long double xq = 0, xx = 0, qq = 0, apart = 0;
-    for (size_t i = 0; i < dims; i++) {
-        long double a = (long double)x[i], b = (long double)q[i];
-        xq += a * b;
-        xx += a * a;
-        qq += b * b;
-        apart += (a - b) * (a - b);
-    }
-    if (metric == BSW_METRIC_COSINE) return (float)(xq / (sqrtl(xx) * sqrtl(qq))) + 0.0f;
-    return (float)(metric == BSW_METRIC_IP ? xq : apart) + 0.0f;
-}
+struct neighbour {
+    int64_t id;
+    int64_t whole;            // the value where rows and queries are integers, not cosine
+    double real;              // elsewhere
+    long double plain, bound; // |value - plain| <= bound
+    float written;
+};
 
 // s[j] += s[j + h] for h = 16, 8, 4, 2, 1.
 static double tree_sum(double s[32])
@@ -118,88 +144,117 @@ static double tree_sum(double s[32])
     return s[0];
 }
 
-// The definition: float64, lane i mod 32 ascending by fma from +0.0, a tree over the lanes, rounded
-// once.
-static float defined_value(enum bsw_metric metric, const float *x, const float *q, size_t dims)
+static int64_t whole_value(const struct pair *p)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < p->dims; i++) {
+        int64_t x = (int64_t)p->x[i], q = (int64_t)p->q[i];
+        sum += p->metric == L2 ? (x - q) * (x - q) : x * q;
+    }
+    return sum;
+}
+
+static double real_value(const struct pair *p)
 {
     double xq[32] = {0}, xx[32] = {0}, qq[32] = {0}, apart[32] = {0};
-    for (size_t i = 0; i < dims; i++) {
-        double a = (double)x[i], b = (double)q[i];
-        xq[i % 32] = fma(a, b, xq[i % 32]);
-        xx[i % 32] = fma(a, a, xx[i % 32]);
-        qq[i % 32] = fma(b, b, qq[i % 32]);
-        apart[i % 32] = fma(a - b, a - b, apart[i % 32]);
+    for (size_t i = 0; i < p->dims; i++) {
+        double x = p->x[i], q = p->q[i];
+        if (p->metric == L2) {
+            apart[i % 32] = fma(x - q, x - q, apart[i % 32]);
+            continue;
+        }
+        xq[i % 32] = fma(x, q, xq[i % 32]);
+        if (p->metric == IP) continue;
+        xx[i % 32] = fma(x, x, xx[i % 32]);
+        qq[i % 32] = fma(q, q, qq[i % 32]);
     }
-    if (metric == BSW_METRIC_L2) return (float)tree_sum(apart) + 0.0f;
-    if (metric == BSW_METRIC_IP) return (float)tree_sum(xq) + 0.0f;
-    return (float)(tree_sum(xq) / (sqrt(tree_sum(xx)) * sqrt(tree_sum(qq)))) + 0.0f;
+    if (p->metric == L2) return tree_sum(apart);
+    if (p->metric == IP) return tree_sum(xq);
+    return tree_sum(xq) / (sqrt(tree_sum(xx)) * sqrt(tree_sum(qq)));
 }
 
-// Rows that are as good as zero have no cosine.
-static int has_value(enum bsw_metric metric, const float *x, size_t dims)
+// The value in long double, and how far float64 may be from it. A rounding of float64 errs by a
+// share of u = 2^-53. A term meets one of its own lane's n = ceil(dims / 32) sums and 5 of the
+// tree, and l2's difference is rounded before it is squared: (n + 7) u of the sum S of the terms'
+// sizes. A cosine adds that share of the norms' squares, half of it for each root, two roots, a
+// product and a quotient: (n + 9) u of itself. So (n + 12) * 2^-52 is twice too much, in which
+// second orders and the errors of long double, 2^-64 a term, find room.
+static void check_value(const struct pair *p, struct neighbour *n)
+{
+    long double xq = 0, xx = 0, qq = 0, apart = 0, sizes = 0;
+    for (size_t i = 0; i < p->dims; i++) {
+        long double x = (long double)p->x[i], q = (long double)p->q[i];
+        xq += x * q;
+        sizes += fabsl(x * q);
+        xx += x * x;
+        qq += q * q;
+        apart += (x - q) * (x - q);
+    }
+    long double share = (long double)((p->dims + 31) / 32 + 12) * 0x1p-52L;
+    long double norms = sqrtl(xx) * sqrtl(qq);
+    n->plain = p->metric == L2 ? apart : p->metric == IP ? xq : xq / norms;
+    n->bound = p->is_integer && p->metric != COSINE ? 0
+               : p->metric == L2                    ? share * apart
+               : p->metric == IP                    ? share * sizes
+                                                    : share * (sizes / norms + fabsl(n->plain));
+    long double value =
+        p->is_integer && p->metric != COSINE ? (long double)n->whole : (long double)n->real;
+    if (!(fabsl(value - n->plain) <= n->bound)) die("a value is off", "the definition is at fault");
+}
+
+static struct neighbour neighbour_of(const struct pair *p, uint64_t id)
+{
+    struct neighbour n = {.id = (int64_t)id};
+    if (p->is_integer && p->metric != COSINE) {
+        n.whole = whole_value(p);
+        n.written = (float)n.whole + 0.0f;
+    } else {
+        n.real = real_value(p);
+        n.written = (float)n.real + 0.0f;
+    }
+    check_value(p, &n);
+    return n;
+}
+
+// Rows with NaN or Inf, or as good as that, have no value; under cosine also those as good as zero.
+static int has_value(enum metric metric, const double *x, size_t dims)
 {
     double squares = 0;
-    for (size_t i = 0; i < dims; i++) squares += (double)x[i] * (double)x[i];
-    return metric != BSW_METRIC_COSINE || squares >= 1e-37;
+    for (size_t i = 0; i < dims; i++) squares += x[i] * x[i];
+    return squares <= 1e37 && (metric != COSINE || squares >= 1e-37);
 }
 
-static int compare_neighbours(const void *a, const void *b)
+// ---- order ----
+
+// One of whole and real is 0 in both.
+static int compare_similar(const void *a, const void *b)
 {
     const struct neighbour *x = a, *y = b;
-    if (x->key != y->key) return x->key < y->key ? 1 : -1;
+    if (x->whole != y->whole) return x->whole < y->whole ? 1 : -1;
+    if (x->real != y->real) return x->real < y->real ? 1 : -1;
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static void write_truth(const char *path, size_t num_queries, size_t k, const int32_t *ids,
-                        const float *values)
+static int compare_near(const void *a, const void *b)
 {
-    const uint32_t head[2] = {(uint32_t)num_queries, (uint32_t)k};
-    FILE *file = fopen(path, "wb");
-    if (!file || fwrite(head, sizeof head, 1, file) != 1 ||
-        fwrite(ids, sizeof *ids, num_queries * k, file) != num_queries * k ||
-        fwrite(values, sizeof *values, num_queries * k, file) != num_queries * k ||
-        fclose(file) != 0)
-        die("cannot write", path);
+    const struct neighbour *x = a, *y = b;
+    if (x->whole != y->whole) return x->whole > y->whole ? 1 : -1;
+    if (x->real != y->real) return x->real > y->real ? 1 : -1;
+    return (x->id > y->id) - (x->id < y->id);
 }
 
-static int run_truth(char **argv, int is_defined)
+// No row is better than one before it by more than both may be off.
+static void check_order(enum metric metric, const struct neighbour *sorted, size_t count)
 {
-    struct rows base = load(argv[0], parse_range(argv[1]));
-    struct rows queries = load(argv[2], parse_range(argv[3]));
-    size_t k = (size_t)atoi(argv[5]), dims = base.dims;
-    enum bsw_metric metric;
-    if (bsw_metric_parse(argv[4], &metric, NULL) != BSW_OK) die("no metric", argv[4]);
-    if (queries.dims != dims || k < 1 || k > base.num_rows) die("does not fit", argv[2]);
-    struct neighbour *all = allocate(base.num_rows, sizeof *all);
-    int32_t *ids = allocate(queries.num_rows * k, sizeof *ids);
-    float *values = allocate(queries.num_rows * k, sizeof *values);
-    for (size_t q = 0; q < queries.num_rows; q++) {
-        const float *query = queries.numbers + q * dims;
-        size_t count = 0;
-        for (size_t r = 0; r < base.num_rows; r++) {
-            const float *row = base.numbers + r * dims;
-            if (!has_value(metric, row, dims)) continue;
-            float value = (is_defined ? defined_value : value_of)(metric, row, query, dims);
-            all[count++] = (struct neighbour){value, metric == BSW_METRIC_L2 ? -value : value,
-                                              (int32_t)(base.first_row + r)};
-        }
-        if (k > count) die("fewer than k rows have a value", argv[0]);
-        qsort(all, count, sizeof *all, compare_neighbours);
-        for (size_t i = 0; i < k; i++) {
-            ids[q * k + i] = all[i].id;
-            values[q * k + i] = all[i].value;
-        }
+    long double worst = INFINITY; // what a later row may have at most
+    for (size_t i = 0; i < count; i++) {
+        long double plain = metric == L2 ? -sorted[i].plain : sorted[i].plain;
+        if (plain - sorted[i].bound > worst) die("rows out of order", "the definition is at fault");
+        worst = fminl(worst, plain + sorted[i].bound);
     }
-    write_truth(argv[6], queries.num_rows, k, ids, values);
-    free(all);
-    free(ids);
-    free(values);
-    free(base.numbers);
-    free(queries.numbers);
-    return 0;
 }
 
-// ---- compare ----
+// ---- files of results ----
 
 struct truth {
     uint32_t num_queries, k;
@@ -207,15 +262,37 @@ struct truth {
     float *values;
 };
 
+static struct truth make_truth(size_t num_queries, size_t k)
+{
+    struct truth truth = {.num_queries = (uint32_t)num_queries, .k = (uint32_t)k};
+    truth.ids = allocate(num_queries * k, sizeof *truth.ids);
+    truth.values = allocate(num_queries * k, sizeof *truth.values);
+    return truth;
+}
+
+static void free_truth(struct truth *truth)
+{
+    free(truth->ids);
+    free(truth->values);
+}
+
+static void write_truth(const char *path, const struct truth *truth)
+{
+    size_t count = (size_t)truth->num_queries * truth->k;
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(&truth->num_queries, 4, 1, file) != 1 ||
+        fwrite(&truth->k, 4, 1, file) != 1 || fwrite(truth->ids, 4, count, file) != count ||
+        fwrite(truth->values, 4, count, file) != count || fclose(file) != 0)
+        die("cannot write", path);
+}
+
 static struct truth read_truth(const char *path)
 {
-    struct truth truth;
+    uint32_t head[2];
     FILE *file = fopen(path, "rb");
-    if (!file || fread(&truth.num_queries, 4, 1, file) != 1 || fread(&truth.k, 4, 1, file) != 1)
-        die("cannot read", path);
-    size_t count = (size_t)truth.num_queries * truth.k;
-    truth.ids = allocate(count, sizeof *truth.ids);
-    truth.values = allocate(count, sizeof *truth.values);
+    if (!file || fread(head, 4, 2, file) != 2) die("cannot read", path);
+    struct truth truth = make_truth(head[0], head[1]);
+    size_t count = (size_t)head[0] * head[1];
     if (fread(truth.ids, 4, count, file) != count || fread(truth.values, 4, count, file) != count ||
         fgetc(file) != EOF)
         die("is not as long as its head says", path);
@@ -223,79 +300,166 @@ static struct truth read_truth(const char *path)
     return truth;
 }
 
-// Units in the last place between two finite floats.
-static int64_t units_apart(float a, float b)
-{
-    int32_t bits[2];
-    int64_t places[2];
-    memcpy(&bits[0], &a, sizeof a);
-    memcpy(&bits[1], &b, sizeof b);
-    for (int i = 0; i < 2; i++)
-        places[i] = bits[i] < 0 ? -(int64_t)(bits[i] & 0x7fffffff) : bits[i];
-    return llabs(places[0] - places[1]);
-}
+// ---- truth ----
 
-static int is_tie(float a, float b)
-{
-    return isfinite(a) && isfinite(b) && units_apart(a, b) <= 1;
-}
+struct question {
+    struct rows base, queries;
+    enum metric metric;
+    size_t k;
+    int is_self_excluded;
+    struct truth among; // k 0: all rows
+};
 
-// Place i of a query: the same value, and the same id or one that ties with the expected one.
-static int is_good_place(const struct truth *expected, const struct truth *found, size_t start,
-                         size_t i)
+static int is_candidate(const struct question *question, size_t query, uint64_t id)
 {
-    size_t k = expected->k;
-    int32_t id = found->ids[start + i];
-    for (size_t j = 0; j < i; j++) {
-        if (found->ids[start + j] == id) return 0; // returned twice
+    const struct truth *among = &question->among;
+    if (question->is_self_excluded && id == question->queries.first_row + query) return 0;
+    for (size_t i = 0; i < among->k; i++) {
+        if (among->ids[query * among->k + i] == (int64_t)id) return 1;
     }
-    if (!is_tie(expected->values[start + i], found->values[start + i])) return 0;
-    for (size_t j = 0; j < k; j++) {
-        if (expected->ids[start + j] == id)
-            return is_tie(expected->values[start + j], expected->values[start + i]);
-    }
-    return is_tie(expected->values[start + k - 1], found->values[start + i]);
+    return among->k == 0;
 }
 
-static int run_compare(const char *expected_path, const char *found_path, int exactly)
+// The rows that can answer a query, best first.
+static size_t rank_rows(const struct question *question, size_t query, struct neighbour *all)
 {
-    struct truth expected = read_truth(expected_path), found = read_truth(found_path);
-    size_t k = expected.k, others = 0;
-    if (found.num_queries != expected.num_queries || found.k != k)
-        die("another number of queries or k", found_path);
-    for (size_t i = 0; i < expected.num_queries * k; i++) {
-        int is_same = expected.ids[i] == found.ids[i] && expected.values[i] == found.values[i];
-        if (is_same) continue;
-        others++;
-        if (!exactly && is_good_place(&expected, &found, i / k * k, i % k)) continue;
-        printf("query %zu, place %zu: row %d of %.9g instead of row %d of %.9g\n", i / k, i % k,
-               found.ids[i], (double)found.values[i], expected.ids[i], (double)expected.values[i]);
+    const struct rows *base = &question->base, *queries = &question->queries;
+    size_t count = 0, dims = base->dims;
+    for (size_t r = 0; r < base->num_rows; r++) {
+        const struct pair pair = {question->metric, base->is_integer && queries->is_integer,
+                                  base->numbers + r * dims, queries->numbers + query * dims, dims};
+        uint64_t id = base->first_row + r;
+        if (is_candidate(question, query, id) && has_value(question->metric, pair.x, dims))
+            all[count++] = neighbour_of(&pair, id);
+    }
+    qsort(all, count, sizeof *all, question->metric == L2 ? compare_near : compare_similar);
+    check_order(question->metric, all, count);
+    return count;
+}
+
+static void answer(const struct question *question, const char *path)
+{
+    size_t k = question->k, num_queries = question->queries.num_rows;
+    struct truth truth = make_truth(num_queries, k);
+    struct neighbour *all = allocate(question->base.num_rows, sizeof *all);
+    for (size_t q = 0; q < num_queries; q++) {
+        size_t count = rank_rows(question, q, all);
+        for (size_t i = 0; i < k; i++) {
+            truth.ids[q * k + i] = i < count ? (int32_t)all[i].id : -1;
+            truth.values[q * k + i] = i < count                ? all[i].written
+                                      : question->metric == L2 ? INFINITY
+                                                               : -INFINITY;
+        }
+    }
+    write_truth(path, &truth);
+    free(all);
+    free_truth(&truth);
+}
+
+static int run_truth(int count, char **argv)
+{
+    struct question question = {.base = load(argv[0], argv[1]),
+                                .queries = load(argv[2], argv[3]),
+                                .metric = parse_metric(argv[4]),
+                                .k = strtoul(argv[5], NULL, 10)};
+    for (int i = 7; i < count; i++) {
+        if (strcmp(argv[i], "exclude-self") == 0)
+            question.is_self_excluded = 1;
+        else if (strcmp(argv[i], "among") == 0 && i + 1 < count)
+            question.among = read_truth(argv[++i]);
+        else
+            die("no option", argv[i]);
+    }
+    if (question.queries.dims != question.base.dims || question.k < 1) die("does not fit", argv[2]);
+    if (question.among.k > 0 && question.among.num_queries != question.queries.num_rows)
+        die("has other queries", argv[2]);
+    answer(&question, argv[6]);
+    free_truth(&question.among);
+    free(question.base.numbers);
+    free(question.queries.numbers);
+    return 0;
+}
+
+static int run_good(const char *source, const char *range, const char *metric)
+{
+    struct rows rows = load(source, range);
+    size_t count = 0;
+    for (size_t r = 0; r < rows.num_rows; r++)
+        count += (size_t)has_value(parse_metric(metric), rows.numbers + r * rows.dims, rows.dims);
+    printf("%zu\n", count);
+    free(rows.numbers);
+    return 0;
+}
+
+// ---- compare ----
+
+static int run_sorted(const char *path, enum metric metric)
+{
+    struct truth found = read_truth(path);
+    for (size_t i = 0; i < (size_t)found.num_queries * found.k; i++) {
+        size_t start = i / found.k * found.k;
+        float sign = metric == L2 ? -1.0f : 1.0f, value = sign * found.values[i];
+        int is_good = found.ids[i] >= 0 ? isfinite(value) : value == -INFINITY;
+        if (i > start) {
+            float before = sign * found.values[i - 1];
+            is_good &= before > value ||
+                       (before == value && (found.ids[i - 1] < found.ids[i] || found.ids[i] == -1));
+        }
+        for (size_t j = start; j < i && found.ids[i] >= 0; j++)
+            is_good &= found.ids[j] != found.ids[i];
+        if (is_good) continue;
+        printf("query %zu, place %zu: row %d of %.9g is not in order\n", start / found.k, i - start,
+               found.ids[i], (double)found.values[i]);
         return 1;
     }
-    printf("%zu places, %zu of them other rows that tie\n", expected.num_queries * k, others);
-    free(expected.ids);
-    free(expected.values);
-    free(found.ids);
-    free(found.values);
+    free_truth(&found);
     return 0;
+}
+
+// Where values are alike, only rows whose values are rounded to the same float32 took other places.
+static int run_compare(const char *expected_path, const char *found_path)
+{
+    struct truth expected = read_truth(expected_path), found = read_truth(found_path);
+    size_t k = expected.k, count = expected.num_queries * k, others = 0, first = 0;
+    if (found.num_queries != expected.num_queries || found.k != k)
+        die("another number of queries or k", found_path);
+    for (size_t i = count; i-- > 0;) {
+        if (expected.ids[i] == found.ids[i] &&
+            memcmp(&expected.values[i], &found.values[i], sizeof(float)) == 0)
+            continue;
+        others++;
+        first = i;
+    }
+    int are_values_alike = memcmp(expected.values, found.values, count * sizeof(float)) == 0;
+    if (others > 0) {
+        printf("query %zu, place %zu: row %d of %.9g instead of row %d of %.9g; %zu of %zu places, "
+               "%s values\n",
+               first / k, first % k, found.ids[first], (double)found.values[first],
+               expected.ids[first], (double)expected.values[first], others, count,
+               are_values_alike ? "the same" : "other");
+    }
+    free_truth(&expected);
+    free_truth(&found);
+    return others > 0;
 }
 
 // ---- scale ----
 
 static int run_scale(const char *source, const char *out, uint64_t seed)
 {
-    struct rows rows = load(source, BSW_ALL_ROWS);
+    struct rows rows = load(source, NULL);
     const uint32_t head[2] = {(uint32_t)rows.num_rows, (uint32_t)rows.dims};
+    FILE *file = fopen(out, "wb");
+    if (!file || fwrite(head, sizeof head, 1, file) != 1) die("cannot write", out);
     for (size_t r = 0; r < rows.num_rows; r++) {
         double place = (double)(bsw_hash2(seed, r) >> 11) * 0x1p-53;
         float factor = (float)exp2(4 * place - 2);
-        for (size_t i = 0; i < rows.dims; i++) rows.numbers[r * rows.dims + i] *= factor;
+        for (size_t i = 0; i < rows.dims; i++) {
+            float number = (float)rows.numbers[r * rows.dims + i] * factor;
+            fwrite(&number, sizeof number, 1, file);
+        }
     }
-    FILE *file = fopen(out, "wb");
-    size_t count = rows.num_rows * rows.dims;
-    if (!file || fwrite(head, sizeof head, 1, file) != 1 ||
-        fwrite(rows.numbers, sizeof(float), count, file) != count || fclose(file) != 0)
-        die("cannot write", out);
+    if (ferror(file) || fclose(file) != 0) die("cannot write", out);
     free(rows.numbers);
     return 0;
 }
@@ -303,14 +467,14 @@ static int run_scale(const char *source, const char *out, uint64_t seed)
 int main(int argc, char **argv)
 {
     const char *command = argc > 1 ? argv[1] : "";
-    if (strcmp(command, "truth") == 0 && argc == 9) return run_truth(argv + 2, 0);
-    if (strcmp(command, "define") == 0 && argc == 9) return run_truth(argv + 2, 1);
-    if (strcmp(command, "compare") == 0 && argc == 4) return run_compare(argv[2], argv[3], 0);
-    if (strcmp(command, "compare") == 0 && argc == 5 && strcmp(argv[4], "exactly") == 0)
-        return run_compare(argv[2], argv[3], 1);
+    if (strcmp(command, "truth") == 0 && argc >= 9) return run_truth(argc - 2, argv + 2);
+    if (strcmp(command, "good") == 0 && argc == 5) return run_good(argv[2], argv[3], argv[4]);
+    if (strcmp(command, "sorted") == 0 && argc == 4)
+        return run_sorted(argv[2], parse_metric(argv[3]));
+    if (strcmp(command, "compare") == 0 && argc == 4) return run_compare(argv[2], argv[3]);
     if (strcmp(command, "scale") == 0 && argc == 5)
         return run_scale(argv[2], argv[3], strtoull(argv[4], NULL, 10));
-    fprintf(stderr,
-            "usage: brute_force truth|define|compare|scale ...: see the head of its source\n");
+    fprintf(stderr, "usage: brute_force truth|good|sorted|compare|scale ...: see the head of its "
+                    "source\n");
     return 2;
 }
