@@ -400,11 +400,7 @@ static int run_sorted(const char *path, enum metric metric)
         size_t start = i / found.k * found.k;
         float sign = metric == L2 ? -1.0f : 1.0f, value = sign * found.values[i];
         int is_good = found.ids[i] >= 0 ? isfinite(value) : value == -INFINITY;
-        if (i > start) {
-            float before = sign * found.values[i - 1];
-            is_good &= before > value ||
-                       (before == value && (found.ids[i - 1] < found.ids[i] || found.ids[i] == -1));
-        }
+        if (i > start) is_good &= sign * found.values[i - 1] >= value;
         for (size_t j = start; j < i && found.ids[i] >= 0; j++)
             is_good &= found.ids[j] != found.ids[i];
         if (is_good) continue;
