@@ -117,7 +117,7 @@ draw_way() {
     pick level "${levels[@]}"
     draw 4
     way=(--level "$level" --threads $((drawn + 1)))
-    if [[ -z ${2:-} && -e $emulated && $codec != raw ]] && one_in 4 && ((rows * dims * asked < 2000000)); then
+    if [[ -z ${2:-} && -e $emulated && $codec != raw && "$1 $codec" != encode\ rbe ]] && one_in 4 && ((rows * dims * asked < 2000000)); then
         binary=$emulated is_on_device=1
         way+=(--device emulated)
     fi
@@ -239,6 +239,11 @@ draw_rbe() {
     coding+=(--model model)
 }
 
+# Floats if they are bytes.
+does_raw_take_queries() {
+    [[ $ending == "$asked_ending" || "$kind $ending" == @(steps|heavy)\ u8bin && $asked_ending != i8bin ]]
+}
+
 # draw_coding: of an index; asking is what a search adds. 1 where no code takes these rows: long frames take long,
 # and rbe learns nothing from zeros and the like.
 draw_coding() {
@@ -246,7 +251,7 @@ draw_coding() {
     if ((dims < 700)); then codecs=(saq saq); fi
     if [[ $metric == cosine ]]; then codecs+=(xfbq); fi
     if [[ $metric == cosine && $kind != [mzb]* && $part == "0:$rows" ]] && ((dims < 200 && rows > 100)); then codecs+=(rbe); fi
-    if [[ $metric != cosine && $ending == ?8bin && $ending == "$asked_ending" ]]; then codecs+=(raw raw); fi
+    if [[ $metric != cosine && $ending == ?8bin ]] && does_raw_take_queries; then codecs+=(raw raw); fi
     ((${#codecs[@]})) || return
     pick codec "${codecs[@]}"
     asking=() scans=(auto matrix planes)
@@ -262,7 +267,8 @@ draw_coding() {
     title+=", ${coding[*]:1} ${asking[*]}"
 }
 
-# check_index: index, now and then the same again; and other, in other shards.
+# check_index: index, now and then the same again; and other, in other shards. A killed run may leave a journal that
+# it was about to begin.
 check_index() {
     local shards
     draw $((many < 7 ? many : 7))
@@ -270,7 +276,7 @@ check_index() {
     ask index encode "${corpus[@]}" "${coding[@]}" --shards "$shards" || return
     if one_in 3; then
         ask again encode "${corpus[@]}" "${coding[@]}" --shards "$shards" &&
-            ran diff -r index again && ran "$program" verify again --quiet || return
+            ran diff -r -x '*.tmp.[0-9]*' index again && ran "$program" verify again --quiet || return
     fi
     draw $((many < 7 ? many : 7))
     ask other encode "${corpus[@]}" "${coding[@]}" --shards $((drawn + 1))
