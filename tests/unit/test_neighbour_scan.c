@@ -444,6 +444,70 @@ static void a_screen_lets_few_rows_through(void **state)
     }
 }
 
+enum { LOSSY_DIMS = 1000 };
+
+// Every product but the first is a little less than half of the sum's last place, and is lost.
+static void make_lossy(enum bsw_metric metric, float row[LOSSY_DIMS], float query[LOSSY_DIMS])
+{
+    for (size_t d = 0; d < LOSSY_DIMS; d++) {
+        row[d] = query[d] = 0x1p-12f * (metric == BSW_METRIC_COSINE ? 0.7f : 0.999f);
+    }
+    row[0] = metric == BSW_METRIC_IP ? 1.001f : 1.0f;
+    query[0] = 1.0f;
+}
+
+// Whether the row passes at its own key with `share` in its margin.
+static int passes_screen(enum bsw_metric metric, const float *row, const float *query, double share)
+{
+    static float packed[32 * LOSSY_DIMS], screened[BSW_SCREEN_QUERIES * LOSSY_DIMS];
+    static double numbers[2][LOSSY_DIMS];
+    const struct bsw_refine_table *refine = &bsw_refine_reference;
+    refine->to_double(BSW_VECTOR_FLOAT32, row, LOSSY_DIMS, numbers[0]);
+    refine->to_double(BSW_VECTOR_FLOAT32, query, LOSSY_DIMS, numbers[1]);
+    double squares = refine->squared_norm(numbers[0], LOSSY_DIMS);
+    double query_squares = refine->squared_norm(numbers[1], LOSSY_DIMS);
+    double value =
+        refine->value(metric, BSW_VECTOR_FLOAT32, row, numbers[1], query_squares, LOSSY_DIMS);
+    double query_scale = bsw_screen_query_scale(metric, query_squares);
+    for (size_t d = 0; d < LOSSY_DIMS; d++)
+        screened[d * BSW_SCREEN_QUERIES] = (float)(numbers[1][d] * query_scale);
+    float scale = bsw_screen_row_scale(metric, squares);
+    float bias[32] = {bsw_screen_row_bias(metric, squares, share, LOSSY_DIMS)};
+    float limit = bsw_screen_limit(metric, query_squares, share,
+                                   bsw_exact_score(bsw_metric_key(metric, value)));
+    uint32_t mask = 1, place[32];
+    struct bsw_screen_output output = {place, 0};
+    bsw_screen_reference.pack(row, &scale, 1, LOSSY_DIMS, packed);
+    bsw_screen_reference.scan(&(struct bsw_screen_tile){packed, bias, &mask, 1, LOSSY_DIMS},
+                              &(struct bsw_screen_queries){screened, &limit, 1}, &output);
+    return output.count > 0;
+}
+
+static void roundings_that_all_go_one_way_lose_no_row(void **state)
+{
+    (void)state;
+    static float row[LOSSY_DIMS], query[LOSSY_DIMS];
+    for (int m = 0; m < BSW_METRIC_NUM; m++) {
+        enum bsw_metric metric = (enum bsw_metric)m;
+        double share = bsw_screen_share(LOSSY_DIMS);
+        make_lossy(metric, row, query);
+        assert_true(passes_screen(metric, row, query, share));
+        // Cosines are below 1, where a place is half as large.
+        double too_small = metric == BSW_METRIC_COSINE ? 0.4 : 0.9;
+        assert_false(passes_screen(metric, row, query, too_small * share));
+    }
+}
+
+// What a code's error holds already, 2^-14 of a step for each number, is as much as the four
+// roundings can take, so no row shows this constant: it has to be what the proof adds up to.
+static void the_share_of_codes_is_that_of_four_roundings(void **state)
+{
+    (void)state;
+    const double roundings = 4, lengths = 4, u = 0x1p-24; // |x^||q^| <= 4 |x||q|
+    assert_true(BSW_SCREEN_CODE_SHARE >= 1.01 * roundings * lengths * u);
+    assert_true(bsw_screen_code_share(BSW_METRIC_IP, 0.0, 0.0, 1.0) == BSW_SCREEN_CODE_SHARE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +518,8 @@ int main(void)
         cmocka_unit_test(blocks_hold_a_range_and_no_more),
         cmocka_unit_test(codes_rule_out_no_row_at_its_own_value),
         cmocka_unit_test(a_screen_lets_few_rows_through),
+        cmocka_unit_test(roundings_that_all_go_one_way_lose_no_row),
+        cmocka_unit_test(the_share_of_codes_is_that_of_four_roundings),
     };
     return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
 }
