@@ -1,74 +1,7 @@
 #include "common/option_table.h"
 
 #include <assert.h>
-#include <ctype.h>
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum bsw_status bsw_number_parse(const char *what, const char *text, double *out,
-                                 struct bsw_error *err)
-{
-    char *end;
-    // strtod also takes hex, inf and nan, which nobody means on a command line.
-    if (strspn(text, "+-.0123456789eE") != strlen(text) || *text == '\0') goto malformed;
-    double value = strtod(text, &end);
-    if (*end != '\0' || !isfinite(value)) goto malformed;
-    *out = value;
-    return BSW_OK;
-malformed:
-    return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is not a number", what, text);
-}
-
-// Reads digits into value; 0 if they overflow.
-static int read_digits(const char **at, uint64_t *value)
-{
-    for (; **at >= '0' && **at <= '9'; (*at)++) {
-        uint64_t tens;
-        if (__builtin_mul_overflow(*value, 10, &tens) ||
-            __builtin_add_overflow(tens, (uint64_t)(**at - '0'), value)) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *out,
-                                struct bsw_error *err)
-{
-    uint64_t scale = 1, value = 0, divisor = 1;
-    const char *at = text;
-    if (*at < '0' || *at > '9' || !read_digits(&at, &value)) goto malformed;
-    if (*at == '.') {
-        const char *decimals = ++at;
-        if (*at < '0' || *at > '9' || !read_digits(&at, &value)) goto malformed;
-        for (; decimals < at; decimals++) {
-            if (__builtin_mul_overflow(divisor, (uint64_t)10, &divisor)) goto malformed;
-        }
-    }
-    switch (toupper((unsigned char)*at)) {
-    case 'K':
-        scale = 1000, at++;
-        break;
-    case 'M':
-        scale = 1000000, at++;
-        break;
-    case 'G':
-        scale = 1000000000, at++;
-        break;
-    default:
-        break;
-    }
-    uint64_t product;
-    if (*at != '\0' || __builtin_mul_overflow(value, scale, &product)) goto malformed;
-    if (product % divisor != 0 || product / divisor > (uint64_t)INT64_MAX) goto malformed;
-    *out = product / divisor;
-    return BSW_OK;
-malformed:
-    return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is not a whole number (K, M, G are allowed)",
-                    what, text);
-}
 
 static enum bsw_status parse_rows(const char *what, const char *text, struct bsw_row_range *out,
                                   struct bsw_error *err)

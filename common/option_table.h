@@ -2,8 +2,8 @@
 // parser.
 //
 // Options are --name VALUE or --name=VALUE; flags take no value. Unknown options, bad or missing
-// values, options given twice and stray words are BSW_ERROR_USAGE with one clear line. Counts take
-// K, M, G (powers of 1000).
+// values, options given twice and stray words are BSW_ERROR_USAGE with one clear line. Numbers are
+// those of number_parse.h.
 #ifndef BITSWEEP_COMMON_OPTION_TABLE_H
 #define BITSWEEP_COMMON_OPTION_TABLE_H
 
@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "common/number_parse.h"
 #include "common/status.h"
 #include "common/vectors.h"
 
@@ -53,12 +54,6 @@ struct bsw_option_table {
 enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, int argc, char **argv,
                                        int *help, struct bsw_error *err);
 void bsw_option_table_print(const struct bsw_option_table *table, FILE *out);
-
-// "1500", "2K", "1.5M", "1G": a whole number of at most 2^63 - 1.
-enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *out,
-                                struct bsw_error *err);
-enum bsw_status bsw_number_parse(const char *what, const char *text, double *out,
-                                 struct bsw_error *err);
 
 #ifdef __cplusplus
 }

@@ -5,6 +5,7 @@
 
 #include "common/code_layout.h"
 #include "common/integer_hash.h"
+#include "common/number_parse.h"
 
 // Component j of row i is hashed from i << 16 | j, so that no two components share a hash.
 #define DIM_BITS  16
@@ -29,22 +30,22 @@ static enum bsw_status fail_word(struct text_span word, const char *cause, struc
                     (int)(word.length < 80 ? word.length : 80), word.at, cause);
 }
 
-// Decimal digits; with_units: then at most one of K, M, G. Returns 0 if it is not that or
-// overflows.
+// Returns 0 if it is not a number. Without units it is plain digits, up to 2^64 - 1: a seed.
 static int parse_number(struct text_span text, int with_units, uint64_t *out)
 {
-    uint64_t value = 0, unit = 1;
-    if (with_units && text.length > 1) {
-        char last = text.at[text.length - 1];
-        unit = last == 'K' ? 1000u : last == 'M' ? 1000000u : last == 'G' ? 1000000000u : 1u;
-        if (unit > 1) text.length--;
-    }
-    for (size_t i = 0; i < text.length; i++) {
-        if (text.at[i] < '0' || text.at[i] > '9') return 0;
+    char copy[BSW_NUMBER_CHARACTERS + 1];
+    uint64_t value = 0;
+    if (text.length == 0 || text.length >= sizeof copy) return 0;
+    memcpy(copy, text.at, text.length);
+    copy[text.length] = '\0';
+    if (with_units) return bsw_count_parse("", copy, out, NULL) == BSW_OK;
+    for (const char *at = copy; *at; at++) {
+        if (*at < '0' || *at > '9') return 0;
         if (__builtin_mul_overflow(value, (uint64_t)10, &value)) return 0;
-        if (__builtin_add_overflow(value, (uint64_t)(text.at[i] - '0'), &value)) return 0;
+        if (__builtin_add_overflow(value, (uint64_t)(*at - '0'), &value)) return 0;
     }
-    return text.length > 0 && !__builtin_mul_overflow(value, unit, out);
+    *out = value;
+    return 1;
 }
 
 static int span_is(struct text_span span, const char *text)

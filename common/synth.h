@@ -40,7 +40,7 @@ struct bsw_synth {
 };
 
 // Parses what follows "synth:", e.g. "count=1G,dims=96,seed=1": count and dims must be there; sizes
-// take K, M, G (powers of 1000). An unknown or repeated word, a missing or bad value:
+// are numbers of number_parse.h. An unknown or repeated word, a missing or bad value:
 // BSW_ERROR_USAGE naming it.
 enum bsw_status bsw_synth_parse(const char *text, struct bsw_synth *out, struct bsw_error *err);
 

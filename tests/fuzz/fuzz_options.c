@@ -67,6 +67,7 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
         "--help",
         "stray\n--\n--=\n--unknown=1",
         "--count=1\n--rows=7:\n--number\n-1",
+        "--count=1_000\n--rows=1e3:1Gi\n--number\n1.5K",
     };
     for (size_t i = 0; i < sizeof seeds / sizeof seeds[0]; i++)
         put(context, seeds[i], strlen(seeds[i]));
