@@ -71,8 +71,17 @@ void bsw_vector_file_close(struct bsw_vector_file *file)
     bsw_file_close(&file->fd);
 }
 
-static enum bsw_status set_range(bsw_vectors *vectors, struct bsw_row_range range,
-                                 struct bsw_error *err)
+// What a source is opened for.
+struct role {
+    const char *dataset;     // of an HDF5 file whose name says none
+    const char *rows_option; // by which the user picks a part of it
+};
+
+static const struct role base_role = {BSW_HDF5_BASE, "--rows"},
+                         queries_role = {BSW_HDF5_QUERIES, "--query-rows"};
+
+static enum bsw_status set_range(bsw_vectors *vectors, const struct role *role,
+                                 struct bsw_row_range range, struct bsw_error *err)
 {
     uint64_t num_rows = vectors->file.layout.num_rows;
     uint64_t last = range.last == UINT64_MAX ? num_rows : range.last;
@@ -82,13 +91,13 @@ static enum bsw_status set_range(bsw_vectors *vectors, struct bsw_row_range rang
     }
     char end[24] = "";
     if (range.last != UINT64_MAX) snprintf(end, sizeof end, "%llu", (unsigned long long)range.last);
-    return bsw_fail(err, BSW_ERROR_USAGE, "--rows %llu:%s%s: %s has %llu rows",
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s %llu:%s%s: %s has %llu rows", role->rows_option,
                     (unsigned long long)range.first, end,
                     range.first >= range.last ? " is empty" : "", vectors->name,
                     (unsigned long long)num_rows);
 }
 
-static enum bsw_status open_source(const char *source, const char *dataset,
+static enum bsw_status open_source(const char *source, const struct role *role,
                                    struct bsw_row_range range, bsw_vectors **out,
                                    struct bsw_error *err)
 {
@@ -103,9 +112,9 @@ static enum bsw_status open_source(const char *source, const char *dataset,
     if (strncmp(source, SYNTH_PREFIX, strlen(SYNTH_PREFIX)) == 0)
         status = open_synth(vectors, err);
     else
-        status = bsw_vector_file_open(vectors->name, dataset, &vectors->file, err);
+        status = bsw_vector_file_open(vectors->name, role->dataset, &vectors->file, err);
     if (status != BSW_OK) goto fail;
-    BSW_TRY_GOTO(set_range(vectors, range, err), fail);
+    BSW_TRY_GOTO(set_range(vectors, role, range, err), fail);
     *out = vectors;
     return BSW_OK;
 fail:
@@ -116,13 +125,13 @@ fail:
 enum bsw_status bsw_vectors_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
                                  struct bsw_error *err)
 {
-    return open_source(source, BSW_HDF5_BASE, range, out, err);
+    return open_source(source, &base_role, range, out, err);
 }
 
 enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
                                  struct bsw_error *err)
 {
-    return open_source(source, BSW_HDF5_QUERIES, range, out, err);
+    return open_source(source, &queries_role, range, out, err);
 }
 
 void bsw_vectors_close(bsw_vectors **vectors)

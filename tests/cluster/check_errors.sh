@@ -378,7 +378,7 @@ check_options() {
         "${find[@]}" --threads 4096 --pin cores
     expect 2 "--query-rows '5' is not of the form A:B" "${find[@]}" --query-rows 5
     expect 2 "--query-rows '5:5' is an empty range" "${find[@]}" --query-rows 5:5
-    expect 2 'rows 3:8: .*q.fbin has 7 rows' "${find[@]}" --query-rows 3:8
+    expect 2 '--query-rows 3:8: .*q.fbin has 7 rows' "${find[@]}" --query-rows 3:8
     expect 2 "--merge 'scatter' is none of" "${find[@]}" --merge scatter
     expect 2 "--level 'sse' is none of" "${find[@]}" --level sse
     expect 2 '--query-bits 8' "${find[@]}" --query-bits 8

@@ -168,6 +168,12 @@ static void wrong_ranges_are_refused_with_the_numbers(void **state)
     assert_refused(path, 20, 10, BSW_ERROR_USAGE, "--rows 20:10 is empty");
     assert_refused("synth:count=10,dims=4", 0, 11, BSW_ERROR_USAGE,
                    "--rows 0:11: synth:count=10,dims=4 has 10 rows");
+    // A part of queries is asked for by another option.
+    bsw_vectors *queries;
+    assert_int_equal(bsw_queries_open(path, (struct bsw_row_range){10, 500}, &queries, &err),
+                     BSW_ERROR_USAGE);
+    snprintf(text, sizeof text, "--query-rows 10:500: %s has 200 rows", path);
+    assert_string_equal(err.message, text);
 }
 
 // Rows of .vecs files come through a block; these need several, the last of them partial.
