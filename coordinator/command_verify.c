@@ -192,6 +192,7 @@ static void report(const struct verify_options *o, const struct bsw_manifest *ma
                                  "known_answers", (int)manifest->num_known, "seconds", seconds));
         return;
     }
+    if (o->common.quiet) return;
     printf("%s: good: %u shards, %llu blocks, %llu rows%s, %u known answers a shard, %.2f s\n",
            o->index, manifest->num_shards, (unsigned long long)totals->blocks,
            (unsigned long long)totals->rows,

@@ -12,6 +12,7 @@ find_levels
 find_ranks 2
 
 check "verify" "$program" verify --index "$data/index" --quiet
+check "verify --quiet prints nothing" test ! -s "$folder/stdout"
 for level in "${levels[@]}"; do
     for ranks in "${ranks_axis[@]}"; do
         check "search, $level, $ranks ranks" on "$ranks" search --index "$data/index" --queries "$data/queries.fbin" \
