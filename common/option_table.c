@@ -167,20 +167,53 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, int
     return BSW_OK;
 }
 
+// ---- help ----
+
+enum { HELP_COLUMNS = 100, HELP_NAME_COLUMNS = 34, HELP_MARGIN = 2 + HELP_NAME_COLUMNS + 1 };
+
+// Prints the words of a text from *column on; a word that would pass the last column starts a line.
+static void print_words(const char *text, size_t *column, FILE *out)
+{
+    while (*(text += strspn(text, " ")) != '\0') {
+        size_t length = strcspn(text, " "), gap = *column > HELP_MARGIN;
+        if (gap && *column + gap + length > HELP_COLUMNS) {
+            fprintf(out, "\n%*s", HELP_MARGIN, "");
+            *column = HELP_MARGIN;
+            gap = 0;
+        }
+        fprintf(out, "%s%.*s", gap ? " " : "", (int)length, text);
+        *column += gap + length;
+        text += length;
+    }
+}
+
+static void print_option(const char *name, const char *value, const char *help,
+                         const char *default_text, int is_required, FILE *out)
+{
+    char left[128], right[128];
+    size_t column = HELP_MARGIN;
+    int length =
+        snprintf(left, sizeof left, "--%s%s%s", name, value ? " " : "", value ? value : "");
+    if (length > HELP_NAME_COLUMNS)
+        fprintf(out, "  %s\n%*s", left, HELP_MARGIN, "");
+    else
+        fprintf(out, "  %-*s ", HELP_NAME_COLUMNS, left);
+    print_words(help, &column, out);
+    snprintf(right, sizeof right, "[%s]", default_text ? default_text : "");
+    if (default_text) print_words(right, &column, out);
+    if (is_required) print_words("(required)", &column, out);
+    fputc('\n', out);
+}
+
 void bsw_option_table_print(const struct bsw_option_table *table, FILE *out)
 {
     fprintf(out, "bitsweep %s: %s\n\n", table->command, table->summary);
     for (size_t i = 0; i < table->num_options; i++) {
         const struct bsw_option *option = &table->options[i];
-        char left[128];
         const char *value =
             option->kind == BSW_OPTION_CHOICE ? option->choices : option->value_name;
-        snprintf(left, sizeof left, "--%s%s%s", option->name, value ? " " : "", value ? value : "");
-        fprintf(out, "  %-34s %s%s", left,
-                strlen(left) > 34 ? "\n                                     " : "", option->help);
-        if (option->default_text) fprintf(out, " [%s]", option->default_text);
-        if (option->is_required) fprintf(out, " (required)");
-        fputc('\n', out);
+        print_option(option->name, value, option->help, option->default_text, option->is_required,
+                     out);
     }
-    fprintf(out, "  %-34s %s\n", "--help", "this text");
+    print_option("help", NULL, "this text", NULL, 0, out);
 }

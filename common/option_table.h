@@ -37,7 +37,7 @@ struct bsw_option {
     int is_required;
     double min, max;     // for counts and numbers
     const char *choices; // for choices
-    const char *help;    // one line
+    const char *help;    // plain words; --help breaks them at column 100
 };
 
 struct bsw_option_table {

@@ -85,9 +85,7 @@ static enum bsw_status parse(struct bsw_bench_cluster *cluster, int argc, char *
         BSW_COMMON_OPTIONS(o->common),
     };
     const struct bsw_option_table table = {
-        "bench cluster",
-        "messages between ranks; searches on 1, 2, 4, ... of them, with bytes and time of every "
-        "exchange; on CPUs",
+        "bench cluster", "messages between ranks; searches on 1, 2, 4, ... of them; on CPUs",
         options, sizeof options / sizeof options[0]};
     BSW_TRY(bsw_command_parse(cluster->transport, &table, &o->common, argc, argv, done, err));
     if (*done) return BSW_OK;

@@ -36,8 +36,8 @@ static void print_usage(FILE *out)
     for (size_t i = 0; i < NUM_COMMANDS; i++)
         fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
     fprintf(out, "\nbitsweep COMMAND --help lists a command's options.\n"
-                 "Exit codes: 0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 "
-                 "input, output or memory, 75 stopped or a rank was lost: --resume goes on.\n");
+                 "Exit codes: 0 complete, 2 usage, 65 bad input, 70 self-check failed,\n"
+                 "74 input, output or memory, 75 stopped or a rank was lost: --resume goes on.\n");
 }
 
 static const struct bsw_command *find_command(const char *name)

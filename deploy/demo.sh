@@ -14,7 +14,8 @@ ranks=4
 
 help() {
     cat <<'END'
-usage: deploy/demo.sh [--out FOLDER] [--base FILE --queries FILE] [--metric cosine|ip|l2] [--ranks N]
+usage: deploy/demo.sh [--out FOLDER] [--base FILE --queries FILE] [--metric cosine|ip|l2]
+       [--ranks N]
 
 Installs what is missing, builds, and runs the main job: encodes the vectors with several codes into
 4 shards, searches each index with N ranks by code alone and with refinement, computes the exact

@@ -41,7 +41,8 @@ Starts `bitsweep COMMAND ARGUMENTS` on RANKS ranks with Open MPI's mpirun, or di
   mpirun flags          any other flag in front of COMMAND goes to mpirun (--mca A B, -x NAME, ...);
                         `--` ends them
 
-`sweep` is one process: each of its steps (encode, search, groundtruth) is started so, on RANKS ranks.
+`sweep` is one process: each of its steps (encode, search, groundtruth) is started so, on RANKS
+ranks.
 
 SIGTERM, SIGINT and SIGHUP stop the job: ranks save what they have within a second. SIGUSR1 lets
 search, encode, groundtruth and sweep finish what they are at first. Both end with exit code 75 and
@@ -52,11 +53,12 @@ cores / ranks on this machine unless it is set or --threads is given; OMPI_MCA_*
 BITSWEEP_STATUS is where rank 0 says how the run ended; by default a temporary file: in TMPDIR, or
 where ranks may run on other hosts in the current folder, which the hosts must then share.
 
-A rank that is stopped, cut off or gone later on is found by the others: --heartbeat of COMMAND, 10 s
-if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is still there
-5 s after the ranks of its own machine it is killed (once it has slept for 3 s where there is no other
-host; after 60 s where there may be others and rank 0 has said that all is complete); likewise if a
-rank of this machine ended while MPI connected the ranks and mpirun lets the others wait.
+A rank that is stopped, cut off or gone later on is found by the others: --heartbeat of COMMAND,
+10 s if not given. mpirun may wait for ever for a host that is cut off, or for itself: if it is
+still there 5 s after the ranks of its own machine it is killed (once it has slept for 3 s where
+there is no other host; after 60 s where there may be others and rank 0 has said that all is
+complete); likewise if a rank of this machine ended while MPI connected the ranks and mpirun lets
+the others wait.
 
 Exit codes are those that rank 0 has written there, whatever mpirun says:
   0 complete, 2 usage, 65 bad input, 70 self-check failed, 74 system error,

@@ -11,10 +11,11 @@ help() {
 usage: deploy/test.sh [--quick]
 
 1. installs what is missing (deploy/install.sh)
-2. builds the release preset, warnings are errors; GPU kernels for sm_80, also as PTX, and sm_90a, for
-   others with BITSWEEP_CUDA_ARCHITECTURES=80-real;... in the environment
+2. builds the release preset, warnings are errors; GPU kernels for sm_80, also as PTX, and sm_90a,
+   for others with BITSWEEP_CUDA_ARCHITECTURES=80-real;... in the environment
 3. checks the style (deploy/style.sh)
-4. runs all tests of the release build; with nvcc these compile the kernels for the other architectures
+4. runs all tests of the release build; with nvcc these compile the kernels for the other
+   architectures
 5. builds with address and undefined-behaviour sanitizers and runs the unit tests, the kernel
    checks, also those of the GPU kernels, and the cluster tests labelled asan, on at most 2 ranks
 

@@ -377,6 +377,39 @@ static void help_shows_what_the_parser_takes(void **state)
     free(text);
 }
 
+// No line is wider than 100 columns, and every word is there.
+static void help_breaks_long_lines(void **state)
+{
+    (void)state;
+    uint64_t count;
+    char *text = NULL, help_text[800] = "", all[1200] = "";
+    for (int i = 0; i < 60; i++) strcat(help_text, i % 7 ? " word,s" : " longest-of-words");
+    const struct bsw_option long_one = {"name-that-is-much-longer-than-its-column",
+                                        BSW_OPTION_COUNT,
+                                        &count,
+                                        "N",
+                                        "1.5K",
+                                        1,
+                                        1,
+                                        5000,
+                                        NULL,
+                                        help_text + 1};
+    const struct bsw_option_table long_table = {"long", "long", &long_one, 1};
+    size_t bytes;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    bsw_option_table_print(&long_table, out);
+    fclose(out);
+    for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n")) {
+        assert_in_range(strlen(line), 1, 100);
+        assert_true(line[strlen(line) - 1] != ' ');
+        if (strspn(line, " ") >= 37) strcat(strcat(all, " "), line + strspn(line, " "));
+    }
+    strcat(help_text, " [1.5K] (required)");
+    assert_string_equal(all, help_text);
+    free(text);
+}
+
 // A default that the parser would refuse is a fault of the table, found at the first use.
 static void a_bad_default_is_found(void **state)
 {
@@ -404,6 +437,7 @@ int main(void)
         cmocka_unit_test(a_null_error_is_allowed),
         cmocka_unit_test(help_wins_over_faults),
         cmocka_unit_test(help_shows_what_the_parser_takes),
+        cmocka_unit_test(help_breaks_long_lines),
         cmocka_unit_test(a_bad_default_is_found),
     };
     return cmocka_run_group_tests_name("option_table", tests, NULL, NULL);

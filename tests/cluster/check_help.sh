@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Every --help fits into 100 columns, and loses nothing by that: of commands, benches and scripts.
+# usage: check_help.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+scripts=$2/deploy
+
+# fits WHAT COMMAND...: its help is there, and no line of it is wider than 100 columns.
+fits() {
+    local what=$1 widest
+    shift
+    "$@" >"$folder/help" 2>"$folder/stderr" </dev/null || complain "$what --help: exit code $?"
+    widest=$(awk '{if (length($0) > most) most = length($0)} END {print most + 0}' "$folder/help")
+    check "$what --help: the widest line has $widest columns" test "$widest" -gt 20 -a "$widest" -le 100
+    check "$what --help: a line ends with a space" test -z "$(grep ' $' "$folder/help")"
+}
+
+fits bitsweep "$program" --help
+mapfile -t commands < <("$program" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/p')
+check "commands: ${commands[*]}" test "${#commands[@]}" -ge 12
+for command in "${commands[@]}"; do fits "$command" "$program" "$command" --help; done
+for command in memory kernels cluster tune; do fits "bench $command" "$program" bench "$command" --help; done
+for script in build demo install run test; do fits "$script.sh" "$scripts/$script.sh" --help; done
+
+# An option's words are all there, in their order, however they are broken.
+"$program" train --help | tr -s ' \n' ' ' >"$folder/train"
+check "words" grep -q -- '--help this text' "$folder/train"
+check "a default, behind the words" grep -q -- '--timeout SECONDS longest wait for another rank \[1800\]' "$folder/train"
+
+echo "$passed checks passed, $failed failed"
+((failed == 0))
