@@ -267,11 +267,12 @@ static enum bsw_status make_band(struct bsw_hdf5_rows *rows, struct bsw_error *e
     struct band *band = &rows->band;
     uint64_t chunk_bytes, bytes;
     if (!band_bytes(rows, &chunk_bytes, &bytes)) {
-        return bsw_fail(err, BSW_ERROR_BAD_DATA,
-                        "%s: chunks of %llu x %llu: 64 MiB a chunk and 256 MiB a row of chunks are "
-                        "possible; h5repack makes others",
-                        rows->name, (unsigned long long)band->chunk_rows,
-                        (unsigned long long)band->chunk_columns);
+        return bsw_fail(
+            err, BSW_ERROR_BAD_DATA,
+            "%s: chunks of %llu x %llu: up to 67 MB a chunk and 268 MB a row of chunks are "
+            "possible; h5repack makes others",
+            rows->name, (unsigned long long)band->chunk_rows,
+            (unsigned long long)band->chunk_columns);
     }
     band->held = UINT64_MAX;
     BSW_TRY(bsw_allocate(&band->rows, (size_t)bytes, 1, "HDF5 chunks", err));

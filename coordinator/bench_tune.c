@@ -157,7 +157,7 @@ static void print_table_head(void)
 {
     printf("# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "dims", "bits", "matrix from", "tile",
            "stage", "finish", "planes", "matrix", "alone");
-    printf("# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "", "", "queries", "KiB", "overhead",
+    printf("# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "", "", "queries", "x 1024 B", "overhead",
            "factor", "ns", "ns", "ns");
 }
 

@@ -64,7 +64,7 @@ void bsw_print_json(json_t *object)
 
 void bsw_format_bytes(double bytes, char *text, size_t capacity)
 {
-    static const char *const units[] = {"B", "KB", "MB", "GB", "TB", "PB"};
+    static const char *const units[] = {"B", "kB", "MB", "GB", "TB", "PB"};
     int unit = 0;
     while (bytes >= 1000 && unit < 5) {
         bytes /= 1000;

@@ -140,7 +140,7 @@ enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,
 // Prints the object on stdout and drops the reference.
 void bsw_print_json(json_t *object);
 
-// "1.50 GB", "23.4 MB"
+// Four digits and a unit of powers of 1000: "1.5 GB", "23.44 MB", "512 B".
 void bsw_format_bytes(double bytes, char *text, size_t capacity);
 
 #endif

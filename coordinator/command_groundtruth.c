@@ -26,7 +26,7 @@ enum { MESSAGE_RESUMED = 56, MESSAGE_DROPPED };
 // Ranks meet every so many bytes: an error of one ends the job soon, and none waits long at the
 // end.
 #define BYTES_TO_AGREE ((uint64_t)256 << 20)
-// Candidates of all ranks that are merged at once: 256 MB.
+// Candidates of all ranks that are merged at once: 256 MiB.
 #define MERGE_CANDIDATES ((uint64_t)1 << 24)
 
 struct groundtruth_options {
@@ -79,7 +79,7 @@ static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv,
          "also OUT.neighbors.ibin (int32) and OUT.distances.fbin (float32) for cuvs-bench, each "
          "behind uint32 queries, uint32 k"},
         {"block-rows", BSW_OPTION_COUNT, &o->block_rows, "N", "0", 0, 0, 1 << 24, NULL,
-         "rows read at once, of which two blocks are in memory; 0: 1 MiB"},
+         "rows read at once, of which two blocks are in memory; 0: about 1 MB"},
         {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
          "where to compute: a GPU a rank, or all ranks of a host on GPU N; auto: the CPU"},
         {"device-memory", BSW_OPTION_COUNT, &o->device_memory, "BYTES", "0", 0, 0, 1e15, NULL,

@@ -143,19 +143,11 @@ static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
 
 // ---- report ----
 
-static void format_size(double bytes, char *text, size_t capacity)
-{
-    static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
-    int unit = 0;
-    for (; bytes >= 1024 && unit < 5; unit++) bytes /= 1024;
-    snprintf(text, capacity, unit == 0 ? "%.0f %s" : "%.1f %s", bytes, units[unit]);
-}
-
 static void print_line(const char *name, double all, double most)
 {
     char texts[2][32];
-    format_size(all, texts[0], sizeof texts[0]);
-    format_size(most, texts[1], sizeof texts[1]);
+    bsw_format_bytes(all, texts[0], sizeof texts[0]);
+    bsw_format_bytes(most, texts[1], sizeof texts[1]);
     printf("  %-22s %12s %12s\n", name, texts[0], texts[1]);
 }
 
@@ -223,7 +215,7 @@ static void print_shape(const struct plan_job *job)
     const struct bsw_plan_index *index = &job->index;
     char segments[512], batch[32];
     bsw_code_layout_format(&index->manifest.layout, segments, sizeof segments);
-    format_size((double)bsw_plan_batch_bytes(index, o->times.batch), batch, sizeof batch);
+    bsw_format_bytes((double)bsw_plan_batch_bytes(index, o->times.batch), batch, sizeof batch);
     printf("%llu rows x %llu dims, %s %s: %g bytes a row", (unsigned long long)o->index.rows,
            (unsigned long long)o->index.dims, bsw_codec_name(index->manifest.codec), segments,
            bsw_manifest_row_bytes(&index->manifest));

@@ -78,13 +78,13 @@ said() {
     done
 }
 
-said --rows 1G --dims 64 --bits 2 -- "^  codes +14\.9 GiB +14\.9 GiB$" "^  scales +1\.9 GiB" \
-    "^  biases +3\.7 GiB"
-said --rows 1G --dims 64 --bits 2 --codec xfbq --ranks 4 -- "^  codes +14\.9 GiB +3\.7 GiB$"
+said --rows 1G --dims 64 --bits 2 -- "^  codes +16 GB +16 GB$" "^  scales +2 GB" \
+    "^  biases +4 GB"
+said --rows 1G --dims 64 --bits 2 --codec xfbq --ranks 4 -- "^  codes +16 GB +4 GB$"
 # Codes of 64 components stand for vectors of any dims; a query of 3 planes is 3 * 8 + 4 + 4 * 300 bytes.
 said --rows 1G --dims 300 --bits 2 --codec rbe --code-dims 64 -- "x 300 dims, rbe 64x2: 24 bytes a row" \
-    "^  codes +14\.9 GiB +14\.9 GiB$" "^  scales +1\.9 GiB" "^  biases +3\.7 GiB" \
-    "^  raw vectors +1\.1 TiB" "batch of 1000 queries: 1\.2 MiB"
+    "^  codes +16 GB +16 GB$" "^  scales +2 GB" "^  biases +4 GB" \
+    "^  raw vectors +1\.2 TB" "batch of 1000 queries: 1\.2.. MB"
 said --rows 1G --dims 300 --codec rbe -- "rbe 64x2: "
 said --rows 1G --dims 64 --bits 2 --k 1000 --oversample 1 --select queue -- "^ +0 +88\.040 %$" \
     "^ +1 +99\.256 %$" "^ +2 +99\.969 %$" "99\.9 %: --items 1024$"

@@ -145,12 +145,12 @@ static void report(const struct totals *totals, size_t growth)
     printf("malformed headers: %llu refused (%llu changes more made no file wrong)\n",
            (unsigned long long)totals->refused, (unsigned long long)totals->taken);
     printf("truncations: %llu refused\n", (unsigned long long)totals->truncations);
-    printf("through the program: %llu runs, exit code 65, one line; at most %.1f MiB above the "
-           "idle program's %.1f MiB\n",
-           (unsigned long long)totals->runs, (double)totals->most_growth / 1048576,
-           (double)idle_bytes / 1048576);
-    printf("all readers in one process: %.1f MiB more at the end than before\n",
-           (double)growth / 1048576);
+    printf("through the program: %llu runs, exit code 65, one line; at most %.1f MB above the "
+           "idle program's %.1f MB\n",
+           (unsigned long long)totals->runs, (double)totals->most_growth * 1e-6,
+           (double)idle_bytes * 1e-6);
+    printf("all readers in one process: %.1f MB more at the end than before\n",
+           (double)growth * 1e-6);
 }
 
 int main(int argc, char **argv)

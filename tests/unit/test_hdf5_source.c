@@ -287,7 +287,7 @@ static void what_cannot_be_used_is_refused_with_its_cause(void **state)
                  {"outside", BSW_ERROR_BAD_DATA, "lie in other files"},
                  {"empty", BSW_ERROR_BAD_DATA, "0 x 23: empty"},
                  {"elsewhere", BSW_ERROR_BAD_DATA, "lies in another file"},
-                 {"huge", BSW_ERROR_BAD_DATA, "64 MiB a chunk"},
+                 {"huge", BSW_ERROR_BAD_DATA, "67 MB a chunk"},
                  {"hole", BSW_ERROR_BAD_DATA, "but 0 bytes"},
                  {"small hole", BSW_ERROR_BAD_DATA, "only 0 chunks"},
                  {"unwritten", BSW_ERROR_BAD_DATA, "but 0 bytes"},
