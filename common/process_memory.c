@@ -27,6 +27,12 @@ uint64_t bsw_process_memory_bytes(void)
     return sum_lines("/proc/self/status", names, 2);
 }
 
+uint64_t bsw_process_mapped_bytes(void)
+{
+    static const char *const names[] = {"RssFile:"};
+    return sum_lines("/proc/self/status", names, 1);
+}
+
 uint64_t bsw_process_peak_bytes(void)
 {
     static const char *const names[] = {"VmHWM:"};

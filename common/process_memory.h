@@ -7,6 +7,10 @@
 // RssAnon + RssShmem of /proc/self/status in bytes; 0 where the system does not tell.
 uint64_t bsw_process_memory_bytes(void);
 
+// What this process has in memory of mapped files, its program included (RssFile), which the system
+// may drop at any time; 0 where it does not tell. With the number above: the resident set.
+uint64_t bsw_process_mapped_bytes(void);
+
 // Memory that can still be taken without swapping, of the host (MemAvailable); 0 where the system
 // does not tell.
 uint64_t bsw_available_memory_bytes(void);

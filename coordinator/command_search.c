@@ -37,7 +37,7 @@ struct search_options {
 // What each rank reports at the end; on rank 0 times and bytes become those of an average pass.
 struct rank_statistics {
     double load_seconds, scan_seconds, refine_seconds;
-    uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, num_units;
+    uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, mapped_bytes, num_units;
     uint64_t num_pairs, num_stopped, num_rescanned;
     struct bsw_device_report device;
 };
@@ -504,6 +504,7 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
                                   job->service.resident_bytes,
                                   job->service.grown_bytes,
                                   bsw_process_memory_bytes(),
+                                  bsw_process_mapped_bytes(),
                                   job->service.num_units,
                                   job->service.workspace.num_pairs,
                                   job->service.workspace.num_stopped,
@@ -612,12 +613,12 @@ static json_t *describe_ranks(const struct search_job *job)
     for (int rank = 0; rank < job->transport->num_ranks; rank++) {
         const struct rank_statistics *s = &job->statistics[rank];
         json_t *facts =
-            json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I}", "rank", rank, "units",
+            json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "rank", rank, "units",
                       (json_int_t)s->num_units, "load_seconds", s->load_seconds, "scan_seconds",
                       s->scan_seconds, "refine_seconds", s->refine_seconds, "scanned_bytes",
                       (json_int_t)s->scanned_bytes, "resident_bytes", (json_int_t)s->resident_bytes,
                       "resident_memory_bytes", (json_int_t)s->grown_bytes, "memory_bytes",
-                      (json_int_t)s->memory_bytes);
+                      (json_int_t)s->memory_bytes, "mapped_bytes", (json_int_t)s->mapped_bytes);
         json_object_set_new(facts, "device", bsw_device_report_describe(&s->device));
         json_array_append_new(ranks, facts);
     }
@@ -684,7 +685,7 @@ static void print_table(struct search_job *job)
     const struct bsw_search_times *t = &job->search.times;
     double seconds = bsw_median(job->seconds, (size_t)job->options.repeat),
            queries = (double)num_searched(job);
-    char bytes[32], memory[32];
+    char bytes[32], resident[32], mapped[32];
     printf(
         "%llu queries, k %llu, L %llu over %llu rows x %u dims (%s, %s): %.4g queries/s, %.3f s\n",
         (unsigned long long)job->queries.num_queries, (unsigned long long)job->settings.k,
@@ -710,15 +711,16 @@ static void print_table(struct search_job *job)
             printf("  %-10s %8.3f%s\n", phases[i].name, phases[i].seconds,
                    phases[i].may_overlap && t->overlapped > 0 ? "  beside the scan" : "");
     }
-    printf("\n  rank  shards   load s   scan s  refine s     scanned      memory\n");
+    printf("\n  rank  shards   load s   scan s  refine s     scanned    resident  of it mapped\n");
     int slowest = slowest_rank(job);
     for (int rank = 0; rank < job->transport->num_ranks; rank++) {
         const struct rank_statistics *s = &job->statistics[rank];
         bsw_format_bytes((double)s->scanned_bytes, bytes, sizeof bytes);
-        bsw_format_bytes((double)s->memory_bytes, memory, sizeof memory);
-        printf("  %4d  %6llu %8.3f %8.3f  %8.3f  %10s  %10s%s\n", rank,
+        bsw_format_bytes((double)(s->memory_bytes + s->mapped_bytes), resident, sizeof resident);
+        bsw_format_bytes((double)s->mapped_bytes, mapped, sizeof mapped);
+        printf("  %4d  %6llu %8.3f %8.3f  %8.3f  %10s  %10s  %12s%s\n", rank,
                (unsigned long long)s->num_units, s->load_seconds, s->scan_seconds,
-               s->refine_seconds, bytes, memory,
+               s->refine_seconds, bytes, resident, mapped,
                rank == slowest && job->transport->num_ranks > 1 ? "  slowest" : "");
     }
     print_devices(job);
