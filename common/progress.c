@@ -57,3 +57,11 @@ void bsw_progress_finish(struct bsw_progress *progress)
         progress->is_line_open = 0;
     }
 }
+
+void bsw_progress_note(struct bsw_progress *progress, const char *text)
+{
+    if (!progress->is_shown) return;
+    fprintf(stderr, progress->is_terminal ? "\r%s \033[K" : "%s\n", text);
+    fflush(stderr);
+    progress->is_line_open = progress->is_terminal;
+}

@@ -21,4 +21,7 @@ void bsw_progress_init(struct bsw_progress *progress, const char *label, const c
 void bsw_progress_update(struct bsw_progress *progress, uint64_t done);
 void bsw_progress_finish(struct bsw_progress *progress); // clears the bar
 
+// Shows a text at once, for long work that has no steps to count; on a terminal until the next bar.
+void bsw_progress_note(struct bsw_progress *progress, const char *text);
+
 #endif

@@ -11,6 +11,7 @@
 #include "kernels/encode/query_codes.h"
 
 #define GROUP_DIMS 32
+#define NOTED_DIMS 1024 // below these axes take less than a second
 
 // Half the step of the best uniform quantizer of a unit Gaussian with 1 to 8 bits, and its mean
 // squared error (Max 1960).
@@ -45,7 +46,7 @@ static enum bsw_status count_magnitudes(struct bsw_sample *sample, int64_t prefi
     float factors[BSW_SAMPLE_TILE];
     size_t num_rows;
     *total = 0;
-    bsw_sample_rewind(sample);
+    bsw_sample_rewind(sample, "training, quantile");
     for (;;) {
         BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
         if (num_rows == 0) return BSW_OK;
@@ -200,7 +201,7 @@ static enum bsw_status train_mean(struct bsw_sample *sample, struct workspace *w
     float factors[BSW_SAMPLE_TILE];
     size_t num_rows;
     uint64_t total = 0;
-    bsw_sample_rewind(sample);
+    bsw_sample_rewind(sample, "training, mean");
     for (;;) {
         BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
         if (num_rows == 0) break;
@@ -223,7 +224,7 @@ static enum bsw_status train_covariance(struct bsw_sample *sample, struct worksp
     float factors[BSW_SAMPLE_TILE];
     size_t num_rows;
     uint32_t dims = work->dims;
-    bsw_sample_rewind(sample);
+    bsw_sample_rewind(sample, "training, covariance");
     for (;;) {
         BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
         if (num_rows == 0) return BSW_OK;
@@ -234,6 +235,14 @@ static enum bsw_status train_covariance(struct bsw_sample *sample, struct worksp
         cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, (int)dims, (int)num_rows, 1.0,
                     work->block, (int)dims, 1.0, work->covariance, (int)dims);
     }
+}
+
+// LAPACK says nothing while it works, some 15 s for 4096 dims.
+static void note_axes(struct bsw_sample *sample, uint32_t dims)
+{
+    char text[64];
+    snprintf(text, sizeof text, "training, axes of %u dims", dims);
+    if (dims >= NOTED_DIMS) bsw_progress_note(&sample->progress, text);
 }
 
 // rotation[j][padded_dim + i] = sum over k of axes[first + k][j] * segment_rotation[k][i].
@@ -278,7 +287,7 @@ static enum bsw_status train_steps(struct bsw_sample *sample, struct bsw_manifes
     uint64_t total = 0;
     struct bsw_saq_frame frame;
     bsw_frame_of_manifest(manifest, &frame);
-    bsw_sample_rewind(sample);
+    bsw_sample_rewind(sample, "training, steps");
     for (;;) {
         BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
         if (num_rows == 0) break;
@@ -348,10 +357,12 @@ static enum bsw_status train_axes(struct bsw_sample *sample,
     BSW_TRY(bsw_allocate(&axes, (size_t)dims * dims, sizeof(double), "frame training", err));
     enum bsw_status status = BSW_OK;
     if (training->random_axes) {
+        note_axes(sample, dims);
         for (uint32_t i = 0; i < dims; i++) work->energies[i] = 1.0;
         status = bsw_random_rotation(bsw_hash2(training->seed, UINT64_MAX), dims, axes, err);
     } else {
         status = train_covariance(sample, work, manifest->mean, err);
+        if (status == BSW_OK) note_axes(sample, dims);
         if (status == BSW_OK)
             status = bsw_principal_axes(work->dims, work->covariance, work->energies, axes, err);
     }
@@ -408,7 +419,7 @@ static enum bsw_status largest_scale(struct bsw_sample *sample, const struct bsw
         planes += bsw_segment_bundle_words(&layout->segments[s]);
     }
     *largest = 0;
-    bsw_sample_rewind(sample);
+    bsw_sample_rewind(sample, "training, scales");
     for (;;) {
         BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
         if (num_rows == 0) return BSW_OK;

@@ -269,6 +269,7 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
     BSW_TRY(
         bsw_sample_create(job->vectors, manifest->metric, job->options.common.level, &sample, err));
     enum bsw_status status;
+    sample.is_shown = !job->options.common.quiet;
     if (manifest->codec == BSW_CODEC_XFBQ) {
         status = train_plain(job, &sample, err);
     } else if (job->options.model) {

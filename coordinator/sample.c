@@ -28,13 +28,16 @@ enum bsw_status bsw_sample_create(const bsw_vectors *vectors, enum bsw_metric me
 
 void bsw_sample_deinit(struct bsw_sample *sample)
 {
+    bsw_progress_finish(&sample->progress);
     bsw_free(&sample->numbers);
     bsw_free(&sample->rows);
 }
 
-void bsw_sample_rewind(struct bsw_sample *sample)
+void bsw_sample_rewind(struct bsw_sample *sample, const char *label)
 {
     sample->next = 0;
+    bsw_progress_finish(&sample->progress);
+    bsw_progress_init(&sample->progress, label, "rows", sample->num_rows, sample->is_shown);
 }
 
 // a * b / c without overflow; the result fits.
@@ -74,6 +77,7 @@ enum bsw_status bsw_sample_next(struct bsw_sample *sample, const float **rows, f
     enum bsw_row_fault faults[BSW_SAMPLE_TILE];
     *rows = sample->rows;
     *num_rows = 0;
+    bsw_progress_update(&sample->progress, sample->next);
     while (*num_rows == 0 && sample->next < sample->num_rows) {
         uint64_t left = sample->num_rows - sample->next;
         size_t count = left < BSW_SAMPLE_TILE ? (size_t)left : BSW_SAMPLE_TILE, good = 0;
@@ -89,5 +93,6 @@ enum bsw_status bsw_sample_next(struct bsw_sample *sample, const float **rows, f
         }
         *num_rows = good;
     }
+    if (*num_rows == 0) bsw_progress_finish(&sample->progress);
     return BSW_OK;
 }

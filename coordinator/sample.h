@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "common/metric.h"
+#include "common/progress.h"
 #include "common/vectors.h"
 #include "kernels/encode/encode.h"
 
@@ -24,6 +25,8 @@ struct bsw_sample {
     enum bsw_metric metric;
     uint64_t num_rows; // in the sample, bad ones included
     uint64_t next;     // of the pass
+    int is_shown;      // progress of passes; 0 unless the caller sets it
+    struct bsw_progress progress;
     unsigned char *numbers;
     float *rows;
 };
@@ -33,8 +36,8 @@ enum bsw_status bsw_sample_create(const bsw_vectors *vectors, enum bsw_metric me
                                   struct bsw_error *err);
 void bsw_sample_deinit(struct bsw_sample *sample);
 
-// Starts a pass over the sample.
-void bsw_sample_rewind(struct bsw_sample *sample);
+// Starts a pass over the sample; label is for its progress, borrowed until the next pass.
+void bsw_sample_rewind(struct bsw_sample *sample, const char *label);
 
 // The next tile of good rows: *rows [*num_rows][dims] and factors [BSW_SAMPLE_TILE] as
 // bsw_prepare_rows gives them, until the next call. *num_rows is 0 at the end only.

@@ -109,7 +109,7 @@ static enum bsw_status collect(struct bsw_sample *sample, const struct bsw_manif
     size_t dims = manifest->layout.dims;
     struct bsw_saq_frame frame;
     bsw_frame_of_manifest(manifest, &frame);
-    bsw_sample_rewind(sample);
+    bsw_sample_rewind(sample, "training, stage");
     for (;;) {
         const float *rows;
         float factors[TILE_ROWS], mean_dots[TILE_ROWS];

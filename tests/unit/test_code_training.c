@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/integer_hash.h"
 #include "common/synth.h"
@@ -50,7 +51,7 @@ static struct prepared take_sample(struct bsw_sample *sample)
     float factors[BSW_SAMPLE_TILE];
     size_t num_rows;
     all.rows = allocate_or_fail((size_t)sample->num_rows * all.dims, sizeof *all.rows);
-    bsw_sample_rewind(sample);
+    bsw_sample_rewind(sample, "test");
     for (;;) {
         assert_ok(bsw_sample_next(sample, &rows, factors, &num_rows, &err), &err);
         if (num_rows == 0) return all;
@@ -140,6 +141,36 @@ static void bad_rows_are_skipped(void **state)
     bsw_free(&all.rows);
     bsw_sample_deinit(&sample);
     bsw_vectors_close(&vectors);
+}
+
+// A pass says how far it is, with its label; the caller decides whether.
+static void passes_show_their_progress(void **state)
+{
+    (void)state;
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE];
+    size_t num_rows;
+    char text[300] = "";
+    FILE *said = tmpfile();
+    int before = dup(STDERR_FILENO);
+    assert_true(said && before >= 0 && dup2(fileno(said), STDERR_FILENO) >= 0);
+    bsw_vectors *vectors = open_vectors("synth:count=512,dims=3", 0, 0);
+    struct bsw_sample sample = make_sample(vectors, BSW_METRIC_L2, BSW_CPU_REFERENCE);
+    for (int is_shown = 0; is_shown < 2; is_shown++) {
+        sample.is_shown = is_shown;
+        bsw_sample_rewind(&sample, is_shown ? "shown" : "hidden");
+        assert_ok(bsw_sample_next(&sample, &rows, factors, &num_rows, &err), &err);
+        sample.progress.started -= 100; // as if the first rows had taken so long
+        sample.progress.last_shown -= 100;
+        assert_ok(bsw_sample_next(&sample, &rows, factors, &num_rows, &err), &err);
+    }
+    bsw_sample_deinit(&sample);
+    bsw_vectors_close(&vectors);
+    assert_true(dup2(before, STDERR_FILENO) >= 0 && close(before) == 0);
+    rewind(said);
+    text[fread(text, 1, sizeof text - 1, said)] = '\0';
+    fclose(said);
+    assert_ptr_equal(strstr(text, "shown: 25 %, 128 of 512 rows, 1.28/s, 300 s left\n"), text);
 }
 
 // ---- the plain scale ----
@@ -587,6 +618,7 @@ int main(void)
         cmocka_unit_test(a_large_corpus_gives_a_row_of_each_stratum),
         cmocka_unit_test(a_small_corpus_is_its_own_sample),
         cmocka_unit_test(bad_rows_are_skipped),
+        cmocka_unit_test(passes_show_their_progress),
         cmocka_unit_test(plain_scale_is_the_quantile_of_a_full_sort),
         cmocka_unit_test(a_zero_quantile_gives_way_to_the_largest),
         cmocka_unit_test(an_empty_sample_is_refused),
