@@ -561,13 +561,28 @@ run_and_wait() {
     rm -f -- "$BITSWEEP_STARTED"
 }
 
-describe() { # exit code of mpirun
+# Why mpirun itself failed; nothing where it runs another program. With --quiet it says nothing of its own, and
+# without it too much, so it is asked once more: the first paragraph that it prints, as one line.
+ask_reason() {
+    local words=("${mpirun[@]}") i
+    ((!is_direct && !verbose)) || return 0
+    for i in "${!words[@]}"; do
+        if [[ ${words[i]} == --quiet ]]; then unset "words[i]" && break; fi
+    done
+    timeout -k 1 20 "${words[@]}" true 2>&1 >/dev/null </dev/null | awk '
+        /^---/ && text == "" {next}
+        /^---/ || /^[[:space:]]*$/ {exit}
+        {gsub(/^[[:space:]]+|[[:space:]]+$/, ""); text = text (text == "" ? "" : " ") $0}
+        END {sub(/:$/, "", text); if (text != "") print ": " substr(text, 1, 300)}' || true
+}
+
+describe() { # exit code of mpirun, and why it failed where that is known
     case $1 in
     205) echo "mpirun lost the connection to a host" ;;
     129 | 1[3-9][0-9])
         echo "a rank was ended by signal $(($1 - 128)) ($(kill -l "$1" 2>/dev/null || true))"
         ;;
-    *) echo "mpirun failed with exit code $1; --verbose shows what it says" ;;
+    *) echo "mpirun failed with exit code $1${2:-; --verbose shows what it says}" ;;
     esac
 }
 
@@ -609,7 +624,8 @@ judge_unwritten() {
     case $code in
     2 | 65 | 70 | 74 | 75) return 0 ;; # of a rank that has said why
     0) say "mpirun says that all is well, but rank 0 wrote no STATUS file ($BITSWEEP_STATUS)" ;;
-    *) [[ -n $asked ]] || say "$(describe "$code")" ;;
+    205 | 129 | 1[3-9][0-9]) [[ -n $asked ]] || say "$(describe "$code")" ;;
+    *) [[ -n $asked ]] || say "$(describe "$code" "$(ask_reason)")" ;;
     esac
     if [[ -n $asked && $asked != *limit* ]]; then say "$asked"; fi
     case $code in

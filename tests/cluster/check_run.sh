@@ -413,6 +413,11 @@ start retried_alone
 printf garbage >"$folder/bad.fbin"
 start expect 2 1 "unknown command 'nothing'" -n 2 --retries 2 nothing
 start expect 65 1 'bad.fbin' -n 2 --retries 2 info "$folder/bad.fbin"
+# What mpirun does not do it says itself, in the same line.
+start expect 74 1 'mpirun failed with exit code 1: There are not enough slots available .* the 4 slots that were requested' \
+    -n 4 --host localhost:2 info
+start expect 74 1 'mpirun failed with exit code 1: .*unable to open the hostfile: /nowhere/hosts' \
+    -n 2 --hostfile /nowhere/hosts info
 start expect 2 1 '--time-limit 0: not' -n 2 --time-limit 0 info
 start expect 2 1 '--retries x: not' -n 2 --retries x info
 start expect 2 1 '--start-limit 0: not' -n 2 --start-limit 0 info
