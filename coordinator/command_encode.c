@@ -9,6 +9,7 @@
 
 #include "common/clock.h"
 #include "common/file.h"
+#include "common/file_limit.h"
 #include "common/process_memory.h"
 #include "common/run_status.h"
 #include "common/shard_file.h"
@@ -533,12 +534,21 @@ static void report(const struct encode_job *job)
            input / job->encode_seconds * 1e-9);
 }
 
+// Each rank keeps the files of its part of the shards open. A limit that is too low is found before
+// the training.
+static enum bsw_status raise_limit(const struct encode_job *job, struct bsw_error *err)
+{
+    uint64_t ranks = (uint64_t)job->transport->num_ranks, shards = job->options.shards / ranks;
+    return bsw_file_limit_raise(job->options.copy_vectors ? 2 * shards : shards, err);
+}
+
 // Each line ends with an agreement, so that no rank runs ahead of a fault of another.
 static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     uint64_t digest = 0;
     enum bsw_status status = open_input(job, err);
+    if (status == BSW_OK) status = raise_limit(job, err);
     if (status == BSW_OK) status = open_device(job, err);
     if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/file.h"
+#include "common/file_limit.h"
 #include "common/run_status.h"
 #include "common/stop_signal.h"
 #include "coordinator/command.h"
@@ -46,13 +47,11 @@ static uint32_t shard_of_block(const struct bsw_encode_pass *pass, uint64_t bloc
     return low;
 }
 
-// The temporary files that a block lies in.
-static enum bsw_status open_outputs(struct bsw_encode_pass *pass, uint64_t block,
-                                    struct bsw_error *err)
+// The temporary files of a shard.
+static enum bsw_status open_shard(struct bsw_encode_pass *pass, uint32_t shard,
+                                  struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
-    uint32_t shard = shard_of_block(pass, block);
-    if (pass->codes_fds[shard] >= 0) return BSW_OK;
     BSW_TRY(bsw_shard_path(path, pass->options.folder, shard, pass->options.manifest->num_shards,
                            BSW_CODES_TEMPORARY, err));
     BSW_TRY(bsw_file_open_write(path, &pass->codes_fds[shard], err));
@@ -60,6 +59,26 @@ static enum bsw_status open_outputs(struct bsw_encode_pass *pass, uint64_t block
     BSW_TRY(bsw_shard_path(path, pass->options.folder, shard, pass->options.manifest->num_shards,
                            BSW_VECTORS_TEMPORARY, err));
     return bsw_file_open_write(path, &pass->vectors_fds[shard], err);
+}
+
+// The temporary files that blocks lie in, which are in order.
+static enum bsw_status open_outputs(struct bsw_encode_pass *pass, const uint64_t *blocks,
+                                    uint64_t num_blocks, struct bsw_error *err)
+{
+    uint32_t last = UINT32_MAX;
+    uint64_t num_shards = 0;
+    for (uint64_t i = 0; i < num_blocks; i++) {
+        uint32_t shard = shard_of_block(pass, blocks[i]);
+        num_shards += shard != last && pass->codes_fds[shard] < 0;
+        last = shard;
+    }
+    BSW_TRY(
+        bsw_file_limit_raise(num_shards * (pass->options.manifest->source_is_copied ? 2 : 1), err));
+    for (uint64_t i = 0; i < num_blocks; i++) {
+        uint32_t shard = shard_of_block(pass, blocks[i]);
+        if (pass->codes_fds[shard] < 0) BSW_TRY(open_shard(pass, shard, err));
+    }
+    return BSW_OK;
 }
 
 // ---- whose blocks are whose ----
@@ -160,12 +179,13 @@ static enum bsw_status share_blocks(struct bsw_encode_pass *pass, struct bsw_err
     size_t most = last - first + (size_t)(num_blocks - pass->num_recorded);
     BSW_TRY(bsw_allocate(&pass->todo, most, sizeof *pass->todo, "blocks", err));
     BSW_TRY(bsw_allocate(&pass->own, most, sizeof *pass->own, "blocks", err));
-    for (size_t i = first; i < last; i++) BSW_TRY(open_outputs(pass, blocks[i].block, err));
+    for (size_t i = first; i < last; i++) pass->todo[i - first] = blocks[i].block; // for now
+    BSW_TRY(open_outputs(pass, pass->todo, last - first, err));
     BSW_TRY(check_recorded(pass, blocks + first, last - first, err));
     take_unrecorded(pass, blocks, count, num_blocks);
     if (pass->num_todo > 0)
         qsort(pass->todo, (size_t)pass->num_todo, sizeof *pass->todo, compare_numbers);
-    for (uint64_t i = 0; i < pass->num_todo; i++) BSW_TRY(open_outputs(pass, pass->todo[i], err));
+    BSW_TRY(open_outputs(pass, pass->todo, pass->num_todo, err));
     bsw_run_status_count(pass->num_recorded, num_blocks);
     return BSW_OK;
 }
