@@ -72,7 +72,8 @@ static enum bsw_status parse(struct bsw_transport *transport, struct plan_option
         {"target", BSW_OPTION_NUMBER, &o->target, "PERCENT", "99.9", 0, 0, 100, NULL,
          "queue: share of candidates to keep, for which I is sought"},
         {"rates", BSW_OPTION_TEXT, &o->times.rates_path, "FILE", NULL, 0, 0, 0, NULL,
-         "JSON of bench cluster: what times are computed from; the options below go before it"},
+         "JSON of bench cluster: what times are computed from, scaled for other codes; the options "
+         "below go before it"},
         {"alpha", BSW_OPTION_NUMBER, &given->alpha_seconds, "SECONDS", NULL, 0, 1e-12, 100, NULL,
          "a message of no bytes between ranks"},
         {"beta", BSW_OPTION_NUMBER, &given->beta_seconds_per_byte, "SECONDS", NULL, 0, 1e-15, 1,

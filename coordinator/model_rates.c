@@ -187,60 +187,76 @@ static enum bsw_status scan_of(const struct bsw_rates_code *code, enum bsw_cpu_l
 // Bits on average are not always those asked for.
 static int is_same_code(const struct bsw_rates_code *a, const struct bsw_rates_code *b)
 {
-    return a->dims == b->dims && fabs(a->bits - b->bits) < 0.1 && a->query_bits == b->query_bits;
+    return a->codec == b->codec && a->dims == b->dims && fabs(a->bits - b->bits) < 0.1 &&
+           a->query_bits == b->query_bits;
 }
 
-// How many times as fast a scan of `to` is as one of `from`.
-static enum bsw_status scan_ratio(const char *path, const struct bsw_rates_code *from,
-                                  const struct bsw_rates_code *to, enum bsw_cpu_level level,
-                                  double *out, struct bsw_error *err)
+// Of a progressive scan the one in full.
+static enum bsw_scan_kind full_kind(enum bsw_scan_kind kind)
 {
-    enum bsw_scan_kind measured, wanted;
-    struct bsw_rates_code alike = *to;
-    BSW_TRY(scan_of(from, level, &measured, err));
-    // Whether a stage pays is known from the measurement alone.
-    if (bsw_scan_is_progressive(measured)) alike.scan = BSW_SCAN_AUTO;
-    BSW_TRY(scan_of(&alike, level, &wanted, err));
-    if (bsw_scan_is_matrix(measured) != bsw_scan_is_matrix(wanted)) {
-        return bsw_fail(
-            err, BSW_ERROR_USAGE,
-            "%s: rates of %s scans, but a batch of %g goes over %s: measure with such a "
-            "batch",
-            path, bsw_scan_name(measured), to->batch,
-            bsw_scan_is_matrix(wanted) ? "matrix units" : "planes");
-    }
-    if (bsw_scan_is_progressive(measured) && !is_same_code(from, to)) {
-        return bsw_fail(
-            err, BSW_ERROR_USAGE,
-            "%s: rates of a progressive scan hold for %gx%g codes alone, as they depend "
-            "on the data",
-            path, from->dims, from->bits);
-    }
-    *out = padded(from->dims) / padded(to->dims);
-    if (!bsw_scan_is_matrix(measured))
-        *out *= from->bits * from->query_bits / (to->bits * to->query_bits);
-    return BSW_OK;
+    return bsw_scan_is_matrix(kind) ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES;
+}
+
+// The scans of both codes. Whether a stage pays is known from the measurement alone. Where the
+// tables would scan the measured code as it was measured with this batch, too, another way is the
+// code's.
+static enum bsw_status find_kinds(const char *path, enum bsw_cpu_level level,
+                                  struct bsw_rates_scaling *s, struct bsw_error *err)
+{
+    enum bsw_scan_kind measured, by_batch;
+    struct bsw_rates_code alike = s->from;
+    alike.batch = s->to.batch;
+    alike.scan = BSW_SCAN_AUTO;
+    BSW_TRY(scan_of(&s->from, level, &measured, err));
+    BSW_TRY(scan_of(&alike, level, &by_batch, err));
+    BSW_TRY(scan_of(&s->to, level, &s->wanted_kind, err));
+    s->is_progressive = bsw_scan_is_progressive(measured) && !is_same_code(&s->from, &s->to);
+    s->scan_kind = full_kind(measured);
+    s->wanted_kind = full_kind(s->wanted_kind);
+    if (s->scan_kind == s->wanted_kind || s->scan_kind == by_batch) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: rates of %s scans, but a batch of %g goes over %s: measure with such a "
+                    "batch",
+                    path, bsw_scan_name(measured), s->to.batch,
+                    bsw_scan_is_matrix(s->wanted_kind) ? "matrix units" : "planes");
+}
+
+// Multiply-adds of coding a query; the axes or the model are matrices.
+static double encode_work(const struct bsw_rates_code *code, const struct bsw_rates_code *other)
+{
+    int is_matrix = code->codec == BSW_CODEC_SAQ ||
+                    (code->codec == BSW_CODEC_RBE && other->codec != BSW_CODEC_RBE);
+    return code->dims * (is_matrix ? padded(code->dims) : 1);
+}
+
+static void find_factors(struct bsw_rates_scaling *s)
+{
+    const struct bsw_rates_code *from = &s->from, *to = &s->to;
+    s->scan = padded(from->dims) / padded(to->dims);
+    if (!bsw_scan_is_matrix(s->scan_kind) && !is_same_code(from, to))
+        s->scan *= from->bits * from->query_bits / (to->bits * to->query_bits);
+    s->encode = encode_work(from, to) / encode_work(to, from);
+    s->refine = from->dims / to->dims;
+    s->finish = from->keep > 0 ? from->keep / to->keep : 1;
+    s->is_other_codec = from->codec != to->codec;
 }
 
 enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measured_rates *measured,
                                         const struct bsw_rates_code *code, enum bsw_cpu_level level,
-                                        struct bsw_model_rates *out, struct bsw_error *err)
+                                        struct bsw_model_rates *out,
+                                        struct bsw_rates_scaling *scaling, struct bsw_error *err)
 {
-    const struct bsw_rates_code *from = &measured->code;
-    double ratio = 1, dims_ratio = from->dims / code->dims;
     *out = measured->rates;
+    *scaling = (struct bsw_rates_scaling){
+        .from = *code, .to = *code, .scan = 1, .encode = 1, .refine = 1, .finish = 1};
     if (!measured->has_code) return BSW_OK;
-    if (from->codec != code->codec) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: rates of %s codes say nothing about %s", path,
-                        bsw_codec_name(from->codec), bsw_codec_name(code->codec));
-    }
-    BSW_TRY(scan_ratio(path, from, code, level, &ratio, err));
-    out->scan_pairs_per_second *= ratio;
-    out->encode_queries_per_second *= dims_ratio;
-    if (code->codec == BSW_CODEC_SAQ)
-        out->encode_queries_per_second *= padded(from->dims) / padded(code->dims);
-    out->refine_rows_per_second *= dims_ratio;
-    if (from->keep > 0) out->finish_queries_per_second *= from->keep / code->keep;
+    scaling->from = measured->code;
+    BSW_TRY(find_kinds(path, level, scaling, err));
+    find_factors(scaling);
+    out->scan_pairs_per_second *= scaling->scan;
+    out->encode_queries_per_second *= scaling->encode;
+    out->refine_rows_per_second *= scaling->refine;
+    out->finish_queries_per_second *= scaling->finish;
     return BSW_OK;
 }
 

@@ -54,19 +54,32 @@ struct bsw_measured_rates {
 enum bsw_status bsw_model_rates_read(const char *path, struct bsw_measured_rates *out,
                                      struct bsw_error *err);
 
-// The rates for other codes and batches, from those of `measured`, whose codec must be the same:
+// What was done to rates for another code: each is measured * factor, 1 where nothing was done.
+struct bsw_rates_scaling {
+    struct bsw_rates_code from, to;
+    double scan, encode, refine, finish;
+    // Guesses behind the factors.
+    int is_progressive;             // the same share of rows goes on to the second stage
+    int is_other_codec;             // choosing candidates takes as long a row
+    enum bsw_scan_kind scan_kind;   // as measured, a matrix scan or one over planes, ...
+    enum bsw_scan_kind wanted_kind; // ... and what a batch of the code takes
+};
+
+// The rates for other codes and batches, from those of `measured`, by multiply-adds and bytes:
 //
 //   scan    by matrix scans as 1 / padded dims; by planes as 1 / (padded dims * bits * query_bits);
-//           progressively, which depends on the data, for the same dims, bits and query_bits alone
-//   encode  saq as 1 / (dims * padded dims), others as 1 / dims
+//           as measured even where a batch of the code would take the other way
+//   encode  saq as 1 / (dims * padded dims), so rbe, too, next to another codec; others as 1 / dims
 //   refine  as 1 / dims
 //   finish  as 1 / L
 //
-// All others stay. level: for the tables that tell which scan a batch takes. Where the rates say
-// nothing about the code BSW_ERROR_USAGE with the reason, naming `path`.
+// All others stay: bytes a second of codes are those of any code. level: for the tables that tell
+// which scan a batch takes. Rates of the other way because of the batch, not of the code, say
+// nothing about it: BSW_ERROR_USAGE with the reason, naming `path`.
 enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measured_rates *measured,
                                         const struct bsw_rates_code *code, enum bsw_cpu_level level,
-                                        struct bsw_model_rates *out, struct bsw_error *err);
+                                        struct bsw_model_rates *out,
+                                        struct bsw_rates_scaling *scaling, struct bsw_error *err);
 
 // A device's limits, computed from its data sheet and not measured: no scan is faster.
 struct bsw_device_limits {

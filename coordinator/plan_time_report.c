@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "coordinator/command.h"
 
@@ -94,6 +95,63 @@ static void print_rates(const struct bsw_plan_times *times)
     }
 }
 
+static void print_code(const char *before, const struct bsw_rates_code *code)
+{
+    printf("%s%s, %g dims x %.3g bits, queries of %g bits", before, bsw_codec_name(code->codec),
+           code->dims, code->bits, code->query_bits);
+    if (code->keep > 0) printf(", L %g", code->keep);
+}
+
+struct factor {
+    const char *phase, *key; // in the report, in JSON
+    double value;
+};
+enum { NUM_FACTORS = 4 };
+
+static void list_factors(const struct bsw_rates_scaling *s, struct factor out[NUM_FACTORS])
+{
+    const struct factor factors[NUM_FACTORS] = {{"scan", "scan_factor", s->scan},
+                                                {"encode", "encode_factor", s->encode},
+                                                {"refine", "refine_factor", s->refine},
+                                                {"finish", "finish_factor", s->finish}};
+    memcpy(out, factors, sizeof factors);
+}
+
+static int is_scaled(const struct bsw_rates_scaling *s)
+{
+    struct factor factors[NUM_FACTORS];
+    list_factors(s, factors);
+    for (size_t i = 0; i < NUM_FACTORS; i++) {
+        if (factors[i].value > 0 && factors[i].value != 1) return 1;
+    }
+    return s->is_progressive || s->is_other_codec || s->scan_kind != s->wanted_kind;
+}
+
+// What rates of another code were multiplied with, and what that takes for granted.
+static void print_scaling(const struct bsw_rates_scaling *s)
+{
+    struct factor factors[NUM_FACTORS];
+    const char *separator = "; scaled by multiply-adds and bytes: ";
+    if (!is_scaled(s)) return;
+    list_factors(s, factors);
+    print_code("rates were measured with ", &s->from);
+    print_code("\nand are wanted for ", &s->to);
+    for (size_t i = 0; i < NUM_FACTORS; i++) {
+        if (factors[i].value == 1) continue;
+        printf("%s%s x %.4g", separator, factors[i].phase, factors[i].value);
+        separator = ", ";
+    }
+    printf("\n");
+    if (s->is_other_codec)
+        printf("a guess: choosing candidates takes as long a row as with %s\n",
+               bsw_codec_name(s->from.codec));
+    if (s->is_progressive)
+        printf("a guess: as many rows go on after the first stage; that depends on the data\n");
+    if (s->scan_kind != s->wanted_kind)
+        printf("a guess: scans go over %s as measured; a batch of such codes takes %s\n",
+               bsw_scan_name(s->scan_kind), bsw_scan_name(s->wanted_kind));
+}
+
 static void print_notes(const struct bsw_plan_times *times)
 {
     const char *separator = "not counted, as no rate is known: ";
@@ -126,6 +184,7 @@ void bsw_plan_times_print(const struct bsw_plan_times *times)
         printf(", by the model of bench/scaling.md; ranks of %llu threads, hosts of %llu cores\n",
                (unsigned long long)times->threads, (unsigned long long)times->cores);
         print_rates(times);
+        if (times->scaling.scan > 0) print_scaling(&times->scaling);
         print_notes(times);
     }
     for (size_t i = 0; i < sizeof gaps / sizeof gaps[0]; i++) {
@@ -134,6 +193,20 @@ void bsw_plan_times_print(const struct bsw_plan_times *times)
 }
 
 // ---- JSON ----
+
+static json_t *describe_scaling(const struct bsw_rates_scaling *s)
+{
+    struct factor factors[NUM_FACTORS];
+    list_factors(s, factors);
+    json_t *object =
+        json_pack("{s:s, s:f, s:f, s:f, s:b, s:b, s:b}", "codec", bsw_codec_name(s->from.codec),
+                  "dims", s->from.dims, "bits", s->from.bits, "query_bits", s->from.query_bits,
+                  "is_other_codec", s->is_other_codec, "is_progressive_guess", s->is_progressive,
+                  "is_other_scan", s->scan_kind != s->wanted_kind);
+    for (size_t i = 0; i < NUM_FACTORS; i++)
+        json_object_set_new(object, factors[i].key, json_real(factors[i].value));
+    return object;
+}
 
 json_t *bsw_plan_rates_describe(const struct bsw_plan_times *times)
 {
@@ -147,6 +220,8 @@ json_t *bsw_plan_rates_describe(const struct bsw_plan_times *times)
         double value = bsw_rate_get(rates, i);
         if (value > 0) json_object_set_new(object, bsw_rates[i].key, json_real(value));
     }
+    if (times->scaling.scan > 0 && is_scaled(&times->scaling))
+        json_object_set_new(object, "scaled", describe_scaling(&times->scaling));
     return object;
 }
 

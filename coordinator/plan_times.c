@@ -68,6 +68,20 @@ static void take_given(const struct bsw_model_rates *given, struct bsw_model_rat
     }
 }
 
+// A rate that is given is not one that was scaled.
+static void forget_given(const struct bsw_model_rates *given, int has_limits,
+                         struct bsw_rates_scaling *scaling)
+{
+    if (given->scan_pairs_per_second > 0 || has_limits) {
+        scaling->scan = 1;
+        scaling->is_progressive = 0;
+        scaling->wanted_kind = scaling->scan_kind;
+    }
+    if (given->encode_queries_per_second > 0) scaling->encode = 1;
+    if (given->refine_rows_per_second > 0) scaling->refine = 1;
+    if (given->finish_queries_per_second > 0) scaling->finish = 1;
+}
+
 // Average bits of a dimension, padding included on both sides.
 static struct bsw_rates_code code_of(const struct bsw_plan_index *index, uint64_t batch)
 {
@@ -89,7 +103,7 @@ static enum bsw_status settle_rates(const struct bsw_plan_time_settings *setting
     if (settings->rates_path) {
         BSW_TRY(bsw_model_rates_read(settings->rates_path, &measured, err));
         BSW_TRY(bsw_model_rates_convert(settings->rates_path, &measured, &code, settings->level,
-                                        &out->rates, err));
+                                        &out->rates, &out->scaling, err));
     } else {
         out->rates = measured.rates;
         if (settings->threads > 0)
@@ -107,6 +121,7 @@ static enum bsw_status settle_rates(const struct bsw_plan_time_settings *setting
         out->memory_bytes = (uint64_t)out->limits->memory_bytes;
     }
     take_given(&settings->given, &out->rates);
+    if (settings->rates_path) forget_given(&settings->given, out->limits != NULL, &out->scaling);
     if (settings->memory_bytes > 0) out->memory_bytes = settings->memory_bytes;
     out->threads = settings->threads > 0 ? settings->threads : out->rates.threads;
     out->cores = settings->cores > 0 ? settings->cores : measured.cores;

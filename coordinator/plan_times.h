@@ -49,6 +49,7 @@ struct bsw_plan_line {
 
 struct bsw_plan_times {
     struct bsw_model_rates rates; // for this code
+    struct bsw_rates_scaling scaling;
     const struct bsw_device_limits *limits;
     uint64_t threads, cores, memory_bytes;
     struct bsw_plan_line lines[BSW_PLAN_MAX_LINES];

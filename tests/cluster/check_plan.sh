@@ -180,10 +180,26 @@ sees --ranks 1 "${rates[@]}" --batch 1 --bits 6 --level reference -- "^ +1 +1000
 refused "rates of planes scans" --rows 1G --dims 96 "${rates[@]}"
 write_rates "" '"scan": "matrix",'
 refused "goes over planes" --rows 1G --dims 96 "${rates[@]}" --batch 1
-refused "say nothing about xfbq" --rows 1G --dims 96 "${rates[@]}" --codec xfbq
+# Another codec, a progressive scan of another shape, another way because of the code: scaled, and said.
+said --rows 1G --dims 96 --codec xfbq --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 250 +500u " \
+    "^rates were measured with saq, 96 dims x 3 bits, queries of 6 bits, L 50$" \
+    "^and are wanted for xfbq, 96 dims x 3 bits, queries of 6 bits, L 50; scaled by .*: encode x 96$" \
+    "^a guess: choosing candidates takes as long a row as with saq$"
 write_rates "" '"scan": "progressive-matrix",'
-refused "progressive" --rows 1G --dims 128 "${rates[@]}"
+said --rows 1G --dims 192 --bits 4 --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 500 " \
+    "^and are wanted for saq, 192 dims x 4 bits, .*: scan x 0\.5, encode x 0\.25, refine x 0\.5$" \
+    "^a guess: as many rows go on after the first stage"
 sees --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 250 "
+equal "rates of the same code are not scaled" "$(grep -c 'scaled\|guess' "$folder/text")" 0
+write_rates "" '"scan": "planes",'
+sed -i 's/"batch": 1000/"batch": 1/' "$folder/rates.json"
+said --rows 1G --dims 96 --codec raw --k 10 --batch 1 --ranks 1 "${rates[@]}" -- "scan x 0\.28.*, finish x 5$" \
+    "^a guess: scans go over planes as measured; a batch of such codes takes matrix$"
+sees --ranks 1 "${rates[@]}" --batch 1 --bits 6 --scan-rate 1G -- "^ +1 +1000000000 .* 1\.00 "
+equal "a rate that is given is not scaled" "$(grep -c 'scan x' "$folder/text")" 0
+"$program" plan --rows 1G --dims 192 --batch 1 --ranks 1 "${rates[@]}" --json >"$folder/text"
+equal "plan --json says what was scaled" "$(grep -cE '"(scan_factor": 0\.5|encode_factor": 0\.25|is_other_codec": false)' "$folder/text")" 3
+write_rates
 for list in 1,,2 '1,' :4 4: 1:2:4 1:2,4 0000000000000000000000000000000002 0000000000000000000000000000000002:4; do
     refused "not a whole number\|1 to 4096" --rows 1G --dims 96 --ranks "$list"
 done

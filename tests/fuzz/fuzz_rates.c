@@ -16,10 +16,10 @@ static void require_rates(const struct bsw_model_rates *rates)
     FUZZ_REQUIRE(rates->threads >= 1);
 }
 
-static void convert(const struct bsw_measured_rates *measured)
+static void convert(const struct bsw_measured_rates *measured, enum bsw_codec codec)
 {
     static const double dims[] = {1, 96, BSW_MAX_DIMS};
-    struct bsw_rates_code code = {.codec = measured->code.codec,
+    struct bsw_rates_code code = {.codec = codec,
                                   .bits = 3,
                                   .query_bits = 6,
                                   .batch = 1000,
@@ -27,10 +27,11 @@ static void convert(const struct bsw_measured_rates *measured)
                                   .scan = measured->code.scan};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
         struct bsw_model_rates rates;
+        struct bsw_rates_scaling scaling;
         struct bsw_error err;
         code.dims = dims[i];
-        enum bsw_status status =
-            bsw_model_rates_convert("rates.json", measured, &code, BSW_CPU_REFERENCE, &rates, &err);
+        enum bsw_status status = bsw_model_rates_convert("rates.json", measured, &code,
+                                                         BSW_CPU_REFERENCE, &rates, &scaling, &err);
         if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_USAGE))) require_rates(&rates);
     }
 }
@@ -43,7 +44,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     enum bsw_status status = bsw_model_rates_read(path, &measured, &err);
     if (!fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) return 0;
     require_rates(&measured.rates);
-    convert(&measured);
+    for (int codec = BSW_CODEC_XFBQ; codec < BSW_CODEC_NUM; codec++)
+        convert(&measured, (enum bsw_codec)codec);
     return 0;
 }
 
