@@ -11,8 +11,11 @@ const char *const bsw_sweep_plots[3] = {"sweep-pareto", "sweep-bytes", "sweep-ce
 enum { PARETO, BYTES, CEILING, NUM_PLOTS };
 enum { PANEL_WIDTH = 880, PANEL_HEIGHT = 460, NUM_COLOURS = 8 };
 
-// Recall is drawn as -log10(1.001 - recall), which keeps 0.99 and 0.999 apart.
-#define STRETCH 1.001
+// Recall is drawn as -log10(1.001 - recall), which keeps 0.99 and 0.999 apart. No axis goes further
+// beyond 0 and 1 than that marks there are whole.
+#define STRETCH      1.001
+#define LEAST_RECALL (-0.03)
+#define MOST_RECALL  1.0003
 
 struct dot {
     const char *algorithm, *select;
@@ -27,8 +30,8 @@ struct dot {
 struct dots {
     struct dot *dots;
     size_t count;
-    // Of the panel at work: where the axis of recall begins, and the ends of the other one.
-    double low_recall, low, high;
+    // Of the panel at work: the ends of the axis of recall, and of the other one.
+    double low_recall, high_recall, low, high;
 };
 
 static double number_of(const json_t *row, const char *name)
@@ -114,7 +117,31 @@ static double stretched(double recall)
     return -log10(STRETCH - recall);
 }
 
-// Also finds what the axes show: a little more than the dots take.
+static double unstretched(double at)
+{
+    return STRETCH - pow(10, -at);
+}
+
+// A little more than the dots take: a twentieth of their span, `least` where there is hardly any.
+static void widen(double *low, double *high, double least)
+{
+    double span = *high - *low, more = span > least / 50 ? span / 20 : least;
+    *low -= more;
+    *high += more;
+}
+
+// What the axes show, of dots from low to high; recall as stretched, rates as logarithms.
+static void choose_axes(struct dots *all, int plot, double low_recall, double high_recall,
+                        double low, double high)
+{
+    widen(&low_recall, &high_recall, 0.05);
+    all->low_recall = unstretched(fmax(low_recall, stretched(LEAST_RECALL)));
+    all->high_recall = unstretched(fmin(high_recall, stretched(MOST_RECALL)));
+    widen(&low, &high, plot == PARETO ? 0.02 : plot == BYTES ? 0.05 * high : 0.3);
+    all->low = plot == PARETO ? pow(10, low) : low;
+    all->high = plot == PARETO ? pow(10, high) : high;
+}
+
 static void scale_dots(struct dots *all, int plot)
 {
     double low_x = INFINITY, low_y = INFINITY, high_x = -INFINITY, high_y = -INFINITY;
@@ -126,12 +153,10 @@ static void scale_dots(struct dots *all, int plot)
         low_x = fmin(low_x, dot->at_x), high_x = fmax(high_x, dot->at_x);
         low_y = fmin(low_y, dot->at_y), high_y = fmax(high_y, dot->at_y);
     }
-    double low = plot == PARETO ? low_x : low_y, high = plot == PARETO ? high_x : high_y;
-    all->low_recall = STRETCH - pow(10, -(low - 0.04 * fmax(high - low, 0.5)));
-    all->low = plot == PARETO ? pow(10, low_y - 0.1) : plot == BYTES ? 0 : low_x - 0.3;
-    all->high = plot == PARETO  ? pow(10, high_y + 0.1)
-                : plot == BYTES ? 1.07 * high_x
-                                : high_x + 0.3;
+    if (plot == PARETO)
+        choose_axes(all, plot, low_x, high_x, low_y, high_y);
+    else
+        choose_axes(all, plot, low_y, high_y, low_x, high_x);
     for (size_t i = 0; i < all->count; i++) {
         struct dot *dot = &all->dots[i];
         dot->at_x = high_x > low_x ? (dot->at_x - low_x) / (high_x - low_x) : 0;
@@ -275,26 +300,60 @@ static enum bsw_status print_key(struct bsw_buffer *out, const struct dots *all,
     return BSW_OK;
 }
 
-// Of the logarithmic axis: the fewer powers of ten, the more between them; at least three.
-static enum bsw_status print_rate_tics(struct bsw_buffer *out, double low, double high,
-                                       struct bsw_error *err)
+// Those of a list that are on the axis, each times a power of ten from first to last.
+static enum bsw_status print_listed_tics(struct bsw_buffer *out, const char *axis, double low,
+                                         double high, const double *list, size_t count,
+                                         double first, double last, struct bsw_error *err)
 {
-    static const double few[] = {1, 2, 5}, some[] = {1, 1.5, 2, 3, 5, 7},
-                        many[] = {1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9};
-    const double *steps = high > 30 * low ? few : high > 4 * low ? some : many;
-    size_t count = steps == few    ? sizeof few / sizeof *few
-                   : steps == some ? sizeof some / sizeof *some
-                                   : sizeof many / sizeof *many;
-    const char *before = "  set ytics (";
-    for (double power = pow(10, floor(log10(low))); power > 0 && power <= high; power *= 10) {
+    const char *before = "";
+    BSW_TRY(bsw_sweep_print(out, err, "  set %stics (", axis));
+    for (double power = first; power > 0 && power <= last; power *= 10) {
         for (size_t i = 0; i < count; i++) {
-            if (power * steps[i] < low || power * steps[i] > high) continue;
-            BSW_TRY(bsw_sweep_print(out, err, "%s'%.10g' %.10g", before, power * steps[i],
-                                    power * steps[i]));
+            double tic = power * list[i];
+            if (tic < low || tic > high) continue;
+            BSW_TRY(bsw_sweep_print(out, err, "%s'%.10g' %.10g", before, tic, tic));
             before = ", ";
         }
     }
     return bsw_sweep_print(out, err, ")\n");
+}
+
+// Three to eight multiples of 1, 2 or 5 times a power of ten.
+static enum bsw_status print_even_tics(struct bsw_buffer *out, const char *axis, double low,
+                                       double high, struct bsw_error *err)
+{
+    double most = (high - low) / 8, step = pow(10, floor(log10(most)));
+    const char *before = "";
+    if (step < most) step *= 2;
+    if (step < most) step *= 2.5;
+    if (step < most) step *= 2;
+    BSW_TRY(bsw_sweep_print(out, err, "  set %stics (", axis));
+    for (double i = ceil(low / step); i * step <= high; i++) {
+        BSW_TRY(bsw_sweep_print(out, err, "%s'%.10g' %.10g", before, i * step, i * step));
+        before = ", ";
+    }
+    return bsw_sweep_print(out, err, ")\n");
+}
+
+// Of the logarithmic axis: the fewer powers of ten, the more between them; at least three.
+static enum bsw_status print_rate_tics(struct bsw_buffer *out, double low, double high,
+                                       struct bsw_error *err)
+{
+    static const double few[] = {1, 2, 5}, some[] = {1, 1.5, 2, 3, 5, 7};
+    if (high <= 4 * low) return print_even_tics(out, "y", low, high, err);
+    const double *steps = high > 30 * low ? few : some;
+    size_t count = steps == few ? sizeof few / sizeof *few : sizeof some / sizeof *some;
+    return print_listed_tics(out, "y", low, high, steps, count, pow(10, floor(log10(low))), high,
+                             err);
+}
+
+// Of the stretched axis: even ones where it is hardly stretched.
+static enum bsw_status print_recall_tics(struct bsw_buffer *out, const char *axis, double low,
+                                         double high, struct bsw_error *err)
+{
+    static const double list[] = {0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1};
+    if (STRETCH - low <= 10 * (STRETCH - high)) return print_even_tics(out, axis, low, high, err);
+    return print_listed_tics(out, axis, low, high, list, sizeof list / sizeof *list, 1, 1, err);
 }
 
 static enum bsw_status print_axes(struct bsw_buffer *out, const struct dots *all, int plot,
@@ -306,10 +365,11 @@ static enum bsw_status print_axes(struct bsw_buffer *out, const struct dots *all
     unsigned long long count = k;
     const char *recall = plot == PARETO ? "x" : "y", *other = plot == PARETO ? "y" : "x";
     BSW_TRY(bsw_sweep_print(out, err,
-                            "  set title '%s%llu'\n  set %srange [%.9g:1.0003]\n  set %srange "
+                            "  set title '%s%llu'\n  set %srange [%.9g:%.9g]\n  set %srange "
                             "[%.9g:%.9g]\n",
-                            titles[plot], count, recall, all->low_recall, other, all->low,
-                            all->high));
+                            titles[plot], count, recall, all->low_recall, all->high_recall, other,
+                            all->low, all->high));
+    BSW_TRY(print_recall_tics(out, recall, all->low_recall, all->high_recall, err));
     if (plot == PARETO) BSW_TRY(print_rate_tics(out, all->low, all->high, err));
     if (plot == CEILING)
         return bsw_sweep_print(out, err,
@@ -354,12 +414,10 @@ static enum bsw_status print_panel(struct bsw_buffer *out, const struct dots *al
     return bsw_sweep_print(out, err, "\n");
 }
 
-#define RECALL_TICS "(0, 0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 1)\n"
 static const char *const setup[NUM_PLOTS] = {
-    "  set logscale y\n  set nonlinear x via -log10(1.001 - x) inverse 1.001 - 10 ** (-x)\n"
-    "  set xtics (0, 0.5, 0.8, 0.9, 0.95, 0.99, 0.999, 1)\n",
-    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n  set ytics " RECALL_TICS,
-    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n  set ytics " RECALL_TICS,
+    "  set logscale y\n  set nonlinear x via -log10(1.001 - x) inverse 1.001 - 10 ** (-x)\n",
+    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n",
+    "  set nonlinear y via -log10(1.001 - y) inverse 1.001 - 10 ** (-y)\n",
 };
 
 // k in the order in which they come; returns how many.

@@ -2,8 +2,11 @@
 set title "Recall of an exhaustive search: ".title noenhanced
 set xlabel "bytes a vector"
 set ylabel "10-recall\\@10"
-set yrange [0:1.02]
-set key bottom right
+# Axes from the points, and a little more, so that marks are whole.
+set offsets graph 0.03, graph 0.03, graph 0.03, graph 0.03
+set autoscale noextend
+set key below
+set bmargin 6
 set grid
 rows(codec, column) = (strcol(1) eq codec ? column : NaN)
 codecs = system("awk '!/^#/ {print $1}' '".table."' | sort -u")
