@@ -42,7 +42,7 @@ try() {
 
 # learn BITS QUERY_PLANES: rbe from the corpus alone, codes as wide as rows.
 learn() {
-    "$bitsweep" train --base "$base" --code-dims "$dims" --document-planes "$1" --query-planes "$2" \
+    "$bitsweep" train --base "$base" --metric cosine --code-dims "$dims" --document-planes "$1" --query-planes "$2" \
         --model "$out/model.rbe" --force --quiet
     try cosine rbe "$1" --model "$out/model.rbe"
 }

@@ -87,7 +87,7 @@ large_corpus() {
     local source=synth:count=$queries,dims=96,seed=2,clusters=100 codec
     for codec in xfbq saq; do
         "$program" encode --base "synth:count=$rows,dims=96,seed=1,clusters=100" --codec "$codec" \
-            --bits 3 --index "$folder/$codec" --quiet --force
+            --bits 3 --metric cosine --index "$folder/$codec" --quiet --force
         for scan in planes matrix; do
             for k in 10 "$most"; do
                 compare "$rows rows, $codec, $scan, k $k" "$folder/$codec" "$source" --k "$k" \

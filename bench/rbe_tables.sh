@@ -79,7 +79,7 @@ field() {
 train_model() {
     local model=$1 seed=$2 file=$out/run.${1/'*'/x}.$2 line name
     # shellcheck disable=SC2046 # words are what options prints
-    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 "$bitsweep" train --base "$base" \
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 "$bitsweep" train --base "$base" --metric cosine \
         --groundtruth "$out/truth" $(options "$model") --start random --center --near-negatives \
         --validation 0.2 --batch 256 --rate 0.003 --decay 0.88 --epochs "$epochs" --seed "$seed" \
         --threads 1 --model "$file.model" --force --quiet --json >"$file"

@@ -159,16 +159,21 @@ static void close_all(struct bsw_hdf5_rows *rows)
     *rows = closed_rows;
 }
 
-static enum bsw_status open_all(const char *name, const char *file, const char *dataset,
-                                struct bsw_hdf5_rows *rows, struct bsw_error *err)
+static enum bsw_status open_named(const char *name, const char *file, struct bsw_hdf5_rows *rows,
+                                  struct bsw_error *err)
 {
     size_t name_bytes = strlen(name) + 1;
     *rows = closed_rows;
     BSW_TRY(bsw_allocate(&rows->name, name_bytes, 1, "name", err));
     memcpy(rows->name, name, name_bytes);
-    enum bsw_status status = open_file(rows, file, err);
-    if (status == BSW_OK) status = open_set(rows, dataset, err);
-    return status;
+    return open_file(rows, file, err);
+}
+
+static enum bsw_status open_all(const char *name, const char *file, const char *dataset,
+                                struct bsw_hdf5_rows *rows, struct bsw_error *err)
+{
+    BSW_TRY(open_named(name, file, rows, err));
+    return open_set(rows, dataset, err);
 }
 
 // ---- types ----
@@ -525,5 +530,77 @@ enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char
     close_all(&rows);
     pthread_mutex_unlock(&lock);
     if (status != BSW_OK) bsw_free(ids);
+    return status;
+}
+
+// ---- what a file says of itself ----
+
+static void copy_word(const char *text, size_t bytes, char out[BSW_DISTANCE_BYTES])
+{
+    size_t length = 0;
+    while (length < bytes && length < BSW_DISTANCE_BYTES - 1 && text[length] != '\0') {
+        unsigned char byte = (unsigned char)text[length];
+        out[length++] = byte < ' ' || byte == 127 ? '?' : (char)byte;
+    }
+    out[length] = '\0';
+}
+
+// Text of any length, which libhdf5 allocates.
+static herr_t read_variable_word(hid_t attribute, hid_t type, hid_t space,
+                                 char out[BSW_DISTANCE_BYTES])
+{
+    char *text = NULL;
+    if (H5Aread(attribute, type, &text) < 0) return -1;
+    if (text) copy_word(text, SIZE_MAX, out);
+    return H5Dvlen_reclaim(type, space, H5P_DEFAULT, &text);
+}
+
+// Text of a fixed length, which libhdf5 cuts to ours.
+static herr_t read_fixed_word(hid_t attribute, hid_t type, char out[BSW_DISTANCE_BYTES])
+{
+    char text[BSW_DISTANCE_BYTES] = "";
+    hid_t cut = H5Tcopy(type);
+    herr_t code = cut < 0 ? -1 : H5Tset_size(cut, sizeof text);
+    if (code >= 0) code = H5Aread(attribute, cut, text);
+    if (code >= 0) copy_word(text, sizeof text, out);
+    if (cut >= 0) H5Tclose(cut);
+    return code;
+}
+
+static enum bsw_status read_distance(const struct bsw_hdf5_rows *rows, char out[BSW_DISTANCE_BYTES],
+                                     struct bsw_error *err)
+{
+    htri_t is_there = H5Aexists(rows->file, "distance");
+    if (is_there == 0) return BSW_OK;
+    herr_t code = -1;
+    hid_t attribute = is_there < 0 ? -1 : H5Aopen(rows->file, "distance", H5P_DEFAULT);
+    hid_t type = attribute < 0 ? -1 : H5Aget_type(attribute);
+    hid_t space = attribute < 0 ? -1 : H5Aget_space(attribute);
+    if (type >= 0 && space >= 0) {
+        int is_text = H5Tget_class(type) == H5T_STRING && H5Sget_simple_extent_npoints(space) == 1;
+        htri_t is_variable = is_text ? H5Tis_variable_str(type) : 0;
+        code = !is_text          ? 0
+               : is_variable < 0 ? -1
+               : is_variable     ? read_variable_word(attribute, type, space, out)
+                                 : read_fixed_word(attribute, type, out);
+    }
+    enum bsw_status status = BSW_OK;
+    if (code < 0) status = fail_in_library(rows->name, "its attribute 'distance'", err);
+    if (space >= 0) H5Sclose(space);
+    if (type >= 0) H5Tclose(type);
+    if (attribute >= 0) H5Aclose(attribute);
+    return status;
+}
+
+enum bsw_status bsw_hdf5_distance_read(const char *name, const char *file,
+                                       char out[BSW_DISTANCE_BYTES], struct bsw_error *err)
+{
+    struct bsw_hdf5_rows rows;
+    *out = '\0';
+    lock_library();
+    enum bsw_status status = open_named(name, file, &rows, err);
+    if (status == BSW_OK) status = read_distance(&rows, out, err);
+    close_all(&rows);
+    pthread_mutex_unlock(&lock);
     return status;
 }

@@ -1,5 +1,5 @@
-// Matrices in HDF5 files, as ann-benchmarks keeps them (train, test, neighbors): the only place
-// that calls libhdf5.
+// Matrices in HDF5 files, as ann-benchmarks keeps them (train, test, neighbors), and the distance
+// that they are of: the only place that calls libhdf5.
 //
 // Rows that lie one after another in the file are not read through libhdf5 but as those of any
 // other format: it only says where. Chunks it reads as they are stored, by one thread at a time,
@@ -43,6 +43,10 @@ enum bsw_status bsw_hdf5_rows_read(bsw_hdf5_rows *rows, uint64_t first_row, size
 enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char *dataset,
                                   uint64_t file_bytes, uint64_t *num_rows, uint64_t *num_columns,
                                   int64_t **ids, struct bsw_error *err);
+
+// The file's attribute `distance`, as bsw_vectors_distance has it.
+enum bsw_status bsw_hdf5_distance_read(const char *name, const char *file,
+                                       char out[BSW_DISTANCE_BYTES], struct bsw_error *err);
 
 #ifdef __cplusplus
 }

@@ -192,6 +192,15 @@ uint64_t bsw_vectors_file_bytes(const bsw_vectors *vectors)
     return vectors->file.bytes;
 }
 
+enum bsw_status bsw_vectors_distance(const bsw_vectors *vectors, char out[BSW_DISTANCE_BYTES],
+                                     struct bsw_error *err)
+{
+    struct bsw_hdf5_name hdf5;
+    *out = '\0';
+    if (!bsw_hdf5_name_parse(vectors->name, "", &hdf5)) return BSW_OK;
+    return bsw_hdf5_distance_read(vectors->name, hdf5.file, out, err);
+}
+
 // Copies rows without their dims words from a block of the file that begins at `first_row`.
 static enum bsw_status strip_rows(const bsw_vectors *vectors, const unsigned char *block,
                                   uint64_t first_row, size_t num_rows, unsigned char *out,

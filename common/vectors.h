@@ -94,6 +94,14 @@ uint64_t bsw_vectors_source_rows(const bsw_vectors *vectors); // rows in the who
 size_t bsw_vectors_row_bytes(const bsw_vectors *vectors);     // dims * bytes of a number
 uint64_t bsw_vectors_file_bytes(const bsw_vectors *vectors);  // 0 for synth:
 
+// What an HDF5 file in the manner of ann-benchmarks says is near, its attribute `distance`:
+// "angular", "euclidean" or any other word, cut to fit, without control characters. "" where there
+// is none, it is no text, or the source is of another kind. An attribute that cannot be read is
+// BSW_ERROR_BAD_DATA.
+#define BSW_DISTANCE_BYTES 32
+enum bsw_status bsw_vectors_distance(const bsw_vectors *vectors, char out[BSW_DISTANCE_BYTES],
+                                     struct bsw_error *err);
+
 // Reads rows [first_row, first_row + num_rows), ids of the whole source and inside the range, as
 // dense numbers [num_rows][dims] of the source's own type into out, which the caller owns. Blocks
 // on the file. A dims word of a .vecs row that differs from the first is BSW_ERROR_BAD_DATA naming

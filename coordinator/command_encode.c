@@ -21,6 +21,7 @@
 #include "coordinator/encode_journal.h"
 #include "coordinator/encode_pass.h"
 #include "coordinator/index_folder.h"
+#include "coordinator/metric_choice.h"
 #include "coordinator/rbe_encoding.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sample.h"
@@ -64,8 +65,8 @@ static enum bsw_status parse(struct encode_job *job, int argc, char **argv, int 
          "plain, adaptive or learned codes, or uint8 and int8 rows as they are"},
         {"bits", BSW_OPTION_NUMBER, &o->bits, "B", NULL, 0, 1, 8, NULL,
          "bits a dimension, for saq also 2.25 and the like [3; raw: 8]"},
-        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
-         "what is nearest"},
+        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, NULL, 0, 0, 0, "cosine|ip|l2",
+         BSW_METRIC_HELP "; xfbq and rbe know cosine alone"},
         {"segments", BSW_OPTION_TEXT, &o->segments, "auto|32x4,96x2", NULL, 0, 0, 0, NULL,
          "saq: dims x bits of each segment [auto]"},
         {"axes", BSW_OPTION_CHOICE, &o->axes, NULL, "principal", 0, 0, 0, "principal|random",
@@ -107,8 +108,6 @@ static enum bsw_status check_learned_options(const struct encode_job *job, struc
     const struct encode_options *o = &job->options;
     if (!o->model)
         return bsw_fail(err, BSW_ERROR_USAGE, "--codec rbe needs --model, from bitsweep train");
-    if (job->manifest.metric != BSW_METRIC_COSINE)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--codec rbe knows --metric cosine only");
     if (o->bits > 0 || o->segments || o->stage) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--%s: --codec rbe has what its model says",
                         o->bits > 0   ? "bits"
@@ -123,18 +122,9 @@ static enum bsw_status check_options(struct encode_job *job, struct bsw_error *e
 {
     struct encode_options *o = &job->options;
     BSW_TRY(bsw_codec_parse(o->codec, &job->manifest.codec, err));
-    BSW_TRY(bsw_metric_parse(o->metric, &job->manifest.metric, err));
     if (job->manifest.codec == BSW_CODEC_RBE) return check_learned_options(job, err);
     int is_plain = job->manifest.codec == BSW_CODEC_XFBQ,
         is_raw = job->manifest.codec == BSW_CODEC_RAW;
-    if (is_plain && job->manifest.metric != BSW_METRIC_COSINE) {
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--codec xfbq knows --metric cosine only; saq has ip and l2");
-    }
-    if (is_raw && job->manifest.metric == BSW_METRIC_COSINE) {
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--codec raw has no cosine: say --metric l2 or --metric ip");
-    }
     if (is_raw && o->bits > 0 && o->bits != 8) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec raw keeps all 8", o->bits);
     }
@@ -168,6 +158,27 @@ static enum bsw_status check_options(struct encode_job *job, struct bsw_error *e
 
 // ---- what every rank knows before the pass ----
 
+// The metric, of a codec that knows it. Where there is one alone nobody has to say it.
+static enum bsw_status settle_metric(struct encode_job *job, struct bsw_error *err)
+{
+    enum bsw_codec codec = job->manifest.codec;
+    const char *given = job->options.metric;
+    int is_cosine_only = codec == BSW_CODEC_XFBQ || codec == BSW_CODEC_RBE;
+    if (!given && is_cosine_only) given = bsw_metric_name(BSW_METRIC_COSINE);
+    BSW_TRY(bsw_metric_choose(given, job->vectors, NULL, &job->manifest.metric, err));
+    int is_cosine = job->manifest.metric == BSW_METRIC_COSINE;
+    if (is_cosine_only && !is_cosine) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--codec %s knows --metric cosine only; saq has ip and l2",
+                        bsw_codec_name(codec));
+    }
+    if (codec == BSW_CODEC_RAW && is_cosine) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--codec raw has no cosine: say --metric l2 or --metric ip");
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status check_raw_input(const struct encode_job *job, struct bsw_error *err)
 {
     enum bsw_vector_type type = bsw_vectors_type(job->vectors);
@@ -188,6 +199,7 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_manifest *manifest = &job->manifest;
     BSW_TRY(bsw_vectors_open(job->options.base, job->options.rows, &job->vectors, err));
+    BSW_TRY(settle_metric(job, err));
     manifest->first_row = bsw_vectors_first_row(job->vectors);
     manifest->num_rows = bsw_vectors_num_rows(job->vectors);
     manifest->source_type = bsw_vectors_type(job->vectors);
@@ -320,7 +332,7 @@ static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_
     bsw_journal_field_text(out, "base", job->manifest.source_path);
     bsw_journal_field_digest(out, "rows of base", input_digest);
     bsw_journal_field_text(out, "codec", o->codec);
-    bsw_journal_field_text(out, "metric", o->metric);
+    bsw_journal_field_text(out, "metric", bsw_metric_name(job->manifest.metric));
     bsw_journal_field_number(out, "bits", o->bits);
     bsw_journal_field_text(out, "segments", o->segments ? o->segments : "none");
     bsw_journal_field_text(out, "axes", o->axes);

@@ -13,6 +13,7 @@
 #include "common/temporary_files.h"
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
+#include "coordinator/metric_choice.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
 #include "coordinator/truth_device.h"
@@ -66,9 +67,10 @@ static enum bsw_status parse(struct groundtruth_job *job, int argc, char **argv,
         {"queries", BSW_OPTION_TEXT, &o->queries, "FILE", NULL, 1, 0, 0, NULL, "query vectors"},
         {"out", BSW_OPTION_TEXT, &o->out, "FILE", NULL, 1, 0, 0, NULL,
          "ground truth (big-ann's layout)"},
-        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, NULL, 1, 0, 0, "cosine|ip|l2",
-         "what is nearest"},
-        {"k", BSW_OPTION_COUNT, &o->k, "K", "10", 0, 1, 1e6, NULL, "neighbours a query"},
+        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, NULL, 0, 0, 0, "cosine|ip|l2",
+         BSW_METRIC_HELP},
+        {"k", BSW_OPTION_COUNT, &o->k, "K", "10", 0, 1, 1e6, NULL,
+         "neighbours a query, at most the rows there are without those left out"},
         {"rows", BSW_OPTION_ROWS, &o->rows, "A:B", NULL, 0, 0, 0, NULL,
          "only these rows; ids stay those of the file"},
         {"query-rows", BSW_OPTION_ROWS, &o->query_rows, "A:B", NULL, 0, 0, 0, NULL,
@@ -108,9 +110,9 @@ static int is_on_cpu(const struct groundtruth_options *o)
 static enum bsw_status open_inputs(struct groundtruth_job *job, struct bsw_error *err)
 {
     const struct groundtruth_options *o = &job->options;
-    BSW_TRY(bsw_metric_parse(o->metric, &job->metric, err));
     BSW_TRY(bsw_vectors_open(o->base, o->rows, &job->base, err));
     BSW_TRY(bsw_queries_open(o->queries, o->query_rows, &job->queries, err));
+    BSW_TRY(bsw_metric_choose(o->metric, job->base, job->queries, &job->metric, err));
     if (bsw_vectors_dims(job->queries) != bsw_vectors_dims(job->base)) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", o->queries,
                         bsw_vectors_dims(job->queries), o->base, bsw_vectors_dims(job->base));

@@ -22,6 +22,7 @@
 #include "common/stop_signal.h"
 #include "common/vectors.h"
 #include "coordinator/command.h"
+#include "coordinator/metric_choice.h"
 #include "coordinator/same_input.h"
 #include "coordinator/search_sizes.h"
 #include "coordinator/sweep_plan.h"
@@ -52,6 +53,8 @@ struct sweep_job {
     bsw_journal *journal;
     // Objects by name: what the journal has.
     json_t *truths, *indexes, *rows;
+    enum bsw_metric metric;
+    uint64_t base_digest, query_digest;
     uint64_t num_rows, num_queries, max_k; // max_k: of the points
     uint64_t num_resumed;                  // points of this grid that the journal had
     int lock;                              // the folder, open and locked; -1: not
@@ -66,8 +69,8 @@ static enum bsw_status parse(struct bsw_transport *transport, struct sweep_optio
         {"queries", BSW_OPTION_TEXT, &o->queries, "FILE", NULL, 1, 0, 0, NULL, "query vectors"},
         {"groundtruth", BSW_OPTION_TEXT, &o->groundtruth, "FILE", NULL, 0, 0, 0, NULL,
          "ground truth [computed]"},
-        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
-         "what is nearest"},
+        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, NULL, 0, 0, 0, "cosine|ip|l2",
+         BSW_METRIC_HELP},
         {"codec", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_CODEC], "xfbq,saq,rbe,raw", "saq", 0, 0, 0,
          NULL, "codes"},
         {"bits", BSW_OPTION_TEXT, &o->axes[BSW_SWEEP_BITS], "B,...", "1,2,3,4", 0, 0, 0, NULL,
@@ -151,23 +154,15 @@ static enum bsw_status open_model(struct sweep_job *job, struct bsw_error *err)
     return BSW_OK;
 }
 
-static enum bsw_status note_vectors(struct sweep_job *job, const char *field, bsw_vectors *vectors,
-                                    struct bsw_error *err)
-{
-    uint64_t digest;
-    BSW_TRY(bsw_same_input_digest(vectors, &digest, err));
-    bsw_journal_field_digest(&job->fields, field, digest);
-    return BSW_OK;
-}
-
 static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err)
 {
     const struct sweep_options *o = &job->options;
     bsw_vectors *base = NULL, *queries = NULL;
     enum bsw_status status = bsw_vectors_open(o->base, BSW_ALL_ROWS, &base, err);
     if (status == BSW_OK) status = bsw_queries_open(o->queries, BSW_ALL_ROWS, &queries, err);
-    if (status == BSW_OK) status = note_vectors(job, "base", base, err);
-    if (status == BSW_OK) status = note_vectors(job, "queries", queries, err);
+    if (status == BSW_OK) status = bsw_same_input_digest(base, &job->base_digest, err);
+    if (status == BSW_OK) status = bsw_same_input_digest(queries, &job->query_digest, err);
+    if (status == BSW_OK) status = bsw_metric_choose(o->metric, base, queries, &job->metric, err);
     if (status == BSW_OK) {
         job->num_rows = bsw_vectors_num_rows(base);
         job->num_queries = bsw_vectors_num_rows(queries);
@@ -175,6 +170,7 @@ static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err
         job->limits.num_rows = job->num_rows;
         job->limits.is_integer =
             bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
+        job->run.metric = bsw_metric_name(job->metric);
         if (bsw_vectors_dims(queries) != job->run.dims)
             status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", o->queries,
                               bsw_vectors_dims(queries), o->base, job->run.dims);
@@ -245,7 +241,6 @@ static void note_options(struct sweep_job *job)
     const struct sweep_options *o = &job->options;
     job->run.base = o->base;
     job->run.queries = o->queries;
-    job->run.metric = o->metric;
     job->run.device = o->device;
     job->run.model = o->model;
     job->run.place.level = o->common.level_text;
@@ -259,7 +254,7 @@ static void note_options(struct sweep_job *job)
     job->run.items = o->queue.items;
     job->run.queue_length = o->queue.length;
     bsw_journal_field_text(&job->fields, "version", BITSWEEP_VERSION);
-    bsw_journal_field_text(&job->fields, "metric", o->metric);
+    bsw_journal_field_text(&job->fields, "metric", job->run.metric);
     bsw_journal_field_text(&job->fields, "device", o->device);
     bsw_journal_field_text(&job->fields, "launcher", o->launcher ? o->launcher : "none");
     bsw_journal_field_text(&job->fields, "level", o->common.level_text);
@@ -335,12 +330,14 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_USAGE, "--pin: a sweep's threads are those of its steps");
     BSW_TRY(read_grids(job, err));
     BSW_TRY(bsw_launcher_split(job->options.launcher, &job->run.place.launcher, err));
+    BSW_TRY(open_vectors(job, err));
     note_options(job);
     BSW_TRY(open_model(job, err));
-    BSW_TRY(open_vectors(job, err));
+    bsw_journal_field_digest(&job->fields, "base", job->base_digest);
+    bsw_journal_field_digest(&job->fields, "queries", job->query_digest);
     BSW_TRY(open_folder(job, err));
     BSW_TRY(open_truth(job, err));
-    job->limits.is_cosine = strcmp(job->options.metric, "cosine") == 0;
+    job->limits.is_cosine = job->metric == BSW_METRIC_COSINE;
     BSW_TRY(bsw_sweep_grids_expand(job->grids, job->num_grids, &job->limits, &job->points, err));
     for (size_t i = 0; i < job->points.num_points; i++) {
         if (job->points.points[i].k > job->max_k) job->max_k = job->points.points[i].k;

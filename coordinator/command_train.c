@@ -9,6 +9,7 @@
 #include "common/file.h"
 #include "coordinator/command.h"
 #include "coordinator/loss_plot.h"
+#include "coordinator/metric_choice.h"
 #include "coordinator/rbe_pair_source.h"
 #include "coordinator/rbe_principal_start.h"
 #include "coordinator/rbe_training.h"
@@ -73,8 +74,9 @@ static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *
         {"sample", BSW_OPTION_COUNT, &o->sample, "ROWS", "32768", 0, 2, 1e6, NULL,
          "--base alone: rows that neighbours are found among"},
         {"model", BSW_OPTION_TEXT, &o->model, "FILE", NULL, 1, 0, 0, NULL, "model to write"},
-        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, "cosine", 0, 0, 0, "cosine|ip|l2",
-         "what is near; cosine: rows are normalised. encode takes cosine models only"},
+        {"metric", BSW_OPTION_CHOICE, &o->metric, NULL, NULL, 0, 0, 0, "cosine|ip|l2",
+         "what is near; cosine: rows are normalised; encode takes cosine models only. With --base "
+         "needed unless an HDF5 file says it (its 'distance') [two files: cosine]"},
         {"code-dims", BSW_OPTION_COUNT, &o->code_dims, "N", "64", 0, 1, BSW_RBE_MAX_DIMS, NULL,
          "components of a code"},
         {"query-planes", BSW_OPTION_COUNT, &o->query_planes, "U+1", "3", 0, 1, BSW_MAX_QUERY_BITS,
@@ -186,10 +188,25 @@ static enum bsw_status settle_start(struct train_job *job, struct bsw_error *err
     return BSW_OK;
 }
 
+// Pairs that somebody made are near under cosine unless said: the loss is that of cosines.
+static enum bsw_status settle_metric(struct train_job *job, struct bsw_error *err)
+{
+    const struct train_options *o = &job->options;
+    bsw_vectors *base, *queries = NULL;
+    if (!o->base) return bsw_metric_parse(o->metric ? o->metric : "cosine", &job->metric, err);
+    BSW_TRY(bsw_vectors_open(o->base, BSW_ALL_ROWS, &base, err));
+    enum bsw_status status = BSW_OK;
+    if (o->queries) status = bsw_queries_open(o->queries, BSW_ALL_ROWS, &queries, err);
+    if (status == BSW_OK) status = bsw_metric_choose(o->metric, base, queries, &job->metric, err);
+    bsw_vectors_close(&queries);
+    bsw_vectors_close(&base);
+    return status;
+}
+
 static enum bsw_status check_options(struct train_job *job, struct bsw_error *err)
 {
     const struct train_options *o = &job->options;
-    BSW_TRY(bsw_metric_parse(o->metric, &job->metric, err));
+    BSW_TRY(settle_metric(job, err));
     BSW_TRY(bsw_rbe_estimator_parse(o->estimator, &job->estimator, err));
     if (o->is_resumed && !o->checkpoint)
         return bsw_fail(err, BSW_ERROR_USAGE, "--resume needs --checkpoint");
@@ -472,7 +489,7 @@ enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, cha
     int done;
     BSW_TRY(parse(&job, argc, argv, &done, err));
     if (done) return BSW_OK;
-    BSW_TRY(check_options(&job, err));
+    BSW_TRY(bsw_transport_agree(transport, check_options(&job, err), err));
     enum bsw_status status = run(&job, err);
     if (status == BSW_OK && transport->rank == 0) report(&job);
     bsw_rbe_state_deinit(&job.result.state);

@@ -5,6 +5,7 @@
 #include <xxhash.h>
 
 #include "bitsweep.pb-c.h"
+#include "coordinator/metric_choice.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/query_codes.h"
 #include "kernels/encode/raw_codes.h"
@@ -95,10 +96,12 @@ enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range ran
     *out =
         (struct bsw_query_source){.manifest = manifest, .query_bits = query_bits, .level = level};
     BSW_TRY(bsw_queries_open(path, range, &out->vectors, err));
-    enum bsw_status status = BSW_OK;
+    enum bsw_metric metric;
+    enum bsw_status status =
+        bsw_metric_choose(bsw_metric_name(manifest->metric), out->vectors, NULL, &metric, err);
     out->num_queries = bsw_vectors_num_rows(out->vectors);
     out->digest = bsw_vectors_first_row(out->vectors);
-    if (bsw_vectors_dims(out->vectors) != bsw_manifest_row_dims(manifest)) {
+    if (status == BSW_OK && bsw_vectors_dims(out->vectors) != bsw_manifest_row_dims(manifest)) {
         status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, the index has %u", path,
                           bsw_vectors_dims(out->vectors), bsw_manifest_row_dims(manifest));
     }

@@ -9,7 +9,7 @@ cd "$root"
 out=$root/build/demo
 base=$root/tests/data/sift20k_base.u8bin
 queries=$root/tests/data/sift20k_query.u8bin
-metric=cosine
+metric=
 ranks=4
 
 help() {
@@ -24,7 +24,7 @@ ground truth, and writes a table and a plot of recall against bytes a vector.
   --out FOLDER     where everything goes; made new [build/demo]
   --base FILE      vectors [tests/data/sift20k_base.u8bin: 20,000 real SIFT descriptors]
   --queries FILE   queries [tests/data/sift20k_query.u8bin]
-  --metric M       what is nearest [cosine]; xfbq takes part under cosine only
+  --metric M       what is nearest; needed with --base [cosine]; xfbq takes part under cosine only
   --ranks N        ranks [4]
 END
 }
@@ -55,6 +55,11 @@ while (($#)); do
     *) fail "unknown option $1; --help tells more" ;;
     esac
 done
+
+if [[ ! $metric ]]; then
+    [[ $base == "$root"/tests/data/* ]] || fail "--base needs --metric; --help tells more"
+    metric=cosine
+fi
 
 deploy/install.sh
 # Without a GPU nothing is compiled for one but what test.sh compiles too.

@@ -123,6 +123,50 @@ find_all() { # NAME BASE QUERIES TRUTH OPTIONS OF encode...: an index, a search,
     check "verify $name" "$program" verify "index-$name" --quiet
 }
 
+# The attribute `distance` is the metric where none is given, and no other is taken.
+check_distance() {
+    local pair word metric codec
+    for pair in "angular cosine" "euclidean l2" "dot ip" "ip ip"; do
+        read -r word metric <<<"$pair"
+        "$tools/hdf5_sample" base.u8bin query.u8bin truth said.h5 plain "$word"
+        check "truth, $word" on "$num_ranks" groundtruth --base said.h5 --queries said.h5 --out said --force --quiet
+        check "$word is $metric" grep -q "\"metric\": \"$metric\"" said.json
+        check "encode, $word" on "$num_ranks" encode --base said.h5 --index said.index --force --json
+        cp stdout said.encode
+        check "$word is $metric in an index" grep -q "\"metric\": \"$metric\"" said.encode
+        check "the same metric may be given" "$program" encode --base said.h5 --index said.index --metric $metric \
+            --force --quiet
+    done
+    # The last has ip.
+    local other='metric l2: said.h5 says its distance is ip (ip);'
+    refuse 2 "$other" encode --base said.h5 --index no --metric l2
+    refuse 2 "$other" groundtruth --base said.h5 --queries said.h5 --out no --metric l2
+    refuse 2 "$other" groundtruth --base base.u8bin --queries said.h5 --out no --metric l2
+    refuse 2 "$other" sweep --base said.h5 --queries said.h5 --folder no --metric l2
+    refuse 2 "$other" train --base said.h5 --model no --metric l2
+    refuse 2 "$other" search --index index-u8bin --queries said.h5 --out no
+    for codec in xfbq "rbe --model no"; do
+        # shellcheck disable=SC2086
+        refuse 2 'metric cosine: said.h5 says its distance is ip' encode --base said.h5 --index no --codec $codec
+    done
+    # The words are in a file that a convert makes no more.
+    convert said.h5 said.u8bin
+    check "after a conversion" "$program" encode --base said.u8bin --index said.index --metric l2 --force --quiet
+    "$tools/hdf5_sample" base.u8bin query.u8bin truth said.h5 packed hamming
+    refuse 2 "said.h5 says its distance is 'hamming', none of angular, euclidean, dot: --metric" \
+        groundtruth --base said.h5 --queries said.h5 --out no
+    check "what nobody knows says nothing" "$program" groundtruth --base said.h5 --queries said.h5 --metric l2 \
+        --k 12 --out said --force --quiet
+    same truth said
+    for codec in saq raw; do
+        refuse 2 'metric cosine, ip or l2 is needed: plain.hdf5' encode --base plain.hdf5 --index no --codec $codec
+    done
+    refuse 2 'metric cosine, ip or l2 is needed: plain.hdf5' sweep --base plain.hdf5 --queries plain.hdf5 --folder no
+    refuse 2 'metric cosine, ip or l2 is needed: plain.hdf5' train --base plain.hdf5 --model no
+    check "xfbq knows one metric" "$program" encode --base plain.hdf5 --index said.index --codec xfbq --force --quiet
+    if [[ -e no ]]; then complain "a refused command left its output"; else pass; fi
+}
+
 check_hdf5() {
     if [[ ! -x $tools/hdf5_sample ]]; then
         refuse 2 'built without libhdf5' info a.hdf5
@@ -136,7 +180,7 @@ check_hdf5() {
     find_all packed packed.h5 packed.h5:test packed.h5:neighbors --copy-vectors
     same result-u8bin result-plain
     same result-u8bin result-packed
-    refuse 2 '--copy-vectors' encode --base packed.h5 --index no
+    refuse 2 '--copy-vectors' encode --base packed.h5 --metric l2 --index no
     check "truth of HDF5" on "$num_ranks" groundtruth --base packed.h5 --queries plain.hdf5 --metric l2 \
         --k 12 --out truth-hdf5 --quiet
     same truth truth-hdf5
@@ -145,6 +189,7 @@ check_hdf5() {
     convert plain.hdf5:neighbors ids-back.ivecs
     same ids.ivecs ids-back.ivecs
     refuse 2 "no dataset 'tset'; the file has: neighbors, test, train" info plain.hdf5:tset
+    check_distance
     # The file changes under its index.
     "$tools/hdf5_sample" base.u8bin query.u8bin truth plain.hdf5 packed
     refuse 65 'plain.hdf5:train: changed since' search --index index-plain --queries query.u8bin --out no

@@ -123,7 +123,7 @@ foretell() {
 encode xfbq --codec xfbq --bits 3
 encode saq --codec saq --bits 2.5 --metric l2
 encode segments --codec saq --segments 32x4,64x3,32x1 --metric ip
-encode staged --codec saq --bits 2 --stage 32
+encode staged --codec saq --bits 2 --stage 32 --metric cosine
 encode cosine --codec saq --bits 1 --metric cosine
 
 search_cpu xfbq --k 100 --refine none

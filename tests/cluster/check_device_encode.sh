@@ -58,14 +58,14 @@ same --base "$bytes" --rows 7:500 --codec saq --metric ip --bits 2 --stage 64 --
 # More than a block, and blocks in pieces.
 same --base synth:count=60000,dims=32,type=uint8 --codec saq --bits 8 --metric l2
 same --base synth:count=2500,dims=960 --codec xfbq --bits 8 --device-memory 300K
-same --base "$floats" --codec saq --bits 4 --device-memory 60K --shards 3
+same --base "$floats" --codec saq --metric cosine --bits 4 --device-memory 60K --shards 3
 if ((most_ranks > 1)); then
     ranks=2 same --base synth:count=4000,dims=700,seed=3 --codec xfbq --bits 8
 fi
 BITSWEEP_EMULATOR_ORDER=random same --base "$floats" --codec saq --bits 3 --metric l2
 
 # An emulated device is never chosen unasked.
-"$emulated" encode --base "$floats" --index "$folder/auto" --quiet --json >"$folder/json"
+"$emulated" encode --base "$floats" --metric cosine --index "$folder/auto" --quiet --json >"$folder/json"
 if grep -q '^  "device": "cpu"' "$folder/json"; then pass; else complain "auto took a device"; fi
 
 # ---- bad rows ------------------------------------------------------------------------------------
@@ -80,7 +80,7 @@ put 699 49 '\x00\x00\xc0\x7f' # NaN
 put 301 0 '\x00\x00\x80\xff'  # -Inf
 put 302 7 '\xff\xff\x7f\x7f'  # the largest number
 dd if=/dev/zero of="$folder/bad.fbin" bs=1 seek=$((8 + 4 * 50 * 400)) count=200 conv=notrunc status=none
-for arguments in "--codec xfbq" "--codec saq" "--codec saq --metric l2"; do
+for arguments in "--codec xfbq" "--codec saq --metric cosine" "--codec saq --metric l2"; do
     read -ra words <<<"$arguments --base $folder/bad.fbin"
     same "${words[@]}" --drop-bad-rows --shards 3 --device-memory 60K
     if grep -q '"dropped_rows": [34],' "$folder/json"; then pass; else complain "$arguments: dropped rows"; fi
@@ -111,11 +111,11 @@ expect() {
     fi
 }
 
-expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --device-memory 9000
+expect 74 'emulated:0: 9000 bytes of device memory are free, [0-9]+ are needed at least' --base "$floats" --metric cosine --device-memory 9000
 expect 2 '--device emulated: --codec raw runs on the CPU only' --base "$bytes" --codec raw --metric l2
-BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats"
-BITSWEEP_EMULATOR_FAIL=3 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" --device-memory 60K
-BITSWEEP_EMULATOR_STALL=2 expect 74 'emulated:0: .*: not done within 0.75 s' --base "$floats" --device-memory 60K --timeout 1
+BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: ' --base "$floats" --metric cosine
+BITSWEEP_EMULATOR_FAIL=3 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" --metric cosine --device-memory 60K
+BITSWEEP_EMULATOR_STALL=2 expect 74 'emulated:0: .*: not done within 0.75 s' --base "$floats" --metric cosine --device-memory 60K --timeout 1
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

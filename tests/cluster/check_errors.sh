@@ -244,13 +244,13 @@ search=(search --queries "$in/q.fbin" --out OUT/r --k 300)
 check_files() {
     local name code text every=4
     while IFS='|' read -r name code text; do
-        expect "$code" "$name: $text" encode --base "$in/$name" --index OUT/i
+        expect "$code" "$name: $text" encode --base "$in/$name" --metric l2 --index OUT/i
         expect "$code" "$name: $text" search --index "$index/good" --queries "$in/$name" --out OUT/r
         expect "$code" "$name: $text" groundtruth --base "$in/$name" --queries "$in/q.fbin" \
             --metric l2 --out OUT/r
         # The last rank reads the base, and for a ground truth the queries too.
         expect_last "$in/base.fbin" "$in/$name" "$code" "rank $((ranks - 1)): .*$name: $text" \
-            encode --base "$in/base.fbin" --index OUT/i
+            encode --base "$in/base.fbin" --metric l2 --index OUT/i
         expect_last "$in/q.fbin" "$in/$name" "$code" "rank $((ranks - 1)): .*$name: $text" \
             groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r
     done <<'LIST'
@@ -285,7 +285,7 @@ check_views() {
     local name
     for name in other fewer; do
         expect_last "$in/base.fbin" "$in/$name.fbin" 65 'base.fbin: rank 2 sees another' \
-            encode --base "$in/base.fbin" --index OUT/i
+            encode --base "$in/base.fbin" --metric l2 --index OUT/i
         expect_last "$in/base.fbin" "$in/$name.fbin" 65 'base.fbin: rank 2 sees another' \
             groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r
     done
@@ -302,7 +302,8 @@ check_views() {
 check_rows() {
     local name text every=2
     while IFS='|' read -r name text; do
-        expect 65 "$name.fbin: row 290 $text" encode --base "$in/$name.fbin" --index OUT/i
+        expect 65 "$name.fbin: row 290 $text" encode --base "$in/$name.fbin" --metric cosine \
+            --index OUT/i
         expect 65 "$name.fbin: row 290 $text" groundtruth --base "$in/$name.fbin" --metric cosine \
             --queries "$in/q.fbin" --out OUT/r
         expect 65 "q-$name.fbin: row 3 $text" search --index "$index/xfbq" \
@@ -338,7 +339,7 @@ check_dropped() {
     local name ids
     for name in nan inf zero; do
         succeed "--drop-bad-rows of $name.fbin" bitsweep encode --base "$in/$name.fbin" \
-            --drop-bad-rows --shards 2 --index "$folder/dropped-$name"
+            --metric cosine --drop-bad-rows --shards 2 --index "$folder/dropped-$name"
         succeed "search without the $name row" bitsweep search --index "$folder/dropped-$name" \
             --queries "$in/q.fbin" --k 300 --out "$folder/dropped-$name.bin"
         ids=$(od -An -v -td4 -j 8 -N 1200 -w4 "$folder/dropped-$name.bin" | sort -n | tr -d ' ' | tr '\n' ' ')
@@ -354,7 +355,8 @@ check_dropped() {
 }
 
 check_options() {
-    local every=5 base=(encode --base "$in/base.fbin" --index OUT/i)
+    local every=5 bare=(encode --base "$in/base.fbin" --index OUT/i)
+    local base=("${bare[@]}" --metric cosine)
     local find=(search --index "$index/good" --queries "$in/q.fbin" --out OUT/r)
     local truth=(groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r)
     start run_alone 2 'no command'
@@ -387,11 +389,14 @@ check_options() {
         --extra-distance -1
     expect 2 '--max-candidates 5 is below --k 10' search --index "$index/xfbq" \
         --queries "$in/q.fbin" --out OUT/r --select histogram --max-candidates 5
+    expect 2 '--metric cosine, ip or l2 is needed: .*base.fbin does not say' "${bare[@]}"
+    expect 2 '--metric cosine, ip or l2 is needed: .*base.fbin does not say' groundtruth \
+        --base "$in/base.fbin" --queries "$in/q.fbin" --out OUT/r
     expect 2 '--bits 0: 1 to 8' "${base[@]}" --bits 0
     expect 2 '--bits 9: 1 to 8' "${base[@]}" --bits 9
     expect 2 '--bits 2.5: --codec xfbq takes whole bits' "${base[@]}" --codec xfbq --bits 2.5
-    expect 2 '--codec xfbq knows --metric cosine only' "${base[@]}" --codec xfbq --metric ip
-    expect 2 '--codec xfbq knows --metric cosine only' "${base[@]}" --codec xfbq --metric l2
+    expect 2 '--codec xfbq knows --metric cosine only' "${bare[@]}" --codec xfbq --metric ip
+    expect 2 '--codec xfbq knows --metric cosine only' "${bare[@]}" --codec xfbq --metric l2
     expect 2 '--scale' "${base[@]}" --codec xfbq --scale 0
     expect 2 '--segments is for --codec saq' "${base[@]}" --codec xfbq --segments 16x2
     expect 2 '--stage is for --codec saq' "${base[@]}" --codec xfbq --stage 32
@@ -401,15 +406,15 @@ check_options() {
     expect 2 '--scan progressive-matrix: the codes of .*good have no first stage' "${find[@]}" \
         --scan progressive-matrix
     expect 2 '--codec raw has no cosine: say --metric l2 or --metric ip' encode --index OUT/i \
-        --base "$in/base.u8bin" --codec raw
-    expect 2 '--codec raw takes uint8 or int8 rows, .*base.fbin has float32' "${base[@]}" --codec raw \
+        --base "$in/base.u8bin" --codec raw --metric cosine
+    expect 2 '--codec raw takes uint8 or int8 rows, .*base.fbin has float32' "${bare[@]}" --codec raw \
         --metric l2
     expect 2 '--codec raw takes up to 26378 dims, .*dims=26379.* has 26379' encode --index OUT/i \
         --base synth:count=2,dims=26379,type=uint8 --codec raw --metric ip
-    expect 2 '--bits 4: --codec raw keeps all 8' "${base[@]}" --codec raw --metric l2 --bits 4
-    expect 2 '--segments is for --codec saq' "${base[@]}" --codec raw --metric l2 --segments 16x8
-    expect 2 '--model is for --codec saq' "${base[@]}" --codec raw --metric l2 --model "$index/good"
-    expect 2 '--model .*: codec raw, .* do not fit' "${base[@]}" --metric l2 --model "$index/raw"
+    expect 2 '--bits 4: --codec raw keeps all 8' "${bare[@]}" --codec raw --metric l2 --bits 4
+    expect 2 '--segments is for --codec saq' "${bare[@]}" --codec raw --metric l2 --segments 16x8
+    expect 2 '--model is for --codec saq' "${bare[@]}" --codec raw --metric l2 --model "$index/good"
+    expect 2 '--model .*: codec raw, .* do not fit' "${bare[@]}" --metric l2 --model "$index/raw"
     find=(search --index "$index/raw" --queries "$in/q.u8bin" --out OUT/r)
     expect 2 '--scan planes: codec raw has no bit planes' "${find[@]}" --scan planes
     expect 2 '--query-bits is for codes' "${find[@]}" --query-bits 6
@@ -453,7 +458,7 @@ check_outputs() {
     expect 2 'out/r: exists; --force replaces it' "${find[@]}" --out OUT/r
     expect 2 'out/r: exists; --force replaces it' "${truth[@]}" --out OUT/r
     expect 2 'out/i: holds an index already; --force replaces it' encode --base "$in/base.fbin" \
-        --index OUT/i
+        --metric l2 --index OUT/i
     expect 2 'out/v.fbin: exists' synth --count 3 --dims 3 --out OUT/v.fbin
     expect 2 'out/r: exists; --force replaces it' bench tune --out OUT/r
     # A job that fails leaves even what it was allowed to replace.
@@ -463,15 +468,17 @@ check_outputs() {
         --out OUT/r --force
     prepare=put_fault_in_the_way
     expect 2 'out/folder: is a folder' "${find[@]}" --out OUT/folder
-    expect 2 'out/file: exists and is no folder' encode --base "$in/base.fbin" --index OUT/file
+    expect 2 'out/file: exists and is no folder' encode --base "$in/base.fbin" --metric l2 \
+        --index OUT/file
     expect 74 'out/file/r.*: cannot create: Not a directory' "${find[@]}" --out OUT/file/r
     expect 74 'out/file/r.*: cannot create: Not a directory' "${truth[@]}" --out OUT/file/r
     expect 74 'out/file/i: cannot create folder: Not a directory' encode --base "$in/base.fbin" \
-        --index OUT/file/i
+        --metric l2 --index OUT/file/i
     expect 74 'out/none/i: cannot create folder: No such file' encode --base "$in/base.fbin" \
-        --index OUT/none/i
+        --metric l2 --index OUT/none/i
     expect 74 '/proc/bitsweep.*: cannot create' "${find[@]}" --out /proc/bitsweep
-    expect 74 '/proc/bitsweep: cannot create folder' encode --base "$in/base.fbin" --index /proc/bitsweep
+    expect 74 '/proc/bitsweep: cannot create folder' encode --base "$in/base.fbin" --metric l2 \
+        --index /proc/bitsweep
     expect 2 '/dev/full: not a regular file' "${find[@]}" --out /dev/full
     expect 74 'out/file/v.fbin.*: cannot create' synth --count 3 --dims 3 --out OUT/file/v.fbin
     expect 2 'out/folder: is a folder' bench tune --out OUT/folder --force
@@ -628,8 +635,8 @@ check_full_disk() {
     fi
     export out job
     for num_ranks in 1 $((has_mpi ? ranks : 1)); do
-        start full_case "$num_ranks" "$pattern" encode --base "$in/base.fbin" --shards 2 --copy-vectors \
-            --index OUT/i
+        start full_case "$num_ranks" "$pattern" encode --base "$in/base.fbin" --metric l2 --shards 2 \
+            --copy-vectors --index OUT/i
         start full_case "$num_ranks" "$pattern" search --index "$index/good" --queries "$in/base.fbin" \
             --out OUT/r
         # The sixth batch does not fit; with overlap the seventh is on its way by then.
@@ -723,7 +730,8 @@ check_signals() {
     local lost='ended by signal 9|is lost: its connection broke' # run.sh, or another rank
     find=(search --index "$index/good" --queries "synth:count=20K,dims=16" --out OUT/r --repeat 1000
         --quiet --batch 100)
-    local build=(encode --base "synth:count=20M,dims=64" --axes random --shards 3 --index OUT/i --quiet)
+    local build=(encode --base "synth:count=20M,dims=64" --metric cosine --axes random --shards 3 --index OUT/i
+        --quiet)
     start signal_case KILL "$last" 75 "$lost" "${find[@]}"
     start signal_case KILL 0 75 "$lost" "${find[@]}"
     wait

@@ -29,7 +29,7 @@ fi
 
 for codec in saq xfbq; do
     "$bitsweep" encode --base synth:count=2M,dims=96 --index "$work/$codec" --codec "$codec" \
-        --bits 3 --shards 2 --json >"$work/encode.json"
+        --metric cosine --bits 3 --shards 2 --json >"$work/encode.json"
     check "encode $codec: peak memory is under 537 MB" \
         "$(number "$work/encode.json" peak_memory_bytes)" $((512 << 20))
     "$bitsweep" search --index "$work/$codec" --queries synth:count=3,dims=96,seed=2 --k 10 \

@@ -63,7 +63,7 @@ compare 3001 2 saq --bits 4 -- --bits 4 --metric l2 --stage 32
 compare 3001 1 saq --segments 32x5,96x1 -- --segments 32x5,96x1 --metric ip --stage 0
 compare 5000 2 xfbq --bits 3 -- --bits 3
 compare 33 2 raw -- --metric l2
-"$program" train --base "$base" --sample 300 --batch 64 --epochs 1 --code-dims 50 --document-planes 3 \
+"$program" train --base "$base" --metric cosine --sample 300 --batch 64 --epochs 1 --code-dims 50 --document-planes 3 \
     --model "$folder/model" --quiet
 compare 3001 2 rbe --code-dims 50 --bits 3 -- --model "$folder/model"
 

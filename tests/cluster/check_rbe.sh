@@ -31,10 +31,10 @@ find_levels
 find_ranks 2
 
 # 50 code dims: a word that is not full.
-check "train" "$program" train --base "$base" --sample 1000 --code-dims 50 --query-planes 4 \
+check "train" "$program" train --base "$base" --metric cosine --sample 1000 --code-dims 50 --query-planes 4 \
     --document-planes 2 --epochs 1 --loss pairs --model "$folder/model" --quiet
-check "train, similarities" "$program" train --base "$base" --sample 1000 --code-dims 100 --query-planes 7 \
-    --document-planes 2 --model "$folder/similar" --quiet
+check "train, similarities" "$program" train --base "$base" --metric cosine --sample 1000 --code-dims 100 \
+    --query-planes 7 --document-planes 2 --model "$folder/similar" --quiet
 check "ground truth" "$program" groundtruth --base "$base" --queries "$queries" --metric cosine --k 10 \
     --out "$folder/truth" --quiet
 
@@ -140,7 +140,7 @@ recall() {
 
 # A random start must learn; codes that begin as those of a quantizer are good from the start, and
 # those of principal axes better.
-train=(train --base "$base" --code-dims 96 --query-planes 3 --document-planes 2 --quiet)
+train=(train --base "$base" --metric cosine --code-dims 96 --query-planes 3 --document-planes 2 --quiet)
 "$program" "${train[@]}" --sample 2000 --start random --rate 1e-9 --epochs 1 --model "$folder/untrained"
 "$program" "${train[@]}" --sample 3000 --start random --epochs 5 --model "$folder/random"
 "$program" "${train[@]}" --sample 2000 --epochs 1 --start quantizer --model "$folder/quantizer"
@@ -189,7 +189,7 @@ refuse 65 "64 dims.*128|128.*64 dims" search --index "$folder/index" --queries s
     --out "$folder/found" --force
 refuse 2 "of 128 dims, the rows have 64" encode --base synth:count=100,dims=64 --index "$folder/refused" \
     --codec rbe --model "$folder/model"
-for kind in "--metric l2" "--precision float" "--no-residual-weights"; do
+for kind in "--metric l2" "--metric cosine --precision float" "--metric cosine --no-residual-weights"; do
     # shellcheck disable=SC2086
     "$program" train --base "$base" --sample 500 --batch 200 --code-dims 8 --epochs 1 --quiet --force \
         --model "$folder/comparison" $kind
@@ -202,7 +202,8 @@ refuse 65 "not the model of this index" search --index "$folder/other" --queries
 refuse 65 "not the model of this index" verify "$folder/other"
 rm "$folder/other/model.rbe"
 refuse 74 "model.rbe: cannot open" search --index "$folder/other" --queries "$queries" --out "$folder/found" --force
-check "saq in its place" "$program" encode --base "$base" --index "$folder/index" --force --quiet
+check "saq in its place" "$program" encode --base "$base" --metric cosine --index "$folder/index" \
+    --force --quiet
 if [[ -e $folder/index/model.rbe ]]; then fail "the old model is still there"; else pass "the old model is gone"; fi
 
 echo "$passed passed, $failed failed"

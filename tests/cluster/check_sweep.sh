@@ -13,7 +13,7 @@ cd "$folder"
 export OMP_NUM_THREADS=1
 
 "$program" synth --count 3000 --dims 32 --clusters 20 --out base.fbin --queries 40 --queries-out q.fbin --quiet
-common=(--base base.fbin --queries q.fbin --query-bits 4 --repeat 1 --items 16)
+common=(--base base.fbin --queries q.fbin --metric cosine --query-bits 4 --repeat 1 --items 16)
 grid=(--codec "xfbq,saq,rbe" --bits "1.5,2" --k 5 --oversample "1,4" --select "threshold,queue")
 
 # column FILE NAME: that column, a line a row.
@@ -212,7 +212,7 @@ refused 65 'no bitsweep model' "$program" sweep "${common[@]}" --folder c --code
 refused 2 'model' "$program" sweep "${common[@]}" "${grid[@]}" --folder a --resume --model a/index-rbe-2.rbe
 refused 2 'no point .* whole bits' "$program" sweep "${common[@]}" --folder c --codec xfbq --bits 1.5
 refused 2 'twice' "$program" sweep "${common[@]}" --folder c --k 5,5
-refused 65 '40 queries, base.fbin has 3000' "$program" sweep --base base.fbin --queries base.fbin --folder c \
+refused 65 '40 queries, base.fbin has 3000' "$program" sweep --base base.fbin --queries base.fbin --metric cosine --folder c \
     --groundtruth groundtruth
 again=("$program" sweep "${common[@]}" --codec saq --bits 2 --folder a --resume)
 truncate -s 20 a/index-saq-2/manifest.pb

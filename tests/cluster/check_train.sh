@@ -42,7 +42,7 @@ refuse() {
     fi
 }
 
-alone=(--base "$base" --sample 1200 --loss pairs)
+alone=(--base "$base" --metric cosine --sample 1200 --loss pairs)
 train 1 model "${alone[@]}" --threads 1
 train 1 threads "${alone[@]}" --threads 3
 same "the same bytes for 1 and 3 threads" model threads
@@ -76,7 +76,7 @@ fi
 # ---- similarities ----
 
 # Checkpoints: the model is that of the first weights where no epoch is better.
-similar=(--base "$base" --sample 1200)
+similar=(--base "$base" --metric cosine --sample 1200)
 train 1 similar "${similar[@]}" --threads 1 --checkpoint "$folder/similar_one"
 train 1 similar_threads "${similar[@]}" --threads 3 --checkpoint "$folder/similar_three"
 same "similarities: the same bytes for 1 and 3 threads" similar similar_threads
@@ -126,12 +126,12 @@ if awk -v auc="${auc:-0}" -v recall="${recall:-0}" 'BEGIN {exit !(auc > 0.9 && a
 else
     fail "ROC AUC '$auc', 1-recall@10 '$recall'" "$folder/out"
 fi
-learned "base alone, l2, shared, no weights" 0.01 2.1 "${alone[@]}" "${few[@]}" \
-    --metric l2 --shared --no-residual-weights
+learned "base alone, l2, shared, no weights" 0.01 2.1 "${alone[@]/cosine/l2}" "${few[@]}" \
+    --shared --no-residual-weights
 learned "base alone, one of 3 neighbours, annealing" 0.01 2.1 "${alone[@]}" "${few[@]}" \
     --neighbours 3 --estimator annealing
-learned "queries with their neighbours" 0.1 2.4 --base "$base" --groundtruth "$folder/truth" \
-    --queries "$queries" --neighbours 4 --validation 0.2 --batch 64 --epochs 8
+learned "queries with their neighbours" 0.1 2.4 --base "$base" --metric cosine \
+    --groundtruth "$folder/truth" --queries "$queries" --neighbours 4 --validation 0.2 --batch 64 --epochs 8
 learned "row i with row i" 0.001 1.0 --queries "$base" --documents "$base" --epochs 2 --batch 500
 
 if command -v gnuplot >/dev/null; then
@@ -147,29 +147,28 @@ fi
 # ---- errors ----
 
 refuse 2 "--loss similarities is for codes under cosine" --base "$base" --loss similarities --metric l2
-refuse 2 "--start principal goes with --loss similarities" --base "$base" --loss pairs --start principal
+refuse 2 "--start principal goes with --loss similarities" --base "$base" --metric cosine --loss pairs --start principal
 
 refuse 65 "200 rows, .*20000: row i pairs" --queries "$queries" --documents "$base"
 refuse 65 "128 dims|64 dims" --queries "$base" --documents synth:count=20000,dims=64
-refuse 65 "is of 200 queries" --base "$queries" --groundtruth "$folder/truth" --queries "$base"
-refuse 65 "has neighbour" --base "$queries" --groundtruth "$folder/truth" --queries "$queries"
-refuse 65 "--neighbours asks for 9" --base "$base" --groundtruth "$folder/truth" --queries "$queries" --neighbours 9
-refuse 74 "nothing.fbin" --base "$folder/nothing.fbin"
-refuse 74 "nothing.*cannot open" "${alone[@]}" --checkpoint "$folder/nothing" --resume
+refuse 65 "is of 200 queries" --base "$queries" --metric cosine --groundtruth "$folder/truth" --queries "$base"
+refuse 65 "has neighbour" --base "$queries" --metric cosine --groundtruth "$folder/truth" --queries "$queries"
+refuse 65 "--neighbours asks for 9" --base "$base" --metric cosine --groundtruth "$folder/truth" --queries "$queries" --neighbours 9
+refuse 74 "nothing.fbin" --base "$folder/nothing.fbin" --metric cosine
 refuse 2 "another training: .*gamma=10 there, gamma=9 here" "${alone[@]}" --code-dims 32 --batch 256 \
     --checkpoint "$folder/checkpoint" --resume --gamma 9
 refuse 2 "--queries and --documents, or --base"
-refuse 2 "--documents goes with --queries" --base "$base" --documents "$base"
-refuse 2 "needs --groundtruth" --base "$base" --queries "$queries"
+refuse 2 "--documents goes with --queries" --base "$base" --metric cosine --documents "$base"
+refuse 2 "needs --groundtruth" --base "$base" --metric cosine --queries "$queries"
 refuse 2 "10 negatives" "${alone[@]}" --batch 10
-refuse 2 "held out" --base "$base" --sample 100 --loss pairs
+refuse 2 "held out" --base "$base" --metric cosine --sample 100 --loss pairs
 refuse 2 "ends in .svg" "${alone[@]}" --plot loss.png
 refuse 2 "--resume needs" "${alone[@]}" --resume
 refuse 2 "query-planes" "${alone[@]}" --query-planes 8
 refuse 2 "estimator" "${alone[@]}" --estimator tanh
 refuse 2 "another training: code-dims=32 there, code-dims=16 here" "${alone[@]}" --code-dims 16 --batch 256 \
     --checkpoint "$folder/checkpoint" --resume
-refuse 2 "another training: dims=128 there, dims=64 here" --base synth:count=1200,dims=64 --loss pairs --code-dims 32 \
+refuse 2 "another training: dims=128 there, dims=64 here" --base synth:count=1200,dims=64 --metric cosine --loss pairs --code-dims 32 \
     --batch 256 --checkpoint "$folder/checkpoint" --resume
 
 # A checkpoint of another version, cut short, with a bit flipped.
@@ -183,7 +182,7 @@ for broken in "version: checkpoint of format version 2, this program reads 1$" \
 done
 
 # What is not finite stops it; the last checkpoint stays as it was.
-wild=(--base "$base" --sample 600 --code-dims 32 --batch 128 --start random --estimator straight-through
+wild=(--base "$base" --metric cosine --sample 600 --code-dims 32 --batch 128 --start random --estimator straight-through
     --rate 1e38 --checkpoint "$folder/wild")
 refuse 65 "training: .* is not finite at epoch [0-9]+, batch [0-9]+; try a smaller --rate; the last checkpoint stays: $folder/wild$" \
     "${wild[@]}" --checkpoint-batches 1

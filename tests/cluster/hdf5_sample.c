@@ -1,12 +1,13 @@
 // Samples for check_convert.sh, in the manner of ann-benchmarks: hdf5_sample BASE QUERIES
-// GROUNDTRUTH OUT [packed]
+// GROUNDTRUTH OUT [plain|packed [DISTANCE]]
 //
 // Vectors (.u8bin, as uint8) become train and test, the ids of the ground truth neighbors; packed:
-// in chunks, deflated.
+// in chunks, deflated. DISTANCE becomes the attribute of that name, a text as h5py writes it.
 #define H5_USE_110_API
 #include <hdf5.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/memory.h"
 #include "common/result_file.h"
@@ -47,16 +48,29 @@ static void add_vectors(hid_t file, const char *name, const char *path, int is_p
     bsw_vectors_close(&vectors);
 }
 
+static void add_distance(hid_t file, const char *distance)
+{
+    hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate(H5S_SCALAR);
+    check(H5Tset_size(type, H5T_VARIABLE) >= 0 && H5Tset_cset(type, H5T_CSET_UTF8) >= 0, distance);
+    hid_t attribute = H5Acreate2(file, "distance", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    check(H5Awrite(attribute, type, &distance) >= 0, distance);
+    H5Aclose(attribute);
+    H5Sclose(space);
+    H5Tclose(type);
+}
+
 int main(int argc, char **argv)
 {
     struct bsw_results truth;
-    check(argc >= 5 && argc <= 6, "usage: BASE QUERIES GROUNDTRUTH OUT [packed]");
+    check(argc >= 5 && argc <= 7, "usage: BASE QUERIES GROUNDTRUTH OUT [plain|packed [DISTANCE]]");
+    int is_packed = argc > 5 && strcmp(argv[5], "packed") == 0;
     hid_t file = H5Fcreate(argv[4], H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT);
     check(file >= 0, argv[4]);
-    add_vectors(file, "train", argv[1], argc == 6);
-    add_vectors(file, "test", argv[2], argc == 6);
+    add_vectors(file, "train", argv[1], is_packed);
+    add_vectors(file, "test", argv[2], is_packed);
     check(bsw_results_read(argv[3], &truth, NULL) == BSW_OK, argv[3]);
-    add(file, "neighbors", H5T_STD_I64LE, truth.num_queries, truth.k, argc == 6, truth.ids);
+    add(file, "neighbors", H5T_STD_I64LE, truth.num_queries, truth.k, is_packed, truth.ids);
     bsw_results_deinit(&truth);
+    if (argc > 6) add_distance(file, argv[6]);
     return H5Fclose(file) >= 0 ? 0 : 1;
 }

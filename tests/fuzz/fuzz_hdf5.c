@@ -147,12 +147,29 @@ static void take_ids(uint64_t file_bytes)
     FUZZ_REQUIRE(stand_in.num_ids == 0);
 }
 
+static void take_distance(void)
+{
+    struct bsw_error err;
+    char *distance = fuzz_exact(NULL, BSW_DISTANCE_BYTES);
+    enum bsw_status status = bsw_hdf5_distance_read("f.h5", "f.h5", distance, &err);
+    if (fuzz_is_ok(status, &err, REFUSALS)) {
+        size_t length = strlen(distance);
+        FUZZ_REQUIRE(length < BSW_DISTANCE_BYTES);
+        for (size_t i = 0; i < length; i++)
+            FUZZ_REQUIRE((unsigned char)distance[i] >= ' ' && distance[i] != 127);
+    }
+    bsw_free(&distance);
+    FUZZ_REQUIRE(stand_in.num_ids == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct fuzz_input input = {data, bytes};
-    int are_ids = fuzz_next_byte(&input) % 2;
+    int what = fuzz_next_byte(&input) % 4; // rows are 0 and 2, so that findings stay what they are
     uint64_t file_bytes = describe(&input);
-    if (are_ids)
+    if (what == 3)
+        take_distance();
+    else if (what == 1)
         take_ids(file_bytes);
     else
         take_rows(file_bytes);
@@ -161,7 +178,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
-    // Ids or rows, failing call, type, text; rows, columns, layout, chunk; claims, offset; filters.
+    // Rows, ids or (3) distance, failing call, type, text; rows, columns, layout, chunk; claims,
+    // offset; filters.
     static const unsigned char shapes[][48] = {
         {0, 0, 0, 0, 0, 0, 20, 0, 3, 0, 0, 4, 0, 2, 0, 0, 0, 1, 0, 255},
         {0, 0, 2, 0, 0, 0, 20, 0, 30, 0, 0, 7, 0, 11, 0, 0, 0, 1, 0, 255},
@@ -174,6 +192,8 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
         {1, 0, 5, 0, 0, 200, 255, 200, 255, 0, 210, 9, 210, 9, 2, 0, 0, 0, 255, 1, 0, 255},
         {0, 0, 1, 0, 0, 0, 5, 0, 9, 1, 0, 0, 0, 0, 0, 192, 255, 1, 0, 5},
         {0, 0, 9, 0, 7, 0, 9, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 255},
+        {3, 0, 9, 0, 7, 0, 1, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 255, 'a', 'n', 'g', 10, 200},
+        {3, 0, 9, 0, 0, 0, 1, 0, 4, 0, 0, 0, 0, 0, 4, 0, 0, 1, 0, 255, 'd', 'o', 't'},
         {0,   0,   0,   0,   0,   0,   9,   0,   4,   24,  0,   0,   0,   0,   0,   0,
          0,   1,   0,   255, 'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l',
          'm', 'n', 'o', 'p', 'q', 'r', 's', 't', 'u', 'v', 'w', 'x', 'y', 'z', 'A', 'B'},
@@ -182,6 +202,7 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
         memcpy(seed, shapes[i], sizeof seed);
         put(context, seed, sizeof seed);
-        for (seed[1] = 1; seed[1] < 64 && i < 8; seed[1]++) put(context, seed, sizeof seed);
+        for (seed[1] = 1; seed[1] < 64 && (i < 8 || seed[0] == 3); seed[1]++)
+            put(context, seed, sizeof seed);
     }
 }

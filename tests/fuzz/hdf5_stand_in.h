@@ -45,6 +45,7 @@ struct stand_in {
     uint32_t skipped;       // filters
     char name[64];
     // ---- since then ----
+    size_t cut_bytes;
     uint32_t num_calls, num_ids;
     hsize_t start[2], count[2], memory[2]; // selected
 };
@@ -402,6 +403,85 @@ herr_t H5Dread_chunk(hid_t set, hid_t list, const hsize_t *at, uint32_t *skipped
     for (uint64_t r = 0; r < stand_in.chunk_rows; r++)
         for (size_t b = 0; b < piece; b++) *to++ = stand_in_byte(at[0] + r, at[1] * number + b);
     return 0;
+}
+
+// ---- an attribute: the name, as a text of a fixed length or of any ----
+
+hid_t H5T_C_S1_g = 202;
+
+htri_t H5Aexists(hid_t file, const char *name)
+{
+    (void)file;
+    FUZZ_REQUIRE(name);
+    return stand_in_fails() ? -1 : !stand_in.is_absent;
+}
+hid_t H5Aopen(hid_t file, const char *name, hid_t list)
+{
+    (void)file, (void)name, (void)list;
+    return stand_in_id(8);
+}
+hid_t H5Aget_type(hid_t attribute)
+{
+    (void)attribute;
+    return stand_in_id(9);
+}
+hid_t H5Aget_space(hid_t attribute)
+{
+    (void)attribute;
+    return stand_in_id(10);
+}
+hssize_t H5Sget_simple_extent_npoints(hid_t space)
+{
+    (void)space;
+    return stand_in_fails() ? -1 : (hssize_t)stand_in.rows;
+}
+static int stand_in_is_variable(void)
+{
+    return stand_in.text_bytes == 0;
+}
+htri_t H5Tis_variable_str(hid_t type)
+{
+    (void)type;
+    return stand_in_fails() ? -1 : stand_in_is_variable();
+}
+hid_t H5Tcopy(hid_t type)
+{
+    FUZZ_REQUIRE(type == 9);
+    return stand_in_id(11);
+}
+herr_t H5Tset_size(hid_t type, size_t bytes)
+{
+    FUZZ_REQUIRE(type == 11);
+    stand_in.cut_bytes = bytes;
+    return stand_in_code();
+}
+// A text of a fixed length need not end with 0.
+herr_t H5Aread(hid_t attribute, hid_t type, void *out)
+{
+    (void)attribute;
+    if (stand_in_fails()) return -1;
+    if (!stand_in_is_variable()) {
+        FUZZ_REQUIRE(type == 11 && stand_in.cut_bytes > 0);
+        for (size_t i = 0; i < stand_in.cut_bytes; i++)
+            ((char *)out)[i] = stand_in.name[i % sizeof stand_in.name];
+        return 0;
+    }
+    char *text = stand_in.has_stored ? fuzz_exact(stand_in.name, strlen(stand_in.name) + 1) : NULL;
+    memcpy(out, &text, sizeof text);
+    return 0;
+}
+herr_t H5Dvlen_reclaim(hid_t type, hid_t space, hid_t list, void *texts)
+{
+    char *text;
+    FUZZ_REQUIRE(type == 9 && space == 10 && list == H5P_DEFAULT);
+    memcpy(&text, texts, sizeof text);
+    bsw_free(&text);
+    return stand_in_code();
+}
+herr_t H5Aclose(hid_t attribute)
+{
+    FUZZ_REQUIRE(attribute == 8);
+    return stand_in_close();
 }
 
 #endif

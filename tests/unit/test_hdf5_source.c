@@ -388,6 +388,92 @@ static void numbers_of_odd_sizes_are_refused(void **state)
     }
 }
 
+// ---- the attribute `distance` ----
+
+// text NULL: a number in its place.
+static void add_distance(hid_t object, const char *text, int is_variable, hid_t space)
+{
+    hid_t type = H5Tcopy(text ? H5T_C_S1 : H5T_NATIVE_INT);
+    const int number = 7;
+    if (text) assert_true(H5Tset_size(type, is_variable ? H5T_VARIABLE : strlen(text)) >= 0);
+    if (is_variable) assert_true(H5Tset_cset(type, H5T_CSET_UTF8) >= 0);
+    hid_t attribute = H5Acreate2(object, "distance", type, space, H5P_DEFAULT, H5P_DEFAULT);
+    const void *value = !text ? (const void *)&number : is_variable ? (const void *)&text : text;
+    assert_true(attribute >= 0 && H5Awrite(attribute, type, value) >= 0);
+    H5Aclose(attribute);
+    H5Tclose(type);
+}
+
+static void a_file_says_its_distance(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *read;
+        int is_variable;
+    } cases[] = {
+        {"angular", "angular", 1},
+        {"euclidean", "euclidean", 0}, // without a 0 at its end
+        {"", "", 1},
+        {NULL, "", 0},
+        {"a\nline \x1b[1m", "a?line ?[1m", 1},
+        {"a distance of a name so long that nobody has it", "a distance of a name so long th", 1},
+        {"a distance of a name so long that nobody has it", "a distance of a name so long th", 0}};
+    char distance[BSW_DISTANCE_BYTES];
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        hid_t file = new_file("said.hdf5"), space = H5Screate(H5S_SCALAR);
+        add_image(file, "train", H5T_STD_U8LE, i % 2 ? DEFLATED : CONTIGUOUS);
+        add_distance(file, cases[i].text, cases[i].is_variable, space);
+        H5Sclose(space);
+        H5Fclose(file);
+        bsw_vectors *vectors = open_set("said.hdf5", "");
+        assert_int_equal(bsw_vectors_distance(vectors, distance, &err), BSW_OK);
+        assert_string_equal(distance, cases[i].read);
+        bsw_vectors_close(&vectors);
+    }
+}
+
+// That of a dataset, several texts, another kind of source.
+static void what_says_no_distance(void **state)
+{
+    (void)state;
+    char distance[BSW_DISTANCE_BYTES];
+    const hsize_t two = 2;
+    hid_t file = new_file("silent.hdf5"), space = H5Screate(H5S_SCALAR);
+    add_image(file, "train", H5T_STD_U8LE, CONTIGUOUS);
+    hid_t set = H5Dopen2(file, "train", H5P_DEFAULT);
+    add_distance(set, "angular", 1, space);
+    H5Dclose(set);
+    H5Fclose(file);
+    bsw_vectors *vectors = open_set("silent.hdf5", "");
+    assert_int_equal(bsw_vectors_distance(vectors, distance, &err), BSW_OK);
+    assert_string_equal(distance, "");
+    bsw_vectors_close(&vectors);
+    vectors = NULL;
+    assert_int_equal(bsw_vectors_open("synth:count=9,dims=4", BSW_ALL_ROWS, &vectors, &err),
+                     BSW_OK);
+    assert_int_equal(bsw_vectors_distance(vectors, distance, &err), BSW_OK);
+    assert_string_equal(distance, "");
+    bsw_vectors_close(&vectors);
+
+    file = new_file("pair.hdf5");
+    hid_t pair = H5Screate_simple(1, &two, NULL);
+    add_image(file, "train", H5T_STD_U8LE, CONTIGUOUS);
+    hid_t type = H5Tcopy(H5T_C_S1), attribute;
+    assert_true(H5Tset_size(type, 4) >= 0);
+    attribute = H5Acreate2(file, "distance", type, pair, H5P_DEFAULT, H5P_DEFAULT);
+    assert_true(H5Awrite(attribute, type, "ip  dot ") >= 0);
+    H5Aclose(attribute);
+    H5Tclose(type);
+    H5Fclose(file);
+    vectors = open_set("pair.hdf5", "");
+    assert_int_equal(bsw_vectors_distance(vectors, distance, &err), BSW_OK);
+    assert_string_equal(distance, "");
+    bsw_vectors_close(&vectors);
+
+    H5Sclose(pair);
+    H5Sclose(space);
+}
+
 // A thread that has not opened a file prints errors of libhdf5 until it is told not to.
 static void reading_prints_no_errors(void **state)
 {
@@ -457,6 +543,8 @@ int main(void)
         cmocka_unit_test(every_truncated_file_is_refused),
         cmocka_unit_test(a_changed_byte_is_at_most_an_error),
         cmocka_unit_test(numbers_of_odd_sizes_are_refused),
+        cmocka_unit_test(a_file_says_its_distance),
+        cmocka_unit_test(what_says_no_distance),
         cmocka_unit_test(reading_prints_no_errors),
         cmocka_unit_test(threads_read_at_once),
     };
