@@ -107,6 +107,30 @@ static int is_on_cpu(const struct groundtruth_options *o)
     return strcmp(o->device, "auto") == 0 || strcmp(o->device, "cpu") == 0;
 }
 
+// Whether some query is a row that it must not find.
+static int has_self(const struct groundtruth_job *job)
+{
+    uint64_t base = bsw_vectors_first_row(job->base), query = bsw_vectors_first_row(job->queries);
+    return job->options.exclude_self && query < base + bsw_vectors_num_rows(job->base) &&
+           base < query + bsw_vectors_num_rows(job->queries);
+}
+
+// Of every query: that k rows may be found. Called before anything is read, and when it is known
+// how many rows were dropped.
+static enum bsw_status check_k(const struct groundtruth_job *job, struct bsw_error *err)
+{
+    const struct groundtruth_options *o = &job->options;
+    uint64_t num_rows = bsw_vectors_num_rows(job->base), num_out = job->num_dropped + has_self(job);
+    char dropped[48] = "";
+    if (o->k + num_out <= num_rows) return BSW_OK;
+    if (job->num_dropped > 0)
+        snprintf(dropped, sizeof dropped, ", %llu of them dropped",
+                 (unsigned long long)job->num_dropped);
+    return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: %s has %llu rows only%s%s",
+                    (unsigned long long)o->k, o->base, (unsigned long long)num_rows, dropped,
+                    has_self(job) ? ", one of them the query" : "");
+}
+
 static enum bsw_status open_inputs(struct groundtruth_job *job, struct bsw_error *err)
 {
     const struct groundtruth_options *o = &job->options;
@@ -117,11 +141,7 @@ static enum bsw_status open_inputs(struct groundtruth_job *job, struct bsw_error
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", o->queries,
                         bsw_vectors_dims(job->queries), o->base, bsw_vectors_dims(job->base));
     }
-    if (o->k > bsw_vectors_num_rows(job->base)) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: %s has %llu rows only",
-                        (unsigned long long)o->k, o->base,
-                        (unsigned long long)bsw_vectors_num_rows(job->base));
-    }
+    BSW_TRY(check_k(job, err));
     if (bsw_vectors_num_rows(job->base) / (uint64_t)job->transport->num_ranks >= UINT32_MAX) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: more than 2^32 rows a rank; use more ranks",
                         o->base);
@@ -383,7 +403,10 @@ static enum bsw_status run(struct groundtruth_job *job, struct bsw_error *err)
     job->seconds = bsw_clock_seconds() - started;
     job->num_dropped = job->device ? job->on_device.dropped_rows : job->scan.dropped_rows;
     BSW_TRY(add_up(job, MESSAGE_DROPPED, "dropped rows", &job->num_dropped, err));
-    status = transport->rank == 0 ? finish(job, err) : BSW_OK;
+    status = transport->rank == 0 ? check_k(job, err) : BSW_OK;
+    // As many rows are dropped next time: nothing to go on with.
+    if (status != BSW_OK) bsw_truth_journals_remove(job->options.out, NULL);
+    if (status == BSW_OK && transport->rank == 0) status = finish(job, err);
     return bsw_transport_agree(transport, status, err);
 }
 

@@ -349,8 +349,12 @@ check_dropped() {
             failed "$name: the 300 places do not hold all rows but 290, and one -1"
         fi
         succeed "ground truth without the $name row" bitsweep groundtruth --base "$in/$name.fbin" \
-            --drop-bad-rows --metric cosine --queries "$in/q.fbin" --k 300 --out "$folder/truth-$name.bin"
-        succeed "search and ground truth agree" cmp "$folder/dropped-$name.bin" "$folder/truth-$name.bin"
+            --drop-bad-rows --metric cosine --queries "$in/q.fbin" --k 299 --out "$folder/truth-$name.bin"
+        succeed "search of as many" bitsweep search --index "$folder/dropped-$name" \
+            --queries "$in/q.fbin" --k 299 --out "$folder/all-$name.bin"
+        succeed "search and ground truth agree" cmp "$folder/all-$name.bin" "$folder/truth-$name.bin"
+        expect 2 "--k 300: .*$name.fbin has 300 rows only, 1 of them dropped" groundtruth --drop-bad-rows \
+            --base "$in/$name.fbin" --metric cosine --queries "$in/q.fbin" --k 300 --out OUT/r
     done
 }
 

@@ -361,11 +361,13 @@ truth_job() {
     local metric=$1 type=$2 k=$3 ranks=$4 threads=$5 level=$6 code=one2 out=$folder/variant/$job.bin
     local what="groundtruth $metric of .$type: $ranks ranks, $threads threads, $level"
     [[ $type == fbin ]] || code=one3
+    local pair=3
+    ((k == 1000)) || pair=2
     if ! "$run" -n "$ranks" groundtruth --base "$folder/base.$type" --queries "$folder/query.$type" \
         --metric "$metric" --k "$k" --out "$out" --threads "$threads" --level "$level" \
         --drop-bad-rows --quiet >/dev/null 2>"$folder/err.$job"; then
         failed "$what" "$folder/err.$job"
-    elif cmp "$folder/truth/$code-$metric-3" "$out" >"$folder/diff.$job" 2>&1; then
+    elif cmp "$folder/truth/$code-$metric-$pair" "$out" >"$folder/diff.$job" 2>&1; then
         passed
     else
         failed "$what" "$folder/diff.$job"
@@ -373,13 +375,15 @@ truth_job() {
 }
 
 check_groundtruth() {
-    local metric type ranks turn=0
+    local metric type ranks k turn=0
     for metric in cosine ip l2; do
         for type in fbin u8bin; do
             for ranks in "${ranks_axis[@]}"; do
                 turn=$((turn + 1))
                 if ! is_next "$turn"; then continue; fi
-                start truth_job "$metric" "$type" 1000 "$ranks" $((turn / 2 % 2 + 1)) \
+                k=1000
+                [[ $type-$metric != u8bin-cosine ]] || k=100 # without zeros there are 992 rows
+                start truth_job "$metric" "$type" $k "$ranks" $((turn / 2 % 2 + 1)) \
                     "${levels[turn % ${#levels[@]}]}"
             done
         done

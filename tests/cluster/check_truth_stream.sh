@@ -87,8 +87,40 @@ for type in fbin u8bin; do
                 printf " %d%s", $i, i == NF ? "\n" : ""}')
     done
 done
-truth others --base "$folder/tiny.fbin" --queries "$folder/tiny.fbin" --metric l2 --k 13 --exclude-self
-check "of 13 rows 12 are others" test "$(ids "$folder/others" 13 13 | awk '{n += $NF == -1} END {print n}')" = 13
+# refuse_k PATTERN ARGUMENTS: exit code 2, one line, and no file but the journals' folder is there.
+refuse_k() {
+    local pattern=$1 code=0
+    shift
+    mkdir "$folder/none"
+    "$run" -n "${ranks_axis[1]:-1}" groundtruth "$@" --metric l2 --out "$folder/none/truth" --quiet \
+        >"$folder/line" 2>&1 || code=$?
+    check "$pattern: exit code $code" test $code = 2
+    check "$pattern: one line" test "$(wc -l <"$folder/line")" = 1
+    check "$pattern: says so" grep -q -- "$pattern" "$folder/line"
+    check "$pattern: nothing is left" rmdir "$folder/none"
+}
+tiny=(--base "$folder/tiny.fbin" --queries "$folder/tiny.fbin")
+truth others "${tiny[@]}" --metric l2 --k 12 --exclude-self
+check "of 13 rows 12 are others" test "$(ids "$folder/others" 12 13 | awk '{n += NF} END {print n}')" = 156
+refuse_k '--k 13: .*tiny.fbin has 13 rows only, one of them the query$' "${tiny[@]}" --k 13 --exclude-self
+# Queries that are no rows of the base exclude nothing.
+truth others "${tiny[@]}" --rows 0:9 --query-rows 9:13 --metric l2 --k 9 --exclude-self
+refuse_k '--k 9: .*has 9 rows only, one of them the query$' "${tiny[@]}" --rows 0:9 --query-rows 8:13 --k 9 \
+    --exclude-self
+# Rows that are dropped are known at the end, when there are lists, and journals of them.
+cp "$folder/tiny.fbin" "$folder/bad.fbin"
+dims=$(od -An -t u4 -j 4 -N 4 "$folder/bad.fbin" | tr -d ' ')
+for row in 3 7; do
+    printf '\x00\x00\xc0\x7f' |
+        dd of="$folder/bad.fbin" bs=1 seek=$((8 + 4 * row * dims)) conv=notrunc status=none # NaN
+done
+bad=(--base "$folder/bad.fbin" --queries "$folder/tiny.fbin" --drop-bad-rows --block-rows 2)
+export BITSWEEP_JOURNAL_SECONDS=0
+truth others "${bad[@]}" --metric l2 --k 11
+refuse_k '--k 12: .*bad.fbin has 13 rows only, 2 of them dropped$' "${bad[@]}" --k 12
+refuse_k '--k 11: .*has 13 rows only, 2 of them dropped, one of them the query$' "${bad[@]}" --k 11 --exclude-self
+refuse_k '--k 12: .*, 2 of them dropped$' "${bad[@]}" --k 12 --resume
+unset BITSWEEP_JOURNAL_SECONDS
 
 # ---- files for cuvs-bench ----
 
