@@ -1,3 +1,7 @@
+// F_OFD_SETLK
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
 // sweep: a grid of codes and searches over one corpus, every point measured by this program as a
 // child, in a folder that another run can go on with.
 //
@@ -57,7 +61,7 @@ struct sweep_job {
     uint64_t base_digest, query_digest;
     uint64_t num_rows, num_queries, max_k; // max_k: of the points
     uint64_t num_resumed;                  // points of this grid that the journal had
-    int lock;                              // the folder, open and locked; -1: not
+    int lock, own_lock;                    // the folder, open and locked; -1: not
 };
 
 static enum bsw_status parse(struct bsw_transport *transport, struct sweep_options *o, int argc,
@@ -206,18 +210,28 @@ static enum bsw_status open_truth(struct sweep_job *job, struct bsw_error *err)
     return status;
 }
 
+// Whether it is a sweep that is at work in the folder, and not only what it started.
+static int is_sweep_alive(int folder)
+{
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(folder, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 // One sweep a folder. Its children have the lock, too: of a sweep that was killed a launcher may
-// still be at taking its ranks along, which is waited for.
+// still be at taking its ranks along, which is waited for. A second lock is the sweep's alone.
 static enum bsw_status lock_folder(struct sweep_job *job, struct bsw_error *err)
 {
+    struct flock own = {.l_type = F_RDLCK, .l_whence = SEEK_SET};
     double since = bsw_clock_seconds();
     job->lock = open(job->run.folder, O_RDONLY | O_DIRECTORY);
     while (job->lock >= 0 && flock(job->lock, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-        if (bsw_clock_seconds() - since > LOCK_SECONDS)
+        if (is_sweep_alive(job->lock) || bsw_clock_seconds() - since > LOCK_SECONDS)
             return bsw_fail(err, BSW_ERROR_USAGE, "%s: another sweep is at work there",
                             job->options.folder);
         usleep(50000);
     }
+    job->own_lock = open(job->run.folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (job->own_lock >= 0) fcntl(job->own_lock, F_OFD_SETLK, &own);
     return BSW_OK; // a file system without locks has none
 }
 
@@ -309,11 +323,51 @@ static enum bsw_status record(struct sweep_job *job, const char *kind, const cha
     return status;
 }
 
+static enum bsw_status count_point(void *context, const void *payload, size_t bytes,
+                                   struct bsw_error *err)
+{
+    const char *kind = "";
+    json_t *record = json_loadb(payload, bytes, 0, NULL);
+    json_unpack(record, "{s:s}", "kind", &kind);
+    *(uint64_t *)context += strcmp(kind, "point") == 0;
+    json_decref(record);
+    (void)err;
+    return BSW_OK;
+}
+
+// A folder that has a sweep, of any inputs: whether it came to its end, and what may be done.
+static enum bsw_status refuse_sweep(const struct sweep_job *job, const char *path,
+                                    struct bsw_error *err)
+{
+    struct bsw_buffer file = {0};
+    struct bsw_journal_facts facts;
+    uint64_t points = 0;
+    char status_path[BSW_PATH_BYTES + 16];
+    const char *word = "";
+    enum bsw_status status = bsw_file_read_all(path, BSW_JOURNAL_MAX_BYTES, &file, err);
+    if (status == BSW_OK)
+        status =
+            bsw_journal_parse(path, file.data, file.bytes, NULL, count_point, &points, &facts, err);
+    bsw_buffer_deinit(&file);
+    BSW_TRY(status);
+    snprintf(status_path, sizeof status_path, "%s.STATUS.json", job->run.folder);
+    json_t *said = json_load_file(status_path, 0, NULL);
+    json_unpack(said, "{s:s}", "status", &word);
+    int is_finished = strcmp(word, "complete") == 0;
+    json_decref(said);
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: has %s sweep, of %llu points: --resume measures what of this grid is not "
+                    "among them, --force all anew",
+                    job->options.folder, is_finished ? "a finished" : "an unfinished",
+                    (unsigned long long)points);
+}
+
 static enum bsw_status open_journal(struct sweep_job *job, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
     const struct sweep_options *o = &job->options;
     BSW_TRY(bsw_path_join(path, job->run.folder, "sweep.journal", err));
+    if (!o->force && !o->resume && bsw_file_exists(path)) return refuse_sweep(job, path, err);
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = bsw_journal_mode_of(o->force, o->resume),
                                                 .fields = &job->fields,
@@ -491,7 +545,7 @@ static enum bsw_status sweep(struct sweep_job *job, int argc, char **argv, struc
 enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
                                   struct bsw_error *err)
 {
-    struct sweep_job job = {.lock = -1};
+    struct sweep_job job = {.lock = -1, .own_lock = -1};
     int done;
     BSW_TRY(parse(transport, &job.options, argc, argv, &done, err));
     if (done) return BSW_OK;
@@ -506,6 +560,7 @@ enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, cha
     bsw_journal_close(&job.journal);
     bsw_sweep_points_deinit(&job.points);
     bsw_free(&job.grids);
+    bsw_file_close(&job.own_lock);
     bsw_file_close(&job.lock);
     json_decref(job.truths);
     json_decref(job.indexes);

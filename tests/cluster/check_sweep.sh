@@ -154,6 +154,17 @@ fi
 cp -r a/groundtruth a/groundtruth.json .
 resumed=(sweep "${common[@]}" "${grid[@]}" --groundtruth groundtruth --folder b --resume)
 
+# refused CODE PATTERN ARGUMENTS: one line on stderr
+refused() {
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$@" >stdout 2>stderr || got=$?
+    if ((got == code)) && grep -qE "$pattern" stderr && (($(wc -l <stderr) == 1)); then
+        pass
+    else
+        complain "$*: exit code $got"
+    fi
+}
 # until_rows N FOLDER: until there are so many rows, or for 40 s.
 until_rows() {
     local tries
@@ -168,6 +179,11 @@ for signal in KILL TERM; do
     sweep=$!
     until_rows "$rows" b
     cp b/sweep.csv before.csv
+    if [[ $signal == TERM ]]; then
+        since=$SECONDS
+        refused 2 '^bitsweep: b: another sweep is at work there$' "$program" "${resumed[@]}"
+        check "at once" test $((SECONDS - since)) -lt 10
+    fi
     kill "-$signal" "$sweep" 2>/dev/null || true
     code=0
     wait "$sweep" 2>/dev/null || code=$?
@@ -187,18 +203,12 @@ check "has what it had, and more" test "$(column b/sweep.csv recall | wc -l)" = 
 
 # ---- what is refused ----
 
-# refused CODE PATTERN ARGUMENTS: one line on stderr
-refused() {
-    local code=$1 pattern=$2 got=0
-    shift 2
-    "$@" >stdout 2>stderr || got=$?
-    if ((got == code)) && grep -qE "$pattern" stderr && (($(wc -l <stderr) == 1)); then
-        pass
-    else
-        complain "$*: exit code $got"
-    fi
-}
-refused 2 'resume|force' "$program" sweep "${common[@]}" "${grid[@]}" --folder a
+refused 2 '^bitsweep: a: has a finished sweep, of 16 points: --resume measures what .*, --force all anew$' \
+    "$program" sweep "${common[@]}" "${grid[@]}" --folder a
+mkdir unfinished
+cp b/sweep.journal unfinished
+refused 2 'unfinished: has an unfinished sweep, of 17 points: --resume' "$program" sweep "${common[@]}" "${grid[@]}" \
+    --folder unfinished
 cp base.fbin other.fbin
 flip other.fbin 8
 refused 2 'begun with base ' "$program" sweep --base other.fbin "${common[@]:2}" "${grid[@]}" --folder a --resume
