@@ -520,7 +520,20 @@ static void print_json(const struct encode_job *job, const char *segments, doubl
         "peak_memory_bytes", (json_int_t)bsw_process_peak_bytes());
     json_object_update(object, more);
     json_decref(more);
+    if (job->options.bits > 0)
+        json_object_set_new(object, "bits_asked", json_real(job->options.bits));
     bsw_print_json(object);
+}
+
+// Groups of dimensions have whole bits, so that the average may be less than was asked for.
+static void print_bits(const struct encode_job *job)
+{
+    const struct bsw_manifest *manifest = &job->manifest;
+    int is_auto = manifest->codec == BSW_CODEC_SAQ && !job->options.model &&
+                  strcmp(job->options.segments, "auto") == 0;
+    if (!is_auto || job->options.bits - manifest->bits < 1e-9) return;
+    printf("bits: %.4g a dimension, not %.4g: groups of 32 of the %u dims take whole bits\n",
+           manifest->bits, job->options.bits, manifest->layout.dims);
 }
 
 static void report(const struct encode_job *job)
@@ -535,10 +548,12 @@ static void report(const struct encode_job *job)
         return;
     }
     if (job->options.common.quiet) return;
-    printf("%llu rows x %u dims -> %s, %s, %s, %u shards, %g bytes a vector\n",
-           (unsigned long long)manifest->num_rows, bsw_manifest_row_dims(manifest),
-           bsw_codec_name(manifest->codec), bsw_metric_name(manifest->metric), segments,
-           manifest->num_shards, bsw_manifest_row_bytes(manifest));
+    printf(
+        "%llu rows x %u dims -> %s, %s, %s: %.4g bits a dimension, %u shards, %g bytes a vector\n",
+        (unsigned long long)manifest->num_rows, bsw_manifest_row_dims(manifest),
+        bsw_codec_name(manifest->codec), bsw_metric_name(manifest->metric), segments,
+        manifest->bits, manifest->num_shards, bsw_manifest_row_bytes(manifest));
+    print_bits(job);
     if (manifest->dropped_rows > 0)
         printf("dropped rows: %llu\n", (unsigned long long)manifest->dropped_rows);
     printf("training %.2f s, encoding %.2f s: %.4g rows/s, %.2f GB/s of input\n",

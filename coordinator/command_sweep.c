@@ -430,7 +430,7 @@ static void print_row(const struct sweep_job *job, const char *name, const json_
     static const char *const numbers[] = {"recall", "loss_code", "loss_selection",
                                           "loss_refinement"};
     if (job->options.common.json || job->options.common.quiet) return;
-    printf("%-34s", name);
+    printf("%-34s %5.4g", name, json_number_value(json_object_get(row, "true_bits")));
     for (int i = 0; i < 4; i++)
         printf(" %9.4f", json_number_value(json_object_get(row, numbers[i])));
     printf(" %10.0f %8.4g\n", json_number_value(json_object_get(row, "qps")),
@@ -496,8 +496,8 @@ static enum bsw_status run(struct sweep_job *job, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_USAGE, "no point of the grid is possible: %s",
                         job->points.skips[0].reason);
     if (!job->options.common.json && !job->options.common.quiet)
-        printf("%-34s %9s %9s %9s %9s %10s %8s\n", "point", "recall", "code", "selection",
-               "refining", "queries/s", "B/vector");
+        printf("%-34s %5s %9s %9s %9s %9s %10s %8s\n", "point", "bits", "recall", "code",
+               "selection", "refining", "queries/s", "B/vector");
     bsw_run_status_count(0, total);
     // A forced run's table must not be of another corpus until its first point is done.
     BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->rows, err));

@@ -50,7 +50,7 @@ static enum bsw_status collect(json_t *rows, struct dots *out, struct bsw_error 
         struct dot *dot = &out->dots[out->count++];
         *dot = (struct dot){.algorithm = json_string_value(json_object_get(row, "algorithm")),
                             .select = json_string_value(json_object_get(row, "select")),
-                            .bits = number_of(row, "bits"),
+                            .bits = number_of(row, "true_bits"),
                             .oversample = number_of(row, "oversample"),
                             .recall = number_of(row, "recall"),
                             .ceiling = number_of(row, "ceiling"),
@@ -285,7 +285,7 @@ static enum bsw_status print_key(struct bsw_buffer *out, const struct dots *all,
     for (size_t i = 0; i < count; i++)
         BSW_TRY(bsw_sweep_print(out, err,
                                 ", \\\n    keyentry with lines lw 6 lc rgb '%s' title "
-                                "'%s%g%s'",
+                                "'%s%.5g%s'",
                                 colours[i], plot == PARETO ? "" : "L = ", values[i],
                                 plot != PARETO   ? " k"
                                 : values[i] == 1 ? " bit/dim"

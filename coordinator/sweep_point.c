@@ -303,6 +303,12 @@ static enum bsw_status add_measures(const json_t *search, const json_t *index, j
         BSW_TRY(bsw_step_number(measures[i].from, measures[i].name, &value, err));
         set(row, measures[i].column, value * measures[i].factor);
     }
+    // The others have what was asked for.
+    if (strcmp(json_string_value(json_object_get(row, "algorithm")), "saq") == 0) {
+        double bits;
+        BSW_TRY(bsw_step_number(index, "bits", &bits, err));
+        set(row, "true_bits", bits);
+    }
     set(row, "build", number_of(row, "build") + number_of(row, "train_seconds"));
     set(row, "memory_bytes", memory_of_ranks(json_object_get(search, "per_rank")));
     return BSW_OK;
@@ -315,12 +321,12 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
     bsw_sweep_index_name(p, index);
     bsw_sweep_point_name(p, point);
     json_t *dataset = json_string(file_of(run->base));
-    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:I, s:s, s:I, s:I, s:f, s:I}", "algorithm",
+    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:s, s:I, s:I, s:f, s:I}", "algorithm",
                      p->codec, "parameters", point, "index_name", index, "dataset",
-                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "query_bits",
-                     (json_int_t)p->query_bits, "select", p->select, "extra_distance",
-                     (json_int_t)p->extra_distance, "count", (json_int_t)p->k, "oversample",
-                     p->oversample, "candidates", (json_int_t)p->candidates);
+                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
+                     p->bits, "query_bits", (json_int_t)p->query_bits, "select", p->select,
+                     "extra_distance", (json_int_t)p->extra_distance, "count", (json_int_t)p->k,
+                     "oversample", p->oversample, "candidates", (json_int_t)p->candidates);
 }
 
 static void set_recalls(json_t *row, const struct recalls *r)

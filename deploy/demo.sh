@@ -100,7 +100,7 @@ try() {
         --out "$out/$name.refined" >"$out/$name.refined.search.json"
     run eval --results "$out/$name.code" --groundtruth "$out/truth" >"$out/$name.code.eval.json"
     run eval --results "$out/$name.refined" --groundtruth "$out/truth" >"$out/$name.refined.eval.json"
-    printf '%-5s %5s %8s %14.4f %14.4f %12.0f\n' "$codec" "$bits" \
+    printf '%-5s %5.4g %8s %14.4f %14.4f %12.0f\n' "$codec" "$(number "$out/$name.encode.json" bits)" \
         "$(number "$out/$name.encode.json" bytes_per_vector)" \
         "$(number "$out/$name.code.eval.json" 10-recall@10)" \
         "$(number "$out/$name.refined.eval.json" 10-recall@10)" \

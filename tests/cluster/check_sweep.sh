@@ -24,8 +24,8 @@ column() {
 # same_rows A B: but for times, memory and what follows from them.
 same_rows() {
     local name
-    for name in algorithm parameters index_name dataset bits query_bits select extra_distance count oversample \
-        candidates recall ceiling selected loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
+    for name in algorithm parameters index_name dataset bits true_bits query_bits select extra_distance count \
+        oversample candidates recall ceiling selected loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
         cmp <(column "$1" $name) <(column "$2" $name) || return 1
     done
 }
@@ -36,6 +36,18 @@ check "sweep" "$program" sweep "${common[@]}" "${grid[@]}" --folder a
 cp stdout said
 check "what is left out is said" grep -q '^4 points left out: codec xfbq with 1.5 bits' said
 check "of rbe, too" grep -q '^4 points left out: codec rbe with 1.5 bits' said
+check "32 dims have no 1.5 bits" test "$(paste <(column a/sweep.csv bits) <(column a/sweep.csv true_bits) | sort -u |
+    tr '\t\n' '  ')" = "1.5 1 2 2 "
+check "encode, 1.5 bits" "$program" encode --base base.fbin --metric cosine --bits 1.5 --index one
+cp stdout said.encode
+check "encode says so" grep -q '^bits: 1 a dimension, not 1.5: groups of 32 of the 32 dims take whole bits$' \
+    said.encode
+check "encode, 1 bit" "$program" encode --base base.fbin --metric cosine --bits 1 --index one --force
+check "which is what was asked for" test "$(grep -c '^bits:' stdout || true)" = 0
+check "the table says so" grep -qE '^saq-1.5-q4-k5-x1-threshold +1 +0\.' said
+check "the report, too" grep -q '<td>saq-1.5</td><td>1.000</td>' a/report.html
+check "and the plots" grep -qE '^1 0\.[0-9]+ ' a/sweep.gnuplot
+check "which know no 1.5" test "$(grep -cE "^1\.5 |'1\.5 bits/dim'" a/sweep.gnuplot || true)" = 0
 check "16 rows" test "$(column a/sweep.csv recall | wc -l)" = 16
 check "rbe has the 7 query bits of its model" test "$(column a/sweep.csv parameters | grep -c '^rbe-2-q7-')" = 4
 check "one model" test "$(find a -maxdepth 1 -name '*.rbe')" = a/index-rbe-2.rbe

@@ -19,7 +19,7 @@ static void add_row(json_t *rows, int k, int query_bits, double bits, const char
     json_object_set_new(rows, name,
                         json_pack("{s:s, s:s, s:i, s:i, s:f, s:f, s:f, s:f, s:f, s:f}", "algorithm",
                                   "saq", "select", select, "count", k, "query_bits", query_bits,
-                                  "bits", bits, "oversample", 1.0, "recall", 0.5 + bits / 100,
+                                  "true_bits", bits, "oversample", 1.0, "recall", 0.5 + bits / 100,
                                   "ceiling", 0.5 + bits / 100, "qps", 1000 - bits,
                                   "bytes_per_vector", 16 * bits));
 }
@@ -152,12 +152,33 @@ static void colours_that_run_out_are_in_the_legend(void **state)
     json_decref(rows);
 }
 
+// Colours, the axis and points that are the same go by the bits that codes have, not by what was
+// asked for.
+static void true_bits_are_drawn(void **state)
+{
+    (void)state;
+    const char *name;
+    json_t *row, *rows = json_object();
+    struct bsw_buffer text = {0};
+    add_row(rows, 10, 6, 4.0 / 3, "threshold");
+    add_row(rows, 10, 6, 2, "threshold");
+    json_object_foreach(rows, name, row) json_object_set_new(row, "bits", json_real(7));
+    write_script(rows, &text);
+    const char *script = (const char *)text.data;
+    assert_non_null(strstr(script, "'1.3333 bits/dim'"));
+    assert_non_null(strstr(script, "\n1.33333333 0.513333333 ")); // bits, ceiling
+    assert_null(strstr(script, "'7 bits/dim'"));
+    bsw_buffer_deinit(&text);
+    json_decref(rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axes_are_chosen_from_the_points),
         cmocka_unit_test(finest_queries_and_first_selections_are_drawn),
         cmocka_unit_test(colours_that_run_out_are_in_the_legend),
+        cmocka_unit_test(true_bits_are_drawn),
     };
     return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
 }
