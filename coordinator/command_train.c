@@ -14,6 +14,8 @@
 #include "coordinator/rbe_principal_start.h"
 #include "coordinator/rbe_training.h"
 
+enum { MESSAGE_RESUMED = 55 };
+
 // What parameters, moments and gradients of a few groups can be held of.
 #define MAX_PARAMETERS ((size_t)1 << 28)
 
@@ -131,9 +133,9 @@ static enum bsw_status parse(struct train_job *job, int argc, char **argv, int *
         {"checkpoint-batches", BSW_OPTION_COUNT, &o->checkpoint_batches, "N", "1000", 0, 0, 1e12,
          NULL, "batches from one checkpoint to the next; 0: epochs alone"},
         {"resume", BSW_OPTION_FLAG, &o->is_resumed, NULL, NULL, 0, 0, 0, NULL,
-         "go on from --checkpoint"},
+         "go on from --checkpoint, and replace the model that it led to; without one begin"},
         {"max-batches", BSW_OPTION_COUNT, &o->most_batches, "N", "0", 0, 0, 1e15, NULL,
-         "stop after so many; --resume goes on. 0: no limit"},
+         "stop after so many, with a model of what was learned; --resume goes on. 0: no limit"},
         {"plot", BSW_OPTION_TEXT, &o->plot, "FILE.svg", NULL, 0, 0, 0, NULL,
          "loss curve, a table FILE.tsv beside"},
         {"force", BSW_OPTION_FLAG, &o->force, NULL, NULL, 0, 0, 0, NULL,
@@ -216,17 +218,58 @@ static enum bsw_status check_options(struct train_job *job, struct bsw_error *er
     return o->plot ? bsw_loss_plot_check(o->plot, err) : BSW_OK;
 }
 
+// Rank 0: whether the model that is there was trained as this one is, on as many ranks. What it was
+// trained with, and on which rows, the checkpoint knows.
+static int is_of_this_training(const struct train_job *job)
+{
+    const struct train_options *o = &job->options;
+    struct bsw_rbe_model model;
+    if (bsw_rbe_model_read(o->model, &model, NULL) != BSW_OK) return 0;
+    const struct bsw_rbe_origin *origin = &model.origin;
+    int is_same = model.metric == job->metric && model.has_projection == job->has_similarities &&
+                  model.sides[BSW_RBE_DOCUMENT].shape.code_dims == o->code_dims &&
+                  origin->estimator == job->estimator && origin->gamma == o->gamma &&
+                  origin->rate == o->rate && origin->batch == o->batch && origin->seed == o->seed &&
+                  origin->ranks == (uint32_t)job->transport->num_ranks;
+    bsw_rbe_model_deinit(&model);
+    return is_same;
+}
+
 // Rank 0, before the work: that its outputs may be written.
 static enum bsw_status check_outputs(const struct train_job *job, struct bsw_error *err)
 {
     const struct train_options *o = &job->options;
-    if (bsw_file_exists(o->model) && !o->force)
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", o->model);
+    int goes_on = o->is_resumed && bsw_file_exists(o->checkpoint);
+    if (bsw_file_exists(o->model) && !o->force && !(goes_on && is_of_this_training(job))) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists%s; --force replaces it", o->model,
+                        goes_on ? ", of another training" : "");
+    }
     if (o->checkpoint && bsw_file_exists(o->checkpoint) && !o->force && !o->is_resumed) {
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "%s: exists; --resume goes on from it, --force begins anew", o->checkpoint);
     }
     return BSW_OK;
+}
+
+// Rank 0 says whether there is a checkpoint to go on from; without one all begin.
+static enum bsw_status find_checkpoint(struct train_job *job, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = MESSAGE_RESUMED, .name = "checkpoint"};
+    struct bsw_buffer buffer = {0};
+    unsigned char is_there = 0;
+    enum bsw_status status = BSW_OK;
+    if (!job->options.is_resumed) return BSW_OK;
+    if (job->transport->rank == 0) {
+        is_there = (unsigned char)bsw_file_exists(job->options.checkpoint);
+        status = bsw_buffer_append(&buffer, &is_there, sizeof is_there, err);
+    }
+    if (status == BSW_OK) status = bsw_transport_broadcast(job->transport, &message, &buffer, err);
+    if (status == BSW_OK && buffer.bytes == sizeof is_there)
+        job->options.is_resumed = buffer.data[0];
+    else if (status == BSW_OK)
+        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes", buffer.bytes);
+    bsw_buffer_deinit(&buffer);
+    return bsw_transport_agree(job->transport, status, err);
 }
 
 // ---- training ----
@@ -467,6 +510,9 @@ static void report(const struct train_job *job)
            job->result.is_stopped_early ? ", stopped early" : "", o->model);
     if (state->epoch > 0 && state->best_epoch == 0)
         printf("no epoch was better than the first weights: these are the model\n");
+    if (state->epoch < o->epochs && !job->result.is_stopped_early)
+        printf("stopped by --max-batches%s%s\n", o->checkpoint ? "; --resume goes on from " : "",
+               o->checkpoint ? o->checkpoint : "");
     if (o->plot && !job->is_drawn)
         printf("gnuplot is missing: the loss curve is in the table beside %s\n", o->plot);
 }
@@ -476,6 +522,7 @@ static enum bsw_status run(struct train_job *job, struct bsw_error *err)
     struct bsw_transport *transport = job->transport;
     enum bsw_status status = transport->rank == 0 ? check_outputs(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(find_checkpoint(job, err));
     BSW_TRY(open_pairs(job, err));
     BSW_TRY(train(job, err));
     status = transport->rank == 0 ? write_model(job, err) : BSW_OK;

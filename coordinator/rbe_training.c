@@ -732,6 +732,9 @@ static enum bsw_status run(struct training *training, struct bsw_rbe_recall *rec
     if (state->epoch == 0) {
         memcpy(state->best_parameters, state->parameters, state->num_parameters * sizeof(float));
     }
+    // Of no batch at all: there is something to go on from all the same.
+    if (status == BSW_OK && is_root(training) && state->num_updates == 0)
+        status = write_checkpoint(training, err);
     BSW_TRY(bsw_transport_agree(training->transport, status, err));
     if (is_root(training) && training->options->has_similarities)
         status = find_scale(training, err);

@@ -63,13 +63,21 @@ other "another start, another model" model random
 train 1 resumed "${alone[@]}" --checkpoint "$folder/checkpoint" --max-batches 9
 other "after 9 batches it is another model" model resumed
 refuse 2 "exists; --resume goes on from it" "${alone[@]}" --checkpoint "$folder/checkpoint"
-train 1 resumed "${alone[@]}" --checkpoint "$folder/checkpoint" --resume --force
+# A model of another training is not what --resume may replace.
+cp "$folder/resumed" "$folder/kept"
+cp "$folder/seed" "$folder/resumed"
+check "another model is refused" test "$("$program" train "${alone[@]}" "${small[@]}" --model "$folder/resumed" \
+    --checkpoint "$folder/checkpoint" --resume 2>&1)" = "bitsweep: $folder/resumed: exists, of another training; \
+--force replaces it"
+same "and kept" seed resumed
+cp "$folder/kept" "$folder/resumed"
+train 1 resumed "${alone[@]}" --checkpoint "$folder/checkpoint" --resume
 same "a resumed training has the same bytes" model resumed
 
 if ((${ranks_axis[-1]} == 2)); then
     train 2 ranks "${alone[@]}" --threads 1
-    train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --max-batches 10
-    train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --resume --force
+    train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --max-batches 10 --resume
+    train 2 ranks_again "${alone[@]}" --threads 2 --checkpoint "$folder/two" --resume
     same "2 ranks: the same bytes, resumed" ranks ranks_again
 fi
 
@@ -83,7 +91,7 @@ same "similarities: the same bytes for 1 and 3 threads" similar similar_threads
 same "similarities: the same training for 1 and 3 threads" similar_one similar_three
 train 1 similar_resumed "${similar[@]}" --checkpoint "$folder/similar_part" --max-batches 3
 other "similarities: 3 batches are another training" similar_one similar_part
-train 1 similar_resumed "${similar[@]}" --checkpoint "$folder/similar_part" --resume --force
+train 1 similar_resumed "${similar[@]}" --checkpoint "$folder/similar_part" --resume
 same "similarities: a resumed training is the same" similar_one similar_part
 first=(train "${similar[@]}" --code-dims 32 --quiet --force --json)
 "$program" "${first[@]}" --model "$folder/first" >"$folder/out"
@@ -97,6 +105,19 @@ if ((${ranks_axis[-1]} == 2)); then
     train 2 similar_again "${similar[@]}" --threads 2 --checkpoint "$folder/similar_three" --force
     same "similarities: 2 ranks, the same training" similar_one similar_three
 fi
+
+# Where first weights are the model no batch runs, and yet there is something to go on from.
+none=(train --base "$base" --metric cosine --sample 1200 --code-dims 32 --batch 256 --model "$folder/none"
+    --checkpoint "$folder/none_at")
+check "no epochs, a limit" "$program" "${none[@]}" --max-batches 4 --quiet
+check "no epochs, resumed" "$program" "${none[@]}" --resume --quiet
+check "then some batches" "$program" "${none[@]}" --resume --epochs 3 --max-batches 2
+cp "$folder/stdout" "$folder/said"
+check "which say how to go on" grep -q "^stopped by --max-batches; --resume goes on from $folder/none_at\$" "$folder/said"
+check "then the rest" "$program" "${none[@]}" --resume --epochs 3
+cp "$folder/stdout" "$folder/said"
+check "which do not" test "$(grep -c max-batches "$folder/said" || true)" = 0
+same "similarities: first weights, then epochs are the same training" similar_part none_at
 
 # ---- other pairs, and what they learn ----
 
