@@ -247,6 +247,13 @@ static enum bsw_status narrow_ids(const struct convert_options *o, struct bsw_re
     return BSW_OK;
 }
 
+// FILE.json of what was cut out.
+static enum bsw_status copy_facts(const struct convert_options *o, struct bsw_error *err)
+{
+    int is_part = o->rows.first != 0 || o->rows.last != UINT64_MAX;
+    return bsw_sidecar_copy(o->in, o->out, is_part, o->rows.first, o->force, err);
+}
+
 static enum bsw_status open_matrix(const struct convert_options *o, const char *path,
                                    enum bsw_vector_type type, const struct bsw_results *results,
                                    const void *numbers, bsw_vector_writer **out,
@@ -269,7 +276,7 @@ static enum bsw_status write_ids(const struct convert_options *o, struct bsw_res
         open_matrix(o, o->out, BSW_VECTOR_INT32, results, results->ids, &ids, err);
     if (status == BSW_OK && has_values)
         status = open_matrix(o, path, BSW_VECTOR_FLOAT32, results, results->values, &values, err);
-    if (status == BSW_OK) status = bsw_sidecar_copy(o->in, o->out, o->force, err);
+    if (status == BSW_OK) status = copy_facts(o, err);
     if (status == BSW_OK && has_values) status = bsw_vector_writer_finish(values, err);
     if (status == BSW_OK) status = bsw_vector_writer_finish(ids, err);
     bsw_vector_writer_destroy(&values);
@@ -294,7 +301,7 @@ static enum bsw_status write_big_ann(const struct convert_options *o,
                                      o->force, &writer, err));
     enum bsw_status status = bsw_result_writer_put(writer, 0, (size_t)results->num_queries,
                                                    results->ids, results->values, err);
-    if (status == BSW_OK) status = bsw_sidecar_copy(o->in, o->out, o->force, err);
+    if (status == BSW_OK) status = copy_facts(o, err);
     if (status == BSW_OK) status = bsw_result_writer_finish(writer, err);
     bsw_result_writer_destroy(&writer);
     return status;

@@ -14,6 +14,7 @@
 #include "coordinator/command.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/metric_choice.h"
+#include "coordinator/query_digest.h"
 #include "coordinator/same_input.h"
 #include "coordinator/sidecar.h"
 #include "coordinator/truth_device.h"
@@ -54,6 +55,7 @@ struct groundtruth_job {
     int is_taken;                     // rank 0: the output is this run's
     uint64_t num_resumed;             // rank 0: rows that earlier runs did, of all ranks
     uint64_t num_dropped;             // rank 0: rows with a fault, of all ranks
+    uint64_t queries_digest;          // rank 0
     double seconds;
 };
 
@@ -343,7 +345,9 @@ static enum bsw_status name_output(struct groundtruth_job *job, struct bsw_error
                                       .rows = bsw_vectors_num_rows(job->base),
                                       .first_row = bsw_vectors_first_row(job->base),
                                       .dims = bsw_vectors_dims(job->base),
-                                      .is_self_excluded = o->exclude_self};
+                                      .is_self_excluded = o->exclude_self,
+                                      .queries_digest = job->queries_digest,
+                                      .first_query = bsw_vectors_first_row(job->queries)};
     BSW_TRY(bsw_sidecar_finish(job->writer, o->out, &facts, err));
     if (o->split)
         BSW_TRY(bsw_truth_split_write(o->out, bsw_vectors_num_rows(job->queries), o->k, err));
@@ -389,6 +393,8 @@ static enum bsw_status run(struct groundtruth_job *job, struct bsw_error *err)
     if (status == BSW_OK) set_needs(job);
     if (status == BSW_OK) status = bsw_same_input_digest(job->base, &base_digest, err);
     if (status == BSW_OK) status = bsw_same_input_digest(job->queries, &query_digest, err);
+    if (status == BSW_OK && transport->rank == 0)
+        status = bsw_query_digest(job->queries, &job->queries_digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, base_digest, job->options.base, err));
     BSW_TRY(bsw_same_input_agree(transport, query_digest, job->options.queries, err));

@@ -748,7 +748,9 @@ static enum bsw_status finish_result(struct search_job *job, struct bsw_error *e
                                       .queue = job->settings.queue,
                                       .extra_distance = job->settings.extra_distance,
                                       .max_candidates = job->options.max_candidates,
-                                      .is_self_excluded = job->options.exclude_self};
+                                      .is_self_excluded = job->options.exclude_self,
+                                      .queries_digest = job->queries.numbers_digest,
+                                      .first_query = bsw_vectors_first_row(job->queries.vectors)};
     return bsw_result_journal_finish(&job->result, &facts, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "bitsweep.pb-c.h"
 #include "coordinator/metric_choice.h"
+#include "coordinator/query_digest.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/encode/query_codes.h"
 #include "kernels/encode/raw_codes.h"
@@ -112,6 +113,9 @@ enum bsw_status bsw_query_source_open(const char *path, struct bsw_row_range ran
         if (status == BSW_OK) {
             out->digest = XXH3_64bits_withSeed(
                 out->numbers.data, count * bsw_vectors_row_bytes(out->vectors), out->digest);
+            bsw_query_digest_add(&out->numbers_digest,
+                                 (const float *)(const void *)out->floats.data, count,
+                                 bsw_vectors_dims(out->vectors));
         }
     }
     if (status != BSW_OK) bsw_query_source_close(out);

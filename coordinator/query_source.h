@@ -22,9 +22,10 @@ struct bsw_query_source {
     uint32_t query_bits;
     enum bsw_cpu_level level;
     uint64_t num_queries;
-    uint64_t digest;  // of all their numbers and the number of the first
-    int num_threads;  // to code with; 0 is 1
-    int is_check_due; // to be said with the next batch
+    uint64_t digest;         // of all their numbers as they are stored, and the number of the first
+    uint64_t numbers_digest; // query_digest.h
+    int num_threads;         // to code with; 0 is 1
+    int is_check_due;        // to be said with the next batch
     struct bsw_buffer numbers, floats, norms, factors, scratch;
     struct bsw_buffer addends; // float [queries of the batch]
 };

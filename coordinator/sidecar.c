@@ -37,20 +37,17 @@ static void add_selection(json_t *object, const struct bsw_sidecar *facts)
     }
 }
 
-static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *facts,
-                                   struct bsw_error *err)
+static void add_queries(json_t *object, const struct bsw_sidecar *facts)
 {
-    char path[BSW_PATH_BYTES];
-    BSW_TRY(sidecar_path(path, file, err));
-    json_t *object =
-        json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:I, s:I}", "metric", facts->metric, "refine",
-                  facts->refine, "k", (json_int_t)facts->k, "L", (json_int_t)facts->candidates,
-                  "codec", facts->codec, "rows", (json_int_t)facts->rows, "first_row",
-                  (json_int_t)facts->first_row, "dims", (json_int_t)facts->dims);
-    if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
-    if (facts->query_bits > 0) add_integer(object, "query_bits", facts->query_bits);
-    if (facts->select) add_selection(object, facts);
-    if (facts->is_self_excluded) json_object_set_new(object, "exclude_self", json_true());
+    char digest[17];
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)facts->queries_digest);
+    add_integer(object, "first_query", facts->first_query);
+    json_object_set_new(object, "queries_digest", json_string(digest));
+}
+
+// Takes the reference to object.
+static enum bsw_status write_object(const char *path, json_t *object, struct bsw_error *err)
+{
     char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
     json_decref(object);
     if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory", path);
@@ -59,6 +56,24 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
     enum bsw_status status = bsw_file_write_atomic(path, text, bytes, err);
     free(text);
     return status;
+}
+
+static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *facts,
+                                   struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(sidecar_path(path, file, err));
+    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:I}", "metric", facts->metric,
+                               "refine", facts->refine, "k", (json_int_t)facts->k, "L",
+                               (json_int_t)facts->candidates, "codec", facts->codec, "rows",
+                               (json_int_t)facts->rows, "first_row", (json_int_t)facts->first_row);
+    if (facts->queries_digest != 0) add_queries(object, facts);
+    add_integer(object, "dims", facts->dims);
+    if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
+    if (facts->query_bits > 0) add_integer(object, "query_bits", facts->query_bits);
+    if (facts->select) add_selection(object, facts);
+    if (facts->is_self_excluded) json_object_set_new(object, "exclude_self", json_true());
+    return write_object(path, object, err);
 }
 
 enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
@@ -72,7 +87,24 @@ enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
     return status;
 }
 
-enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int force, struct bsw_error *err)
+// The facts of a part of the queries.
+static enum bsw_status write_part(const char *from, const struct bsw_buffer *facts, const char *to,
+                                  uint64_t first_query, struct bsw_error *err)
+{
+    json_t *object = json_loadb((const char *)facts->data, facts->bytes, 0, NULL);
+    const json_t *first = json_object_get(object, "first_query");
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", from);
+    }
+    if (json_is_integer(first))
+        add_integer(object, "first_query", (uint64_t)json_integer_value(first) + first_query);
+    json_object_del(object, "queries_digest");
+    return write_object(to, object, err);
+}
+
+enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
+                                 uint64_t first_query, int force, struct bsw_error *err)
 {
     char from_path[BSW_PATH_BYTES], to_path[BSW_PATH_BYTES];
     struct bsw_buffer buffer = {0};
@@ -85,10 +117,14 @@ enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int force, st
         return BSW_OK;
     }
     enum bsw_status status = bsw_file_read_all(from_path, SIDECAR_MAX_BYTES, &buffer, err);
-    if (status == BSW_OK) status = bsw_file_write_atomic(to_path, buffer.data, buffer.bytes, err);
+    if (status == BSW_OK)
+        status = is_part ? write_part(from_path, &buffer, to_path, first_query, err)
+                         : bsw_file_write_atomic(to_path, buffer.data, buffer.bytes, err);
     bsw_buffer_deinit(&buffer);
     return status;
 }
+
+// ---- reading ----
 
 static const char *known_metric(const char *text)
 {
@@ -108,6 +144,26 @@ static void take_selection(const json_t *object, struct bsw_sidecar *facts)
     facts->queue.length = (uint64_t)json_integer_value(json_object_get(object, "queue_length"));
 }
 
+// 0 for what is no count.
+static uint64_t count_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void take_inputs(const json_t *object, struct bsw_sidecar *facts)
+{
+    const char *digest = json_string_value(json_object_get(object, "queries_digest"));
+    const json_t *first_query = json_object_get(object, "first_query");
+    facts->rows = count_of(object, "rows");
+    facts->first_row = count_of(object, "first_row");
+    facts->is_self_excluded = json_is_true(json_object_get(object, "exclude_self"));
+    facts->has_first_query = json_is_integer(first_query);
+    facts->first_query = count_of(object, "first_query");
+    if (digest && strlen(digest) == 16 && strspn(digest, "0123456789abcdef") == 16)
+        facts->queries_digest = strtoull(digest, NULL, 16);
+}
+
 enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t bytes,
                                   struct bsw_sidecar *facts, struct bsw_error *err)
 {
@@ -117,6 +173,7 @@ enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t byt
     facts->metric = known_metric(json_string_value(json_object_get(object, "metric")));
     if (refine) facts->refine = strcmp(refine, "exact") == 0 ? "exact" : "none";
     take_selection(object, facts);
+    take_inputs(object, facts);
     int is_object = json_is_object(object);
     json_decref(object);
     return is_object ? BSW_OK : bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", name);
@@ -133,4 +190,57 @@ enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, st
     if (status == BSW_OK) status = bsw_sidecar_parse(path, buffer.data, buffer.bytes, facts, err);
     bsw_buffer_deinit(&buffer);
     return status;
+}
+
+// ---- comparing ----
+
+static enum bsw_status compare_rows(const char *name, const struct bsw_sidecar *facts,
+                                    const char *other_name, const struct bsw_sidecar *other,
+                                    const char *hint, struct bsw_error *err)
+{
+    if (facts->rows == 0 || other->rows == 0) return BSW_OK;
+    if (facts->rows != other->rows || facts->first_row != other->first_row) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s covers rows %llu:%llu, %s %llu:%llu%s", name,
+                        (unsigned long long)facts->first_row,
+                        (unsigned long long)(facts->first_row + facts->rows), other_name,
+                        (unsigned long long)other->first_row,
+                        (unsigned long long)(other->first_row + other->rows), hint);
+    }
+    if (facts->is_self_excluded != other->is_self_excluded) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s was made with --exclude-self, %s without%s",
+                        facts->is_self_excluded ? name : other_name,
+                        facts->is_self_excluded ? other_name : name, hint);
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status compare_queries(const char *name, const struct bsw_sidecar *facts,
+                                       const char *other_name, const struct bsw_sidecar *other,
+                                       const char *hint, struct bsw_error *err)
+{
+    uint64_t digest = facts->queries_digest, other_digest = other->queries_digest;
+    if (facts->has_first_query && other->has_first_query &&
+        facts->first_query != other->first_query) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s starts at query row %llu, %s at %llu%s", name,
+                        (unsigned long long)facts->first_query, other_name,
+                        (unsigned long long)other->first_query, hint);
+    }
+    if (digest != 0 && other_digest != 0 && digest != other_digest) {
+        return bsw_fail(
+            err, BSW_ERROR_USAGE, "%s and %s have different queries (digests %016llx, %016llx)%s",
+            name, other_name, (unsigned long long)digest, (unsigned long long)other_digest, hint);
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_sidecar_compare(const char *name, const struct bsw_sidecar *facts,
+                                    const char *other_name, const struct bsw_sidecar *other,
+                                    const char *hint, struct bsw_error *err)
+{
+    if (facts->metric && other->metric && strcmp(facts->metric, other->metric) != 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s has metric %s, %s has %s%s", name, facts->metric,
+                        other_name, other->metric, hint);
+    }
+    BSW_TRY(compare_rows(name, facts, other_name, other, hint, err));
+    return compare_queries(name, facts, other_name, other, hint, err);
 }

@@ -22,6 +22,10 @@ struct bsw_sidecar {
     struct bsw_queue_options queue;
     uint64_t extra_distance, max_candidates;
     int is_self_excluded; // row i is not in the answer of query i
+    // Of the queries: their digest (query_digest.h), 0 if unknown, and the first one's number in
+    // its file, when read only with has_first_query.
+    uint64_t queries_digest, first_query;
+    int has_first_query;
 };
 
 // Writes FILE.json atomically, then finishes the result: a result without its facts would be taken
@@ -30,17 +34,26 @@ struct bsw_sidecar {
 enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
                                    const struct bsw_sidecar *facts, struct bsw_error *err);
 
-// Gives `to` the facts of `from`, byte for byte, or none if that has none. Facts that stand there
-// are replaced or removed with force alone, else BSW_ERROR_USAGE.
-enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int force,
-                                 struct bsw_error *err);
+// Gives `to` the facts of `from`, byte for byte, or none if that has none. first_query: of `from`
+// the first one that `to` has; with is_part its number is changed to that, and the digest left out.
+// Facts that stand there are replaced or removed with force alone, else BSW_ERROR_USAGE.
+enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
+                                 uint64_t first_query, int force, struct bsw_error *err);
 
-// Metric, refine and selection from memory; name: for messages. What is missing is left NULL, what
-// is no JSON object is BSW_ERROR_BAD_DATA.
+// Metric, refine, rows, selection and what is known of the queries from memory; name: for messages.
+// What is missing is left NULL or 0 (rows 0: self-exclusion is not known either), what is no JSON
+// object is BSW_ERROR_BAD_DATA.
 enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t bytes,
                                   struct bsw_sidecar *facts, struct bsw_error *err);
 // The same of FILE.json; a missing file is ok.
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts,
                                  struct bsw_error *err);
+
+// Whether a result can be judged by a ground truth: the same metric, rows, queries, and self
+// excluded from both or neither, as far as both files say. Else BSW_ERROR_USAGE in one line, ending
+// with `hint`.
+enum bsw_status bsw_sidecar_compare(const char *name, const struct bsw_sidecar *facts,
+                                    const char *other_name, const struct bsw_sidecar *other,
+                                    const char *hint, struct bsw_error *err);
 
 #endif

@@ -18,9 +18,12 @@ for level in "${levels[@]}"; do
         check "search, $level, $ranks ranks" on "$ranks" search --index "$data/index" --queries "$data/queries.fbin" \
             --k 5 --oversample 4 --level "$level" --out "$folder/result" --force --quiet
         check "result, $level, $ranks ranks" cmp "$folder/result" "$data/result.bin"
-        check "result.json, $level, $ranks ranks" cmp "$folder/result.json" "$data/result.bin.json"
+        # That build did not keep which queries these are.
+        check "result.json, $level, $ranks ranks" \
+            cmp <(grep -vE '"(first_query|queries_digest)":' "$folder/result.json") "$data/result.bin.json"
     done
 done
+check "the queries' digest" grep -q '"queries_digest": "9bb899b995615104",' "$folder/result.json"
 # The rows are in the index: 120 of 40 dims, the copy of a file that is not here.
 "$program" eval --results "$data/result.bin" --groundtruth "$data/truth.bin" --k 5 --json >"$folder/eval"
 check "recall" grep -q '"5-recall@5": 1.0' "$folder/eval"

@@ -220,7 +220,9 @@ static void add_results(const char *program)
     }
     struct malformed_format *format =
         add_format("sidecar", "result.json", FAMILY_JSON, read_sidecar);
-    static const char text[] = "{\"metric\": \"l2\", \"refine\": \"exact\", \"k\": 3, \"dims\": 5}";
+    static const char text[] =
+        "{\"metric\": \"l2\", \"refine\": \"exact\", \"k\": 3, \"rows\": 6, \"first_row\": 0, "
+        "\"first_query\": 0, \"queries_digest\": \"0123456789abcdef\", \"dims\": 5}";
     fault_store(format->path, text, sizeof text - 1);
     snprintf(format->command, sizeof format->command, "%s eval --results %s --groundtruth %s",
              program, fault_path("result"), fault_path("result"));

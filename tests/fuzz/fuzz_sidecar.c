@@ -18,7 +18,8 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
     static const char *const seeds[] = {
         "{\"metric\": \"l2\", \"refine\": \"exact\", \"k\": 10, \"L\": 40, \"codec\": \"saq\", "
-        "\"rows\": 20000, \"first_row\": 0, \"dims\": 128, \"bits\": 3.0, \"query_bits\": 6}",
+        "\"rows\": 20000, \"first_row\": 0, \"first_query\": 5, \"queries_digest\": "
+        "\"0123456789abcdef\", \"dims\": 128, \"bits\": 3.0, \"query_bits\": 6}",
         "{\"metric\": \"cosine\", \"refine\": \"none\"}",
         "{\"metric\": 1e400, \"refine\": null, \"a\": [[{\"\\u0000\": \"\\ud83d\\ude00\"}]]}",
         "[]",
