@@ -109,10 +109,10 @@ check_options() {
     check "info" "$program" info "$folder/$name-4"
     mv "$folder/stdout" "$folder/facts"
     check "info says raw" grep -q 'raw, l2, 8 bits a dimension, segments 45x8$' "$folder/facts"
-    check "eval" "$program" eval --results "$folder/result" --groundtruth "$folder/letters" --json
+    check "eval" "$program" eval --results "$folder/result" --groundtruth "$folder/letters" --ties --json
     mv "$folder/stdout" "$folder/facts"
     check "eval finds all" grep -q '"10-recall@10": 1.0' "$folder/facts"
-    check "ties count" grep -q '"ties_credited": true' "$folder/facts"
+    check "ties count" grep -q '"ties": "written"' "$folder/facts"
 }
 
 # Dims round the groups of 4, words of 32 and tiles; parts of files, whose ids stay; no source needed.

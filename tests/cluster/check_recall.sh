@@ -35,8 +35,7 @@ recall() {
 }
 
 # Gates are about 0.02 below what was measured: by code alone, 10 of 10 and 10 of 50, and refined.
-# The candidates to refine are the first 50 by code, so the last two columns should agree, but for
-# ties, of which a code alone gets no credit.
+# The candidates to refine are the first 50 by code, so the last two columns should agree.
 echo "codec bits metric  10-recall@10 (gate)  10-recall@50  refined (gate)"
 while read -r codec bits metric gate refined_gate; do
     if [[ ! -e $folder/truth-$metric ]]; then

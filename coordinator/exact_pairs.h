@@ -1,0 +1,45 @@
+// Exact values of pairs of a query and a row, read from their files one by one: what eval --base
+// compares. The values by which neighbours are ordered (kernels/refine/refine.h), unrounded.
+#ifndef BITSWEEP_COORDINATOR_EXACT_PAIRS_H
+#define BITSWEEP_COORDINATOR_EXACT_PAIRS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/metric.h"
+#include "common/status.h"
+#include "common/vectors.h"
+#include "kernels/refine/refine.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_exact_pairs {
+    bsw_vectors *base, *queries;
+    enum bsw_metric metric;
+    const struct bsw_refine_table *refine;
+    void *raw;           // a row as it is stored
+    double *row, *query; // [dims]
+    double query_norm;
+};
+
+// base: all its rows, as ids are of the whole file. Other dims in queries than in base are
+// BSW_ERROR_BAD_DATA. *pairs is to be closed, also after an error.
+enum bsw_status bsw_exact_pairs_open(struct bsw_exact_pairs *pairs, const char *base,
+                                     const char *queries, struct bsw_row_range query_rows,
+                                     enum bsw_metric metric, enum bsw_cpu_level level,
+                                     struct bsw_error *err);
+void bsw_exact_pairs_close(struct bsw_exact_pairs *pairs);
+
+// Number `query` of the range is the one whose pairs are asked for next.
+enum bsw_status bsw_exact_pairs_take_query(struct bsw_exact_pairs *pairs, uint64_t query,
+                                           struct bsw_error *err);
+// values[i] of row ids[i], NaN for an id below 0; ids are rows of base. Reads each row.
+enum bsw_status bsw_exact_pairs_values(struct bsw_exact_pairs *pairs, const int64_t *ids,
+                                       size_t count, double *values, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
