@@ -27,8 +27,10 @@
 #include "common/vectors.h"
 #include "coordinator/command.h"
 #include "coordinator/metric_choice.h"
+#include "coordinator/query_digest.h"
 #include "coordinator/same_input.h"
 #include "coordinator/search_sizes.h"
+#include "coordinator/sidecar.h"
 #include "coordinator/sweep_plan.h"
 #include "coordinator/sweep_point.h"
 #include "coordinator/sweep_report.h"
@@ -43,7 +45,7 @@ struct sweep_options {
     const char *axes[BSW_SWEEP_NUM_AXES];
     uint64_t shards, repeat, batch;
     struct bsw_queue_options queue;
-    int force, resume;
+    int ties, force, resume;
 };
 
 struct sweep_job {
@@ -61,6 +63,7 @@ struct sweep_job {
     uint64_t base_digest, query_digest;
     uint64_t num_rows, num_queries, max_k; // max_k: of the points
     uint64_t num_resumed;                  // points of this grid that the journal had
+    uint64_t queries_digest;               // as FILE.json has it
     int lock, own_lock;                    // the folder, open and locked; -1: not
 };
 
@@ -105,6 +108,8 @@ static enum bsw_status parse(struct bsw_transport *transport, struct sweep_optio
          "timed passes of a search; the median counts; above 1 one untimed pass goes before"},
         {"device", BSW_OPTION_TEXT, &o->device, "auto|cpu|cuda|cuda:N", "auto", 0, 0, 0, NULL,
          "where to encode and search"},
+        {"ties", BSW_OPTION_FLAG, &o->ties, NULL, NULL, 0, 0, 0, NULL,
+         "recalls count ties, too: rows whose exact value equals that of the last true neighbour"},
         {"launcher", BSW_OPTION_TEXT, &o->launcher, "WORDS", NULL, 0, 0, 0, NULL,
          "start encode, search and groundtruth so, as 'deploy/run.sh -n 4' or 'mpirun -n 4 "
          "bitsweep'; "
@@ -167,6 +172,7 @@ static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err
     if (status == BSW_OK) status = bsw_same_input_digest(base, &job->base_digest, err);
     if (status == BSW_OK) status = bsw_same_input_digest(queries, &job->query_digest, err);
     if (status == BSW_OK) status = bsw_metric_choose(o->metric, base, queries, &job->metric, err);
+    if (status == BSW_OK) status = bsw_query_digest(queries, &job->queries_digest, err);
     if (status == BSW_OK) {
         job->num_rows = bsw_vectors_num_rows(base);
         job->num_queries = bsw_vectors_num_rows(queries);
@@ -182,6 +188,18 @@ static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err
     bsw_vectors_close(&queries);
     bsw_vectors_close(&base);
     return status;
+}
+
+// A ground truth that says it is of something else is refused here, and not after the first search.
+static enum bsw_status check_truth(const struct sweep_job *job, struct bsw_error *err)
+{
+    const struct bsw_sidecar searches = {.metric = bsw_metric_name(job->metric),
+                                         .rows = job->num_rows,
+                                         .has_first_query = 1,
+                                         .queries_digest = job->queries_digest};
+    struct bsw_sidecar truth;
+    BSW_TRY(bsw_sidecar_read(job->options.groundtruth, &truth, err));
+    return bsw_sidecar_compare(job->options.groundtruth, &truth, "the sweep", &searches, "", err);
 }
 
 static enum bsw_status open_truth(struct sweep_job *job, struct bsw_error *err)
@@ -207,7 +225,7 @@ static enum bsw_status open_truth(struct sweep_job *job, struct bsw_error *err)
                           (unsigned long long)truth.num_queries, job->options.queries,
                           (unsigned long long)job->num_queries);
     bsw_results_deinit(&truth);
-    return status;
+    return status == BSW_OK ? check_truth(job, err) : status;
 }
 
 // Whether it is a sweep that is at work in the folder, and not only what it started.
@@ -267,8 +285,10 @@ static void note_options(struct sweep_job *job)
     job->run.batch = o->batch;
     job->run.items = o->queue.items;
     job->run.queue_length = o->queue.length;
+    job->run.counts_ties = o->ties;
     bsw_journal_field_text(&job->fields, "version", BITSWEEP_VERSION);
     bsw_journal_field_text(&job->fields, "metric", job->run.metric);
+    bsw_journal_field_text(&job->fields, "recall-counts", bsw_sweep_recall_counts(&job->run));
     bsw_journal_field_text(&job->fields, "device", o->device);
     bsw_journal_field_text(&job->fields, "launcher", o->launcher ? o->launcher : "none");
     bsw_journal_field_text(&job->fields, "level", o->common.level_text);

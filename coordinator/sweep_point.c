@@ -42,6 +42,11 @@ static enum bsw_status index_path(const struct bsw_sweep_run *run,
     return bsw_path_join(out, run->folder, file, err);
 }
 
+const char *bsw_sweep_recall_counts(const struct bsw_sweep_run *run)
+{
+    return run->counts_ties ? "ids and ties" : "ids";
+}
+
 // ---- ground truth, indexes ----
 
 enum bsw_status bsw_sweep_make_truth(const struct bsw_sweep_run *run, uint64_t k, json_t **facts,
@@ -181,18 +186,20 @@ static enum bsw_status judge(const struct bsw_sweep_run *run, const char *result
     struct bsw_step step;
     char name[64];
     json_t *said;
-    // With the rows, so that ties with the last true neighbour count alike everywhere.
+    const char *recalls = run->counts_ties ? "recalls_with_ties" : "recalls";
     bsw_step_begin(&step, &run->place, "eval", 0);
     bsw_step_add(&step, "--results", result);
     bsw_step_add(&step, "--groundtruth", run->truth);
     bsw_step_add_number(&step, "--k", (double)k);
-    bsw_step_add(&step, "--base", run->base);
-    bsw_step_add(&step, "--queries", run->queries);
-    bsw_step_add(&step, "--metric", run->metric);
+    if (run->counts_ties) {
+        bsw_step_add(&step, "--base", run->base);
+        bsw_step_add(&step, "--queries", run->queries);
+        bsw_step_add(&step, "--metric", run->metric);
+    }
     BSW_TRY(bsw_step_run(&step, &said, err));
     snprintf(name, sizeof name, "%llu-recall@%llu", (unsigned long long)k,
              (unsigned long long)width);
-    enum bsw_status status = bsw_step_number(json_object_get(said, "recalls"), name, recall, err);
+    enum bsw_status status = bsw_step_number(json_object_get(said, recalls), name, recall, err);
     json_decref(said);
     return status;
 }
@@ -329,8 +336,9 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
                      "oversample", p->oversample, "candidates", (json_int_t)p->candidates);
 }
 
-static void set_recalls(json_t *row, const struct recalls *r)
+static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const struct recalls *r)
 {
+    json_object_set_new(row, "recall_counts", json_string(bsw_sweep_recall_counts(run)));
     set(row, "recall", r->recall);
     set(row, "ceiling", r->ceiling);
     set(row, "selected", r->selected);
@@ -349,7 +357,7 @@ enum bsw_status bsw_sweep_measure(const struct bsw_sweep_run *run,
     json_t *made = describe(run, point);
     enum bsw_status status =
         made ? BSW_OK : bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a point");
-    set_recalls(made, &recalls);
+    set_recalls(run, made, &recalls);
     if (status == BSW_OK) status = add_measures(search, index, made, err);
     json_decref(search);
     if (status == BSW_OK)

@@ -4,10 +4,10 @@
 //   ceiling   k-recall@L of the best L by code (threshold selection, no refinement)
 //   selected  the same with the point's selection
 //   recall    k-recall@k of the refined answer
-// and loss_code = 1 - ceiling, loss_selection = ceiling - selected, loss_refinement = selected -
-// recall: they add up to 1 - recall. Threshold selection loses nothing. Of the best L, histogram
-// selection takes those within its extra distance. Queues may even win a little, where a row that
-// they miss makes room for a true neighbour.
+// by ids unless told otherwise, and loss_code = 1 - ceiling, loss_selection = ceiling - selected,
+// loss_refinement = selected - recall: they add up to 1 - recall. Threshold selection loses
+// nothing. Of the best L, histogram selection takes those within its extra distance. Queues may
+// even win a little, where a row that they miss makes room for a true neighbour.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_POINT_H
 #define BITSWEEP_COORDINATOR_SWEEP_POINT_H
 
@@ -26,7 +26,11 @@ struct bsw_sweep_run {
     const char *model;                            // of codec rbe; NULL: learned from base
     uint64_t shards, repeat, batch, items, queue_length;
     uint32_t dims;
+    int counts_ties; // recalls are eval's with ties, by exact values, and not by ids alone
 };
+
+// What recalls count: "ids", "ids and ties".
+const char *bsw_sweep_recall_counts(const struct bsw_sweep_run *run);
 
 enum { BSW_SWEEP_NAME_BYTES = 96 };
 void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);

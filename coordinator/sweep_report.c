@@ -51,11 +51,12 @@ static json_t *describe_environment(const struct bsw_sweep_report *r)
 static json_t *describe_job(const struct bsw_sweep_report *r)
 {
     const struct bsw_sweep_run *run = r->run;
-    return json_pack("{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:o, s:I, s:I, s:I, s:I, s:I}", "base",
-                     text_of(run->base), "rows", (json_int_t)r->num_rows, "dims",
+    return json_pack("{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}",
+                     "base", text_of(run->base), "rows", (json_int_t)r->num_rows, "dims",
                      (json_int_t)run->dims, "queries", text_of(run->queries), "num_queries",
                      (json_int_t)r->num_queries, "metric", run->metric, "groundtruth",
-                     r->truth_is_computed ? json_string("computed") : text_of(run->truth), "model",
+                     r->truth_is_computed ? json_string("computed") : text_of(run->truth),
+                     "recall_counts", bsw_sweep_recall_counts(run), "model",
                      text_of(run->model ? run->model : "learned"), "shards",
                      (json_int_t)run->shards, "repeat", (json_int_t)run->repeat, "batch",
                      (json_int_t)run->batch, "items", (json_int_t)run->items, "queue_length",
@@ -246,10 +247,13 @@ static enum bsw_status print_head(struct bsw_buffer *out, const struct bsw_sweep
         ".beside{display:flex;flex-wrap:wrap;gap:0 "
         "3em}.wide{overflow-x:auto}</style></head><body>\n"
         "<h1>bitsweep sweep</h1>\n<p><code>bitsweep sweep";
+    static const char by_ids[] =
+        "It is by ids alone: a row that ties with a true neighbour does not count for it.";
+    static const char with_ties[] = "It is with ties: a returned row also counts if its exact "
+                                    "value equals that of the K-th true one.";
     static const char recall[] =
         "<h2>What recall is</h2>\n<p>K-recall@R: of a query's K true nearest neighbours, the share "
-        "found among the first R that were returned, on average over all queries. A returned row "
-        "also counts if its exact value ties with the K-th true one (relative 1e-6).</p>\n"
+        "found among the first R that were returned, on average over all queries. %s</p>\n"
         "<p>A search takes the L best candidates by code, L = oversample &times; k, and orders "
         "them by exact values. It loses true neighbours at three places: the code does not have "
         "them among its L best (loss_code: 1 minus the ceiling, the k-recall@L of the exact code "
@@ -266,7 +270,8 @@ static enum bsw_status print_head(struct bsw_buffer *out, const struct bsw_sweep
     BSW_TRY(print_facts(out, json_object_get(r->json, "job"), err));
     BSW_TRY(bsw_sweep_print(out, err, "</div><div><h2>Environment</h2>\n"));
     BSW_TRY(print_facts(out, json_object_get(r->json, "environment"), err));
-    return bsw_sweep_print(out, err, "</div></div>\n%s", recall);
+    BSW_TRY(bsw_sweep_print(out, err, "</div></div>\n"));
+    return bsw_sweep_print(out, err, recall, r->run->counts_ties ? with_ties : by_ids);
 }
 
 static enum bsw_status write_html(const struct bsw_sweep_report *r, struct bsw_error *err)

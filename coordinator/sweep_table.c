@@ -28,6 +28,7 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
     {"oversample", -1, 1, "candidates wanted, times k"},
     {"candidates", 0, 1, "L, candidates a query; histogram: at most"},
     {"recall", 4, 1, "k-recall@k of the answer"},
+    {"recall_counts", -1, 0, "what recall, ceiling and selected count: ids, or ids and ties"},
     {"ceiling", 4, 0, "k-recall@L of the best L by code"},
     {"selected", 4, 0, "k-recall@L of the candidates that the selection chose"},
     {"loss_code", 4, 1, "1 - ceiling"},

@@ -25,7 +25,7 @@ column() {
 same_rows() {
     local name
     for name in algorithm parameters index_name dataset bits true_bits query_bits select extra_distance count \
-        oversample candidates recall ceiling selected loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
+        oversample candidates recall recall_counts ceiling selected loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
         cmp <(column "$1" $name) <(column "$2" $name) || return 1
     done
 }
@@ -145,6 +145,38 @@ check "in HTML" grep -qF "<td>&lt;b&gt;\"&amp;, '.u8bin</td>" r/report.html
 check "in the command" grep -qF "base '&lt;b&gt;\"&amp;, '\\''.u8bin'" r/report.html
 check "nowhere as it is" test "$(grep -c '<b>' r/report.html || true)" = 0
 
+# ---- near-duplicates and copies: ties count when asked for, and only equal exact values ----
+
+# 100 rows, each 4 times, best last; the value of one is within 1e-6 of the next one's.
+near=$folder/near.u8bin
+{
+    printf '\x90\x01\0\0\x20\x03\0\0'
+    for ((row = 0; row < 400; row++)); do
+        head -c 799 /dev/zero | tr '\0' '\377'
+        # shellcheck disable=SC2059
+        printf "\\x$(printf %02x $((row % 100)))"
+    done
+} >"$near"
+{ printf '\1\0\0\0\x20\x03\0\0' && head -c 799 /dev/zero | tr '\0' '\377' && printf '\10'; } >near-query.u8bin
+# A ground truth of the last of each four copies; a result has the first.
+{
+    printf '\1\0\0\0\2\0\0\0\x8f\x01\0\0\x8e\x01\0\0' # rows 399, 398
+    printf '\0\0\0\0\0\0\0\0'                           # values that nobody looks at
+} >near-truth
+near=("$program" sweep --base "$near" --queries near-query.u8bin --metric ip --codec raw --k 2 --repeat 1
+    --groundtruth near-truth)
+check "copies, by ids" "${near[@]}" --folder ids
+check "are not found" test "$(column ids/sweep.csv recall) $(column ids/sweep.csv recall_counts)" = "0 ids"
+check "the report says so" grep -q 'by ids alone' ids/report.html
+check "and the JSON" test "$(grep -c '"recall_counts": "ids"' ids/sweep.json)" = 2
+check "copies, with ties" "${near[@]}" --folder ties --ties
+# Of the best value are 99, 199, 299, 399, of the 2nd true one's, 398's, none is returned.
+check "are no ties of the second" test "$(column ties/sweep.csv recall) $(column ties/sweep.csv recall_counts)" = "0 ids and ties"
+check "the report says that, too" grep -q 'with ties: a returned row' ties/report.html
+printf '\x2b\x01\0\0' | dd of=near-truth bs=1 seek=12 conv=notrunc status=none # 299 in place of 398
+check "ties counted" "${near[@]}" --folder ties --ties --force
+check "are found" test "$(column ties/sweep.csv recall) $(column ties/sweep.csv ceiling)" = "1 1"
+
 # ---- the report ----
 
 check "JSON with all rows" test "$(grep -c '"loss_refinement": [0-9]' a/sweep.json)" = 16
@@ -225,6 +257,12 @@ cp base.fbin other.fbin
 flip other.fbin 8
 refused 2 'begun with base ' "$program" sweep --base other.fbin "${common[@]:2}" "${grid[@]}" --folder a --resume
 refused 2 'shards' "$program" sweep "${common[@]}" "${grid[@]}" --folder a --resume --shards 2
+refused 2 'recall-counts' "$program" sweep "${common[@]}" "${grid[@]}" --folder a --resume --ties
+for options in "l2" "cosine --exclude-self" "cosine --rows 0:2999"; do
+    read -ra options <<<"$options"
+    "$program" groundtruth --base base.fbin --queries q.fbin --k 5 --out other --force --quiet --metric "${options[@]}"
+    refused 2 'other .*the sweep' "$program" sweep "${common[@]}" --folder c --groundtruth other
+done
 refused 2 "'pq' is none of xfbq, saq, rbe, raw" "$program" sweep "${common[@]}" --folder c --codec pq
 refused 2 'no point .* raw knows' "$program" sweep "${common[@]}" --folder c --codec raw
 refused 2 'launcher' "$program" sweep "${common[@]}" --folder c --launcher ' '
