@@ -109,7 +109,7 @@ def prepare(task: Task, faiss: faiss_engine.FaissEngine,
     if found < (1 if is_exact else 0.999):
         raise PeerError(f"FAISS Flat and bitsweep groundtruth differ: recall {found:.5f}")
     note = (f"truth     bitsweep groundtruth; FAISS Flat has {task.recall_name} {found:.5f} of it, "
-            "ties by distance (relative 1e-6) counted as hits")
+            "ties of exact values counted as hits")
     say(f"  {note[10:]}")
     return [note]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 TYPES = {".u8bin": np.uint8, ".i8bin": np.int8, ".fbin": np.float32}
-TIE_TOLERANCE = 1e-6  # relative, as in `bitsweep eval`
+TOLERANCE = 1e-6  # relative, of float32 values against float64
 SUFFIXES = {"K": 10**3, "M": 10**6, "G": 10**9}
 
 
@@ -68,27 +68,24 @@ def exact_values(base: np.ndarray, queries: np.ndarray, ids: np.ndarray, metric:
         is_valid = row >= 0
         x = base[row[is_valid]].astype(np.float64)
         y = queries[q].astype(np.float64)
-        values[q, is_valid] = ((x - y) ** 2).sum(axis=1) if metric == "l2" else x @ y
+        values[q, is_valid] = (((x - y) ** 2) if metric == "l2" else x * y).sum(axis=1)
     return values
 
 
-def is_tie(values: np.ndarray, truth: float) -> np.ndarray:
-    """Whether values equal the truth but for rounding."""
-    return np.abs(values - truth) <= TIE_TOLERANCE * abs(truth)
-
-
-def recall(ids: np.ndarray, values: np.ndarray, truth: tuple[np.ndarray, np.ndarray]) -> float:
+def recall(base: np.ndarray, queries: np.ndarray, ids: np.ndarray, true_ids: np.ndarray,
+           metric: str) -> float:
     """k-recall@k: the share of the true k among the k returned.
 
-    An id that is not among the true k also counts when its exact value ties with the k-th true one;
-    an id returned twice counts once. values: exact ones of ids. truth: ids and values, best first.
+    An id that is not among the true k also counts when its exact value equals that of the k-th true
+    one; an id returned twice counts once. true_ids: best first.
     """
-    true_ids, true_values = truth
+    values = exact_values(base, queries, ids, metric)
+    last = exact_values(base, queries, true_ids[:, -1:], metric)
     found = 0
     for q, row in enumerate(ids):
         unique, at = np.unique(row, return_index=True)
         is_true = np.isin(unique, true_ids[q])
-        tied = is_tie(values[q, at], true_values[q, -1]) & ~is_true & (unique >= 0)
+        tied = (values[q, at] == last[q]) & ~is_true & (unique >= 0)
         found += min(int(is_true.sum() + tied.sum()), true_ids.shape[1])
     return found / true_ids.size
 
@@ -103,13 +100,13 @@ def check_truth(base: np.ndarray, queries: np.ndarray, truth: tuple[np.ndarray, 
     true_ids, true_values = truth
     own = exact_values(base, queries, true_ids, metric)
     scale = np.maximum(np.abs(own), 1e-30)
-    if not np.all(np.abs(own - true_values) <= TIE_TOLERANCE * scale):
+    if not np.all(np.abs(own - true_values) <= TOLERANCE * scale):
         raise ValueError("the ground truth's values are not those of its rows")
     values = exact_values(base, queries, other_ids, metric)
     sign = 1.0 if metric == "l2" else -1.0
     last = true_values[:, -1:].astype(np.float64)
-    is_better = sign * (values - last) < -TIE_TOLERANCE * np.abs(last)
+    is_better = sign * (values - last) < -TOLERANCE * np.abs(last)
     is_known = (other_ids[:, :, None] == true_ids[:, None, :]).any(axis=2)
     if np.any(is_better & ~is_known):
         raise ValueError("FAISS Flat found a nearer row than the ground truth has")
-    return recall(other_ids, values, truth)
+    return recall(base, queries, other_ids, true_ids, metric)
