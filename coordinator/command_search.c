@@ -547,8 +547,7 @@ static const char *scan_name(const struct search_job *job)
 // What the reported values are.
 static const char *refine_name(const struct search_job *job)
 {
-    int is_exact = job->settings.is_exact || job->manifest.codec == BSW_CODEC_RAW;
-    return is_exact ? "exact" : "none";
+    return job->settings.is_exact || job->manifest.codec == BSW_CODEC_RAW ? "exact" : "none";
 }
 
 // "cpu", or the kind of the devices; "mixed" where ranks differ.

@@ -77,9 +77,9 @@ static void count(const struct bsw_recall *recall, const struct bsw_recall_query
         else if (ties_count && query->values[returned.column] == last)
             tied++;
     }
-    size_t missed = figure->num_true - found;
+    if (tied > figure->num_true - found) tied = figure->num_true - found;
     figure->found += found;
-    figure->tied += tied < missed ? tied : missed;
+    figure->tied += tied;
 }
 
 void bsw_recall_add(struct bsw_recall *recall, const struct bsw_recall_query *query)
