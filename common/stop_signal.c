@@ -148,6 +148,10 @@ void bsw_stop_for(const struct bsw_stop_cause *given)
 {
     struct bsw_stop_cause cause = *given;
     pthread_mutex_lock(&lock);
+    if (cause.is_rank0s && observer.tell && !bsw_stop_is_rank0()) {
+        tell(&cause.error, 0);
+        cause.is_said = 1;
+    }
     end_for(&cause);
 }
 
@@ -202,6 +206,11 @@ enum bsw_status bsw_stop_watch(struct bsw_error *err)
 void bsw_stop_set_rank(int rank)
 {
     atomic_store(&rank_here, rank);
+}
+
+int bsw_stop_rank(void)
+{
+    return atomic_load(&rank_here);
 }
 
 static void set_save(void (*function)(void *context), void *context, int begun)

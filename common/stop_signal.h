@@ -21,6 +21,8 @@ enum bsw_status bsw_stop_watch(struct bsw_error *err);
 void bsw_stop_set_rank(int rank);
 // By what the launcher says before bsw_stop_set_rank; alone, it is.
 int bsw_stop_is_rank0(void);
+// As it was set; -1 before.
+int bsw_stop_rank(void);
 
 // From here on this rank can be drained, and a stop first calls save(context) from another thread,
 // and waits for it up to 0.7 s. save may be NULL: a rank that has nothing of its own to save.
@@ -48,6 +50,7 @@ struct bsw_stop_cause {
     struct bsw_error error; // rank: to be printed before the message; -1: none
     int is_said;            // it has been printed elsewhere
     int is_expelled;        // the others go on, or have ended, without this rank: it writes nothing
+    int is_rank0s;          // several ranks may have met it: rank 0 prints it where it can be told
     double pause_seconds;   // before it is printed; a signal cuts it short, and is silent
 };
 // Any thread: ends the process with this cause and its exit code, as a signal does; once the run

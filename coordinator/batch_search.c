@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/clock.h"
+#include "common/mapped_files.h"
 
 #define FIRST_MESSAGE_KIND 16 // of the exchanges
 
@@ -209,6 +210,7 @@ static enum bsw_status refine(struct bsw_batch_search *search, struct bsw_error 
     double since = bsw_clock_seconds();
     const struct bsw_cut *cuts = (const struct bsw_cut *)(void *)search->cuts.data;
     enum bsw_status status = bsw_shard_service_refine(search->service, cuts, &search->own, err);
+    if (status == BSW_OK) status = bsw_mapped_files_check(err); // read to the end, or as zeros
     status = gather(search, BSW_EXCHANGE_SURVIVORS, status, err);
     search->times.refine += lap(&since);
     return status;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "common/code_layout.h"
+#include "common/mapped_files.h"
 #include "common/memory.h"
 #include "common/shard_file.h"
 #include "common/source_name.h"
@@ -28,6 +29,11 @@ static enum bsw_status map_file(struct bsw_raw_rows *rows, int fd, uint64_t byte
         return bsw_fail(err, BSW_ERROR_IO, "%s: cannot map: %s", rows->path, strerror(errno));
     madvise(map, (size_t)bytes,
             MADV_RANDOM); // single rows here and there: read-ahead would only cost
+    enum bsw_status status = bsw_mapped_file_note(map, (size_t)bytes, fd, rows->path, err);
+    if (status != BSW_OK) {
+        munmap(map, (size_t)bytes);
+        return status;
+    }
     rows->map = map;
     rows->map_bytes = (size_t)bytes;
     return BSW_OK;
@@ -143,6 +149,7 @@ enum bsw_status bsw_raw_rows_hold(struct bsw_raw_rows *rows, struct bsw_error *e
 
 void bsw_raw_rows_close(struct bsw_raw_rows *rows)
 {
+    bsw_mapped_file_forget(rows->map);
     if (rows->map) munmap((void *)(uintptr_t)rows->map, rows->map_bytes);
     rows->map = NULL;
     bsw_free(&rows->is_checked);

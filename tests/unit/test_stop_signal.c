@@ -143,6 +143,17 @@ static void what_is_said_elsewhere_is_not_printed(void **state)
     expect(&scene, 75, 1, "saved\ntold rank 3 is lost 1\n");
 }
 
+static void what_several_ranks_may_have_met_is_left_to_rank_0(void **state)
+{
+    (void)state;
+    struct scene scene = scene_of(2, BSW_ERROR_BAD_DATA, end_for_cause);
+    scene.cause.is_rank0s = 1;
+    expect(&scene, 65, 0, "told rank 3 is lost 0\nsaved\ntold rank 3 is lost 1\n");
+    scene.rank = 0;
+    scene.cause.error.rank = -1;
+    expect(&scene, 65, 1, "bitsweep: rank 3 is lost\nsaved\ntold rank 3 is lost 1\n");
+}
+
 static void an_expelled_rank_writes_nothing(void **state)
 {
     (void)state;
@@ -200,6 +211,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_cause_is_printed_saved_written_and_told),
         cmocka_unit_test(what_is_said_elsewhere_is_not_printed),
+        cmocka_unit_test(what_several_ranks_may_have_met_is_left_to_rank_0),
         cmocka_unit_test(an_expelled_rank_writes_nothing),
         cmocka_unit_test(nothing_is_held_where_there_is_a_cause),
         cmocka_unit_test(a_signal_gives_way_to_a_cause_that_is_known),
