@@ -486,6 +486,7 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
     // Before the plan goes: a run that is killed in between must not look unfinished.
     if (status == BSW_OK) status = bsw_run_status_write(BSW_OK, "", err);
     if (status == BSW_OK) status = bsw_encode_journal_remove(&job->journal, err);
+    if (status == BSW_OK) bsw_index_folder_release(&job->folder);
     if (status == BSW_OK) bsw_stop_conclude(0);
     bsw_stop_release();
     return status;
@@ -629,6 +630,7 @@ enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, ch
         bsw_index_folder_abandon(&job.folder, &job.manifest);
         bsw_run_status_set_output(NULL, "");
     }
+    bsw_index_folder_release(&job.folder);
     if (transport->rank == 0 && status == BSW_OK) report(&job);
     deinit(&job);
     return status;

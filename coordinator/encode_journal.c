@@ -23,6 +23,11 @@ static int is_block_journal(const char *name)
     return sscanf(name, "encode-%5u.journal%n", &rank, &end) == 1 && end >= 0 && name[end] == '\0';
 }
 
+int bsw_encode_journal_makes(const char *name)
+{
+    return strcmp(name, PLAN_NAME) == 0 || is_block_journal(name);
+}
+
 static enum bsw_status journal_path(char out[BSW_PATH_BYTES], const char *folder, int rank,
                                     struct bsw_error *err)
 {

@@ -37,6 +37,9 @@ struct bsw_encode_journal {
     struct bsw_buffer recorded; // struct bsw_encode_block of all ranks, by block; maybe some twice
 };
 
+// Whether a file of this name in an index folder is the plan or a journal.
+int bsw_encode_journal_makes(const char *name);
+
 // Rank 0; the folder exists. Removes what is left of other runs, or takes it over and sets
 // is_resumed.
 enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,

@@ -10,7 +10,9 @@
 #define BSW_VECTORS_TEMPORARY ".vectors.tmp"
 
 struct bsw_index_folder {
-    const char *path;               // borrowed; NULL until begun
+    const char *path; // borrowed; NULL until begun
+    int lock_fd;      // of encode.lock, while is_locked
+    int is_locked;
     const struct bsw_buffer *model; // of codec rbe: bytes of model.rbe; borrowed, or NULL
     int is_ours;                    // the folder was created here
     int has_files;                  // temporary files may exist
@@ -18,8 +20,12 @@ struct bsw_index_folder {
     int is_committed;
 };
 
+// Whether encode writes, replaces or removes files of this name in its folder.
+int bsw_index_folder_makes(const char *name);
+
 // Creates the folder, or checks that an existing one may be used: an index in it needs force; a
-// file in its place is an error.
+// file in its place is an error. One run at a time has the folder, by a lock on encode.lock in it,
+// which goes with the process: another is BSW_ERROR_USAGE.
 enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
                                        struct bsw_error *err);
 
@@ -30,11 +36,16 @@ enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
                                               struct bsw_error *err);
 
 // Removes an old index, writes the model if there is one, renames the new files, writes the
-// manifest last.
+// manifest last, and reads it back: BSW_ERROR_BAD_DATA, and no manifest, where it is not as written
+// or a shard file does not fit it.
 enum bsw_status bsw_index_folder_commit(struct bsw_index_folder *folder,
                                         const struct bsw_manifest *manifest, struct bsw_error *err);
 
-// Removes what was written, and the folder if it was created here. Does nothing after a commit.
+// Another run may have the folder. Accepts one that is not begun, or released.
+void bsw_index_folder_release(struct bsw_index_folder *folder);
+
+// Removes what was written, releases, removes the folder if it was created here. Does nothing after
+// a commit.
 void bsw_index_folder_abandon(struct bsw_index_folder *folder, const struct bsw_manifest *manifest);
 
 #endif
