@@ -9,6 +9,7 @@
 #include "common/source_name.h"
 #include "common/vector_writer.h"
 #include "coordinator/command.h"
+#include "coordinator/command_files.h"
 #include "coordinator/sidecar.h"
 #include "kernels/refine/refine.h"
 
@@ -339,6 +340,40 @@ static void report(const struct convert_options *o, const struct converted *done
     }
 }
 
+// FILE, FILE.json, and of split neighbours the file of their values.
+struct file_names {
+    char json[BSW_PATH_BYTES], values[BSW_PATH_BYTES];
+    int has_values;
+};
+
+static enum bsw_status name_files(const char *path, struct file_names *out, struct bsw_error *err)
+{
+    int length = snprintf(out->json, sizeof out->json, "%s.json", path);
+    if (length < 0 || (size_t)length >= sizeof out->json)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    out->has_values = bsw_split_values_path(path, out->values);
+    return BSW_OK;
+}
+
+static enum bsw_status check_files(const struct convert_options *o, struct bsw_error *err)
+{
+    struct file_names in, out;
+    BSW_TRY(name_files(o->in, &in, err));
+    BSW_TRY(name_files(o->out, &out, err));
+    const struct bsw_command_files files = {
+        .inputs = {o->in, in.json, in.has_values ? in.values : NULL},
+        .outputs = {o->out, out.json, out.has_values ? out.values : NULL}};
+    return bsw_command_files_check(&files, err);
+}
+
+static enum bsw_status convert(const struct convert_options *o, struct converted *done,
+                               struct bsw_error *err)
+{
+    BSW_TRY(check_files(o, err));
+    return bsw_name_is_vectors(o->in) ? convert_vectors(o, done, err)
+                                      : convert_neighbours(o, done, err);
+}
+
 enum bsw_status bsw_command_convert(struct bsw_transport *transport, int argc, char **argv,
                                     struct bsw_error *err)
 {
@@ -347,11 +382,7 @@ enum bsw_status bsw_command_convert(struct bsw_transport *transport, int argc, c
     int done;
     BSW_TRY(parse(transport, &options, argc, argv, &done, err));
     if (done) return BSW_OK;
-    enum bsw_status status = BSW_OK;
-    if (transport->rank == 0) {
-        status = bsw_name_is_vectors(options.in) ? convert_vectors(&options, &converted, err)
-                                                 : convert_neighbours(&options, &converted, err);
-    }
+    enum bsw_status status = transport->rank == 0 ? convert(&options, &converted, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     if (transport->rank == 0) report(&options, &converted);
     return BSW_OK;

@@ -17,6 +17,7 @@
 #include "common/temporary_files.h"
 #include "coordinator/code_training.h"
 #include "coordinator/command.h"
+#include "coordinator/command_files.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/encode_journal.h"
 #include "coordinator/encode_pass.h"
@@ -361,6 +362,19 @@ static enum bsw_status make_plan(struct encode_job *job, struct bsw_error *err)
     return bsw_encode_journal_plan(&job->journal, manifest, err);
 }
 
+// --model is a file, or an index, whose manifest is read.
+static enum bsw_status check_files(const struct encode_job *job, struct bsw_error *err)
+{
+    const struct encode_options *o = &job->options;
+    char manifest[BSW_PATH_BYTES] = "";
+    if (o->model) BSW_TRY(bsw_path_join(manifest, o->model, "manifest.pb", err));
+    const struct bsw_command_files files = {.inputs = {o->base, o->model, manifest},
+                                            .outputs = {o->index},
+                                            .folder = o->index,
+                                            .is_made = bsw_index_folder_makes};
+    return bsw_command_files_check(&files, err);
+}
+
 // Rank 0: output folder, what is left of an earlier run, training.
 static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, struct bsw_error *err)
 {
@@ -369,6 +383,7 @@ static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, st
     double started = bsw_clock_seconds();
     // A run that began with --force may be resumed without it.
     int is_forced = o->force || (o->resume && bsw_encode_plan_exists(o->index));
+    BSW_TRY(check_files(job, err));
     BSW_TRY(bsw_index_folder_begin(&job->folder, o->index, is_forced, err));
     if (job->manifest.codec == BSW_CODEC_RBE) job->folder.model = &job->learned.bytes;
     BSW_TRY(bsw_source_relative(o->base, o->index, job->manifest.source_path, err));

@@ -12,6 +12,7 @@
 #include "common/stop_signal.h"
 #include "common/temporary_files.h"
 #include "coordinator/command.h"
+#include "coordinator/command_files.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/metric_choice.h"
 #include "coordinator/query_digest.h"
@@ -230,6 +231,9 @@ static enum bsw_status take_output(struct groundtruth_job *job, struct bsw_error
     int is_forced = o->force || (o->resume && bsw_truth_journals_exist(o->out));
     int wide_ids = bsw_vectors_first_row(job->base) + bsw_vectors_num_rows(job->base) >
                    (uint64_t)INT32_MAX + 1;
+    const struct bsw_command_files files = {
+        .inputs = {o->base, o->queries}, .outputs = {o->out}, .is_result = 1, .is_split = o->split};
+    BSW_TRY(bsw_command_files_check(&files, err));
     if (o->split && wide_ids) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--split: its int32 ids do not reach the rows of %s",
                         o->base);

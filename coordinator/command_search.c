@@ -12,6 +12,7 @@
 #include "common/stop_signal.h"
 #include "coordinator/batch_pipeline.h"
 #include "coordinator/command.h"
+#include "coordinator/command_files.h"
 #include "coordinator/device_choice.h"
 #include "coordinator/rbe_encoding.h"
 #include "coordinator/result_journal.h"
@@ -308,6 +309,10 @@ static void add_fields(const struct search_job *job, struct bsw_journal_fields *
 static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
 {
     const struct search_options *o = &job->options;
+    struct bsw_command_files files = {.inputs = {o->queries}, .outputs = {o->out}, .is_result = 1};
+    files.index = o->index;
+    files.manifest = &job->manifest;
+    BSW_TRY(bsw_command_files_check(&files, err));
     if (job->manifest.codec == BSW_CODEC_RBE) {
         BSW_TRY(bsw_rbe_index_model_open(o->index, &job->manifest, job->settings.level,
                                          &job->coders, err));
@@ -362,16 +367,11 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
     return bsw_batch_pipeline_init(&job->pipeline, &job->search, &options, err);
 }
 
-// What no device can do of this search, or NULL.
-static const char *cpu_only(const struct search_job *job)
-{
-    return job->manifest.codec == BSW_CODEC_RAW ? "codec raw" : NULL;
-}
-
 static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)
 {
+    int is_raw = job->manifest.codec == BSW_CODEC_RAW;
     const struct bsw_device_choice choice = {.text = job->options.device,
-                                             .cpu_only = cpu_only(job),
+                                             .cpu_only = is_raw ? "codec raw" : NULL,
                                              .most_bytes = job->options.device_memory,
                                              .timeout_seconds = job->options.common.timeout};
     BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));

@@ -26,6 +26,7 @@
 #include "common/stop_signal.h"
 #include "common/vectors.h"
 #include "coordinator/command.h"
+#include "coordinator/command_files.h"
 #include "coordinator/metric_choice.h"
 #include "coordinator/query_digest.h"
 #include "coordinator/same_input.h"
@@ -398,6 +399,47 @@ static enum bsw_status open_journal(struct sweep_job *job, struct bsw_error *err
 
 // ---- running ----
 
+// What a step, or a file that was being replaced, left when it was killed. The folder may have
+// files of others.
+static int is_left_over(const char *name)
+{
+    static const char *const steps[] = {"step.out", "step.err", "step.result"};
+    static const char *const made[] = {"sweep.", "sweep-", "report.html", "groundtruth", "index-"};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        if (strncmp(name, steps[i], strlen(steps[i])) == 0) return 1;
+    }
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        if (strncmp(name, made[i], strlen(made[i])) == 0) return strstr(name, ".tmp.") != NULL;
+    }
+    return 0;
+}
+
+static int is_made(const char *name)
+{
+    static const char *const made[] = {"sweep.journal", "sweep.csv", "sweep.json", "sweep.gnuplot",
+                                       "report.html"};
+    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
+        if (strcmp(name, made[i]) == 0) return 1;
+    }
+    for (size_t i = 0; i < sizeof bsw_sweep_plots / sizeof bsw_sweep_plots[0]; i++) {
+        size_t length = strlen(bsw_sweep_plots[i]);
+        if (strncmp(name, bsw_sweep_plots[i], length) == 0 && name[length] == '.') return 1;
+    }
+    return is_left_over(name);
+}
+
+static enum bsw_status check_files(const struct sweep_job *job, struct bsw_error *err)
+{
+    const struct sweep_options *o = &job->options;
+    const struct bsw_command_files files = {
+        .inputs = {o->base, o->queries, o->groundtruth, o->plan, o->model},
+        .outputs = {o->groundtruth ? NULL : job->run.truth},
+        .is_result = 1,
+        .folder = job->run.folder,
+        .is_made = is_made};
+    return bsw_command_files_check(&files, err);
+}
+
 static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
 {
     if (strcmp(job->options.common.pin, "none") != 0)
@@ -411,6 +453,7 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
     bsw_journal_field_digest(&job->fields, "queries", job->query_digest);
     BSW_TRY(open_folder(job, err));
     BSW_TRY(open_truth(job, err));
+    BSW_TRY(check_files(job, err));
     job->limits.is_cosine = job->metric == BSW_METRIC_COSINE;
     BSW_TRY(bsw_sweep_grids_expand(job->grids, job->num_grids, &job->limits, &job->points, err));
     for (size_t i = 0; i < job->points.num_points; i++) {
@@ -476,21 +519,6 @@ static enum bsw_status run_point(struct sweep_job *job, const struct bsw_sweep_p
     }
     print_row(job, name, json_object_get(job->rows, name));
     return BSW_OK;
-}
-
-// What a step, or a file that was being replaced, left when it was killed. The folder may have
-// files of others.
-static int is_left_over(const char *name)
-{
-    static const char *const steps[] = {"step.out", "step.err", "step.result"};
-    static const char *const made[] = {"sweep.", "sweep-", "report.html", "groundtruth", "index-"};
-    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-        if (strncmp(name, steps[i], strlen(steps[i])) == 0) return 1;
-    }
-    for (size_t i = 0; i < sizeof made / sizeof made[0]; i++) {
-        if (strncmp(name, made[i], strlen(made[i])) == 0) return strstr(name, ".tmp.") != NULL;
-    }
-    return 0;
 }
 
 static enum bsw_status remove_step_files(const struct sweep_job *job, struct bsw_error *err)

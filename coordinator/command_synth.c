@@ -6,6 +6,7 @@
 #include "common/synth.h"
 #include "common/vector_writer.h"
 #include "coordinator/command.h"
+#include "coordinator/command_files.h"
 
 #define BLOCK_BYTES ((size_t)4 << 20)
 
@@ -78,8 +79,10 @@ static enum bsw_status write_rows(bsw_vector_writer *writer, const struct bsw_sy
 static enum bsw_status write_files(const struct synth_options *o, const struct bsw_synth *synth,
                                    struct bsw_error *err)
 {
+    const struct bsw_command_files files = {.outputs = {o->out, o->queries_out}};
     bsw_vector_writer *base = NULL, *queries = NULL;
     int is_shown = !o->common.quiet;
+    BSW_TRY(bsw_command_files_check(&files, err));
     enum bsw_status status = create(o, synth, o->out, o->count, &base, err);
     if (status == BSW_OK && o->queries_out)
         status = create(o, synth, o->queries_out, o->queries, &queries, err);

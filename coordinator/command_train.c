@@ -8,6 +8,7 @@
 #include "common/code_layout.h"
 #include "common/file.h"
 #include "coordinator/command.h"
+#include "coordinator/command_files.h"
 #include "coordinator/loss_plot.h"
 #include "coordinator/metric_choice.h"
 #include "coordinator/rbe_pair_source.h"
@@ -239,6 +240,12 @@ static int is_of_this_training(const struct train_job *job)
 static enum bsw_status check_outputs(const struct train_job *job, struct bsw_error *err)
 {
     const struct train_options *o = &job->options;
+    char table[BSW_PATH_BYTES] = "";
+    if (o->plot) bsw_loss_plot_table(o->plot, table);
+    const struct bsw_command_files files = {
+        .inputs = {o->queries, o->documents, o->base, o->groundtruth},
+        .outputs = {o->model, o->checkpoint, o->plot, o->plot ? table : NULL}};
+    BSW_TRY(bsw_command_files_check(&files, err));
     int goes_on = o->is_resumed && bsw_file_exists(o->checkpoint);
     if (bsw_file_exists(o->model) && !o->force && !(goes_on && is_of_this_training(job))) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists%s; --force replaces it", o->model,

@@ -19,6 +19,11 @@ enum bsw_status bsw_loss_plot_check(const char *svg_path, struct bsw_error *err)
     return bsw_fail(err, BSW_ERROR_USAGE, "--plot %s: a name that ends in .svg", svg_path);
 }
 
+void bsw_loss_plot_table(const char *svg_path, char out[BSW_PATH_BYTES])
+{
+    snprintf(out, BSW_PATH_BYTES, "%.*s.tsv", (int)strlen(svg_path) - 4, svg_path);
+}
+
 static enum bsw_status write_table(const char *path, const struct bsw_rbe_epoch *epochs,
                                    size_t num_epochs, struct bsw_error *err)
 {
@@ -86,7 +91,7 @@ enum bsw_status bsw_loss_plot_write(const char *svg_path, const struct bsw_rbe_e
     char table[BSW_PATH_BYTES], script[6 * BSW_PATH_BYTES];
     *is_drawn = 0;
     BSW_TRY(bsw_loss_plot_check(svg_path, err));
-    snprintf(table, sizeof table, "%.*s.tsv", (int)strlen(svg_path) - 4, svg_path);
+    bsw_loss_plot_table(svg_path, table);
     BSW_TRY(write_table(table, epochs, num_epochs, err));
     if (num_epochs == 0) return BSW_OK;
     write_script(script, sizeof script, table, svg_path,

@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+#include "common/file.h"
 #include "common/status.h"
 #include "coordinator/rbe_checkpoint.h"
 
@@ -13,6 +14,9 @@ extern "C" {
 
 // BSW_ERROR_USAGE unless the name ends in .svg.
 enum bsw_status bsw_loss_plot_check(const char *svg_path, struct bsw_error *err);
+
+// The table beside such a plot.
+void bsw_loss_plot_table(const char *svg_path, char out[BSW_PATH_BYTES]);
 
 // Writes the .tsv beside (epoch, training loss, validation loss, rate), then the .svg. *is_drawn 0:
 // gnuplot is missing, only the table is there. gnuplot that fails is BSW_ERROR_IO.

@@ -198,6 +198,7 @@ enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bund
             bsw_row_digest(fetch(rows, row, scratch), rows->row_bytes, rows->shard_first_row + row);
     }
     if (digest == expected_digest) return BSW_OK;
+    BSW_TRY(bsw_mapped_files_check(err)); // which says more
     return bsw_fail(err, BSW_ERROR_BAD_DATA,
                     "%s: rows %llu to %llu are not those the index was made from", rows->path,
                     (unsigned long long)(rows->shard_first_row + first),
