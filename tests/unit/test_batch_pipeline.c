@@ -1,10 +1,15 @@
 // The pass over all batches, with and without a background thread: the same answers for every size
-// of a batch, and of several errors the one of the lowest batch.
+// of a batch, of several errors the one of the lowest batch, all that was searched when a stop ends
+// it, and when rounds of self-checks begin and end.
 #include "small_index.h"
 #include "temporary_folder.h"
 
 #include <math.h>
 
+#include <signal.h>
+#include <time.h>
+
+#include "common/stop_signal.h"
 #include "coordinator/batch_pipeline.h"
 
 // Rows lie on a line in the order of their ids, and query q at row FIRST + STEP * q, so that the
@@ -46,6 +51,8 @@ struct pass {
     size_t bad;                         // becomes NaN once the queries are open
     size_t changed;                     // its raw row changes once the shards are loaded
     size_t refused;                     // its answers cannot be written
+    size_t stopped;                     // a stop is asked for while its answers are written
+    uint64_t round;                     // checks of a round; 0: no checks
     const struct bsw_query_part *parts; // NULL: all
     size_t num_parts;
     size_t num_put; // what came of it, from here on
@@ -53,7 +60,23 @@ struct pass {
     int64_t ids[QUERIES][K];
     float values[QUERIES][K];
     struct bsw_search_times times;
+    char rounds[2 * QUERIES + 1]; // a letter for each time that one begins (b) or has passed (p)
 };
+
+static void note_round(void *context, int is_passed)
+{
+    struct pass *pass = context;
+    pass->rounds[strlen(pass->rounds)] = is_passed ? 'p' : 'b';
+}
+
+// As whoever runs the job does.
+static void ask_to_stop(void)
+{
+    const struct timespec nap = {0, 1000000};
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    for (int i = 0; i < 10000 && !bsw_stop_is_asked(); i++) nanosleep(&nap, NULL);
+    assert_true(bsw_stop_is_asked());
+}
 
 static enum bsw_status put(void *context, uint64_t first, size_t count, const int64_t *ids,
                            const float *values, struct bsw_error *err)
@@ -63,6 +86,7 @@ static enum bsw_status put(void *context, uint64_t first, size_t count, const in
         return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %d came out of order", (int)first);
     if (pass->refused >= first && pass->refused < first + count)
         return bsw_fail(err, BSW_ERROR_IO, "no room for query %d", (int)pass->refused);
+    if (pass->stopped >= first && pass->stopped < first + count) ask_to_stop();
     memcpy(pass->ids[first], ids, count * K * sizeof *ids);
     memcpy(pass->values[first], values, count * K * sizeof *values);
     pass->num_put += count;
@@ -96,6 +120,9 @@ static enum bsw_status run_opened(struct pass *pass, struct bsw_query_source *qu
     struct bsw_batch_pipeline pipeline;
     bsw_transport_local_init(&transport);
     assert_ok(bsw_batch_search_init(&search, &transport, &manifest, service, queries, err), err);
+    if (pass->round > 0)
+        search.checks = (struct bsw_check_schedule){
+            .seconds = 1e-9, .note = note_round, .context = pass, .round = pass->round};
     assert_ok(bsw_batch_pipeline_init(&pipeline, &search, &options, err), err);
     enum bsw_status status = bsw_batch_pipeline_run(&pipeline, err);
     pass->times = search.times;
@@ -137,14 +164,15 @@ static const size_t batches[] = {1, 3, 5, QUERIES - 1, QUERIES, 100};
 
 static void test_answers_do_not_depend_on_batches(void **state)
 {
-    struct pass expected = {.batch = QUERIES, .bad = NONE, .changed = NONE, .refused = NONE};
+    struct pass expected = {
+        .batch = QUERIES, .bad = NONE, .changed = NONE, .refused = NONE, .stopped = NONE};
     struct bsw_error err;
     (void)state;
     assert_ok(run(&expected, &err), &err);
     for (size_t q = 0; q < QUERIES; q++) assert_int_equal(expected.ids[q][0], FIRST + STEP * q);
     for (size_t i = 0; i < 2 * sizeof batches / sizeof *batches; i++) {
         struct pass pass = {.batch = batches[i / 2], .is_overlapped = i % 2};
-        pass.bad = pass.changed = pass.refused = NONE;
+        pass.bad = pass.changed = pass.refused = pass.stopped = NONE;
         assert_ok(run(&pass, &err), &err);
         assert_int_equal(pass.num_put, QUERIES);
         assert_memory_equal(pass.ids, expected.ids, sizeof pass.ids);
@@ -159,14 +187,15 @@ static void test_answers_do_not_depend_on_batches(void **state)
 static void test_parts_alone_are_searched(void **state)
 {
     static const struct bsw_query_part parts[] = {{1, 1}, {3, 0}, {4, 5}, {10, 2}, {12, 0}};
-    struct pass expected = {.batch = QUERIES, .bad = NONE, .changed = NONE, .refused = NONE};
+    struct pass expected = {
+        .batch = QUERIES, .bad = NONE, .changed = NONE, .refused = NONE, .stopped = NONE};
     struct bsw_error err;
     (void)state;
     assert_ok(run(&expected, &err), &err);
     for (size_t i = 0; i < 2 * sizeof batches / sizeof *batches; i++) {
         for (size_t num_parts = 0; num_parts <= 5; num_parts++) {
             struct pass pass = {.batch = batches[i / 2], .is_overlapped = i % 2};
-            pass.bad = pass.changed = pass.refused = NONE;
+            pass.bad = pass.changed = pass.refused = pass.stopped = NONE;
             pass.parts = parts;
             pass.num_parts = num_parts;
             assert_ok(run(&pass, &err), &err);
@@ -217,18 +246,58 @@ static void test_the_error_of_the_lowest_batch_counts(void **state)
                                 .is_overlapped = b % 2,
                                 .bad = bad[i % 5],
                                 .changed = changed[i / 5 % 4],
-                                .refused = refused[i / 20]};
+                                .refused = refused[i / 20],
+                                .stopped = NONE};
             check_error(&pass);
         }
     }
 }
 
+// A check before every batch, of which so many are a round: what was put before a round began is
+// trusted once all of its checks have passed, and not earlier.
+static void test_rounds_of_checks_begin_and_end(void **state)
+{
+    static const struct {
+        uint64_t round;
+        const char *rounds;
+    } cases[] = {{1, "bpbpbpbpbpbpbpbpbpbpbpbp"}, {3, "bpbpbpbp"}, {5, "bpbpb"}, {13, "b"}};
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
+        struct pass pass = {.batch = 1, .is_overlapped = i % 2, .round = cases[i / 2].round};
+        struct bsw_error err;
+        pass.bad = pass.changed = pass.refused = pass.stopped = NONE;
+        assert_ok(run(&pass, &err), &err);
+        assert_string_equal(pass.rounds, cases[i / 2].rounds);
+    }
+}
+
+// The last one, as a stop stays asked for. In turn nothing else has begun; overlapped the batch
+// after it has been searched by then, and is put too.
+static void test_a_stop_drops_nothing_that_was_searched(void **state)
+{
+    (void)state;
+    bsw_stop_begin(NULL, NULL);
+    for (int is_overlapped = 1; is_overlapped >= 0; is_overlapped--) {
+        struct pass pass = {.batch = 2, .is_overlapped = is_overlapped};
+        struct bsw_error err;
+        pass.bad = pass.changed = pass.refused = NONE;
+        pass.stopped = is_overlapped ? 3 : NONE;
+        assert_int_equal(run(&pass, &err), BSW_ERROR_STOPPED);
+        assert_int_equal(pass.num_put, is_overlapped ? 6 : 0);
+    }
+    bsw_stop_end();
+}
+
 int main(void)
 {
+    // Before any thread there is.
+    if (bsw_stop_watch(NULL) != BSW_OK) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers_do_not_depend_on_batches),
         cmocka_unit_test(test_parts_alone_are_searched),
         cmocka_unit_test(test_the_error_of_the_lowest_batch_counts),
+        cmocka_unit_test(test_rounds_of_checks_begin_and_end),
+        cmocka_unit_test(test_a_stop_drops_nothing_that_was_searched),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }
