@@ -1,5 +1,7 @@
-// A search's journal cut at every byte of its last three records, as a crash may leave it: the run
-// that goes on does what no record says any more, and its result is that of an undisturbed run.
+// A search's journal cut at every byte of its last three records, as a crash may leave it, and a
+// partial result with other bytes than the journal says: the run that goes on does what no record
+// says any more, and its result is that of an undisturbed run. And the end: STATUS.json says
+// complete once the result has its name, not before.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -107,8 +109,62 @@ static void every_cut_gives_the_same_result(void **state)
     bsw_buffer_deinit(&now);
 }
 
+// A bit of an id, or of a value, of each batch in turn: that batch alone is done anew.
+static void batches_with_other_bytes_are_done_anew(void **state)
+{
+    (void)state;
+    enum { HEAD = 8, IDS = QUERIES * K * 4 };
+    struct bsw_buffer journal = {0}, partial = {0};
+    struct bsw_result_journal result;
+    stop_before_the_end(&journal, &partial);
+    for (uint64_t query = 0; query < QUERIES - BATCH; query += 2) {
+        uint64_t batch = query / BATCH;
+        size_t at = HEAD + (query % 4 ? IDS : 0) + (size_t)query * K * 4 + 2;
+        partial.data[at] ^= 4;
+        write_test_file("r.journal", journal.data, journal.bytes);
+        write_test_file("r.partial", partial.data, partial.bytes);
+        partial.data[at] ^= 4;
+        open_result(1, &result);
+        assert_int_equal(queries_left(&result), 2 * BATCH); // it, and the one that was not put
+        assert_int_equal(result.parts[0].first, batch * BATCH);
+        bsw_result_journal_close(&result, BSW_ERROR_STOPPED);
+    }
+    assert_int_equal(unlink(path_of("r.journal")), 0);
+    assert_int_equal(unlink(path_of("r.partial")), 0);
+    bsw_buffer_deinit(&journal);
+    bsw_buffer_deinit(&partial);
+}
+
+// A folder has taken the name of the result: nothing may look finished.
+static void a_result_without_its_name_is_not_complete(void **state)
+{
+    (void)state;
+    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
+    struct bsw_result_journal result;
+    open_result(0, &result);
+    put(&result, 0, QUERIES);
+    assert_int_equal(bsw_journal_commit(result.journal, &err), BSW_OK);
+    assert_int_equal(mkdir(path_of("r"), 0700), 0);
+    assert_int_equal(bsw_result_journal_finish(&result, &facts, &err), BSW_ERROR_IO);
+    assert_non_null(strstr(err.message, "/r: cannot rename to this name"));
+    assert_false(bsw_file_exists(path_of("r.STATUS.json")));
+    assert_true(bsw_file_exists(path_of("r.journal")));
+    bsw_result_journal_close(&result, BSW_ERROR_IO);
+    assert_int_equal(rmdir(path_of("r")), 0);
+    open_result(1, &result); // once the folder is gone
+    assert_int_equal(result.num_done, QUERIES);
+    finish(&result);
+    assert_true(bsw_file_exists(path_of("r")) && bsw_file_exists(path_of("r.json")));
+    assert_true(bsw_file_exists(path_of("r.STATUS.json")));
+    assert_int_equal(count_test_files(), 3);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_cut_gives_the_same_result)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_cut_gives_the_same_result),
+        cmocka_unit_test(batches_with_other_bytes_are_done_anew),
+        cmocka_unit_test(a_result_without_its_name_is_not_complete),
+    };
     return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
 }
