@@ -14,7 +14,9 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/clock.h"
@@ -235,6 +237,59 @@ static void beats_keep_a_rank_alive(void **state)
     close(fd);
 }
 
+// Rank 0 in a process of its own: says where it listens on `out`, and once `in` is closed ends with
+// 1 if it found a rank lost, else 0.
+static _Noreturn void be_rank_0(double limit_seconds, int in, int out)
+{
+    struct bsw_heartbeat_place place;
+    struct news news;
+    struct bsw_heartbeat_options options = options_of(0, 2, &news);
+    bsw_heartbeat *zero;
+    char byte;
+    options.limit_seconds = limit_seconds;
+    if (bsw_heartbeat_listen(&options, &place, &zero, &err) != BSW_OK) _exit(2);
+    if (write(out, &place, sizeof place) != (ssize_t)sizeof place) _exit(2);
+    (void)!read(in, &byte, 1);
+    int is_lost = atomic_load(&news.has_come);
+    bsw_heartbeat_close(&zero);
+    _exit(is_lost);
+}
+
+// A job that is suspended as a whole, or a machine that sleeps: while rank 0 was not running it has
+// heard nobody, and that is nobody's fault.
+static void time_in_which_nobody_ran_is_not_silence(void **state)
+{
+    (void)state;
+    const double limit = 2; // leaves both processes time on a busy machine
+    struct bsw_heartbeat_place place;
+    int to_child[2], from_child[2], status;
+    assert_int_equal(pipe(to_child), 0);
+    assert_int_equal(pipe(from_child), 0);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        close(to_child[1]);
+        be_rank_0(limit, to_child[0], from_child[1]);
+    }
+    close(to_child[0]);
+    assert_int_equal(read(from_child[0], &place, sizeof place), sizeof place);
+    int fd = connect_as(1, &place);
+    assert_int_equal(kill(child, SIGSTOP), 0);
+    assert_int_equal(waitpid(child, &status, WUNTRACED), child);
+    sleep_seconds(1.1 * limit);
+    assert_int_equal(kill(child, SIGCONT), 0);
+    sleep_seconds(0.15 * limit); // it counts, and hears nobody
+    say(fd, "b", 1);
+    sleep_seconds(0.05 * limit);
+    close(to_child[1]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+    close(from_child[0]);
+    close(from_child[1]);
+    close(fd);
+}
+
 static void a_broken_connection_is_noticed_but_not_after_goodbye(void **state)
 {
     (void)state;
@@ -399,6 +454,7 @@ int main(void)
         cmocka_unit_test(ranks_that_beat_are_left_alone_and_leave_in_good_order),
         cmocka_unit_test(a_silent_rank_is_named_after_the_limit_and_told_that_it_is_lost),
         cmocka_unit_test(beats_keep_a_rank_alive),
+        cmocka_unit_test(time_in_which_nobody_ran_is_not_silence),
         cmocka_unit_test(a_broken_connection_is_noticed_but_not_after_goodbye),
         cmocka_unit_test(bytes_that_make_no_sense_are_a_broken_connection),
         cmocka_unit_test(ranks_speak_of_rank_0_in_turn),
