@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,9 +47,11 @@ int bsw_fault_is_due(enum bsw_fault_kind kind)
     const char *asked = getenv("BITSWEEP_FAIL");
     const char *name = facts[kind].name;
     size_t length = strlen(name);
+    char *end;
     if (!asked || strncmp(asked, name, length) != 0 || asked[length] != ':') return 0;
-    if (strtoull(asked + length + 1, NULL, 10) != number) return 0;
+    if (strtoull(asked + length + 1, &end, 10) != number) return 0;
     note("reached ", name, number);
+    if (strcmp(end, ":kill") == 0) raise(SIGKILL);
     errno = facts[kind].code;
     return 1;
 }

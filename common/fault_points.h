@@ -1,7 +1,7 @@
 // Places where a test build may be told to fail: BITSWEEP_FAIL=KIND:N in the environment makes the
-// Nth call of a kind fail, as if the system had refused it. Without BITSWEEP_FAULTS nothing of it
-// is compiled; tests/CMakeLists.txt says which program has it, tests/faults/check_faults.sh uses
-// it.
+// Nth call of a kind fail, as if the system had refused it; KIND:N:kill ends the process there, as
+// if it had been killed. Without BITSWEEP_FAULTS nothing of it is compiled; tests/CMakeLists.txt
+// says which program has it, tests/faults/check_faults.sh uses it.
 #ifndef BITSWEEP_COMMON_FAULT_POINTS_H
 #define BITSWEEP_COMMON_FAULT_POINTS_H
 

@@ -2,7 +2,9 @@
 # encode, search and groundtruth where the Nth allocation, open, read, write, fsync, rename or send
 # fails, N from 1 until the command no longer gets there: exit code 74, one line on stderr, nothing
 # under a final name that is not whole, nothing left but what --resume needs, and --resume or --force
-# afterwards gives the bytes of an undisturbed run. Where a message cannot be sent the code is 75.
+# afterwards gives the bytes of an undisturbed run. Where a message cannot be sent the code is 75. And
+# where the process is killed at the Nth rename: an output that has its name is whole, an index that
+# has its manifest too, and --resume gives the bytes all the same.
 # usage: check_faults.sh BITSWEEP_BINARY BITSWEEP_FAULTS_BINARY
 #
 # FAULT_STEP: every how manieth N is tried, beside the first 10 and the last 3 (7; where a job differs
@@ -15,11 +17,13 @@ launch=$(realpath "${BASH_SOURCE[0]%/*}/../../deploy/run.sh")
 release=$(realpath "$1")
 program=$(realpath "$2")
 step=${FAULT_STEP:-7}
-all_jobs=(encode encode-journal encode-resumed search search-journal search-resumed groundtruth ranks)
+all_jobs=(encode encode-journal encode-resumed encode-killed search search-journal search-resumed search-killed groundtruth
+    groundtruth-killed ranks)
 read -ra jobs <<<"${FAULT_JOBS:-${all_jobs[*]}}"
 folder=$(realpath "$(mktemp -d)")
 trap 'wait; rm -rf "$folder"' EXIT
 cd "$folder"
+left_by_kill=()
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 export TMPDIR=$folder OMPI_MCA_btl_vader_backing_directory=$folder # of mpirun, removed with the rest
 unset BITSWEEP_FAIL BITSWEEP_FAULT_LOG BITSWEEP_STATUS BITSWEEP_JOURNAL_SECONDS
@@ -31,7 +35,8 @@ complain() { # complain WHAT [FILE]
 
 # ---- one job, in a folder JOB.d with the folders want, begun and now -----------------------------
 
-# prepare JOB: its command; X-journal notes what is finished all the time, X-resumed goes on with it.
+# prepare JOB: its command; X-journal and X-killed note what is finished all the time, X-resumed goes on with
+# it.
 prepare() {
     local base=$folder/base.fbin queries=$folder/q.fbin
     resume=() first=10 stride=$step
@@ -39,10 +44,10 @@ prepare() {
     case $1 in
     encode*) arguments=(encode --base "$base" --index i --metric l2 --bits 3 --shards 2 --copy-vectors) ;;
     search*) arguments=(search --index "$folder/index" --queries "$queries" --k 5 --batch 8 --out r) ;;
-    groundtruth) arguments=(groundtruth --base "$base" --queries "$queries" --k 5 --metric l2 --split --out r) ;;
+    groundtruth*) arguments=(groundtruth --base "$base" --queries "$queries" --k 5 --metric l2 --split --out r) ;;
     esac
     arguments+=(--threads 1 --quiet)
-    [[ $1 != *-journal && $1 != *-resumed ]] || BITSWEEP_JOURNAL_SECONDS=0
+    [[ $1 != *-@(journal|resumed|killed) ]] || BITSWEEP_JOURNAL_SECONDS=0
     [[ $1 != *-resumed ]] || resume=(--resume)
     case $1 in
     encode | search | *-resumed) ((step == 1)) || first=1 stride=$((3 * step)) ;;
@@ -64,10 +69,10 @@ begin() { # an empty folder `now`, or one with what a run left unfinished
 }
 
 # What is there is an undisturbed run's, and nothing is missing.
-is_whole() { diff -rq -x '*.STATUS.json' want now >differences; }
+is_whole() { diff -rq -x '*.STATUS.json' "${left_by_kill[@]}" want now >differences; }
 
 has_output() { [[ -e now/r || -e now/i/manifest.pb ]]; }
-has_journal() { [[ -e now/r.journal ]] || compgen -G 'now/i/encode-*.journal' >/dev/null; }
+has_journal() { compgen -G 'now/r*.journal' >/dev/null || compgen -G 'now/i/encode-*.journal' >/dev/null; }
 
 # Whether what a failed run left is whole, or what --resume needs.
 is_clean() {
@@ -161,6 +166,60 @@ check_job() {
     echo "${line%,}" | tee "$folder/$1.done"
 }
 
+# ---- kills ---------------------------------------------------------------------------------------
+
+# Whether what has its name is whole: this run's, or the index that it was to replace.
+is_named_whole() {
+    local whole
+    if [[ -e now/i/manifest.pb ]]; then
+        whole=want
+        cmp -s {want,now}/i/manifest.pb || whole=old
+        diff -rq -x '*.tmp*' -x 'encode*' $whole/i now/i >differences
+    elif [[ -e now/r ]]; then
+        cmp {want,now}/r >differences 2>&1
+    fi
+}
+
+kill_at() { # kill_at JOB N: at the Nth rename
+    local what="$1: killed at rename $2" way=--force options=() reached
+    rm -rf now
+    if [[ -d old ]]; then cp -r old now && options=(--force); else mkdir now; fi
+    run now "rename:$2:kill" "${options[@]}" 2>/dev/null # where the shell says so
+    read -r reached <log || true
+    if ((code != 137)) || [[ $reached != "reached rename $2" ]]; then
+        complain "$what: exit code $code" stderr
+    elif ! is_named_whole; then
+        complain "$what, what has its name is not whole:" differences
+    else
+        if has_journal; then way=--resume; fi
+        left_by_kill=(-x '*.tmp.[0-9]*') # which no one takes away
+        again "$what" $way
+        left_by_kill=()
+    fi
+}
+
+# What an earlier run said of its end is not what one says that dies before it has begun.
+check_stale_status() {
+    echo '{"status": "complete"}' >stale
+    rm -rf now && mkdir now
+    BITSWEEP_STATUS=$PWD/stale run now open:1:kill 2>/dev/null
+    if ((code != 137)) || [[ -e stale ]]; then complain "$1: exit code $code, or an old STATUS.json" stale; fi
+}
+
+check_killed() {
+    local n count
+    mkdir "$1.d" && cd "$1.d"
+    prepare "$1"
+    mkdir want
+    run want ""
+    rm -f want/*.STATUS.json
+    count=$(sed -n 's/^rename //p' log)
+    if [[ $1 == encode* ]]; then mkdir old && run old "" --bits 2; fi
+    for ((n = 1; n <= count; n++)); do kill_at "$1" "$n"; done
+    check_stale_status "$1"
+    echo "$1: at each of $count renames" | tee "$folder/$1.done"
+}
+
 # ---- several ranks -------------------------------------------------------------------------------
 
 # search_on_ranks FAULT RANK: on two ranks, one of which has the fault; sets `code`.
@@ -230,7 +289,9 @@ done
 "$program" encode --base base.fbin --index index --bits 3 --metric l2 --shards 2 --threads 1 --quiet
 for job in "${jobs[@]}"; do
     while (($(jobs -rp | wc -l) >= 2)); do wait -n; done
-    if [[ $job != ranks ]]; then
+    if [[ $job == *-killed ]]; then
+        check_killed "$job" &
+    elif [[ $job != ranks ]]; then
         check_job "$job" &
     elif BITSWEEP=$program has_ranks; then
         check_ranks &
