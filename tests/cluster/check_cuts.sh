@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The journals of search, groundtruth and encode cut at bytes of their last three records, and the plan
-# of an encode anywhere, as a crash may leave them: --resume always works, on one rank and on several,
-# and gives the bytes of an undisturbed run.
+# of an encode anywhere, as a crash may leave them, and a bit changed of what the records speak of:
+# --resume always works, on one rank and on several, and gives the bytes of an undisturbed run.
 # usage: check_cuts.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
 # BITSWEEP_CUT_STEP: every so many bytes (24); 1: at every byte of the three records.
@@ -81,6 +81,19 @@ cuts groundtruth out.00000.journal 56
 cuts encode out/encode-00000.journal 56
 plan=$(records_bytes encode.left/out/encode.plan)
 for ((off = 1; off <= plan; off += step * 100)); do cut encode out/encode.plan "$off" 1; done
+
+# damaged NAME FILE OFFSET RANKS: a bit of what a record says is done.
+damaged() {
+    rm -rf now
+    cp -r "$1.left" now
+    flip "now/$2" "$3"
+    check "$1, a bit of $2 changed, $4 ranks" resumed "$1" "$4"
+}
+damaged search out.partial 100 1
+for offset in 20 -20; do damaged groundtruth out.00000.lists $offset 1; done # whichever slot it is
+for ranks in "${ranks_axis[@]}"; do
+    for part in codes vectors; do damaged encode out/shard-00000-of-00006.$part.tmp 5000 "$ranks"; done
+done
 
 echo "$passed passed, $failed failed [$SECONDS s]"
 ((failed == 0)) || exit 1
