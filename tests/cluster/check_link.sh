@@ -26,24 +26,29 @@ pass() {
 
 # complain WHAT [FILE]
 complain() {
-    local text=""
-    if [[ -n ${2:-} && -s $2 ]]; then text=": $(head -n 3 "$2" | tr '\n' '|')"; fi
+    local text="" took=$((SECONDS - ${begin:-SECONDS}))
+    if ((took >= 15)); then
+        text=", after $took s; the rest is left out"
+        touch "$folder/hung"
+    fi
+    if [[ -n ${2:-} && -s $2 ]]; then text+=": $(head -n 3 "$2" | tr '\n' '|')"; fi
     echo "FAILED: $1$text" | tee -a "$verdicts" >&2
 }
 
 # start FUNCTION RANKS ARGUMENTS: in the background, with a folder $job, unless the ranks are too
-# many.
+# many. After a case that fails late nothing more is begun: another that hangs would say nothing new, and
+# cost as much again.
 start() {
-    (($2 <= most_ranks)) || return 0
+    (($2 <= most_ranks)) && [[ ! -e $folder/hung ]] || return 0
     next_job "$pool"
     run_job "$@" &
 }
 
-# search RANKS ARGUMENTS: on emulated devices.
+# search RANKS ARGUMENTS: on emulated devices, within $seconds.
 search() {
     local ranks=$1
     shift
-    BITSWEEP=$emulated timeout 60 "$run" -n "$ranks" search --index "$folder/index.${shards:-3}" \
+    BITSWEEP=$emulated timeout -k 5 $((seconds + 1)) "$run" -n "$ranks" search --index "$folder/index.${shards:-3}" \
         --queries "$queries" --query-rows 0:12 --quiet --out "$job/found" \
         --device "${device:-emulated}" --json "$@" >"$job/json" 2>"$job/stderr"
 }
@@ -65,7 +70,7 @@ expected() {
 # same RANKS NAME LINK NOTE ARGUMENTS: the bytes of `expected NAME`, over LINK, which --json says,
 # with NOTE.
 same() {
-    local ranks=$1 expected=$folder/expected.$2 link=$3 note=$4
+    local ranks=$1 expected=$folder/expected.$2 link=$3 note=$4 seconds=${seconds:-40} begin=$SECONDS
     shift 4
     if ! search "$ranks" "$@" || [[ -s $job/stderr ]]; then
         complain "$ranks ranks, $*" "$job/stderr"
@@ -149,7 +154,7 @@ expect() {
 # expect_end RANKS SECONDS: a rank is killed, and the others end too; mpirun says so, or a rank that
 # noticed it first, or both.
 expect_end() {
-    local got=0 begin=$SECONDS
+    local got=0 begin=$SECONDS seconds=$2
     search "$1" --k 10 --link nccl --batch 5 || got=$?
     if ((got != 75 && got != 74)); then
         complain "a rank was killed: exit code $got" "$job/stderr"
@@ -162,7 +167,7 @@ expect_end() {
 
 # A link that does not come to its end holds nobody up.
 end_in_time() {
-    local begin=$SECONDS
+    local begin=$SECONDS seconds=15
     same "$1" ten nccl NCCL --k 10 --link nccl
     if ((SECONDS - begin <= 15)); then pass; else complain "the end took $((SECONDS - begin)) s"; fi
 }
@@ -233,6 +238,7 @@ unset BITSWEEP_EMULATOR_NCCL_RANK
 BITSWEEP_EMULATOR_FAIL=16 start expect 2 74 15 'emulated:[0-9]+: .*LaunchFailure'
 start expect 2 74 15 ': no device memory for|bytes of device memory are free' --device-memory 3K
 
+begin=$SECONDS
 finish_all_jobs || complain "a job did not come to its end"
 echo "$(grep -c '^ok$' "$verdicts") passed, $(grep -c '^FAILED' "$verdicts" || true) failed"
 ! grep -q '^FAILED' "$verdicts"

@@ -28,7 +28,7 @@
 
 #define LARGE_BYTES           ((size_t)12 * 1000 * 1000)
 #define SPEED_BYTES           ((size_t)40 * 1000 * 1000)
-#define TEST_TIMEOUT_SECONDS  60.0
+#define TEST_TIMEOUT_SECONDS  25.0
 #define SHORT_TIMEOUT_SECONDS 2.0
 
 enum kind { KIND_QUERIES = 1, KIND_CANDIDATES, KIND_VALUES };
