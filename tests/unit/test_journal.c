@@ -173,6 +173,43 @@ static void test_torn_end_is_cut(void **state)
     bsw_buffer_deinit(&again);
 }
 
+// A disk may keep a later write and lose an earlier one: a whole record behind the torn one is not
+// to come back once another has been written in the place of that.
+static void test_what_lies_behind_a_torn_record_is_gone(void **state)
+{
+    (void)state;
+    const char *path = path_of("j");
+    struct bsw_buffer file = {0};
+    struct replayed replayed = {0};
+    make_file(path, &file);
+    file.data[file.bytes - 2 * record_bytes] ^= 1; // the last but one
+    write_test_file("j", file.data, file.bytes);
+    bsw_journal *journal = open_journal(path, BSW_JOURNAL_RESUME, &replayed);
+    assert_first(&replayed, NUM_RECORDS - 2);
+    append(journal, NUM_RECORDS - 2);
+    assert_int_equal(bsw_journal_commit(journal, NULL), BSW_OK);
+    bsw_journal_close(&journal);
+    replayed = (struct replayed){0};
+    journal = open_journal(path, BSW_JOURNAL_RESUME, &replayed);
+    assert_first(&replayed, NUM_RECORDS - 1);
+    bsw_journal_close(&journal);
+    bsw_buffer_deinit(&file);
+}
+
+// A record in the place of another of its length, of the same run.
+static void test_records_in_another_order_end_it(void **state)
+{
+    (void)state;
+    struct bsw_buffer file = {0};
+    make_file(path_of("j"), &file);
+    unsigned char *last = file.data + file.bytes - record_bytes;
+    memcpy(last, last - record_bytes, record_bytes);
+    parse(&file, file.bytes, NUM_RECORDS - 1);
+    memcpy(last - record_bytes, last - 2 * record_bytes, record_bytes);
+    parse(&file, file.bytes, NUM_RECORDS - 2);
+    bsw_buffer_deinit(&file);
+}
+
 // Records of another run, whose sequence numbers would fit, are not taken for those of this one.
 static void test_records_of_another_run(void **state)
 {
@@ -395,6 +432,8 @@ int main(void)
         TEST(test_every_truncation),
         TEST(test_every_flipped_byte),
         TEST(test_torn_end_is_cut),
+        TEST(test_what_lies_behind_a_torn_record_is_gone),
+        TEST(test_records_in_another_order_end_it),
         TEST(test_records_of_another_run),
         TEST(test_other_fields_are_named),
         TEST(test_long_values_differ),

@@ -380,7 +380,42 @@ static void wrong_ids_and_values_are_named(void **state)
         values[2] = NAN;
         bytes = make_file(is_wide, 2, 3, ids, values, file);
         assert_refused("r", file, bytes, "r: query 0, place 2: the value is NaN");
+        values[2] = 0;
+        values[5] = NAN; // the last
+        bytes = make_file(is_wide, 2, 3, ids, values, file);
+        assert_refused("r", file, bytes, "r: query 1, place 2: the value is NaN");
     }
+}
+
+// X.neighbors.ibin with X.distances.fbin beside it: uint32 rows, uint32 dims, then numbers.
+static void split_values_are_of_the_same_shape(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t shape[2];
+        int32_t ids[6];
+    } ids = {{2, 3}, {0, 1, 2, 3, 4, 5}};
+    static const uint32_t shapes[][2] = {{2, 3}, {3, 2}, {1, 3}, {2, 2}, {1, 6}, {6, 1}};
+    const char *path = write_test_file("t.neighbors.ibin", &ids, sizeof ids);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct bsw_results results;
+        struct {
+            uint32_t shape[2];
+            float values[6];
+        } distances = {{shapes[i][0], shapes[i][1]}, {0, 1, 2, 3, 4, 5}};
+        write_test_file("t.distances.fbin", &distances,
+                        sizeof shapes[0] + shapes[i][0] * shapes[i][1] * sizeof(float));
+        enum bsw_status status = bsw_results_read(path, &results, &err);
+        assert_int_equal(status, i == 0 ? BSW_OK : BSW_ERROR_BAD_DATA);
+        if (i > 0) {
+            assert_non_null(strstr(err.message, "t.neighbors.ibin has 2 x 3"));
+            continue;
+        }
+        assert_memory_equal(results.values, distances.values, sizeof distances.values);
+        bsw_results_deinit(&results);
+    }
+    assert_int_equal(unlink(path_of("t.distances.fbin")), 0);
+    assert_int_equal(unlink(path), 0);
 }
 
 static size_t make_ivecs(uint32_t num_rows, uint32_t k, unsigned char *out)
@@ -498,6 +533,7 @@ int main(void)
         cmocka_unit_test(every_truncation_is_refused),
         cmocka_unit_test(messages_name_file_and_numbers),
         cmocka_unit_test(wrong_ids_and_values_are_named),
+        cmocka_unit_test(split_values_are_of_the_same_shape),
         cmocka_unit_test(ivecs_have_ids_and_no_values),
         cmocka_unit_test(mutated_files_are_read_or_refused),
         cmocka_unit_test(wrong_huge_file_is_not_loaded),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "common/run_status.h"
@@ -59,6 +60,20 @@ static void hold(const struct scene *scene)
     (void)scene;
     bsw_stop_hold();
     bsw_stop_release();
+}
+
+// A stop comes while an output gets its name: 0.2 s are enough for the one that would not wait.
+static void hold_through_a_signal(const struct scene *scene)
+{
+    const struct timespec nap = {0, 200000000};
+    (void)scene;
+    alarm(15);
+    bsw_stop_hold();
+    kill(getpid(), SIGTERM);
+    nanosleep(&nap, NULL);
+    dprintf(STDERR_FILENO, "named\n");
+    bsw_stop_release();
+    sleep(30);
 }
 
 static void get_signal(const struct scene *scene)
@@ -171,6 +186,15 @@ static void nothing_is_held_where_there_is_a_cause(void **state)
     expect(&scene, 75, 0, "told rank 3 is lost 1\n");
 }
 
+static void a_stop_waits_for_what_must_be_done_whole(void **state)
+{
+    (void)state;
+    struct scene scene = scene_of(0, BSW_ERROR_PEER, hold_through_a_signal);
+    expect(&scene, 75, 1,
+           "named\nbitsweep: stopped by SIGTERM; --resume goes on\nsaved\n"
+           "told stopped by SIGTERM; --resume goes on 1\n");
+}
+
 static void a_signal_gives_way_to_a_cause_that_is_known(void **state)
 {
     (void)state;
@@ -214,6 +238,7 @@ int main(void)
         cmocka_unit_test(what_several_ranks_may_have_met_is_left_to_rank_0),
         cmocka_unit_test(an_expelled_rank_writes_nothing),
         cmocka_unit_test(nothing_is_held_where_there_is_a_cause),
+        cmocka_unit_test(a_stop_waits_for_what_must_be_done_whole),
         cmocka_unit_test(a_signal_gives_way_to_a_cause_that_is_known),
         cmocka_unit_test(a_signal_cuts_a_pause_short),
         cmocka_unit_test(a_run_that_has_its_outcome_keeps_it),
