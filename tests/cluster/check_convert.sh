@@ -134,7 +134,7 @@ check_distance() {
         check "encode, $word" on "$num_ranks" encode --base said.h5 --index said.index --force --json
         cp stdout said.encode
         check "$word is $metric in an index" grep -q "\"metric\": \"$metric\"" said.encode
-        check "the same metric may be given" "$program" encode --base said.h5 --index said.index --metric $metric \
+        check "the same metric may be given" "$program" encode --base said.h5 --index said.index --metric "$metric" \
             --force --quiet
     done
     # The last has ip.
