@@ -18,59 +18,17 @@
 #include "coordinator/result_journal.h"
 #include "coordinator/same_input.h"
 #include "coordinator/search_checks.h"
+#include "coordinator/search_job.h"
 #include "coordinator/search_sizes.h"
 #include "coordinator/sidecar.h"
 #include "kernels/encode/raw_codes.h"
 
 enum { MESSAGE_STATISTICS = 40 };
 
-struct search_options {
-    struct bsw_common_options common;
-    const char *index, *queries, *out, *scan, *select, *refine, *merge, *overlap, *device, *link,
-        *extra_distance, *check_every;
-    uint64_t k, query_bits, batch, max_candidates, histogram_k, device_memory, warmup, repeat;
-    struct bsw_queue_options queue;
-    double oversample;
-    struct bsw_row_range query_rows;
-    int exclude_self, force, resume;
-};
-
-// What each rank reports at the end; on rank 0 times and bytes become those of an average pass.
-struct rank_statistics {
-    double load_seconds, scan_seconds, refine_seconds;
-    uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, mapped_bytes, num_units;
-    uint64_t num_pairs, num_stopped, num_rescanned;
-    struct bsw_device_report device;
-};
-
-struct search_job {
-    struct search_options options;
-    struct bsw_transport *transport;
-    struct bsw_manifest manifest;
-    struct bsw_rbe_coders *coders; // codec rbe, rank 0
-    struct bsw_search_settings settings;
-    uint64_t batch;
-    double check_seconds;
-    bsw_device *device;                  // of this rank, or NULL
-    bsw_device_link *link;               // of all ranks, or NULL
-    char link_note[BSW_LINK_NOTE_BYTES]; // what it is, or why there is none
-    struct bsw_batch_link batch_link;
-    struct bsw_shard_service service;
-    struct bsw_query_source queries;  // rank 0
-    struct bsw_result_journal result; // rank 0
-    struct bsw_batch_search search;
-    struct bsw_batch_pipeline pipeline; // rank 0
-    struct bsw_progress progress;       // rank 0, like the two below
-    uint64_t num_answered;              // queries of all passes
-    int is_written;                     // the last pass
-    struct rank_statistics *statistics; // rank 0: [num_ranks]
-    double *seconds;                    // [repeat]
-};
-
-static enum bsw_status parse(struct search_job *job, int argc, char **argv, int *done,
+static enum bsw_status parse(struct bsw_search_job *job, int argc, char **argv, int *done,
                              struct bsw_error *err)
 {
-    struct search_options *o = &job->options;
+    struct bsw_search_options *o = &job->options;
     const struct bsw_option options[] = {
         {"index", BSW_OPTION_TEXT, &o->index, "FOLDER", NULL, 1, 0, 0, NULL,
          "index made by encode"},
@@ -136,15 +94,9 @@ static enum bsw_status parse(struct search_job *job, int argc, char **argv, int 
 
 // ---- settings: from options and manifest, the same on every rank ----
 
-// L: what stays of keep when the query's own row is left out.
-static uint64_t num_candidates(const struct search_job *job)
+static enum bsw_status settle_queue(struct bsw_search_job *job, struct bsw_error *err)
 {
-    return job->settings.keep - job->settings.exclude_self;
-}
-
-static enum bsw_status settle_queue(struct search_job *job, struct bsw_error *err)
-{
-    const struct search_options *o = &job->options;
+    const struct bsw_search_options *o = &job->options;
     if (strcmp(o->select, "queue") != 0) return BSW_OK;
     if (o->extra_distance) {
         return bsw_fail(err, BSW_ERROR_USAGE,
@@ -159,9 +111,9 @@ static enum bsw_status settle_queue(struct search_job *job, struct bsw_error *er
     return BSW_OK;
 }
 
-static enum bsw_status settle_candidates(struct search_job *job, struct bsw_error *err)
+static enum bsw_status settle_candidates(struct bsw_search_job *job, struct bsw_error *err)
 {
-    const struct search_options *o = &job->options;
+    const struct bsw_search_options *o = &job->options;
     struct bsw_search_settings *settings = &job->settings;
     settings->exclude_self = (uint64_t)o->exclude_self;
     uint64_t num_rows = job->manifest.num_rows - settings->exclude_self; // that an answer may have
@@ -200,7 +152,7 @@ static enum bsw_status settle_candidates(struct search_job *job, struct bsw_erro
     return BSW_OK;
 }
 
-static enum bsw_status settle_scan(struct search_job *job, struct bsw_error *err)
+static enum bsw_status settle_scan(struct bsw_search_job *job, struct bsw_error *err)
 {
     const char *name = job->options.scan;
     enum bsw_scan_kind kind = job->settings.scan = bsw_scan_kind_of(name);
@@ -212,7 +164,7 @@ static enum bsw_status settle_scan(struct search_job *job, struct bsw_error *err
 }
 
 // Codes of rbe have as many planes as the model's query side.
-static enum bsw_status settle_learned(struct search_job *job, struct bsw_error *err)
+static enum bsw_status settle_learned(struct bsw_search_job *job, struct bsw_error *err)
 {
     uint64_t asked = job->options.query_bits;
     uint32_t planes = job->manifest.query_planes;
@@ -225,7 +177,7 @@ static enum bsw_status settle_learned(struct search_job *job, struct bsw_error *
 }
 
 // Keys of codec raw are the exact values: there are no planes, and nothing is left to refine.
-static enum bsw_status settle_raw(struct search_job *job, struct bsw_error *err)
+static enum bsw_status settle_raw(struct bsw_search_job *job, struct bsw_error *err)
 {
     struct bsw_search_settings *settings = &job->settings;
     if (job->options.query_bits > 0) {
@@ -243,14 +195,14 @@ static enum bsw_status settle_raw(struct search_job *job, struct bsw_error *err)
 }
 
 // Several passes are for timing, and what is timed is not cut into runs.
-static int is_journaled(const struct search_job *job)
+static int is_journaled(const struct bsw_search_job *job)
 {
     return job->options.warmup == 0 && job->options.repeat == 1;
 }
 
-static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
+static enum bsw_status settle(struct bsw_search_job *job, struct bsw_error *err)
 {
-    const struct search_options *o = &job->options;
+    const struct bsw_search_options *o = &job->options;
     struct bsw_search_settings *settings = &job->settings;
     if (o->resume && !is_journaled(job)) {
         return bsw_fail(err, BSW_ERROR_USAGE,
@@ -279,15 +231,8 @@ static enum bsw_status settle(struct search_job *job, struct bsw_error *err)
 
 // ---- running ----
 
-static const char *settings_select(const struct search_job *job)
-{
-    return job->settings.queue.length > 0 ? "queue"
-           : job->settings.is_histogram   ? "histogram"
-                                          : "threshold";
-}
-
 // What the result is a function of: not ranks, threads, batches, scans, merging or devices.
-static void add_fields(const struct search_job *job, struct bsw_journal_fields *fields)
+static void add_fields(const struct bsw_search_job *job, struct bsw_journal_fields *fields)
 {
     const struct bsw_search_settings *settings = &job->settings;
     bsw_journal_field_text(fields, "bitsweep", BITSWEEP_VERSION);
@@ -297,7 +242,7 @@ static void add_fields(const struct search_job *job, struct bsw_journal_fields *
     bsw_journal_field_count(fields, "k", settings->k);
     bsw_journal_field_count(fields, "candidates", settings->keep);
     bsw_journal_field_count(fields, "query bits", settings->query_bits);
-    bsw_journal_field_text(fields, "select", settings_select(job));
+    bsw_journal_field_text(fields, "select", bsw_search_select_name(job));
     bsw_journal_field_count(fields, "items", settings->queue.items);
     bsw_journal_field_count(fields, "queue length", settings->queue.length);
     bsw_journal_field_count(fields, "extra distance", settings->extra_distance);
@@ -306,9 +251,9 @@ static void add_fields(const struct search_job *job, struct bsw_journal_fields *
     bsw_journal_field_text(fields, "refine", settings->is_exact ? "exact" : "none");
 }
 
-static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
+static enum bsw_status open_rank0(struct bsw_search_job *job, struct bsw_error *err)
 {
-    const struct search_options *o = &job->options;
+    const struct bsw_search_options *o = &job->options;
     struct bsw_command_files files = {.inputs = {o->queries}, .outputs = {o->out}, .is_result = 1};
     files.index = o->index;
     files.manifest = &job->manifest;
@@ -337,7 +282,7 @@ static enum bsw_status open_rank0(struct search_job *job, struct bsw_error *err)
 static enum bsw_status put_answers(void *context, uint64_t first, size_t count, const int64_t *ids,
                                    const float *values, struct bsw_error *err)
 {
-    struct search_job *job = context;
+    struct bsw_search_job *job = context;
     if (job->is_written)
         BSW_TRY(bsw_result_journal_put(&job->result, first, count, ids, values, err));
     job->num_answered += count;
@@ -346,15 +291,15 @@ static enum bsw_status put_answers(void *context, uint64_t first, size_t count, 
     return BSW_OK;
 }
 
-static int is_overlapped(const struct search_job *job)
+static int is_overlapped(const struct bsw_search_job *job)
 {
-    const struct search_options *o = &job->options;
+    const struct bsw_search_options *o = &job->options;
     int num_busy = job->settings.num_threads * job->transport->num_local_ranks;
     if (strcmp(o->overlap, "auto") == 0) return num_busy < bsw_num_usable_cpus(&o->common.pinning);
     return strcmp(o->overlap, "on") == 0;
 }
 
-static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *err)
+static enum bsw_status open_pipeline(struct bsw_search_job *job, struct bsw_error *err)
 {
     const struct bsw_pipeline_options options = {.batch = (size_t)job->batch,
                                                  .num_threads = job->settings.num_threads,
@@ -367,7 +312,7 @@ static enum bsw_status open_pipeline(struct search_job *job, struct bsw_error *e
     return bsw_batch_pipeline_init(&job->pipeline, &job->search, &options, err);
 }
 
-static enum bsw_status open_device(struct search_job *job, struct bsw_error *err)
+static enum bsw_status open_device(struct bsw_search_job *job, struct bsw_error *err)
 {
     int is_raw = job->manifest.codec == BSW_CODEC_RAW;
     const struct bsw_device_choice choice = {.text = job->options.device,
@@ -379,7 +324,7 @@ static enum bsw_status open_device(struct search_job *job, struct bsw_error *err
     return BSW_OK;
 }
 
-static enum bsw_link_choice link_choice(const struct search_job *job)
+static enum bsw_link_choice link_choice(const struct bsw_search_job *job)
 {
     const char *name = job->options.link;
     return strcmp(name, "nccl") == 0  ? BSW_LINK_NCCL
@@ -388,7 +333,7 @@ static enum bsw_link_choice link_choice(const struct search_job *job)
 }
 
 // All ranks, each with its device or none. Before shards are loaded, which get what memory is left.
-static enum bsw_status open_link(struct search_job *job, struct bsw_error *err)
+static enum bsw_status open_link(struct bsw_search_job *job, struct bsw_error *err)
 {
     BSW_TRY(bsw_device_link_open(job->transport, job->device, link_choice(job), &job->link,
                                  job->link_note, err)); // all ranks return alike
@@ -398,7 +343,7 @@ static enum bsw_status open_link(struct search_job *job, struct bsw_error *err)
     return bsw_transport_agree(job->transport, status, err);
 }
 
-static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
+static enum bsw_status open_all(struct bsw_search_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     enum bsw_status status = bsw_manifest_read(job->options.index, &job->manifest, err);
@@ -426,16 +371,16 @@ static enum bsw_status open_all(struct search_job *job, struct bsw_error *err)
     return bsw_transport_agree(transport, status, err);
 }
 
-static void reset_statistics(struct search_job *job)
+static void reset_statistics(struct bsw_search_job *job)
 {
     job->search.times = (struct bsw_search_times){0};
     job->search.finish.num_survivors = 0;
     memset(job->search.exchanges, 0, sizeof job->search.exchanges);
 }
 
-static enum bsw_status run_passes(struct search_job *job, struct bsw_error *err)
+static enum bsw_status run_passes(struct bsw_search_job *job, struct bsw_error *err)
 {
-    const struct search_options *o = &job->options;
+    const struct bsw_search_options *o = &job->options;
     uint64_t passes = o->warmup + o->repeat, num_queries = job->queries.num_queries;
     bsw_progress_init(&job->progress, "search", "queries", passes * num_queries, !o->common.quiet);
     job->num_answered = job->result.num_done;
@@ -452,7 +397,7 @@ static enum bsw_status run_passes(struct search_job *job, struct bsw_error *err)
     return status;
 }
 
-static enum bsw_status run_rank0(struct search_job *job, struct bsw_error *err)
+static enum bsw_status run_rank0(struct bsw_search_job *job, struct bsw_error *err)
 {
     enum bsw_status status =
         bsw_allocate_zero(&job->seconds, job->options.repeat, sizeof(double), "times", err);
@@ -461,11 +406,11 @@ static enum bsw_status run_rank0(struct search_job *job, struct bsw_error *err)
 }
 
 // Ranks count over all passes, warm-up included; phases and rates are those of one pass.
-static void average_over_passes(struct search_job *job)
+static void average_over_passes(struct bsw_search_job *job)
 {
     uint64_t passes = job->options.warmup + job->options.repeat;
     for (int rank = 0; rank < job->transport->num_ranks; rank++) {
-        struct rank_statistics *s = &job->statistics[rank];
+        struct bsw_search_statistics *s = &job->statistics[rank];
         s->scan_seconds /= (double)passes;
         s->refine_seconds /= (double)passes;
         s->scanned_bytes /= passes;
@@ -474,7 +419,7 @@ static void average_over_passes(struct search_job *job)
     }
 }
 
-static struct bsw_device_report report_device(const struct search_job *job)
+static struct bsw_device_report report_device(const struct bsw_search_job *job)
 {
     struct bsw_device_report report = {.label = "cpu"};
     if (!job->device) return report;
@@ -492,24 +437,24 @@ static struct bsw_device_report report_device(const struct search_job *job)
     return report;
 }
 
-static enum bsw_status gather_statistics(struct search_job *job, struct bsw_error *err)
+static enum bsw_status gather_statistics(struct bsw_search_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     struct bsw_message message = {
         .kind = MESSAGE_STATISTICS, .batch = job->search.num_batches, .name = "statistics"};
-    struct rank_statistics own = {job->service.load_seconds,
-                                  job->service.workspace.scan_seconds,
-                                  job->service.workspace.refine_seconds,
-                                  job->service.workspace.scanned_bytes,
-                                  job->service.resident_bytes,
-                                  job->service.grown_bytes,
-                                  bsw_process_memory_bytes(),
-                                  bsw_process_mapped_bytes(),
-                                  job->service.num_units,
-                                  job->service.workspace.num_pairs,
-                                  job->service.workspace.num_stopped,
-                                  job->service.workspace.num_rescanned,
-                                  report_device(job)};
+    struct bsw_search_statistics own = {job->service.load_seconds,
+                                        job->service.workspace.scan_seconds,
+                                        job->service.workspace.refine_seconds,
+                                        job->service.workspace.scanned_bytes,
+                                        job->service.resident_bytes,
+                                        job->service.grown_bytes,
+                                        bsw_process_memory_bytes(),
+                                        bsw_process_mapped_bytes(),
+                                        job->service.num_units,
+                                        job->service.workspace.num_pairs,
+                                        job->service.workspace.num_stopped,
+                                        job->service.workspace.num_rescanned,
+                                        report_device(job)};
     if (transport->rank != 0)
         return bsw_transport_send(transport, 0, &message, &own, sizeof own, err);
     BSW_TRY(bsw_allocate_zero(&job->statistics, (size_t)transport->num_ranks, sizeof own,
@@ -527,223 +472,19 @@ static enum bsw_status gather_statistics(struct search_job *job, struct bsw_erro
     return status;
 }
 
-// ---- report ----
-
-static int slowest_rank(const struct search_job *job)
-{
-    int slowest = 0;
-    for (int rank = 1; rank < job->transport->num_ranks; rank++) {
-        if (job->statistics[rank].scan_seconds > job->statistics[slowest].scan_seconds)
-            slowest = rank;
-    }
-    return slowest;
-}
-
-static const char *scan_name(const struct search_job *job)
-{
-    return bsw_scan_name(job->service.workspace.used);
-}
-
-// What the reported values are.
-static const char *refine_name(const struct search_job *job)
-{
-    return job->settings.is_exact || job->manifest.codec == BSW_CODEC_RAW ? "exact" : "none";
-}
-
-// "cpu", or the kind of the devices; "mixed" where ranks differ.
-static const char *device_kind(const struct search_job *job)
-{
-    int num_cpus = 0, num_ranks = job->transport->num_ranks;
-    for (int rank = 0; rank < num_ranks; rank++)
-        num_cpus += strcmp(job->statistics[rank].device.label, "cpu") == 0;
-    return num_cpus == num_ranks ? "cpu" : num_cpus == 0 ? bsw_device_kind() : "mixed";
-}
-
-// What moves queries and survivors between the ranks.
-static const char *link_name(const struct search_job *job)
-{
-    return job->link ? "nccl" : "mpi";
-}
-
-// Of all pairs of row and query those that the first stage stopped.
-static double stopped_share(const struct search_job *job)
-{
-    uint64_t pairs = 0, stopped = 0;
-    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
-        pairs += job->statistics[rank].num_pairs;
-        stopped += job->statistics[rank].num_stopped;
-    }
-    return pairs > 0 ? (double)stopped / (double)pairs : 0;
-}
-
-// Queries that a shard scanned twice, in all passes.
-static uint64_t rescanned_queries(const struct search_job *job)
-{
-    uint64_t queries = 0;
-    for (int rank = 0; rank < job->transport->num_ranks; rank++)
-        queries += job->statistics[rank].num_rescanned;
-    return queries;
-}
-
-// In a pass of this run.
-static uint64_t num_searched(const struct search_job *job)
-{
-    return job->queries.num_queries - job->result.num_done;
-}
-
-static json_t *describe(const struct search_job *job)
-{
-    const struct bsw_search_settings *settings = &job->settings;
-    return json_pack("{s:I, s:I, s:I, s:i, s:I, s:I, s:f, s:s, s:s, s:i, s:i, s:I, s:s}", "queries",
-                     (json_int_t)job->queries.num_queries, "dims",
-                     (json_int_t)bsw_manifest_row_dims(&job->manifest), "rows",
-                     (json_int_t)job->manifest.num_rows, "shards", (int)job->manifest.num_shards,
-                     "k", (json_int_t)settings->k, "L", (json_int_t)num_candidates(job),
-                     "oversample", job->options.oversample, "codec",
-                     bsw_codec_name(job->manifest.codec), "metric",
-                     bsw_metric_name(job->manifest.metric), "query_bits", (int)settings->query_bits,
-                     "ranks", job->transport->num_ranks, "threads",
-                     (json_int_t)settings->num_threads, "pin", job->options.common.pin);
-}
-
-static json_t *describe_ranks(const struct search_job *job)
-{
-    json_t *ranks = json_array();
-    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
-        const struct rank_statistics *s = &job->statistics[rank];
-        json_t *facts =
-            json_pack("{s:i, s:I, s:f, s:f, s:f, s:I, s:I, s:I, s:I, s:I}", "rank", rank, "units",
-                      (json_int_t)s->num_units, "load_seconds", s->load_seconds, "scan_seconds",
-                      s->scan_seconds, "refine_seconds", s->refine_seconds, "scanned_bytes",
-                      (json_int_t)s->scanned_bytes, "resident_bytes", (json_int_t)s->resident_bytes,
-                      "resident_memory_bytes", (json_int_t)s->grown_bytes, "memory_bytes",
-                      (json_int_t)s->memory_bytes, "mapped_bytes", (json_int_t)s->mapped_bytes);
-        json_object_set_new(facts, "device", bsw_device_report_describe(&s->device));
-        json_array_append_new(ranks, facts);
-    }
-    return ranks;
-}
-
-static void print_json(struct search_job *job)
-{
-    const struct bsw_search_times *t = &job->search.times;
-    double seconds = bsw_median(job->seconds, (size_t)job->options.repeat);
-    json_t *object = describe(job);
-    json_t *more =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:f, s:f, s:I, s:I, s:I, s:i}", "scan",
-                  scan_name(job), "level", job->service.workspace.plane_scan->level, "select",
-                  settings_select(job), "merge", job->settings.is_ladder ? "ladder" : "gather",
-                  "refine", refine_name(job), "device", device_kind(job), "batch",
-                  (json_int_t)job->batch, "repeat", (json_int_t)job->options.repeat, "seconds",
-                  seconds, "queries_per_second", (double)num_searched(job) / seconds, "survivors",
-                  (json_int_t)job->search.finish.num_survivors, "received_bytes",
-                  (json_int_t)bsw_batch_search_received_bytes(&job->search), "extra_distance",
-                  (json_int_t)job->settings.extra_distance, "slowest_rank", slowest_rank(job));
-    json_object_update(object, more);
-    json_decref(more);
-    json_object_set_new(object, "seconds_by_phase",
-                        json_pack("{s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f}", "encode", t->encode,
-                                  "broadcast", t->broadcast, "histogram", t->histogram, "scan",
-                                  t->scan, "merge", t->merge, "refine", t->refine, "finish",
-                                  t->finish, "write", t->write));
-    json_object_set_new(object, "link", json_string(link_name(job)));
-    json_object_set_new(object, "link_note", json_string(job->link_note));
-    json_object_set_new(object, "exclude_self", json_boolean(job->options.exclude_self));
-    json_object_set_new(object, "resumed_queries", json_integer((json_int_t)job->result.num_done));
-    json_object_set_new(object, "overlapped_seconds", json_real(t->overlapped));
-    if (job->settings.queue.length > 0) {
-        json_object_set_new(object, "items", json_integer((json_int_t)job->settings.queue.items));
-        json_object_set_new(object, "queue_length",
-                            json_integer((json_int_t)job->settings.queue.length));
-    }
-    json_object_set_new(object, "stopped_share", json_real(stopped_share(job)));
-    json_object_set_new(object, "rescanned_queries",
-                        json_integer((json_int_t)rescanned_queries(job)));
-    json_object_set_new(object, "self_checks", bsw_search_checks_describe(&job->search));
-    json_object_set_new(object, "per_rank", describe_ranks(job));
-    bsw_print_json(object);
-}
-
-static void print_devices(const struct search_job *job)
-{
-    if (strcmp(device_kind(job), "cpu") == 0) return;
-    printf("\nlink: %s (%s)\n", link_name(job), job->link_note);
-    printf("\n  rank  device                                    memory  copied in blocks\n");
-    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
-        const struct bsw_device_report *d = &job->statistics[rank].device;
-        char device[96], used[32], copied[32];
-        snprintf(device, sizeof device, "%s %s", d->label, d->name);
-        bsw_format_bytes((double)d->used_bytes, used, sizeof used);
-        bsw_format_bytes((double)d->copied_bytes, copied, sizeof copied);
-        printf("  %4d  %-36s %11s  %16s\n", rank, device, used, copied);
-    }
-}
-
-static void print_table(struct search_job *job)
-{
-    const struct bsw_search_times *t = &job->search.times;
-    double seconds = bsw_median(job->seconds, (size_t)job->options.repeat),
-           queries = (double)num_searched(job);
-    char bytes[32], resident[32], mapped[32];
-    printf(
-        "%llu queries, k %llu, L %llu over %llu rows x %u dims (%s, %s): %.4g queries/s, %.3f s\n",
-        (unsigned long long)job->queries.num_queries, (unsigned long long)job->settings.k,
-        (unsigned long long)num_candidates(job), (unsigned long long)job->manifest.num_rows,
-        bsw_manifest_row_dims(&job->manifest), bsw_codec_name(job->manifest.codec),
-        bsw_metric_name(job->manifest.metric), queries / seconds, seconds);
-    printf("%d ranks x %d threads, level %s, scan %s, select %s, merge %s, refine %s, batch %llu\n",
-           job->transport->num_ranks, job->settings.num_threads,
-           job->service.workspace.plane_scan->level, scan_name(job), settings_select(job),
-           job->settings.is_ladder ? "ladder" : "gather", refine_name(job),
-           (unsigned long long)job->batch);
-    printf("\n  phase       seconds\n");
-    const struct {
-        const char *name;
-        double seconds;
-        int may_overlap;
-    } phases[] = {{"encode", t->encode, 1},       {"broadcast", t->broadcast, 0},
-                  {"histogram", t->histogram, 0}, {"scan", t->scan, 0},
-                  {"merge", t->merge, 0},         {"refine", t->refine, 0},
-                  {"finish", t->finish, 1},       {"write", t->write, 1}};
-    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
-        if (phases[i].seconds > 0)
-            printf("  %-10s %8.3f%s\n", phases[i].name, phases[i].seconds,
-                   phases[i].may_overlap && t->overlapped > 0 ? "  beside the scan" : "");
-    }
-    printf("\n  rank  shards   load s   scan s  refine s     scanned    resident  of it mapped\n");
-    int slowest = slowest_rank(job);
-    for (int rank = 0; rank < job->transport->num_ranks; rank++) {
-        const struct rank_statistics *s = &job->statistics[rank];
-        bsw_format_bytes((double)s->scanned_bytes, bytes, sizeof bytes);
-        bsw_format_bytes((double)(s->memory_bytes + s->mapped_bytes), resident, sizeof resident);
-        bsw_format_bytes((double)s->mapped_bytes, mapped, sizeof mapped);
-        printf("  %4d  %6llu %8.3f %8.3f  %8.3f  %10s  %10s  %12s%s\n", rank,
-               (unsigned long long)s->num_units, s->load_seconds, s->scan_seconds,
-               s->refine_seconds, bytes, resident, mapped,
-               rank == slowest && job->transport->num_ranks > 1 ? "  slowest" : "");
-    }
-    print_devices(job);
-    if (job->result.num_done > 0)
-        printf("\nresumed: %llu queries were done before\n",
-               (unsigned long long)job->result.num_done);
-    if (stopped_share(job) > 0)
-        printf("\nfirst stage: stopped %.4g %% of all rows\n", 100 * stopped_share(job));
-    printf("\nresults: %s\n", job->options.out);
-}
-
-static enum bsw_status finish_result(struct search_job *job, struct bsw_error *err)
+static enum bsw_status finish_result(struct bsw_search_job *job, struct bsw_error *err)
 {
     const struct bsw_sidecar facts = {.metric = bsw_metric_name(job->manifest.metric),
-                                      .refine = refine_name(job),
+                                      .refine = bsw_search_refine_name(job),
                                       .codec = bsw_codec_name(job->manifest.codec),
                                       .k = job->settings.k,
-                                      .candidates = num_candidates(job),
+                                      .candidates = bsw_search_num_candidates(job),
                                       .rows = job->manifest.num_rows,
                                       .first_row = job->manifest.first_row,
                                       .dims = bsw_manifest_row_dims(&job->manifest),
                                       .bits = job->manifest.bits,
                                       .query_bits = job->settings.query_bits,
-                                      .select = settings_select(job),
+                                      .select = bsw_search_select_name(job),
                                       .queue = job->settings.queue,
                                       .extra_distance = job->settings.extra_distance,
                                       .max_candidates = job->options.max_candidates,
@@ -753,7 +494,7 @@ static enum bsw_status finish_result(struct search_job *job, struct bsw_error *e
     return bsw_result_journal_finish(&job->result, &facts, err);
 }
 
-static enum bsw_status search(struct search_job *job, struct bsw_error *err)
+static enum bsw_status search(struct bsw_search_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     BSW_TRY(open_all(job, err));
@@ -767,7 +508,7 @@ static enum bsw_status search(struct search_job *job, struct bsw_error *err)
     return bsw_transport_agree(transport, status, err);
 }
 
-static void deinit(struct search_job *job, enum bsw_status status)
+static void deinit(struct bsw_search_job *job, enum bsw_status status)
 {
     bsw_batch_pipeline_deinit(&job->pipeline);
     if (job->search.payloads) bsw_batch_search_deinit(&job->search);
@@ -786,16 +527,16 @@ static void deinit(struct search_job *job, enum bsw_status status)
 enum bsw_status bsw_command_search(struct bsw_transport *transport, int argc, char **argv,
                                    struct bsw_error *err)
 {
-    struct search_job job = {.transport = transport};
+    struct bsw_search_job job = {.transport = transport};
     int done;
     BSW_TRY(parse(&job, argc, argv, &done, err));
     if (done) return BSW_OK;
     enum bsw_status status = search(&job, err);
     if (status == BSW_OK && transport->rank == 0) {
         if (job.options.common.json)
-            print_json(&job);
+            bsw_search_print_json(&job);
         else if (!job.options.common.quiet)
-            print_table(&job);
+            bsw_search_print_table(&job);
     }
     deinit(&job, status);
     return status;

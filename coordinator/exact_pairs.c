@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "common/memory.h"
-#include "kernels/kernel_sums.h"
 
 static enum bsw_status open_files(struct bsw_exact_pairs *pairs, const char *base,
                                   const char *queries, struct bsw_row_range query_rows,
@@ -27,34 +26,15 @@ enum bsw_status bsw_exact_pairs_open(struct bsw_exact_pairs *pairs, const char *
     BSW_TRY(open_files(pairs, base, queries, query_rows, err));
     size_t dims = bsw_vectors_dims(pairs->base);
     BSW_TRY(bsw_allocate(&pairs->raw, dims, sizeof(float), "row", err)); // the widest numbers
-    BSW_TRY(bsw_allocate(&pairs->row, dims, sizeof(double), "row", err));
     return bsw_allocate(&pairs->query, dims, sizeof(double), "query", err);
 }
 
 void bsw_exact_pairs_close(struct bsw_exact_pairs *pairs)
 {
     bsw_free(&pairs->query);
-    bsw_free(&pairs->row);
     bsw_free(&pairs->raw);
     bsw_vectors_close(&pairs->queries);
     bsw_vectors_close(&pairs->base);
-}
-
-// Of the row in `raw`.
-static double exact_value(struct bsw_exact_pairs *pairs)
-{
-    size_t dims = bsw_vectors_dims(pairs->base);
-    double sums[BSW_SUM_LANES] = {0};
-    pairs->refine->to_double(bsw_vectors_type(pairs->base), pairs->raw, dims, pairs->row);
-    for (size_t i = 0; i < dims; i++) {
-        double x = pairs->row[i], q = pairs->query[i], apart = x - q,
-               *sum = &sums[i % BSW_SUM_LANES];
-        *sum = pairs->metric == BSW_METRIC_L2 ? fma(apart, apart, *sum) : fma(x, q, *sum);
-    }
-    double sum = bsw_tree_sum_double(sums);
-    if (pairs->metric != BSW_METRIC_COSINE) return sum;
-    double norm = pairs->refine->squared_norm(pairs->row, dims);
-    return sum / (sqrt(norm) * sqrt(pairs->query_norm));
 }
 
 enum bsw_status bsw_exact_pairs_take_query(struct bsw_exact_pairs *pairs, uint64_t query,
@@ -71,11 +51,13 @@ enum bsw_status bsw_exact_pairs_take_query(struct bsw_exact_pairs *pairs, uint64
 enum bsw_status bsw_exact_pairs_values(struct bsw_exact_pairs *pairs, const int64_t *ids,
                                        size_t count, double *values, struct bsw_error *err)
 {
+    size_t dims = bsw_vectors_dims(pairs->base);
     for (size_t i = 0; i < count; i++) {
         values[i] = NAN;
         if (ids[i] < 0) continue;
         BSW_TRY(bsw_vectors_read(pairs->base, (uint64_t)ids[i], 1, pairs->raw, err));
-        values[i] = exact_value(pairs);
+        values[i] = pairs->refine->value(pairs->metric, bsw_vectors_type(pairs->base), pairs->raw,
+                                         pairs->query, pairs->query_norm, dims);
     }
     return BSW_OK;
 }

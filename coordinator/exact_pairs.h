@@ -19,8 +19,8 @@ struct bsw_exact_pairs {
     bsw_vectors *base, *queries;
     enum bsw_metric metric;
     const struct bsw_refine_table *refine;
-    void *raw;           // a row as it is stored
-    double *row, *query; // [dims]
+    void *raw;     // a row as it is stored
+    double *query; // [dims]
     double query_norm;
 };
 
