@@ -442,18 +442,14 @@ static enum bsw_status gather_statistics(struct bsw_search_job *job, struct bsw_
     struct bsw_transport *transport = job->transport;
     struct bsw_message message = {
         .kind = MESSAGE_STATISTICS, .batch = job->search.num_batches, .name = "statistics"};
-    struct bsw_search_statistics own = {job->service.load_seconds,
-                                        job->service.workspace.scan_seconds,
-                                        job->service.workspace.refine_seconds,
-                                        job->service.workspace.scanned_bytes,
-                                        job->service.resident_bytes,
-                                        job->service.grown_bytes,
-                                        bsw_process_memory_bytes(),
-                                        bsw_process_mapped_bytes(),
-                                        job->service.num_units,
-                                        job->service.workspace.num_pairs,
-                                        job->service.workspace.num_stopped,
-                                        job->service.workspace.num_rescanned,
+    const struct bsw_shard_service *service = &job->service;
+    const struct bsw_scan_workspace *work = &service->workspace;
+    struct bsw_search_statistics own = {service->load_seconds,      work->scan_seconds,
+                                        work->refine_seconds,       work->scanned_bytes,
+                                        service->resident_bytes,    service->grown_bytes,
+                                        bsw_process_memory_bytes(), bsw_process_mapped_bytes(),
+                                        service->num_units,         work->num_pairs,
+                                        work->num_stopped,          work->num_rescanned,
                                         report_device(job)};
     if (transport->rank != 0)
         return bsw_transport_send(transport, 0, &message, &own, sizeof own, err);

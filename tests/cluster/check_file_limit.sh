@@ -9,8 +9,8 @@ set -euo pipefail
 cd "$folder"
 find_ranks 2
 # Two files a shard, so that one of two ranks has 140.
-encode=(encode --base synth:count=4K,dims=8 --metric l2 --shards 140 --copy-vectors --quiet)
-search=(search --queries synth:count=3,dims=8,seed=2 --quiet --force)
+encode=(encode --base "synth:count=4K,dims=8" --metric l2 --shards 140 --copy-vectors --quiet)
+search=(search --queries "synth:count=3,dims=8,seed=2" --quiet --force)
 
 ulimit -S -n 128
 for ranks in "${ranks_axis[@]}"; do
