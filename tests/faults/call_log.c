@@ -1,6 +1,6 @@
 // A log of what a process does to files, for check_order.sh: linked into a program, these take the
-// place of the C library's, make the same system calls, and note those that did what was asked in the
-// file that BITSWEEP_CALL_LOG names, a line each, in the order in which they returned:
+// place of the C library's, make the same system calls, and note those that did what was asked in
+// the file that BITSWEEP_CALL_LOG names, a line each, in the order in which they returned:
 //   THREAD write|fsync|cut PATH    PATH has the bytes, is durable, has another size
 //   THREAD rename PATH PATH, THREAD unlink PATH
 #ifndef _GNU_SOURCE

@@ -6,10 +6,36 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <sys/file.h>
+#include <sys/syscall.h>
+
 #include "common/file.h"
 #include "tests/unit/temporary_folder.h"
 
 static struct bsw_error err;
+
+// These take the place of the C library's, for what happens between two calls or on other file
+// systems.
+static const char *moved_from, *moved_to; // what another run renames before the next lock
+static int folder_error;                  // of an fsync of a folder; 0: it works
+
+int flock(int fd, int operation)
+{
+    if (moved_from) rename(moved_from, moved_to);
+    moved_from = NULL;
+    return (int)syscall(SYS_flock, fd, operation);
+}
+
+int fsync(int fd)
+{
+    struct stat facts;
+    if (folder_error && fstat(fd, &facts) == 0 && S_ISDIR(facts.st_mode)) {
+        errno = folder_error;
+        return -1;
+    }
+    return (int)syscall(SYS_fsync, fd);
+}
 
 static void assert_message(const char *path, const char *text)
 {
@@ -161,6 +187,40 @@ static void rename_moves_also_without_a_slash(void **state)
     assert_int_equal(bsw_file_rename(path_of("missing"), path_of("x"), &err), BSW_ERROR_IO);
 }
 
+static void one_run_alone_has_a_file_that_keeps_its_name(void **state)
+{
+    (void)state;
+    const char *path = path_of("exclusive");
+    int first, second;
+    assert_int_equal(bsw_file_open_exclusive(path, &first, &err), BSW_OK);
+    assert_int_equal(bsw_file_open_exclusive(path, &second, &err), BSW_ERROR_USAGE);
+    assert_message(path, ": another run is writing it");
+    assert_int_equal(second, -1);
+    bsw_file_close(&first);
+    // The other run has opened it before this one, and finishes now.
+    moved_to = path_of("finished");
+    moved_from = path;
+    assert_int_equal(bsw_file_open_exclusive(path, &first, &err), BSW_ERROR_USAGE);
+    assert_message(path, ": another run is writing it");
+    assert_int_equal(bsw_file_open_exclusive(path, &first, &err), BSW_OK);
+    bsw_file_close(&first);
+}
+
+// Network file systems that cannot sync a folder say EINVAL; a disk that fails says EIO.
+static void a_folder_that_cannot_be_synced_is_an_error_but_for_einval(void **state)
+{
+    (void)state;
+    const char *path = path_of("synced");
+    folder_error = EINVAL;
+    enum bsw_status status = bsw_file_write_atomic(path, "x", 1, &err);
+    folder_error = EIO;
+    enum bsw_status failed = bsw_file_write_atomic(path, "y", 1, &err);
+    folder_error = 0;
+    assert_int_equal(status, BSW_OK);
+    assert_int_equal(failed, BSW_ERROR_IO);
+    assert_message(temporary_folder, ": cannot sync folder: Input/output error");
+}
+
 static void what_exists_is_told_apart(void **state)
 {
     (void)state;
@@ -212,6 +272,8 @@ int main(void)
         cmocka_unit_test(atomic_write_replaces_and_leaves_nothing_else),
         cmocka_unit_test(failed_atomic_write_leaves_nothing),
         cmocka_unit_test(rename_moves_also_without_a_slash),
+        cmocka_unit_test(one_run_alone_has_a_file_that_keeps_its_name),
+        cmocka_unit_test(a_folder_that_cannot_be_synced_is_an_error_but_for_einval),
         cmocka_unit_test(what_exists_is_told_apart),
         cmocka_unit_test(folder_is_created_once),
         cmocka_unit_test(paths_that_do_not_fit_are_refused),
