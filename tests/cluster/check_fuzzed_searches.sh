@@ -105,6 +105,9 @@ struck() {
     timeout --foreground --preserve-status -s "$2" "$1" "${@:3}" </dev/null >stdout 2>stderr || code=$?
     case $code in
     0 | 75 | 137 | 143) ;;
+    74) # the signal took away the folder that encode was about to fill
+        grep -q '^bitsweep: stopped by' stderr || blame "exit code 74: $(tail -n 1 commands)"
+        ;;
     *) blame "exit code $code: $(tail -n 1 commands)" ;;
     esac
 }
@@ -135,6 +138,11 @@ draw_way() {
     if ((ranks > 1)); then starter=(env "BITSWEEP=$binary" "$run" -n "$ranks"); fi
 }
 
+# is_complete OUT: an index or a result, and its run had the time to tidy up.
+is_complete() {
+    if [[ -d $1 ]]; then [[ -e $1/manifest.pb && ! -e $1/encode.plan ]]; else [[ -e $1 && ! -e $1.journal ]]; fi
+}
+
 # ask OUT COMMAND ARGUMENTS: in a drawn way. Now and then it is stopped or killed and resumed in another, of
 # groundtruth on as many ranks; on a GPU that has no journal.
 ask() {
@@ -149,7 +157,7 @@ ask() {
         wait=0.$((100 + 5 * drawn + (ranks > 1 ? 400 : -90)))
         if ((ranks == 1)); then printf -v wait 0.%03d $((1 + drawn)); fi
         struck "$wait" $signal "${starter[@]}" "${arguments[@]}" "${way[@]}" || return
-        if [[ -f $out || -e $out/manifest.pb ]]; then return; fi
+        if is_complete "$out"; then return; fi
         if [[ $command == groundtruth ]]; then draw_way "$command" "$ranks"; else draw_way "$command"; fi
         way+=(--resume)
     fi
