@@ -264,6 +264,11 @@ void bsw_stop_conclude(int exit_code)
     atomic_store(&concluded, exit_code);
 }
 
+void bsw_stop_yield(void)
+{
+    while (atomic_load(&is_signalled)) pause();
+}
+
 void bsw_stop_set_observer(const struct bsw_stop_observer *given)
 {
     pthread_mutex_lock(&lock);

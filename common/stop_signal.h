@@ -45,6 +45,10 @@ void bsw_stop_release(void);
 // if it is not gone by itself within a second.
 void bsw_stop_conclude(int exit_code);
 
+// A run of one rank that failed: does not return where a signal is being obeyed, whose end has begun
+// to take its files away, which may be the failure.
+void bsw_stop_yield(void);
+
 // Why a process ends where no signal asked for it.
 struct bsw_stop_cause {
     struct bsw_error error; // rank: to be printed before the message; -1: none

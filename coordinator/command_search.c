@@ -144,10 +144,12 @@ static enum bsw_status settle_candidates(struct bsw_search_job *job, struct bsw_
         return bsw_fail(err, BSW_ERROR_USAGE, "--max-candidates %llu is below --k %llu",
                         (unsigned long long)o->max_candidates, (unsigned long long)o->k);
     }
-    uint64_t candidates = !settings->is_exact      ? o->k
-                          : settings->is_histogram ? o->max_candidates
-                                                   : bsw_search_keep(o->k, o->oversample, num_rows);
-    if (candidates > num_rows) candidates = num_rows;
+    uint64_t candidates = !settings->is_exact ? o->k
+                          : settings->is_histogram
+                              ? o->max_candidates
+                              : bsw_search_keep(o->k, o->oversample, job->manifest.num_rows);
+    // A query that is no row of the index may have all of them.
+    if (candidates > job->manifest.num_rows) candidates = job->manifest.num_rows;
     settings->keep = candidates + settings->exclude_self;
     return BSW_OK;
 }

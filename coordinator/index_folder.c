@@ -40,12 +40,11 @@ static int is_temporary_part(const char *name)
     return 0;
 }
 
-// Files of an index, or with is_temporary those an encode that was killed left behind.
+// Of the shards, finished or (is_temporary) as they are written.
 static int is_shard_file(const char *name, int is_temporary)
 {
     unsigned shard, num_shards;
     int end = -1;
-    if (is_temporary && is_temporary_part(name)) return 1;
     if (sscanf(name, "shard-%5u-of-%5u%n", &shard, &num_shards, &end) != 2 || end < 0) return 0;
     const char *codes = is_temporary ? BSW_CODES_TEMPORARY : ".codes";
     const char *vectors = is_temporary ? BSW_VECTORS_TEMPORARY : ".vectors";
@@ -58,17 +57,28 @@ int bsw_index_folder_makes(const char *name)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (strcmp(name, names[i]) == 0) return 1;
     }
-    return is_shard_file(name, 0) || is_shard_file(name, 1) || bsw_encode_journal_makes(name);
+    return is_shard_file(name, 0) || is_shard_file(name, 1) || is_temporary_part(name) ||
+           bsw_encode_journal_makes(name);
 }
 
-static enum bsw_status remove_shard_files(const char *path, int is_temporary, struct bsw_error *err)
+enum file_kind { KIND_SHARDS, KIND_PARTS, KIND_UNFINISHED };
+
+// What an encode that was killed left behind is KIND_UNFINISHED; the parts among that are of no use
+// to one that resumes it.
+static int is_of_kind(const char *name, enum file_kind kind)
+{
+    if (kind == KIND_SHARDS) return is_shard_file(name, 0);
+    return is_temporary_part(name) || (kind == KIND_UNFINISHED && is_shard_file(name, 1));
+}
+
+static enum bsw_status remove_files(const char *path, enum file_kind kind, struct bsw_error *err)
 {
     char name[BSW_PATH_BYTES];
     DIR *handle = opendir(path);
     if (!handle) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", path, strerror(errno));
     enum bsw_status status = BSW_OK;
     for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
-        if (!is_shard_file(entry->d_name, is_temporary)) continue;
+        if (!is_of_kind(entry->d_name, kind)) continue;
         status = bsw_path_join(name, path, entry->d_name, err);
         if (status == BSW_OK && unlink(name) != 0) {
             status = bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
@@ -84,7 +94,7 @@ enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
 {
     size_t row_bytes =
         bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
-    if (!is_kept) BSW_TRY(remove_shard_files(folder->path, 1, err));
+    BSW_TRY(remove_files(folder->path, is_kept ? KIND_PARTS : KIND_UNFINISHED, err));
     folder->has_files = 1;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         struct bsw_shard_shape shape;
@@ -119,7 +129,7 @@ static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
     // Without a manifest it is no part of an index, but a model that somebody keeps there.
     if (had_manifest && unlink(name) != 0 && errno != ENOENT)
         return bsw_fail(err, BSW_ERROR_IO, "%s: cannot remove: %s", name, strerror(errno));
-    return remove_shard_files(path, 0, err);
+    return remove_files(path, KIND_SHARDS, err);
 }
 
 static enum bsw_status check_empty(const char *path, int force, struct bsw_error *err)

@@ -84,6 +84,7 @@ static void print_error(const struct bsw_transport *transport, const struct bsw_
 static enum bsw_status conclude(const struct bsw_transport *transport, enum bsw_status status,
                                 struct bsw_error *err)
 {
+    if (status != BSW_OK && transport->num_ranks == 1) bsw_stop_yield();
     bsw_stop_conclude(bsw_status_exit_code(status));
     if (status != BSW_OK) print_error(transport, err);
     if (transport->rank != 0) return status;

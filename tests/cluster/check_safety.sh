@@ -51,7 +51,7 @@ mkdir said
 "$program" encode --base base.fbin --metric l2 --shards 2 --copy-vectors --index copied --quiet
 "$program" groundtruth --base base.fbin --queries q.fbin --metric l2 --out truth --split --quiet
 printf 'codec=saq bits=2\n' >plan
-train=("$program" train --base base.fbin --code-dims 8 --epochs 1 --quiet)
+train=("$program" train --base base.fbin --metric cosine --code-dims 8 --epochs 1 --quiet)
 "${train[@]}" --model model
 "$program" encode --base base.fbin --codec rbe --model model --index learned --quiet
 
@@ -98,7 +98,7 @@ never base.fbin "$same" "${train[@]}" --model @
 never base.fbin "$same" "${train[@]}" --model other --checkpoint @
 ending=.svg never base.fbin "$same" "${train[@]}" --model other --plot hard.svg
 ending=.tsv never base.fbin "$same" "${train[@]}" --model other --plot soft.svg
-never truth "$same" "$program" train --base base.fbin --queries q.fbin --groundtruth truth --model @
+never truth "$same" "$program" train --base base.fbin --metric l2 --queries q.fbin --groundtruth truth --model @
 refused 2 'are the same file: name two' "${train[@]}" --model new --checkpoint new
 
 sweep=("$program" sweep --base base.fbin --queries q.fbin --metric l2 --bits 2 --folder swept --quiet)
