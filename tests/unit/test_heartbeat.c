@@ -244,13 +244,14 @@ static _Noreturn void be_rank_0(double limit_seconds, int in, int out)
     struct bsw_heartbeat_place place;
     struct news news;
     struct bsw_heartbeat_options options = options_of(0, 2, &news);
+    struct bsw_stop_cause cause;
     bsw_heartbeat *zero;
     char byte;
     options.limit_seconds = limit_seconds;
     if (bsw_heartbeat_listen(&options, &place, &zero, &err) != BSW_OK) _exit(2);
     if (write(out, &place, sizeof place) != (ssize_t)sizeof place) _exit(2);
     (void)!read(in, &byte, 1);
-    int is_lost = atomic_load(&news.has_come);
+    int is_lost = bsw_heartbeat_find(zero, &cause);
     bsw_heartbeat_close(&zero);
     _exit(is_lost);
 }
@@ -274,11 +275,14 @@ static void time_in_which_nobody_ran_is_not_silence(void **state)
     close(to_child[0]);
     assert_int_equal(read(from_child[0], &place, sizeof place), sizeof place);
     int fd = connect_as(1, &place);
+    struct pollfd entry = {.fd = fd, .events = POLLIN};
+    char beats[64];
     assert_int_equal(kill(child, SIGSTOP), 0);
     assert_int_equal(waitpid(child, &status, WUNTRACED), child);
     sleep_seconds(1.1 * limit);
+    while (recv(fd, beats, sizeof beats, MSG_DONTWAIT) > 0) continue;
     assert_int_equal(kill(child, SIGCONT), 0);
-    sleep_seconds(0.15 * limit); // it counts, and hears nobody
+    (void)poll(&entry, 1, 5000); // its next beat: by then it has counted, and heard nobody
     say(fd, "b", 1);
     sleep_seconds(0.05 * limit);
     close(to_child[1]);
