@@ -116,7 +116,7 @@ run convert 0 convert --in base.fbin --out base.fvecs
 run encode 1 encode --base base.fbin --index i --metric l2 --bits 3 --shards 2 --copy-vectors --threads 1
 run search 1 search --index i --queries q.fbin --k 5 --batch 8 --out r --threads 1
 run groundtruth 1 groundtruth --base base.fbin --queries q.fbin --k 5 --metric l2 --split --out t --threads 1
-run train 0 train --base base.fbin --model model.rbe --code-dims 16 --epochs 2 --checkpoint c --threads 1
+run train 0 train --base base.fbin --metric cosine --model model.rbe --code-dims 16 --epochs 2 --checkpoint c --threads 1
 run rbe 1 encode --base base.fbin --index j --codec rbe --model model.rbe --metric cosine --threads 1
 miss search 2      # the partial result is synced once more before it is renamed
 miss groundtruth 3 # and lists that are gone without it are never read
