@@ -252,11 +252,8 @@ __device__ bool find_best(const L &lists, uint32_t keep, uint32_t *count, item *
     return true;
 }
 
-template <class L>
-__global__ void __launch_bounds__(cut_threads)
-    cut_lists(const __grid_constant__ L lists, uint32_t keep)
+template <class L> __device__ void cut_list(const L &lists, uint32_t keep, cut_state &state)
 {
-    __shared__ cut_state state;
     uint32_t count;
     item pivot;
     if (!find_best(lists, keep, &count, &pivot, state)) return;
@@ -266,11 +263,8 @@ __global__ void __launch_bounds__(cut_threads)
     set_limit(lists, state.worst + 1);
 }
 
-template <class L>
-__global__ void __launch_bounds__(cut_threads)
-    raise_limits(const __grid_constant__ L lists, uint32_t keep)
+template <class L> __device__ void raise_limit(const L &lists, uint32_t keep, cut_state &state)
 {
-    __shared__ cut_state state;
     uint32_t count;
     item pivot;
     const bool is_full = find_best(lists, keep, &count, &pivot, state);
@@ -278,6 +272,34 @@ __global__ void __launch_bounds__(cut_threads)
     if (threadIdx.x > 0) return;
     lists.counts[blockIdx.x] = 0;
     if (is_full) set_limit(lists, state.worst);
+}
+
+__global__ void __launch_bounds__(cut_threads)
+    cut_lists(const __grid_constant__ bsw_device_lists lists, uint32_t keep)
+{
+    __shared__ cut_state state;
+    cut_list(lists, keep, state);
+}
+
+__global__ void __launch_bounds__(cut_threads)
+    cut_exact_lists(const __grid_constant__ bsw_device_exact_lists lists, uint32_t keep)
+{
+    __shared__ cut_state state;
+    cut_list(lists, keep, state);
+}
+
+__global__ void __launch_bounds__(cut_threads)
+    raise_limits(const __grid_constant__ bsw_device_lists lists, uint32_t keep)
+{
+    __shared__ cut_state state;
+    raise_limit(lists, keep, state);
+}
+
+__global__ void __launch_bounds__(cut_threads)
+    raise_exact_limits(const __grid_constant__ bsw_device_exact_lists lists, uint32_t keep)
+{
+    __shared__ cut_state state;
+    raise_limit(lists, keep, state);
 }
 
 template <class L>
@@ -296,23 +318,23 @@ cudaError_t launch_a_list(void (*kernel)(L, uint32_t), const L &lists, uint32_t 
 extern "C" int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep,
                               bsw_stream stream)
 {
-    return bsw::launch_a_list(bsw::cut_lists<bsw_device_lists>, *lists, keep, stream);
+    return bsw::launch_a_list(bsw::cut_lists, *lists, keep, stream);
 }
 
 extern "C" int bsw_device_limit(const struct bsw_device_lists *lists, uint32_t keep,
                                 bsw_stream stream)
 {
-    return bsw::launch_a_list(bsw::raise_limits<bsw_device_lists>, *lists, keep, stream);
+    return bsw::launch_a_list(bsw::raise_limits, *lists, keep, stream);
 }
 
 extern "C" int bsw_device_exact_cut(const struct bsw_device_exact_lists *lists, uint32_t keep,
                                     bsw_stream stream)
 {
-    return bsw::launch_a_list(bsw::cut_lists<bsw_device_exact_lists>, *lists, keep, stream);
+    return bsw::launch_a_list(bsw::cut_exact_lists, *lists, keep, stream);
 }
 
 extern "C" int bsw_device_exact_limit(const struct bsw_device_exact_lists *lists, uint32_t keep,
                                       bsw_stream stream)
 {
-    return bsw::launch_a_list(bsw::raise_limits<bsw_device_exact_lists>, *lists, keep, stream);
+    return bsw::launch_a_list(bsw::raise_exact_limits, *lists, keep, stream);
 }
