@@ -75,8 +75,9 @@ static enum bsw_status merge_lists(struct bsw_truth_merge *job, const struct bsw
             }
         }
         if (status != BSW_OK) break;
-        count = job->merge->best_ranked(entries, count, k, BSW_RANKED_BY_EXACT,
-                                        entries + k * num_ranks);
+        if (num_ranks > 1) // one list is sorted already
+            count = job->merge->best_ranked(entries, count, k, BSW_RANKED_BY_EXACT,
+                                            entries + k * num_ranks);
         store_answer(job, entries, count, ids, values);
         status = bsw_result_writer_put(job->writer, first_query + q, 1, ids, values, err);
     }

@@ -14,6 +14,8 @@
 #define PREFETCH_ROWS  4
 #define PREFETCH_BYTES ((size_t)512)
 #define LINE_BYTES     ((size_t)64)
+// Rows whose values are computed one after the other.
+#define VALUED_ROWS 256
 // Rows of a block that tell of what size its codes are.
 #define UNIT_SAMPLE 16
 
@@ -210,15 +212,13 @@ void bsw_neighbour_tiles_pack(struct bsw_neighbour_tiles *tiles, size_t thread, 
 
 // ---- comparison ----
 
-// Adds rows of the step that are let through to query q's list, with their exact values.
-static void add_rows(const struct bsw_neighbour_tiles *tiles, const struct bsw_neighbour_step *step,
-                     size_t q, const uint32_t *places, size_t count, struct bsw_exact_best *lists,
-                     void *scratch)
+// Scores of rows of the step, raw on.
+static void value_rows(const struct bsw_neighbour_tiles *tiles, size_t query,
+                       const unsigned char *raw, const uint32_t *places, size_t count,
+                       uint64_t *scores)
 {
     size_t dims = tiles->dims, row_bytes = dims * bsw_vector_type_bytes(tiles->type);
     size_t ahead = row_bytes < PREFETCH_BYTES ? row_bytes : PREFETCH_BYTES;
-    size_t first = step->bundle * BSW_BUNDLE_ROWS, query = step->first_query + q;
-    const unsigned char *raw = step->raw + first * row_bytes;
     for (size_t i = 0; i < count; i++) {
         if (i + PREFETCH_ROWS < count) {
             const unsigned char *next = raw + places[i + PREFETCH_ROWS] * row_bytes;
@@ -227,9 +227,26 @@ static void add_rows(const struct bsw_neighbour_tiles *tiles, const struct bsw_n
         double value =
             tiles->refine->value(tiles->metric, tiles->type, raw + places[i] * row_bytes,
                                  tiles->numbers + query * dims, tiles->norms[query], dims);
-        bsw_exact_best_add(&lists[query], tiles->select,
-                           bsw_exact_score(bsw_metric_key(tiles->metric, value)),
-                           step->local_row + (uint32_t)first + places[i], scratch);
+        scores[i] = bsw_exact_score(bsw_metric_key(tiles->metric, value));
+    }
+}
+
+// Adds rows of the step that are let through to query q's list. Some are valued before one is
+// compared with the limit: a branch that is taken by chance would keep the next value waiting.
+static void add_rows(const struct bsw_neighbour_tiles *tiles, const struct bsw_neighbour_step *step,
+                     size_t q, const uint32_t *places, size_t count, struct bsw_exact_best *lists,
+                     void *scratch)
+{
+    uint64_t scores[VALUED_ROWS];
+    size_t first = step->bundle * BSW_BUNDLE_ROWS, query = step->first_query + q;
+    const unsigned char *raw = step->raw + first * tiles->dims * bsw_vector_type_bytes(tiles->type);
+    for (; count > 0; places += VALUED_ROWS) {
+        size_t some = count < VALUED_ROWS ? count : VALUED_ROWS;
+        value_rows(tiles, query, raw, places, some, scores);
+        for (size_t i = 0; i < some; i++)
+            bsw_exact_best_add(&lists[query], tiles->select, scores[i],
+                               step->local_row + (uint32_t)first + places[i], scratch);
+        count -= some;
     }
 }
 

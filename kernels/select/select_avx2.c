@@ -152,8 +152,8 @@ static inline __m256i compress(__m256i values, unsigned lanes)
                                        _mm256_load_si256((const __m256i *)compress_lanes[lanes]));
 }
 
-static size_t avx2_partition(const uint64_t *source, size_t n, uint64_t pivot, uint64_t *winners,
-                             uint64_t *losers)
+BSW_QUICK_INLINE size_t avx2_partition(const uint64_t *source, size_t n, uint64_t pivot,
+                                       uint64_t *winners, uint64_t *losers)
 {
     const __m256i flip = _mm256_set1_epi64x(INT64_MIN); // the compare is a signed one
     const __m256i least = _mm256_xor_si256(_mm256_set1_epi64x((long long)pivot), flip);
@@ -190,7 +190,19 @@ static inline __m256i greater_epu64(__m256i a, __m256i b)
 static uint64_t avx2_keep_exact(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
                                 uint64_t *scratch)
 {
-    return bsw_quick_keep_exact(scores, rows, n, keep, scratch, avx2_partition);
+    const uint64_t worst = bsw_quick_nth(scores, n, keep, scratch, avx2_partition);
+    size_t above = 0, count = 0;
+    for (size_t i = 0; i < n; i++) above += scores[i] > worst;
+    size_t ties = keep - above;
+    for (size_t i = 0; i < n; i++) { // without a branch
+        uint64_t score = scores[i];
+        size_t is_tie = score == worst && ties > 0;
+        ties -= is_tie;
+        scores[count] = score;
+        rows[count] = rows[i];
+        count += (size_t)(score > worst) | is_tie;
+    }
+    return worst;
 }
 
 static void put_lanes(const uint64_t *candidates, size_t queue_length, uint64_t *queues)

@@ -134,8 +134,8 @@ static void avx512_histogram(const int32_t *dots, const uint32_t *masks, size_t 
     }
 }
 
-static size_t avx512_partition(const uint64_t *source, size_t n, uint64_t pivot, uint64_t *winners,
-                               uint64_t *losers)
+BSW_QUICK_INLINE size_t avx512_partition(const uint64_t *source, size_t n, uint64_t pivot,
+                                         uint64_t *winners, uint64_t *losers)
 {
     const __m512i least = _mm512_set1_epi64((long long)pivot);
     size_t num_winners = 0, i = 0;
@@ -159,10 +159,39 @@ static size_t avx512_keep_best(uint64_t *candidates, size_t n, size_t keep, uint
     return bsw_quick_keep(candidates, n, keep, scratch, avx512_partition);
 }
 
+static size_t count_above(const uint64_t *scores, size_t n, __m512i worst)
+{
+    size_t above = 0;
+    for (size_t i = 0; i < n; i += 8) {
+        __mmask8 valid = (__mmask8)_bzhi_u32(0xff, n - i < 8 ? (unsigned)(n - i) : 8);
+        __m512i eight = _mm512_maskz_loadu_epi64(valid, scores + i);
+        above += (size_t)__builtin_popcount(_mm512_mask_cmpgt_epu64_mask(valid, eight, worst));
+    }
+    return above;
+}
+
+// A step writes no further than it has read.
 static uint64_t avx512_keep_exact(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
                                   uint64_t *scratch)
 {
-    return bsw_quick_keep_exact(scores, rows, n, keep, scratch, avx512_partition);
+    const uint64_t worst = bsw_quick_nth(scores, n, keep, scratch, avx512_partition);
+    const __m512i least = _mm512_set1_epi64((long long)worst);
+    unsigned ties = (unsigned)(keep - count_above(scores, n, least));
+    for (size_t i = 0, count = 0; i < n; i += 8) {
+        __mmask8 valid = (__mmask8)_bzhi_u32(0xff, n - i < 8 ? (unsigned)(n - i) : 8);
+        __m512i eight = _mm512_maskz_loadu_epi64(valid, scores + i);
+        __m256i eight_rows = _mm256_maskz_loadu_epi32(valid, rows + i);
+        unsigned tied = _mm512_mask_cmpeq_epu64_mask(valid, eight, least);
+        tied = _pdep_u32(_bzhi_u32(0xff, ties < 8 ? ties : 8), tied); // the first of them
+        ties -= (unsigned)__builtin_popcount(tied);
+        __mmask8 kept = (__mmask8)(_mm512_mask_cmpgt_epu64_mask(valid, eight, least) | tied);
+        __mmask8 lanes = (__mmask8)_bzhi_u32(0xff, (unsigned)__builtin_popcount(kept));
+        _mm512_mask_storeu_epi64(scores + count, lanes, _mm512_maskz_compress_epi64(kept, eight));
+        _mm256_mask_storeu_epi32(rows + count, lanes,
+                                 _mm256_maskz_compress_epi32(kept, eight_rows));
+        count += (size_t)__builtin_popcount(kept);
+    }
+    return worst;
 }
 
 static void put_lanes(const uint64_t *candidates, size_t queue_length, uint64_t *queues)

@@ -55,6 +55,9 @@ static inline void bsw_count_distances(const uint32_t distances[32], uint32_t ma
     for (; mask; mask &= mask - 1) counts[distances[__builtin_ctz(mask)]]++;
 }
 
+// So that a level's partition is compiled into the loops that call it.
+#define BSW_QUICK_INLINE static inline __attribute__((always_inline))
+
 // Moves the members of source[0, n) that are >= pivot to winners and the others to losers, both in
 // order; returns the number of winners. source may be winners or losers itself: a partition writes
 // no further than it has read. Room for n in both.
@@ -93,8 +96,8 @@ static inline uint64_t bsw_choose_pivot(const uint64_t *values, size_t n, size_t
 // keep_best of select.h. Winners gather at the front of candidates, losers in scratch; the next
 // round works on whichever side holds the boundary. Expected linear: candidates are distinct, and
 // a drawn pivot takes off a constant share of them on average.
-static inline size_t bsw_quick_keep(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch,
-                                    bsw_partition_fn *partition)
+BSW_QUICK_INLINE size_t bsw_quick_keep(uint64_t *candidates, size_t n, size_t keep,
+                                       uint64_t *scratch, bsw_partition_fn *partition)
 {
     enum { FEW = 24 };
     if (n <= keep) return n;
@@ -119,50 +122,32 @@ static inline size_t bsw_quick_keep(uint64_t *candidates, size_t n, size_t keep,
     return kept;
 }
 
-// The keep-th largest of n values, which may be equal; 1 <= keep <= n. Overwrites them.
-static inline uint64_t bsw_quick_nth(uint64_t *values, size_t n, size_t keep, uint64_t *scratch,
-                                     bsw_partition_fn *partition)
+// The keep-th largest of n values, which may be equal; 1 <= keep <= n. scratch: room for 2 * n.
+BSW_QUICK_INLINE uint64_t bsw_quick_nth(const uint64_t *values, size_t n, size_t keep,
+                                        uint64_t *scratch, bsw_partition_fn *partition)
 {
     enum { FEW = 24 };
-    uint64_t state = n, *source = values;
+    uint64_t state = n, pivot = 0, *winners = scratch, *losers = scratch + n;
+    const uint64_t *source = values;
+    int all_reach = 0; // the last pivot: the next is one above
     while (n > FEW) {
-        uint64_t pivot = bsw_choose_pivot(source, n, keep, &state);
-        size_t num_winners = partition(source, n, pivot, values, scratch);
-        if (num_winners == n) { // all reach it: whether those above it are enough
-            num_winners = partition(values, n, pivot + 1, values, scratch);
-            if (num_winners < keep) return pivot;
-        }
+        pivot = all_reach ? pivot + 1 : bsw_choose_pivot(source, n, keep, &state);
+        size_t num_winners = partition(source, n, pivot, winners, losers);
+        if (all_reach && num_winners < keep) return pivot - 1;
+        all_reach = num_winners == n;
         if (num_winners >= keep) {
-            source = values;
+            source = winners;
             n = num_winners;
         } else {
-            source = scratch;
+            source = losers;
             keep -= num_winners;
             n -= num_winners;
         }
     }
-    bsw_sort_few_descending(source, n);
-    return source[keep - 1];
-}
-
-// keep_exact of select.h. No score is UINT64_MAX.
-static inline uint64_t bsw_quick_keep_exact(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
-                                            uint64_t *scratch, bsw_partition_fn *partition)
-{
-    size_t above = 0, count = 0;
-    memcpy(scratch, scores, n * sizeof *scratch);
-    const uint64_t worst = bsw_quick_nth(scratch, n, keep, scratch + n, partition);
-    for (size_t i = 0; i < n; i++) above += scores[i] > worst;
-    size_t ties = keep - above;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t score = scores[i];
-        size_t is_tie = score == worst && ties > 0;
-        ties -= is_tie;
-        scores[count] = score;
-        rows[count] = rows[i];
-        count += (size_t)(score > worst) | is_tie;
-    }
-    return worst;
+    uint64_t few[FEW];
+    memcpy(few, source, n * sizeof *few);
+    bsw_sort_few_descending(few, n);
+    return few[keep - 1];
 }
 
 #ifdef __cplusplus
