@@ -45,8 +45,8 @@ void bsw_stop_release(void);
 // if it is not gone by itself within a second.
 void bsw_stop_conclude(int exit_code);
 
-// A run of one rank that failed: does not return where a signal is being obeyed, whose end has begun
-// to take its files away, which may be the failure.
+// A run of one rank that failed: does not return where a signal is being obeyed, whose end has
+// begun to take its files away, which may be the failure.
 void bsw_stop_yield(void);
 
 // Why a process ends where no signal asked for it.

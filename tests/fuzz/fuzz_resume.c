@@ -17,7 +17,7 @@
 
 #define REFUSALS (FUZZ_BIT(BSW_ERROR_BAD_DATA) | FUZZ_BIT(BSW_ERROR_USAGE))
 
-enum { MAX_RECORDS = 12, MAX_FILE = 1024 };
+enum { MAX_RECORDS = 12, MAX_FILE = 4096 };
 
 static struct bsw_buffer file;
 

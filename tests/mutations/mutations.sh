@@ -63,7 +63,7 @@ apply() {
 }
 
 has_test() {
-    [[ -n $(find "$source/tests" -name "$1.c" -o -name "$1.cu" -o -name "$1.sh") || $1 == kernelcheck ]]
+    [[ -n $(find "$source/tests" -name "$1.c" -o -name "$1.sh") || $1 == @(kernelcheck|device_check_*) ]]
 }
 
 # check MUTATION: whether it applies, and says what it must.
