@@ -252,7 +252,7 @@ draw_saq() {
 draw_rbe() {
     pick value 20 32 50
     asking=()
-    ran "$program" train --base "base.$ending" --sample "$rows" --code-dims "$value" --query-planes 3 \
+    ran "$program" train --base "base.$ending" --metric cosine --sample "$rows" --code-dims "$value" --query-planes 3 \
         --document-planes 2 --epochs 1 --model model --quiet || return
     coding+=(--model model)
 }
@@ -325,7 +325,10 @@ check_some_rows() {
     local halves candidates options=()
     pick halves 2 3 4 7 10 40
     candidates=$(((k * halves + 1) / 2))
-    if ((candidates > many - ${#exclude[@]})); then candidates=$((many - ${#exclude[@]})); fi
+    if ((candidates > many - ${#exclude[@]})); then
+        if ((${#exclude[@]})); then return; fi # one more is refined than can be listed
+        candidates=$many
+    fi
     selection=threshold
     if one_in 4; then
         selection=queue

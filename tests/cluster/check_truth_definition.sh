@@ -143,6 +143,16 @@ shape_of steps
 "$tests/brute_force" truth "$folder/base.u8bin" 0:256 "$folder/asked.u8bin" 0:1 ip 4 "$folder/expected"
 check "the largest sum is the first" test "$(od -An -v -td4 -j 8 -N 16 "$folder/expected" | xargs)" = "255 254 253 252"
 
+# A query that is no row of the index has all rows as candidates, also where its own row is to be left out.
+"$tests/hostile_rows" mixed 35 13 65 "$folder/base.i8bin" "$folder/asked.fbin" 18
+"$tests/brute_force" truth "$folder/base.i8bin" 22:30 "$folder/asked.fbin" 0:13 ip 1 "$folder/expected" exclude-self
+"$program" encode --base "$folder/base.i8bin" --rows 22:30 --metric ip --codec saq --bits 1.5 --axes random \
+    --index "$folder/few" --quiet
+"$program" search --index "$folder/few" --queries "$folder/asked.fbin" --exclude-self --query-bits 2 --k 1 \
+    --oversample 10000 --out "$folder/found" --force --quiet
+check "all rows but the query's own are candidates" cmp "$folder/expected" "$folder/found"
+rm -rf "$folder"/found* "$folder/few"
+
 export BITSWEEP_JOURNAL_SECONDS=0.001
 for kind in copies parts units large mixed zeros far between noise3 noise6 steps heavy scaled; do
     shape_of $kind

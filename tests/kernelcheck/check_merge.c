@@ -9,7 +9,8 @@
 
 enum {
     RANDOM,
-    NARROW, // scores differ in the low bits alone
+    NARROW,    // scores differ in the low bits alone
+    NARROWEST, // fewer of them than a digit has, with many ties
     TIES,
     ALL_EQUAL,
     ASCENDING,
@@ -27,6 +28,8 @@ static uint32_t fill_score(const struct kernelcheck *check, int fill, size_t i, 
         return random;
     case NARROW:
         return 0xbf400000u + random % 3000;
+    case NARROWEST:
+        return 0xbf400000u + random % 7;
     case TIES:
         return 0x80000000u + (random % 3 << 20);
     case ALL_EQUAL:
