@@ -337,10 +337,10 @@ check_some_rows() {
         options=(--select queue --items "$value" --queue-length $((drawn + 1)))
         scans=(auto matrix planes)
     fi
-    search candidates $candidates --refine none "${options[@]}" &&
+    search candidates "$candidates" --refine none "${options[@]}" &&
         ran "$tools/brute_force" sorted candidates "$metric" || return
     if one_in 2; then
-        search found $candidates --refine none "${options[@]}" && same candidates found || return
+        search found "$candidates" --refine none "${options[@]}" && same candidates found || return
     fi
     ran "$tools/brute_force" truth "${truth[@]}" "$k" expected among candidates || return
     options+=(--oversample $((halves / 2)).$((halves % 2 * 5)))
