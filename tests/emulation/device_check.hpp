@@ -27,6 +27,20 @@ void check_that(bool holds, const char *format, ...) __attribute__((format(print
 // failed.
 bool check_launch(int error, const std::string &shape);
 
+// A row and its exact score; the better one is the greater.
+struct exact_item {
+    uint64_t score;
+    uint32_t row;
+    bool operator>(const exact_item &other) const
+    {
+        return score != other.score ? score > other.score : row < other.row;
+    }
+    bool operator==(const exact_item &other) const
+    {
+        return score == other.score && row == other.row;
+    }
+};
+
 void check_switch();
 // While it lives, launches go to a Hopper GPU: the emulator says that its device is one. On a GPU
 // is_hopper tells whether it is.

@@ -187,24 +187,10 @@ std::vector<uint32_t> make_masks(const exact_case &c)
     return masks;
 }
 
-// A row and its exact score; the better one is the greater.
-struct neighbour {
-    uint64_t score;
-    uint32_t row;
-    bool operator>(const neighbour &other) const
-    {
-        return score != other.score ? score > other.score : row < other.row;
-    }
-    bool operator==(const neighbour &other) const
-    {
-        return score == other.score && row == other.row;
-    }
-};
-
 struct scan_truth {
     std::vector<uint32_t> masks;
     std::vector<uint64_t> limits;
-    std::vector<std::vector<neighbour>> neighbours; // of each query, in order
+    std::vector<std::vector<exact_item>> neighbours; // of each query, in order
 };
 
 bool is_scanned(const bsw_device_part &part, uint32_t bundle)
@@ -221,13 +207,13 @@ scan_truth find_truth(const exact_case &c, const scan_setting &setting, const nu
                                     queries.doubles.data(), c.num_queries, queries.norms.data(),
                                     c.dims, keys.data());
     for (uint32_t q = 0; q < c.num_queries; q++) {
-        std::vector<neighbour> all, own;
+        std::vector<exact_item> all, own;
         for (uint32_t r = 0; r < c.num_rows; r++) {
             const double key = keys[static_cast<size_t>(q) * c.num_rows + r];
             all.push_back({bsw_exact_score(key), scan_first_row + r});
         }
-        std::vector<neighbour> ordered = all;
-        std::sort(ordered.begin(), ordered.end(), std::greater<neighbour>());
+        std::vector<exact_item> ordered = all;
+        std::sort(ordered.begin(), ordered.end(), std::greater<exact_item>());
         uint64_t limit = 0;
         if (setting.limit_place > 0) limit = ordered[(setting.limit_place - 1) % c.num_rows].score;
         if (setting.limit_place > 1 && q == 0) limit = UINT64_MAX;
@@ -236,7 +222,7 @@ scan_truth find_truth(const exact_case &c, const scan_setting &setting, const nu
                 all[r].score >= limit)
                 own.push_back(all[r]);
         }
-        std::sort(own.begin(), own.end(), std::greater<neighbour>());
+        std::sort(own.begin(), own.end(), std::greater<exact_item>());
         out.limits.push_back(limit);
         out.neighbours.push_back(own);
     }
@@ -291,15 +277,15 @@ struct scan_data {
 // Everything expected where there is room, else some of it, and junk behind.
 void check_list(const std::string &shape, uint32_t query, const uint64_t *scores,
                 const uint32_t *rows, uint32_t capacity, uint32_t count,
-                const std::vector<neighbour> &expected)
+                const std::vector<exact_item> &expected)
 {
     const uint32_t stored = std::min(count, capacity);
-    std::vector<neighbour> got;
+    std::vector<exact_item> got;
     for (uint32_t i = 0; i < stored; i++) got.push_back({scores[i], rows[i]});
-    std::sort(got.begin(), got.end(), std::greater<neighbour>());
+    std::sort(got.begin(), got.end(), std::greater<exact_item>());
     bool holds = count == expected.size() &&
                  std::includes(expected.begin(), expected.end(), got.begin(), got.end(),
-                               std::greater<neighbour>()) &&
+                               std::greater<exact_item>()) &&
                  std::adjacent_find(got.begin(), got.end()) == got.end() &&
                  std::all_of(scores + stored, scores + capacity,
                              [](uint64_t score) { return score == untouched; });

@@ -152,19 +152,6 @@ void check_sort(const list_case &c)
 
 // ---- exact scores ----
 
-struct exact_item {
-    uint64_t score;
-    uint32_t row;
-    bool operator>(const exact_item &other) const
-    {
-        return score != other.score ? score > other.score : row < other.row;
-    }
-    bool operator==(const exact_item &other) const
-    {
-        return score == other.score && row == other.row;
-    }
-};
-
 // A list of the same shape: scores that tie or differ in their last bits too, rows in no order.
 std::vector<exact_item> exact_items(const list_case &c)
 {
