@@ -17,7 +17,7 @@ usage: bench/gpu_check.sh [--minutes N] [--out DIR] [--build DIR] [--emulated]
 On a machine with an NVIDIA GPU, nvcc, CMake and a C and C++ compiler; neither MPI nor a network is
 needed. Builds for this GPU alone (build/gpu), then checks kernels against their references, whole
 searches against the CPU byte for byte, runs compute-sanitizer where it works, and measures
-(bench_device). Every step has its share of the time and is cut when that and what earlier steps
+(bitsweep bench device). Every step has its share of the time and is cut when that and what earlier steps
 left is over; a step that fails or is cut does not keep later ones from running.
 
   --minutes N   for all of it, the build included (10)
@@ -204,7 +204,7 @@ build_all() {
     use_carried
     step configure "${configure[@]}" &&
         step build cmake --build "$build" --parallel "$(nproc)" --target bitsweep kernelcheck \
-            identity_data device_check_gpu bench_device
+            identity_data device_check_gpu
 }
 
 # ---- checks --------------------------------------------------------------------------------------
@@ -215,14 +215,14 @@ choose_programs() {
         kernelcheck=("$build/tests/kernelcheck" --family plane_scan)
         check_device=("$build/bitsweep" "$root")
         compared=("$build/tests/bitsweep_emulated" emulated)
-        bench_device=$build/tests/bench_device_emulated
+        bench_device=("$build/tests/bitsweep_emulated-bench" device)
         export QUICK=1 BITSWEEP_MAX_RANKS=1
     else
         device_check=("$build/tests/emulation/gpu/device_check_gpu")
         kernelcheck=("$build/tests/kernelcheck")
         check_device=("$build/bitsweep" "$root" cuda)
         compared=("$build/bitsweep" cuda:0)
-        bench_device=$build/bench/bench_device
+        bench_device=("$build/bitsweep-bench" device)
     fi
 }
 
@@ -274,7 +274,7 @@ find_cublas() {
 }
 
 run_bench() {
-    local cublas arguments=(--json "$out/bench.json")
+    local cublas arguments=(--save "$out/bench.json")
     rm -f "$out/bench.json"
     if ((is_emulated)); then
         arguments+=(--rows 2000 --queries 9 --repeat 1 --bytes 16K --host-bytes 64K --steps 1)
@@ -286,7 +286,7 @@ run_bench() {
         fi
     fi
     is_shown=1
-    step bench "$bench_device" "${arguments[@]}" || true
+    step bench "${bench_device[@]}" "${arguments[@]}" || true
     is_shown=0
     cp "$out/bench.log" "$out/bench.txt" 2>/dev/null || true
 }

@@ -112,7 +112,7 @@ train_all() {
         printf '# model\tseed\ttrain_loss\tvalidation_loss\troc_auc\t1-recall@10\tbest_epoch\n'
         cat "$out"/run.*.line
     } >"$out/runs.tsv"
-    rm "$out"/run.*.line "$out/truth" "$out/truth.json" "$out/truth.STATUS.json"
+    rm "$out"/run.*.line "$out/truth" "$out/truth.json"
 }
 
 # ---- the whole ----

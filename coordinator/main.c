@@ -1,13 +1,10 @@
-// bitsweep COMMAND: opens the transport, runs the command on every rank, prints its error once,
-// picks the exit code.
-#include <cblas.h>
-#include <signal.h>
+// bitsweep COMMAND: runs the command on every rank.
 #include <stdio.h>
 #include <string.h>
 
-#include "common/run_status.h"
-#include "common/stop_signal.h"
-#include "coordinator/command.h"
+#include "coordinator/job/program.h"
+
+#define BENCH "bench"
 
 static const struct bsw_command commands[] = {
     {"synth", "write generated vectors", bsw_command_synth},
@@ -21,7 +18,8 @@ static const struct bsw_command commands[] = {
     {"verify", "check every checksum and known answer of an index", bsw_command_verify},
     {"plan", "memory, bytes, misses and seconds before an index is made", bsw_command_plan},
     {"sweep", "recall and speed over a grid of codes and searches", bsw_command_sweep},
-    {"bench", "measure this machine: bench memory, kernels, cluster, tune", bsw_command_bench},
+    // A program of its own, bitsweep-bench, which takes this one's place.
+    {BENCH, "measure this machine: bench memory, kernels, cluster, tune", NULL},
 };
 
 #define NUM_COMMANDS (sizeof commands / sizeof commands[0])
@@ -51,74 +49,26 @@ static const struct bsw_command *find_command(const char *name)
 static enum bsw_status run(struct bsw_transport *transport, int argc, char **argv,
                            struct bsw_error *err)
 {
-    if (argc < 2) return bsw_fail(err, BSW_ERROR_USAGE, "no command; bitsweep --help lists them");
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+    if (argc < 1) return bsw_fail(err, BSW_ERROR_USAGE, "no command; bitsweep --help lists them");
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 ||
+        strcmp(argv[0], "help") == 0) {
         if (transport->rank == 0) print_usage(stdout);
         return BSW_OK;
     }
-    if (strcmp(argv[1], "--version") == 0) {
+    if (strcmp(argv[0], "--version") == 0) {
         if (transport->rank == 0) printf("bitsweep %s\n", BITSWEEP_VERSION);
         return BSW_OK;
     }
-    const struct bsw_command *command = find_command(argv[1]);
+    const struct bsw_command *command = find_command(argv[0]);
     if (!command)
         return bsw_fail(err, BSW_ERROR_USAGE, "unknown command '%s'; bitsweep --help lists them",
-                        argv[1]);
-    return command->run(transport, argc - 2, argv + 2, err);
-}
-
-// A fault that all ranks agreed on is printed by rank 0; one of the transport itself by whoever met
-// it.
-static void print_error(const struct bsw_transport *transport, const struct bsw_error *err)
-{
-    if (transport->rank != 0 && !transport->broken) return;
-    if (err->rank >= 0 && transport->num_ranks > 1)
-        fprintf(stderr, "bitsweep: rank %d: %s\n", err->rank, err->message);
-    else
-        fprintf(stderr, "bitsweep: %s\n", err->message);
-}
-
-// How the run ended, for whoever asks: the last thing but closing, which ends the process where the
-// transport is broken. A run that cannot say that it is complete has failed.
-static enum bsw_status conclude(const struct bsw_transport *transport, enum bsw_status status,
-                                struct bsw_error *err)
-{
-    if (status != BSW_OK && transport->num_ranks == 1) bsw_stop_yield();
-    bsw_stop_conclude(bsw_status_exit_code(status));
-    if (status != BSW_OK) print_error(transport, err);
-    if (transport->rank != 0) return status;
-    if (status != BSW_OK) {
-        bsw_run_status_write(status, err->message, NULL); // one line is enough
-        return status;
-    }
-    status = bsw_run_status_write(status, "", err);
-    bsw_stop_conclude(bsw_status_exit_code(status));
-    if (status != BSW_OK) print_error(transport, err);
-    return status;
+                        argv[0]);
+    return command->run(transport, argc - 1, argv + 1, err);
 }
 
 int main(int argc, char **argv)
 {
-    struct bsw_transport transport = {0};
-    struct bsw_error err = {0};
-    signal(SIGPIPE, SIG_IGN); // a closed stdout is a write error, not a death
-    openblas_set_num_threads(1);
-    enum bsw_status status = bsw_stop_watch(&err);
-    if (status == BSW_OK) status = bsw_transport_open(&transport, &err);
-    if (status != BSW_OK) {
-        fprintf(stderr, "bitsweep: %s\n", err.message);
-        if (bsw_stop_is_rank0()) bsw_run_status_write(status, err.message, NULL);
-        return bsw_status_exit_code(status);
-    }
-    bsw_stop_set_rank(transport.rank);
+    if (argc > 1 && strcmp(argv[1], BENCH) == 0) return bsw_program_replace("-" BENCH, argv + 1);
     const struct bsw_command *command = argc > 1 ? find_command(argv[1]) : NULL;
-    if (transport.rank == 0) bsw_run_status_begin(command ? command->name : "");
-    status = run(&transport, argc, argv, &err);
-    if (status == BSW_OK && transport.rank == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
-        status = bsw_fail(&err, BSW_ERROR_IO, "cannot write to standard output");
-    }
-    status = conclude(&transport, status, &err);
-    bsw_transport_close(&transport, status != BSW_OK);
-    return bsw_status_exit_code(status);
+    return bsw_program_run(command ? command->name : "", run, argc, argv);
 }

@@ -2,8 +2,7 @@
 # ${device_sources}. Looks for nvcc on the PATH and where it is usually installed. Sanitizers do not
 # go with nvcc's objects: AUTO is OFF with them.
 #
-# Files X_hopper.cu are for 90a alone, all others for the rest of BITSWEEP_CUDA_ARCHITECTURES; where
-# that has no 90a X_hopper_none.c stands in for them.
+# Files X_hopper.cu are for 90a alone, all others for the rest of BITSWEEP_CUDA_ARCHITECTURES.
 set(have_cuda OFF)
 set(every_cuda_architecture 80 86 89 90 90a 100 120) # that kernels are written for
 
@@ -93,7 +92,6 @@ if(have_cuda)
     endif()
     target_sources(bitsweep_kernels_cuda PRIVATE $<TARGET_OBJECTS:bitsweep_kernels_hopper>)
   else()
-    file(GLOB hopper_none_sources CONFIGURE_DEPENDS kernels/*/*_hopper_none.c)
-    target_sources(bitsweep_kernels_cuda PRIVATE ${hopper_none_sources})
+    target_compile_definitions(bitsweep_kernels_cuda PRIVATE BITSWEEP_WITHOUT_HOPPER=1)
   endif()
 endif()

@@ -12,7 +12,8 @@ if (($#)); then
     exit 2
 fi
 
-max_lines=800
+max_lines=600
+max_function_lines=60
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 found=$work/found # all violations
@@ -85,6 +86,22 @@ check_format() {
         sort -u >>"$found" || true
 }
 
+# A function's body stands between '{' and '}' alone in the first column, as clang-format has them.
+check_functions() {
+    awk -v most="$max_function_lines" '
+        FNR == 1 {inside = 0; before = ""}
+        /^\{/ && before !~ /^(class|struct|union|enum|namespace|extern|typedef)/ && before !~ /=$/ {
+            start = FNR
+            inside = 1
+        }
+        /^\}/ {
+            if (inside && FNR - start - 1 > most)
+                print FILENAME ":" start ": function of more than " most " lines"
+            inside = 0
+        }
+        !/^ / {before = $0}' "${sources[@]}" >>"$found"
+}
+
 # Some headers include what protoc-c makes of the schema.
 make_schema() {
     if command -v protoc-c >/dev/null; then
@@ -111,7 +128,98 @@ check_headers() {
     for file in "${sources[@]}"; do
         [[ $file =~ \.(h|hpp|cuh)$ ]] || continue
         [[ $file != *.h ]] || compile_header "$file" gcc -std=gnu17 -x c
-        ((!plus)) || compile_header "$file" g++ -std=gnu++17 -x c++ -Wno-unknown-pragmas
+        # Headers of unit tests are for C alone.
+        ((!plus)) || [[ $file == tests/unit/* ]] || compile_header "$file" g++ -std=gnu++17 -x c++ -Wno-unknown-pragmas
+    done
+}
+
+# ---- rooms ---------------------------------------------------------------------------------------
+
+# Which rooms (folders) a room may include, besides itself; a folder stands for all below it. common, kernels, shard
+# and coordinator point one way, and so do the rooms of each. A room that is not here may include nothing.
+# shard/seam is what lies in shard/ itself but for the service, which checks itself and knows all rooms of shard.
+directions='
+common/base:
+common/job: common/base
+common/codes: common/base
+common/device: common/base
+common/rows: common/base common/job common/codes
+common/files: common/base common/job common/codes common/rows
+common/net: common/base common/job common/device
+kernels: common/base common/codes common/rows common/files
+shard/seam: common kernels
+shard/codecs: common kernels shard/seam
+shard/host: common kernels shard/seam shard/codecs
+shard/device: common kernels shard/seam shard/codecs shard/host
+shard/exact: common kernels shard/seam shard/codecs shard/device
+shard/checks: common kernels shard/seam shard/codecs shard/host
+shard: common kernels shard
+coordinator/job: common kernels shard
+coordinator/search: common kernels shard coordinator/job coordinator/encode
+coordinator/encode: common kernels shard coordinator/job
+coordinator/truth: common kernels shard coordinator/job
+coordinator/train: common kernels shard coordinator/job coordinator/encode
+coordinator/sweep: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/truth coordinator/train
+coordinator/plan: common kernels shard coordinator/job coordinator/search coordinator/encode
+coordinator/commands: common kernels shard coordinator
+bench: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/plan
+coordinator: common kernels shard coordinator
+'
+
+# Of sources in the four folders and bench/: includes that climb, and two files that include each other. Kernels see
+# the emulator where it compiles them.
+check_directions() {
+    local product=()
+    for file in "${sources[@]}"; do
+        if [[ $file =~ ^(common|kernels|shard|coordinator|bench)/ ]]; then product+=("$file"); fi
+    done
+    ((${#product[@]})) || return 0
+    awk -v table="$directions" '
+        function room(file, depth,    parts, n) {
+            n = split(file, parts, "/")
+            if (parts[1] == "kernels" || parts[1] == "bench") return parts[1]
+            if (file ~ /^shard\/(shard_service|probe\.c|checks\/(self_check|damage_points))/) return "shard"
+            if (parts[1] == "shard" && n == 2) return "shard/seam"
+            return n > 2 ? parts[1] "/" parts[2] : parts[1]
+        }
+        BEGIN {
+            n = split(table, lines, "\n")
+            for (i = 1; i <= n; i++) {
+                words = split(lines[i], word, /[: ]+/)
+                for (w = 2; w <= words; w++) if (word[w] != "") allowed[word[1], word[w]] = 1
+                known[word[1]] = 1
+            }
+        }
+        /^#include "[a-z_]+\// {
+            split($0, quoted, "\"")
+            target = quoted[2]
+            if (target ~ /^tests\/emulation\//) next
+            if (target !~ /^(common|kernels|shard|coordinator|bench)\//) {
+                print FILENAME ":" FNR ": " target " is not of the product"
+                next
+            }
+            from = room(FILENAME)
+            to = room(target)
+            top = target
+            sub(/\/.*/, "", top)
+            if (from != to && !allowed[from, to] && !allowed[from, top])
+                print FILENAME ":" FNR ": " from " may not include " to
+            included[FILENAME, target] = FNR
+            if ((target, FILENAME) in included) print FILENAME ":" FNR ": includes " target ", which includes it"
+        }' "${product[@]}" >>"$found"
+}
+
+# A codec is named by nobody outside of shard/codecs: commands ask what it can do.
+check_codecs() {
+    local names=() file
+    for file in shard/codecs/codec_*.c; do
+        file=${file##*/codec_}
+        names+=("${file%.c}")
+    done
+    for file in "${sources[@]}"; do
+        [[ $file =~ ^(common|kernels|shard|coordinator|bench)/ && $file != shard/codecs/* ]] || continue
+        grep -nHwE "bsw_codec_($(IFS='|' && echo "${names[*]}"))|codec_($(IFS='|' && echo "${names[*]}"))\.h" "$file" |
+            sed -E 's/^([^:]+:[0-9]+):.*/\1: names a codec/' >>"$found" || true
     done
 }
 
@@ -140,7 +248,10 @@ check_text
 check_sizes
 check_names
 check_format
+check_functions
 check_headers
+check_directions
+check_codecs
 check_scripts
 if [[ -s $found ]]; then
     cat "$found"

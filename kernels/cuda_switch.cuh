@@ -18,7 +18,7 @@
 #include "tests/emulation/cuda_emulator.hpp"
 #endif
 
-#include "common/half.h"
+#include "common/codes/half.h"
 
 namespace bsw
 {

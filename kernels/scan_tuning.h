@@ -5,8 +5,8 @@
 
 #include <stdint.h>
 
-#include "common/code_layout.h"
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
+#include "common/codes/code_layout.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -22,7 +22,15 @@ struct bsw_scan_tuning {
     float stage_overhead, finish_factor;
 };
 
-// The row of the level's table nearest to the layout: bits first, then dims (both by ratio).
+// A row of a level's table: what depends on dims alone is there once.
+#define BSW_TUNING_MAX_BITS 8
+struct bsw_scan_tuning_row {
+    uint32_t dims, tile_kib;
+    float stage_overhead, finish_factor;
+    uint32_t matrix_from_queries[BSW_TUNING_MAX_BITS]; // of the table's numbers of bits
+};
+
+// What the level's table has for the numbers of bits and of dims nearest to the layout's, by ratio.
 struct bsw_scan_tuning bsw_scan_tuning_of(enum bsw_cpu_level level,
                                           const struct bsw_code_layout *layout);
 

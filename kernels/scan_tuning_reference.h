@@ -6,14 +6,11 @@
 
 #include "kernels/scan_tuning.h"
 
-// dims, bits, matrix_from_queries, tile_kib, stage_overhead, finish_factor
 // clang-format off
-static const struct bsw_scan_tuning bsw_scan_tuning_reference[] = {
-    {128, 1, UINT32_MAX, 16, 0.9f, 0.15f},
-    {128, 2, UINT32_MAX, 16, 0.9f, 0.15f},
-    {128, 3, 16, 16, 0.9f, 0.15f},
-    {128, 4, 6, 16, 0.9f, 0.15f},
-    {128, 8, 3, 16, 0.9f, 0.15f},
+static const uint32_t bsw_scan_tuning_reference_bits[] = {1, 2, 3, 4, 8};
+// dims, tile_kib, stage_overhead, finish_factor, matrix_from_queries of each of these bits
+static const struct bsw_scan_tuning_row bsw_scan_tuning_reference[] = {
+    {128, 16, 0.9f, 0.15f, {UINT32_MAX, UINT32_MAX, 16, 6, 3}},
 };
 // clang-format on
 

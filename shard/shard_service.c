@@ -2,12 +2,11 @@
 
 #include <string.h>
 
-#include "common/clock.h"
-#include "common/process_memory.h"
-#include "common/progress.h"
-#include "common/result_order.h"
-#include "shard/damage_points.h"
-#include "shard/device_histogram.h"
+#include "common/base/clock.h"
+#include "common/base/process_memory.h"
+#include "common/codes/result_order.h"
+#include "common/job/progress.h"
+#include "shard/checks/damage_points.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
@@ -18,99 +17,42 @@ static size_t resident_bytes(const struct bsw_resident_shard *shard)
 static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
                                   struct bsw_error *err)
 {
-    const struct bsw_assignment *table = &service->assignment;
-    uint32_t count = 0;
-    for (int pass = 0; pass < 2; pass++) {
-        count = 0;
-        for (uint32_t slice = 0; slice < table->num_slices; slice++) {
-            for (uint32_t shard = 0; shard < table->num_shards; shard++) {
-                if (bsw_assignment_rank(table, slice, shard) != (uint32_t)rank) continue;
-                if (pass == 1) {
-                    service->units[count].slice = slice;
-                    service->units[count].shard = shard;
-                }
-                count++;
-            }
+    const struct bsw_assignment *table = service->assignment;
+    uint32_t count = bsw_assignment_num_units(table, (uint32_t)rank);
+    BSW_TRY(bsw_allocate_zero(&service->units, count, sizeof *service->units, "shards", err));
+    for (uint32_t slice = 0; slice < table->num_slices; slice++) {
+        for (uint32_t shard = 0; shard < table->num_shards; shard++) {
+            if (bsw_assignment_rank(table, slice, shard) != (uint32_t)rank) continue;
+            struct bsw_unit *unit = &service->units[service->num_units++];
+            unit->slice = slice;
+            unit->shard = shard;
         }
-        if (pass == 0)
-            BSW_TRY(
-                bsw_allocate_zero(&service->units, count, sizeof *service->units, "shards", err));
     }
-    service->num_units = count;
     return BSW_OK;
 }
 
-// shapes: for all units.
-static struct bsw_device_needs device_needs(const struct bsw_shard_service *service,
-                                            struct bsw_shard_shape *shapes)
+// Shapes of all units; to be freed.
+static enum bsw_status make_needs(const struct bsw_shard_service *service,
+                                  struct bsw_shard_shape **shapes, struct bsw_backend_needs *out,
+                                  struct bsw_error *err)
 {
-    const struct bsw_search_settings *settings = &service->settings;
-    int is_staged = settings->queue.length == 0 &&
-                    (settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan));
+    BSW_TRY(bsw_allocate(shapes, service->num_units, sizeof **shapes, "shards", err));
     for (uint32_t u = 0; u < service->num_units; u++)
-        bsw_shard_shape_init(&shapes[u], service->manifest, service->units[u].shard);
-    return (struct bsw_device_needs){.shapes = shapes,
-                                     .num_shards = service->num_units,
-                                     .query_bits = settings->query_bits,
-                                     .max_queries = settings->batch,
-                                     .keep = (size_t)settings->keep,
-                                     .stage_dims =
-                                         is_staged ? bsw_manifest_stage(service->manifest) : 0,
-                                     .queue = settings->queue};
+        bsw_shard_shape_init(&(*shapes)[u], service->manifest, service->units[u].shard);
+    *out = (struct bsw_backend_needs){.manifest = service->manifest,
+                                      .settings = &service->settings,
+                                      .shapes = *shapes,
+                                      .num_shards = service->num_units};
+    return BSW_OK;
 }
 
-// Before anything is loaded: whether the device has room.
-static enum bsw_status open_engine(struct bsw_shard_service *service, struct bsw_error *err)
+// Before anything is loaded: whether there is room.
+static enum bsw_status open_backend(struct bsw_shard_service *service, struct bsw_error *err)
 {
     struct bsw_shard_shape *shapes;
-    BSW_TRY(bsw_allocate(&shapes, service->num_units, sizeof *shapes, "shards", err));
-    const struct bsw_device_needs needs = device_needs(service, shapes);
-    enum bsw_status status =
-        bsw_device_engine_open(service->settings.device, &needs, &service->engine, err);
-    bsw_free(&shapes);
-    return status;
-}
-
-// What refinement on a device wants; 0: there is none.
-static int refine_needs(const struct bsw_shard_service *service,
-                        struct bsw_device_refine_needs *out)
-{
-    const struct bsw_search_settings *settings = &service->settings;
-    *out = (struct bsw_device_refine_needs){.metric = service->manifest->metric,
-                                            .type = service->manifest->source_type,
-                                            .dims = bsw_manifest_row_dims(service->manifest),
-                                            .max_queries = settings->batch,
-                                            .keep = (size_t)settings->keep,
-                                            .num_threads = settings->num_threads};
-    return settings->is_exact && service->num_units > 0;
-}
-
-// Before the engine, which shares out what is left.
-static enum bsw_status open_refiner(struct bsw_shard_service *service, struct bsw_error *err)
-{
-    struct bsw_device_refine_needs needs;
-    if (!refine_needs(service, &needs)) return BSW_OK;
-    return bsw_device_refiner_open(service->settings.device, &needs, &service->refiner, err);
-}
-
-// In the order of bsw_shard_service_open.
-static enum bsw_status forecast_units(const struct bsw_shard_service *service, size_t free_bytes,
-                                      struct bsw_device_forecast *out, struct bsw_error *err)
-{
-    struct bsw_shard_shape *shapes;
-    struct bsw_device_refine_needs refine;
-    BSW_TRY(bsw_allocate(&shapes, service->num_units, sizeof *shapes, "shards", err));
-    const struct bsw_device_needs needs = device_needs(service, shapes);
-    if (refine_needs(service, &refine))
-        out->survivor_bytes = bsw_device_refiner_bytes(&refine, free_bytes);
-    enum bsw_status status =
-        bsw_device_plan_make(&needs, free_bytes - out->survivor_bytes, &out->plan, err);
-    for (uint32_t u = 0; u < service->num_units && out->survivor_bytes > 0; u++) {
-        size_t row_bytes = refine.dims * bsw_vector_type_bytes(refine.type);
-        size_t bytes = (size_t)shapes[u].num_rows * row_bytes;
-        size_t left = free_bytes - bsw_device_forecast_bytes(out);
-        if (status == BSW_OK && bsw_device_raw_rows_fit(bytes, left)) out->raw_bytes += bytes;
-    }
+    struct bsw_backend_needs needs;
+    BSW_TRY(make_needs(service, &shapes, &needs, err));
+    enum bsw_status status = service->backend->open(&needs, &service->state, err);
     bsw_free(&shapes);
     return status;
 }
@@ -118,27 +60,21 @@ static enum bsw_status forecast_units(const struct bsw_shard_service *service, s
 enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
                                        const struct bsw_search_settings *settings, int rank,
                                        int num_ranks, size_t free_bytes,
-                                       struct bsw_device_forecast *out, struct bsw_error *err)
+                                       struct bsw_memory_forecast *out, struct bsw_error *err)
 {
-    struct bsw_shard_service service = {.manifest = manifest, .settings = *settings};
-    *out = (struct bsw_device_forecast){0};
-    service.assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
-    BSW_TRY(list_units(&service, rank, err));
-    enum bsw_status status = forecast_units(&service, free_bytes, out, err);
+    struct bsw_assignment assignment;
+    struct bsw_shard_service service = {
+        .manifest = manifest, .settings = *settings, .assignment = &assignment};
+    struct bsw_shard_shape *shapes = NULL;
+    struct bsw_backend_needs needs;
+    BSW_TRY(bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards, &assignment, err));
+    enum bsw_status status = list_units(&service, rank, err);
+    if (status == BSW_OK) status = make_needs(&service, &shapes, &needs, err);
+    if (status == BSW_OK) status = bsw_device_backend.forecast(&needs, free_bytes, out, err);
+    bsw_free(&shapes);
     bsw_free(&service.units);
+    bsw_assignment_deinit(&assignment);
     return status;
-}
-
-// Once all units have what scans need.
-static enum bsw_status load_raw_rows(struct bsw_shard_service *service, struct bsw_error *err)
-{
-    if (!service->refiner.device) return BSW_OK;
-    for (uint32_t u = 0; u < service->num_units; u++) {
-        struct bsw_unit *unit = &service->units[u];
-        BSW_TRY(bsw_device_raw_shard_load(&service->refiner, &unit->resident, &unit->raw_on_device,
-                                          err));
-    }
-    return BSW_OK;
 }
 
 static enum bsw_status load_unit(struct bsw_shard_service *service, const char *folder, uint32_t u,
@@ -150,25 +86,36 @@ static enum bsw_status load_unit(struct bsw_shard_service *service, const char *
                                              settings->is_exact, &unit->resident, err)
                    : bsw_resident_shard_encode(service->manifest, unit->shard, settings->level,
                                                settings->is_exact, &unit->resident, err));
-    if (!service->settings.device) return BSW_OK;
-    return bsw_device_shard_load(&service->engine, u, &unit->resident, &unit->on_device, err);
+    unit->loaded.resident = &unit->resident;
+    return service->backend->load ? service->backend->load(service->state, u, &unit->loaded, err)
+                                  : BSW_OK;
+}
+
+// Once all units have what scans need.
+static enum bsw_status load_raw_rows(struct bsw_shard_service *service, struct bsw_error *err)
+{
+    for (uint32_t u = 0; service->backend->load_rows && u < service->num_units; u++)
+        BSW_TRY(service->backend->load_rows(service->state, &service->units[u].loaded, err));
+    return BSW_OK;
 }
 
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
-                                       const struct bsw_search_settings *settings, int rank,
-                                       int num_ranks, int show_progress,
-                                       struct bsw_shard_service *out, struct bsw_error *err)
+                                       const struct bsw_search_settings *settings,
+                                       const struct bsw_assignment *assignment, int rank,
+                                       int show_progress, struct bsw_shard_service *out,
+                                       struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
     uint64_t memory = bsw_process_memory_bytes();
-    *out = (struct bsw_shard_service){.manifest = manifest, .settings = *settings};
-    out->assignment = bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards);
+    *out = (struct bsw_shard_service){.manifest = manifest,
+                                      .settings = *settings,
+                                      .assignment = assignment,
+                                      .backend = bsw_backend_of(settings)};
     bsw_scan_workspace_init(&out->workspace, settings->level, settings->num_threads);
     out->workspace.scan = settings->scan;
     out->workspace.queue = settings->queue;
     enum bsw_status status = list_units(out, rank, err);
-    if (status == BSW_OK && settings->device) status = open_refiner(out, err);
-    if (status == BSW_OK && settings->device) status = open_engine(out, err);
+    if (status == BSW_OK) status = open_backend(out, err);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
     for (uint32_t u = 0; u < out->num_units && status == BSW_OK; u++) {
@@ -180,7 +127,6 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     if (status == BSW_OK && settings->is_checked) status = bsw_self_check_open(out, err);
     bsw_progress_finish(&progress);
     if (status != BSW_OK) bsw_shard_service_close(out);
-    if (settings->device) out->load_allocations = bsw_device_num_allocations(settings->device);
     out->load_seconds = bsw_clock_seconds() - started;
     out->grown_bytes = bsw_process_memory_bytes() - memory;
     return status;
@@ -189,17 +135,38 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
 void bsw_shard_service_close(struct bsw_shard_service *service)
 {
     for (uint32_t u = 0; u < service->num_units; u++) {
-        bsw_device_shard_unload(&service->engine, &service->units[u].on_device);
-        bsw_device_raw_shard_unload(&service->refiner, &service->units[u].raw_on_device);
+        if (service->state && service->backend->unload)
+            service->backend->unload(service->state, &service->units[u].loaded);
         bsw_resident_shard_unload(&service->units[u].resident);
         bsw_candidate_lists_deinit(&service->units[u].lists);
     }
     bsw_self_check_close(&service->check);
     service->num_units = 0;
     bsw_free(&service->units);
-    bsw_device_engine_close(&service->engine);
-    bsw_device_refiner_close(&service->refiner);
+    if (service->state) service->backend->close(service->state);
+    service->state = NULL;
     bsw_scan_workspace_deinit(&service->workspace);
+}
+
+void bsw_shard_service_figures(const struct bsw_shard_service *service,
+                               struct bsw_service_figures *out)
+{
+    const struct bsw_backend *backend = service->backend;
+    *out = (struct bsw_service_figures){0};
+    if (backend->counts) out->counts = *backend->counts(service->state);
+    if (backend->use)
+        backend->use(service->state, &out->raw_bytes, &out->gathered_bytes,
+                     &out->batch_allocations);
+    out->counts.copied_bytes -= service->forgotten_copied;
+    out->gathered_bytes -= service->forgotten_gathered;
+}
+
+void bsw_shard_service_forget(struct bsw_shard_service *service)
+{
+    struct bsw_service_figures figures;
+    bsw_shard_service_figures(service, &figures);
+    service->forgotten_copied += figures.counts.copied_bytes;
+    service->forgotten_gathered += figures.gathered_bytes;
 }
 
 void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw_query_batch *batch)
@@ -209,7 +176,7 @@ void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
         size_t last;
-        bsw_assignment_queries(&service->assignment, unit->slice, batch->num_queries,
+        bsw_assignment_queries(service->assignment, unit->slice, batch->num_queries,
                                &unit->first_query, &last);
         unit->num_queries = last - unit->first_query;
     }
@@ -231,15 +198,10 @@ static enum bsw_status append_histogram(void *context, size_t query, uint32_t fi
 static enum bsw_status count_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                   struct bsw_buffer *out, struct bsw_error *err)
 {
-    uint64_t k = bsw_search_histogram_rows(&service->settings);
-    if (service->settings.device) {
-        return bsw_device_shard_histogram(
-            &service->engine, &unit->on_device, &service->batch, unit->first_query,
-            unit->num_queries, k, &service->workspace, &unit->lists, append_histogram, out, err);
-    }
-    return bsw_shard_histogram(&unit->resident, &service->batch, unit->first_query,
-                               unit->num_queries, k, &service->workspace, append_histogram, out,
-                               err);
+    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    return bsw_probe_histogram(service->backend, service->state, &unit->loaded, &unit->probe,
+                               &queries, bsw_search_histogram_rows(&service->settings),
+                               &service->workspace, &unit->lists, append_histogram, out, err);
 }
 
 enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
@@ -288,12 +250,9 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
                               struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
                               struct bsw_error *err)
 {
-    if (service->settings.device)
-        BSW_TRY(bsw_device_shard_scan(&service->engine, &unit->on_device, batch, first_query,
-                                      num_queries, limits, keep, workspace, out, err));
-    else
-        BSW_TRY(bsw_shard_scan(&unit->resident, batch, first_query, num_queries, limits, keep,
-                               workspace, out, err));
+    const struct bsw_query_range queries = {batch, first_query, num_queries};
+    BSW_TRY(bsw_probe_scan(service->backend, service->state, &unit->loaded, &unit->probe, &queries,
+                           limits, keep, workspace, out, err));
     BSW_DAMAGE(bsw_damage_scores(out));
     return BSW_OK;
 }
@@ -363,14 +322,10 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, const stru
     BSW_TRY(bsw_buffer_reserve(out, out->bytes + total * sizeof(struct bsw_survivor), err));
     struct bsw_survivor *survivors = (struct bsw_survivor *)(void *)(out->data + out->bytes);
     out->bytes += total * sizeof(struct bsw_survivor);
-    int on_device = service->refiner.device != NULL;
-    enum bsw_status status = bsw_shard_refine(
-        &unit->resident, service->manifest, &service->batch, unit->first_query, &unit->lists,
-        counts, service->settings.is_exact && !on_device, &service->workspace, survivors, err);
-    if (status == BSW_OK && on_device)
-        status = bsw_device_refiner_run(&service->refiner, &unit->raw_on_device, &service->batch,
-                                        unit->first_query, unit->num_queries, counts,
-                                        &service->workspace, survivors, err);
+    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    enum bsw_status status =
+        service->backend->refine(service->state, &unit->loaded, &queries, &unit->lists, counts,
+                                 &service->workspace, survivors, err);
     if (status != BSW_OK) return bsw_self_check_blame(service, unit, status, err);
     if (!service->settings.is_checked) return BSW_OK;
     return bsw_self_check_survivors(service, unit, counts, survivors, err);

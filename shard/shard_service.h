@@ -17,42 +17,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/index_manifest.h"
+#include "common/files/index_manifest.h"
 #include "shard/assignment.h"
-#include "shard/device_refine.h"
-#include "shard/device_shard.h"
-#include "shard/self_check.h"
-#include "shard/shard_scan.h"
+#include "shard/backend.h"
+#include "shard/checks/self_check.h"
+#include "shard/host/shard_scan.h"
+#include "shard/probe.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-// What a search is, the same on every rank but for the device.
-struct bsw_search_settings {
-    uint32_t query_bits;
-    uint64_t k;
-    uint64_t keep;         // L, or --max-candidates with histogram selection; and exclude_self
-    uint64_t exclude_self; // 1: the row whose id is the query's is left out of its answer
-    int is_histogram;      // else threshold, or
-    struct bsw_queue_options queue; // {0}: no queues
-    uint64_t extra_distance;
-    uint64_t histogram_k; // rows that D_K is to reach, without exclude_self; 0: k
-    int is_ladder;        // else gather
-    int is_exact;         // refinement
-    enum bsw_cpu_level level;
-    enum bsw_scan_kind scan;
-    int num_threads;
-    bsw_device *device; // this rank's, borrowed: scans there; NULL: on the CPU
-    size_t batch;       // most queries of a batch
-    int is_checked;     // self_check.h; 0: no checks but those of a new device
-};
-
-static inline uint64_t bsw_search_histogram_rows(const struct bsw_search_settings *settings)
-{
-    uint64_t k = settings->histogram_k ? settings->histogram_k : settings->k;
-    return k + settings->exclude_self;
-}
 
 // The worst candidate that stays, in the total order; {0, UINT64_MAX} keeps all.
 struct bsw_cut {
@@ -64,55 +38,56 @@ struct bsw_cut {
 struct bsw_unit {
     uint32_t slice, shard;
     struct bsw_resident_shard resident;
-    struct bsw_device_shard on_device; // with settings.device
-    struct bsw_device_raw_shard raw_on_device;
+    struct bsw_backend_shard loaded; // of the back end
     struct bsw_candidate_lists lists;
     size_t first_query, num_queries; // of the current batch
+    struct bsw_probe probe;          // what of the shard they look at: all
 };
 
 struct bsw_shard_service {
     const struct bsw_manifest *manifest; // borrowed
     struct bsw_search_settings settings;
-    struct bsw_assignment assignment;
+    const struct bsw_assignment *assignment; // borrowed
     struct bsw_unit *units;
     uint32_t num_units;
     struct bsw_scan_workspace workspace;
-    struct bsw_device_engine engine; // with settings.device
-    struct bsw_device_refiner refiner;
+    const struct bsw_backend *backend;
+    void *state; // the back end's; NULL: none is open
+    uint64_t forgotten_copied, forgotten_gathered;
     struct bsw_query_batch batch;
     struct bsw_self_check check;
-    uint64_t load_allocations; // of the device, until all was loaded
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
     uint64_t
         grown_bytes; // by how much the process grew while they were loaded (without mapped files)
 };
 
-// What a rank's device will hold.
-struct bsw_device_forecast {
-    struct bsw_device_plan plan; // to be freed by bsw_device_plan_deinit
-    size_t survivor_bytes;       // buffers of refinement
-    size_t raw_bytes;            // raw rows
-};
-static inline size_t bsw_device_forecast_bytes(const struct bsw_device_forecast *forecast)
-{
-    return bsw_device_plan_bytes(&forecast->plan) + forecast->survivor_bytes + forecast->raw_bytes;
-}
-
-// Where free_bytes of it are free (settings.device is not asked): what bsw_shard_service_open will
-// take, from the manifest alone.
+// Where free_bytes of a device are free (settings.device is not asked): what
+// bsw_shard_service_open will take of it, from the manifest alone.
 enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
                                        const struct bsw_search_settings *settings, int rank,
                                        int num_ranks, size_t free_bytes,
-                                       struct bsw_device_forecast *out, struct bsw_error *err);
+                                       struct bsw_memory_forecast *out, struct bsw_error *err);
 
-// Loads the shards of this rank; `show_progress` as for bsw_progress_init. folder NULL: there is no
-// index, shards are coded from the manifest's source (bsw_resident_shard_encode).
+// Loads the shards that the assignment, borrowed until close, gives this rank; `show_progress` as
+// for bsw_progress_init. folder NULL: there is no index, shards are coded from the manifest's
+// source (bsw_resident_shard_encode).
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
-                                       const struct bsw_search_settings *settings, int rank,
-                                       int num_ranks, int show_progress,
-                                       struct bsw_shard_service *out, struct bsw_error *err);
+                                       const struct bsw_search_settings *settings,
+                                       const struct bsw_assignment *assignment, int rank,
+                                       int show_progress, struct bsw_shard_service *out,
+                                       struct bsw_error *err);
 void bsw_shard_service_close(struct bsw_shard_service *service);
+
+// What the back end counted in batches, self-checks left out; 0 where it has nothing to count.
+struct bsw_service_figures {
+    struct bsw_scan_counts counts;
+    uint64_t raw_bytes, gathered_bytes, batch_allocations; // struct bsw_backend's `use`
+};
+void bsw_shard_service_figures(const struct bsw_shard_service *service,
+                               struct bsw_service_figures *out);
+// Bytes copied and gathered count from here on.
+void bsw_shard_service_forget(struct bsw_shard_service *service);
 
 // The best `keep` rows of a unit's shard, wherever its codes are: as bsw_shard_scan.
 enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bsw_unit *unit,

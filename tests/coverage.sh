@@ -44,14 +44,14 @@ while (($#)); do
 done
 
 # What is counted. Kernels count in the file of their level; avx512 needs a CPU that has it.
-files=(common/chunk_filters.c common/code_layout.c common/hdf5_source.c common/index_manifest.c
-    common/option_table.c common/result_file.c common/sealed_message.c common/shard_file.c
-    common/source_name.c common/synth.c common/vector_layout.c common/vectors.c
-    kernels/rbe/rbe_model_file.c coordinator/query_source.c coordinator/rbe_checkpoint.c
-    coordinator/model_rates.c coordinator/sidecar.c coordinator/sweep_grid.c coordinator/sweep_plan.c
-    common/journal.c coordinator/encode_journal.c coordinator/result_journal.c
-    coordinator/truth_journal.c
-    coordinator/batch_merge.c coordinator/truth_merge.c kernels/merge/merge_avx2.c
+files=(common/rows/chunk_filters.c common/codes/code_layout.c common/rows/hdf5_source.c common/files/index_manifest.c
+    coordinator/job/option_table.c common/files/result_file.c common/files/sealed_message.c common/files/shard_file.c
+    common/rows/source_name.c common/rows/synth.c common/rows/vector_layout.c common/rows/vectors.c
+    kernels/rbe/rbe_model_file.c coordinator/search/query_source.c coordinator/train/rbe_checkpoint.c
+    coordinator/plan/model_rates.c coordinator/job/sidecar.c coordinator/sweep/sweep_grid.c coordinator/sweep/sweep_plan.c
+    common/job/journal.c coordinator/encode/encode_journal.c coordinator/search/result_journal.c
+    coordinator/truth/truth_journal.c
+    coordinator/search/batch_merge.c coordinator/truth/truth_merge.c kernels/merge/merge_avx2.c
     kernels/merge/merge_avx512.c kernels/merge/merge_reference.c kernels/merge/merge_table.c)
 
 units='batch_merge|cluster_model|chunk_filters|code_layout|file|hdf5_source|index_manifest|journal|memory|merge|neighbour_scan'

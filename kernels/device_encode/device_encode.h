@@ -17,15 +17,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/code_layout.h"
-#include "common/metric.h"
-#include "common/vectors.h"
+#include "common/base/device_call.h"
+#include "common/codes/code_layout.h"
+#include "common/codes/metric.h"
+#include "common/rows/vectors.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct CUstream_st *bsw_stream; // what cudaStream_t is
 
 // Rows of a run of bundles from lane 0 on; the last bundle may be partial.
 struct bsw_device_raw_rows {
@@ -38,8 +37,9 @@ struct bsw_device_raw_rows {
 // Prepares and codes in one pass. planes: [bundles][bits][words][32], wholly overwritten, padding
 // and lanes without a row 0. faults: [num_rows], values of enum bsw_row_fault under cosine. scale
 // and bits as in bsw_encode_table.xfbq.
-int bsw_device_encode_xfbq(const struct bsw_device_raw_rows *rows, float scale, uint32_t bits,
-                           uint32_t *planes, uint8_t *faults, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_encode_xfbq(const struct bsw_device_raw_rows *rows, float scale,
+                                           uint32_t bits, uint32_t *planes, uint8_t *faults,
+                                           bsw_stream stream);
 
 // The frame of saq codes, as struct bsw_saq_frame, its arrays in device memory.
 struct bsw_device_frame {
@@ -53,13 +53,14 @@ struct bsw_device_frame {
 
 // Prepares rows and moves them to the frame's middle: centered [num_rows][dims], mean_dots
 // [num_rows], faults [num_rows].
-int bsw_device_saq_center(const struct bsw_device_frame *frame,
-                          const struct bsw_device_raw_rows *rows, float *centered, float *mean_dots,
-                          uint8_t *faults, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_saq_center(const struct bsw_device_frame *frame,
+                                          const struct bsw_device_raw_rows *rows, float *centered,
+                                          float *mean_dots, uint8_t *faults, bsw_stream stream);
 
 // projected [num_rows][padded_dims]: each number one fma chain, ascending in the input dimension.
-int bsw_device_saq_project(const struct bsw_device_frame *frame, const float *centered,
-                           uint32_t num_rows, float *projected, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_saq_project(const struct bsw_device_frame *frame,
+                                           const float *centered, uint32_t num_rows,
+                                           float *projected, bsw_stream stream);
 
 // Codes of projected rows. planes[s]: [bundles][bits][words][32] of segment s, wholly overwritten,
 // padding and lanes without a row 0; norms, scales, tails: [num_rows], as saq_quantize has them.
@@ -68,9 +69,10 @@ struct bsw_device_saq_codes {
     float *norms, *scales;
     uint32_t *tails;
 };
-int bsw_device_saq_quantize(const struct bsw_device_frame *frame, const float *projected,
-                            uint32_t num_rows, const struct bsw_device_saq_codes *codes,
-                            bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_saq_quantize(const struct bsw_device_frame *frame,
+                                            const float *projected, uint32_t num_rows,
+                                            const struct bsw_device_saq_codes *codes,
+                                            bsw_stream stream);
 
 #ifdef __cplusplus
 }

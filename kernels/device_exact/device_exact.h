@@ -14,8 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/metric.h"
-#include "common/vectors.h"
+#include "common/codes/metric.h"
+#include "common/rows/vectors.h"
 #include "kernels/device_scan/device_scan.h"
 
 #ifdef __cplusplus
@@ -39,21 +39,24 @@ struct bsw_device_vectors {
 };
 
 // norms[r]: the squared norm of row r, in lanes and tree.
-int bsw_device_row_norms(const struct bsw_device_raw_rows *rows, double *norms, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_row_norms(const struct bsw_device_raw_rows *rows, double *norms,
+                                         bsw_stream stream);
 
 struct bsw_device_pair {
     uint32_t query, row; // row: its place in the raw rows
 };
 
 // values[i] = value of refine's table for pair i; a warp a pair. Bound by the fetch of the rows.
-int bsw_device_refine(enum bsw_metric metric, const struct bsw_device_raw_rows *rows,
-                      const struct bsw_device_vectors *queries, const struct bsw_device_pair *pairs,
-                      size_t num_pairs, double *values, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_refine(enum bsw_metric metric,
+                                      const struct bsw_device_raw_rows *rows,
+                                      const struct bsw_device_vectors *queries,
+                                      const struct bsw_device_pair *pairs, size_t num_pairs,
+                                      double *values, bsw_stream stream);
 
 // ---- all rows against all queries ----
 
-// Lists of a group of queries, by exact score (common/result_order.h), with the contract of struct
-// bsw_device_lists for counts and capacity.
+// Lists of a group of queries, by exact score (common/codes/result_order.h), with the contract of
+// struct bsw_device_lists for counts and capacity.
 struct bsw_device_exact_lists {
     uint32_t num_queries;
     uint32_t capacity;
@@ -64,10 +67,10 @@ struct bsw_device_exact_lists {
 };
 
 // bsw_device_cut and bsw_device_limit for them: of equal scores smaller rows are better.
-int bsw_device_exact_cut(const struct bsw_device_exact_lists *lists, uint32_t keep,
-                         bsw_stream stream);
-int bsw_device_exact_limit(const struct bsw_device_exact_lists *lists, uint32_t keep,
-                           bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_exact_cut(const struct bsw_device_exact_lists *lists, uint32_t keep,
+                                         bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_exact_limit(const struct bsw_device_exact_lists *lists,
+                                           uint32_t keep, bsw_stream stream);
 
 // A tile of rows in bundles of 32; memory of every array reaches to the end of the last bundle,
 // where its contents do not matter.
@@ -81,10 +84,11 @@ struct bsw_device_exact_rows {
 // Appends every row of the part whose mask bit is 1 and whose key (bsw_metric_key of the value)
 // reaches its query's limit, with the contract of bsw_device_plane_scan for parts, counts and
 // capacity. raw: of the same rows; its num_rows is not used.
-int bsw_device_exact_scan(enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
-                          const struct bsw_device_raw_rows *raw, const struct bsw_device_part *part,
-                          const struct bsw_device_vectors *queries,
-                          const struct bsw_device_exact_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int
+bsw_device_exact_scan(enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
+                      const struct bsw_device_raw_rows *raw, const struct bsw_device_part *part,
+                      const struct bsw_device_vectors *queries,
+                      const struct bsw_device_exact_lists *lists, bsw_stream stream);
 
 // What the sum of a pair (x*q, or for l2 (x - q)^2) needs besides the product of its bytes: product
 // (l2: -2 * product) plus both terms, as integers of 32 bits that may wrap on the way.
@@ -111,16 +115,16 @@ static inline uint32_t bsw_device_packed_dims(uint32_t dims)
 
 // rows (uint8 or int8, dims <= BSW_DEVICE_INTEGER_MAX_DIMS) to bytes and terms, as rows or, with
 // as_queries, as queries.
-int bsw_device_pack(enum bsw_metric metric, const struct bsw_device_raw_rows *rows, int as_queries,
-                    uint8_t *bytes, struct bsw_device_packed_term *terms, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_pack(enum bsw_metric metric, const struct bsw_device_raw_rows *rows,
+                                    int as_queries, uint8_t *bytes,
+                                    struct bsw_device_packed_term *terms, bsw_stream stream);
 
 // As bsw_device_exact_scan; query_norms: [lists->num_queries], squared.
-int bsw_device_exact_integer_scan(enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
-                                  const struct bsw_device_packed *packed_rows,
-                                  const struct bsw_device_part *part,
-                                  const struct bsw_device_packed *packed_queries,
-                                  const double *query_norms,
-                                  const struct bsw_device_exact_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_exact_integer_scan(
+    enum bsw_metric metric, const struct bsw_device_exact_rows *rows,
+    const struct bsw_device_packed *packed_rows, const struct bsw_device_part *part,
+    const struct bsw_device_packed *packed_queries, const double *query_norms,
+    const struct bsw_device_exact_lists *lists, bsw_stream stream);
 
 #ifdef __cplusplus
 }

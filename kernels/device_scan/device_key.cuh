@@ -1,5 +1,5 @@
-// Keys, scores and appends, shared by the scans: kernels/select/select.h and common/result_order.h
-// for device code. Each operation is rounded as written there.
+// Keys, scores and appends, shared by the scans: kernels/select/select.h and
+// common/codes/result_order.h for device code. Each operation is rounded as written there.
 #ifndef BITSWEEP_KERNELS_DEVICE_KEY_CUH
 #define BITSWEEP_KERNELS_DEVICE_KEY_CUH
 

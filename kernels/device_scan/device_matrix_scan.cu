@@ -273,3 +273,18 @@ extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
     return (is_hopper ? bsw_device_matrix_scan_hopper
                       : bsw_device_matrix_scan_mma)(codes, part, queries, lists, stream);
 }
+
+#ifdef BITSWEEP_WITHOUT_HOPPER // no code for sm_90a: no device is a Hopper GPU
+extern "C" int bsw_device_has_hopper(const struct bsw_code_layout *)
+{
+    return 0;
+}
+
+extern "C" int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *,
+                                             const struct bsw_device_part *,
+                                             const struct bsw_device_queries *,
+                                             const struct bsw_device_lists *, bsw_stream)
+{
+    return cudaErrorInvalidValue;
+}
+#endif

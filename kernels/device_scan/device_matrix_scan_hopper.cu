@@ -21,8 +21,8 @@
 // not indexed at run time: the rare way copies eight at a time to a place of the thread's own in
 // shared memory. It calls no function, which would have ptxas wait after every wgmma.
 #include "kernels/device_scan/device_tuning.h"
-#include "kernels/device_scan/device_unpack.cuh"
 #include "kernels/device_scan/hopper_layout.cuh"
+#include "kernels/device_scan/hopper_unpack.cuh"
 #include "kernels/device_scan/matrix_keys.cuh"
 #include "kernels/hopper_switch.cuh"
 
@@ -139,60 +139,6 @@ __device__ __forceinline__ void fetch_bundle(const bsw_device_codes &codes, uint
     const size_t row = static_cast<size_t>(bundle) * warp_rows;
     if (lane < warp_rows / 2) cp_async_4(slot + lane, codes.scales + row + lane * 2);
     cp_async_4(slot + warp_rows / 2 + lane, codes.biases + row + lane);
-}
-
-// planes: the lane's place in the word's plane 0; the next plane is `stride` words further.
-template <int BITS>
-__device__ __forceinline__ void unpack_slot(const uint32_t *planes, uint32_t stride,
-                                            uint32_t (&bytes)[8])
-{
-    uint32_t own[BITS];
-#pragma unroll
-    for (int j = 0; j < BITS; j++) own[j] = planes[j * stride];
-    unpack_planes<BITS>(own, bytes);
-}
-
-__device__ __forceinline__ void unpack_slot_of(uint32_t bits, const uint32_t *planes,
-                                               uint32_t stride, uint32_t (&bytes)[8])
-{
-    switch (bits) {
-    case 1:
-        return unpack_slot<1>(planes, stride, bytes);
-    case 2:
-        return unpack_slot<2>(planes, stride, bytes);
-    case 3:
-        return unpack_slot<3>(planes, stride, bytes);
-    case 4:
-        return unpack_slot<4>(planes, stride, bytes);
-    case 5:
-        return unpack_slot<5>(planes, stride, bytes);
-    case 6:
-        return unpack_slot<6>(planes, stride, bytes);
-    case 7:
-        return unpack_slot<7>(planes, stride, bytes);
-    default:
-        return unpack_slot<8>(planes, stride, bytes);
-    }
-}
-
-// One document, of the lane: its words to the tile.
-__device__ __forceinline__ void unpack_bundle(const bsw_code_layout &layout, const uint32_t *slot,
-                                              uint32_t lane, uint32_t row, uint8_t *tile)
-{
-    uint32_t chunk = 0;
-    for (uint32_t s = 0; s < layout.num_segments; s++) {
-        const uint32_t bits = layout.segments[s].bits;
-        const uint32_t stride = layout.segments[s].words * warp_rows;
-        for (uint32_t at = lane; at < stride; at += warp_rows, chunk += 2) {
-            uint32_t bytes[8];
-            unpack_slot_of(bits, slot + at, stride, bytes);
-            *reinterpret_cast<uint4 *>(tile + tile_offset(row, chunk)) =
-                make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
-            *reinterpret_cast<uint4 *>(tile + tile_offset(row, chunk + 1)) =
-                make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
-        }
-        slot += bits * stride;
-    }
 }
 
 // keys: the slot's scales and biases.

@@ -5,14 +5,14 @@
 // With dot1 of the stage, S the row's scale, t its tail, b its bias, and s the query's scale, r its
 // reach, L its limit as a float: a key that reaches L has, without any rounding,
 //     dot1 + (r/s) (t/S) + (1/s) (b/S) - (L/s) (1/S) >= -e,    e = 2^-20 (M + |b| / (s S)),
-// M the largest |dot| (shard/scan_stage.h, whose slack is twice this). The three terms are products
-// of a number of the query and one of the row: a matrix product of rank 3. So they are computed for
-// all pairs by one more step of the tensor cores, mma of bf16, in which every number is a sum of
-// two bf16 and each term four products. Half of all of it is taken, since dot1 = c - 2 * sum; and
-// the accumulators start as 1.5 * 2^23 - c/2 - slack. There a float counts ones in its low bits:
-// taken as an integer it is what the int8 products of the stage are then added to. In the end a
-// pair goes on exactly if bit 22 has become 0. No instruction but the mma is spent on a pair, and
-// 5 on four of them for that bit.
+// M the largest |dot| (shard/host/scan_stage.h, whose slack is twice this). The three terms are
+// products of a number of the query and one of the row: a matrix product of rank 3. So they are
+// computed for all pairs by one more step of the tensor cores, mma of bf16, in which every number
+// is a sum of two bf16 and each term four products. Half of all of it is taken, since dot1 = c - 2
+// * sum; and the accumulators start as 1.5 * 2^23 - c/2 - slack. There a float counts ones in its
+// low bits: taken as an integer it is what the int8 products of the stage are then added to. In the
+// end a pair goes on exactly if bit 22 has become 0. No instruction but the mma is spent on a pair,
+// and 5 on four of them for that bit.
 //
 // Why no row is lost: with A = |r/s| T + |1/s| B + |L/s| R, the largest of t/S, |b|/S and 1/S in
 // the tile, all halved,

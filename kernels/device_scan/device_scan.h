@@ -21,13 +21,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/code_layout.h"
+#include "common/base/device_call.h"
+#include "common/codes/code_layout.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
-
-typedef struct CUstream_st *bsw_stream; // what cudaStream_t is
 
 // Codes of a run of bundles; planes[s]: [num_bundles][bits][words][32], 128-byte aligned.
 struct bsw_device_codes {
@@ -63,7 +62,7 @@ struct bsw_device_stage {
     uint64_t *survivors;      // one number: added to
 };
 
-// rbeGIR's queues (shard/shard_queue.h, kernels/select/select.h): row z is kept by thread
+// rbeGIR's queues (shard/host/shard_queue.h, kernels/select/select.h): row z is kept by thread
 // z mod BSW_QUEUE_THREADS of block z / (BSW_QUEUE_THREADS * items). Blocks first_block ..
 // first_block + num_blocks - 1 have room.
 struct bsw_device_row_queues {
@@ -73,7 +72,7 @@ struct bsw_device_row_queues {
     uint32_t first_block, num_blocks;
 };
 
-// Candidate lists of a batch: packed as in common/result_order.h.
+// Candidate lists of a batch: packed as in common/codes/result_order.h.
 struct bsw_device_lists {
     uint32_t num_queries;
     uint32_t capacity;
@@ -100,45 +99,51 @@ struct bsw_device_part {
 // planes: XOR and popcount; codes are read once for a group of queries. matrix: mma s8 on tiles
 // that are unpacked once for up to 256 queries, or the Hopper kernel where device_tuning.h says so;
 // the same candidates.
-int bsw_device_plane_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
-                          const struct bsw_device_queries *queries,
-                          const struct bsw_device_lists *lists, bsw_stream stream);
-int bsw_device_matrix_scan(const struct bsw_device_codes *codes, const struct bsw_device_part *part,
-                           const struct bsw_device_queries *queries,
-                           const struct bsw_device_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_plane_scan(const struct bsw_device_codes *codes,
+                                          const struct bsw_device_part *part,
+                                          const struct bsw_device_queries *queries,
+                                          const struct bsw_device_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
+                                           const struct bsw_device_part *part,
+                                           const struct bsw_device_queries *queries,
+                                           const struct bsw_device_lists *lists, bsw_stream stream);
 
 // The matrix scan by mma, whatever the tuning takes.
-int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
-                               const struct bsw_device_part *part,
-                               const struct bsw_device_queries *queries,
-                               const struct bsw_device_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
+                                               const struct bsw_device_part *part,
+                                               const struct bsw_device_queries *queries,
+                                               const struct bsw_device_lists *lists,
+                                               bsw_stream stream);
 
 // The matrix scan of Hopper (sm_90a), whether or not the tuning takes it: the same candidates.
 // cudaErrorInvalidValue where bsw_device_has_hopper is 0: the current device is no Hopper GPU, the
 // build has no code for one, or the layout is beyond 256 padded dimensions.
-int bsw_device_has_hopper(const struct bsw_code_layout *layout);
-int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
-                                  const struct bsw_device_part *part,
-                                  const struct bsw_device_queries *queries,
-                                  const struct bsw_device_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_has_hopper(const struct bsw_code_layout *layout);
+BSW_DEVICE_CALL int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
+                                                  const struct bsw_device_part *part,
+                                                  const struct bsw_device_queries *queries,
+                                                  const struct bsw_device_lists *lists,
+                                                  bsw_stream stream);
 
 // All queues empty.
-int bsw_device_row_queues_clear(const struct bsw_device_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_row_queues_clear(const struct bsw_device_lists *lists,
+                                                bsw_stream stream);
 
 // What the first num_blocks blocks that have room keep, appended to the lists; those are empty
 // then.
-int bsw_device_row_queues_take(const struct bsw_device_lists *lists, uint32_t num_blocks,
-                               bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_row_queues_take(const struct bsw_device_lists *lists,
+                                               uint32_t num_blocks, bsw_stream stream);
 
 // The candidates of the two others, for float keys and without queues: pairs of row and query whose
 // bound after the stage falls short of the query's limit are not looked at further; those that went
 // on are added to stage->survivors. Pays where nearly all pairs stop; with limits of 0 all go on,
 // one at a time. Wants bsw_device_stage_fits.
-int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
-                                const struct bsw_device_stage *stage,
-                                const struct bsw_device_part *part,
-                                const struct bsw_device_queries *queries,
-                                const struct bsw_device_lists *lists, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
+                                                const struct bsw_device_stage *stage,
+                                                const struct bsw_device_part *part,
+                                                const struct bsw_device_queries *queries,
+                                                const struct bsw_device_lists *lists,
+                                                bsw_stream stream);
 
 // Dots of 2^21 and more have no place in the bound's arithmetic.
 static inline int bsw_device_stage_fits(const struct bsw_code_layout *layout, uint32_t query_bits)
@@ -147,32 +152,38 @@ static inline int bsw_device_stage_fits(const struct bsw_code_layout *layout, ui
 }
 
 // Constants and reaches of a stage of stage_dims from what bsw_device_unpack_queries gives, as
-// bsw_scan_stage_init of shard/scan_stage.h. tail_unit: of a tail, in units of a row's scale.
-int bsw_device_stage_queries(const struct bsw_code_layout *layout, uint32_t stage_dims,
-                             double tail_unit, const struct bsw_device_queries *queries,
-                             int32_t *constants, float *reaches, bsw_stream stream);
+// bsw_scan_stage_init of shard/host/scan_stage.h. tail_unit: of a tail, in units of a row's scale.
+BSW_DEVICE_CALL int bsw_device_stage_queries(const struct bsw_code_layout *layout,
+                                             uint32_t stage_dims, double tail_unit,
+                                             const struct bsw_device_queries *queries,
+                                             int32_t *constants, float *reaches, bsw_stream stream);
 
 // Query planes to components, in device order, and constants, as unpack_query of
 // kernels/matrix_scan.
-int bsw_device_unpack_queries(const struct bsw_code_layout *layout, uint32_t num_queries,
-                              uint32_t query_bits, uint32_t query_words, const uint32_t *words,
-                              int8_t *components, int32_t *constants, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_unpack_queries(const struct bsw_code_layout *layout,
+                                              uint32_t num_queries, uint32_t query_bits,
+                                              uint32_t query_words, const uint32_t *words,
+                                              int8_t *components, int32_t *constants,
+                                              bsw_stream stream);
 
 // Every list to its best min(count, keep) items, in any order, at its front; counts become that;
 // where a list is full (keep items) its limit becomes one above the worst score kept (UINT32_MAX
 // stays). 1 <= keep <= capacity; counts <= capacity; the items of a list differ.
-int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep,
+                                   bsw_stream stream);
 
 // Every list's limit to the score of its keep-th best item where it holds so many, for all rows
 // that are as good or better; then every list is empty. For limits from a sample: a row that is not
 // among the best `keep` of some rows is not among the best of all. Arguments as for cut.
-int bsw_device_limit(const struct bsw_device_lists *lists, uint32_t keep, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_limit(const struct bsw_device_lists *lists, uint32_t keep,
+                                     bsw_stream stream);
 
 // Every list's counts[q] items (at most capacity) in descending order; those behind are untouched.
 // capacity <= INT32_MAX. scratch: bsw_device_sort_bytes of the lists' numbers, device memory,
 // 256-byte aligned, free again when the stream has passed. cudaErrorMemoryAllocation: CUB wants
 // more beside the items than is there for it.
-int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch, bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_sort(const struct bsw_device_lists *lists, void *scratch,
+                                    bsw_stream stream);
 
 #define BSW_DEVICE_SORT_TEMPORARY_BYTES 1024 // for CUB, that of CUDA 13 wants 511 at most
 

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/device_call.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -44,7 +46,7 @@ const struct bsw_device_tuning *bsw_device_tuning_find(int major, int minor);
 
 // That of the calling thread's current device. Where the device does not answer, of the first row:
 // the launch that follows will tell.
-const struct bsw_device_tuning *bsw_device_tuning_current(void);
+BSW_DEVICE_CALL const struct bsw_device_tuning *bsw_device_tuning_current(void);
 
 #ifdef __cplusplus
 }

@@ -13,10 +13,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/code_layout.h"
-#include "common/cpu_level.h"
-#include "common/metric.h"
-#include "common/vectors.h"
+#include "common/base/cpu_level.h"
+#include "common/codes/code_layout.h"
+#include "common/codes/metric.h"
+#include "common/rows/vectors.h"
 
 #ifdef __cplusplus
 extern "C" {

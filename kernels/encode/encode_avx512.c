@@ -3,7 +3,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "common/half.h"
+#include "common/codes/half.h"
 #include "kernels/encode/encode.h"
 
 #define INLINE static inline __attribute__((always_inline))

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/half.h"
+#include "common/codes/half.h"
 #include "kernels/encode/encode.h"
 #include "kernels/kernel_sums.h"
 

@@ -15,8 +15,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/metric.h"
-#include "common/vectors.h"
+#include "common/codes/metric.h"
+#include "common/rows/vectors.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -26,13 +26,17 @@ extern "C" {
 // many bits is their size in words.
 #define BSW_RAW_QUERY_BITS 8
 
+// Totals are int32, and so must be every sum on the way to one; the largest that a dimension adds
+// is 81,409 (int8, l2: 2 * 255 * 128 + 127^2).
+#define BSW_RAW_MAX_DIMS (INT32_MAX / 81409)
+
 static inline int bsw_raw_factor(enum bsw_metric metric)
 {
     return metric == BSW_METRIC_L2 ? 2 : 1;
 }
 
 // One bundle. numbers: [num_rows][dims] dense uint8 or int8, num_rows 1 .. 32. bytes: 32 *
-// padded_dims (dims up to a multiple of 32) in the order of common/code_layout.h; padding
+// padded_dims (dims up to a multiple of 32) in the order of common/codes/code_layout.h; padding
 // dimensions and rows are not written and should hold 0. offsets: [num_rows]. metric: ip or l2.
 void bsw_raw_pack_bundle(enum bsw_vector_type type, enum bsw_metric metric, const void *numbers,
                          size_t num_rows, size_t dims, unsigned char *bytes, int32_t *offsets);

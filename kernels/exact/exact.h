@@ -9,8 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cpu_level.h"
-#include "common/metric.h"
+#include "common/base/cpu_level.h"
+#include "common/codes/metric.h"
 
 #ifdef __cplusplus
 extern "C" {

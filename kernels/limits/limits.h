@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/code_layout.h"
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
+#include "common/codes/code_layout.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,7 +74,7 @@ struct bsw_stage_counts {
 struct bsw_matrix_output {
     uint64_t *items; // room for 32 * num_bundles more behind count
     size_t count;    // advanced
-    uint32_t limit;  // inclusive score (common/result_order.h)
+    uint32_t limit;  // inclusive score (common/codes/result_order.h)
 };
 
 struct bsw_matrix_scan_table {

@@ -8,7 +8,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-#include "common/result_order.h"
+#include "common/codes/result_order.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select.h"
 #include "kernels/select/select_quick.h"

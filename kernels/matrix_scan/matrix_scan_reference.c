@@ -1,8 +1,8 @@
 // The oracle: bit by bit, row by row, dimension by dimension.
 #include <math.h>
 
-#include "common/half.h"
-#include "common/result_order.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select_quick.h"
 

@@ -9,15 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 // One candidate of the whole corpus; `row` is the global row. The score is that of an exact value
-// (common/result_order.h), or holds that of a key in its upper half and in its lower half a number
-// that travels with it. Larger is better.
+// (common/codes/result_order.h), or holds that of a key in its upper half and in its lower half a
+// number that travels with it. Larger is better.
 struct bsw_ranked {
     uint64_t score;
     uint64_t row;

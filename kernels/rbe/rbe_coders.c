@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-#include "common/code_layout.h"
-#include "common/half.h"
+#include "common/codes/code_layout.h"
+#include "common/codes/half.h"
 
 #define LARGEST_HALF 65504.0
 

@@ -1,7 +1,7 @@
 // A model made ready to code rows: documents into bundles of planes with a scale and a bias,
 // queries into planes with a scale and what its values add.
 //
-// Planes and bits are those of common/code_layout.h, components are odd integers c, and
+// Planes and bits are those of common/codes/code_layout.h, components are odd integers c, and
 //   key = scale_q * (half(scale_d) * dot) + bias_d    half: nearest to scale_d * 2^-e, and scale_q
 //                                                     has the 2^e, which is kept in the manifest
 // By norm, as the paper has it (Eq. 14): scale = 1 / norm(c) on both sides, bias and addend 0, so
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
 #include "kernels/rbe/rbe_codes.h"
 #include "kernels/rbe/rbe_model_file.h"
 

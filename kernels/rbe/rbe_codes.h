@@ -1,14 +1,14 @@
 // rbe codes of rows: the model's binary vectors as bit planes, the same bits on every machine.
 //
-// Plane 0 is b^0, plane t + 1 is d^t; bit 1 stands for -1 (common/code_layout.h), so that the odd
-// integer of a component is 2^steps * b. Products are one fma chain an output, from its bias,
+// Plane 0 is b^0, plane t + 1 is d^t; bit 1 stands for -1 (common/codes/code_layout.h), so that the
+// odd integer of a component is 2^steps * b. Products are one fma chain an output, from its bias,
 // ascending in the input; tanh is rbe_tanh.h's. Only for shapes with residual weights.
 //
 // Nothing here can fail or allocate. Thread-safe. Inputs are finite.
 #ifndef BITSWEEP_KERNELS_RBE_CODES_H
 #define BITSWEEP_KERNELS_RBE_CODES_H
 
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
 #include "kernels/rbe/rbe_model.h"
 
 #ifdef __cplusplus

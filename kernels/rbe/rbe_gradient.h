@@ -13,7 +13,7 @@
 
 #include <stddef.h>
 
-#include "common/memory.h"
+#include "common/base/memory.h"
 #include "kernels/rbe/rbe_model.h"
 
 #ifdef __cplusplus

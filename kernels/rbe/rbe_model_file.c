@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "bitsweep.pb-c.h"
-#include "common/file.h"
-#include "common/sealed_message.h"
+#include "common/base/file.h"
+#include "common/files/sealed_message.h"
 
 // protobuf ends there.
 #define MODEL_MAX_BYTES (1ull << 31)

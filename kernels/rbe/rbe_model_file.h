@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/memory.h"
-#include "common/metric.h"
+#include "common/base/memory.h"
+#include "common/codes/metric.h"
 #include "kernels/rbe/rbe_gradient.h"
 #include "kernels/rbe/rbe_model.h"
 

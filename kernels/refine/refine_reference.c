@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/half.h"
+#include "common/codes/half.h"
 #include "kernels/kernel_sums.h"
 #include "kernels/refine/refine.h"
 #include "kernels/refine/refine_value.h"

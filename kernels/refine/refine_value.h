@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-#include "common/metric.h"
+#include "common/codes/metric.h"
 
 #ifdef __cplusplus
 extern "C" {

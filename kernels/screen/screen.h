@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/code_layout.h"
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
+#include "common/codes/code_layout.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,7 +6,7 @@
 // a thousand pass: the compare dominates, not the append. `histogram`: counts of integer distances,
 // XFBQ Algorithm 1. `queue`: rbeGIR's local selection, RBE Algorithm 1.
 //
-// Candidates are packed as in common/result_order.h. Nothing here can fail or allocate.
+// Candidates are packed as in common/codes/result_order.h. Nothing here can fail or allocate.
 // Thread-safe.
 #ifndef BITSWEEP_KERNELS_SELECT_H
 #define BITSWEEP_KERNELS_SELECT_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -74,9 +74,9 @@ struct bsw_select_table {
     // for n.
     size_t (*keep_best)(uint64_t *candidates, size_t n, size_t keep, uint64_t *scratch);
 
-    // The same for exact scores (common/result_order.h), which need not be distinct, with the rows
-    // they belong to: of equal scores those that come earlier are kept. The kept stay in the order
-    // they came in, so that ascending rows do. 1 <= keep <= n; returns the lowest score kept.
+    // The same for exact scores (common/codes/result_order.h), which need not be distinct, with the
+    // rows they belong to: of equal scores those that come earlier are kept. The kept stay in the
+    // order they came in, so that ascending rows do. 1 <= keep <= n; returns the lowest score kept.
     // scratch: room for 2 * n.
     uint64_t (*keep_exact)(uint64_t *scores, uint32_t *rows, size_t n, size_t keep,
                            uint64_t *scratch);

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/result_order.h"
+#include "common/codes/result_order.h"
 #include "kernels/select/select.h"
 
 #define BSW_QUEUE_LANES 8

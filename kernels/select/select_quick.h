@@ -8,8 +8,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "common/half.h"
-#include "common/result_order.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -2,8 +2,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "common/half.h"
-#include "common/result_order.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
 #include "kernels/select/select.h"
 
 static size_t reference_filter_integer(const int32_t *dots, const uint32_t *masks,

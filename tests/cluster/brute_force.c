@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/integer_hash.h"
-#include "common/vectors.h"
+#include "common/base/integer_hash.h"
+#include "common/rows/vectors.h"
 
 static void die(const char *what, const char *detail)
 {

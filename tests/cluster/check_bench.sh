@@ -42,8 +42,12 @@ is_formatted() {
 
 # The combinations, as both outputs name them.
 has_rows() {
-    diff <(sed -nE 's/^    \{([0-9]+), ([0-9]+), ([0-9]+|UINT32_MAX), [0-9]+, [0-9.]+f, [0-9.]+f\},$/\1 \2/p' "$1") \
-        <(printf '%s\n' "${@:2}")
+    diff <(awk '
+        match($0, /_bits\[\] = \{[0-9, ]+\};$/) {num = split(substr($0, RSTART + 11, RLENGTH - 13), bits, ", ")}
+        /^    \{[0-9]+, [0-9]+, [0-9.]+f, [0-9.]+f, \{([0-9]+|UINT32_MAX)(, ([0-9]+|UINT32_MAX))*\}\},$/ {
+            if (split($0, words, ", ") == 4 + num)
+                for (i = 1; i <= num; i++) print substr(words[1], 6), bits[i]
+        }' "$1") <(printf '%s\n' "${@:2}")
 }
 
 has_json_rows() {
@@ -139,7 +143,7 @@ ends() {
 }
 
 tiny=(--repeat 1 --warmup 0 --threads 2)
-num_kernels=15
+num_kernels=23
 find_levels
 for level in "${levels[@]}"; do
     "$bitsweep" bench memory --level "$level" "${tiny[@]}" --min 2K --max 70K --factor 8 >"$work/memory"
@@ -182,6 +186,13 @@ check "a family that is none" refuses 2 '--family' kernels --family sorting
 check "more rows than a shard" refuses 2 '2^32 rows' kernels --max 5G
 check "segments of other dims" refuses 2 'dims' kernels --segments 3x3
 check "more bits than a query has" refuses 2 '--query-bits 8' kernels --query-bits 8
+
+# The program of the benches lies beside the other one, which starts it.
+mkdir "$work/beside"
+cp "$bitsweep" "$work/beside/bitsweep"
+bitsweep=$work/beside/bitsweep check "without bitsweep-bench" refuses 2 'bitsweep-bench: cannot be started: No such file' memory
+cp "$bitsweep-bench" "$work/beside"
+check "with it" test "$("$work/beside/bitsweep" bench --version)" = "$("$bitsweep" --version)"
 
 # A bit that flips in what is checked is found.
 faulty=$(dirname "$bitsweep")/tests/bitsweep_faults

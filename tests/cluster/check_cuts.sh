@@ -40,19 +40,17 @@ unfinished() {
     local writes
     mkdir "$1.whole" "$1.left"
     job "$1" out
-    (cd "$1.whole" && "$program" "${arguments[@]}" && rm -f out.STATUS.json)
+    (cd "$1.whole" && "$program" "${arguments[@]}")
     for ((writes = 6; $(records_bytes "$1.left/$2") < 3 * $3 && writes < 60; writes += 2)); do
         if (cd "$1.left" && BITSWEEP_FAIL=write:$writes "$faulty" "${arguments[@]}" --resume 2>/dev/null); then
             complain "$1: write $writes did not fail"
         fi
     done
-    rm -f "$1.left/out.STATUS.json"
 }
 
 resumed() { # resumed NAME RANKS: what is in the folder `now`; the bytes of the whole one
     job "$1" out
     (cd now && on "$2" "${arguments[@]}" --resume) || return 1
-    rm -f now/out.STATUS.json
     diff -r now "$1.whole"
 }
 

@@ -116,7 +116,7 @@ foretell() {
     said=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info" | tr '\n' ' ')
     used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/json" | tr '\n' ' ')
     if [[ -z $said || $said != "$used" ]]; then complain "$what: $said foretold, $used used"; else pass; fi
-    said=$(sed -n 's/^ *"streamed_bytes": \([0-9]*\),$/\1/p' "$folder/info" | awk '{sum += $1} END {print sum + 0}')
+    said=$(sed -n 's/^ *"streamed_bytes": \([0-9]*\),*$/\1/p' "$folder/info" | awk '{sum += $1} END {print sum + 0}')
     if (((said > 0) == ($(sum_of copied_bytes) > 0))); then pass; else complain "$what: blocks or none"; fi
 }
 

@@ -12,6 +12,11 @@ data=$2/tests/data/format-1
 find_levels
 find_ranks 2
 
+# facts FILE.json: without how its run ended, which those builds wrote to a file of its own.
+facts() {
+    sed '/^  "run": {/,/^  }/d' "$1" | sed ':all; N; $!b all; s/,\n}/\n}/'
+}
+
 check "verify" "$program" verify --index "$data/index" --quiet
 check "verify --quiet prints nothing" test ! -s "$folder/stdout"
 for level in "${levels[@]}"; do
@@ -21,7 +26,7 @@ for level in "${levels[@]}"; do
         check "result, $level, $ranks ranks" cmp "$folder/result" "$data/result.bin"
         # That build did not keep which queries these are.
         check "result.json, $level, $ranks ranks" \
-            cmp <(grep -vE '"(first_query|queries_digest)":' "$folder/result.json") "$data/result.bin.json"
+            cmp <(facts "$folder/result.json" | grep -vE '"(first_query|queries_digest)":') "$data/result.bin.json"
     done
 done
 check "the queries' digest" grep -q '"queries_digest": "9bb899b995615104",' "$folder/result.json"
@@ -42,8 +47,8 @@ for level in "${levels[@]}"; do
         check "truth, $level, $ranks ranks" cmp "$folder/truth" "$data/truth.bin"
     done
 done
-check "raw result.json" cmp "$folder/result.json" "$data/result.bin.json"
-check "truth.json" cmp "$folder/truth.json" "$data/truth.bin.json"
+check "raw result.json" cmp <(facts "$folder/result.json") "$data/result.bin.json"
+check "truth.json" cmp <(facts "$folder/truth.json") "$data/truth.bin.json"
 
 echo "$passed passed, $failed failed"
 ((failed == 0))

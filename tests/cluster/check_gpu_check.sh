@@ -9,7 +9,7 @@ set -euo pipefail
 build=$(dirname "$program")
 script=$2/bench/gpu_check.sh
 : >"$folder/stdout"
-needs "$build/tests/bench_device_emulated"
+needs "$build/tests/bitsweep_emulated-bench"
 
 # check TEXT COMMAND
 check() {
@@ -42,7 +42,7 @@ for name in kernels kernelcheck device identity bench; do says "^$name +passed i
 for name in memcheck racecheck synccheck; do says "^$name +skipped: "; done
 says '^gpu_check.sh: 0 failed'
 check "a record of every case" test "$(grep -c '"case":' "$folder/out/bench.json")" -ge \
-    "$("$build/tests/bench_device_emulated" --list | wc -l)"
+    "$("$build/tests/bitsweep_emulated" bench device --list | wc -l)"
 check "limits" grep -q '"mma_int8_per_second": [0-9]' "$folder/out/bench.json"
 check "a table in results.md" grep -Eq '^  matrix-256 +2000 ' "$folder/out/results.md"
 check "a heading in results.md" grep -q '^## GPU: emulated' "$folder/out/results.md"
@@ -60,7 +60,7 @@ program tests/emulation/device_check "echo broken; exit 1"
 program tests/kernelcheck "exec sleep 100"
 program tests/bitsweep_emulated "exit 1"
 program tests/identity_data "exit 1"
-program tests/bench_device_emulated "echo measured"
+program tests/bitsweep_emulated-bench "echo measured"
 program bitsweep "exit 1"
 gpu_check 1 --emulated --build "$fake" --minutes 0.15
 says '^kernels +FAILED: exit code 1'

@@ -23,12 +23,13 @@ mapfile -t commands < <("$program" --help | sed -n 's/^  \([a-z][a-z]*\)  .*/\1/
 check "commands: ${commands[*]}" test "${#commands[@]}" -ge 12
 for command in "${commands[@]}"; do fits "$command" "$program" "$command" --help; done
 for command in memory kernels cluster tune; do fits "bench $command" "$program" bench "$command" --help; done
+if [[ -x $emulated ]]; then fits "bench device" "$emulated" bench device --help; fi
 for script in build demo install run test; do fits "$script.sh" "$scripts/$script.sh" --help; done
 
 # Sizes that people read are in powers of 1000, as the K, M, G of options are: GB, and nowhere GiB.
 check "GiB in a page" test -z "$(grep -rlE '[KMGTP]iB' --include=*.md --exclude-dir=build "$2")"
 check "GiB in a text of the program" \
-    test -z "$(grep -rlE '"[^"]*[KMGTP]iB' --include=*.c "$2/common" "$2/kernels" "$2/shard" "$2/coordinator")"
+    test -z "$(grep -rlE '"[^"]*[KMGTP]iB' --include=*.c "$2/common" "$2/kernels" "$2/shard" "$2/coordinator" "$2/bench")"
 
 # An option's words are all there, in their order, however they are broken.
 "$program" train --help | tr -s ' \n' ' ' >"$folder/train"

@@ -69,12 +69,16 @@ same() { # same NAME OUT: as undisturbed, and nothing else left
     else
         cmp "$2" "$1.ref" && cmp "$2.json" "$1.ref.json" || return 1
         test "$( (echo "$2" && compgen -G "$2.*") | grep -v '\.tmp\.' | LC_ALL=C sort | tr '\n' ' ')" \
-            = "$2 $2.STATUS.json $2.json "
+            = "$2 $2.json "
     fi
 }
 
 status_says() { # status_says OUT WORD
-    grep -q "\"status\": \"$2\"" "$1.STATUS.json"
+    grep -qs "\"status\": \"$2\"" "$1.json"
+}
+
+has_status() { # has_status OUT: its run has come to an end
+    grep -qs '^  "run": {' "$1.json"
 }
 
 # ---- one kill ------------------------------------------------------------------------------------
@@ -165,7 +169,7 @@ disturbed() {
     wait "$pid" 2>/dev/null || got=$?
     took=$(((${EPOCHREALTIME/./} - begin) / 1000))
     # mpirun that is struck as the last rank ends fails, whatever the ranks did.
-    if ((got == 0 || num_ranks > 1)) && [[ -e $out.STATUS.json ]] && status_says "$out" complete; then
+    if ((got == 0 || num_ranks > 1)) && status_says "$out" complete; then
         num_late=$((num_late + 1))
         num_halvings=$((num_halvings + 1))
         verdict "$name done before $how" same "$name" "$out"
@@ -184,7 +188,7 @@ disturbed() {
             verdict "$name, $how: one line: $(cat stderr)" test "$(grep -c 'stopped by' stderr)" = 1
         fi
         # Struck before it had begun it has nothing to say.
-        if [[ -e $out.STATUS.json ]]; then
+        if has_status "$out"; then
             verdict "$name, $how: STATUS" status_says "$out" stopped
         fi
         verdict "$name, $how: temporary files" test -z "$(find . -name '*.tmp.[0-9]*' -newer stderr)"
@@ -314,7 +318,8 @@ if [[ -e s.journal ]]; then
     verdict "resume over a changed result" env BITSWEEP_STATUS=asked.json "$program" \
         "${arguments[@]}" --resume
     verdict "resume over a changed result: the same bytes" same search s
-    verdict "STATUS where the environment asks for it" cmp asked.json s.STATUS.json
+    verdict "STATUS where the environment asks for it" cmp <(sed 's/^ *//' asked.json) \
+        <(sed -n '/"run": {/,/}/{s/^ *//; s/"run": //; p}' s.json)
 else
     echo "FAILED: no unfinished search" && failed=$((failed + 1))
 fi

@@ -112,8 +112,17 @@ done
 ln plan swept/sweep.json
 refused 2 'sweep.json: is the same file as plan' "${sweep[@]}" --plan plan --force
 rm -r swept
+cp plan swept.json
+refused 2 'swept.json: is the same file as swept.json' "${sweep[@]}" --plan swept.json --force
+: >swept.json # as `--json >swept.json` begins
+refused 2 'swept.json: is empty' "${sweep[@]}" --force
+mv swept.json out.json
+refused 2 'out.json: is empty' "${search[@]}" --out out
+mv out.json new.json
 
 encode=("$program" encode --base base.fbin --metric l2 --quiet)
+refused 2 'new.json: is empty' "${encode[@]}" --index new/
+rm new.json
 refused 2 'idx.*: is an input' "${encode[@]}" --model idx --index idx --force
 ln -s idx link
 refused 2 'link.*: is the same file as idx' "${encode[@]}" --model idx --index link --force
@@ -193,7 +202,7 @@ busy() {
     got=0
     wait $pid || got=$?
     check "$ranks ranks, an encode that others stood beside: $got" is_whole busy
-    rm -r busy busy.STATUS.json
+    rm -r busy busy.json
 }
 
 # race RANKS: of two that start together one makes the index.
@@ -209,7 +218,7 @@ race() {
         fail "$ranks ranks, two at once: exit codes $got and $others" <(cat said/err said/other)
     fi
     check "$ranks ranks, two at once" is_whole race
-    rm -r race race.STATUS.json
+    rm -r race race.json
 }
 
 for ranks in "${ranks_axis[@]}"; do
@@ -226,7 +235,7 @@ for signal in KILL TERM; do
     wait $pid 2>/dev/null || true
     check "resumed after $signal" "$program" "${encode[@]}" --index killed --resume
     check "an index resumed after $signal" is_whole killed
-    rm -r killed killed.STATUS.json
+    rm -r killed killed.json
 done
 echo "two encodes at once: $passed passed, $failed failed [$SECONDS s]"
 

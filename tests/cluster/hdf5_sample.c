@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/memory.h"
-#include "common/result_file.h"
-#include "common/vectors.h"
+#include "common/base/memory.h"
+#include "common/files/result_file.h"
+#include "common/rows/vectors.h"
 
 static void check(int is_good, const char *what)
 {

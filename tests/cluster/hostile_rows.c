@@ -27,8 +27,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/half.h"
-#include "common/integer_hash.h"
+#include "common/base/integer_hash.h"
+#include "common/codes/half.h"
 
 enum kind {
     COPIES,

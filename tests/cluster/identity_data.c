@@ -17,10 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/integer_hash.h"
-#include "common/result_file.h"
-#include "common/vectors.h"
-#include "coordinator/command.h"
+#include "common/base/integer_hash.h"
+#include "common/files/result_file.h"
+#include "common/rows/vectors.h"
+#include "coordinator/job/command.h"
 
 enum {
     NUM_ROWS = 1037, // 32 bundles and 13 rows: a partial bundle for every number of shards

@@ -19,6 +19,8 @@ passed=0
 failed=0
 
 export BITSWEEP=$program
+BITSWEEP_RUN=$(dirname "$program")/bitsweep-run # also where a test wraps the program
+export BITSWEEP_RUN
 # More threads than cores: a thread that waits must not keep the one it waits for from running.
 export OMP_WAIT_POLICY=passive
 # Tests run side by side. Several mpirun in one folder for temporary files sometimes remove each

@@ -23,8 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "common/run_status.h"
-#include "common/transport.h"
+#include "common/job/run_status.h"
+#include "common/net/collect.h"
+#include "common/net/transport.h"
 
 #define LARGE_BYTES           ((size_t)12 * 1000 * 1000)
 #define SPEED_BYTES           ((size_t)40 * 1000 * 1000)
@@ -137,6 +138,53 @@ static enum bsw_status check_gather(bsw_transport *transport, struct bsw_buffer 
 }
 
 // Neighbours send to each other at the same time: none may wait for the other to receive first.
+// As many numbers as the rank's own, each that number.
+static enum bsw_status take_numbers(void *context, int rank, const struct bsw_buffer *payload,
+                                    struct bsw_error *err)
+{
+    int *last = context, number;
+    CHECK(rank == ++*last && payload->bytes == (size_t)rank * sizeof number);
+    for (size_t at = 0; at < payload->bytes; at += sizeof number) {
+        memcpy(&number, payload->data + at, sizeof number);
+        CHECK(number == rank);
+    }
+    return BSW_OK;
+}
+
+// Payloads in the order of ranks, records beside rank 0's own, and a record of another size, which
+// names its rank.
+static enum bsw_status check_collect(bsw_transport *transport, struct bsw_buffer *data,
+                                     struct bsw_error *err)
+{
+    enum { MOST = 64 };
+    int own[MOST], all[MOST] = {0}, last = 0, is_last = transport->rank == transport->num_ranks - 1;
+    struct bsw_buffer payloads[MOST] = {{0}};
+    struct bsw_message message = message_of(KIND_VALUES, next_batch++);
+    CHECK(transport->num_ranks <= MOST);
+    for (int i = 0; i < MOST; i++) own[i] = transport->rank;
+    BSW_TRY(bsw_collect(transport, &message, own, (size_t)transport->rank * sizeof *own,
+                        take_numbers, &last, err));
+    CHECK(last == (transport->rank == 0 ? transport->num_ranks - 1 : 0));
+    message = message_of(KIND_VALUES, next_batch++);
+    BSW_TRY(bsw_collect_records(transport, &message, own, sizeof *own, all, err));
+    for (int rank = 0; transport->rank == 0 && rank < transport->num_ranks; rank++)
+        CHECK(all[rank] == rank);
+    message = message_of(KIND_VALUES, next_batch++);
+    BSW_TRY(fill(data, (uint64_t)transport->rank, 1000, err));
+    BSW_TRY(bsw_collect_buffers(transport, &message, data, payloads, err));
+    for (int rank = 1; transport->rank == 0 && rank < transport->num_ranks; rank++) {
+        BSW_TRY(check_filled(&payloads[rank], (uint64_t)rank, 1000, err));
+        bsw_buffer_deinit(&payloads[rank]);
+    }
+    message = message_of(KIND_VALUES, next_batch++);
+    enum bsw_status status =
+        bsw_collect_records(transport, &message, own,
+                            sizeof *own * (transport->rank != 0 && is_last ? 2 : 1), all, err);
+    CHECK(status == (transport->rank == 0 && !is_last ? BSW_ERROR_PEER : BSW_OK));
+    CHECK(status == BSW_OK || strstr(err->message, "sent 8 bytes of values, not 4"));
+    return BSW_OK;
+}
+
 static enum bsw_status check_crossing(bsw_transport *transport, struct bsw_buffer *data,
                                       struct bsw_error *err)
 {
@@ -257,8 +305,8 @@ static enum bsw_status run_all(bsw_transport *transport, const char *argument,
                                struct bsw_error *err)
 {
     (void)argument;
-    static const check_fn checks[] = {check_broadcast, check_gather, check_crossing, check_order,
-                                      check_stale,     check_agree,  check_misuse};
+    static const check_fn checks[] = {check_broadcast, check_gather, check_collect, check_crossing,
+                                      check_order,     check_stale,  check_agree,   check_misuse};
     struct bsw_buffer data = {0};
     enum bsw_status status = BSW_OK;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0] && status == BSW_OK; i++)

@@ -4,8 +4,8 @@
 #include <cstring>
 #include <functional>
 
-#include "common/half.h"
-#include "common/result_order.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
 #include "device_check.hpp"
 #include "kernels/device_exact/device_exact.h"
 #include "kernels/exact/exact.h"

@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "common/result_order.h"
+#include "common/codes/result_order.h"
 #include "device_check.hpp"
 #include "kernels/device_exact/device_exact.h"
 #include "kernels/select/select.h"

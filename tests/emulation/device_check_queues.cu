@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <functional>
 
-#include "common/result_order.h"
+#include "common/codes/result_order.h"
 #include "device_check.hpp"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"

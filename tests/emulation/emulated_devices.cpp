@@ -1,4 +1,5 @@
-// Devices and their memory as common/device.cu sees them, and faults that the environment asks for.
+// Devices and their memory as common/device/device.cu sees them, and faults that the environment
+// asks for.
 #include <cstdio>
 #include <cstdlib>
 #include <map>

@@ -8,7 +8,7 @@
 // Work without a stream runs at once. Streams are used together by the thread that queued on them
 // last; those of other threads are left alone.
 //
-// From the environment, for common/device.cu, below the first each N or DEVICE:N (that
+// From the environment, for common/device/device.cu, below the first each N or DEVICE:N (that
 // device alone):
 //   BITSWEEP_EMULATOR_DEVICES=N           so many devices, -1: no driver; 64 unless set
 //   BITSWEEP_EMULATOR_STALL=N             from the N-th question whether a stream is done on the
@@ -67,8 +67,8 @@ extern "C" int emulated_stream_put(cudaStream_t stream, int (*work)(void *contex
 // That the calling thread has chosen.
 extern "C" int emulated_current_device();
 
-// Names of the runtime for which common/device.cu has these, with many devices, faults from the
-// environment and memory that outlives a device that was given up.
+// Names of the runtime for which common/device/device.cu has these, with many devices, faults from
+// the environment and memory that outlives a device that was given up.
 #define cudaGetDeviceCount      emulation::count_devices
 #define cudaSetDevice           emulation::choose_device
 #define cudaGetDeviceProperties emulation::describe_device

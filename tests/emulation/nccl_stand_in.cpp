@@ -1,5 +1,5 @@
 // A stand-in for NCCL between the processes of one host, on emulated devices: a library with the
-// functions of common/nccl_library.h, loaded as NCCL is. bitsweep_emulated finds it through
+// functions of common/net/nccl_library.h, loaded as NCCL is. bitsweep_emulated finds it through
 // BITSWEEP_EMULATOR_NCCL=FILE.
 //
 // It behaves as NCCL with blocking 0 does, at its worst: calls return "in progress", and a transfer
@@ -28,7 +28,7 @@
 #include <unistd.h>
 #include <vector>
 
-#include "common/nccl_library.h"
+#include "common/net/nccl_library.h"
 #include "tests/emulation/emulated_queues.hpp"
 
 namespace
@@ -68,7 +68,7 @@ int depth; // of groups
 
 } // namespace
 
-// Named as NCCL's, which common/nccl_library.h has a pointer to.
+// Named as NCCL's, which common/net/nccl_library.h has a pointer to.
 struct ncclComm {
     int num_ranks, rank;
     std::vector<int> sockets; // by peer; -1: none. Ranks other than 0 have that of rank 0 only

@@ -1,6 +1,6 @@
-// Host code over common/device.h that forgets a wait, in every order of queues: the emulator must
-// turn each of these faults into wrong bytes, and must leave right code alone. And kernels that
-// fail while they are queued: the next wait says so, in the emulator's words.
+// Host code over common/device/device.h that forgets a wait, in every order of queues: the emulator
+// must turn each of these faults into wrong bytes, and must leave right code alone. And kernels
+// that fail while they are queued: the next wait says so, in the emulator's words.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "common/device.h"
+#include "common/device/device.h"
 #include "kernels/cuda_switch.cuh"
 #include "tests/emulation/emulated_queues.hpp"
 

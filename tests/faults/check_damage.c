@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/shard_file.h"
+#include "common/files/shard_file.h"
+#include "shard/codecs/codec.h"
 #include "tests/faults/fault_tools.h"
 
 static const char *program;

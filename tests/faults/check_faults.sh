@@ -16,6 +16,7 @@ shopt -s extglob
 launch=$(realpath "${BASH_SOURCE[0]%/*}/../../deploy/run.sh")
 release=$(realpath "$1")
 program=$(realpath "$2")
+export BITSWEEP_RUN=${release%/*}/bitsweep-run
 step=${FAULT_STEP:-7}
 all_jobs=(encode encode-journal encode-resumed encode-killed search search-journal search-resumed search-killed groundtruth
     groundtruth-killed ranks)
@@ -69,7 +70,10 @@ begin() { # an empty folder `now`, or one with what a run left unfinished
 }
 
 # What is there is an undisturbed run's, and nothing is missing.
-is_whole() { diff -rq -x '*.STATUS.json' "${left_by_kill[@]}" want now >differences; }
+has_files() { diff -rq -x '*.json' "${left_by_kill[@]}" want now >differences; }
+facts_in() { [[ ! -e $1/r.json ]] || sed '/^  "run": {$/,/^  }$/d; s/,$//' "$1/r.json"; }
+has_facts() { diff <(facts_in want) <(facts_in now); }
+is_whole() { has_files && has_facts >differences; }
 
 has_output() { [[ -e now/r || -e now/i/manifest.pb ]]; }
 has_journal() { compgen -G 'now/r*.journal' >/dev/null || compgen -G 'now/i/encode-*.journal' >/dev/null; }
@@ -87,7 +91,8 @@ is_clean() {
         esac
     done <differences
     if [[ -d now/i && ! $(ls -A now/i) ]]; then return 1; fi
-    ! grep -qs '"status": "complete"' now/*.STATUS.json
+    if [[ -e now/r ]] && ! has_facts >>differences; then return 1; fi
+    ! grep -qs '"status": "complete"' now/*.json
 }
 
 # again WHAT WAY: with --resume or --force; the first is not for an output with nothing to resume.
@@ -156,7 +161,6 @@ check_job() {
     prepare "$1"
     mkdir want
     run want ""
-    rm -f want/*.STATUS.json
     if [[ $1 == *-resumed ]]; then leave_unfinished; fi
     begin
     run now "" "${resume[@]}"
@@ -212,7 +216,6 @@ check_killed() {
     prepare "$1"
     mkdir want
     run want ""
-    rm -f want/*.STATUS.json
     count=$(sed -n 's/^rename //p' log)
     if [[ $1 == encode* ]]; then mkdir old && run old "" --bits 2; fi
     for ((n = 1; n <= count; n++)); do kill_at "$1" "$n"; done

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/sealed_message.h"
+#include "common/files/sealed_message.h"
 #include "tests/faults/malformed_formats.h"
 
 #define ROOM       ((size_t)1 << 16)

@@ -37,7 +37,7 @@ function data_of(path) {
 # What must have its name before this one has, or goes.
 function output_of(path) {
     if (path ~ /\/encode(-[0-9]+\.journal|\.plan)$/) return folder_of(path) "/manifest.pb"
-    if (path ~ /\.STATUS\.json$/) sub(/\.STATUS\.json$/, "", path)
+    if (path ~ /\.json$/) sub(/\.json$/, "", path)
     else sub(/(\.[0-9]+)?\.journal$/, "", path)
     return path in is_index ? path "/manifest.pb" : path
 }
@@ -67,7 +67,8 @@ $2 == "rename" {
     if (dirty[$3]) say($4 ": named before its bytes are durable")
     if ($4 ~ /\/manifest\.pb$/) is_index[folder_of($4)] = 1
     if ($4 ~ /\/(shard-[^\/]*|model\.rbe)$/ && folder_of($4) in is_index) say($4 ": named after the manifest")
-    if ($4 ~ /\.STATUS\.json$/ && has_outputs && !(output_of($4) in named)) say($4 ": complete before there is a result")
+    if ($4 ~ /\.json$/ && outputs && !(output_of($4) in named) && ++early == outputs)
+        say($4 ": complete before there is a result")
     named[$4] = 1
     dirty[$4] = 0
     unsynced[$1 " " folder_of($4)] = "the name " $4
@@ -83,13 +84,14 @@ END {
     for (key in unsynced) say(unsynced[key] " may be lost")
 }'
 
-# run JOB HAS_OUTPUTS COMMAND...: HAS_OUTPUTS is 0 for a command whose output has no journal.
+# run JOB OUTPUTS COMMAND...: OUTPUTS is 0 for a command whose output has no journal, 1 for an index, 2 for a
+# file: its facts are there before it, and then how the run ended.
 run() {
     if ! BITSWEEP_CALL_LOG=$PWD/$1.log "$program" "${@:3}" --quiet >out 2>&1; then
         complain "$1: $(<out)"
         return
     fi
-    awk -v has_outputs="$2" "$rules" "$1.log" >found
+    awk -v outputs="$2" "$rules" "$1.log" >found
     if [[ -s found ]]; then
         complain "$1: $(<found)"
     else
@@ -104,7 +106,7 @@ miss() {
     while IFS=: read -r line _; do
         count=$((count + 1))
         sed "${line}d" "$1.log" >less.log
-        awk -v has_outputs=1 "$rules" less.log >found
+        awk -v outputs=2 "$rules" less.log >found
         [[ -s found ]] || missed=$((missed + 1))
     done < <(grep -n ' fsync ' "$1.log")
     echo "$1: $((count - missed)) of $count fsyncs are missed where they are left out"
@@ -114,8 +116,8 @@ miss() {
 run synth 0 synth --count 300 --dims 24 --out base.fbin --queries 40 --queries-out q.fbin
 run convert 0 convert --in base.fbin --out base.fvecs
 run encode 1 encode --base base.fbin --index i --metric l2 --bits 3 --shards 2 --copy-vectors --threads 1
-run search 1 search --index i --queries q.fbin --k 5 --batch 8 --out r --threads 1
-run groundtruth 1 groundtruth --base base.fbin --queries q.fbin --k 5 --metric l2 --split --out t --threads 1
+run search 2 search --index i --queries q.fbin --k 5 --batch 8 --out r --threads 1
+run groundtruth 2 groundtruth --base base.fbin --queries q.fbin --k 5 --metric l2 --split --out t --threads 1
 run train 0 train --base base.fbin --metric cosine --model model.rbe --code-dims 16 --epochs 2 --checkpoint c --threads 1
 run rbe 1 encode --base base.fbin --index j --codec rbe --model model.rbe --metric cosine --threads 1
 miss search 2      # the partial result is synced once more before it is renamed

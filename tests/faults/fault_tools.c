@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "common/file.h"
-#include "common/integer_hash.h"
+#include "common/base/file.h"
+#include "common/base/integer_hash.h"
 
 static char folder[64];
 static pid_t folder_owner;

@@ -5,14 +5,15 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/code_layout.h"
-#include "common/result_file.h"
-#include "common/sealed_message.h"
-#include "common/shard_file.h"
-#include "coordinator/rbe_checkpoint.h"
-#include "coordinator/sidecar.h"
+#include "common/codes/code_layout.h"
+#include "common/files/result_file.h"
+#include "common/files/sealed_message.h"
+#include "common/files/shard_file.h"
+#include "coordinator/job/sidecar.h"
+#include "coordinator/train/rbe_checkpoint.h"
 #include "kernels/rbe/rbe_model_file.h"
-#include "shard/raw_rows.h"
+#include "shard/codecs/codec.h"
+#include "shard/host/raw_rows.h"
 #include "tests/unit/vector_images.h"
 
 #define MAX_FORMATS       32

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "bitsweep.pb-c.h"
-#include "coordinator/query_source.h"
+#include "coordinator/search/query_source.h"
+#include "shard/codecs/codec.h"
 #include "tests/fuzz/seed_manifest.h"
 
 #define QUERY_BITS 3
@@ -28,8 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct bsw_error err;
     int is_last;
     if (!manifests[0].shards) {
-        seed_manifest(BSW_CODEC_XFBQ, 1, &manifests[0]);
-        seed_manifest(BSW_CODEC_RAW, 1, &manifests[1]);
+        seed_manifest(&bsw_codec_xfbq, 1, &manifests[0]);
+        seed_manifest(&bsw_codec_raw, 1, &manifests[1]);
     }
     if (bytes < 1) return 0;
     const struct bsw_manifest *manifest = &manifests[data[0] % 2];
@@ -47,7 +48,7 @@ static void put_batch(uint32_t num_queries, unsigned char pick, fuzz_put_fn put,
     Bsw__Batch header = BSW__BATCH__INIT;
     struct bsw_manifest manifest;
     unsigned char seed[1024] = {pick};
-    seed_manifest(pick ? BSW_CODEC_RAW : BSW_CODEC_XFBQ, 1, &manifest);
+    seed_manifest(pick ? &bsw_codec_raw : &bsw_codec_xfbq, 1, &manifest);
     size_t payload = bsw_query_payload_bytes(&manifest, QUERY_BITS, num_queries);
     header.num_queries = num_queries;
     header.payload_bytes = payload;

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <zlib.h>
 
-#include "common/chunk_filters.h"
+#include "common/rows/chunk_filters.h"
 #include "tests/fuzz/harness.h"
 
 enum { MOST_BYTES = 4096, MOST_FILTERS = 4 };

@@ -1,8 +1,8 @@
 // HDF5 files, behind libhdf5: an input says what that answers (hdf5_stand_in.h), which call fails,
 // and what chunks hold. Numbers that are read are compared, memory is bounded by the file's size,
 // and nothing stays open. libhdf5 itself and damage of whole files: unit/test_hdf5_source.
-#include "common/code_layout.h"
-#include "common/hdf5_source.h"
+#include "common/codes/code_layout.h"
+#include "common/rows/hdf5_source.h"
 #include "tests/fuzz/hdf5_stand_in.h"
 
 enum { MOST_FILE_BYTES = 4096, MOST_READ_BYTES = 1 << 16, MOST_PATTERN_BYTES = 1 << 20 };

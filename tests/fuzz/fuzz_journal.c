@@ -8,7 +8,7 @@
 // with and read again.
 #include <sys/stat.h>
 
-#include "common/file.h"
+#include "common/base/file.h"
 #include "tests/fuzz/journal_image.h"
 
 enum { MAX_RECORDS = 64, NUM_GOOD = 6 };

@@ -1,4 +1,5 @@
 // The manifest of an index, as it lies in the file and with a checksum that fits.
+#include "shard/codecs/codec.h"
 #include "tests/fuzz/seed_manifest.h"
 
 // What the program computes from a manifest before it looks at any other file.
@@ -53,11 +54,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 
 void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
-    for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+    for (int codec = 0; codec < BSW_NUM_CODECS; codec++) {
         for (uint32_t num_shards = 1; num_shards <= 2; num_shards++) {
             struct bsw_manifest manifest;
             struct bsw_buffer file = {0};
-            seed_manifest((enum bsw_codec)codec, num_shards, &manifest);
+            seed_manifest(bsw_codecs[codec], num_shards, &manifest);
             FUZZ_REQUIRE(bsw_manifest_pack(&manifest, &file, NULL) == BSW_OK);
             put(context, file.data, file.bytes);
             put(context, file.data, file.bytes - 9); // without its checksum

@@ -4,12 +4,12 @@
 // piece.
 #include <string.h>
 
-#include "common/code_layout.h"
-#include "common/cpu_level.h"
-#include "common/option_table.h"
-#include "common/source_name.h"
-#include "coordinator/search_sizes.h"
-#include "coordinator/sweep_plan.h"
+#include "common/base/cpu_level.h"
+#include "common/codes/code_layout.h"
+#include "common/rows/source_name.h"
+#include "coordinator/job/option_table.h"
+#include "coordinator/search/search_settings.h"
+#include "coordinator/sweep/sweep_plan.h"
 #include "tests/fuzz/harness.h"
 
 #define FUZZ_USAGE FUZZ_BIT(BSW_ERROR_USAGE)

@@ -1,7 +1,7 @@
 // The option table: words divided by newlines, with options of every kind.
 #include <string.h>
 
-#include "common/option_table.h"
+#include "coordinator/job/option_table.h"
 #include "tests/fuzz/harness.h"
 
 #define MAX_WORDS 64
@@ -13,6 +13,24 @@ struct values {
     double number;
     struct bsw_row_range rows;
 };
+
+#define OPTION(name, member, ...) BSW_OPTION(struct values, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("flag", flag, .help = "a flag"),
+    OPTION("text", text, .value_name = "FILE", .help = "a file"),
+    OPTION("refine", choice, .choices = "exact|none", .default_text = "exact", .help = "one"),
+    OPTION("count", count, .value_name = "N", .default_text = "2K", .is_required = 1, .min = 1,
+           .max = 1e6, .help = "a count"),
+    OPTION("number", number, .value_name = "X", .default_text = "1", .min = 0.5, .max = 1e6,
+           .help = "a number"),
+    OPTION("rows", rows, .value_name = "A:B", .help = "rows"),
+};
+static const struct bsw_option_table option_table = {.command = "fuzz",
+                                                     .summary = "nothing",
+                                                     .options = option_rows,
+                                                     .num_options = sizeof option_rows /
+                                                                    sizeof option_rows[0]};
 
 static int split(char *text, char **words)
 {
@@ -41,18 +59,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     struct bsw_error err;
     char *words[MAX_WORDS], *text = fuzz_text(data, bytes);
     int help;
-    const struct bsw_option options[] = {
-        {"flag", BSW_OPTION_FLAG, &values.flag, NULL, NULL, 0, 0, 0, NULL, "a flag"},
-        {"text", BSW_OPTION_TEXT, &values.text, "FILE", NULL, 0, 0, 0, NULL, "a file"},
-        {"refine", BSW_OPTION_CHOICE, &values.choice, NULL, "exact", 0, 0, 0, "exact|none", "one"},
-        {"count", BSW_OPTION_COUNT, &values.count, "N", "2K", 1, 1, 1e6, NULL, "a count"},
-        {"number", BSW_OPTION_NUMBER, &values.number, "X", "1", 0, 0.5, 1e6, NULL, "a number"},
-        {"rows", BSW_OPTION_ROWS, &values.rows, "A:B", NULL, 0, 0, 0, NULL, "rows"},
-    };
-    const struct bsw_option_table table = {"fuzz", "nothing", options,
-                                           sizeof options / sizeof options[0]};
     int count = split(text, words);
-    enum bsw_status status = bsw_option_table_parse(&table, count, words, &help, &err);
+    enum bsw_status status =
+        bsw_option_table_parse(&option_table, &values, count, words, &help, &err);
     if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_USAGE))) check(&values);
     bsw_free(&text);
     return 0;

@@ -1,14 +1,17 @@
 // Answers of ranks to rank 0: histograms, candidates, survivors. The first byte of an input picks
 // which, and how they are merged; the rest is the payload of the one rank, two shards for three
 // queries.
+#include <stdlib.h>
 #include <string.h>
 
-#include "coordinator/batch_merge.h"
+#include "coordinator/search/batch_merge.h"
+#include "shard/codecs/codec.h"
 #include "tests/fuzz/seed_manifest.h"
 
 enum { NUM_QUERIES = 3, K = 2 };
 
 static struct bsw_manifest manifest;
+static struct bsw_assignment table;
 
 static const struct bsw_search_settings settings = {
     .query_bits = 3, .k = K, .keep = 4, .num_threads = 1, .level = BSW_CPU_REFERENCE};
@@ -24,10 +27,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     int64_t ids[NUM_QUERIES * K];
     float values[NUM_QUERIES * K];
     if (bytes < 1) return 0;
-    if (!manifest.shards) seed_manifest(BSW_CODEC_XFBQ, 2, &manifest);
+    if (!manifest.shards) {
+        seed_manifest(&bsw_codec_xfbq, 2, &manifest);
+        if (bsw_assignment_make(1, 2, &table, NULL) != BSW_OK) abort();
+    }
     how.is_ladder = data[0] >> 2 & 1;
     how.is_exact = data[0] >> 3 & 1;
-    bsw_batch_merge_init(&merge, &manifest, &how, 1);
+    bsw_batch_merge_init(&merge, &manifest, &how, &table);
     struct bsw_buffer payload = {fuzz_exact(data + 1, bytes - 1), bytes - 1, bytes - 1};
     enum bsw_status status;
     if (data[0] % 4 == 0) {

@@ -3,7 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "coordinator/model_rates.h"
+#include "coordinator/plan/model_rates.h"
+#include "shard/codecs/codec.h"
 #include "tests/fuzz/harness.h"
 
 static void require_rates(const struct bsw_model_rates *rates)
@@ -16,7 +17,7 @@ static void require_rates(const struct bsw_model_rates *rates)
     FUZZ_REQUIRE(rates->threads >= 1);
 }
 
-static void convert(const struct bsw_measured_rates *measured, enum bsw_codec codec)
+static void convert(const struct bsw_measured_rates *measured, const struct bsw_codec *codec)
 {
     static const double dims[] = {1, 96, BSW_MAX_DIMS};
     struct bsw_rates_code code = {.codec = codec,
@@ -44,8 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     enum bsw_status status = bsw_model_rates_read(path, &measured, &err);
     if (!fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) return 0;
     require_rates(&measured.rates);
-    for (int codec = BSW_CODEC_XFBQ; codec < BSW_CODEC_NUM; codec++)
-        convert(&measured, (enum bsw_codec)codec);
+    for (int codec = 0; codec < BSW_NUM_CODECS; codec++) convert(&measured, bsw_codecs[codec]);
     return 0;
 }
 

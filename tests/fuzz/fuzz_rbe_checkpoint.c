@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/file.h"
-#include "coordinator/rbe_checkpoint.h"
+#include "common/base/file.h"
+#include "coordinator/train/rbe_checkpoint.h"
 #include "tests/fuzz/harness.h"
 
 #define NUM_PARAMETERS 5

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/result_file.h"
+#include "common/files/result_file.h"
 #include "tests/fuzz/harness.h"
 
 static const char *const names[] = {"result", "result.ivecs", "result.ibin"};

@@ -8,11 +8,11 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "common/file.h"
-#include "common/result_order.h"
-#include "coordinator/encode_journal.h"
-#include "coordinator/result_journal.h"
-#include "coordinator/truth_journal.h"
+#include "common/base/file.h"
+#include "common/codes/result_order.h"
+#include "coordinator/encode/encode_journal.h"
+#include "coordinator/search/result_journal.h"
+#include "coordinator/truth/truth_journal.h"
 #include "tests/fuzz/journal_image.h"
 
 #define REFUSALS (FUZZ_BIT(BSW_ERROR_BAD_DATA) | FUZZ_BIT(BSW_ERROR_USAGE))

@@ -8,10 +8,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "shard/codecs/codec.h"
 #include "tests/fuzz/seed_manifest.h"
 
-static struct bsw_manifest manifests[BSW_CODEC_NUM];
-static struct bsw_buffer files[BSW_CODEC_NUM];
+static struct bsw_manifest manifests[BSW_NUM_CODECS];
+static struct bsw_buffer files[BSW_NUM_CODECS];
 
 #define NAME "shard-00000-of-00001.codes"
 
@@ -34,10 +35,10 @@ static void seal(struct bsw_manifest *manifest, struct bsw_buffer *file)
 
 static void make_files(void)
 {
-    for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+    for (int codec = 0; codec < BSW_NUM_CODECS; codec++) {
         struct bsw_manifest *manifest = &manifests[codec];
         struct bsw_buffer *file = &files[codec];
-        seed_manifest((enum bsw_codec)codec, 1, manifest);
+        seed_manifest(bsw_codecs[codec], 1, manifest);
         size_t bytes = (size_t)manifest->shards[0].codes_bytes;
         FUZZ_REQUIRE(bsw_buffer_reserve(file, bytes, NULL) == BSW_OK);
         file->bytes = bytes;
@@ -111,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     if (!files[0].data) make_files();
     if (bytes < 1) return 0;
-    int codec = data[0] % BSW_CODEC_NUM, way = data[0] / BSW_CODEC_NUM % 3;
+    int codec = data[0] % BSW_NUM_CODECS, way = data[0] / BSW_NUM_CODECS % 3;
     if (way == 0) {
         int is_same =
             bytes - 1 == files[codec].bytes && memcmp(data + 1, files[codec].data, bytes - 1) == 0;
@@ -128,16 +129,16 @@ void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
     unsigned char seed[8192];
     make_files();
-    for (int codec = 0; codec < BSW_CODEC_NUM; codec++) {
+    for (int codec = 0; codec < BSW_NUM_CODECS; codec++) {
         const struct bsw_buffer *file = &files[codec];
         FUZZ_REQUIRE(file->bytes < sizeof seed);
         seed[0] = (unsigned char)codec;
         memcpy(seed + 1, file->data, file->bytes);
         put(context, seed, file->bytes + 1);
-        seed[0] = (unsigned char)(codec + BSW_CODEC_NUM);
+        seed[0] = (unsigned char)(codec + BSW_NUM_CODECS);
         memcpy(seed + 1, "\0\x10\x01\x08\0\xff", 6);
         put(context, seed, 7);
-        seed[0] = (unsigned char)(codec + 2 * BSW_CODEC_NUM);
+        seed[0] = (unsigned char)(codec + 2 * BSW_NUM_CODECS);
         memset(seed + 1, 0x55, file->bytes - BSW_SHARD_HEADER_BYTES);
         put(context, seed, file->bytes - BSW_SHARD_HEADER_BYTES + 1);
         memset(seed + 1, 0, file->bytes - BSW_SHARD_HEADER_BYTES);

@@ -1,7 +1,7 @@
 // FILE.json beside a result.
 #include <string.h>
 
-#include "coordinator/sidecar.h"
+#include "coordinator/job/sidecar.h"
 #include "tests/fuzz/harness.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)

@@ -3,11 +3,12 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/code_layout.h"
-#include "common/index_manifest.h"
-#include "common/option_table.h"
-#include "common/synth.h"
+#include "common/codes/code_layout.h"
+#include "common/files/index_manifest.h"
+#include "common/rows/synth.h"
+#include "coordinator/job/option_table.h"
 #include "kernels/rbe/rbe_model_file.h"
+#include "shard/codecs/codec.h"
 #include "tests/fuzz/harness.h"
 
 #define FUZZ_USAGE FUZZ_BIT(BSW_ERROR_USAGE)
@@ -61,7 +62,7 @@ static void take_words(const char *text)
 {
     struct bsw_error err;
     enum bsw_metric metric;
-    enum bsw_codec codec;
+    const struct bsw_codec *codec;
     enum bsw_rbe_estimator estimator;
     if (fuzz_is_ok(bsw_metric_parse(text, &metric, &err), &err, FUZZ_USAGE))
         FUZZ_REQUIRE(strcmp(bsw_metric_name(metric), text) == 0);

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "common/sealed_message.h"
+#include "common/files/sealed_message.h"
 
 static char folder[64];
 

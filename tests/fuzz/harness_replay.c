@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "common/integer_hash.h"
+#include "common/base/integer_hash.h"
 #include "tests/fuzz/harness.h"
 
 #define MAX_INPUTS 4096

@@ -1,6 +1,6 @@
-// A libhdf5 for fuzz_hdf5.c: its functions in so far as common/hdf5_source.c calls them, answering
-// what a description says, whatever a damaged file might make of it. So what is judged is our code
-// alone, and not libhdf5, which itself can crash on damaged files.
+// A libhdf5 for fuzz_hdf5.c: its functions in so far as common/rows/hdf5_source.c calls them,
+// answering what a description says, whatever a damaged file might make of it. So what is judged is
+// our code alone, and not libhdf5, which itself can crash on damaged files.
 //
 // Numbers have a known pattern by row and byte, so that what is read can be compared. Every id that
 // is given out must come back.
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "common/chunk_filters.h"
+#include "common/rows/chunk_filters.h"
 #include "tests/fuzz/harness.h"
 
 enum stand_in_type {

@@ -1,12 +1,12 @@
-// Journals made by hand, from what common/journal.h says of their bytes and not by its code: with
-// checksums that fit whatever they hold.
+// Journals made by hand, from what common/job/journal.h says of their bytes and not by its code:
+// with checksums that fit whatever they hold.
 #ifndef BITSWEEP_TESTS_FUZZ_JOURNAL_IMAGE_H
 #define BITSWEEP_TESTS_FUZZ_JOURNAL_IMAGE_H
 
 #include <string.h>
 #include <xxhash.h>
 
-#include "common/journal.h"
+#include "common/job/journal.h"
 #include "tests/fuzz/harness.h"
 
 #define JOURNAL_HEAD_BYTES   32

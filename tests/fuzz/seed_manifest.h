@@ -4,9 +4,13 @@
 
 #include <string.h>
 
-#include "common/index_manifest.h"
-#include "common/result_order.h"
-#include "common/shard_file.h"
+#include "bitsweep.pb-c.h"
+#include "common/codes/result_order.h"
+#include "common/files/index_manifest.h"
+#include "common/files/shard_file.h"
+#include "shard/codecs/codec.h"
+#include "shard/codecs/codec_rbe.h"
+#include "shard/codecs/codec_saq.h"
 #include "tests/fuzz/harness.h"
 
 // Arrays of a manifest; bsw_manifest_deinit frees.
@@ -16,13 +20,28 @@ static inline void seed_arrays(struct bsw_manifest *manifest, uint32_t num_shard
     FUZZ_REQUIRE(bsw_allocate_zero(&manifest->shards, num_shards, sizeof *manifest->shards, "seed",
                                    NULL) == BSW_OK);
     manifest->num_shards = num_shards;
-    if (manifest->codec != BSW_CODEC_SAQ) return;
-    FUZZ_REQUIRE(bsw_allocate_zero(&manifest->mean, dims, sizeof(float), "seed", NULL) == BSW_OK);
-    FUZZ_REQUIRE(bsw_allocate_zero(&manifest->rotation, dims * padded, sizeof(float), "seed",
-                                   NULL) == BSW_OK);
-    for (size_t i = 0; i < dims; i++) manifest->rotation[i * padded] = 1.0f;
-    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) manifest->steps[s] = 0.5f;
-    memcpy(manifest->axes, "random", 7);
+    if (manifest->codec != &bsw_codec_saq) return;
+    FUZZ_REQUIRE(bsw_saq_part_create(manifest, NULL) == BSW_OK);
+    struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
+    FUZZ_REQUIRE(bsw_allocate_zero(&saq->mean, dims, sizeof(float), "seed", NULL) == BSW_OK);
+    FUZZ_REQUIRE(bsw_allocate_zero(&saq->rotation, dims * padded, sizeof(float), "seed", NULL) ==
+                 BSW_OK);
+    for (size_t i = 0; i < dims; i++) saq->rotation[i * padded] = 1.0f;
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) saq->steps[s] = 0.5f;
+    memcpy(saq->axes, "random", 7);
+}
+
+// Steps of sq8, 0.5 in each dimension.
+static inline void seed_steps(struct bsw_manifest *manifest)
+{
+    float middles[4] = {0, 1, -2, 3}, half_steps[4] = {0.5f, 0.5f, 0.5f, 0.5f};
+    unsigned char bytes[64];
+    Bsw__Sq8 message = BSW__SQ8__INIT;
+    message.middles.len = message.half_steps.len = sizeof middles;
+    message.middles.data = (uint8_t *)middles;
+    message.half_steps.data = (uint8_t *)half_steps;
+    size_t count = bsw__sq8__pack(&message, bytes);
+    FUZZ_REQUIRE(bsw_codec_sq8.parse_part("seed", bytes, count, manifest, NULL) == BSW_OK);
 }
 
 // Once shards are cut.
@@ -38,26 +57,29 @@ static inline void seed_known_answers(struct bsw_manifest *manifest)
 }
 
 // 45 rows of 4 dims in 1 shard, 25 more in a second.
-static inline void seed_manifest(enum bsw_codec codec, uint32_t num_shards,
+static inline void seed_manifest(const struct bsw_codec *codec, uint32_t num_shards,
                                  struct bsw_manifest *out)
 {
     uint64_t next = 0;
     memset(out, 0, sizeof *out);
     out->codec = codec;
-    out->metric = codec == BSW_CODEC_RAW ? BSW_METRIC_L2 : BSW_METRIC_COSINE;
+    out->metric = codec == &bsw_codec_raw ? BSW_METRIC_L2 : BSW_METRIC_COSINE;
     bsw_code_layout_init(&out->layout);
-    uint32_t dims = codec == BSW_CODEC_SAQ ? 3 : 4, bits = codec == BSW_CODEC_RAW ? 8 : 2;
+    uint32_t dims = codec == &bsw_codec_saq ? 3 : 4, bits = codec->table->fixed_bits > 0 ? 8 : 2;
     FUZZ_REQUIRE(bsw_code_layout_append(&out->layout, dims, bits, NULL) == BSW_OK);
-    if (codec == BSW_CODEC_SAQ)
+    if (codec == &bsw_codec_saq)
         FUZZ_REQUIRE(bsw_code_layout_append(&out->layout, 1, 1, NULL) == BSW_OK);
     out->bits = bits;
     out->stage_dims = out->layout.dims;
-    out->xfbq_scale = codec == BSW_CODEC_XFBQ ? 1.5f : 0.0f;
-    if (codec == BSW_CODEC_RBE) {
-        out->model_digest = 7;
-        out->query_planes = 3;
+    out->codec_number = codec == &bsw_codec_xfbq ? 1.5f : 0.0f;
+    if (codec == &bsw_codec_rbe) {
+        FUZZ_REQUIRE(bsw_allocate_zero(&out->part, 1, sizeof(struct bsw_rbe_part), "seed", NULL) ==
+                     BSW_OK);
+        bsw_rbe_part_of(out)->model_digest = 7;
+        bsw_rbe_part_of(out)->query_planes = 3;
         out->row_dims = 6;
     }
+    if (codec == &bsw_codec_sq8) seed_steps(out);
     seed_arrays(out, num_shards);
     for (uint32_t i = 0; i < num_shards; i++) {
         struct bsw_shard_shape shape;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/code_layout.h"
-#include "common/vectors.h"
+#include "common/codes/code_layout.h"
+#include "common/rows/vectors.h"
 #include "tests/fuzz/harness.h"
 #include "tests/unit/vector_images.h"
 

@@ -104,8 +104,6 @@ static void check_to_float(struct kernelcheck *check)
             candidate_of(check)->to_float((enum bsw_vector_type)type, numbers, n, found);
             kernelcheck_compare(check, "to_float", expected, found, n * sizeof *found,
                                 "type %d, %zu numbers", type, n);
-            kernelcheck_free(found);
-            kernelcheck_free(expected);
             kernelcheck_free(numbers);
         }
     }
@@ -134,8 +132,6 @@ static void check_squared_norms(struct kernelcheck *check, size_t num_rows, size
                                 "row %zu of %zu with NaN or Inf", r, dims);
         }
     }
-    kernelcheck_free(found);
-    kernelcheck_free(expected);
     kernelcheck_free(rows);
 }
 
@@ -165,9 +161,6 @@ static void check_xfbq(struct kernelcheck *check, size_t num_rows, size_t dims, 
     kernelcheck_compare(check, "xfbq", expected, found, planes_bytes,
                         "%zu rows of %zu, %u bits, scale %a, kind %d", num_rows, dims, bits,
                         (double)scale, kind);
-    kernelcheck_free(found);
-    kernelcheck_free(expected);
-    kernelcheck_free(factors);
     kernelcheck_free(rows);
 }
 
@@ -218,12 +211,6 @@ static void make_frame(const struct kernelcheck *check, const char *segments, ui
     frame->rotation = box->rotation;
 }
 
-static void free_frame(struct frame_box *box)
-{
-    kernelcheck_free(box->rotation);
-    kernelcheck_free(box->mean);
-}
-
 static void check_center(struct kernelcheck *check, const struct bsw_saq_frame *frame,
                          size_t num_rows, int kind)
 {
@@ -239,11 +226,6 @@ static void check_center(struct kernelcheck *check, const struct bsw_saq_frame *
                         "centered, %zu rows of %zu, kind %d", num_rows, dims, kind);
     kernelcheck_compare(check, "saq_center", expected_dots, dots, num_rows * sizeof *dots,
                         "mean_dots, %zu rows of %zu, kind %d", num_rows, dims, kind);
-    kernelcheck_free(dots);
-    kernelcheck_free(expected_dots);
-    kernelcheck_free(found);
-    kernelcheck_free(expected);
-    kernelcheck_free(factors);
     kernelcheck_free(rows);
 }
 
@@ -260,9 +242,6 @@ static void check_negative_zero_sums(struct kernelcheck *check, uint32_t dims)
     candidate_of(check)->saq_center(&frame, rows, 1, &factor, found, &dot);
     kernelcheck_compare(check, "saq_center", &expected_dot, &dot, sizeof dot, "-0.0, %u dims",
                         dims);
-    kernelcheck_free(found);
-    kernelcheck_free(expected);
-    kernelcheck_free(rows);
     kernelcheck_free(mean);
 }
 
@@ -279,8 +258,6 @@ static void check_project(struct kernelcheck *check, const struct bsw_saq_frame 
     kernelcheck_compare(check, "saq_project", expected, found,
                         num_rows * padded_dims * sizeof *found, "%zu rows of %zu to %zu", num_rows,
                         dims, padded_dims);
-    kernelcheck_free(found);
-    kernelcheck_free(expected);
     kernelcheck_free(centered);
 }
 
@@ -305,14 +282,6 @@ static void allocate_quantized(const struct bsw_code_layout *layout, size_t num_
     out->norms = allocate_floats(num_rows);
     out->scales = allocate_floats(num_rows);
     out->tails = kernelcheck_allocate(num_rows * sizeof *out->tails);
-}
-
-static void free_quantized(const struct bsw_code_layout *layout, struct quantized *out)
-{
-    kernelcheck_free(out->tails);
-    kernelcheck_free(out->scales);
-    kernelcheck_free(out->norms);
-    for (uint32_t s = 0; s < layout->num_segments; s++) kernelcheck_free(out->planes[s]);
 }
 
 static void check_quantize(struct kernelcheck *check, const struct bsw_saq_frame *frame,
@@ -344,8 +313,6 @@ static void check_quantize(struct kernelcheck *check, const struct bsw_saq_frame
                         shape);
     kernelcheck_compare(check, "saq_quantize", expected.tails, found.tails, bytes, "tails, %s",
                         shape);
-    free_quantized(layout, &found);
-    free_quantized(layout, &expected);
     kernelcheck_free(projected);
 }
 
@@ -390,7 +357,7 @@ static void check_frame(struct kernelcheck *check, const char *segments, uint32_
     }
     check_project_shapes(check, &box.frame);
     check_quantize_shapes(check, &box.frame);
-    free_frame(&box);
+    kernelcheck_free(box.mean);
 }
 
 static void check_saq(struct kernelcheck *check)
@@ -416,112 +383,6 @@ static void check_saq(struct kernelcheck *check)
     }
 }
 
-// ---- timing ----
-
-struct bench_case {
-    const struct bsw_encode_table *table;
-    struct bsw_saq_frame *frame;
-    float *rows, *factors, *centered, *projected, *dots;
-    double *norms;
-    struct quantized quantized;
-};
-
-#define BENCH_ROWS 128
-
-static void time_norms(const struct bench_case *bench, const struct bsw_encode_table *table)
-{
-    table->squared_norms(bench->rows, 32, bench->frame->layout.dims, bench->norms);
-}
-
-static void time_xfbq(const struct bench_case *bench, const struct bsw_encode_table *table)
-{
-    table->xfbq(bench->rows, 32, bench->frame->layout.dims, bench->factors, 3.0f, 3,
-                bench->quantized.planes[0]);
-}
-
-static void time_center(const struct bench_case *bench, const struct bsw_encode_table *table)
-{
-    table->saq_center(bench->frame, bench->rows, BENCH_ROWS, bench->factors, bench->centered,
-                      bench->dots);
-}
-
-static void time_project(const struct bench_case *bench, const struct bsw_encode_table *table)
-{
-    table->saq_project(bench->frame, bench->centered, BENCH_ROWS, bench->projected);
-}
-
-static void time_quantize(const struct bench_case *bench, const struct bsw_encode_table *table)
-{
-    table->saq_quantize(bench->frame, bench->projected, 32, bench->quantized.planes,
-                        bench->quantized.norms, bench->quantized.scales, bench->quantized.tails);
-}
-
-#define TIMED(name)                                                  \
-    static void reference_##name(void *context)                      \
-    {                                                                \
-        time_##name(context, &bsw_encode_reference);                 \
-    }                                                                \
-    static void candidate_##name(void *context)                      \
-    {                                                                \
-        time_##name(context, ((struct bench_case *)context)->table); \
-    }
-TIMED(norms)
-TIMED(xfbq)
-TIMED(center)
-TIMED(project)
-TIMED(quantize)
-#undef TIMED
-
-static void allocate_bench(const struct kernelcheck *check, struct bench_case *bench)
-{
-    const struct bsw_code_layout *layout = &bench->frame->layout;
-    bench->rows = allocate_floats(BENCH_ROWS * layout->dims);
-    bench->factors = allocate_floats(BENCH_ROWS);
-    bench->centered = allocate_floats(BENCH_ROWS * layout->dims);
-    bench->projected = allocate_floats(BENCH_ROWS * layout->padded_dims);
-    bench->dots = allocate_floats(BENCH_ROWS);
-    bench->norms = kernelcheck_allocate(BENCH_ROWS * sizeof(double));
-    allocate_quantized(layout, 32, &bench->quantized);
-    for (size_t i = 0; i < BENCH_ROWS * layout->dims; i++) {
-        bench->rows[i] = kernelcheck_float(check, 80, i);
-    }
-    for (size_t r = 0; r < BENCH_ROWS; r++) bench->factors[r] = 0.1f;
-}
-
-static void free_bench(struct bench_case *bench)
-{
-    free_quantized(&bench->frame->layout, &bench->quantized);
-    kernelcheck_free(bench->norms);
-    kernelcheck_free(bench->dots);
-    kernelcheck_free(bench->projected);
-    kernelcheck_free(bench->centered);
-    kernelcheck_free(bench->factors);
-    kernelcheck_free(bench->rows);
-}
-
-// Dimensions are multiples of 32 here: a masked load next to a guard page is slow, and only there.
-static void time_dims(struct kernelcheck *check, uint32_t dims, const char *segments)
-{
-    struct frame_box box;
-    make_frame(check, segments, dims, &box);
-    box.frame.stage_dims = 64;
-    struct bench_case bench = {.table = candidate_of(check), .frame = &box.frame};
-    allocate_bench(check, &bench);
-    double bytes = 32.0 * dims * 4, products = (double)BENCH_ROWS * dims * dims;
-    kernelcheck_time(check, "squared_norms", segments, reference_norms, candidate_norms, &bench,
-                     bytes, "bytes");
-    kernelcheck_time(check, "xfbq", segments, reference_xfbq, candidate_xfbq, &bench, bytes,
-                     "bytes");
-    kernelcheck_time(check, "saq_center", segments, reference_center, candidate_center, &bench,
-                     4 * bytes, "bytes");
-    kernelcheck_time(check, "saq_project", segments, reference_project, candidate_project, &bench,
-                     products, "fma");
-    kernelcheck_time(check, "saq_quantize", segments, reference_quantize, candidate_quantize,
-                     &bench, bytes, "bytes");
-    free_bench(&bench);
-    free_frame(&box);
-}
-
 void check_encode(struct kernelcheck *check)
 {
     check_to_float(check);
@@ -532,8 +393,4 @@ void check_encode(struct kernelcheck *check)
         check_negative_zero_sums(check, kernelcheck_dims[i]);
     }
     check_saq(check);
-    if (!check->bench) return;
-    time_dims(check, 96, "96x3");
-    time_dims(check, 128, "128x3");
-    time_dims(check, 768, "768x3");
 }

@@ -87,12 +87,6 @@ static struct side make_side(const struct kernelcheck *check, int fill, int side
     return made;
 }
 
-static void free_side(struct side *side)
-{
-    kernelcheck_free(side->norms);
-    kernelcheck_free(side->numbers);
-}
-
 static void check_case(struct kernelcheck *check, struct shape shape, size_t dims, int fill)
 {
     const struct bsw_exact_table *table = bsw_exact_table_get(check->level);
@@ -114,54 +108,7 @@ static void check_case(struct kernelcheck *check, struct shape shape, size_t dim
         kernelcheck_compare(check, "keys_double", expected, found, bytes, text, name, nr, nq, dims,
                             fill_names[fill]);
     }
-    kernelcheck_free(found);
-    kernelcheck_free(expected);
-    free_side(&queries);
-    free_side(&rows);
-}
-
-struct bench_case {
-    const struct bsw_exact_table *table;
-    enum bsw_metric metric;
-    struct side rows, queries;
-    double *keys;
-    size_t dims;
-};
-
-enum { BENCH_ROWS = 192, BENCH_QUERIES = 48 };
-
-static void run_keys(const struct bsw_exact_table *table, const struct bench_case *bench)
-{
-    table->keys_double(bench->metric, bench->rows.numbers, BENCH_ROWS, bench->rows.norms,
-                       bench->queries.numbers, BENCH_QUERIES, bench->queries.norms, bench->dims,
-                       bench->keys);
-}
-
-static void run_reference(void *context)
-{
-    run_keys(&bsw_exact_reference, context);
-}
-
-static void run_level(void *context)
-{
-    const struct bench_case *bench = context;
-    run_keys(bench->table, bench);
-}
-
-static void time_keys(struct kernelcheck *check, enum bsw_metric metric, size_t dims,
-                      const char *shape)
-{
-    struct bench_case bench = {.table = bsw_exact_table_get(check->level),
-                               .metric = metric,
-                               .rows = make_side(check, BYTES, 0, BENCH_ROWS, dims),
-                               .queries = make_side(check, BYTES, 1, BENCH_QUERIES, dims),
-                               .keys = kernelcheck_allocate(BENCH_ROWS * BENCH_QUERIES * 8),
-                               .dims = dims};
-    kernelcheck_time(check, "keys_double", shape, run_reference, run_level, &bench,
-                     (double)BENCH_ROWS * BENCH_QUERIES * (double)dims, "multiply-adds");
-    kernelcheck_free(bench.keys);
-    free_side(&bench.queries);
-    free_side(&bench.rows);
+    kernelcheck_free(rows.numbers);
 }
 
 void check_exact(struct kernelcheck *check)
@@ -183,9 +130,4 @@ void check_exact(struct kernelcheck *check)
     check_case(check, (struct shape){17, 131}, 33, MIXED_BYTES);
     check_case(check, (struct shape){2, 1}, 65536, FARTHEST); // sums beyond 2^31
     check_case(check, (struct shape){2, 1}, 65536, LARGEST);
-    if (!check->bench) return;
-    time_keys(check, BSW_METRIC_L2, 128, "l2 128-d");
-    time_keys(check, BSW_METRIC_IP, 128, "ip 128-d");
-    time_keys(check, BSW_METRIC_COSINE, 128, "cosine 128-d");
-    time_keys(check, BSW_METRIC_IP, 960, "ip 960-d");
 }

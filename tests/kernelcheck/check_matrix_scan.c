@@ -5,11 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/half.h"
-#include "common/result_order.h"
-#include "kernels/matrix_scan/matrix_scan.h"
+#include "bench/host/scan_case.h"
+#include "common/base/integer_hash.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
 
-enum { RANDOM, SMALLEST, LARGEST, EXTREMES, NUM_FILLS };
+static const enum bsw_plane_fill fills[] = {BSW_PLANES_RANDOM, BSW_PLANES_ZEROS, BSW_PLANES_ONES,
+                                            BSW_PLANES_ENDS};
 enum { ALL_BITS, NO_BITS, SOME_BITS, ONE_BIT, NUM_MASKS };
 enum { INTEGER_KEYS, PLAIN_KEYS, WIDE_KEYS, WHOLE_KEYS, NUM_KEYS };
 enum { NO_REACH, SOME_REACH, FAR_REACH, INFINITE_TAILS, NUM_REACHES };
@@ -21,50 +23,19 @@ static const uint32_t first_rows[] = {0, 1000000037, UINT32_MAX - 33 * 32 + 1};
 
 // Everything of one case, all guarded.
 struct scan_case {
-    struct bsw_code_layout layout;
+    struct bsw_scan_case scan;
     char name[256]; // of the layout
-    size_t num_bundles, num_queries, room;
-    unsigned query_bits;
-    int fill, mask_fill, keys;
+    size_t room;
+    enum bsw_plane_fill fill;
+    int mask_fill, keys;
     int is_raw, factor; // whole keys: any bytes and components; 1 or 2
-    uint32_t *planes[BSW_MAX_SEGMENTS];
-    uint8_t *bytes;
-    uint32_t *masks;
-    uint16_t *scales;
-    float *biases;
-    uint16_t *tails;
-    int32_t *offsets;
-    uint32_t *query_words;
-    int8_t *components;
-    int32_t *constants;
-    float *query_scales;
-    int32_t *stage_constants;
-    float *reaches, *slacks;
     struct bsw_matrix_tile tile;
     struct bsw_matrix_queries queries;
-    uint32_t *limits;
     uint64_t *expected_items, *found_items;
     struct bsw_matrix_output *expected, *found;
 };
 
 // ---- input ----
-
-// Plane words [num_planes][words][lanes], padding 0. The codes of a lane are random, all the same
-// end, or either end by lane.
-static void fill_planes(const struct kernelcheck *check, int fill, uint64_t stream, uint32_t dims,
-                        size_t num_planes, size_t lanes, uint32_t *planes)
-{
-    size_t words = (dims + 31) / 32;
-    for (size_t at = 0; at < num_planes * words * lanes; at++) {
-        int is_last = at / lanes % words == words - 1;
-        uint32_t valid = is_last && dims % 32 != 0 ? (1u << (dims % 32)) - 1u : UINT32_MAX;
-        uint32_t word = (uint32_t)kernelcheck_random(check, stream, at);
-        if (fill == SMALLEST) word = 0;
-        if (fill == LARGEST) word = UINT32_MAX;
-        if (fill == EXTREMES) word = at % lanes % 3 == 0 ? 0 : UINT32_MAX;
-        planes[at] = word & valid;
-    }
-}
 
 // Halves that are finite and >= 0; WIDE_KEYS has 0, subnormal ones and the largest.
 static uint16_t fill_scale(const struct kernelcheck *check, int keys, size_t i)
@@ -106,173 +77,104 @@ static uint32_t fill_mask(const struct kernelcheck *check, int fill, size_t b)
     }
 }
 
+// Bytes, components and constants are the reference's; the unpackers are compared apart.
 static void fill_case(const struct kernelcheck *check, struct scan_case *c)
 {
-    size_t words = bsw_layout_query_words(&c->layout, c->query_bits);
-    for (uint32_t s = 0; s < c->layout.num_segments; s++) {
-        const struct bsw_segment *segment = &c->layout.segments[s];
-        fill_planes(check, c->fill, 20 + s, segment->dims, c->num_bundles * segment->bits,
-                    BSW_BUNDLE_ROWS, c->planes[s]);
+    struct bsw_scan_case *scan = &c->scan;
+    bsw_scan_case_fill_codes(scan, (int)c->fill, bsw_hash2(check->seed, 20));
+    bsw_scan_case_unpack(scan, BSW_CPU_REFERENCE, 0, scan->num_bundles, scan->bytes);
+    for (size_t q = 0; q < scan->num_queries; q++) {
+        enum bsw_plane_fill fill = c->fill == BSW_PLANES_RANDOM ? BSW_PLANES_RANDOM : fills[q % 3];
+        bsw_scan_case_fill_query(scan, q, fill, bsw_hash2(check->seed, 100));
+        scan->query_scales[q] = fill_query_scale(c->keys, q);
     }
-    for (size_t q = 0; q < c->num_queries; q++) {
-        uint32_t *to = c->query_words + q * words;
-        int fill = c->fill == RANDOM || q % 3 == 0 ? RANDOM : q % 3 == 1 ? SMALLEST : LARGEST;
-        for (uint32_t s = 0; s < c->layout.num_segments; s++) {
-            const struct bsw_segment *segment = &c->layout.segments[s];
-            fill_planes(check, fill, 100 + q * BSW_MAX_SEGMENTS + s, segment->dims, c->query_bits,
-                        1, to);
-            to += (size_t)c->query_bits * segment->words;
-        }
-        c->query_scales[q] = fill_query_scale(c->keys, q);
+    for (size_t b = 0; b < scan->num_bundles; b++)
+        scan->masks[b] = fill_mask(check, c->mask_fill, b);
+    for (size_t r = 0; r < scan->num_bundles * BSW_BUNDLE_ROWS; r++) {
+        scan->scales[r] = fill_scale(check, c->keys, r);
+        scan->biases[r] = fill_bias(check, c->keys, r);
+        scan->offsets[r] = (int32_t)(kernelcheck_random(check, 14, r) % 2000001) - 1000000;
     }
-    for (size_t b = 0; b < c->num_bundles; b++) c->masks[b] = fill_mask(check, c->mask_fill, b);
-    for (size_t r = 0; r < c->num_bundles * BSW_BUNDLE_ROWS; r++) {
-        c->scales[r] = fill_scale(check, c->keys, r);
-        c->biases[r] = fill_bias(check, c->keys, r);
-        c->offsets[r] = (int32_t)(kernelcheck_random(check, 14, r) % 2000001) - 1000000;
-    }
-}
-
-// Bytes, components and constants are the reference's; the unpackers are compared apart.
-static void unpack_case(struct scan_case *c)
-{
-    const uint32_t *planes[BSW_MAX_SEGMENTS];
-    size_t words = bsw_layout_query_words(&c->layout, c->query_bits);
-    for (uint32_t s = 0; s < c->layout.num_segments; s++) planes[s] = c->planes[s];
-    bsw_matrix_scan_reference.unpack(&c->layout, planes, c->num_bundles, c->bytes);
-    for (size_t q = 0; q < c->num_queries; q++)
-        bsw_matrix_scan_reference.unpack_query(
-            &c->layout, c->query_words + q * words, c->query_bits,
-            c->components + q * c->layout.padded_dims, &c->constants[q]);
 }
 
 // Any byte with any component; some rows and queries have the ends alone. What is left of 32 bits
 // is filled by constants and offsets.
 static void fill_raw(const struct kernelcheck *check, struct scan_case *c)
 {
-    const size_t dims = c->layout.padded_dims, rows = c->num_bundles * BSW_BUNDLE_ROWS;
+    const size_t dims = c->scan.layout.padded_dims, rows = c->scan.num_bundles * BSW_BUNDLE_ROWS;
     const int32_t most = INT32_MAX - c->factor * (int32_t)dims * 255 * 128;
     for (size_t i = 0; i < rows * dims; i++) {
         uint64_t random = kernelcheck_random(check, 15, i);
         int is_end = i / 4 % 16 % 3 == 0; // by row of a half bundle
-        c->bytes[i] = (uint8_t)(is_end ? random % 2 * 255 : random);
-        if (i / 4 % 16 == 0) c->bytes[i] = 255;
+        c->scan.bytes[i] = (uint8_t)(is_end ? random % 2 * 255 : random);
+        if (i / 4 % 16 == 0) c->scan.bytes[i] = 255;
     }
-    for (size_t i = 0; i < c->num_queries * dims; i++) {
+    for (size_t i = 0; i < c->scan.num_queries * dims; i++) {
         uint64_t random = kernelcheck_random(check, 16, i);
         int end = i / dims % 4 < 2 ? -128 : 127;
-        c->components[i] = (int8_t)(i / dims % 2 ? random : (uint64_t)end);
+        c->scan.components[i] = (int8_t)(i / dims % 2 ? random : (uint64_t)end);
     }
-    for (size_t q = 0; q < c->num_queries; q++)
-        c->constants[q] = (q % 3 == 0 ? -1 : q % 3 == 1 ? 1 : 0) * (most / 2);
+    for (size_t q = 0; q < c->scan.num_queries; q++)
+        c->scan.constants[q] = (q % 3 == 0 ? -1 : q % 3 == 1 ? 1 : 0) * (most / 2);
     for (size_t r = 0; r < rows; r++) {
         int32_t random = (int32_t)(kernelcheck_random(check, 17, r) % 1000);
-        c->offsets[r] = (r % 5 == 0 ? -1 : r % 5 == 1 ? 1 : 0) * (most / 2 - random);
+        c->scan.offsets[r] = (r % 5 == 0 ? -1 : r % 5 == 1 ? 1 : 0) * (most / 2 - random);
     }
-}
-
-static void allocate_case(struct scan_case *c)
-{
-    size_t rows = c->num_bundles * BSW_BUNDLE_ROWS, queries = c->num_queries;
-    c->room = rows + 2; // up to 2 items are there before
-    for (uint32_t s = 0; s < c->layout.num_segments; s++)
-        c->planes[s] = kernelcheck_allocate(
-            c->num_bundles * bsw_segment_bundle_words(&c->layout.segments[s]) * sizeof(uint32_t));
-    c->bytes = kernelcheck_allocate(bsw_matrix_tile_bytes(c->layout.padded_dims, c->num_bundles));
-    c->masks = kernelcheck_allocate(c->num_bundles * sizeof *c->masks);
-    c->scales = kernelcheck_allocate(rows * sizeof *c->scales);
-    c->biases = kernelcheck_allocate(rows * sizeof *c->biases);
-    c->tails = kernelcheck_allocate(rows * sizeof *c->tails);
-    c->offsets = kernelcheck_allocate(rows * sizeof *c->offsets);
-    c->stage_constants = kernelcheck_allocate(queries * sizeof *c->stage_constants);
-    c->reaches = kernelcheck_allocate(queries * sizeof *c->reaches);
-    c->slacks = kernelcheck_allocate(queries * sizeof *c->slacks);
-    c->query_words = kernelcheck_allocate(
-        queries * bsw_layout_query_words(&c->layout, c->query_bits) * sizeof(uint32_t));
-    c->components = kernelcheck_allocate(queries * c->layout.padded_dims);
-    c->constants = kernelcheck_allocate(queries * sizeof *c->constants);
-    c->query_scales = kernelcheck_allocate(queries * sizeof *c->query_scales);
-    c->limits = kernelcheck_allocate(queries * sizeof *c->limits);
-    c->expected_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));
-    c->found_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));
-    c->expected = kernelcheck_allocate(queries * sizeof *c->expected);
-    c->found = kernelcheck_allocate(queries * sizeof *c->found);
-}
-
-static void free_case(struct scan_case *c)
-{
-    kernelcheck_free(c->found);
-    kernelcheck_free(c->expected);
-    kernelcheck_free(c->found_items);
-    kernelcheck_free(c->expected_items);
-    kernelcheck_free(c->limits);
-    kernelcheck_free(c->query_scales);
-    kernelcheck_free(c->constants);
-    kernelcheck_free(c->components);
-    kernelcheck_free(c->query_words);
-    kernelcheck_free(c->slacks);
-    kernelcheck_free(c->reaches);
-    kernelcheck_free(c->stage_constants);
-    kernelcheck_free(c->offsets);
-    kernelcheck_free(c->tails);
-    kernelcheck_free(c->biases);
-    kernelcheck_free(c->scales);
-    kernelcheck_free(c->masks);
-    kernelcheck_free(c->bytes);
-    for (uint32_t s = 0; s < c->layout.num_segments; s++) kernelcheck_free(c->planes[s]);
 }
 
 static void make_case(const struct kernelcheck *check, struct scan_case *c, uint32_t first_row)
 {
-    allocate_case(c);
+    struct bsw_scan_case *scan = &c->scan;
+    size_t queries = scan->num_queries;
+    scan->has_tails = scan->has_offsets = 1;
+    scan->tile_bundles = scan->num_bundles;
+    scan->first_row = first_row;
+    if (bsw_scan_case_allocate(scan, kernelcheck_allocate_array, NULL) != BSW_OK) abort();
+    c->room = scan->num_bundles * BSW_BUNDLE_ROWS + 2; // up to 2 items are there before
+    c->expected_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));
+    c->found_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));
+    c->expected = kernelcheck_allocate(queries * sizeof *c->expected);
+    c->found = kernelcheck_allocate(queries * sizeof *c->found);
     fill_case(check, c);
-    unpack_case(c);
     if (c->is_raw) fill_raw(check, c);
-    bsw_code_layout_format(&c->layout, c->name, sizeof c->name);
-    int is_float = c->keys == PLAIN_KEYS || c->keys == WIDE_KEYS;
-    c->tile = (struct bsw_matrix_tile){.bytes = c->bytes,
-                                       .num_bundles = c->num_bundles,
-                                       .padded_dims = c->layout.padded_dims,
-                                       .first_row = first_row,
-                                       .masks = c->masks,
-                                       .scales = is_float ? c->scales : NULL,
-                                       .biases = is_float ? c->biases : NULL,
-                                       .tails = is_float ? c->tails : NULL,
-                                       .offsets = c->keys == WHOLE_KEYS ? c->offsets : NULL};
-    c->queries = (struct bsw_matrix_queries){.num_queries = c->num_queries,
-                                             .components = c->components,
-                                             .constants = c->constants,
-                                             .scales = is_float ? c->query_scales : NULL,
-                                             .factor = c->factor};
+    bsw_code_layout_format(&scan->layout, c->name, sizeof c->name);
+    c->tile = bsw_scan_case_tile(scan, 0, scan->num_bundles);
+    c->queries = bsw_scan_case_queries(scan, queries);
+    c->queries.factor = c->factor;
+    if (c->keys == WHOLE_KEYS) c->tile.offsets = scan->offsets;
+    if (c->keys == PLAIN_KEYS || c->keys == WIDE_KEYS) return;
+    c->tile.scales = c->tile.tails = NULL;
+    c->tile.biases = NULL;
+    c->queries.scales = NULL;
 }
 
 // ---- unpacking ----
 
 static void check_unpack(struct kernelcheck *check, const struct scan_case *c)
 {
-    const uint32_t *planes[BSW_MAX_SEGMENTS];
-    size_t bytes = bsw_matrix_tile_bytes(c->layout.padded_dims, c->num_bundles);
+    size_t bytes = bsw_matrix_tile_bytes(c->scan.layout.padded_dims, c->scan.num_bundles);
     uint8_t *found = kernelcheck_allocate(bytes);
-    for (uint32_t s = 0; s < c->layout.num_segments; s++) planes[s] = c->planes[s];
-    bsw_matrix_scan_table_get(check->level)->unpack(&c->layout, planes, c->num_bundles, found);
-    kernelcheck_compare(check, "unpack", c->bytes, found, bytes, "%s, %zu bundles, fill %d",
-                        c->name, c->num_bundles, c->fill);
+    bsw_scan_case_unpack(&c->scan, check->level, 0, c->scan.num_bundles, found);
+    kernelcheck_compare(check, "unpack", c->scan.bytes, found, bytes, "%s, %zu bundles, fill %d",
+                        c->name, c->scan.num_bundles, (int)c->fill);
     kernelcheck_free(found);
 }
 
 static void check_unpack_query(struct kernelcheck *check, const struct scan_case *c)
 {
-    size_t words = bsw_layout_query_words(&c->layout, c->query_bits);
-    size_t bytes = c->layout.padded_dims;
+    size_t words = bsw_layout_query_words(&c->scan.layout, c->scan.query_bits);
+    size_t bytes = c->scan.layout.padded_dims;
     int8_t *found = kernelcheck_allocate(bytes);
-    for (size_t q = 0; q < c->num_queries && q < 3; q++) {
+    for (size_t q = 0; q < c->scan.num_queries && q < 3; q++) {
         int32_t constant = 0;
         bsw_matrix_scan_table_get(check->level)
-            ->unpack_query(&c->layout, c->query_words + q * words, c->query_bits, found, &constant);
-        kernelcheck_compare(check, "unpack_query", c->components + q * bytes, found, bytes,
-                            "%s, %u query bits, query %zu", c->name, c->query_bits, q);
-        kernelcheck_compare(check, "unpack_query", &c->constants[q], &constant, sizeof constant,
-                            "constant of %s, %u query bits, query %zu", c->name, c->query_bits, q);
+            ->unpack_query(&c->scan.layout, c->scan.query_planes + q * words, c->scan.query_bits,
+                           found, &constant);
+        kernelcheck_compare(check, "unpack_query", c->scan.components + q * bytes, found, bytes,
+                            "%s, %u query bits, query %zu", c->name, c->scan.query_bits, q);
+        kernelcheck_compare(check, "unpack_query", &c->scan.constants[q], &constant,
+                            sizeof constant, "constant of %s, %u query bits, query %zu", c->name,
+                            c->scan.query_bits, q);
     }
     kernelcheck_free(found);
 }
@@ -283,9 +185,9 @@ static void check_unpack_query(struct kernelcheck *check, const struct scan_case
 static void reset_outputs(const struct scan_case *c, uint64_t *items,
                           struct bsw_matrix_output *outputs)
 {
-    for (size_t q = 0; q < c->num_queries; q++) {
+    for (size_t q = 0; q < c->scan.num_queries; q++) {
         outputs[q] = (struct bsw_matrix_output){
-            .items = items + q * c->room, .count = q % 3, .limit = c->limits[q]};
+            .items = items + q * c->room, .count = q % 3, .limit = c->scan.limits[q]};
         for (size_t i = 0; i < q % 3; i++) outputs[q].items[i] = 0x1234567800000000u + q + i;
     }
 }
@@ -294,18 +196,19 @@ static void reset_outputs(const struct scan_case *c, uint64_t *items,
 static void compare_outputs(struct kernelcheck *check, const struct scan_case *c,
                             const char *function, int round)
 {
-    for (size_t q = 0; q < c->num_queries; q++) {
+    for (size_t q = 0; q < c->scan.num_queries; q++) {
         const struct bsw_matrix_output *expected = &c->expected[q], *found = &c->found[q];
         const char *shape = "%s, %u query bits, %zu bundles, query %zu of %zu, keys %d, fill %d, "
                             "masks %d, round %d, limit %08x";
         kernelcheck_compare(check, function, &expected->count, &found->count, sizeof found->count,
-                            shape, c->name, c->query_bits, c->num_bundles, q, c->num_queries,
-                            c->keys, c->fill, c->mask_fill, round, c->limits[q]);
+                            shape, c->name, c->scan.query_bits, c->scan.num_bundles, q,
+                            c->scan.num_queries, c->keys, (int)c->fill, c->mask_fill, round,
+                            c->scan.limits[q]);
         if (expected->count != found->count) continue;
         kernelcheck_compare(check, function, expected->items, found->items,
-                            found->count * sizeof *found->items, shape, c->name, c->query_bits,
-                            c->num_bundles, q, c->num_queries, c->keys, c->fill, c->mask_fill,
-                            round, c->limits[q]);
+                            found->count * sizeof *found->items, shape, c->name, c->scan.query_bits,
+                            c->scan.num_bundles, q, c->scan.num_queries, c->keys, (int)c->fill,
+                            c->mask_fill, round, c->scan.limits[q]);
     }
 }
 
@@ -323,29 +226,23 @@ static void compare_scans(struct kernelcheck *check, const struct scan_case *c, 
 static struct bsw_matrix_stage fill_stage(const struct kernelcheck *check, struct scan_case *c,
                                           uint32_t dims, int reach_fill)
 {
-    for (size_t r = 0; r < c->num_bundles * BSW_BUNDLE_ROWS; r++) {
+    for (size_t r = 0; r < c->scan.num_bundles * BSW_BUNDLE_ROWS; r++) {
         uint64_t random = kernelcheck_random(check, 18, r); // some tiny, most near the biases
-        c->tails[r] = (uint16_t)(r % 8 == 0 ? random % 0x5400 : 0x4800 + random % 0xc00);
-        if (reach_fill == INFINITE_TAILS && r % 3 == 0) c->tails[r] = 0x7c00;
+        c->scan.tails[r] = (uint16_t)(r % 8 == 0 ? random % 0x5400 : 0x4800 + random % 0xc00);
+        if (reach_fill == INFINITE_TAILS && r % 3 == 0) c->scan.tails[r] = 0x7c00;
     }
-    for (size_t q = 0; q < c->num_queries; q++) {
+    for (size_t q = 0; q < c->scan.num_queries; q++) {
         uint64_t random = kernelcheck_random(check, 19, q);
         float some = 100.0f * (float)(random % 1000003) * 1e-6f;
-        c->reaches[q] = reach_fill == NO_REACH ? 0.0f : reach_fill == FAR_REACH ? 0x1p100f : some;
-        c->slacks[q] = reach_fill == FAR_REACH           ? 1e30f
-                       : reach_fill == NO_REACH || q % 2 ? 0.0f
-                                                         : some;
-        c->stage_constants[q] = 0;
-        for (uint32_t s = 0; s < c->layout.num_segments; s++) {
-            const struct bsw_segment *segment = &c->layout.segments[s];
-            const int8_t *components = c->components + q * c->layout.padded_dims;
-            for (uint32_t i = segment->padded_dim;
-                 i < segment->padded_dim + 32 * segment->words && i < dims; i++)
-                c->stage_constants[q] += ((1 << segment->bits) - 1) * components[i];
-        }
+        c->scan.reaches[q] = reach_fill == NO_REACH    ? 0.0f
+                             : reach_fill == FAR_REACH ? 0x1p100f
+                                                       : some;
+        c->scan.slacks[q] = reach_fill == FAR_REACH           ? 1e30f
+                            : reach_fill == NO_REACH || q % 2 ? 0.0f
+                                                              : some;
+        bsw_scan_case_set_stage(&c->scan, q, dims);
     }
-    return (struct bsw_matrix_stage){
-        .dims = dims, .constants = c->stage_constants, .reaches = c->reaches, .slacks = c->slacks};
+    return bsw_scan_case_stage(&c->scan, dims);
 }
 
 static void compare_staged(struct kernelcheck *check, const struct scan_case *c,
@@ -360,8 +257,8 @@ static void compare_staged(struct kernelcheck *check, const struct scan_case *c,
     kernelcheck_compare(check, "scan_staged counts", &expected, &found, sizeof found,
                         "%s, %u query bits, %zu bundles, %zu queries, keys %d, fill %d, masks %d, "
                         "%u stage dimensions, reaches %d, round %d",
-                        c->name, c->query_bits, c->num_bundles, c->num_queries, c->keys, c->fill,
-                        c->mask_fill, stage->dims, reach_fill, round);
+                        c->name, c->scan.query_bits, c->scan.num_bundles, c->scan.num_queries,
+                        c->keys, (int)c->fill, c->mask_fill, stage->dims, reach_fill, round);
     compare_outputs(check, c, "scan_staged", round);
 }
 
@@ -372,13 +269,13 @@ static void choose_limits(const struct kernelcheck *check, struct scan_case *c)
     static const uint32_t fixed[] = {0,          1,          0x007fffff, 0x00800000,
                                      0x7fffffff, 0x80000000, 0x80000001, 0xff7fffff,
                                      0xff800000, 0xff800001, 0xfffffffe, UINT32_MAX};
-    for (size_t q = 0; q < c->num_queries; q++) {
+    for (size_t q = 0; q < c->scan.num_queries; q++) {
         uint64_t random = kernelcheck_random(check, 13, q);
         size_t num = c->expected[q].count - q % 3;
-        c->limits[q] = fixed[random % LENGTH(fixed)];
+        c->scan.limits[q] = fixed[random % LENGTH(fixed)];
         if (num == 0 || random % 4 == 0) continue;
         uint64_t candidate = c->expected[q].items[q % 3 + (random >> 8) % num];
-        c->limits[q] = bsw_candidate_score(candidate) + (uint32_t)(random % 4) - 2;
+        c->scan.limits[q] = bsw_candidate_score(candidate) + (uint32_t)(random % 4) - 2;
     }
 }
 
@@ -391,13 +288,13 @@ static int compare_items(const void *a, const void *b)
 // Limits that the best 2 % of a query's rows reach. expected as above.
 static void choose_high_limits(struct scan_case *c)
 {
-    for (size_t q = 0; q < c->num_queries; q++) {
+    for (size_t q = 0; q < c->scan.num_queries; q++) {
         size_t num = c->expected[q].count - q % 3;
         uint64_t *items = c->expected[q].items + q % 3;
-        c->limits[q] = 0;
+        c->scan.limits[q] = 0;
         if (num == 0) continue;
         qsort(items, num, sizeof *items, compare_items);
-        c->limits[q] = bsw_candidate_score(items[num / 50]);
+        c->scan.limits[q] = bsw_candidate_score(items[num / 50]);
     }
 }
 
@@ -408,29 +305,30 @@ static void check_case(struct kernelcheck *check, struct scan_case *c, uint32_t 
         check_unpack(check, c);
         check_unpack_query(check, c);
     }
-    memset(c->limits, 0, c->num_queries * sizeof *c->limits);
+    memset(c->scan.limits, 0, c->scan.num_queries * sizeof *c->scan.limits);
     compare_scans(check, c, 0);
     choose_limits(check, c);
     compare_scans(check, c, 1);
-    free_case(c);
+    kernelcheck_free(c->scan.planes[0]);
 }
 
 // Limits that are bounds of rows, to the bit.
 static void choose_bounds(const struct kernelcheck *check, const struct bsw_matrix_stage *stage,
                           struct scan_case *c)
 {
-    const size_t dims = c->layout.padded_dims;
-    for (size_t q = 0; q < c->num_queries; q++) {
-        size_t row = kernelcheck_random(check, 20, q) % (c->num_bundles * BSW_BUNDLE_ROWS);
+    const size_t dims = c->scan.layout.padded_dims;
+    for (size_t q = 0; q < c->scan.num_queries; q++) {
+        size_t row = kernelcheck_random(check, 20, q) % (c->scan.num_bundles * BSW_BUNDLE_ROWS);
         int32_t dot = stage->constants[q];
         for (size_t i = 0; i < stage->dims; i++) {
             size_t place = ((row / 16 * (dims / 4) + i / 4) * 16 + row % 16) * 4 + i % 4;
-            dot -= 2 * c->bytes[place] * c->components[q * dims + i];
+            dot -= 2 * c->scan.bytes[place] * c->scan.components[q * dims + i];
         }
-        float scaled = bsw_half_to_float(c->scales[row]) * (float)dot;
-        float most = fmaf(stage->reaches[q], bsw_half_to_float(c->tails[row]), c->biases[row]);
-        float bound = fmaf(c->query_scales[q], scaled, most) + 0.0f;
-        c->limits[q] = isnan(bound) ? 0 : bsw_score_from_float(bound);
+        float scaled = bsw_half_to_float(c->scan.scales[row]) * (float)dot;
+        float most =
+            fmaf(stage->reaches[q], bsw_half_to_float(c->scan.tails[row]), c->scan.biases[row]);
+        float bound = fmaf(c->scan.query_scales[q], scaled, most) + 0.0f;
+        c->scan.limits[q] = isnan(bound) ? 0 : bsw_score_from_float(bound);
     }
 }
 
@@ -442,7 +340,7 @@ static void check_staged_case(struct kernelcheck *check, struct scan_case *c, ui
     make_case(check, c, first_row);
     const struct bsw_matrix_stage stage = fill_stage(check, c, stage_dims, reach_fill);
     for (int round = 0; round < 5; round++) {
-        memset(c->limits, round == 3 ? 0xff : 0, c->num_queries * sizeof *c->limits);
+        memset(c->scan.limits, round == 3 ? 0xff : 0, c->scan.num_queries * sizeof *c->scan.limits);
         if (round == 1 || round == 2) {
             reset_outputs(c, c->expected_items, c->expected);
             bsw_matrix_scan_reference.scan(&c->tile, &c->queries, c->expected);
@@ -452,25 +350,25 @@ static void check_staged_case(struct kernelcheck *check, struct scan_case *c, ui
         if (round == 4) choose_bounds(check, &stage, c);
         compare_staged(check, c, &stage, reach_fill, round);
     }
-    free_case(c);
+    kernelcheck_free(c->scan.planes[0]);
 }
 
 // Counts of bundles and queries, fills, masks and keys take turns with different periods.
 static void check_turn(struct kernelcheck *check, const struct bsw_code_layout *layout,
                        unsigned query_bits, size_t turn)
 {
-    struct scan_case c = {.layout = *layout,
-                          .num_bundles = bundle_counts[turn % 3],
-                          .num_queries = query_counts[turn % LENGTH(query_counts)],
-                          .query_bits = query_bits,
-                          .fill = (int)(turn / 3 % NUM_FILLS),
+    struct scan_case c = {.scan.layout = *layout,
+                          .scan.num_bundles = bundle_counts[turn % 3],
+                          .scan.num_queries = query_counts[turn % LENGTH(query_counts)],
+                          .scan.query_bits = query_bits,
+                          .fill = fills[turn / 3 % LENGTH(fills)],
                           .mask_fill = (int)(turn / 2 % NUM_MASKS),
                           .keys = (int)(turn % 7 % NUM_KEYS),
                           .factor = 1 + (int)(turn / 7 % 2)};
-    if (turn % 13 == 0) c.num_bundles = bundle_counts[3];
+    if (turn % 13 == 0) c.scan.num_bundles = bundle_counts[3];
     if (layout->padded_dims > 512) { // the reference takes long
-        c.num_bundles = bundle_counts[turn % 2];
-        c.num_queries = query_counts[turn % 14];
+        c.scan.num_bundles = bundle_counts[turn % 2];
+        c.scan.num_queries = query_counts[turn % 14];
     }
     check_case(check, &c, first_rows[turn % LENGTH(first_rows)]);
 }
@@ -501,13 +399,13 @@ static void check_largest(struct kernelcheck *check)
     static const uint32_t dims[] = {128, 256, 1000};
     for (size_t i = 0; i < LENGTH(dims); i++) {
         for (int keys = 0; keys < NUM_KEYS; keys++) {
-            struct scan_case c = {.num_bundles = 2,
-                                  .num_queries = 13,
-                                  .query_bits = 7,
-                                  .fill = EXTREMES,
+            struct scan_case c = {.scan.num_bundles = 2,
+                                  .scan.num_queries = 13,
+                                  .scan.query_bits = 7,
+                                  .fill = BSW_PLANES_ENDS,
                                   .keys = keys,
                                   .factor = 2};
-            if (bsw_code_layout_append(&c.layout, dims[i], 8, NULL) != BSW_OK) abort();
+            if (bsw_code_layout_append(&c.scan.layout, dims[i], 8, NULL) != BSW_OK) abort();
             check_case(check, &c, 0);
         }
     }
@@ -538,13 +436,14 @@ static void check_counts(struct kernelcheck *check)
     for (size_t n = 0; n < LENGTH(query_counts); n++) {
         for (int keys = 0; keys < NUM_KEYS; keys++) {
             for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++) {
-                struct scan_case c = {.num_bundles = bundle_counts[(n + (size_t)mask_fill) % 3],
-                                      .num_queries = query_counts[n],
-                                      .query_bits = 6,
+                struct scan_case c = {.scan.num_bundles =
+                                          bundle_counts[(n + (size_t)mask_fill) % 3],
+                                      .scan.num_queries = query_counts[n],
+                                      .scan.query_bits = 6,
                                       .mask_fill = mask_fill,
                                       .keys = keys,
                                       .factor = 1 + (int)(n % 2)};
-                if (bsw_code_layout_append(&c.layout, 32, 3, NULL) != BSW_OK) abort();
+                if (bsw_code_layout_append(&c.scan.layout, 32, 3, NULL) != BSW_OK) abort();
                 check_case(check, &c, first_rows[n % LENGTH(first_rows)]);
             }
         }
@@ -557,14 +456,14 @@ static void check_whole_keys(struct kernelcheck *check)
     static const uint32_t dims[] = {1, 33, 96, 128, 257, 1000, 4096};
     for (size_t i = 0; i < LENGTH(dims); i++) {
         for (int turn = 0; turn < 6; turn++) {
-            struct scan_case c = {.num_bundles = bundle_counts[turn % 3],
-                                  .num_queries = query_counts[(7 * (size_t)turn + i) % 14],
-                                  .query_bits = 6,
+            struct scan_case c = {.scan.num_bundles = bundle_counts[turn % 3],
+                                  .scan.num_queries = query_counts[(7 * (size_t)turn + i) % 14],
+                                  .scan.query_bits = 6,
                                   .mask_fill = turn % NUM_MASKS,
                                   .keys = WHOLE_KEYS,
                                   .is_raw = 1,
                                   .factor = 1 + turn % 2};
-            if (bsw_code_layout_append(&c.layout, dims[i], 8, NULL) != BSW_OK) abort();
+            if (bsw_code_layout_append(&c.scan.layout, dims[i], 8, NULL) != BSW_OK) abort();
             check_case(check, &c, first_rows[turn % 3]);
         }
     }
@@ -591,81 +490,20 @@ static void check_stages(struct kernelcheck *check)
     for (size_t i = 0; i < LENGTH(stages); i++) {
         for (int reach_fill = 0; reach_fill < NUM_REACHES; reach_fill++) {
             for (int mask_fill = 0; mask_fill < NUM_MASKS; mask_fill++, turn++) {
-                struct scan_case c = {.num_bundles = bundle_counts[turn % 11 == 0 ? 3 : turn % 3],
-                                      .num_queries = query_counts[turn % LENGTH(query_counts)],
-                                      .query_bits = (unsigned)(1 + turn % BSW_MAX_QUERY_BITS),
-                                      .fill = (int)(turn / 5 % NUM_FILLS),
+                struct scan_case c = {.scan.num_bundles =
+                                          bundle_counts[turn % 11 == 0 ? 3 : turn % 3],
+                                      .scan.num_queries = query_counts[turn % LENGTH(query_counts)],
+                                      .scan.query_bits = (unsigned)(1 + turn % BSW_MAX_QUERY_BITS),
+                                      .fill = fills[turn / 5 % LENGTH(fills)],
                                       .mask_fill = mask_fill,
                                       .keys = turn / 4 % 3 ? PLAIN_KEYS : WIDE_KEYS};
-                if (bsw_code_layout_parse(stages[i].text, stages[i].dims, &c.layout, NULL)) abort();
+                if (bsw_code_layout_parse(stages[i].text, stages[i].dims, &c.scan.layout, NULL))
+                    abort();
                 check_staged_case(check, &c, first_rows[turn % LENGTH(first_rows)],
                                   stages[i].stage_dims, reach_fill);
             }
         }
     }
-}
-
-// ---- timing ----
-
-struct bench_case {
-    const struct bsw_matrix_scan_table *table;
-    struct scan_case *scan;
-};
-
-static void run_scan(const struct bench_case *bench, const struct bsw_matrix_scan_table *table)
-{
-    reset_outputs(bench->scan, bench->scan->found_items, bench->scan->found);
-    table->scan(&bench->scan->tile, &bench->scan->queries, bench->scan->found);
-}
-
-static void scan_reference(void *context)
-{
-    run_scan(context, &bsw_matrix_scan_reference);
-}
-
-static void scan_level(void *context)
-{
-    const struct bench_case *bench = context;
-    run_scan(bench, bench->table);
-}
-
-static void run_unpack(const struct bench_case *bench, const struct bsw_matrix_scan_table *table)
-{
-    const uint32_t *planes[BSW_MAX_SEGMENTS];
-    for (uint32_t s = 0; s < bench->scan->layout.num_segments; s++)
-        planes[s] = bench->scan->planes[s];
-    table->unpack(&bench->scan->layout, planes, bench->scan->num_bundles, bench->scan->bytes);
-}
-
-static void unpack_reference(void *context)
-{
-    run_unpack(context, &bsw_matrix_scan_reference);
-}
-
-static void unpack_level(void *context)
-{
-    const struct bench_case *bench = context;
-    run_unpack(bench, bench->table);
-}
-
-// 33 bundles of 128 dimensions; no row reaches the limits.
-static void time_case(struct kernelcheck *check, const char *layout, size_t num_queries, int keys,
-                      const char *shape)
-{
-    struct scan_case c = {
-        .num_bundles = 33, .num_queries = num_queries, .query_bits = 6, .keys = keys};
-    if (bsw_code_layout_parse(layout, 128, &c.layout, NULL) != BSW_OK) abort();
-    make_case(check, &c, 0);
-    for (size_t q = 0; q < num_queries; q++) c.limits[q] = UINT32_MAX;
-    struct bench_case bench = {bsw_matrix_scan_table_get(check->level), &c};
-    double rows = (double)c.num_bundles * BSW_BUNDLE_ROWS;
-    if (num_queries == 1)
-        kernelcheck_time(check, "unpack", shape, unpack_reference, unpack_level, &bench, rows,
-                         "documents");
-    else
-        kernelcheck_time(check, "scan", shape, scan_reference, scan_level, &bench,
-                         rows * (double)num_queries * c.layout.padded_dims, "multiply-adds");
-    free_case(&c);
 }
 
 void check_matrix_scan(struct kernelcheck *check)
@@ -676,12 +514,4 @@ void check_matrix_scan(struct kernelcheck *check)
     check_counts(check);
     check_whole_keys(check);
     check_stages(check);
-    if (!check->bench) return;
-    time_case(check, "32x4,32x2,64x1", 1, PLAIN_KEYS, "128-d, 2 bits");
-    time_case(check, "32x5,32x3,64x2", 1, PLAIN_KEYS, "128-d, 3 bits");
-    time_case(check, "128x8", 1, PLAIN_KEYS, "128-d, 8 bits");
-    time_case(check, "32x5,32x3,64x2", 4, PLAIN_KEYS, "4 queries, 3 bits");
-    time_case(check, "32x5,32x3,64x2", 24, PLAIN_KEYS, "24 queries, 3 bits");
-    time_case(check, "32x5,32x3,64x2", 24, INTEGER_KEYS, "24 queries, integer");
-    time_case(check, "128x8", 24, PLAIN_KEYS, "24 queries, 8 bits");
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/result_order.h"
+#include "common/codes/result_order.h"
 #include "kernels/merge/merge.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
@@ -57,8 +57,6 @@ static void check_sort(struct kernelcheck *check, int fill, size_t n)
     bsw_merge_reference.sort_candidates(expected, n, scratch);
     bsw_merge_table_get(check->level)->sort_candidates(found, n, scratch);
     kernelcheck_compare(check, "sort_candidates", expected, found, bytes, "%zu, fill %d", n, fill);
-    kernelcheck_free(scratch);
-    kernelcheck_free(found);
     kernelcheck_free(expected);
 }
 
@@ -81,95 +79,7 @@ static void check_best(struct kernelcheck *check, int fill, size_t n, size_t kee
                         fill);
     kernelcheck_compare(check, "best_ranked", expected, found, expected_kept * sizeof *found, shape,
                         keep, n, fill);
-    kernelcheck_free(scratch);
-    kernelcheck_free(found);
     kernelcheck_free(expected);
-}
-
-struct bench_case {
-    const struct bsw_merge_table *table;
-    size_t n, keep;
-    uint64_t by;
-    const void *input;
-    void *work, *scratch;
-};
-
-static void sort_with(const struct bsw_merge_table *table, const struct bench_case *bench)
-{
-    memcpy(bench->work, bench->input, bench->n * sizeof(uint64_t));
-    table->sort_candidates(bench->work, bench->n, bench->scratch);
-}
-
-static void sort_reference(void *context)
-{
-    sort_with(&bsw_merge_reference, context);
-}
-
-static void sort_level(void *context)
-{
-    const struct bench_case *bench = context;
-    sort_with(bench->table, bench);
-}
-
-static void best_with(const struct bsw_merge_table *table, const struct bench_case *bench)
-{
-    memcpy(bench->work, bench->input, bench->n * sizeof(struct bsw_ranked));
-    table->best_ranked(bench->work, bench->n, bench->keep, bench->by, bench->scratch);
-}
-
-static void best_reference(void *context)
-{
-    best_with(&bsw_merge_reference, context);
-}
-
-static void best_level(void *context)
-{
-    const struct bench_case *bench = context;
-    best_with(bench->table, bench);
-}
-
-static void time_sort(struct kernelcheck *check, size_t n, const char *shape)
-{
-    uint64_t *input = kernelcheck_allocate(n * sizeof *input);
-    for (size_t i = 0; i < n; i++) // keys of one sign and magnitude, rows of a shard
-        input[i] =
-            bsw_candidate_pack(0xbf000000u + (uint32_t)kernelcheck_random(check, 1, i) % 0x800000,
-                               (uint32_t)(i * 2654435761u) >> 8);
-    struct bench_case bench = {.table = bsw_merge_table_get(check->level),
-                               .n = n,
-                               .input = input,
-                               .work = kernelcheck_allocate(n * sizeof *input),
-                               .scratch = kernelcheck_allocate(n * sizeof *input)};
-    kernelcheck_time(check, "sort_candidates", shape, sort_reference, sort_level, &bench, (double)n,
-                     "candidates");
-    kernelcheck_free(bench.scratch);
-    kernelcheck_free(bench.work);
-    kernelcheck_free(input);
-}
-
-static void time_best(struct kernelcheck *check, size_t n, size_t keep, uint64_t by,
-                      const char *shape)
-{
-    struct bsw_ranked *input = kernelcheck_allocate(n * sizeof *input);
-    for (size_t i = 0; i < n; i++) { // shards of `keep` sorted entries
-        uint32_t step = 0x400000 / (uint32_t)keep;
-        uint32_t random = (uint32_t)kernelcheck_random(check, 1, i) % step;
-        uint64_t low = by == BSW_RANKED_BY_KEY ? 0 : kernelcheck_random(check, 2, i) >> 32;
-        input[i] =
-            bsw_ranked_of_key(0xbf800000u - step * (uint32_t)(i % keep) - random, (uint32_t)low, i);
-    }
-    struct bench_case bench = {.table = bsw_merge_table_get(check->level),
-                               .n = n,
-                               .keep = keep,
-                               .by = by,
-                               .input = input,
-                               .work = kernelcheck_allocate(n * sizeof *input),
-                               .scratch = kernelcheck_allocate(n * sizeof *input)};
-    kernelcheck_time(check, "best_ranked", shape, best_reference, best_level, &bench, (double)n,
-                     "entries");
-    kernelcheck_free(bench.scratch);
-    kernelcheck_free(bench.work);
-    kernelcheck_free(input);
 }
 
 void check_merge(struct kernelcheck *check)
@@ -188,15 +98,4 @@ void check_merge(struct kernelcheck *check)
             }
         }
     }
-    if (!check->bench) return;
-    time_sort(check, 50, "50");
-    time_sort(check, 96, "96");
-    time_sort(check, 192, "192");
-    time_sort(check, 500, "500");
-    time_sort(check, 100000, "100K");
-    time_best(check, 400, 50, BSW_RANKED_BY_KEY, "50 of 8 x 50 by key");
-    time_best(check, 4000, 500, BSW_RANKED_BY_KEY, "500 of 8 x 500 by key");
-    time_best(check, 800000, 100000, BSW_RANKED_BY_KEY, "100K of 8 x 100K by key");
-    time_best(check, 50, 10, BSW_RANKED_BY_EXACT, "10 of 50 exact");
-    time_best(check, 4000, 500, BSW_RANKED_BY_EXACT, "500 of 8 x 500 exact");
 }

@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "bench/host/scan_case.h"
+#include "common/base/integer_hash.h"
 #include "kernels/plane_scan/plane_scan.h"
-
-enum { RANDOM, ZEROS, ONES, ALTERNATING, DENSE_PADDING, NUM_FILLS };
 
 static const size_t bundle_counts[] = {1, 2, 3, 65};
 #define NUM_BUNDLE_COUNTS (sizeof bundle_counts / sizeof bundle_counts[0])
@@ -12,34 +12,6 @@ static const size_t bundle_counts[] = {1, 2, 3, 65};
 static struct bsw_segment make_segment(uint32_t dims, uint32_t bits)
 {
     return (struct bsw_segment){.dims = dims, .bits = bits, .words = (dims + 31) / 32};
-}
-
-static uint32_t fill_word(const struct kernelcheck *check, int fill, uint64_t stream, size_t at)
-{
-    switch (fill) {
-    case ZEROS:
-        return 0;
-    case ONES:
-        return 0xffffffffu;
-    case ALTERNATING:
-        return at % 2 ? 0xaaaaaaaau : 0x0f0ff0f0u;
-    default:
-        return (uint32_t)kernelcheck_random(check, stream, at);
-    }
-}
-
-// planes: [num_planes][words][lanes]. Padding is 0, but for DENSE_PADDING: no kernel may depend on
-// it in another way than the reference does.
-static void fill_planes(const struct kernelcheck *check, int fill, uint64_t stream, uint32_t dims,
-                        size_t num_planes, size_t lanes, uint32_t *planes)
-{
-    size_t words = (dims + 31) / 32;
-    for (size_t at = 0; at < num_planes * words * lanes; at++) {
-        int is_last = at / lanes % words == words - 1;
-        uint32_t valid = is_last && dims % 32 != 0 ? (1u << (dims % 32)) - 1u : 0xffffffffu;
-        if (fill == DENSE_PADDING) valid = 0xffffffffu;
-        planes[at] = fill_word(check, fill, stream, at) & valid;
-    }
 }
 
 // Codes, a query, and dots to add to; expected and found start equal. All guarded.
@@ -61,25 +33,21 @@ static struct scan_case make_case(const struct kernelcheck *check, struct bsw_se
                           .query_bits = query_bits,
                           .fill = fill};
     size_t codes_words = bsw_segment_bundle_words(&segment) * num_bundles;
-    int query_fill = fill == ONES ? ZEROS : fill == ZEROS ? ONES : fill; // the largest distance
+    int query_fill = fill == BSW_PLANES_ONES    ? BSW_PLANES_ZEROS // the largest distance
+                     : fill == BSW_PLANES_ZEROS ? BSW_PLANES_ONES
+                                                : fill;
     c.codes = kernelcheck_allocate(codes_words * sizeof *c.codes);
     c.query = kernelcheck_allocate(query_bits * segment.words * sizeof *c.query);
     c.expected = kernelcheck_allocate(c.num_dots * sizeof *c.expected);
     c.found = kernelcheck_allocate(c.num_dots * sizeof *c.found);
-    fill_planes(check, fill, 1, segment.dims, num_bundles * segment.bits, 32, c.codes);
-    fill_planes(check, query_fill, 2, segment.dims, query_bits, 1, c.query);
+    bsw_planes_fill((enum bsw_plane_fill)fill, bsw_hash2(check->seed, 1), segment.dims,
+                    num_bundles * segment.bits, BSW_BUNDLE_ROWS, c.codes);
+    bsw_planes_fill((enum bsw_plane_fill)query_fill, bsw_hash2(check->seed, 2), segment.dims,
+                    query_bits, 1, c.query);
     for (size_t i = 0; i < c.num_dots; i++)
         c.expected[i] = (int32_t)(kernelcheck_random(check, 3, i) % 2000001) - 1000000;
     memcpy(c.found, c.expected, c.num_dots * sizeof *c.found);
     return c;
-}
-
-static void free_case(struct scan_case *c)
-{
-    kernelcheck_free(c->found);
-    kernelcheck_free(c->expected);
-    kernelcheck_free(c->query);
-    kernelcheck_free(c->codes);
 }
 
 static void check_range(struct kernelcheck *check, struct bsw_segment segment,
@@ -95,7 +63,7 @@ static void check_range(struct kernelcheck *check, struct bsw_segment segment,
                         "%u dims, words %u + %u, %u x %u bits, %zu bundles, accumulate %d, fill %d",
                         segment.dims, range.first, range.count, query_bits, segment.bits,
                         num_bundles, accumulate, fill);
-    free_case(&c);
+    kernelcheck_free(c.codes);
 }
 
 static void check_case(struct kernelcheck *check, struct bsw_segment segment, size_t num_bundles,
@@ -123,8 +91,7 @@ static void check_rows(struct kernelcheck *check, struct bsw_segment segment,
                         "%u dims, words %u + %u, %u x %u bits, %zu of %zu rows, fill %d",
                         segment.dims, range.first, range.count, query_bits, segment.bits, num,
                         c.num_dots, fill);
-    kernelcheck_free(places);
-    free_case(&c);
+    kernelcheck_free(c.codes);
 }
 
 // Every pair of bits; bundle counts, fills and accumulation take turns.
@@ -134,10 +101,11 @@ static void check_dims(struct kernelcheck *check, uint32_t dims)
     for (uint32_t bits = 1; bits <= BSW_MAX_CODE_BITS; bits++) {
         for (unsigned query_bits = 1; query_bits <= BSW_MAX_QUERY_BITS; query_bits++) {
             struct bsw_segment segment = make_segment(dims, bits);
-            for (int fill = 0; fill < NUM_FILLS; fill++, turn++) {
+            for (int fill = 0; fill < BSW_NUM_PLANE_FILLS; fill++, turn++) {
                 check_case(check, segment, bundle_counts[turn % 3], query_bits, turn % 2, fill);
             }
-            check_case(check, segment, bundle_counts[NUM_BUNDLE_COUNTS - 1], query_bits, 0, RANDOM);
+            check_case(check, segment, bundle_counts[NUM_BUNDLE_COUNTS - 1], query_bits, 0,
+                       BSW_PLANES_RANDOM);
         }
     }
 }
@@ -147,7 +115,7 @@ static void check_long_rows(struct kernelcheck *check)
 {
     static const uint32_t dims[] = {1024, 1025, 2080};
     for (size_t i = 0; i < sizeof dims / sizeof dims[0]; i++) {
-        for (int fill = 0; fill < NUM_FILLS; fill++) {
+        for (int fill = 0; fill < BSW_NUM_PLANE_FILLS; fill++) {
             check_case(check, make_segment(dims[i], 3), 2, 6, fill % 2, fill);
             check_case(check, make_segment(dims[i], 8), 3, 7, fill % 2, fill);
         }
@@ -171,7 +139,7 @@ static void check_ranges(struct kernelcheck *check)
                     struct bsw_word_range range = {first, count};
                     size_t num_bundles = bundle_counts[turn % 3];
                     unsigned query_bits = 1 + (unsigned)turn % BSW_MAX_QUERY_BITS;
-                    int fill = (int)(turn % NUM_FILLS);
+                    int fill = (int)(turn % BSW_NUM_PLANE_FILLS);
                     check_range(check, segment, range, num_bundles, query_bits, turn % 2, fill);
                     check_rows(check, segment, range, num_bundles, query_bits, every[turn % 4],
                                fill);
@@ -181,57 +149,9 @@ static void check_ranges(struct kernelcheck *check)
     }
     for (size_t i = 0; i < sizeof long_ranges / sizeof long_ranges[0]; i++) {
         struct bsw_segment segment = make_segment(34 * 32 - 5, 3);
-        check_range(check, segment, long_ranges[i], 3, 6, i % 2, RANDOM);
-        check_rows(check, segment, long_ranges[i], 65, 6, every[i % 4], RANDOM);
+        check_range(check, segment, long_ranges[i], 3, 6, i % 2, BSW_PLANES_RANDOM);
+        check_rows(check, segment, long_ranges[i], 65, 6, every[i % 4], BSW_PLANES_RANDOM);
     }
-}
-
-struct bench_case {
-    const struct bsw_plane_scan_table *table;
-    struct bsw_segment segment;
-    size_t num_bundles;
-    unsigned query_bits;
-    const uint32_t *codes, *query;
-    int32_t *dots;
-};
-
-static void run_table(const struct bench_case *bench, const struct bsw_plane_scan_table *table)
-{
-    table->dots(&bench->segment, bsw_all_words(&bench->segment), bench->codes, bench->num_bundles,
-                bench->query, bench->query_bits, 0, bench->dots);
-}
-
-static void run_reference(void *context)
-{
-    run_table(context, &bsw_plane_scan_reference);
-}
-
-static void run_candidate(void *context)
-{
-    const struct bench_case *bench = context;
-    run_table(bench, bench->table);
-}
-
-static void time_case(struct kernelcheck *check, uint32_t dims, uint32_t bits, unsigned query_bits,
-                      const char *shape)
-{
-    struct bench_case bench = {.table = bsw_plane_scan_table_get(check->level),
-                               .segment = make_segment(dims, bits),
-                               .num_bundles = 64,
-                               .query_bits = query_bits};
-    size_t code_words = bsw_segment_bundle_words(&bench.segment) * bench.num_bundles;
-    uint32_t *codes = kernelcheck_allocate(code_words * sizeof *codes);
-    uint32_t *query = kernelcheck_allocate(query_bits * bench.segment.words * sizeof *query);
-    fill_planes(check, RANDOM, 1, dims, bench.num_bundles * bits, 32, codes);
-    fill_planes(check, RANDOM, 2, dims, query_bits, 1, query);
-    bench.codes = codes;
-    bench.query = query;
-    bench.dots = kernelcheck_allocate(bench.num_bundles * BSW_BUNDLE_ROWS * sizeof(int32_t));
-    kernelcheck_time(check, "dots", shape, run_reference, run_candidate, &bench,
-                     (double)bench.num_bundles * BSW_BUNDLE_ROWS, "documents");
-    kernelcheck_free(bench.dots);
-    kernelcheck_free(query);
-    kernelcheck_free(codes);
 }
 
 void check_plane_scan(struct kernelcheck *check)
@@ -239,10 +159,4 @@ void check_plane_scan(struct kernelcheck *check)
     for (size_t i = 0; i < kernelcheck_num_dims; i++) check_dims(check, kernelcheck_dims[i]);
     check_long_rows(check);
     check_ranges(check);
-    if (!check->bench) return;
-    time_case(check, 96, 1, 1, "96-d, 1 x 1 bits");
-    time_case(check, 96, 3, 4, "96-d, 3 x 4 bits");
-    time_case(check, 96, 3, 6, "96-d, 3 x 6 bits");
-    time_case(check, 96, 3, 7, "96-d, 3 x 7 bits");
-    time_case(check, 1000, 3, 6, "1000-d, 3 x 6 bits");
 }

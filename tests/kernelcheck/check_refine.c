@@ -128,7 +128,6 @@ static void check_conversion(struct kernelcheck *check, enum bsw_vector_type typ
                        table->squared_norm(expected, dims)};
     kernelcheck_compare(check, "squared_norm", &norms[0], &norms[1], sizeof norms[0],
                         "%zu dims, type %d, fill %d", dims, type, fill);
-    kernelcheck_free(found);
     kernelcheck_free(expected);
 }
 
@@ -153,62 +152,7 @@ static void check_values(struct kernelcheck *check, enum bsw_vector_type type, s
         }
         kernelcheck_free(row.memory);
     }
-    kernelcheck_free(raw.memory);
     kernelcheck_free(query);
-}
-
-struct bench_case {
-    const struct bsw_refine_table *table;
-    enum bsw_metric metric;
-    enum bsw_vector_type type;
-    const unsigned char *rows;
-    const double *query;
-    double query_norm;
-    size_t dims;
-    volatile double sink;
-};
-
-enum { BENCH_ROWS = 64 };
-
-static void run_values(const struct bsw_refine_table *table, struct bench_case *bench)
-{
-    double sum = 0;
-    size_t row_bytes = bench->dims * type_bytes[bench->type];
-    for (size_t r = 0; r < BENCH_ROWS; r++)
-        sum += table->value(bench->metric, bench->type, bench->rows + r * row_bytes, bench->query,
-                            bench->query_norm, bench->dims);
-    bench->sink = sum;
-}
-
-static void run_reference(void *context)
-{
-    run_values(&bsw_refine_reference, context);
-}
-
-static void run_level(void *context)
-{
-    struct bench_case *bench = context;
-    run_values(bench->table, bench);
-}
-
-static void time_values(struct kernelcheck *check, enum bsw_metric metric,
-                        enum bsw_vector_type type, size_t dims, const char *shape)
-{
-    struct row rows = make_row(check, RANDOM, type, 1, dims * BENCH_ROWS, 0);
-    struct row raw = make_row(check, RANDOM, type, 2, dims, 0);
-    double *query = kernelcheck_allocate(dims * sizeof *query);
-    bsw_refine_reference.to_double(type, raw.numbers, dims, query);
-    struct bench_case bench = {.table = bsw_refine_table_get(check->level),
-                               .metric = metric,
-                               .type = type,
-                               .rows = rows.numbers,
-                               .query = query,
-                               .query_norm = bsw_refine_reference.squared_norm(query, dims),
-                               .dims = dims};
-    kernelcheck_time(check, "value", shape, run_reference, run_level, &bench, BENCH_ROWS, "rows");
-    kernelcheck_free(query);
-    kernelcheck_free(raw.memory);
-    kernelcheck_free(rows.memory);
 }
 
 void check_refine(struct kernelcheck *check)
@@ -229,11 +173,4 @@ void check_refine(struct kernelcheck *check)
             check_values(check, types[t], dims, RANDOM, SIGNED_ZEROS);
         }
     }
-    if (!check->bench) return;
-    time_values(check, BSW_METRIC_L2, BSW_VECTOR_FLOAT32, 128, "l2 float32 128-d");
-    time_values(check, BSW_METRIC_IP, BSW_VECTOR_FLOAT32, 128, "ip float32 128-d");
-    time_values(check, BSW_METRIC_COSINE, BSW_VECTOR_FLOAT32, 128, "cosine float32 128-d");
-    time_values(check, BSW_METRIC_L2, BSW_VECTOR_FLOAT16, 128, "l2 float16 128-d");
-    time_values(check, BSW_METRIC_L2, BSW_VECTOR_UINT8, 128, "l2 uint8 128-d");
-    time_values(check, BSW_METRIC_L2, BSW_VECTOR_FLOAT32, 960, "l2 float32 960-d");
 }

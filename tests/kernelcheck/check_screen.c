@@ -60,19 +60,6 @@ static void make_case(const struct kernelcheck *check, int fill, struct screen_c
         c->masks[b] = b % 3 ? UINT32_MAX : (uint32_t)kernelcheck_random(check, 4, b);
 }
 
-static void free_case(struct screen_case *c)
-{
-    kernelcheck_free(c->outputs);
-    kernelcheck_free(c->places);
-    kernelcheck_free(c->masks);
-    kernelcheck_free(c->limits);
-    kernelcheck_free(c->queries);
-    kernelcheck_free(c->biases);
-    kernelcheck_free(c->packed);
-    kernelcheck_free(c->scales);
-    kernelcheck_free(c->rows);
-}
-
 static void pack_case(const struct bsw_screen_table *table, struct screen_case *c)
 {
     for (size_t first = 0; first < c->num_rows; first += BSW_BUNDLE_ROWS) {
@@ -157,10 +144,7 @@ static void check_case(struct kernelcheck *check, size_t num_rows, size_t num_qu
         kernelcheck_compare(check, "scan", places, c.places, place_bytes, text, name, num_rows,
                             num_queries, dims);
     }
-    kernelcheck_free(outputs);
-    kernelcheck_free(places);
-    kernelcheck_free(expected);
-    free_case(&c);
+    kernelcheck_free(c.rows);
 }
 
 // Rows of every kind, the tenth with the largest number there is, the eleventh tiny.
@@ -194,41 +178,7 @@ static void check_codes(struct kernelcheck *check, size_t num_rows, size_t dims,
         kernelcheck_compare(check, i == STEPS ? "pack_codes (steps)" : "pack_codes (errors)",
                             numbers[0][i], numbers[1][i], sides, text, fill_names[fill], num_rows,
                             dims);
-    for (int side = 0; side < 2; side++) {
-        for (int i = 0; i < NUM_SIDES; i++) kernelcheck_free(numbers[side][i]);
-        kernelcheck_free(codes[side]);
-    }
     kernelcheck_free(rows);
-}
-
-struct bench_case {
-    const struct bsw_screen_table *table;
-    struct screen_case c;
-};
-
-static void run_reference(void *context)
-{
-    struct bench_case *bench = context;
-    scan_case(&bsw_screen_reference, &bench->c);
-}
-
-static void run_level(void *context)
-{
-    struct bench_case *bench = context;
-    scan_case(bench->table, &bench->c);
-}
-
-static void time_scan(struct kernelcheck *check, size_t dims, const char *shape)
-{
-    struct bench_case bench = {
-        .table = bsw_screen_table_get(check->level),
-        .c = {.num_rows = 256, .num_bundles = 8, .num_queries = 60, .dims = dims}};
-    make_case(check, FLOATS, &bench.c);
-    pack_case(&bsw_screen_reference, &bench.c);
-    for (size_t q = 0; q < bench.c.num_queries; q++) bench.c.limits[q] = 1e30f;
-    kernelcheck_time(check, "scan", shape, run_reference, run_level, &bench,
-                     256.0 * 60.0 * (double)dims, "multiply-adds");
-    free_case(&bench.c);
 }
 
 void check_screen(struct kernelcheck *check)
@@ -246,8 +196,4 @@ void check_screen(struct kernelcheck *check)
         check_case(check, dims, dims, dims, (int)dims % NUM_FILLS);
         check_codes(check, 1 + dims % 32, dims, (int)dims % NUM_FILLS);
     }
-    if (!check->bench) return;
-    time_scan(check, 96, "96-d");
-    time_scan(check, 128, "128-d");
-    time_scan(check, 960, "960-d");
 }

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/half.h"
-#include "common/result_order.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
 #include "kernels/select/select.h"
 
 enum { RANDOM, FEW_VALUES, ALL_EQUAL, EXTREME, ZEROS, NUM_FILLS };
@@ -125,19 +125,6 @@ static struct tile make_tile(const struct kernelcheck *check, size_t num_bundles
     for (size_t b = 0; b < num_bundles; b++)
         tile.masks[b] = fill_mask(check, mask_fill, b, num_bundles);
     return tile;
-}
-
-static void free_tile(struct tile *tile)
-{
-    kernelcheck_free(tile->found_places);
-    kernelcheck_free(tile->expected_places);
-    kernelcheck_free(tile->tails);
-    kernelcheck_free(tile->found);
-    kernelcheck_free(tile->expected);
-    kernelcheck_free(tile->biases);
-    kernelcheck_free(tile->scales);
-    kernelcheck_free(tile->masks);
-    kernelcheck_free(tile->dots);
 }
 
 enum { INTEGER, AFFINE, NUM_FILTERS };
@@ -270,7 +257,6 @@ static void check_queue(struct kernelcheck *check, const struct tile *tile, size
     kernelcheck_compare(check, "queue_insert", expected, found, num * sizeof *found,
                         "length %zu, %zu rows, fill %d, masks %d", length, tile->num_rows,
                         tile->fill, tile->mask_fill);
-    kernelcheck_free(found);
     kernelcheck_free(expected);
 }
 
@@ -286,7 +272,7 @@ static void check_filters(struct kernelcheck *check)
                 check_reaches(check, &tile);
                 check_queue(check, &tile, 1);
                 check_queue(check, &tile, 3);
-                free_tile(&tile);
+                kernelcheck_free(tile.dots);
             }
         }
     }
@@ -310,9 +296,7 @@ static void check_histogram(struct kernelcheck *check, size_t num_bundles, int m
     kernelcheck_compare(check, "histogram", expected, found, bytes,
                         "%zu bundles, masks %d, %u distances", num_bundles, mask_fill,
                         num_distances);
-    kernelcheck_free(found);
-    kernelcheck_free(expected);
-    free_tile(&tile);
+    kernelcheck_free(tile.dots);
 }
 
 enum { SHUFFLED, TIES, ONE_SCORE, ASCENDING, DESCENDING, PIPE, HALVES, NUM_ORDERS };
@@ -364,8 +348,6 @@ static void check_keep(struct kernelcheck *check, int order, size_t n, size_t ke
     }
     kernelcheck_compare(check, "keep_best", expected, found, front * sizeof *found, shape, keep, n,
                         order);
-    kernelcheck_free(scratch);
-    kernelcheck_free(found);
     kernelcheck_free(expected);
 }
 
@@ -395,10 +377,6 @@ static void check_keep_exact(struct kernelcheck *check, int order, size_t n, siz
                         order, ties);
     kernelcheck_compare(check, "keep_exact", expected_rows, found_rows, keep * sizeof *found_rows,
                         shape, keep, n, order, ties);
-    kernelcheck_free(found_rows);
-    kernelcheck_free(expected_rows);
-    kernelcheck_free(scratch);
-    kernelcheck_free(found);
     kernelcheck_free(expected);
 }
 
@@ -424,135 +402,6 @@ static void check_keep_best(struct kernelcheck *check)
     }
 }
 
-struct bench_case {
-    const struct bsw_select_table *table;
-    struct tile tile;
-    int filter;
-    uint32_t limit;
-    uint64_t *counts;
-    const uint64_t *candidates;
-    uint64_t *work, *scratch;
-    size_t num_candidates, keep;
-};
-
-static void filter_reference(void *context)
-{
-    const struct bench_case *bench = context;
-    run_filter(&bsw_select_reference, &bench->tile, bench->filter, bench->limit,
-               bench->tile.expected);
-}
-
-static void filter_level(void *context)
-{
-    const struct bench_case *bench = context;
-    run_filter(bench->table, &bench->tile, bench->filter, bench->limit, bench->tile.found);
-}
-
-static void histogram_reference(void *context)
-{
-    const struct bench_case *bench = context;
-    bsw_select_reference.histogram(bench->tile.dots, bench->tile.masks, bench->tile.num_bundles,
-                                   4095, bench->counts);
-}
-
-static void histogram_level(void *context)
-{
-    const struct bench_case *bench = context;
-    bench->table->histogram(bench->tile.dots, bench->tile.masks, bench->tile.num_bundles, 4095,
-                            bench->counts);
-}
-
-static void keep_reference(void *context)
-{
-    const struct bench_case *bench = context;
-    memcpy(bench->work, bench->candidates, bench->num_candidates * sizeof *bench->work);
-    bsw_select_reference.keep_best(bench->work, bench->num_candidates, bench->keep, bench->scratch);
-}
-
-static void keep_level(void *context)
-{
-    const struct bench_case *bench = context;
-    memcpy(bench->work, bench->candidates, bench->num_candidates * sizeof *bench->work);
-    bench->table->keep_best(bench->work, bench->num_candidates, bench->keep, bench->scratch);
-}
-
-static void queue_reference(void *context)
-{
-    const struct bench_case *bench = context;
-    bsw_select_reference.queue_insert(bench->candidates, bench->num_candidates, bench->keep,
-                                      bench->work);
-}
-
-static void queue_level(void *context)
-{
-    const struct bench_case *bench = context;
-    bench->table->queue_insert(bench->candidates, bench->num_candidates, bench->keep, bench->work);
-}
-
-static void time_queue(struct kernelcheck *check, size_t length, const char *shape)
-{
-    const size_t n = 2048, num = length * BSW_QUEUE_THREADS;
-    uint64_t *candidates = kernelcheck_allocate(n * sizeof *candidates);
-    for (size_t i = 0; i < n; i++) candidates[i] = fill_candidate(check, SHUFFLED, i, n);
-    struct bench_case bench = {.table = bsw_select_table_get(check->level),
-                               .candidates = candidates,
-                               .work = kernelcheck_allocate(num * sizeof *bench.work),
-                               .num_candidates = n,
-                               .keep = length};
-    memset(bench.work, 0, num * sizeof *bench.work);
-    kernelcheck_time(check, "queue_insert", shape, queue_reference, queue_level, &bench, (double)n,
-                     "rows");
-    kernelcheck_free(bench.work);
-    kernelcheck_free(candidates);
-}
-
-static void time_filters(struct kernelcheck *check)
-{
-    struct bench_case bench = {.table = bsw_select_table_get(check->level)};
-    bench.tile = make_tile(check, 64, RANDOM, ALL_BITS, 0);
-    double rows = (double)bench.tile.num_rows;
-    for (bench.filter = 0; bench.filter < NUM_FILTERS; bench.filter++) {
-        size_t n = run_filter(bench.table, &bench.tile, bench.filter, 0, bench.tile.expected);
-        qsort(bench.tile.expected, n, sizeof(uint64_t), compare_candidates);
-        uint32_t third = bsw_candidate_score(bench.tile.expected[2]);
-        bench.limit = UINT32_MAX;
-        kernelcheck_time(check, filter_names[bench.filter], "2048 rows, none pass",
-                         filter_reference, filter_level, &bench, rows, "rows");
-        bench.limit = third;
-        kernelcheck_time(check, filter_names[bench.filter], "2048 rows, 3 pass", filter_reference,
-                         filter_level, &bench, rows, "rows");
-        bench.limit = 0;
-        kernelcheck_time(check, filter_names[bench.filter], "2048 rows, all pass", filter_reference,
-                         filter_level, &bench, rows, "rows");
-    }
-    bench.counts = kernelcheck_allocate(1000 * sizeof *bench.counts);
-    memset(bench.counts, 0, 1000 * sizeof *bench.counts);
-    for (size_t i = 0; i < bench.tile.num_rows; i++)
-        bench.tile.dots[i] = 4095 - 2 * (int32_t)(kernelcheck_random(check, 7, i) % 1000);
-    kernelcheck_time(check, "histogram", "2048 rows", histogram_reference, histogram_level, &bench,
-                     rows, "rows");
-    kernelcheck_free(bench.counts);
-    free_tile(&bench.tile);
-}
-
-static void time_keep(struct kernelcheck *check, int order, size_t n, size_t keep,
-                      const char *shape)
-{
-    uint64_t *candidates = kernelcheck_allocate(n * sizeof *candidates);
-    for (size_t i = 0; i < n; i++) candidates[i] = fill_candidate(check, order, i, n);
-    struct bench_case bench = {.table = bsw_select_table_get(check->level),
-                               .candidates = candidates,
-                               .work = kernelcheck_allocate(n * sizeof *bench.work),
-                               .scratch = kernelcheck_allocate(n * sizeof *bench.scratch),
-                               .num_candidates = n,
-                               .keep = keep};
-    kernelcheck_time(check, "keep_best", shape, keep_reference, keep_level, &bench, (double)n,
-                     "candidates");
-    kernelcheck_free(bench.scratch);
-    kernelcheck_free(bench.work);
-    kernelcheck_free(candidates);
-}
-
 void check_select(struct kernelcheck *check)
 {
     check_filters(check);
@@ -563,13 +412,4 @@ void check_select(struct kernelcheck *check)
         }
     }
     check_keep_best(check);
-    if (!check->bench) return;
-    time_filters(check);
-    time_queue(check, 1, "2048 rows, 1 a thread");
-    time_queue(check, 4, "2048 rows, 4 a thread");
-    time_keep(check, SHUFFLED, 2148, 50, "50 of 2148, shuffled");
-    time_keep(check, ASCENDING, 2148, 50, "50 of 2148, ascending");
-    time_keep(check, ONE_SCORE, 2148, 50, "50 of 2148, one score");
-    time_keep(check, SHUFFLED, 4048, 1000, "1000 of 4048, shuffled");
-    time_keep(check, SHUFFLED, 1000000, 100000, "100K of 1M, shuffled");
 }

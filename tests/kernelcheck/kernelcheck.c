@@ -12,8 +12,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "common/clock.h"
-#include "common/integer_hash.h"
+#include "common/base/clock.h"
+#include "common/base/integer_hash.h"
 
 const uint32_t kernelcheck_dims[] = {1, 31, 32, 33, 96, 100, 128, 1000};
 const size_t kernelcheck_num_dims = sizeof kernelcheck_dims / sizeof kernelcheck_dims[0];
@@ -102,6 +102,15 @@ void *kernelcheck_allocate(size_t bytes)
     return allocation->memory;
 }
 
+enum bsw_status kernelcheck_allocate_array(void *out, size_t count, size_t size,
+                                           struct bsw_error *err)
+{
+    (void)err;
+    void *memory = kernelcheck_allocate(count * size);
+    memcpy(out, &memory, sizeof memory);
+    return BSW_OK;
+}
+
 static void count_failure(struct kernelcheck *check, const char *function, const char *detail)
 {
     if (check) check->num_failures++;
@@ -122,25 +131,31 @@ static void check_zone(const unsigned char *zone, size_t bytes, const char *wher
     }
 }
 
-void kernelcheck_free(void *memory)
+static void check_zones(const struct allocation *allocation)
 {
-    struct allocation **at = &allocations;
-    while (*at && (*at)->memory != memory) at = &(*at)->next;
-    struct allocation *allocation = *at;
-    if (!allocation) {
-        fprintf(stderr, "kernelcheck: memory freed that was not allocated\n");
-        exit(1);
-    }
     if (current_check) current_check->num_checks++;
     unsigned char *end = allocation->memory + allocation->bytes;
     size_t slack = round_up(allocation->bytes, 64) - allocation->bytes;
     check_zone(allocation->memory - ZONE_BYTES, ZONE_BYTES, "before", allocation->bytes);
     check_zone(end, slack, "past", allocation->bytes);
-    *at = allocation->next;
-    if (munmap(allocation->mapping, allocation->mapping_bytes) != 0) die("munmap");
 }
 
-// ---- comparing and timing ----
+void kernelcheck_free(void *memory)
+{
+    for (int is_last = 0; !is_last;) {
+        struct allocation *allocation = allocations;
+        if (!allocation) {
+            fprintf(stderr, "kernelcheck: memory freed that was not allocated\n");
+            exit(1);
+        }
+        is_last = allocation->memory == memory;
+        check_zones(allocation);
+        allocations = allocation->next;
+        if (munmap(allocation->mapping, allocation->mapping_bytes) != 0) die("munmap");
+    }
+}
+
+// ---- comparing ----
 
 void kernelcheck_compare(struct kernelcheck *check, const char *function, const void *reference,
                          const void *candidate, size_t bytes, const char *shape, ...)
@@ -163,50 +178,6 @@ void kernelcheck_compare(struct kernelcheck *check, const char *function, const 
              "%s: byte %zu of %zu differs, word %08" PRIx32 " not %08" PRIx32, text, at, bytes,
              found, expected);
     count_failure(check, function, detail);
-}
-
-#define NUM_TIMINGS   11
-#define MIN_TIMING_NS 200000
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-// Median nanoseconds of a call; short ones are repeated inside a timing.
-static double median_ns(void (*run)(void *), void *context)
-{
-    int64_t start = bsw_clock_ns();
-    run(context);
-    int64_t once = bsw_clock_ns() - start;
-    int64_t repeats = once < MIN_TIMING_NS ? MIN_TIMING_NS / (once + 1) + 1 : 1;
-    double timings[NUM_TIMINGS];
-    for (int i = 0; i < NUM_TIMINGS; i++) {
-        start = bsw_clock_ns();
-        for (int64_t repeat = 0; repeat < repeats; repeat++) run(context);
-        timings[i] = (double)(bsw_clock_ns() - start) / (double)repeats;
-    }
-    qsort(timings, NUM_TIMINGS, sizeof timings[0], compare_doubles);
-    return timings[NUM_TIMINGS / 2];
-}
-
-void kernelcheck_time(struct kernelcheck *check, const char *function, const char *shape,
-                      void (*reference)(void *), void (*candidate)(void *), void *context,
-                      double work, const char *unit)
-{
-    static int header_done;
-    if (!header_done) {
-        printf("# %-10s %-18s %-9s %-24s %12s %12s %8s %10s\n", "family", "function", "level",
-               "shape", "reference", "level", "ratio", "rate");
-        printf("# %-10s %-18s %-9s %-24s %12s %12s %8s %10s\n", "", "", "", "", "ns", "ns", "",
-               "G unit/s");
-        header_done = 1;
-    }
-    double slow = median_ns(reference, context), fast = median_ns(candidate, context);
-    printf("  %-10s %-18s %-9s %-24s %12.0f %12.0f %8.1f %10.3f %s\n", check->family, function,
-           bsw_cpu_level_name(check->level), shape, slow, fast, slow / fast, work / fast, unit);
-    fflush(stdout);
 }
 
 // ---- the proof that a check can fail ----
@@ -288,16 +259,14 @@ static void report_fault(int signal_number)
 
 struct options {
     uint64_t seed;
-    int bench;
     const char *family;            // NULL: all
     enum bsw_cpu_level only_level; // BSW_CPU_REFERENCE: all
 };
 
 static const char usage_text[] =
-    "usage: kernelcheck [--seed N] [--bench] [--family NAME] [--level NAME] [--help]\n"
+    "usage: kernelcheck [--seed N] [--family NAME] [--level NAME] [--help]\n"
     "Runs every kernel of every instruction set against the plain C reference, bit for bit.\n"
     "  --seed N        seed of the inputs (1)\n"
-    "  --bench         time the kernels after checking them\n"
     "  --family NAME   only this one: ";
 
 static void print_usage(FILE *to)
@@ -346,10 +315,6 @@ static int parse_options(int argc, char **argv, struct options *options)
             print_usage(stdout);
             return 1;
         }
-        if (strcmp(option, "--bench") == 0) {
-            options->bench = 1;
-            continue;
-        }
         int right = 0;
         if (value && strcmp(option, "--seed") == 0)
             right = parse_seed(value, &options->seed);
@@ -366,8 +331,7 @@ static int parse_options(int argc, char **argv, struct options *options)
 static void run_family(const struct family *family, enum bsw_cpu_level level,
                        const struct options *options, struct kernelcheck *total)
 {
-    struct kernelcheck check = {
-        .seed = options->seed, .bench = options->bench, .level = level, .family = family->name};
+    struct kernelcheck check = {.seed = options->seed, .level = level, .family = family->name};
     current_check = &check;
     int64_t start = bsw_clock_ns();
     family->run(&check);

@@ -1,17 +1,17 @@
 // Our own checkasm: every level of every kernel family runs on the same seeded input as the
 // reference; outputs are compared bit for bit together with guard zones round them; a failure
-// prints family, function, level, shape and seed. With --bench the same calls are timed.
+// prints family, function, level, shape and seed. `bitsweep bench kernels` times them.
 #ifndef BITSWEEP_KERNELCHECK_H
 #define BITSWEEP_KERNELCHECK_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/cpu_level.h"
+#include "common/base/cpu_level.h"
+#include "common/base/status.h"
 
 struct kernelcheck {
     uint64_t seed;            // printed at the start; --seed gives it
-    int bench;                // --bench: time after checking
     enum bsw_cpu_level level; // the level under test, above BSW_CPU_REFERENCE
     const char *family;
     long num_checks;
@@ -41,18 +41,16 @@ float kernelcheck_float(const struct kernelcheck *check, uint64_t stream,
 // memory ends right before an unreadable page, so that a read or a write past it faults (up to
 // alignment of the size given).
 void *kernelcheck_allocate(size_t bytes);
-void kernelcheck_free(
-    void *memory); // checks the zones; a broken one counts as a failure of the current check
+// The same as bsw_scan_case_allocate_fn (bench/host/scan_case.h).
+enum bsw_status kernelcheck_allocate_array(void *out, size_t count, size_t size,
+                                           struct bsw_error *err);
+// Frees it and all that was allocated after it. Checks the zones; a broken one counts as a failure
+// of the current check.
+void kernelcheck_free(void *memory);
 // Counts a check; prints and counts a failure if the bytes differ: `shape` is printf text of the
 // case.
 void kernelcheck_compare(struct kernelcheck *check, const char *function, const void *reference,
                          const void *candidate, size_t bytes, const char *shape, ...)
     __attribute__((format(printf, 6, 7)));
-
-// Median nanoseconds of several calls of run(context), printed as a table row with the reference's
-// beside it. work is the number of items a call handles and unit their name ("documents", "bytes").
-void kernelcheck_time(struct kernelcheck *check, const char *function, const char *shape,
-                      void (*reference)(void *), void (*candidate)(void *), void *context,
-                      double work, const char *unit);
 
 #endif

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/integer_hash.h"
-#include "common/synth.h"
+#include "common/base/integer_hash.h"
+#include "common/rows/synth.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 
@@ -54,7 +54,7 @@ static inline float *make_queries(uint64_t num_distinct, size_t num_queries)
 }
 
 // Of duplicates.fbin; 3 bits, saq in two segments.
-static inline struct small_index duplicates(enum bsw_codec codec, enum bsw_metric metric)
+static inline struct small_index duplicates(const struct bsw_codec *codec, enum bsw_metric metric)
 {
     struct small_index what;
     memset(&what, 0, sizeof what);

@@ -14,14 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/cpu_level.h"
-#include "common/shard_file.h"
-#include "coordinator/code_training.h"
-#include "coordinator/rbe_encoding.h"
-#include "coordinator/sample.h"
+#include "common/base/cpu_level.h"
+#include "common/files/shard_file.h"
 #include "kernels/encode/prepare_rows.h"
-#include "kernels/encode/query_codes.h"
-#include "shard/shard_encode.h"
+#include "shard/codecs/codec.h"
+#include "shard/codecs/codec_rbe.h"
+#include "shard/codecs/query_codes.h"
+#include "shard/codecs/sample.h"
+#include "shard/codecs/saq_training.h"
+#include "shard/codecs/shard_encode.h"
 
 static inline void assert_ok(enum bsw_status status, const struct bsw_error *err)
 {
@@ -51,7 +52,7 @@ static inline void write_fbin(const char *path, const float *rows, uint32_t num_
 struct small_index {
     const char *source;           // a file or synth:...
     uint64_t first_row, last_row; // 0, 0: all
-    enum bsw_codec codec;
+    const struct bsw_codec *codec;
     enum bsw_metric metric;
     double bits;          // xfbq, and saq with segments "auto"; not raw
     const char *segments; // saq: NULL is "auto"
@@ -90,32 +91,24 @@ static inline void train_small_index(const struct small_index *what, const bsw_v
 {
     struct bsw_sample sample;
     struct bsw_error err;
-    if (what->codec == BSW_CODEC_RAW) {
-        manifest->bits = 8;
-        manifest->stage_dims = bsw_vectors_dims(vectors);
-        bsw_code_layout_init(&manifest->layout);
-        assert_ok(bsw_code_layout_append(&manifest->layout, manifest->stage_dims, 8, &err), &err);
-        return;
-    }
-    if (what->codec == BSW_CODEC_RBE) {
-        make_small_model(bsw_vectors_dims(vectors), manifest);
+    uint32_t dims = bsw_vectors_dims(vectors);
+    struct bsw_codec_settings settings;
+    memset(&settings, 0, sizeof settings);
+    if (what->codec == &bsw_codec_rbe) {
+        make_small_model(dims, manifest);
         return;
     }
     assert_ok(bsw_sample_create(vectors, what->metric, bsw_cpu_level_detect(), &sample, &err),
               &err);
-    if (what->codec == BSW_CODEC_XFBQ) {
-        uint32_t dims = bsw_vectors_dims(vectors);
-        bsw_code_layout_init(&manifest->layout);
-        assert_ok(bsw_code_layout_append(&manifest->layout, dims, (uint32_t)what->bits, &err),
-                  &err);
-        manifest->bits = what->bits;
-        manifest->stage_dims = dims;
-        assert_ok(bsw_train_xfbq_scale(&sample, &manifest->xfbq_scale, &err), &err);
-    } else {
+    if (what->codec == &bsw_codec_saq) {
         const struct bsw_saq_training training = {
             what->bits, what->segments ? what->segments : "auto", what->random_axes, what->seed};
         assert_ok(bsw_train_saq_frame(&sample, &training, manifest, &err), &err);
         assert_ok(bsw_train_saq_exponents(&sample, manifest, &err), &err);
+    } else {
+        settings.bits = what->codec->table->fixed_bits > 0 ? 0 : what->bits;
+        assert_ok(what->codec->table->check_settings(&settings, &err), &err);
+        assert_ok(what->codec->table->train(&settings, dims, &sample, NULL, manifest, &err), &err);
     }
     bsw_sample_deinit(&sample);
 }
@@ -146,61 +139,43 @@ static inline void describe_small_index(const struct small_index *what, const bs
     }
 }
 
-// Encodes the blocks of a shard into its file, which stays without header and footer.
+// Encodes the blocks of a shard into its files, which stay without header, footer and name.
 static inline void encode_small_shard(const struct small_index *what, bsw_block_encoder *encoder,
                                       const char *folder, uint32_t shard,
                                       struct bsw_manifest *manifest, uint64_t *digests)
 {
     struct bsw_error err;
-    struct bsw_shard_shape shape;
+    struct bsw_shard_writer writer;
     struct bsw_shard_entry *entry = &manifest->shards[shard];
-    char codes[BSW_PATH_BYTES], vectors[BSW_PATH_BYTES];
-    int codes_fd, vectors_fd = -1;
-    bsw_shard_shape_init(&shape, manifest, shard);
-    assert_ok(bsw_shard_path(codes, folder, shard, manifest->num_shards, ".codes", &err), &err);
-    assert_ok(bsw_shard_path(vectors, folder, shard, manifest->num_shards, ".vectors", &err), &err);
-    assert_ok(bsw_file_create(codes, &codes_fd, &err), &err);
-    if (what->copies_vectors) assert_ok(bsw_file_create(vectors, &vectors_fd, &err), &err);
-    for (uint32_t block = 0; block < shape.num_blocks; block++) {
+    bsw_shard_writer_init(&writer, manifest, folder, shard);
+    assert_ok(bsw_shard_writer_create(&writer, &err), &err);
+    assert_ok(bsw_shard_writer_open(&writer, &err), &err);
+    for (uint32_t block = 0; block < writer.shape.num_blocks; block++) {
         struct bsw_block_result result;
-        assert_ok(bsw_block_encode(encoder, &shape, block, what->drops_bad_rows, vectors_fd,
-                                   vectors, &result, &err),
+        assert_ok(bsw_block_encode(encoder, &writer.shape, block, what->drops_bad_rows, &writer,
+                                   &result, &err),
                   &err);
-        assert_ok(bsw_file_write_at(codes_fd, codes, bsw_shard_block_offset(&shape, block),
-                                    result.bytes, bsw_shard_block_bytes(&shape, block), &err),
-                  &err);
+        assert_ok(bsw_shard_writer_put_block(&writer, block, result.bytes, &err), &err);
         digests[block] = result.digest;
         manifest->source_digest += result.source_digest;
         entry->dropped_rows += result.dropped_rows;
     }
+    assert_ok(bsw_shard_writer_close(&writer, &err), &err);
     manifest->dropped_rows += entry->dropped_rows;
-    entry->codes_bytes = bsw_shard_codes_bytes(&shape);
-    size_t row_bytes =
-        bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
-    if (what->copies_vectors) entry->vectors_bytes = bsw_shard_vectors_bytes(&shape, row_bytes);
-    bsw_file_close(&codes_fd);
-    bsw_file_close(&vectors_fd);
+    entry->codes_bytes = bsw_shard_codes_bytes(&writer.shape);
+    if (what->copies_vectors)
+        entry->vectors_bytes = bsw_shard_vectors_bytes(&writer.shape, writer.row_bytes);
 }
 
 static inline void seal_small_shard(const char *folder, uint32_t shard,
                                     struct bsw_manifest *manifest, const uint64_t *digests)
 {
     struct bsw_error err;
-    struct bsw_shard_shape shape;
-    char path[BSW_PATH_BYTES];
-    int fd;
-    bsw_shard_shape_init(&shape, manifest, shard);
-    assert_ok(bsw_shard_path(path, folder, shard, manifest->num_shards, ".codes", &err), &err);
-    assert_ok(bsw_file_open_write(path, &fd, &err), &err);
-    assert_ok(bsw_shard_file_seal(fd, path, &shape, manifest, shard, digests,
-                                  &manifest->shards[shard].codes_digest, &err),
+    struct bsw_shard_writer writer;
+    bsw_shard_writer_init(&writer, manifest, folder, shard);
+    assert_ok(bsw_shard_writer_seal(&writer, digests, &manifest->shards[shard].codes_digest, &err),
               &err);
-    bsw_file_close(&fd);
-    if (!manifest->source_is_copied) return;
-    assert_ok(bsw_shard_path(path, folder, shard, manifest->num_shards, ".vectors", &err), &err);
-    assert_ok(bsw_file_open_write(path, &fd, &err), &err);
-    assert_ok(bsw_vectors_file_seal(fd, path, manifest, shard, &err), &err);
-    bsw_file_close(&fd);
+    assert_ok(bsw_shard_writer_name(&writer, &err), &err);
 }
 
 // Makes the index in an existing folder, whose files it replaces; bsw_manifest_deinit frees.
@@ -367,7 +342,8 @@ static inline void make_plain_queries(const struct bsw_manifest *manifest, const
     for (size_t q = 0; q < num_queries; q++) {
         uint32_t *words = out->words + q * out->query_words;
         bsw_query_encode(table, manifest, out->vectors + q * dims, out->factors[q], query_bits,
-                         words, &out->scales[q], &out->addends[q], scratch);
+                         words, (union bsw_query_number *)&out->scales[q], &out->addends[q],
+                         scratch);
         read_plain_query(layout, words, query_bits, out->codes + q * dims);
     }
     bsw_free(&scratch);

@@ -1,0 +1,169 @@
+#include "bench/cluster/bench_search.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/fault_points.h"
+
+// ---- answers ----
+
+void bsw_bench_answers_deinit(struct bsw_bench_answers *answers)
+{
+    bsw_memory_answers_deinit(&answers->first);
+    *answers = (struct bsw_bench_answers){0};
+}
+
+int64_t bsw_bench_answers_differ(const struct bsw_memory_answers *answers,
+                                 const struct bsw_memory_answers *expected)
+{
+    int64_t num_wrong = 0;
+    size_t k = (size_t)answers->k;
+    for (uint64_t q = 0; q < answers->num_queries; q++) {
+        num_wrong +=
+            memcmp(answers->ids + q * k, expected->ids + q * k, k * sizeof *answers->ids) != 0 ||
+            memcmp(answers->values + q * k, expected->values + q * k,
+                   k * sizeof *answers->values) != 0;
+    }
+    return num_wrong;
+}
+
+// ---- the point ----
+
+enum bsw_status bsw_bench_point_open(struct bsw_bench_point *point, struct bsw_rank_group *group,
+                                     const struct bsw_bench_corpus *corpus, uint64_t rows,
+                                     uint64_t shards,
+                                     const struct bsw_bench_search_options *options,
+                                     struct bsw_error *err)
+{
+    *point = (struct bsw_bench_point){.group = group, .first_query = corpus->max_rows};
+    enum bsw_status status = bsw_bench_corpus_cut(corpus, rows, shards, &point->manifest, err);
+    BSW_TRY(bsw_transport_agree(&group->ranks, status, err));
+    int has_bytes = point->manifest.codec->has_bytes;
+    const struct bsw_search_options search = {
+        .manifest = &point->manifest,
+        .request = {.k = options->k,
+                    .query_bits = has_bytes ? 0 : options->query_bits,
+                    .oversample = options->oversample,
+                    .is_refined = 1,
+                    .merge = BSW_MERGE_GATHER, // which fits the smallest batch
+                    .batch = options->batch,
+                    .level = options->level,
+                    .num_threads = options->num_threads},
+        .device.text = "cpu",
+        .overlap = BSW_OVERLAP_OFF,
+        .is_unchecked = 1};
+    BSW_TRY(bsw_search_open(&point->search, &group->ranks, &search, err));
+    return bsw_search_load(&point->search, err);
+}
+
+void bsw_bench_point_close(struct bsw_bench_point *point)
+{
+    bsw_search_close(&point->search);
+    bsw_free(&point->manifest.shards); // the rest is the corpus'
+}
+
+uint64_t bsw_bench_num_gathered(const struct bsw_bench_point *point, uint64_t num_queries)
+{
+    uint64_t entries = 0, keep = point->search.settings.keep;
+    for (uint32_t i = 0; i < point->manifest.num_shards; i++) {
+        uint64_t rows = point->manifest.shards[i].num_rows;
+        entries += rows < keep ? rows : keep;
+    }
+    return entries * num_queries;
+}
+
+// ---- a search of it ----
+
+// The kernels, the merge and the batch that the variant asks for, over the codes that are there.
+static void adapt(struct bsw_bench_point *point, const struct bsw_bench_variant *variant)
+{
+    struct bsw_search *search = &point->search;
+    struct bsw_shard_service *service = &search->service;
+    const struct bsw_search_request *request = &search->options.request;
+    enum bsw_cpu_level level = variant->is_reference ? BSW_CPU_REFERENCE : request->level;
+    int has_bytes = point->manifest.codec->has_bytes;
+    bsw_scan_workspace_deinit(&service->workspace);
+    bsw_scan_workspace_init(&service->workspace, level, service->settings.num_threads);
+    service->workspace.scan = has_bytes               ? BSW_SCAN_MATRIX
+                              : variant->is_reference ? BSW_SCAN_PLANES
+                                                      : BSW_SCAN_AUTO;
+    if (point->full_batch == 0) point->full_batch = search->settings.batch;
+    search->settings.batch = variant->batch > 0 ? (size_t)variant->batch : point->full_batch;
+    if (search->settings.batch > variant->num_queries)
+        search->settings.batch = (size_t)variant->num_queries;
+    search->settings.level = service->settings.level = level;
+    service->settings.is_ladder = variant->is_ladder;
+    struct bsw_batch_merge *const merges[] = {&search->batches.merge, &search->batches.finish};
+    for (int i = 0; i < 2; i++) {
+        bsw_batch_merge_deinit(merges[i]);
+        bsw_batch_merge_init(merges[i], &search->manifest, &service->settings, service->assignment);
+    }
+}
+
+static struct bsw_bench_pass take(const struct bsw_search *search)
+{
+    const struct bsw_search_rank *rank = &search->ranks[0];
+    struct bsw_bench_pass pass = {.seconds = search->seconds[0],
+                                  .batch = search->settings.batch,
+                                  .times = search->batches.times,
+                                  .scan_seconds = rank->scan_seconds,
+                                  .refine_seconds = rank->refine_seconds,
+                                  .scanned_bytes = rank->scanned_bytes,
+                                  .num_survivors = search->batches.finish.num_survivors};
+    memcpy(pass.exchanges, search->batches.exchanges, sizeof pass.exchanges);
+    return pass;
+}
+
+static int compare_passes(const void *a, const void *b)
+{
+    double x = ((const struct bsw_bench_pass *)a)->seconds,
+           y = ((const struct bsw_bench_pass *)b)->seconds;
+    return (x > y) - (x < y);
+}
+
+// Every pass is a run of its own; `again` gets the answers of those after the first.
+static enum bsw_status run_passes(struct bsw_bench_point *point,
+                                  const struct bsw_bench_variant *variant,
+                                  struct bsw_bench_pass *passes, struct bsw_bench_answers *answers,
+                                  struct bsw_memory_answers *again, struct bsw_error *err)
+{
+    struct bsw_search *search = &point->search;
+    for (uint64_t i = 0; i < variant->warmup + variant->repeat; i++) {
+        struct bsw_memory_answers *kept = i == 0 ? &answers->first : again;
+        const struct bsw_search_sink sink = {.answers = bsw_memory_sink(kept)};
+        const struct bsw_search_run run = {
+            .queries = point->manifest.source_path,
+            .query_rows = {point->first_query, point->first_query + variant->num_queries},
+            .repeat = 1,
+            .sink = &sink};
+        BSW_TRY(bsw_search_run(search, &run, err));
+        if (search->transport->rank != 0) continue;
+        if (BSW_FAULT(FLIP, 1, 0)) kept->ids[0] ^= 1;
+        if (i >= variant->warmup) passes[i - variant->warmup] = take(search);
+        if (i > 0) answers->num_changed += bsw_bench_answers_differ(again, &answers->first);
+    }
+    qsort(passes, (size_t)variant->repeat, sizeof *passes, compare_passes);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_bench_point_run(struct bsw_bench_point *point,
+                                    const struct bsw_bench_variant *variant,
+                                    struct bsw_bench_pass *pass, struct bsw_bench_answers *answers,
+                                    struct bsw_error *err)
+{
+    struct bsw_search *search = &point->search;
+    struct bsw_bench_pass *passes;
+    struct bsw_memory_answers again = {0};
+    bsw_bench_answers_deinit(answers);
+    adapt(point, variant);
+    enum bsw_status status =
+        bsw_allocate_zero(&passes, variant->repeat, sizeof *passes, "passes", err);
+    status = bsw_transport_agree(search->transport, status, err);
+    search->batches.num_batches = point->group->batch + 1;
+    if (status == BSW_OK) status = run_passes(point, variant, passes, answers, &again, err);
+    point->group->batch = search->batches.num_batches;
+    if (status == BSW_OK) *pass = passes[(variant->repeat - 1) / 2];
+    bsw_memory_answers_deinit(&again);
+    bsw_free(&passes);
+    return status;
+}

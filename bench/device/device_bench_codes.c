@@ -1,0 +1,226 @@
+// Codes on the device, queries on the host, and the score of one of each computed plainly.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/device/device_bench.h"
+#include "common/base/integer_hash.h"
+#include "common/base/memory.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
+#include "shard/device/device_plan.h"
+
+#define QUERY_SEED  0x3000u
+#define QUERY_SCALE 0x1p-6f
+
+// ---- codes ----
+
+void device_bench_codes_free(struct device_bench *bench)
+{
+    bsw_device_free(bench->device, &bench->codes.memory);
+    bench->codes = (struct device_bench_codes){.num_rows = 0};
+}
+
+// The rows, at most `wanted`, whose codes leave a seventh of the bytes.
+static uint64_t rows_within(const struct bsw_code_layout *layout, int has_tails, size_t bytes,
+                            uint64_t wanted)
+{
+    uint64_t bundles = (bytes - bytes / 7) / bsw_device_bundle_bytes(layout, 1, has_tails);
+    return bundles * BSW_BUNDLE_ROWS < wanted ? bundles * BSW_BUNDLE_ROWS : wanted;
+}
+
+static void point_into(const struct bsw_device_codes_layout *at, uint32_t num_segments,
+                       unsigned char *memory, int has_tails, struct device_bench_arrays *out)
+{
+    for (uint32_t s = 0; s < num_segments; s++)
+        out->planes[s] = (uint32_t *)(void *)(memory + at->planes[s]);
+    out->scales = (uint16_t *)(void *)(memory + at->scales);
+    out->biases = (float *)(void *)(memory + at->biases);
+    out->masks = (uint32_t *)(void *)(memory + at->masks);
+    out->tails = has_tails ? (uint16_t *)(void *)(memory + at->tails) : NULL;
+}
+
+enum bsw_status device_bench_codes_allocate(struct device_bench *bench,
+                                            const struct bsw_code_layout *layout, int has_tails,
+                                            uint64_t num_rows, struct device_bench_arrays *out,
+                                            struct bsw_error *err)
+{
+    struct device_bench_codes *codes = &bench->codes;
+    struct bsw_device_codes_layout at;
+    size_t free_bytes;
+    device_bench_codes_free(bench);
+    BSW_TRY(bsw_device_free_bytes(bench->device, &free_bytes, err));
+    uint64_t rows = rows_within(layout, has_tails, free_bytes, num_rows);
+    if (rows == 0) {
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%zu bytes of device memory hold no codes",
+                        free_bytes);
+    }
+    if (rows < num_rows) {
+        char text[64];
+        bsw_code_layout_format(layout, text, sizeof text);
+        bsw_bench_report_note(&bench->report, "%s: %llu rows, as device memory has it", text,
+                              (unsigned long long)rows);
+    }
+    size_t num_bundles = bsw_num_bundles((size_t)rows);
+    bsw_device_codes_layout_make(layout, 1, has_tails, num_bundles, &at);
+    BSW_TRY(bsw_device_allocate(bench->device, at.bytes, "codes", &codes->memory, err));
+    point_into(&at, layout->num_segments, codes->memory.data, has_tails, out);
+    codes->num_rows = rows;
+    codes->codes = (struct bsw_device_codes){.layout = *layout,
+                                             .scales = out->scales,
+                                             .biases = out->biases,
+                                             .masks = out->masks,
+                                             .tails = out->tails,
+                                             .num_bundles = (uint32_t)num_bundles};
+    for (uint32_t s = 0; s < layout->num_segments; s++) codes->codes.planes[s] = out->planes[s];
+    return BSW_OK;
+}
+
+static enum bsw_status fill_codes(struct device_bench *bench,
+                                  const struct device_bench_arrays *arrays, struct bsw_error *err)
+{
+    const struct bsw_device_codes *codes = &bench->codes.codes;
+    int code =
+        device_bench_make_codes(&codes->layout, arrays->planes, arrays->scales, arrays->biases,
+                                arrays->masks, codes->num_bundles, bench->codes.num_rows,
+                                bsw_device_stream(bench->device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(bench->device, code, "codes", err));
+    return bsw_device_wait(bench->device, BSW_QUEUE_SCAN, "codes", err);
+}
+
+enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *layout_text,
+                                        uint64_t num_rows, struct bsw_error *err)
+{
+    struct bsw_code_layout layout;
+    struct device_bench_arrays arrays;
+    uint32_t dims = 0;
+    if (strcmp(bench->codes.layout_text, layout_text) == 0 && bench->codes.num_rows >= num_rows)
+        return BSW_OK;
+    if (sscanf(layout_text, "%ux", &dims) != 1 || strchr(layout_text, ','))
+        return bsw_fail(err, BSW_ERROR_USAGE, "layout %s: one segment is expected", layout_text);
+    BSW_TRY(bsw_code_layout_parse(layout_text, dims, &layout, err));
+    BSW_TRY(device_bench_codes_allocate(bench, &layout, 0, num_rows, &arrays, err));
+    snprintf(bench->codes.layout_text, sizeof bench->codes.layout_text, "%s", layout_text);
+    enum bsw_status status = fill_codes(bench, &arrays, err);
+    if (status != BSW_OK) device_bench_codes_free(bench);
+    return status;
+}
+
+// Whole bundles: the last one's mask was made for all rows.
+struct bsw_device_codes device_bench_codes_first(const struct device_bench *bench,
+                                                 uint64_t num_rows, int has_affine)
+{
+    struct bsw_device_codes codes = bench->codes.codes;
+    codes.num_bundles = (uint32_t)bsw_num_bundles((size_t)num_rows);
+    if (has_affine) return codes;
+    codes.scales = NULL;
+    codes.biases = NULL;
+    return codes;
+}
+
+// ---- queries ----
+
+void device_bench_queries_free(struct device_bench_queries *queries)
+{
+    bsw_free(&queries->words);
+    bsw_free(&queries->scales);
+}
+
+static void fill_queries(const struct bsw_code_layout *layout, struct device_bench_queries *out)
+{
+    const struct bsw_query_batch *batch = &out->batch;
+    uint64_t seed = bsw_hash(QUERY_SEED);
+    for (size_t i = 0; i < batch->num_queries * batch->query_words; i++)
+        out->words[i] = (uint32_t)bsw_hash(seed ^ i);
+    for (uint32_t q = 0; q < batch->num_queries; q++) {
+        out->scales[q] = QUERY_SCALE;
+        uint32_t *words = out->words + q * batch->query_words;
+        for (uint32_t s = 0; s < layout->num_segments; s++) {
+            const struct bsw_segment *segment = &layout->segments[s];
+            uint32_t rest = segment->dims % 32;
+            for (uint32_t plane = 0; plane < batch->query_bits; plane++, words += segment->words)
+                if (rest > 0) words[segment->words - 1] &= (1u << rest) - 1;
+        }
+    }
+}
+
+enum bsw_status device_bench_queries_allocate(const struct bsw_code_layout *layout,
+                                              uint32_t query_bits, uint32_t num_queries,
+                                              struct device_bench_queries *out,
+                                              struct bsw_error *err)
+{
+    size_t query_words = bsw_layout_query_words(layout, query_bits);
+    *out = (struct device_bench_queries){.words = NULL};
+    enum bsw_status status =
+        bsw_allocate(&out->words, num_queries * query_words, sizeof(uint32_t), "queries", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&out->scales, num_queries, sizeof(float), "queries", err);
+    if (status != BSW_OK) {
+        device_bench_queries_free(out);
+        return status;
+    }
+    out->batch = (struct bsw_query_batch){.num_queries = num_queries,
+                                          .query_bits = query_bits,
+                                          .query_words = query_words,
+                                          .words = out->words,
+                                          .scales = out->scales};
+    return BSW_OK;
+}
+
+enum bsw_status device_bench_queries_make(const struct bsw_code_layout *layout, uint32_t query_bits,
+                                          uint32_t num_queries, struct device_bench_queries *out,
+                                          struct bsw_error *err)
+{
+    BSW_TRY(device_bench_queries_allocate(layout, query_bits, num_queries, out, err));
+    fill_queries(layout, out);
+    return BSW_OK;
+}
+
+// ---- one row on the host ----
+
+static uint32_t code_word(const struct bsw_segment *segment, uint32_t s, uint32_t row,
+                          uint32_t plane, uint32_t w)
+{
+    uint64_t place = row / BSW_BUNDLE_ROWS * (uint64_t)bsw_segment_bundle_words(segment) +
+                     (plane * segment->words + w) * BSW_BUNDLE_ROWS + row % BSW_BUNDLE_ROWS;
+    uint32_t rest = segment->dims % 32;
+    uint32_t word = (uint32_t)bsw_hash2(DEVICE_BENCH_WORD_SEED(s), place);
+    return w == segment->words - 1 && rest > 0 ? word & ((1u << rest) - 1) : word;
+}
+
+// XFBQ Eq. 10, pair by pair of planes.
+static int64_t distance_of(const struct bsw_segment *segment, uint32_t s, uint32_t row,
+                           const uint32_t *query, uint32_t query_bits)
+{
+    int64_t distance = 0;
+    for (uint32_t j = 0; j < segment->bits; j++) {
+        for (uint32_t w = 0; w < segment->words; w++) {
+            uint32_t word = code_word(segment, s, row, j, w);
+            for (uint32_t i = 0; i < query_bits; i++) {
+                int weight = (int)(query_bits - 1 - i + segment->bits - 1 - j);
+                distance += (int64_t)__builtin_popcount(query[i * segment->words + w] ^ word)
+                            << weight;
+            }
+        }
+    }
+    return distance;
+}
+
+uint32_t device_bench_score(const struct bsw_code_layout *layout, int has_affine,
+                            const struct device_bench_queries *queries, size_t query, uint32_t row)
+{
+    const struct bsw_query_batch *batch = &queries->batch;
+    const uint32_t *words = queries->words + query * batch->query_words;
+    int64_t dot = bsw_layout_dot_limit(layout, batch->query_bits);
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        const struct bsw_segment *segment = &layout->segments[s];
+        dot -= 2 * distance_of(segment, s, row, words, batch->query_bits);
+        words += segment->words * batch->query_bits;
+    }
+    if (!has_affine) return bsw_score_from_integer((int32_t)dot);
+    uint32_t bits = (uint32_t)bsw_hash2(DEVICE_BENCH_ROW_SEED, row);
+    float scale = bsw_half_to_float((uint16_t)(0x3800u | (bits & 0x3ffu)));
+    float bias = (float)((int)(bits >> 10 & 0x3ffu) - 512) * (1.0f / 256);
+    float product = scale * (float)dot;
+    return bsw_score_from_float(fmaf(queries->scales[query], product, bias) + 0.0f);
+}

@@ -1,0 +1,171 @@
+// Encoding from float32 rows in device memory: the launchers of kernels/device_encode one after
+// another, over all rows at once. Bytes are those of every array that a kernel reads or writes,
+// once.
+#include <stdio.h>
+
+#include "bench/device/device_bench.h"
+#include "kernels/device_encode/device_encode.h"
+
+#define ROW_SEED      0x5000u
+#define ROTATION_SEED 0x5001u
+#define XFBQ_SCALE    4.0f
+#define STEP          0.3f // of 3 bits
+#define MOST_ROWS     ((uint64_t)1 << 30)
+
+struct encoding {
+    struct device_bench *bench;
+    struct bsw_device_frame frame;
+    struct bsw_device_raw_rows rows;
+    struct bsw_device_saq_codes codes; // xfbq: planes alone
+    struct bsw_device_buffer memory;
+    float *numbers, *centered, *projected, *mean, *rotation, *mean_dots;
+    uint8_t *faults;
+};
+
+// Bytes of a row in all arrays.
+static size_t row_bytes(const struct bsw_code_layout *layout, int is_saq)
+{
+    size_t numbers = is_saq ? 2 * layout->dims + layout->padded_dims + 4 : layout->dims;
+    return numbers * sizeof(float) + (size_t)bsw_layout_row_bytes(layout) + 1;
+}
+
+static uint32_t count_rows(const struct device_bench *bench, const struct bsw_code_layout *layout,
+                           int is_saq)
+{
+    uint64_t rows = bench->settings->bytes / row_bytes(layout, is_saq);
+    if (rows > bench->settings->rows) rows = bench->settings->rows;
+    return rows < 1 ? 1 : (uint32_t)(rows < MOST_ROWS ? rows : MOST_ROWS);
+}
+
+static enum bsw_status allocate(struct encoding *encoding, int is_saq, struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &encoding->frame.layout;
+    size_t rows = encoding->rows.num_rows, total = 0, floats = is_saq ? rows * sizeof(float) : 0;
+    size_t numbers = device_bench_place(rows * layout->dims * sizeof(float), &total);
+    size_t faults = device_bench_place(rows, &total),
+           mean_dots = device_bench_place(floats, &total);
+    size_t centered = device_bench_place(floats * layout->dims, &total);
+    size_t projected = device_bench_place(floats * layout->padded_dims, &total);
+    size_t norms = device_bench_place(floats, &total), scales = device_bench_place(floats, &total);
+    size_t tails = device_bench_place(floats, &total);
+    size_t mean = device_bench_place(layout->dims * sizeof(float), &total);
+    size_t rotation =
+        device_bench_place((size_t)layout->dims * layout->padded_dims * sizeof(float), &total);
+    size_t words = bsw_num_bundles(rows) * bsw_segment_bundle_words(&layout->segments[0]);
+    size_t planes = device_bench_place(words * sizeof(uint32_t), &total);
+    BSW_TRY(bsw_device_allocate(encoding->bench->device, total, "rows", &encoding->memory, err));
+    unsigned char *memory = encoding->memory.data;
+    encoding->rows.numbers = encoding->numbers = (float *)(void *)(memory + numbers);
+    encoding->faults = memory + faults;
+    encoding->mean_dots = (float *)(void *)(memory + mean_dots);
+    encoding->centered = (float *)(void *)(memory + centered);
+    encoding->projected = (float *)(void *)(memory + projected);
+    encoding->frame.mean = encoding->mean = (float *)(void *)(memory + mean);
+    encoding->frame.rotation = encoding->rotation = (float *)(void *)(memory + rotation);
+    encoding->codes =
+        (struct bsw_device_saq_codes){.planes = {(uint32_t *)(void *)(memory + planes)},
+                                      .norms = (float *)(void *)(memory + norms),
+                                      .scales = (float *)(void *)(memory + scales),
+                                      .tails = (uint32_t *)(void *)(memory + tails)};
+    return BSW_OK;
+}
+
+static enum bsw_status fill(const struct encoding *encoding, float *numbers, size_t count,
+                            uint64_t seed, struct bsw_error *err)
+{
+    bsw_device *device = encoding->bench->device;
+    int code =
+        device_bench_make_floats(numbers, count, seed, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "rows", err);
+}
+
+static enum bsw_status open_encoding(struct device_bench *bench, const char *layout_text,
+                                     int is_saq, struct encoding *out, struct bsw_error *err)
+{
+    struct bsw_code_layout *layout = &out->frame.layout;
+    uint32_t dims = 0;
+    *out = (struct encoding){.bench = bench, .frame = {.metric = BSW_METRIC_L2, .steps = {STEP}}};
+    if (sscanf(layout_text, "%ux", &dims) != 1) dims = 0;
+    BSW_TRY(bsw_code_layout_parse(layout_text, dims, layout, err));
+    out->frame.stage_dims = dims / 2 / 32 * 32;
+    out->rows = (struct bsw_device_raw_rows){
+        .type = BSW_VECTOR_FLOAT32, .dims = dims, .num_rows = count_rows(bench, layout, is_saq)};
+    BSW_TRY(allocate(out, is_saq, err));
+    BSW_TRY(fill(out, out->numbers, (size_t)out->rows.num_rows * dims, ROW_SEED, err));
+    if (!is_saq) return BSW_OK;
+    BSW_TRY(fill(out, out->mean, dims, ROTATION_SEED, err));
+    return fill(out, out->rotation, (size_t)dims * layout->padded_dims, ROTATION_SEED, err);
+}
+
+static enum bsw_status run_xfbq(void *context, struct bsw_error *err)
+{
+    const struct encoding *encoding = context;
+    bsw_device *device = encoding->bench->device;
+    int code = bsw_device_encode_xfbq(
+        &encoding->rows, XFBQ_SCALE, encoding->frame.layout.segments[0].bits,
+        encoding->codes.planes[0], encoding->faults, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "encode", err);
+}
+
+static enum bsw_status run_saq(void *context, struct bsw_error *err)
+{
+    const struct encoding *encoding = context;
+    bsw_device *device = encoding->bench->device;
+    uint32_t num_rows = encoding->rows.num_rows;
+    int code = bsw_device_saq_center(&encoding->frame, &encoding->rows, encoding->centered,
+                                     encoding->mean_dots, encoding->faults,
+                                     bsw_device_stream(device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(device, code, "center", err));
+    code = bsw_device_saq_project(&encoding->frame, encoding->centered, num_rows,
+                                  encoding->projected, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(device, code, "project", err));
+    code = bsw_device_saq_quantize(&encoding->frame, encoding->projected, num_rows,
+                                   &encoding->codes, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "quantize", err);
+}
+
+// Between kernels rows are written and read again.
+static void count_work(const struct encoding *encoding, int is_saq, struct device_record *record)
+{
+    const struct bsw_code_layout *layout = &encoding->frame.layout;
+    double rows = (double)encoding->rows.num_rows;
+    size_t again = is_saq ? layout->dims + layout->padded_dims : 0;
+    record->rows = encoding->rows.num_rows;
+    record->bytes = rows * (double)(row_bytes(layout, is_saq) + again * sizeof(float));
+    record->bytes_limit = DEVICE_LIMIT_READ;
+    record->values = rows;
+    record->values_name = "rows";
+    if (!is_saq) return;
+    record->operations = 2 * rows * layout->dims * layout->padded_dims;
+    record->operations_limit = DEVICE_LIMIT_FLOAT32;
+}
+
+static enum bsw_status encode(struct device_bench *bench, const struct device_bench_case *c,
+                              int is_saq, struct bsw_error *err)
+{
+    struct encoding encoding;
+    struct device_record record = {.name = c->name};
+    enum bsw_status status = open_encoding(bench, c->shape.layout, is_saq, &encoding, err);
+    if (status == BSW_OK)
+        status = device_bench_time(bench, bench->device, BSW_QUEUE_SCAN,
+                                   is_saq ? run_saq : run_xfbq, &encoding, &record.times, err);
+    bsw_device_free(bench->device, &encoding.memory);
+    BSW_TRY(status);
+    count_work(&encoding, is_saq, &record);
+    device_bench_report(bench, &record);
+    return BSW_OK;
+}
+
+enum bsw_status device_bench_encode_xfbq(struct device_bench *bench,
+                                         const struct device_bench_case *c, struct bsw_error *err)
+{
+    device_bench_codes_free(bench);
+    return encode(bench, c, 0, err);
+}
+
+enum bsw_status device_bench_encode_saq(struct device_bench *bench,
+                                        const struct device_bench_case *c, struct bsw_error *err)
+{
+    device_bench_codes_free(bench);
+    return encode(bench, c, 1, err);
+}

@@ -1,0 +1,109 @@
+// The progressive scan beside the full one, whole passes over codes of rows with a spectrum. Both
+// must find the same, with the scores that the host computes.
+#include <stdio.h>
+#include <string.h>
+
+#include "bench/device/device_bench.h"
+#include "common/codes/result_order.h"
+
+#define CHECKED_QUERIES 4
+
+struct scan_pair {
+    struct device_bench_shape shapes[2]; // the full scan, the progressive one
+    struct device_bench_pass *passes[2];
+    struct device_record records[2];
+};
+
+static enum bsw_status measure(struct device_bench *bench, struct scan_pair *pair, int i,
+                               struct bsw_error *err)
+{
+    struct device_record *record = &pair->records[i];
+    uint64_t rows = bench->codes.num_rows;
+    BSW_TRY(device_bench_pass_open(bench, &pair->shapes[i], rows, &pair->passes[i], err));
+    const struct device_bench_queries *queries = device_bench_pass_queries(pair->passes[i]);
+    record->rows = rows;
+    record->queries = queries->batch.num_queries;
+    record->keep = pair->shapes[i].keep;
+    if (i == 0) {
+        record->operations =
+            2.0 * (double)rows * (double)record->queries * DEVICE_BENCH_SPECTRUM_DIMS;
+        record->operations_limit =
+            bench->limits[DEVICE_LIMIT_CUBLAS] > 0 ? DEVICE_LIMIT_CUBLAS : DEVICE_LIMIT_MMA;
+    }
+    record->values = (double)rows * (double)record->queries;
+    record->values_name = "pairs of row and query";
+    BSW_TRY(device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, device_bench_pass_run,
+                              pair->passes[i], &record->times, err));
+    record->stopped = device_bench_pass_stopped(pair->passes[i]);
+    device_bench_report(bench, record);
+    return BSW_OK;
+}
+
+static enum bsw_status compare(const struct scan_pair *pair, struct bsw_error *err)
+{
+    const struct bsw_candidate_lists *a = device_bench_pass_lists(pair->passes[0]);
+    const struct bsw_candidate_lists *b = device_bench_pass_lists(pair->passes[1]);
+    for (size_t q = 0; q < a->num_queries; q++) {
+        size_t count, other;
+        const uint64_t *items = bsw_candidate_list(a, q, &count);
+        const uint64_t *others = bsw_candidate_list(b, q, &other);
+        if (count == 0 || count != other || memcmp(items, others, count * sizeof *items) != 0) {
+            return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                            "query %zu: %zu candidates of the full scan, %zu of the progressive "
+                            "one, not the same",
+                            q, count, other);
+        }
+    }
+    return BSW_OK;
+}
+
+// A few of those found: codes on the device are what they should be.
+static enum bsw_status check_scores(const struct device_bench *bench, const struct scan_pair *pair,
+                                    struct bsw_error *err)
+{
+    const struct bsw_candidate_lists *lists = device_bench_pass_lists(pair->passes[1]);
+    for (size_t q = 0; q < lists->num_queries && q < CHECKED_QUERIES; q++) {
+        size_t count;
+        const uint64_t *items = bsw_candidate_list(lists, q, &count);
+        for (size_t i = 0; i < count; i++) {
+            uint32_t row = bsw_candidate_row(items[i]), score;
+            BSW_TRY(device_bench_spectrum_score(&bench->codes.codes.layout,
+                                                device_bench_pass_queries(pair->passes[1]), q, row,
+                                                &score, err));
+            if (score != bsw_candidate_score(items[i])) {
+                return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                                "query %zu, row %u: score %08x, the host has %08x", q, row,
+                                bsw_candidate_score(items[i]), score);
+            }
+        }
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status measure_pair(struct device_bench *bench, struct scan_pair *pair,
+                                    struct bsw_error *err)
+{
+    for (int i = 0; i < 2; i++) BSW_TRY(measure(bench, pair, i, err));
+    bsw_bench_report_note(
+        &bench->report,
+        "progressive: %.2f times as fast as the full scan, %.4f %% of pairs stopped by the "
+        "first stage",
+        pair->records[0].times.median / pair->records[1].times.median,
+        100 * pair->records[1].stopped);
+    BSW_TRY(compare(pair, err));
+    return check_scores(bench, pair, err);
+}
+
+enum bsw_status device_bench_progressive(struct device_bench *bench,
+                                         const struct device_bench_case *c, struct bsw_error *err)
+{
+    struct scan_pair pair = {
+        .shapes = {c->shape, c->shape},
+        .records = {{.name = "progressive-full"}, {.name = c->name, .has_stage = 1}}};
+    pair.shapes[1].kind = BSW_SCAN_PROGRESSIVE_MATRIX;
+    enum bsw_status status = device_bench_spectrum_codes(bench, &c->shape, err);
+    if (status == BSW_OK) status = measure_pair(bench, &pair, err);
+    for (int i = 0; i < 2; i++) device_bench_pass_close(&pair.passes[i]);
+    device_bench_codes_free(bench);
+    return status;
+}

@@ -1,0 +1,175 @@
+// Timing, and the machine's limits: what the percentages of the table are percentages of.
+#include <stdio.h>
+
+#include "bench/device/device_bench.h"
+#include "common/base/clock.h"
+#include "common/base/median.h"
+
+#define MOST_FLUSH_BYTES ((size_t)256 << 20) // more than any cache
+#define MOST_COPY_BYTES  ((size_t)1 << 30)
+#define LEAST_SECONDS    1e-9 // the emulator's clock may stand still
+
+// ---- time ----
+
+static enum bsw_status time_once(struct device_bench *bench, bsw_device *device,
+                                 enum bsw_device_queue queue, device_bench_work_fn work,
+                                 void *context, double *seconds, struct bsw_error *err)
+{
+    struct bsw_device_buffer *flush = &bench->flush;
+    int code = device_bench_fill(flush->data, flush->bytes, 1, bsw_device_stream(device, queue));
+    BSW_TRY(bsw_device_launched(device, code, "flush", err));
+    BSW_TRY(bsw_device_wait(device, queue, "flush", err));
+    code = device_bench_event_record(bench->events[0], bsw_device_stream(device, queue));
+    BSW_TRY(bsw_device_launched(device, code, "event", err));
+    BSW_TRY(work(context, err));
+    code = device_bench_event_record(bench->events[1], bsw_device_stream(device, queue));
+    BSW_TRY(bsw_device_launched(device, code, "event", err));
+    BSW_TRY(bsw_device_wait(device, queue, "measurement", err));
+    code = device_bench_event_seconds(bench->events[0], bench->events[1], seconds);
+    if (*seconds < LEAST_SECONDS) *seconds = LEAST_SECONDS;
+    return bsw_device_launched(device, code, "event", err);
+}
+
+enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device,
+                                  enum bsw_device_queue queue, device_bench_work_fn work,
+                                  void *context, struct device_times *out, struct bsw_error *err)
+{
+    double values[DEVICE_BENCH_MOST_REPEATS], started = bsw_clock_seconds();
+    size_t count = 0, repeat = (size_t)bench->settings->repeat;
+    int is_warm = 0;
+    *out = (struct device_times){.count = 0};
+    while (count < repeat &&
+           (count == 0 || bsw_clock_seconds() - started < bench->settings->seconds)) {
+        BSW_TRY(time_once(bench, device, queue, work, context, &values[count], err));
+        if (is_warm || values[count] >= 1) count++;
+        is_warm = 1;
+    }
+    out->count = count;
+    out->median = bsw_median(values, count); // sorts them
+    out->least = values[0];
+    out->most = values[count - 1];
+    return BSW_OK;
+}
+
+// ---- limits ----
+
+struct limit_work {
+    struct device_bench *bench;
+    struct bsw_device_buffer memory;
+    void *host;
+    uint32_t *sink;
+    double work;
+};
+
+static enum bsw_status read_memory(void *context, struct bsw_error *err)
+{
+    struct limit_work *limit = context;
+    bsw_device *device = limit->bench->device;
+    limit->work = (double)limit->memory.bytes;
+    return bsw_device_launched(device,
+                               device_bench_read(limit->memory.data, limit->memory.bytes,
+                                                 limit->sink,
+                                                 bsw_device_stream(device, BSW_QUEUE_SCAN)),
+                               "read", err);
+}
+
+static enum bsw_status copy_memory(void *context, struct bsw_error *err)
+{
+    struct limit_work *limit = context;
+    size_t bytes = limit->memory.bytes < MOST_COPY_BYTES ? limit->memory.bytes : MOST_COPY_BYTES;
+    limit->work = (double)bytes;
+    return bsw_device_upload(limit->bench->device, BSW_QUEUE_SCAN, limit->memory.data, limit->host,
+                             bytes, err);
+}
+
+static enum bsw_status multiply(void *context, struct bsw_error *err)
+{
+    struct limit_work *limit = context;
+    bsw_device *device = limit->bench->device;
+    int code = device_bench_multiply(limit->bench->settings->steps, limit->sink, &limit->work,
+                                     bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "mma", err);
+}
+
+static enum bsw_status count_bits(void *context, struct bsw_error *err)
+{
+    struct limit_work *limit = context;
+    bsw_device *device = limit->bench->device;
+    int code = device_bench_popcount(limit->bench->settings->steps, limit->sink, &limit->work,
+                                     bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "popcount", err);
+}
+
+static enum bsw_status add_products(struct limit_work *limit, int is_double, struct bsw_error *err)
+{
+    bsw_device *device = limit->bench->device;
+    int code = device_bench_add_products(is_double, limit->bench->settings->steps, limit->sink,
+                                         &limit->work, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "multiply-adds", err);
+}
+
+static enum bsw_status add_floats(void *context, struct bsw_error *err)
+{
+    return add_products(context, 0, err);
+}
+
+static enum bsw_status add_doubles(void *context, struct bsw_error *err)
+{
+    return add_products(context, 1, err);
+}
+
+static const struct {
+    enum device_limit limit;
+    device_bench_work_fn work;
+} own_limits[] = {{DEVICE_LIMIT_READ, read_memory},   {DEVICE_LIMIT_COPY, copy_memory},
+                  {DEVICE_LIMIT_MMA, multiply},       {DEVICE_LIMIT_POPCOUNT, count_bits},
+                  {DEVICE_LIMIT_FLOAT32, add_floats}, {DEVICE_LIMIT_FLOAT64, add_doubles}};
+
+static enum bsw_status measure_own(struct device_bench *bench, struct limit_work *limit,
+                                   struct bsw_error *err)
+{
+    size_t copied = limit->memory.bytes < MOST_COPY_BYTES ? limit->memory.bytes : MOST_COPY_BYTES;
+    bsw_stream stream = bsw_device_stream(bench->device, BSW_QUEUE_SCAN);
+    int code = device_bench_fill(limit->memory.data, limit->memory.bytes, 2, stream);
+    BSW_TRY(bsw_device_launched(bench->device, code, "fill", err));
+    BSW_TRY(bsw_device_download(bench->device, BSW_QUEUE_SCAN, limit->host, limit->memory.data,
+                                copied, err));
+    for (size_t i = 0; i < sizeof own_limits / sizeof own_limits[0]; i++) {
+        struct device_times times;
+        BSW_TRY(device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, own_limits[i].work, limit,
+                                  &times, err));
+        bench->limits[own_limits[i].limit] = limit->work / times.median;
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status allocate_and_measure(struct device_bench *bench, size_t bytes,
+                                            struct bsw_error *err)
+{
+    struct limit_work limit = {.bench = bench};
+    size_t flush = bytes < MOST_FLUSH_BYTES ? bytes : MOST_FLUSH_BYTES;
+    size_t host = bytes < MOST_COPY_BYTES ? bytes : MOST_COPY_BYTES;
+    BSW_TRY(bsw_device_allocate(bench->device, flush, "flush", &bench->flush, err));
+    enum bsw_status status =
+        bsw_device_allocate(bench->device, bytes, "memory to read", &limit.memory, err);
+    if (status == BSW_OK)
+        status = bsw_device_allocate_host(bench->device, host, "copies", &limit.host, err);
+    limit.sink = (uint32_t *)(void *)bench->flush.data;
+    if (status == BSW_OK) status = measure_own(bench, &limit, err);
+    bsw_device_free_host(bench->device, &limit.host);
+    bsw_device_free(bench->device, &limit.memory);
+    return status;
+}
+
+enum bsw_status device_bench_limits_measure(struct device_bench *bench, struct bsw_error *err)
+{
+    char why[256] = "";
+    size_t free_bytes, bytes = (size_t)bench->settings->bytes;
+    BSW_TRY(bsw_device_free_bytes(bench->device, &free_bytes, err));
+    if (bytes > free_bytes / 4) bytes = free_bytes / 4;
+    BSW_TRY(allocate_and_measure(bench, bytes / 256 * 256, err));
+    BSW_TRY(device_bench_cublas_measure(bench, &bench->limits[DEVICE_LIMIT_CUBLAS], why, sizeof why,
+                                        err));
+    device_bench_report_limits(bench, why);
+    return BSW_OK;
+}

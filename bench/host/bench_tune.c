@@ -1,0 +1,265 @@
+// bench tune: measures and writes a level's table of tuning, a header to check in.
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/bench_what.h"
+#include "bench/host/scan_tuner.h"
+#include "common/base/cpu_model.h"
+#include "common/job/new_file.h"
+#include "common/job/progress.h"
+
+#define DEFAULT_DIMS "32,96,128,256,512,1024"
+#define DEFAULT_BITS "1,2,3,4,8"
+#define MAX_ROWS     (BSW_TUNER_MAX_LIST * BSW_TUNER_MAX_LIST)
+
+_Static_assert(BSW_TUNER_MAX_LIST <= BSW_TUNING_MAX_BITS, "a row of a table has all bits");
+
+struct tune_options {
+    struct bsw_common_options common;
+    const char *out, *dims_text, *bits_text;
+    double seconds;
+    int force;
+    struct bsw_scan_tuner_options tuner;
+};
+
+struct tune_report {
+    const struct tune_options *options;
+    char model[BSW_CPU_MODEL_BYTES];
+    struct bsw_scan_tuner_row rows[MAX_ROWS];
+    size_t num_rows;
+    struct bsw_progress progress;
+    int is_table_shown;
+};
+
+// ---- options ----
+
+// "32,64": numbers from low to high, multiples of step, each once.
+static enum bsw_status parse_list(const char *what, const char *text, uint32_t step, uint32_t high,
+                                  uint32_t *out, size_t *count, struct bsw_error *err)
+{
+    const char *at = text;
+    *count = 0;
+    for (;; at++) {
+        char *end = NULL;
+        unsigned long value = *at >= '1' && *at <= '9' ? strtoul(at, &end, 10) : 0;
+        if (value < step || value > high || value % step != 0 || (*end != ',' && *end != '\0'))
+            return bsw_fail(err, BSW_ERROR_USAGE,
+                            "%s '%s': not a list A,B,... of multiples of %u up to %u", what, text,
+                            step, high);
+        for (size_t i = 0; i < *count; i++) {
+            if (out[i] == value)
+                return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s': %lu is there twice", what, text,
+                                value);
+        }
+        if (*count == BSW_TUNER_MAX_LIST)
+            return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s': more than %d", what, text,
+                            BSW_TUNER_MAX_LIST);
+        out[(*count)++] = (uint32_t)value;
+        at = end;
+        if (*at == '\0') return BSW_OK;
+    }
+}
+
+#define OPTION(name, member, ...) BSW_OPTION(struct tune_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("out", out, .value_name = "FILE", .help = "header to write; else it goes to stdout"),
+    OPTION("seconds", seconds, .value_name = "S", .default_text = "0.1", .min = 1e-4, .max = 60,
+           .help = "a measured point; a combination of dims and bits has 24"),
+    OPTION("dims", dims_text, .value_name = "A,B,...", .default_text = DEFAULT_DIMS,
+           .help = "dims of the codes, multiples of 32"),
+    OPTION("bits", bits_text, .value_name = "A,B,...", .default_text = DEFAULT_BITS,
+           .help = "bits a dimension"),
+    OPTION("force", force, .help = "replace an existing file"),
+    BSW_OPTION_GROUP(struct tune_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "bench tune",
+    .summary = "measure which scan and tile is best, on one thread; rank 0 alone",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct tune_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    struct bsw_scan_tuner_options *tuner = &o->tuner;
+    BSW_TRY(bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err));
+    if (*done) return BSW_OK;
+    tuner->level = o->common.level;
+    tuner->seconds = o->seconds;
+    BSW_TRY(
+        parse_list("--dims", o->dims_text, 32, BSW_MAX_DIMS, tuner->dims, &tuner->num_dims, err));
+    return parse_list("--bits", o->bits_text, 1, BSW_MAX_CODE_BITS, tuner->bits, &tuner->num_bits,
+                      err);
+}
+
+// ---- the header ----
+
+__attribute__((format(printf, 3, 4))) static enum bsw_status
+append(struct bsw_buffer *text, struct bsw_error *err, const char *format, ...)
+{
+    char line[256];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= sizeof line)
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a line of the table is too long");
+    return bsw_buffer_append(text, line, (size_t)length, err);
+}
+
+// Where the figures come from: lines of at most 100 characters, whatever was asked.
+static enum bsw_status append_head(struct bsw_buffer *text, const struct tune_report *report,
+                                   const char *level, const char *guard, struct bsw_error *err)
+{
+    const struct tune_options *o = report->options;
+    BSW_TRY(append(text, err, "// Tuning of the %s scans, measured on \"%s\" by\n", level,
+                   report->model));
+    BSW_TRY(
+        append(text, err, "// bitsweep bench tune --level %s --seconds %g\n", level, o->seconds));
+    if (strcmp(o->dims_text, DEFAULT_DIMS) != 0 || strcmp(o->bits_text, DEFAULT_BITS) != 0)
+        BSW_TRY(append(text, err, "//     --dims %s --bits %s\n", o->dims_text, o->bits_text));
+    BSW_TRY(append(text, err, "#ifndef %s\n#define %s\n\n", guard, guard));
+    BSW_TRY(append(text, err, "#include \"kernels/scan_tuning.h\"\n\n"));
+    // The formatter would put some rows side by side.
+    BSW_TRY(append(text, err,
+                   "// clang-format off\nstatic const uint32_t bsw_scan_tuning_%s_bits[] = {",
+                   level));
+    for (size_t i = 0; i < o->tuner.num_bits; i++)
+        BSW_TRY(append(text, err, i ? ", %u" : "%u", o->tuner.bits[i]));
+    BSW_TRY(append(text, err,
+                   "};\n// dims, tile_kib, stage_overhead, finish_factor, matrix_from_queries of "
+                   "each of these bits\n"));
+    return append(text, err, "static const struct bsw_scan_tuning_row bsw_scan_tuning_%s[] = {\n",
+                  level);
+}
+
+// All rows of the same dims.
+static enum bsw_status append_dims(struct bsw_buffer *text, const struct bsw_scan_tuner_row *rows,
+                                   size_t num_bits, struct bsw_error *err)
+{
+    const struct bsw_scan_tuning *first = &rows[0].tuning;
+    BSW_TRY(append(text, err, "    {%u, %u, %.1ff, %.2ff, {", first->dims, first->tile_kib,
+                   first->stage_overhead, first->finish_factor));
+    for (size_t i = 0; i < num_bits; i++) {
+        uint32_t from = rows[i].tuning.matrix_from_queries;
+        if (i > 0) BSW_TRY(append(text, err, ", "));
+        BSW_TRY(from == UINT32_MAX ? append(text, err, "UINT32_MAX")
+                                   : append(text, err, "%u", from));
+    }
+    return append(text, err, "}},\n");
+}
+
+static enum bsw_status make_header(const struct tune_report *report, struct bsw_buffer *text,
+                                   struct bsw_error *err)
+{
+    const char *level = bsw_cpu_level_name(report->options->tuner.level);
+    char guard[64];
+    snprintf(guard, sizeof guard, "BITSWEEP_KERNELS_SCAN_TUNING_%s_H", level);
+    for (char *at = guard; *at; at++) *at = (char)toupper((unsigned char)*at);
+    BSW_TRY(append_head(text, report, level, guard, err));
+    size_t num_bits = report->options->tuner.num_bits;
+    for (size_t i = 0; i + num_bits <= report->num_rows; i += num_bits)
+        BSW_TRY(append_dims(text, &report->rows[i], num_bits, err));
+    return append(text, err, "};\n// clang-format on\n\n#endif\n");
+}
+
+// ---- what is printed ----
+
+static void print_table_head(void)
+{
+    printf("# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "dims", "bits", "matrix from", "tile",
+           "stage", "finish", "planes", "matrix", "alone");
+    printf("# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "", "", "queries", "x 1024 B", "overhead",
+           "factor", "ns", "ns", "ns");
+}
+
+static void print_table_row(const struct bsw_scan_tuner_row *row)
+{
+    char from[16] = "-";
+    if (row->tuning.matrix_from_queries != UINT32_MAX)
+        snprintf(from, sizeof from, "%u", row->tuning.matrix_from_queries);
+    printf("  %5u %4u %12s %8u %8.1f %7.2f %9.4g %9.4g %9.4g\n", row->tuning.dims, row->tuning.bits,
+           from, row->tuning.tile_kib, row->tuning.stage_overhead, row->tuning.finish_factor,
+           row->plane_ns, row->matrix_ns, row->full_ns);
+    fflush(stdout);
+}
+
+static json_t *row_to_json(const struct bsw_scan_tuner_row *row)
+{
+    const struct bsw_scan_tuning *tuning = &row->tuning;
+    json_t *from = tuning->matrix_from_queries == UINT32_MAX
+                       ? json_null()
+                       : json_integer((json_int_t)tuning->matrix_from_queries);
+    return json_pack("{s:i, s:i, s:o, s:i, s:f, s:f, s:f, s:f, s:f}", "dims", (int)tuning->dims,
+                     "bits", (int)tuning->bits, "matrix_from_queries", from, "tile_kib",
+                     (int)tuning->tile_kib, "stage_overhead", (double)tuning->stage_overhead,
+                     "finish_factor", (double)tuning->finish_factor, "plane_ns", row->plane_ns,
+                     "matrix_ns", row->matrix_ns, "full_ns", row->full_ns);
+}
+
+static void print_json(const struct tune_report *report)
+{
+    json_t *rows = json_array();
+    for (size_t i = 0; i < report->num_rows; i++)
+        json_array_append_new(rows, row_to_json(&report->rows[i]));
+    bsw_print_json(json_pack("{s:s, s:s, s:f, s:o}", "level",
+                             bsw_cpu_level_name(report->options->tuner.level), "cpu", report->model,
+                             "seconds", report->options->seconds, "rows", rows));
+}
+
+// ---- the command ----
+
+static void take_row(void *context, const struct bsw_scan_tuner_row *row)
+{
+    struct tune_report *report = context;
+    report->rows[report->num_rows++] = *row;
+    bsw_progress_update(&report->progress, report->num_rows);
+    if (!report->is_table_shown) return;
+    bsw_progress_finish(&report->progress); // the row takes the bar's line
+    print_table_row(row);
+}
+
+// stdout has JSON if that is asked for, else the header unless it goes to a file, else a table.
+static enum bsw_status run(const struct tune_options *o, struct tune_report *report,
+                           struct bsw_buffer *text, struct bsw_error *err)
+{
+    if (o->out) BSW_TRY(bsw_new_file_check(o->out, o->force, err)); // before minutes of measuring
+    report->is_table_shown = o->out && !o->common.json && !o->common.quiet;
+    bsw_cpu_model_read(report->model);
+    bsw_progress_init(&report->progress, "bench tune", "rows",
+                      o->tuner.num_dims * o->tuner.num_bits, !o->common.quiet);
+    if (report->is_table_shown) {
+        printf("# bitsweep %s, level %s, %s; ns for 16 rows and a query\n", BITSWEEP_VERSION,
+               bsw_cpu_level_name(o->tuner.level), report->model);
+        print_table_head();
+    }
+    enum bsw_status status = bsw_scan_tuner_run(&o->tuner, take_row, report, err);
+    bsw_progress_finish(&report->progress);
+    BSW_TRY(status);
+    BSW_TRY(make_header(report, text, err));
+    if (o->out) BSW_TRY(bsw_file_write_atomic(o->out, text->data, text->bytes, err));
+    if (o->common.json)
+        print_json(report);
+    else if (!o->out)
+        fwrite(text->data, 1, text->bytes, stdout);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_bench_tune(struct bsw_transport *transport, int argc, char **argv,
+                               struct bsw_error *err)
+{
+    struct tune_options options = {0};
+    struct tune_report report = {.options = &options};
+    struct bsw_buffer text = {0};
+    int done;
+    BSW_TRY(parse(transport, &options, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    enum bsw_status status = transport->rank == 0 ? run(&options, &report, &text, err) : BSW_OK;
+    bsw_buffer_deinit(&text);
+    return bsw_transport_agree(transport, status, err);
+}

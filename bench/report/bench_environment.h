@@ -1,0 +1,40 @@
+// What a measurement was made with: program, build, command line, and every rank's host and device.
+#ifndef BITSWEEP_BENCH_BENCH_ENVIRONMENT_H
+#define BITSWEEP_BENCH_BENCH_ENVIRONMENT_H
+
+#include <jansson.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/base/cpu_model.h"
+#include "common/device/device.h"
+#include "coordinator/job/command.h"
+
+// What a rank tells of itself; all of it travels. Texts are printable ASCII.
+struct bsw_bench_rank {
+    char host[64];
+    char cpu[BSW_CPU_MODEL_BYTES + 7];
+    char level[16];
+    char device[96]; // "cpu", "cuda:0 NVIDIA H200"
+    int64_t pid, usable_cpus, threads;
+};
+
+void bsw_bench_rank_describe(const struct bsw_common_options *common, const bsw_device *device,
+                             struct bsw_bench_rank *out);
+
+struct bsw_bench_environment {
+    const char *name; // of the bench
+    int argc;         // words of the command line behind it
+    char **argv;
+    int has_device; // this rank has one: NCCL, which only devices use, is looked for
+    const struct bsw_bench_rank *ranks;
+    int num_ranks;
+};
+
+// "# bitsweep 0.1.0, release, ..." and so on, with the table of ranks.
+void bsw_bench_environment_print(const struct bsw_bench_environment *environment, FILE *out);
+// The same as "environment" and "ranks" of the document.
+void bsw_bench_environment_describe(const struct bsw_bench_environment *environment,
+                                    json_t *document);
+
+#endif

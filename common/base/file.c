@@ -1,0 +1,240 @@
+#include "common/base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/base/fault_points.h"
+#include "common/base/temporary_files.h"
+
+static enum bsw_status fail_system(struct bsw_error *err, const char *path, const char *what)
+{
+    int code = errno;
+    return bsw_fail(err, BSW_ERROR_IO, "%s: %s: %s", path, what, strerror(code));
+}
+
+enum bsw_status bsw_file_open_read(const char *path, int *fd, uint64_t *bytes,
+                                   struct bsw_error *err)
+{
+    *fd = -1;
+    // O_NONBLOCK: a FIFO must not hang us
+    int opened = BSW_FAULT(OPEN, -1, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (opened < 0) return fail_system(err, path, "cannot open");
+    struct stat facts;
+    if (fstat(opened, &facts) != 0) {
+        enum bsw_status status = fail_system(err, path, "cannot stat");
+        close(opened);
+        return status;
+    }
+    if (!S_ISREG(facts.st_mode)) {
+        close(opened);
+        return bsw_fail(err, BSW_ERROR_IO, "%s: not a regular file", path);
+    }
+    *fd = opened;
+    *bytes = (uint64_t)facts.st_size;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_file_read_at(int fd, const char *path, uint64_t offset, void *out, size_t bytes,
+                                 struct bsw_error *err)
+{
+    unsigned char *to = out;
+    while (bytes > 0) {
+        ssize_t got = BSW_FAULT(READ, -1, pread(fd, to, bytes, (off_t)offset));
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return fail_system(err, path, "cannot read");
+        if (got == 0) {
+            return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                            "%s: truncated: %zu bytes missing at offset %llu", path, bytes,
+                            (unsigned long long)offset);
+        }
+        to += got;
+        offset += (uint64_t)got;
+        bytes -= (size_t)got;
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_file_write_at(int fd, const char *path, uint64_t offset, const void *data,
+                                  size_t bytes, struct bsw_error *err)
+{
+    const unsigned char *from = data;
+    while (bytes > 0) {
+        ssize_t put = BSW_FAULT(WRITE, -1, pwrite(fd, from, bytes, (off_t)offset));
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return fail_system(err, path, "cannot write");
+        if (put == 0) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot write: no progress", path);
+        from += put;
+        offset += (uint64_t)put;
+        bytes -= (size_t)put;
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_file_read_all(const char *path, uint64_t max_bytes, struct bsw_buffer *buffer,
+                                  struct bsw_error *err)
+{
+    int fd;
+    uint64_t bytes = 0;
+    BSW_TRY(bsw_file_open_read(path, &fd, &bytes, err));
+    enum bsw_status status = BSW_OK;
+    buffer->bytes = 0;
+    if (bytes > max_bytes) {
+        status =
+            bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu bytes, more than the %llu expected at most",
+                     path, (unsigned long long)bytes, (unsigned long long)max_bytes);
+    }
+    if (status == BSW_OK) status = bsw_buffer_reserve(buffer, bytes ? (size_t)bytes : 1, err);
+    if (status == BSW_OK) status = bsw_file_read_at(fd, path, 0, buffer->data, (size_t)bytes, err);
+    if (status == BSW_OK) buffer->bytes = (size_t)bytes;
+    bsw_file_close(&fd);
+    return status;
+}
+
+enum bsw_status bsw_file_create(const char *path, int *fd, struct bsw_error *err)
+{
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    return *fd < 0 ? fail_system(err, path, "cannot create") : BSW_OK;
+}
+
+// That the name still leads to the file that is open, and locked: a run that has just finished may
+// have renamed it away in between.
+static int is_named(int fd, const char *path)
+{
+    struct stat open_facts, named;
+    return fstat(fd, &open_facts) == 0 && stat(path, &named) == 0 &&
+           open_facts.st_dev == named.st_dev && open_facts.st_ino == named.st_ino;
+}
+
+enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err)
+{
+    struct stat facts;
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+    if (*fd < 0) return fail_system(err, path, "cannot create");
+    enum bsw_status status = BSW_OK;
+    if (fstat(*fd, &facts) != 0 || !S_ISREG(facts.st_mode))
+        status = bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
+    else if ((flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) || !is_named(*fd, path))
+        status = bsw_fail(err, BSW_ERROR_USAGE, "%s: another run is writing it", path);
+    if (status != BSW_OK) bsw_file_close(fd);
+    return status;
+}
+
+enum bsw_status bsw_file_open_write(const char *path, int *fd, struct bsw_error *err)
+{
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CLOEXEC));
+    return *fd < 0 ? fail_system(err, path, "cannot open for writing") : BSW_OK;
+}
+
+enum bsw_status bsw_file_sync(int fd, const char *path, struct bsw_error *err)
+{
+    return BSW_FAULT(FSYNC, -1, fsync(fd)) != 0 ? fail_system(err, path, "cannot sync") : BSW_OK;
+}
+
+enum bsw_status bsw_file_sync_close(int *fd, const char *path, struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    if (BSW_FAULT(FSYNC, -1, fsync(*fd)) != 0) status = fail_system(err, path, "cannot sync");
+    if (close(*fd) != 0 && status == BSW_OK) status = fail_system(err, path, "cannot close");
+    *fd = -1;
+    return status;
+}
+
+void bsw_file_close(int *fd)
+{
+    if (*fd >= 0) close(*fd);
+    *fd = -1;
+}
+
+static enum bsw_status sync_folder_of(const char *path, struct bsw_error *err)
+{
+    char folder[BSW_PATH_BYTES];
+    if (strlen(path) >= sizeof folder) return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    memcpy(folder, path, length);
+    folder[length] = '\0';
+    char *slash = strrchr(folder, '/');
+    if (!slash)
+        memcpy(folder, ".", 2);
+    else if (slash == folder)
+        folder[1] = '\0';
+    else
+        *slash = '\0';
+    int fd = BSW_FAULT(OPEN, -1, open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd < 0) return fail_system(err, folder, "cannot open folder");
+    // Some network file systems refuse fsync of a folder with EINVAL; their rename is durable by
+    // itself.
+    enum bsw_status status = BSW_FAULT(FSYNC, -1, fsync(fd)) != 0 && errno != EINVAL
+                                 ? fail_system(err, folder, "cannot sync folder")
+                                 : BSW_OK;
+    close(fd);
+    return status;
+}
+
+enum bsw_status bsw_file_rename(const char *from, const char *to, struct bsw_error *err)
+{
+    if (BSW_FAULT(RENAME, -1, rename(from, to)) != 0)
+        return fail_system(err, to, "cannot rename to this name");
+    return sync_folder_of(to, err);
+}
+
+enum bsw_status bsw_file_remove(const char *path, struct bsw_error *err)
+{
+    if (unlink(path) == 0) return sync_folder_of(path, err);
+    return errno == ENOENT ? BSW_OK : fail_system(err, path, "cannot remove");
+}
+
+enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t bytes,
+                                      struct bsw_error *err)
+{
+    char temporary[BSW_PATH_BYTES];
+    int length = snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof temporary)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    int fd;
+    bsw_temporary_note(temporary);
+    enum bsw_status status = bsw_file_create(temporary, &fd, err);
+    if (status == BSW_OK) {
+        status = bsw_file_write_at(fd, temporary, 0, data, bytes, err);
+        if (status == BSW_OK) status = bsw_file_sync_close(&fd, temporary, err);
+        if (status == BSW_OK) status = bsw_file_rename(temporary, path, err);
+        bsw_file_close(&fd);
+        if (status != BSW_OK) unlink(temporary);
+    }
+    bsw_temporary_forget(temporary);
+    return status;
+}
+
+int bsw_file_exists(const char *path)
+{
+    struct stat facts;
+    return lstat(path, &facts) == 0;
+}
+
+int bsw_path_is_folder(const char *path)
+{
+    struct stat facts;
+    return stat(path, &facts) == 0 && S_ISDIR(facts.st_mode);
+}
+
+enum bsw_status bsw_folder_create(const char *path, struct bsw_error *err)
+{
+    if (mkdir(path, 0777) == 0) return sync_folder_of(path, err);
+    if (errno == EEXIST && bsw_path_is_folder(path)) return BSW_OK;
+    return fail_system(err, path, "cannot create folder");
+}
+
+enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
+                              struct bsw_error *err)
+{
+    int length = snprintf(out, BSW_PATH_BYTES, "%s/%s", folder, name);
+    if (length < 0 || length >= BSW_PATH_BYTES)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    return BSW_OK;
+}

@@ -1,0 +1,76 @@
+// Files as the rest of the program needs them: whole reads and writes, atomic replacement, clear
+// messages.
+//
+// Every message begins with the path. Failures of the system are BSW_ERROR_IO with its text.
+#ifndef BITSWEEP_COMMON_FILE_H
+#define BITSWEEP_COMMON_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Opens an existing regular file for reading; *bytes is its size. A folder or a device is
+// BSW_ERROR_IO.
+enum bsw_status bsw_file_open_read(const char *path, int *fd, uint64_t *bytes,
+                                   struct bsw_error *err);
+
+// Reads exactly `bytes` at `offset`, looping over short reads. A file that ends first is
+// BSW_ERROR_BAD_DATA
+// ("truncated"). `path` is for messages.
+enum bsw_status bsw_file_read_at(int fd, const char *path, uint64_t offset, void *out, size_t bytes,
+                                 struct bsw_error *err);
+
+// Writes exactly `bytes` at `offset`, looping over short writes.
+enum bsw_status bsw_file_write_at(int fd, const char *path, uint64_t offset, const void *data,
+                                  size_t bytes, struct bsw_error *err);
+
+// Reads a whole file of at most max_bytes into buffer (appended after reset). Larger is
+// BSW_ERROR_BAD_DATA.
+enum bsw_status bsw_file_read_all(const char *path, uint64_t max_bytes, struct bsw_buffer *buffer,
+                                  struct bsw_error *err);
+
+// Creates (or truncates) a file for reading and writing.
+enum bsw_status bsw_file_create(const char *path, int *fd, struct bsw_error *err);
+// The same for a file that runs go on with: keeps the bytes of one that is there. One that another
+// process has open so is BSW_ERROR_USAGE, where the file system has locks.
+enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err);
+// Opens an existing file for writing.
+enum bsw_status bsw_file_open_write(const char *path, int *fd, struct bsw_error *err);
+
+// fsync. After a failure the file is lost: what was written may be gone, whatever a later one says.
+enum bsw_status bsw_file_sync(int fd, const char *path, struct bsw_error *err);
+// fsync and close; always closes and sets *fd to -1. Every failure is reported: data may be lost.
+enum bsw_status bsw_file_sync_close(int *fd, const char *path, struct bsw_error *err);
+void bsw_file_close(int *fd); // no sync, no error: for reading
+
+// rename, then fsync of the folder that holds `to`.
+enum bsw_status bsw_file_rename(const char *from, const char *to, struct bsw_error *err);
+
+// Removes a file, durably; one that is not there is no error.
+enum bsw_status bsw_file_remove(const char *path, struct bsw_error *err);
+
+// Writes a small file atomically: PATH.tmp.PID, fsync, rename, fsync of the folder. Nothing is left
+// on failure.
+enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t bytes,
+                                      struct bsw_error *err);
+
+int bsw_file_exists(const char *path);
+int bsw_path_is_folder(const char *path);
+enum bsw_status bsw_folder_create(const char *path,
+                                  struct bsw_error *err); // one level, durable; existing is ok
+
+// Joins folder and name into out; BSW_ERROR_USAGE if it does not fit.
+#define BSW_PATH_BYTES 4096
+enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
+                              struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,80 @@
+#include "common/base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/fault_points.h"
+
+enum bsw_status bsw_allocate(void *out, size_t count, size_t size, const char *what,
+                             struct bsw_error *err)
+{
+    void *pointer = NULL;
+    memcpy(out, &pointer, sizeof pointer); // *out is a pointer of any type: not to be aliased
+    size_t bytes;
+    if (!bsw_multiply_size(count, size, &bytes) || bytes > PTRDIFF_MAX - BSW_ALIGNMENT_BYTES) {
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
+                        "%s: %zu x %zu bytes is more than an address space holds", what, count,
+                        size);
+    }
+    size_t rounded = (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
+    if (rounded == 0) rounded = BSW_ALIGNMENT_BYTES;
+    pointer = BSW_FAULT(ALLOCATE, NULL, aligned_alloc(BSW_ALIGNMENT_BYTES, rounded));
+    if (!pointer)
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory for %zu bytes", what, bytes);
+    memcpy(out, &pointer, sizeof pointer);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_allocate_zero(void *out, size_t count, size_t size, const char *what,
+                                  struct bsw_error *err)
+{
+    void *pointer;
+    BSW_TRY(bsw_allocate(out, count, size, what, err));
+    memcpy(&pointer, out, sizeof pointer);
+    memset(pointer, 0, count * size);
+    return BSW_OK;
+}
+
+void bsw_free(void *address_of_pointer)
+{
+    void *pointer;
+    memcpy(&pointer, address_of_pointer, sizeof pointer);
+    free(pointer);
+    pointer = NULL;
+    memcpy(address_of_pointer, &pointer, sizeof pointer);
+}
+
+enum bsw_status bsw_buffer_reserve(struct bsw_buffer *buffer, size_t capacity,
+                                   struct bsw_error *err)
+{
+    if (capacity <= buffer->capacity) return BSW_OK;
+    if (buffer->bytes > 0 && capacity < buffer->capacity + buffer->capacity / 2) {
+        capacity = buffer->capacity + buffer->capacity / 2;
+    }
+    unsigned char *data;
+    BSW_TRY(bsw_allocate(&data, capacity, 1, "buffer", err));
+    if (buffer->bytes > 0) memcpy(data, buffer->data, buffer->bytes);
+    bsw_free(&buffer->data);
+    buffer->data = data;
+    buffer->capacity = capacity;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_buffer_append(struct bsw_buffer *buffer, const void *data, size_t bytes,
+                                  struct bsw_error *err)
+{
+    size_t needed;
+    if (!bsw_add_size(buffer->bytes, bytes, &needed)) {
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "buffer: size overflow");
+    }
+    BSW_TRY(bsw_buffer_reserve(buffer, needed, err));
+    if (bytes > 0) memcpy(buffer->data + buffer->bytes, data, bytes);
+    buffer->bytes = needed;
+    return BSW_OK;
+}
+
+void bsw_buffer_deinit(struct bsw_buffer *buffer)
+{
+    bsw_free(&buffer->data);
+    buffer->bytes = buffer->capacity = 0;
+}

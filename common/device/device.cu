@@ -1,0 +1,334 @@
+// A device over the CUDA runtime, or over the emulator's stand-in for it.
+#include "common/device/device.h"
+
+#include <cstdio>
+#include <cstring>
+#include <sched.h>
+#include <time.h>
+
+#include "common/base/clock.h"
+#include "common/base/memory.h"
+
+#if defined(__CUDACC__)
+#include <cuda_runtime.h>
+#define DEVICE_KIND "cuda"
+#else
+#include "tests/emulation/emulated_queues.hpp"
+#define DEVICE_KIND "emulated"
+#endif
+
+// Kept free for the driver and for kernels' local memory: this part of all memory.
+static const size_t RESERVE_PART = 64;
+// A queue is asked at once for so long, then after short sleeps.
+static const int64_t EAGER_NS = 100000, SLEEP_NS = 20000;
+// Multiples that the driver's own allocations are counted in.
+static const size_t ALIGNMENT = 256;
+
+struct bsw_device {
+    struct bsw_device_options options;
+    cudaStream_t streams[BSW_NUM_QUEUES];
+    cudaEvent_t event;
+    size_t total_bytes, limit_bytes, used_bytes;
+    uint64_t num_allocations;
+    int is_lost;
+    char label[24], name[64], place[24];
+};
+
+static enum bsw_status fail_call(struct bsw_device *device, cudaError_t code, const char *what,
+                                 struct bsw_error *err)
+{
+    cudaGetLastError(); // the next call is not to see this error again
+    return bsw_fail(err, BSW_ERROR_IO, "%s: %s: %s", device->label, what, cudaGetErrorString(code));
+}
+
+#define TRY_CUDA(device, what, err, call)                                     \
+    do {                                                                      \
+        cudaError_t code_ = (call);                                           \
+        if (code_ != cudaSuccess) return fail_call(device, code_, what, err); \
+    } while (0)
+
+const char *bsw_device_built_kind(void)
+{
+    return DEVICE_KIND;
+}
+
+// The runtime speaks of an old driver where there is none.
+static const char *words_of(cudaError_t code)
+{
+    int version = 0;
+    if (code == cudaErrorInsufficientDriver && cudaDriverGetVersion(&version) == cudaSuccess &&
+        version == 0)
+        return "no NVIDIA driver is installed";
+    return cudaGetErrorString(code);
+}
+
+int bsw_device_count(char *why, size_t capacity)
+{
+    int count = 0;
+    cudaError_t code = cudaGetDeviceCount(&count);
+    if (code != cudaSuccess) {
+        cudaGetLastError();
+        snprintf(why, capacity, "%s", words_of(code));
+        return 0;
+    }
+    snprintf(why, capacity, "this host has no device");
+    return count;
+}
+
+static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
+{
+    const struct bsw_device_options *options = &device->options;
+    cudaDeviceProp properties;
+    size_t free_bytes;
+    TRY_CUDA(device, "open", err, cudaSetDevice(options->ordinal));
+    TRY_CUDA(device, "properties", err, cudaGetDeviceProperties(&properties, options->ordinal));
+    TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &device->total_bytes));
+    snprintf(device->name, sizeof device->name, "%.63s", properties.name);
+    TRY_CUDA(device, "place", err,
+             cudaDeviceGetPCIBusId(device->place, sizeof device->place, options->ordinal));
+    device->limit_bytes =
+        (device->total_bytes - device->total_bytes / RESERVE_PART) / (size_t)options->num_sharers;
+    if (options->most_bytes > 0 && options->most_bytes < device->limit_bytes)
+        device->limit_bytes = (size_t)options->most_bytes;
+    for (int queue = 0; queue < BSW_NUM_QUEUES; queue++) {
+        TRY_CUDA(device, "stream", err,
+                 cudaStreamCreateWithFlags(&device->streams[queue], cudaStreamNonBlocking));
+    }
+    TRY_CUDA(device, "event", err,
+             cudaEventCreateWithFlags(&device->event, cudaEventDisableTiming));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_open(const struct bsw_device_options *options, bsw_device **out,
+                                struct bsw_error *err)
+{
+    struct bsw_device *device;
+    *out = NULL;
+    BSW_TRY(bsw_allocate_zero(&device, 1, sizeof *device, "device", err));
+    device->options = *options;
+    snprintf(device->label, sizeof device->label, "%s:%d", DEVICE_KIND, options->ordinal);
+    enum bsw_status status = set_up(device, err);
+    if (status != BSW_OK)
+        bsw_device_close(&device);
+    else
+        *out = device;
+    return status;
+}
+
+void bsw_device_end(struct bsw_device *device)
+{
+    if (!device->is_lost) {
+        if (device->event) cudaEventDestroy(device->event);
+        for (int queue = 0; queue < BSW_NUM_QUEUES; queue++) {
+            if (device->streams[queue]) cudaStreamDestroy(device->streams[queue]);
+        }
+    }
+    bsw_free(&device);
+}
+
+void bsw_device_give_up(bsw_device *device)
+{
+    device->is_lost = 1;
+}
+
+const char *bsw_device_label(const bsw_device *device)
+{
+    return device->label;
+}
+
+const char *bsw_device_name(const bsw_device *device)
+{
+    return device->name;
+}
+
+const char *bsw_device_place(const bsw_device *device)
+{
+    return device->place;
+}
+
+// ---- memory ----
+
+enum bsw_status bsw_device_free_bytes(bsw_device *device, size_t *out, struct bsw_error *err)
+{
+    size_t free_bytes, total_bytes, reserve = device->total_bytes / RESERVE_PART;
+    *out = 0;
+    TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &total_bytes));
+    size_t left = free_bytes > reserve ? free_bytes - reserve : 0;
+    size_t allowed =
+        device->limit_bytes > device->used_bytes ? device->limit_bytes - device->used_bytes : 0;
+    *out = left < allowed ? left : allowed;
+    return BSW_OK;
+}
+
+size_t bsw_device_used_bytes(const bsw_device *device)
+{
+    return device->used_bytes;
+}
+
+uint64_t bsw_device_num_allocations(const bsw_device *device)
+{
+    return device->num_allocations;
+}
+
+enum bsw_status bsw_device_allocate(bsw_device *device, size_t bytes, const char *what,
+                                    struct bsw_device_buffer *out, struct bsw_error *err)
+{
+    size_t free_bytes;
+    void *data = NULL;
+    out->data = NULL;
+    out->bytes = 0;
+    device->num_allocations++;
+    BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
+    if (bytes > free_bytes || cudaMalloc(&data, bytes > 0 ? bytes : ALIGNMENT) != cudaSuccess) {
+        cudaGetLastError();
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
+                        "%s: %s: no device memory for %zu bytes, %zu are free", device->label, what,
+                        bytes, free_bytes);
+    }
+    out->data = static_cast<unsigned char *>(data);
+    out->bytes = bytes;
+    device->used_bytes += bytes;
+    return BSW_OK;
+}
+
+void bsw_device_free(bsw_device *device, struct bsw_device_buffer *buffer)
+{
+    if (buffer->data) {
+        if (!device->is_lost) cudaFree(buffer->data);
+        device->used_bytes -= buffer->bytes;
+    }
+    buffer->data = NULL;
+    buffer->bytes = 0;
+}
+
+enum bsw_status bsw_device_allocate_host(bsw_device *device, size_t bytes, const char *what,
+                                         void *out, struct bsw_error *err)
+{
+    void *data = NULL;
+    memcpy(out, &data, sizeof data);
+    device->num_allocations++;
+    if (cudaMallocHost(&data, bytes > 0 ? bytes : ALIGNMENT) != cudaSuccess) {
+        cudaGetLastError();
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
+                        "%s: %s: no host memory for %zu bytes that stay in place", device->label,
+                        what, bytes);
+    }
+    memcpy(out, &data, sizeof data);
+    return BSW_OK;
+}
+
+void bsw_device_free_host(bsw_device *device, void *address_of_pointer)
+{
+    void *data;
+    memcpy(&data, address_of_pointer, sizeof data);
+    if (data && !device->is_lost) cudaFreeHost(data);
+    data = NULL;
+    memcpy(address_of_pointer, &data, sizeof data);
+}
+
+int bsw_device_pin(bsw_device *device, void *memory, size_t bytes)
+{
+    device->num_allocations++;
+    if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess) return 1;
+    cudaGetLastError();
+    return 0;
+}
+
+void bsw_device_unpin(bsw_device *device, void *memory)
+{
+    if (!device->is_lost) cudaHostUnregister(memory);
+}
+
+// ---- queues ----
+
+bsw_stream bsw_device_stream(bsw_device *device, enum bsw_device_queue queue)
+{
+    return device->streams[queue];
+}
+
+enum bsw_status bsw_device_launched(bsw_device *device, int code, const char *what,
+                                    struct bsw_error *err)
+{
+    TRY_CUDA(device, what, err, static_cast<cudaError_t>(code));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_upload(bsw_device *device, enum bsw_device_queue queue, void *to,
+                                  const void *from, size_t bytes, struct bsw_error *err)
+{
+    TRY_CUDA(device, "copy to the device", err,
+             cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->streams[queue]));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_download(bsw_device *device, enum bsw_device_queue queue, void *to,
+                                    const void *from, size_t bytes, struct bsw_error *err)
+{
+    TRY_CUDA(device, "copy from the device", err,
+             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, device->streams[queue]));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_copy(bsw_device *device, enum bsw_device_queue queue, void *to,
+                                const void *from, size_t bytes, struct bsw_error *err)
+{
+    TRY_CUDA(device, "copy on the device", err,
+             cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, device->streams[queue]));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_download_rows(bsw_device *device, enum bsw_device_queue queue, void *to,
+                                         const void *from, const struct bsw_device_rows *rows,
+                                         struct bsw_error *err)
+{
+    if (rows->row_bytes == 0 || rows->num_rows == 0) return BSW_OK;
+    TRY_CUDA(device, "copy from the device", err,
+             cudaMemcpy2DAsync(to, rows->to_stride, from, rows->from_stride, rows->row_bytes,
+                               rows->num_rows, cudaMemcpyDeviceToHost, device->streams[queue]));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_follow(bsw_device *device, enum bsw_device_queue queue,
+                                  enum bsw_device_queue other, struct bsw_error *err)
+{
+    TRY_CUDA(device, "order of queues", err,
+             cudaEventRecord(device->event, device->streams[other]));
+    TRY_CUDA(device, "order of queues", err,
+             cudaStreamWaitEvent(device->streams[queue], device->event, 0));
+    return BSW_OK;
+}
+
+static void pause_for(int64_t waited_ns)
+{
+    const struct timespec nap = {0, SLEEP_NS};
+    if (waited_ns < EAGER_NS)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
+}
+
+enum bsw_status bsw_device_poll(bsw_device *device, enum bsw_device_queue queue, const char *what,
+                                int *is_empty, struct bsw_error *err)
+{
+    cudaError_t code = cudaStreamQuery(device->streams[queue]);
+    *is_empty = code == cudaSuccess;
+    if (code == cudaSuccess || code == cudaErrorNotReady) return BSW_OK;
+    device->is_lost = 1;
+    return fail_call(device, code, what, err);
+}
+
+enum bsw_status bsw_device_wait(bsw_device *device, enum bsw_device_queue queue, const char *what,
+                                struct bsw_error *err)
+{
+    int64_t started = bsw_clock_ns(), waited = 0;
+    for (int is_empty = 0;;) {
+        BSW_TRY(bsw_device_poll(device, queue, what, &is_empty, err));
+        if (is_empty) return BSW_OK;
+        waited = bsw_clock_ns() - started;
+        if ((double)waited > device->options.timeout_seconds * 1e9) break;
+        pause_for(waited);
+    }
+    device->is_lost = 1;
+    return bsw_fail(err, BSW_ERROR_IO, "%s: %s: not done within %g s", device->label, what,
+                    device->options.timeout_seconds);
+}

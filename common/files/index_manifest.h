@@ -1,0 +1,132 @@
+// The manifest of an index: what every rank must know before it touches a shard.
+//
+// manifest.pb is protobuf (common/bitsweep.proto) whose last field is the XXH3 of all bytes before
+// it. It holds no time, host or rank count, so the same input and parameters give the same bytes.
+#ifndef BITSWEEP_COMMON_INDEX_MANIFEST_H
+#define BITSWEEP_COMMON_INDEX_MANIFEST_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/file.h"
+#include "common/codes/code_layout.h"
+#include "common/codes/metric.h"
+#include "common/files/known_answers.h"
+#include "common/files/manifest_codec.h"
+#include "common/rows/vectors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_INDEX_FORMAT_VERSION 1
+#define BSW_MAX_SHARDS           65536
+#define BSW_INDEX_MODEL_NAME     "model.rbe" // of codecs that have a model file
+
+struct bsw_shard_entry {
+    uint64_t first_row; // id in the source
+    uint64_t num_rows;
+    uint64_t codes_bytes;  // of the .codes file
+    uint64_t codes_digest; // XXH3 of its footer
+    uint64_t vectors_bytes;
+    uint64_t dropped_rows;
+    size_t first_known; // place in the manifest's known answers
+};
+
+struct bsw_manifest {
+    uint64_t build_digest; // of all parameters and the source's digest; in every shard's header
+    uint64_t first_row;    // id of the first encoded row
+    uint64_t num_rows;     // encoded rows, dropped ones included
+    uint64_t dropped_rows;
+    enum bsw_metric metric;
+    const struct bsw_codec *codec;
+    struct bsw_code_layout layout; // holds dims: of codes
+    uint32_t row_dims;             // of rows and queries; 0: those of codes
+    double bits;                   // the average asked for
+    uint32_t stage_dims;           // where a first stage may end; layout.dims: no stage
+    int32_t scale_exponent;        // a stored scale is half * 2^scale_exponent
+    int32_t tail_exponent;         // a stored tail is half * 2^tail_exponent
+    float codec_number;            // a number that the codec alone reads
+    void *part;                    // what else it alone reads, or NULL; owned: codec->free_part
+
+    uint32_t num_shards;
+    struct bsw_shard_entry *shards; // [num_shards]; owned
+    uint32_t num_known;             // queries with known answers in every shard; 0: none
+    uint64_t *known;                // bsw_manifest_known says where; owned
+
+    char source_path[BSW_PATH_BYTES]; // relative to the index folder, absolute, or synth:...
+    enum bsw_vector_type source_type;
+    uint64_t source_file_bytes; // 0 for synth:
+    uint64_t source_rows;       // of the whole source
+    uint64_t source_digest;     // sum over encoded rows of bsw_row_digest
+    int source_is_copied;       // the index has .vectors files
+};
+
+// Digest of one raw row: XXH3 of its bytes, seeded with its id. Sums of these do not depend on how
+// rows are cut.
+uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id);
+
+// Dimensions of raw rows and queries.
+static inline uint32_t bsw_manifest_row_dims(const struct bsw_manifest *manifest)
+{
+    return manifest->row_dims > 0 ? manifest->row_dims : manifest->layout.dims;
+}
+
+// Padded dimensions of the first stage of a progressive scan, or 0 if the codes have none: it must
+// end between two words, so no segment before its end may have padding.
+uint32_t bsw_manifest_stage(const struct bsw_manifest *manifest);
+
+// num_shards and shards: so many equal parts of the rows, which first_row and num_rows tell.
+// Digests and sizes of files are 0; what shards held is overwritten, not freed.
+enum bsw_status bsw_manifest_cut_shards(struct bsw_manifest *manifest, uint64_t num_shards,
+                                        struct bsw_error *err);
+
+// Answers of a shard, borrowed from the manifest.
+struct bsw_known_answers bsw_manifest_known(const struct bsw_manifest *manifest, uint32_t shard);
+// Room for answers of num_queries queries, once dropped rows are known: sets num_known, known, and
+// where each shard's begin.
+enum bsw_status bsw_manifest_reserve_known(struct bsw_manifest *manifest, uint32_t num_queries,
+                                           struct bsw_error *err);
+
+// build_digest from everything else but the shards' digests and known answers.
+enum bsw_status bsw_manifest_build_digest(const struct bsw_manifest *manifest, uint64_t *out,
+                                          struct bsw_error *err);
+
+// The bytes of the file, digest included, replacing what the buffer held; bsw_manifest_parse takes
+// them.
+enum bsw_status bsw_manifest_pack(const struct bsw_manifest *manifest, struct bsw_buffer *out,
+                                  struct bsw_error *err);
+
+// Writes FOLDER/manifest.pb atomically.
+enum bsw_status bsw_manifest_write(const struct bsw_manifest *manifest, const char *folder,
+                                   struct bsw_error *err);
+
+// Checks the bytes of a manifest, `name` in error texts: digest, ranges, shard rows that follow
+// each other, layout, and by its codec, which is one of `codecs` (ends with NULL), the codec's
+// part. Wrong content is BSW_ERROR_BAD_DATA. bsw_manifest_deinit frees. shard/codecs/codec.h has
+// bsw_manifest_parse and bsw_manifest_read, with all codecs there are.
+enum bsw_status bsw_manifest_unpack(const struct bsw_codec *const *codecs, const char *name,
+                                    const void *data, size_t bytes, struct bsw_manifest *out,
+                                    struct bsw_error *err);
+void bsw_manifest_deinit(struct bsw_manifest *manifest);
+
+// "shard-00003-of-00016" + suffix (".codes", ".vectors") in folder.
+enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uint32_t shard,
+                               uint32_t num_shards, const char *suffix, struct bsw_error *err);
+
+// Bytes a row takes in a shard of many rows, without the 3/8 of masks and row digests: its codes
+// and what stands beside them.
+double bsw_manifest_row_bytes(const struct bsw_manifest *manifest);
+
+// The path of the source as seen from here: source_path resolved against the index folder.
+enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,
+                                    char out[BSW_PATH_BYTES], struct bsw_error *err);
+
+// `source` relative to `folder` (both existing), or unchanged for synth:.
+enum bsw_status bsw_source_relative(const char *source, const char *folder,
+                                    char out[BSW_PATH_BYTES], struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

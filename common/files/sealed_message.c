@@ -1,0 +1,71 @@
+#include "common/files/sealed_message.h"
+
+#include <xxhash.h>
+
+// Field 15, 64 bits fixed.
+#define SEAL_TAG 0x79
+
+enum bsw_status bsw_message_seal(struct bsw_buffer *message, uint64_t *digest,
+                                 struct bsw_error *err)
+{
+    uint64_t value = XXH3_64bits(message->data, message->bytes);
+    unsigned char field[BSW_SEAL_BYTES] = {SEAL_TAG};
+    for (int i = 0; i < 8; i++) field[1 + i] = (unsigned char)(value >> (8 * i));
+    if (digest) *digest = value;
+    return bsw_buffer_append(message, field, sizeof field, err);
+}
+
+enum bsw_status bsw_message_check_seal(const char *name, const char *what, const void *data,
+                                       size_t bytes, uint64_t *digest, struct bsw_error *err)
+{
+    const unsigned char *all = data;
+    if (bytes == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: empty", name);
+    if (bytes <= BSW_SEAL_BYTES || all[bytes - BSW_SEAL_BYTES] != SEAL_TAG)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: truncated, or no bitsweep %s", name, what);
+    uint64_t value = 0;
+    for (int i = 0; i < 8; i++) value |= (uint64_t)all[bytes - 8 + (size_t)i] << (8 * i);
+    if (value != XXH3_64bits(all, bytes - BSW_SEAL_BYTES))
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: checksum does not match", name);
+    if (digest) *digest = value;
+    return BSW_OK;
+}
+
+// ---- memory of unpacked messages ----
+
+static void *take_room(void *context, size_t bytes)
+{
+    struct bsw_message_room *room = context;
+    void *memory = NULL;
+    size_t taken; // as the heap sees it
+    if (!bsw_add_size(bytes, 2 * BSW_ALIGNMENT_BYTES, &taken) || taken > room->left) return NULL;
+    if (bsw_allocate(&memory, bytes, 1, "message", NULL) != BSW_OK)
+        room->lacked_memory = 1;
+    else
+        room->left -= taken;
+    return memory;
+}
+
+static void give_back(void *context, void *memory)
+{
+    (void)context;
+    bsw_free(&memory);
+}
+
+void bsw_message_room_init(struct bsw_message_room *room, size_t message_bytes)
+{
+    size_t bytes;
+    room->allocator = (ProtobufCAllocator){take_room, give_back, room};
+    room->left = SIZE_MAX;
+    room->lacked_memory = 0;
+    if (bsw_multiply_size(message_bytes, 2, &bytes) &&
+        bsw_add_size(bytes, BSW_MESSAGE_ROOM_BYTES, &bytes))
+        room->left = bytes;
+}
+
+enum bsw_status bsw_message_fail(const struct bsw_message_room *room, const char *name,
+                                 const char *what, struct bsw_error *err)
+{
+    if (room->lacked_memory)
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory to unpack it", name);
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no bitsweep %s", name, what);
+}

@@ -1,0 +1,54 @@
+#include "common/net/collect.h"
+
+#include <string.h>
+
+enum bsw_status bsw_collect(bsw_transport *transport, const struct bsw_message *message,
+                            const void *own, size_t bytes, bsw_collect_take *take, void *context,
+                            struct bsw_error *err)
+{
+    struct bsw_buffer payload = {0};
+    enum bsw_status status = BSW_OK;
+    if (transport->rank != 0) return bsw_transport_send(transport, 0, message, own, bytes, err);
+    for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
+        status = bsw_transport_receive(transport, rank, message, &payload, NULL, err);
+        if (status == BSW_OK) status = take(context, rank, &payload, err);
+    }
+    bsw_buffer_deinit(&payload);
+    return status;
+}
+
+struct records {
+    unsigned char *all;
+    size_t bytes;
+    const char *name;
+};
+
+static enum bsw_status take_record(void *context, int rank, const struct bsw_buffer *payload,
+                                   struct bsw_error *err)
+{
+    const struct records *records = context;
+    if (payload->bytes != records->bytes)
+        return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of %s, not %zu", rank,
+                        payload->bytes, records->name, records->bytes);
+    memcpy(records->all + (size_t)rank * records->bytes, payload->data, records->bytes);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_collect_records(bsw_transport *transport, const struct bsw_message *message,
+                                    const void *own, size_t bytes, void *all, struct bsw_error *err)
+{
+    struct records records = {all, bytes, message->name ? message->name : "a message"};
+    if (transport->rank == 0) memcpy(all, own, bytes);
+    return bsw_collect(transport, message, own, bytes, take_record, &records, err);
+}
+
+enum bsw_status bsw_collect_buffers(bsw_transport *transport, const struct bsw_message *message,
+                                    const struct bsw_buffer *own, struct bsw_buffer *payloads,
+                                    struct bsw_error *err)
+{
+    if (transport->rank != 0)
+        return bsw_transport_send(transport, 0, message, own->data, own->bytes, err);
+    for (int rank = 1; rank < transport->num_ranks; rank++)
+        BSW_TRY(bsw_transport_receive(transport, rank, message, &payloads[rank], NULL, err));
+    return BSW_OK;
+}

@@ -1,0 +1,72 @@
+// A device link joins the devices of all ranks: bytes go from device memory to device memory over
+// NCCL, beside the transport, which tells sizes and failures.
+//
+// Opening is collective over the transport; so are broadcast, gather and wait, once all ranks have
+// agreed that each of them comes there. Nothing here blocks in NCCL or CUDA: one loop polls NCCL,
+// the queue, the transport and a deadline (the transport's patience). The first failure of a link
+// is its last: it raises an alarm over the transport (bsw_transport_raise), which ends the job, and
+// the device is given up, as a transfer may hang on it for ever.
+//
+// Statuses: BSW_ERROR_IO for a failure of NCCL, a device or a deadline; another rank's alarm has
+// its own. The thread of the transport uses a link.
+#ifndef BITSWEEP_COMMON_DEVICE_LINK_H
+#define BITSWEEP_COMMON_DEVICE_LINK_H
+
+#include <stddef.h>
+
+#include "common/base/status.h"
+#include "common/device/device.h"
+#include "common/net/transport.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct bsw_device_link bsw_device_link;
+
+// What --link says. AUTO: over NCCL where there are several ranks, each has a device of its own and
+// all have the same NCCL of 2.19 or later, which starts; else none. NCCL: BSW_ERROR_USAGE where
+// that cannot be. Ranks that share a device need AUTO's opposite, NCCL, and a library of 2.30 or
+// later.
+enum bsw_link_choice { BSW_LINK_AUTO, BSW_LINK_MPI, BSW_LINK_NCCL };
+
+#define BSW_LINK_NOTE_BYTES 320
+
+// Joins the ranks; device is this rank's, borrowed, or NULL. *out is NULL where the transport alone
+// is used. note, the same on all ranks: the version that is used, or why there is no link. All
+// ranks return alike, unless the transport is broken on return. The first transfers are made, so
+// that NCCL has allocated what it needs on the device.
+enum bsw_status bsw_device_link_open(bsw_transport *transport, bsw_device *device,
+                                     enum bsw_link_choice choice, bsw_device_link **out,
+                                     char note[BSW_LINK_NOTE_BYTES], struct bsw_error *err);
+// Accepts NULL inside. Ends within seconds whatever NCCL does.
+void bsw_device_link_close(bsw_device_link **link);
+
+// Both queue on BSW_QUEUE_LINK, behind what is there, and return when NCCL has taken it; `what` is
+// for error texts, as in "queries to all ranks".
+
+// bytes of device memory, the same number on all ranks, from rank 0 to all.
+enum bsw_status bsw_device_link_broadcast(bsw_device_link *link, void *data, size_t bytes,
+                                          const char *what, struct bsw_error *err);
+
+// own, own_bytes: what this rank sends from its device memory; rank 0 sends nothing. Rank 0 alone:
+// what comes from rank r goes to device memory `to` + offsets[r], bytes[r] of it, as that rank
+// sends. 0 bytes: nothing is sent.
+struct bsw_device_gather {
+    const void *own;
+    size_t own_bytes;
+    unsigned char *to;
+    const size_t *offsets, *bytes; // [num_ranks]; those of rank 0 are not read
+};
+enum bsw_status bsw_device_link_gather(bsw_device_link *link,
+                                       const struct bsw_device_gather *gather, const char *what,
+                                       struct bsw_error *err);
+
+// Until BSW_QUEUE_LINK is empty.
+enum bsw_status bsw_device_link_wait(bsw_device_link *link, const char *what,
+                                     struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,48 @@
+// What messages between ranks are (struct bsw_message, transport.h), all in one list: no two are
+// mistaken for each other, whichever follow one another in a run. Ranks of a job are one build, so
+// the numbers may change.
+#ifndef BITSWEEP_COMMON_MESSAGE_KINDS_H
+#define BITSWEEP_COMMON_MESSAGE_KINDS_H
+
+enum bsw_message_kind {
+    // The start: device links, the same input everywhere.
+    BSW_MESSAGE_LINK_FACTS = 1,
+    BSW_MESSAGE_LINK_VERDICT,
+    BSW_MESSAGE_INPUT,
+    // encode
+    BSW_MESSAGE_MANIFEST,
+    BSW_MESSAGE_MODEL,
+    BSW_MESSAGE_RECORDED,
+    BSW_MESSAGE_BLOCKS,
+    BSW_MESSAGE_ANSWERS,
+    // search: which rank answers for what; the exchanges of a batch, one for each enum
+    // bsw_exchange, and what comes after
+    BSW_MESSAGE_ASSIGNMENT,
+    BSW_MESSAGE_FIRST_EXCHANGE = 16,
+    BSW_MESSAGE_STATISTICS = 32,
+    // groundtruth
+    BSW_MESSAGE_NEIGHBOURS,
+    BSW_MESSAGE_RESUMED_ROWS,
+    BSW_MESSAGE_DROPPED_ROWS,
+    // train
+    BSW_MESSAGE_CHECKPOINT,
+    BSW_MESSAGE_NEIGHBOUR_PART,
+    BSW_MESSAGE_NEIGHBOUR_ALL,
+    BSW_MESSAGE_START,
+    BSW_MESSAGE_GRADIENT,
+    BSW_MESSAGE_PARAMETERS,
+    BSW_MESSAGE_LOSS,
+    BSW_MESSAGE_STOP,
+    // verify, sweep
+    BSW_MESSAGE_DIGESTS,
+    BSW_MESSAGE_STEP,
+    // bench
+    BSW_MESSAGE_BENCH_RECORD,
+    BSW_MESSAGE_BENCH_END,
+    BSW_MESSAGE_BENCH_CORPUS,
+    BSW_MESSAGE_BENCH_FORTH,
+    BSW_MESSAGE_BENCH_BACK,
+    BSW_MESSAGE_BENCH_REPORT,
+};
+
+#endif

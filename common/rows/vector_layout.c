@@ -1,0 +1,368 @@
+// Headers of the vector formats, read from memory so that they can be tested without files.
+#include "common/rows/vectors.h"
+
+#include <string.h>
+
+#include "common/codes/code_layout.h"
+
+// Every format is little endian and its numbers are used as they lie.
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "vector files are little endian");
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} type_facts[BSW_VECTOR_NUM_TYPES] = {
+    [BSW_VECTOR_FLOAT32] = {"float32", 4}, [BSW_VECTOR_FLOAT16] = {"float16", 2},
+    [BSW_VECTOR_UINT8] = {"uint8", 1},     [BSW_VECTOR_INT8] = {"int8", 1},
+    [BSW_VECTOR_INT32] = {"int32", 4},
+};
+
+const char *bsw_vector_type_name(enum bsw_vector_type type)
+{
+    return type_facts[type].name;
+}
+
+size_t bsw_vector_type_bytes(enum bsw_vector_type type)
+{
+    return type_facts[type].bytes;
+}
+
+// What every parser gets; `bytes` never exceeds file_bytes.
+struct head {
+    const char *name;
+    const unsigned char *data;
+    size_t bytes;
+    uint64_t file_bytes;
+    struct bsw_error *err;
+};
+
+static uint32_t read_u32(const unsigned char *from)
+{
+    uint32_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static uint64_t read_u64(const unsigned char *from)
+{
+    uint64_t value;
+    memcpy(&value, from, sizeof value);
+    return value;
+}
+
+static enum bsw_status fail_short(const struct head *head, uint64_t needed)
+{
+    return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                    "%s: truncated: the header has %llu bytes, the file %llu", head->name,
+                    (unsigned long long)needed, (unsigned long long)head->file_bytes);
+}
+
+// first_byte + num_rows * dims * number_bytes; 0 if 64 bits do not hold it.
+static int total_bytes(uint64_t num_rows, uint64_t dims, size_t number_bytes, uint64_t first_byte,
+                       uint64_t *total)
+{
+    return !__builtin_mul_overflow(num_rows, dims, total) &&
+           !__builtin_mul_overflow(*total, (uint64_t)number_bytes, total) &&
+           !__builtin_add_overflow(*total, first_byte, total);
+}
+
+static enum bsw_status check_dims(const struct head *head, uint64_t dims)
+{
+    if (dims >= 1 && dims <= BSW_MAX_DIMS) return BSW_OK;
+    return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                    "%s: the header says %llu dims, 1 to %d are possible", head->name,
+                    (unsigned long long)dims, BSW_MAX_DIMS);
+}
+
+// The layout of rows without gaps, once shape and size of the file are found to agree.
+static enum bsw_status set_dense(const struct head *head, enum bsw_vector_type type,
+                                 uint64_t num_rows, uint64_t dims, uint64_t first_byte,
+                                 struct bsw_vector_layout *out)
+{
+    uint64_t total;
+    BSW_TRY(check_dims(head, dims));
+    if (num_rows == 0) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: the header says 0 rows", head->name);
+    }
+    if (!total_bytes(num_rows, dims, type_facts[type].bytes, first_byte, &total)) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                        "%s: the header says %llu x %llu, more than a file can hold", head->name,
+                        (unsigned long long)num_rows, (unsigned long long)dims);
+    }
+    if (total != head->file_bytes) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                        "%s: the header says %llu x %llu (%llu bytes), the file has %llu",
+                        head->name, (unsigned long long)num_rows, (unsigned long long)dims,
+                        (unsigned long long)total, (unsigned long long)head->file_bytes);
+    }
+    *out = (struct bsw_vector_layout){.type = type,
+                                      .dims = (uint32_t)dims,
+                                      .num_rows = num_rows,
+                                      .first_byte = first_byte,
+                                      .stride_bytes = dims * type_facts[type].bytes};
+    return BSW_OK;
+}
+
+static enum bsw_status parse_vecs(const struct head *head, enum bsw_vector_type type,
+                                  struct bsw_vector_layout *out)
+{
+    if (head->bytes < 4) return fail_short(head, 4);
+    int32_t dims;
+    memcpy(&dims, head->data, sizeof dims);
+    if (dims < 1 || dims > BSW_MAX_DIMS) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                        "%s: the first row says %d dims, 1 to %d are possible", head->name, dims,
+                        BSW_MAX_DIMS);
+    }
+    uint64_t stride = 4 + (uint64_t)dims * type_facts[type].bytes;
+    if (head->file_bytes % stride != 0) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                        "%s: rows of %d dims have %llu bytes, which does not divide the %llu of "
+                        "the file",
+                        head->name, dims, (unsigned long long)stride,
+                        (unsigned long long)head->file_bytes);
+    }
+    *out = (struct bsw_vector_layout){.type = type,
+                                      .dims = (uint32_t)dims,
+                                      .num_rows = head->file_bytes / stride,
+                                      .first_byte = 4,
+                                      .stride_bytes = stride,
+                                      .is_vecs = 1};
+    return BSW_OK;
+}
+
+// Whether shape and size of the file agree.
+static int fits(const struct head *head, enum bsw_vector_type type, uint64_t num_rows,
+                uint64_t dims, uint64_t first_byte)
+{
+    uint64_t total;
+    return total_bytes(num_rows, dims, type_facts[type].bytes, first_byte, &total) &&
+           total == head->file_bytes;
+}
+
+static enum bsw_status parse_bin(const struct head *head, enum bsw_vector_type type,
+                                 struct bsw_vector_layout *out)
+{
+    if (head->bytes < 8) return fail_short(head, 8);
+    uint32_t num_rows = read_u32(head->data), dims = read_u32(head->data + 4);
+    int is_wide = dims == 0;
+    if (!is_wide && head->bytes >= 16 && !fits(head, type, num_rows, dims, 8)) {
+        is_wide = fits(head, type, read_u64(head->data), read_u64(head->data + 8), 16);
+    }
+    if (!is_wide) return set_dense(head, type, num_rows, dims, 8, out);
+    if (head->bytes < 16) return fail_short(head, 16);
+    return set_dense(head, type, read_u64(head->data), read_u64(head->data + 8), 16, out);
+}
+
+// The header of .npy is a Python dict literal; only what NumPy itself writes for plain arrays is
+// taken, in any order and spacing.
+struct literal {
+    const char *start;
+    const char *at;
+    const char *end;
+};
+
+struct npy_header {
+    const char *descr; // not terminated
+    int descr_length;
+    int is_fortran;
+    uint64_t shape[2];
+    size_t num_axes; // may pass 2; then shape holds the first two
+};
+
+static void skip_space(struct literal *in)
+{
+    while (in->at < in->end && *in->at && strchr(" \t\r\n", *in->at)) in->at++;
+}
+
+// Takes the mark, with space on both sides, or leaves it and returns 0.
+static int take(struct literal *in, const char *mark)
+{
+    size_t length = strlen(mark);
+    skip_space(in);
+    if ((size_t)(in->end - in->at) < length || memcmp(in->at, mark, length) != 0) return 0;
+    in->at += length;
+    skip_space(in);
+    return 1;
+}
+
+static int take_string(struct literal *in, const char **text, int *length)
+{
+    skip_space(in);
+    if (in->at == in->end || (*in->at != '\'' && *in->at != '"')) return 0;
+    char quote = *in->at++;
+    *text = in->at;
+    while (in->at < in->end && *in->at != quote && *in->at != '\\' && *in->at != '\n') in->at++;
+    if (in->at == in->end || *in->at != quote) return 0;
+    *length = (int)(in->at++ - *text);
+    skip_space(in);
+    return 1;
+}
+
+static int take_number(struct literal *in, uint64_t *out)
+{
+    const char *first = in->at;
+    *out = 0;
+    for (; in->at < in->end && *in->at >= '0' && *in->at <= '9'; in->at++) {
+        if (__builtin_mul_overflow(*out, (uint64_t)10, out)) return 0;
+        if (__builtin_add_overflow(*out, (uint64_t)(*in->at - '0'), out)) return 0;
+    }
+    return in->at > first;
+}
+
+// A tuple: (), (5,), (5, 128) or (5, 128,); (5) is a number in Python.
+static int take_shape(struct literal *in, struct npy_header *header)
+{
+    int comma = 1;
+    header->num_axes = 0;
+    if (!take(in, "(")) return 0;
+    while (!take(in, ")")) {
+        uint64_t length;
+        if (!comma || !take_number(in, &length)) return 0;
+        if (header->num_axes < 2) header->shape[header->num_axes] = length;
+        header->num_axes++;
+        comma = take(in, ",");
+    }
+    return header->num_axes != 1 || comma;
+}
+
+static int take_boolean(struct literal *in, int *out)
+{
+    *out = take(in, "True");
+    return *out || take(in, "False");
+}
+
+static int take_entry(struct literal *in, struct npy_header *header, unsigned *seen)
+{
+    static const char *const keys[] = {"descr", "fortran_order", "shape"};
+    const char *key;
+    int length;
+    unsigned which = 0;
+    if (!take_string(in, &key, &length) || !take(in, ":")) return 0;
+    while (which < 3 &&
+           (strlen(keys[which]) != (size_t)length || memcmp(keys[which], key, (size_t)length) != 0))
+        which++;
+    if (which == 3 || (*seen >> which & 1)) return 0;
+    *seen |= 1u << which;
+    if (which == 0) return take_string(in, &header->descr, &header->descr_length);
+    if (which == 1) return take_boolean(in, &header->is_fortran);
+    return take_shape(in, header);
+}
+
+static int take_npy_header(struct literal *in, struct npy_header *header)
+{
+    unsigned seen = 0;
+    int comma = 1;
+    if (!take(in, "{")) return 0;
+    while (!take(in, "}")) {
+        if (!comma || !take_entry(in, header, &seen)) return 0;
+        comma = take(in, ",");
+    }
+    return seen == 7 && in->at == in->end;
+}
+
+static enum bsw_status npy_type(const struct head *head, const struct npy_header *header,
+                                enum bsw_vector_type *out)
+{
+    static const struct {
+        const char *descr;
+        enum bsw_vector_type type;
+    } known[] = {{"<f4", BSW_VECTOR_FLOAT32},
+                 {"<f2", BSW_VECTOR_FLOAT16},
+                 {"|u1", BSW_VECTOR_UINT8},
+                 {"|i1", BSW_VECTOR_INT8}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        if (header->descr_length != 3 || memcmp(header->descr, known[i].descr, 3) != 0) continue;
+        *out = known[i].type;
+        return BSW_OK;
+    }
+    int big_endian = header->descr_length > 0 && header->descr[0] == '>';
+    return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: type '%.*s'%s: <f4 <f2 |u1 |i1 are read",
+                    head->name, header->descr_length < 32 ? header->descr_length : 32,
+                    header->descr, big_endian ? " (big endian)" : "");
+}
+
+// One axis is one row, as a query saved alone is.
+static enum bsw_status npy_shape(const struct head *head, const struct npy_header *header,
+                                 uint64_t first_byte, struct bsw_vector_layout *out)
+{
+    enum bsw_vector_type type = BSW_VECTOR_FLOAT32;
+    BSW_TRY(npy_type(head, header, &type));
+    if (header->num_axes < 1 || header->num_axes > 2) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: %zu axes, 1 or 2 are possible",
+                        head->name, header->num_axes);
+    }
+    if (header->is_fortran && header->num_axes == 2) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                        "%s: Fortran order: rows must lie one after another (C order)", head->name);
+    }
+    uint64_t num_rows = header->num_axes == 2 ? header->shape[0] : 1;
+    return set_dense(head, type, num_rows, header->shape[header->num_axes - 1], first_byte, out);
+}
+
+static enum bsw_status parse_npy(const struct head *head, enum bsw_vector_type type,
+                                 struct bsw_vector_layout *out)
+{
+    (void)type;
+    if (head->bytes < 10) return fail_short(head, 10);
+    if (memcmp(head->data, "\x93NUMPY", 6) != 0) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: does not begin as a .npy file does",
+                        head->name);
+    }
+    unsigned version = head->data[6];
+    if (version < 1 || version > 3 || head->data[7] != 0) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: .npy version %u.%u: 1.0 to 3.0 exist",
+                        head->name, version, head->data[7]);
+    }
+    uint64_t start = version == 1 ? 10 : 12;
+    if (head->bytes < start) return fail_short(head, start);
+    uint64_t first_byte = start + (version == 1 ? (uint64_t)(head->data[8] | head->data[9] << 8)
+                                                : read_u32(head->data + 8));
+    if (first_byte > head->file_bytes) return fail_short(head, first_byte);
+    if (first_byte > head->bytes) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA,
+                        "%s: a header of %llu bytes, %zu are possible", head->name,
+                        (unsigned long long)first_byte, head->bytes);
+    }
+    struct literal in = {.start = (const char *)head->data,
+                         .at = (const char *)head->data + start,
+                         .end = (const char *)head->data + first_byte};
+    struct npy_header header = {0};
+    if (!take_npy_header(&in, &header)) {
+        return bsw_fail(head->err, BSW_ERROR_BAD_DATA, "%s: the .npy header is wrong at byte %zu",
+                        head->name, (size_t)(in.at - in.start));
+    }
+    return npy_shape(head, &header, first_byte, out);
+}
+
+static const struct {
+    const char *ending;
+    enum bsw_vector_type type; // .npy: its header says
+    enum bsw_status (*parse)(const struct head *head, enum bsw_vector_type type,
+                             struct bsw_vector_layout *out);
+} kinds[] = {
+    {".fvecs", BSW_VECTOR_FLOAT32, parse_vecs}, {".bvecs", BSW_VECTOR_UINT8, parse_vecs},
+    {".ivecs", BSW_VECTOR_INT32, parse_vecs},   {".fbin", BSW_VECTOR_FLOAT32, parse_bin},
+    {".u8bin", BSW_VECTOR_UINT8, parse_bin},    {".i8bin", BSW_VECTOR_INT8, parse_bin},
+    {".ibin", BSW_VECTOR_INT32, parse_bin},     {".npy", BSW_VECTOR_FLOAT32, parse_npy},
+};
+
+enum bsw_status bsw_vector_layout_parse(const char *name, const void *head, size_t head_bytes,
+                                        uint64_t file_bytes, struct bsw_vector_layout *out,
+                                        struct bsw_error *err)
+{
+    size_t length = strlen(name), kind = 0, num_kinds = sizeof kinds / sizeof kinds[0];
+    for (; kind < num_kinds; kind++) {
+        size_t ending = strlen(kinds[kind].ending);
+        if (length > ending && strcmp(name + length - ending, kinds[kind].ending) == 0) break;
+    }
+    if (kind == num_kinds) {
+        return bsw_fail(
+            err, BSW_ERROR_USAGE,
+            "%s: the name must end in .fvecs .bvecs .fbin .u8bin .i8bin .npy .hdf5 or .h5", name);
+    }
+    if (file_bytes == 0) return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: empty", name);
+    struct head parts = {name, head, head_bytes, file_bytes, err};
+    if (parts.bytes > file_bytes) parts.bytes = (size_t)file_bytes;
+    return kinds[kind].parse(&parts, kinds[kind].type, out);
+}

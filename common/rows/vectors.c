@@ -1,0 +1,267 @@
+#include "common/rows/vectors.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/codes/code_layout.h"
+#include "common/rows/hdf5_source.h"
+#include "common/rows/source_name.h"
+#include "common/rows/synth.h"
+
+struct bsw_vectors {
+    char *name;
+    struct bsw_vector_file file; // synth: fd -1, of the layout type, dims and num_rows only
+    struct bsw_synth synth;
+    struct bsw_row_range range; // resolved: last <= num_rows of the layout
+};
+
+#define SYNTH_PREFIX "synth:"
+
+// Rows of .vecs files come through a block of at most this size, which stays in the cache while the
+// dims words are stripped.
+#define STRIP_BLOCK_BYTES ((size_t)512 << 10)
+_Static_assert(STRIP_BLOCK_BYTES >= 4 + 4 * (size_t)BSW_MAX_DIMS, "a block must hold a row");
+
+static enum bsw_status open_synth(bsw_vectors *vectors, struct bsw_error *err)
+{
+    BSW_TRY(bsw_synth_parse(vectors->name + strlen(SYNTH_PREFIX), &vectors->synth, err));
+    vectors->file.layout.type = vectors->synth.type;
+    vectors->file.layout.dims = vectors->synth.dims;
+    vectors->file.layout.num_rows = vectors->synth.count;
+    return BSW_OK;
+}
+
+static enum bsw_status read_layout(const char *source, struct bsw_vector_file *file,
+                                   struct bsw_error *err)
+{
+    unsigned char *head;
+    BSW_TRY(bsw_file_open_read(source, &file->fd, &file->bytes, err));
+    BSW_TRY(bsw_allocate(&head, BSW_VECTOR_HEAD_BYTES, 1, "vector file header", err));
+    size_t head_bytes =
+        file->bytes < BSW_VECTOR_HEAD_BYTES ? (size_t)file->bytes : BSW_VECTOR_HEAD_BYTES;
+    enum bsw_status status = bsw_file_read_at(file->fd, source, 0, head, head_bytes, err);
+    if (status == BSW_OK) {
+        status = bsw_vector_layout_parse(source, head, head_bytes, file->bytes, &file->layout, err);
+    }
+    bsw_free(&head);
+    if (status == BSW_OK && file->layout.type == BSW_VECTOR_INT32) {
+        status = bsw_fail(err, BSW_ERROR_USAGE,
+                          "%s: %s files hold the ids of a ground truth, not vectors", source,
+                          strrchr(source, '.'));
+    }
+    return status;
+}
+
+enum bsw_status bsw_vector_file_open(const char *source, const char *dataset,
+                                     struct bsw_vector_file *out, struct bsw_error *err)
+{
+    struct bsw_hdf5_name hdf5;
+    *out = (struct bsw_vector_file){.fd = -1};
+    if (!bsw_hdf5_name_parse(source, dataset, &hdf5)) return read_layout(source, out, err);
+    BSW_TRY(bsw_file_open_read(hdf5.file, &out->fd, &out->bytes, err));
+    return bsw_hdf5_rows_open(source, hdf5.file, hdf5.dataset, out->bytes, &out->layout, &out->hdf5,
+                              err);
+}
+
+void bsw_vector_file_close(struct bsw_vector_file *file)
+{
+    bsw_hdf5_rows_close(&file->hdf5);
+    bsw_file_close(&file->fd);
+}
+
+// What a source is opened for.
+struct role {
+    const char *dataset;     // of an HDF5 file whose name says none
+    const char *rows_option; // by which the user picks a part of it
+};
+
+static const struct role base_role = {BSW_HDF5_BASE, "--rows"},
+                         queries_role = {BSW_HDF5_QUERIES, "--query-rows"};
+
+static enum bsw_status set_range(bsw_vectors *vectors, const struct role *role,
+                                 struct bsw_row_range range, struct bsw_error *err)
+{
+    uint64_t num_rows = vectors->file.layout.num_rows;
+    uint64_t last = range.last == UINT64_MAX ? num_rows : range.last;
+    if (range.first < last && last <= num_rows) {
+        vectors->range = (struct bsw_row_range){range.first, last};
+        return BSW_OK;
+    }
+    char end[24] = "";
+    if (range.last != UINT64_MAX) snprintf(end, sizeof end, "%llu", (unsigned long long)range.last);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s %llu:%s%s: %s has %llu rows", role->rows_option,
+                    (unsigned long long)range.first, end,
+                    range.first >= range.last ? " is empty" : "", vectors->name,
+                    (unsigned long long)num_rows);
+}
+
+static enum bsw_status open_source(const char *source, const struct role *role,
+                                   struct bsw_row_range range, bsw_vectors **out,
+                                   struct bsw_error *err)
+{
+    bsw_vectors *vectors;
+    enum bsw_status status;
+    size_t name_bytes = strlen(source) + 1;
+    *out = NULL;
+    BSW_TRY(bsw_allocate_zero(&vectors, 1, sizeof *vectors, "vector source", err));
+    vectors->file.fd = -1;
+    BSW_TRY_GOTO(bsw_allocate(&vectors->name, name_bytes, 1, "vector source", err), fail);
+    memcpy(vectors->name, source, name_bytes);
+    if (strncmp(source, SYNTH_PREFIX, strlen(SYNTH_PREFIX)) == 0)
+        status = open_synth(vectors, err);
+    else
+        status = bsw_vector_file_open(vectors->name, role->dataset, &vectors->file, err);
+    if (status != BSW_OK) goto fail;
+    BSW_TRY_GOTO(set_range(vectors, role, range, err), fail);
+    *out = vectors;
+    return BSW_OK;
+fail:
+    bsw_vectors_close(&vectors);
+    return status;
+}
+
+enum bsw_status bsw_vectors_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
+                                 struct bsw_error *err)
+{
+    return open_source(source, &base_role, range, out, err);
+}
+
+enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range, bsw_vectors **out,
+                                 struct bsw_error *err)
+{
+    return open_source(source, &queries_role, range, out, err);
+}
+
+void bsw_vectors_close(bsw_vectors **vectors)
+{
+    if (!*vectors) return;
+    bsw_vector_file_close(&(*vectors)->file);
+    bsw_free(&(*vectors)->name);
+    bsw_free(vectors);
+}
+
+const char *bsw_vectors_name(const bsw_vectors *vectors)
+{
+    return vectors->name;
+}
+
+int bsw_vectors_is_file(const bsw_vectors *vectors)
+{
+    return vectors->file.fd >= 0;
+}
+
+int bsw_vectors_is_packed(const bsw_vectors *vectors)
+{
+    return vectors->file.hdf5 != NULL;
+}
+
+enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors)
+{
+    return vectors->file.layout.type;
+}
+
+uint32_t bsw_vectors_dims(const bsw_vectors *vectors)
+{
+    return vectors->file.layout.dims;
+}
+
+uint64_t bsw_vectors_first_row(const bsw_vectors *vectors)
+{
+    return vectors->range.first;
+}
+
+uint64_t bsw_vectors_num_rows(const bsw_vectors *vectors)
+{
+    return vectors->range.last - vectors->range.first;
+}
+
+uint64_t bsw_vectors_source_rows(const bsw_vectors *vectors)
+{
+    return vectors->file.layout.num_rows;
+}
+
+size_t bsw_vectors_row_bytes(const bsw_vectors *vectors)
+{
+    return vectors->file.layout.dims * bsw_vector_type_bytes(vectors->file.layout.type);
+}
+
+uint64_t bsw_vectors_file_bytes(const bsw_vectors *vectors)
+{
+    return vectors->file.bytes;
+}
+
+enum bsw_status bsw_vectors_distance(const bsw_vectors *vectors, char out[BSW_DISTANCE_BYTES],
+                                     struct bsw_error *err)
+{
+    struct bsw_hdf5_name hdf5;
+    *out = '\0';
+    if (!bsw_hdf5_name_parse(vectors->name, "", &hdf5)) return BSW_OK;
+    return bsw_hdf5_distance_read(vectors->name, hdf5.file, out, err);
+}
+
+// Copies rows without their dims words from a block of the file that begins at `first_row`.
+static enum bsw_status strip_rows(const bsw_vectors *vectors, const unsigned char *block,
+                                  uint64_t first_row, size_t num_rows, unsigned char *out,
+                                  struct bsw_error *err)
+{
+    size_t row_bytes = bsw_vectors_row_bytes(vectors);
+    for (size_t i = 0; i < num_rows; i++, block += 4 + row_bytes, out += row_bytes) {
+        int32_t dims;
+        memcpy(&dims, block, sizeof dims);
+        if (dims != (int32_t)vectors->file.layout.dims) {
+            return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu says %d dims, the first row %u",
+                            vectors->name, (unsigned long long)(first_row + i), dims,
+                            vectors->file.layout.dims);
+        }
+        memcpy(out, block + 4, row_bytes);
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status read_vecs(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
+                                 unsigned char *out, struct bsw_error *err)
+{
+    size_t stride = (size_t)vectors->file.layout.stride_bytes;
+    size_t block_rows = STRIP_BLOCK_BYTES / stride;
+    if (block_rows > num_rows) block_rows = num_rows;
+    unsigned char *block;
+    enum bsw_status status = BSW_OK;
+    BSW_TRY(bsw_allocate(&block, block_rows, stride, "block of vectors", err));
+    while (num_rows > 0 && status == BSW_OK) {
+        size_t rows = num_rows < block_rows ? num_rows : block_rows;
+        status = bsw_file_read_at(vectors->file.fd, vectors->name, first_row * stride, block,
+                                  rows * stride, err);
+        if (status == BSW_OK) status = strip_rows(vectors, block, first_row, rows, out, err);
+        first_row += rows;
+        num_rows -= rows;
+        out += rows * (stride - 4);
+    }
+    bsw_free(&block);
+    return status;
+}
+
+enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row, size_t num_rows,
+                                 void *out, struct bsw_error *err)
+{
+    const struct bsw_vector_layout *layout = &vectors->file.layout;
+    if (first_row < vectors->range.first || first_row > vectors->range.last ||
+        num_rows > vectors->range.last - first_row) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %zu rows from %llu are not inside %llu:%llu",
+                        vectors->name, num_rows, (unsigned long long)first_row,
+                        (unsigned long long)vectors->range.first,
+                        (unsigned long long)vectors->range.last);
+    }
+    if (num_rows == 0) return BSW_OK;
+    if (vectors->file.fd < 0) {
+        bsw_synth_rows(&vectors->synth, first_row, num_rows, out);
+        return BSW_OK;
+    }
+    if (vectors->file.hdf5)
+        return bsw_hdf5_rows_read(vectors->file.hdf5, first_row, num_rows, out, err);
+    if (layout->is_vecs) return read_vecs(vectors, first_row, num_rows, out, err);
+    return bsw_file_read_at(vectors->file.fd, vectors->name,
+                            layout->first_byte + first_row * layout->stride_bytes, out,
+                            num_rows * (size_t)layout->stride_bytes, err);
+}

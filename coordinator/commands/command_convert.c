@@ -1,0 +1,103 @@
+// convert: vectors, or ids of neighbours with their values, from one file format to another
+// (conversion.h).
+#include <stdio.h>
+
+#include "common/files/result_file.h"
+#include "common/rows/source_name.h"
+#include "coordinator/job/command.h"
+#include "coordinator/job/command_files.h"
+#include "coordinator/job/conversion.h"
+
+struct convert_options {
+    struct bsw_common_options common;
+    struct bsw_conversion files;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct convert_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("in", files.in, .value_name = "FILE", .is_required = 1,
+           .help = "vectors, a ground truth or a result; FILE.hdf5:DATASET too [train]"),
+    OPTION("out", files.out, .value_name = "FILE", .is_required = 1,
+           .help =
+               "vectors: .fvecs .bvecs .fbin .u8bin .i8bin .npy; neighbours: .ivecs, .ibin, "
+               "X.neighbors.ibin (values to X.distances.fbin), all other names big-ann's layout"),
+    OPTION("rows", files.rows, .value_name = "A:B", .help = "only these rows"),
+    OPTION("type", files.type, .choices = "auto|float32|float16|uint8|int8", .default_text = "auto",
+           .help = "numbers of a .npy file; auto: those of the input"),
+    OPTION("force", files.force, .help = "replace an existing file"),
+    BSW_OPTION_GROUP(struct convert_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {.command = "convert",
+                                                     .summary = "write a file in another format",
+                                                     .options = option_rows,
+                                                     .num_options = sizeof option_rows /
+                                                                    sizeof option_rows[0]};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct convert_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
+}
+
+static void report(const struct convert_options *o, const struct bsw_converted *done)
+{
+    struct bsw_facts facts;
+    bsw_facts_begin(&facts, bsw_common_facts_form(&o->common), NULL);
+    bsw_fact_text(&facts, "in", o->files.in, NULL);
+    bsw_fact_text(&facts, "out", o->files.out, "%s: ");
+    bsw_fact_integer(&facts, "rows", done->rows, "%d rows");
+    bsw_fact_integer(&facts, "dims", done->dims, " x %d");
+    bsw_fact_text(&facts, "kind", done->kind, ", %s");
+    bsw_fact_text(&facts, "type", done->type, " (%s)\n");
+    bsw_facts_end(&facts, BSW_OK);
+}
+
+// FILE, FILE.json, and of split neighbours the file of their values.
+struct file_names {
+    char json[BSW_PATH_BYTES], values[BSW_PATH_BYTES];
+    int has_values;
+};
+
+static enum bsw_status name_files(const char *path, struct file_names *out, struct bsw_error *err)
+{
+    int length = snprintf(out->json, sizeof out->json, "%s.json", path);
+    if (length < 0 || (size_t)length >= sizeof out->json)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    out->has_values = bsw_split_values_path(path, out->values);
+    return BSW_OK;
+}
+
+static enum bsw_status check_files(const struct bsw_conversion *o, struct bsw_error *err)
+{
+    struct file_names in, out;
+    BSW_TRY(name_files(o->in, &in, err));
+    BSW_TRY(name_files(o->out, &out, err));
+    const struct bsw_command_files files = {
+        .inputs = {o->in, in.json, in.has_values ? in.values : NULL},
+        .outputs = {o->out, out.json, out.has_values ? out.values : NULL}};
+    return bsw_command_files_check(&files, err);
+}
+
+static enum bsw_status convert(const struct bsw_conversion *o, struct bsw_converted *done,
+                               struct bsw_error *err)
+{
+    BSW_TRY(check_files(o, err));
+    return bsw_name_is_vectors(o->in) ? bsw_convert_vectors(o, done, err)
+                                      : bsw_convert_neighbours(o, done, err);
+}
+
+enum bsw_status bsw_command_convert(struct bsw_transport *transport, int argc, char **argv,
+                                    struct bsw_error *err)
+{
+    struct convert_options options = {0};
+    struct bsw_converted converted = {0};
+    int done;
+    BSW_TRY(parse(transport, &options, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    enum bsw_status status =
+        transport->rank == 0 ? convert(&options.files, &converted, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (transport->rank == 0) report(&options, &converted);
+    return BSW_OK;
+}

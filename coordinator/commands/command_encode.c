@@ -1,0 +1,137 @@
+// encode: makes an index of codes from a vector file (coordinator/encode/encode_index.h).
+#include <string.h>
+
+#include "common/base/process_memory.h"
+#include "coordinator/encode/encode_index.h"
+#include "coordinator/job/command.h"
+#include "coordinator/job/device_choice.h"
+#include "coordinator/job/facts.h"
+#include "coordinator/job/metric_choice.h"
+#include "kernels/encode/encode.h"
+#include "shard/codecs/codec.h"
+
+struct encode_options {
+    struct bsw_common_options common;
+    struct bsw_device_choice device;
+    const char *codec, *axes, *scale, *metric, *stage;
+    struct bsw_encode_settings settings;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct encode_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("base", settings.base, .value_name = "FILE", .is_required = 1,
+           .help = "vectors, or synth:count=N,dims=D,..."),
+    OPTION("index", settings.index, .value_name = "FOLDER", .is_required = 1,
+           .help = "index to make"),
+    OPTION("codec", codec, .choices = BSW_CODEC_NAMES, .default_text = "saq",
+           .help = "plain, adaptive or learned codes, uint8 and int8 rows as they are, or a byte a "
+                   "dimension"),
+    OPTION("bits", settings.code.bits, .value_name = "B", .min = BSW_ENCODE_MIN_BITS,
+           .max = BSW_ENCODE_MAX_BITS,
+           .help = "bits a dimension, for saq also 2.25 and the like [3; raw and sq8: 8]"),
+    OPTION("metric", metric, .choices = "cosine|ip|l2",
+           .help = BSW_METRIC_HELP "; xfbq and rbe know cosine alone"),
+    OPTION("segments", settings.code.segments, .value_name = "auto|32x4,96x2",
+           .help = "saq: dims x bits of each segment [auto]"),
+    OPTION("axes", axes, .choices = "principal|random", .default_text = "principal",
+           .help = "saq: axes of the frame"),
+    OPTION("scale", scale, .value_name = "auto|X", .default_text = "auto",
+           .help = "xfbq: scale before quantizing"),
+    OPTION("stage", stage, .value_name = "auto|DIMS",
+           .help = "saq: dimensions a progressive scan looks at first; 0: none [auto]"),
+    OPTION("model", settings.code.model, .value_name = "PATH",
+           .help = "saq: take the frame of this index; rbe: the model, of bitsweep train"),
+    OPTION("shards", settings.shards, .value_name = "P", .default_text = "1", .min = 1,
+           .max = BSW_MAX_SHARDS, .help = "shard files"),
+    BSW_OPTION_GROUP(struct encode_options, device, bsw_device_option_group),
+    OPTION("rows", settings.rows, .value_name = "A:B",
+           .help = "only these rows; ids stay those of the file"),
+    OPTION("seed", settings.code.seed, .value_name = "S", .default_text = "1", .max = 9e15,
+           .help = "saq: seed of the rotations"),
+    OPTION("copy-vectors", settings.copy_vectors,
+           .help = "keep the raw rows in the index, not a reference to their file"),
+    OPTION("drop-bad-rows", settings.drop_bad_rows,
+           .help = "count and skip rows with NaN, Inf or (cosine) zeros"),
+    OPTION("force", settings.force,
+           .help = "replace an existing index, begin an unfinished one anew"),
+    OPTION("resume", settings.resume, .help = "go on with an unfinished index; without one begin"),
+    BSW_OPTION_GROUP(struct encode_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "encode",
+    .summary = "make an index of codes from a vector file",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+// The settings that a text says.
+static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *err)
+{
+    struct bsw_encode_settings *s = &o->settings;
+    BSW_TRY(bsw_codec_parse(o->codec, &s->codec, err));
+    s->has_metric = o->metric != NULL;
+    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &s->metric, err));
+    s->code.random_axes = strcmp(o->axes, "random") == 0;
+    s->code.has_scale = strcmp(o->scale, "auto") != 0;
+    if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
+    if (!o->stage) return BSW_OK;
+    s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;
+    if (s->code.stage == BSW_STAGE_AUTO) return BSW_OK;
+    return bsw_count_parse("--stage", o->stage, &s->code.stage_dims, err);
+}
+
+static void report(const struct bsw_transport *transport, const struct encode_options *o,
+                   const struct bsw_encode_stats *s)
+{
+    struct bsw_facts f;
+    bsw_facts_begin(&f, bsw_common_facts_form(&o->common), NULL);
+    bsw_fact_integer(&f, "rows", s->num_rows, "%d rows");
+    bsw_fact_integer(&f, "dims", s->dims, " x %d dims -> ");
+    bsw_fact_text(&f, "codec", bsw_codec_name(s->codec), "%s, ");
+    bsw_fact_text(&f, "metric", bsw_metric_name(s->metric), "%s, ");
+    bsw_fact_text(&f, "segments", s->segments, "%s: ");
+    bsw_fact_real(&f, "bits", s->bits, "%.4g bits a dimension, ");
+    bsw_fact_integer(&f, "shards", s->num_shards, "%d shards, ");
+    bsw_fact_real(&f, "bytes_per_vector", s->bytes_per_vector, "%g bytes a vector\n");
+    if (s->has_fewer_bits)
+        bsw_facts_say(
+            &f, "bits: %.4g a dimension, not %.4g: groups of 32 of the %u dims take whole bits\n",
+            s->bits, s->bits_asked, s->code_dims);
+    if (s->bits_asked > 0) bsw_fact_real(&f, "bits_asked", s->bits_asked, NULL);
+    bsw_fact_integer(&f, "dropped_rows", s->num_dropped_rows,
+                     s->num_dropped_rows > 0 ? "dropped rows: %d\n" : NULL);
+    bsw_fact_integer(&f, "index_bytes", s->index_bytes, NULL);
+    bsw_fact_integer(&f, "ranks", (uint64_t)transport->num_ranks, NULL);
+    bsw_fact_integer(&f, "threads", o->common.threads, NULL);
+    bsw_fact_text(&f, "level", bsw_encode_table_get(o->common.level)->level, NULL);
+    bsw_fact_text(&f, "device", s->device, NULL);
+    bsw_fact_real(&f, "xfbq_scale", s->codec_number, NULL);
+    bsw_fact_real(&f, "train_seconds", s->train_seconds, "training %.2f s, ");
+    bsw_fact_real(&f, "encode_seconds", s->encode_seconds, "encoding %.2f s: ");
+    bsw_facts_say(&f, "%.4g rows/s, ", (double)s->num_rows / s->encode_seconds);
+    bsw_fact_real(&f, "input_gb_per_second", (double)s->input_bytes / s->encode_seconds * 1e-9,
+                  "%.2f GB/s of input\n");
+    bsw_fact_integer(&f, "peak_memory_bytes", bsw_process_peak_bytes(), NULL);
+    bsw_facts_end(&f, BSW_OK);
+}
+
+enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err)
+{
+    struct encode_options o = {0};
+    struct bsw_encode_settings *settings = &o.settings;
+    struct bsw_encode_stats stats;
+    int done;
+    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o.common.quiet};
+    BSW_TRY(take_texts(&o, err));
+    settings->device = o.device.text;
+    settings->device_memory = o.device.most_bytes;
+    settings->level = o.common.level;
+    settings->progress = &progress;
+    settings->events = &bsw_command_events;
+    BSW_TRY(bsw_encode_run(settings, transport, &stats, err));
+    if (transport->rank == 0) report(transport, &o, &stats);
+    return BSW_OK;
+}

@@ -1,0 +1,128 @@
+// eval: recall of a result file against a ground truth (evaluation.h).
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/job/command.h"
+#include "coordinator/truth/evaluation.h"
+
+struct eval_options {
+    struct bsw_common_options common;
+    struct bsw_evaluation_settings measure;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct eval_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("results", measure.results, .value_name = "FILE", .is_required = 1,
+           .help = "result file of search (or .ivecs)"),
+    OPTION("groundtruth", measure.groundtruth, .value_name = "FILE", .is_required = 1,
+           .help = "ground truth (or .ivecs)"),
+    OPTION("k", measure.k, .value_name = "K", .min = 1, .max = 1e6,
+           .help =
+               "true neighbours compared with all columns of the result [all columns both have]"),
+    OPTION("base", measure.base, .value_name = "FILE",
+           .help = "rows, to compute exact values and tell ties by them; needs --queries"),
+    OPTION("queries", measure.queries, .value_name = "FILE", .help = "query vectors, with --base"),
+    OPTION("query-rows", measure.query_rows, .value_name = "A:B",
+           .help = "the queries that were searched, with --base"),
+    OPTION("metric", measure.metric, .choices = "cosine|ip|l2",
+           .help = "with --base, when no FILE.json tells"),
+    OPTION("ties", measure.ties,
+           .help = "also print the recall with ties: an id whose value in the file equals the last "
+                   "true neighbour's counts, too; --base implies it, by exact values"),
+    OPTION("force", measure.force,
+           .help = "compare files even if they say that rows, queries or metrics differ"),
+    BSW_OPTION_GROUP(struct eval_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "eval",
+    .summary = "recall of a result file against a ground truth",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct eval_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
+}
+
+static void name_figure(const struct bsw_recall_figure *figure, char out[64])
+{
+    snprintf(out, 64, "%zu-recall@%zu", figure->num_true, figure->num_columns);
+}
+
+static void tell_figures(struct bsw_facts *facts, const struct bsw_recall *recall)
+{
+    char name[64];
+    bsw_facts_open_object(facts, "recalls");
+    for (size_t i = 0; i < recall->num_figures; i++) {
+        const struct bsw_recall_figure *figure = &recall->figures[i];
+        name_figure(figure, name);
+        bsw_facts_say(facts, "%-20s ", name);
+        bsw_fact_real(facts, name, bsw_recall_by_ids(recall, figure), "%.4f\n");
+        if (figure->tied > 0)
+            bsw_facts_say(facts, "%-20s %.4f\n", strcat(name, " with ties"),
+                          bsw_recall_with_ties(recall, figure));
+    }
+    bsw_facts_close(facts);
+}
+
+// For programs: people have read of ties beside the recall by ids.
+static void tell_ties(struct bsw_facts *facts, const struct bsw_recall *recall)
+{
+    char name[64];
+    bsw_facts_open_object(facts, "recalls_with_ties");
+    for (size_t i = 0; i < recall->num_figures; i++) {
+        const struct bsw_recall_figure *figure = &recall->figures[i];
+        name_figure(figure, name);
+        bsw_fact_real(facts, name, bsw_recall_with_ties(recall, figure), NULL);
+    }
+    bsw_facts_close(facts);
+}
+
+static void report(const struct eval_options *o, const struct bsw_evaluation *e)
+{
+    static const char *const names[] = {
+        [BSW_TIES_NONE] = "none", [BSW_TIES_WRITTEN] = "written", [BSW_TIES_EXACT] = "exact"};
+    static const char *const values[] = {
+        [BSW_TIES_WRITTEN] = "value in the file", [BSW_TIES_EXACT] = "exact value"};
+    const struct bsw_sidecar *searched = &e->result_facts;
+    struct bsw_facts facts;
+    bsw_facts_begin(&facts, o->common.json ? BSW_FACTS_JSON : BSW_FACTS_TEXT, NULL);
+    tell_figures(&facts, &e->recall);
+    if (e->ties != BSW_TIES_NONE) tell_ties(&facts, &e->recall);
+    bsw_fact_integer(&facts, "queries", e->results.num_queries, "%d queries; recall is by ids");
+    bsw_fact_text(&facts, "ties", names[e->ties], NULL);
+    bsw_fact_integer(&facts, "ties_counted", bsw_evaluation_num_ties(e),
+                     e->ties == BSW_TIES_NONE ? NULL : "; with ties %d more count, of the same ");
+    if (e->ties == BSW_TIES_NONE)
+        bsw_facts_say(&facts, " (--ties and --base add ties)\n");
+    else
+        bsw_facts_say(&facts, "%s as the last true neighbour\n", values[e->ties]);
+    bsw_fact_text(&facts, "select", searched->select, NULL);
+    // A miss may be the queues' fault and not the codes'.
+    if (searched->select && strcmp(searched->select, "queue") == 0)
+        bsw_facts_say(&facts,
+                      "selected by queues of %llu over %llu rows each, which may miss some of the "
+                      "best\n",
+                      (unsigned long long)searched->queue.length,
+                      (unsigned long long)searched->queue.items);
+    bsw_facts_end(&facts, BSW_OK);
+}
+
+enum bsw_status bsw_command_eval(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err)
+{
+    struct eval_options o = {0};
+    struct bsw_evaluation evaluation = {0};
+    int done;
+    BSW_TRY(parse(transport, &o, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    o.measure.level = o.common.level;
+    enum bsw_status status =
+        transport->rank == 0 ? bsw_evaluation_run(&o.measure, &evaluation, err) : BSW_OK;
+    status = bsw_transport_agree(transport, status, err);
+    if (status == BSW_OK && transport->rank == 0) report(&o, &evaluation);
+    bsw_evaluation_deinit(&evaluation);
+    return status;
+}

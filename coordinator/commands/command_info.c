@@ -1,0 +1,227 @@
+// info: what is in an index, a vector file, a model or a result file.
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/file.h"
+#include "common/files/result_file.h"
+#include "common/files/shard_file.h"
+#include "common/rows/source_name.h"
+#include "common/rows/vectors.h"
+#include "coordinator/job/command.h"
+#include "coordinator/job/index_facts.h"
+#include "coordinator/search/search_settings.h"
+#include "shard/codecs/codec.h"
+#include "shard/shard_service.h"
+
+// Beside the path, a search whose use of device memory is asked for.
+struct info_options {
+    struct bsw_common_options common;
+    const char *path, *refine, *select;
+    uint64_t device_memory, k, query_bits, max_candidates, batch, ranks;
+    struct bsw_queue_options queue;
+    double oversample;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct info_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("path", path, .value_name = "PATH", .is_required = 1,
+           .help = "index folder, vector file, model (.rbe), result file or synth:...; the name "
+                   "may stand alone"),
+    OPTION("device-memory", device_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
+           .help = "index: what each rank of a search with the options below takes of a GPU with "
+                   "so much free"),
+    OPTION("k", k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
+           .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
+    OPTION("query-bits", query_bits, .value_name = "BQ", .default_text = "6", .min = 1,
+           .max = BSW_MAX_QUERY_BITS, .help = "bits a query component; rbe has those of its model"),
+    OPTION("oversample", oversample, .value_name = "X", .default_text = BSW_SEARCH_OVERSAMPLE_TEXT,
+           .min = 1, .max = 10000, .help = "candidates to refine, times k"),
+    OPTION("select", select, .choices = "threshold|histogram|queue", .default_text = "threshold",
+           .help = "how candidates are chosen"),
+    BSW_OPTION_GROUP(struct info_options, queue, bsw_queue_option_group),
+    OPTION("max-candidates", max_candidates, .value_name = "N",
+           .default_text = BSW_SEARCH_MAX_CANDIDATES_TEXT, .min = 1, .max = 1e8,
+           .help = "histogram: at most so many a query"),
+    OPTION("refine", refine, .choices = "exact|none", .default_text = "exact",
+           .help = "none: no more candidates than k"),
+    OPTION("batch", batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT, .min = 1,
+           .max = 1e6, .help = "queries at a time"),
+    OPTION("ranks", ranks, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
+           .help = "ranks, a GPU each"),
+    BSW_OPTION_GROUP(struct info_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "info",
+    .summary = "what is in an index, a vector file, a model or a result file",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct info_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
+}
+
+// ---- memory of devices ----
+
+static enum bsw_status settle_search(const struct info_options *o,
+                                     const struct bsw_manifest *manifest,
+                                     struct bsw_search_settings *out, struct bsw_error *err)
+{
+    const struct bsw_search_request request = {
+        .k = o->k,
+        .query_bits = manifest->codec->table->has_model ? 0 : o->query_bits, // those of its model
+        .oversample = o->oversample,
+        .is_refined = strcmp(o->refine, "exact") == 0,
+        .select = bsw_search_select_of(o->select),
+        .queue = o->queue,
+        .max_candidates = o->max_candidates,
+        .batch = o->batch};
+    if (manifest->codec->table->host_search) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s runs on the CPU only",
+                        manifest->codec->table->host_search);
+    }
+    return bsw_search_settle(&request, manifest, o->path, (int)o->ranks, out, err);
+}
+
+static void tell_forecast(struct bsw_facts *facts, int rank, const struct info_options *o,
+                          const struct bsw_memory_forecast *forecast)
+{
+    size_t used = forecast->used_bytes;
+    bsw_facts_open_object(facts, NULL);
+    bsw_fact_integer(facts, "rank", (uint64_t)rank, "  rank %-4d ");
+    bsw_fact_bytes(facts, "codes_bytes", forecast->code_bytes, "codes %s");
+    bsw_fact_integer(facts, "queries_at_a_time", forecast->group_queries, ", %d queries at a time");
+    bsw_fact_integer(facts, "list_items", forecast->list_items, " and their lists of %d items");
+    bsw_fact_bytes(facts, "queries_bytes", forecast->query_bytes, " %s");
+    bsw_fact_bytes(facts, "blocks_bytes", forecast->block_bytes, ", blocks %s");
+    bsw_fact_bytes(facts, "survivors_bytes", forecast->survivor_bytes, ", survivors %s");
+    bsw_fact_bytes(facts, "raw_bytes", forecast->raw_bytes, ", raw vectors %s");
+    bsw_fact_bytes(facts, "used_bytes", used, NULL);
+    bsw_fact_bytes(facts, "free_bytes", o->device_memory - used, ", free %s");
+    bsw_fact_bytes(facts, "streamed_bytes", forecast->streamed_bytes,
+                   forecast->streamed_bytes > 0 ? "; %s come from host memory for every batch"
+                                                : NULL);
+    bsw_facts_say(facts, "\n");
+    bsw_facts_close(facts);
+}
+
+static enum bsw_status tell_devices(struct bsw_facts *facts, const struct info_options *o,
+                                    const struct bsw_manifest *manifest,
+                                    const struct bsw_search_settings *settings,
+                                    struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    bsw_facts_open_list(facts, "device_memory");
+    for (int rank = 0; rank < (int)o->ranks && status == BSW_OK; rank++) {
+        struct bsw_memory_forecast forecast;
+        status = bsw_shard_service_plan(manifest, settings, rank, (int)o->ranks,
+                                        (size_t)o->device_memory, &forecast, err);
+        if (status != BSW_OK) return bsw_prefix(err, status, "rank %d: ", rank);
+        tell_forecast(facts, rank, o, &forecast);
+    }
+    bsw_facts_close(facts);
+    return status;
+}
+
+// ---- what is there ----
+
+static enum bsw_status tell_manifest(struct bsw_facts *facts, const struct info_options *o,
+                                     const struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_search_settings settings = {0};
+    int has_devices = o->device_memory > 0;
+    if (has_devices) BSW_TRY(settle_search(o, manifest, &settings, err));
+    bsw_index_facts(facts, o->path, manifest);
+    return has_devices ? tell_devices(facts, o, manifest, &settings, err) : BSW_OK;
+}
+
+static enum bsw_status tell_index(struct bsw_facts *facts, const struct info_options *o,
+                                  struct bsw_error *err)
+{
+    struct bsw_manifest manifest;
+    BSW_TRY(bsw_manifest_read(o->path, &manifest, err));
+    enum bsw_status status = tell_manifest(facts, o, &manifest, err);
+    bsw_manifest_deinit(&manifest);
+    return status;
+}
+
+static enum bsw_status tell_vectors(struct bsw_facts *facts, const char *path,
+                                    struct bsw_error *err)
+{
+    bsw_vectors *vectors;
+    BSW_TRY(bsw_vectors_open(path, BSW_ALL_ROWS, &vectors, err));
+    bsw_fact_text(facts, "kind", "vectors", NULL);
+    bsw_facts_say(facts, "%s: ", path);
+    bsw_fact_integer(facts, "rows", bsw_vectors_num_rows(vectors), "%d rows");
+    bsw_fact_integer(facts, "dims", bsw_vectors_dims(vectors), " x %d dims");
+    bsw_fact_text(facts, "type", bsw_vector_type_name(bsw_vectors_type(vectors)), ", %s\n");
+    bsw_fact_integer(facts, "bytes", bsw_vectors_file_bytes(vectors), NULL);
+    bsw_vectors_close(&vectors);
+    return BSW_OK;
+}
+
+static enum bsw_status tell_model(struct bsw_facts *facts, const char *path, struct bsw_error *err)
+{
+    struct bsw_rbe_model model;
+    BSW_TRY(bsw_rbe_model_read(path, &model, err));
+    bsw_model_facts(facts, path, &model);
+    bsw_rbe_model_deinit(&model);
+    return BSW_OK;
+}
+
+static enum bsw_status tell_results(struct bsw_facts *facts, const char *path,
+                                    struct bsw_error *err)
+{
+    struct bsw_results results;
+    BSW_TRY(bsw_results_read(path, &results, err));
+    bsw_fact_text(facts, "kind", "results", NULL);
+    bsw_facts_say(facts, "%s: ", path);
+    bsw_fact_integer(facts, "queries", results.num_queries, "%d queries");
+    bsw_fact_integer(facts, "k", results.k, " x %d neighbours");
+    bsw_fact_flag(facts, "has_values", results.values != NULL, NULL);
+    bsw_facts_say(facts, "%s\n", results.values ? "" : ", ids only");
+    bsw_results_deinit(&results);
+    return BSW_OK;
+}
+
+static int ends_with(const char *path, const char *ending)
+{
+    size_t length = strlen(path), tail = strlen(ending);
+    return length >= tail && strcmp(path + length - tail, ending) == 0;
+}
+
+static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *o,
+                            struct bsw_error *err)
+{
+    int is_index = !bsw_name_is_vectors(o->path) && bsw_path_is_folder(o->path);
+    if (is_index) return tell_index(facts, o, err);
+    if (o->device_memory > 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s is no index", o->path);
+    if (bsw_name_is_vectors(o->path)) return tell_vectors(facts, o->path, err);
+    if (ends_with(o->path, ".rbe")) return tell_model(facts, o->path, err);
+    return tell_results(facts, o->path, err);
+}
+
+static enum bsw_status run(const struct info_options *o, struct bsw_error *err)
+{
+    struct bsw_facts facts;
+    bsw_facts_begin(&facts, o->common.json ? BSW_FACTS_JSON : BSW_FACTS_TEXT, NULL);
+    enum bsw_status status = tell(&facts, o, err);
+    bsw_facts_end(&facts, status);
+    return status;
+}
+
+enum bsw_status bsw_command_info(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err)
+{
+    struct info_options options = {0};
+    char *words[BSW_MAX_WORDS];
+    int done;
+    BSW_TRY(bsw_name_first_word("--path", &argc, argv, words, err));
+    BSW_TRY(parse(transport, &options, argc, words, &done, err));
+    if (done) return BSW_OK;
+    enum bsw_status status = transport->rank == 0 ? run(&options, err) : BSW_OK;
+    return bsw_transport_agree(transport, status, err);
+}

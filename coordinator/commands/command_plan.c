@@ -1,0 +1,187 @@
+// plan: what an index will take in memory and on disk, what queue selection will miss and how long
+// a batch will take, before any of it is made or bought. Bytes come from the functions that indexes
+// are made with.
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/job/command.h"
+#include "coordinator/plan/plan_report.h"
+#include "coordinator/search/search_settings.h"
+#include "kernels/rbe/rbe_model.h"
+
+struct plan_options {
+    struct bsw_common_options common;
+    struct bsw_plan_settings index;
+    struct bsw_plan_time_settings times;
+    const char *ranks, *select;
+    uint64_t scan_rate, scan_bandwidth, encode_rate, merge_rate, refine_rate, finish_rate;
+    double target;
+    struct bsw_queue_options queue;
+};
+
+struct plan_job {
+    struct plan_options options;
+    uint64_t ranks[BSW_PLAN_MAX_LINES];
+    size_t num_ranks;
+    struct bsw_plan_index index; // for the first of them
+    struct bsw_plan_misses misses;
+    struct bsw_plan_times times;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct plan_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("rows", index.rows, .value_name = "N", .is_required = 1, .min = 1, .max = 1e12,
+           .help = "documents"),
+    OPTION("dims", index.dims, .value_name = "D", .is_required = 1, .min = 1, .max = BSW_MAX_DIMS,
+           .help = "dimensions of vectors, and of their codes but for rbe"),
+    OPTION("codec", index.codec, .value_name = "NAME", .default_text = "saq",
+           .help = "as for encode"),
+    OPTION("bits", index.bits, .value_name = "B", .min = 1, .max = 8,
+           .help = "bits a dimension, for saq on average, for rbe a document's planes [3; rbe 2]"),
+    OPTION("code-dims", index.code_dims, .value_name = "N", .min = 1, .max = BSW_RBE_MAX_DIMS,
+           .help = "rbe: components of a code [64]"),
+    OPTION("segments", index.segments, .value_name = "DxB,...",
+           .help = "saq: dims x bits of each segment, in place of --bits"),
+    OPTION("stage", index.stage, .value_name = "D", .default_text = "32", .max = BSW_MAX_DIMS,
+           .help = "saq: dims of the first stage, which has bytes of its own; 0: none"),
+    OPTION("vectors", index.vectors, .choices = "float32|float16|uint8|none",
+           .default_text = "float32", .help = "raw vectors to refine with, on disk"),
+    OPTION("ranks", ranks, .value_name = "N", .default_text = "1",
+           .help = "ranks of a search, up to 4096; 1,2,8 or 1:1024 (doubled): a line for each, "
+                   "with times"),
+    OPTION("shards", index.shards, .value_name = "P", .default_text = "0", .max = BSW_MAX_SHARDS,
+           .help =
+               "shards of the index; 0: as many as ranks, or so many more that none has 2^32 rows"),
+    OPTION("k", index.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
+           .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
+    OPTION("oversample", index.oversample, .value_name = "X",
+           .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
+           .help = "candidates to refine, times k; 1 with --vectors none and codec raw"),
+    OPTION("query-bits", index.query_bits, .value_name = "BQ", .min = 1, .max = BSW_MAX_QUERY_BITS,
+           .help = "bits a query component [6; rbe 3]"),
+    OPTION("batch", times.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT, .min = 1,
+           .max = 1e6, .help = "queries at a time"),
+    OPTION("select", select, .choices = "threshold|queue", .default_text = "threshold",
+           .help = "queue: also what rbeGIR's selection will miss of the candidates"),
+    BSW_OPTION_GROUP(struct plan_options, queue, bsw_queue_option_group),
+    OPTION("target", target, .value_name = "PERCENT", .default_text = "99.9", .max = 100,
+           .help = "queue: share of candidates to keep, for which I is sought"),
+    OPTION("rates", times.rates_path, .value_name = "FILE",
+           .help = "JSON of bench cluster: what times are computed from, scaled for other codes; "
+                   "the options below go before it"),
+    OPTION("alpha", times.given.alpha_seconds, .value_name = "SECONDS", .min = 1e-12, .max = 100,
+           .help = "a message of no bytes between ranks"),
+    OPTION("beta", times.given.beta_seconds_per_byte, .value_name = "SECONDS", .min = 1e-15,
+           .max = 1, .help = "each byte of a message: 1 / bandwidth"),
+    OPTION("scan-rate", scan_rate, .value_name = "N", .min = 1, .max = 1e18,
+           .help = "pairs of row and query a rank scans a second"),
+    OPTION("scan-bandwidth", scan_bandwidth, .value_name = "BYTES", .min = 1, .max = 1e18,
+           .help = "codes a rank reads from memory a second"),
+    OPTION("encode-rate", encode_rate, .value_name = "N", .min = 1, .max = 1e18,
+           .help = "queries rank 0 codes a second"),
+    OPTION("merge-rate", merge_rate, .value_name = "N", .min = 1, .max = 1e18,
+           .help = "candidates rank 0 merges a second"),
+    OPTION("refine-rate", refine_rate, .value_name = "N", .min = 1, .max = 1e18,
+           .help = "rows a rank refines a second"),
+    OPTION("finish-rate", finish_rate, .value_name = "N", .min = 1, .max = 1e18,
+           .help = "queries rank 0 ranks and writes a second"),
+    OPTION("device", times.device, .choices = "cpu|gpu|h200", .default_text = "cpu",
+           .help =
+               "gpu: rates of scans are of a GPU a rank; h200: its computed limits, not measured"),
+    OPTION("merge", times.merge, .choices = "auto|gather|ladder", .default_text = "auto",
+           .help = "as for search"),
+    OPTION("rank-threads", times.threads, .value_name = "N", .default_text = "0", .max = 4096,
+           .help = "threads of a rank; 0: as many as rates were measured with"),
+    OPTION("cores", times.cores, .value_name = "N", .default_text = "0", .max = 65536,
+           .help = "cores of a host; 0: as measured, or one a thread"),
+    OPTION("ranks-a-host", times.ranks_a_host, .value_name = "N", .default_text = "1", .min = 1,
+           .max = 4096, .help = "ranks that share the cores of a host"),
+    OPTION("memory", times.memory_bytes, .value_name = "BYTES", .default_text = "0", .max = 1e15,
+           .help = "of a rank: no times where its part is more; 0: enough, or the device's"),
+    BSW_OPTION_GROUP(struct plan_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "plan",
+    .summary = "memory, bytes, misses and seconds of a cluster, before it is bought",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+static enum bsw_status parse(struct bsw_transport *transport, struct plan_options *o, int argc,
+                             char **argv, int *done, struct bsw_error *err)
+{
+    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
+}
+
+static int misses_wanted(const struct plan_options *o)
+{
+    return strcmp(o->select, "queue") == 0;
+}
+
+// Times, or what is missing for them, or at least the memory of several numbers of ranks.
+static int times_wanted(const struct plan_job *job)
+{
+    const struct plan_options *o = &job->options;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        if (bsw_rate_get(&o->times.given, i) > 0) return 1;
+    }
+    return job->num_ranks > 1 || o->times.rates_path || strcmp(o->times.device, "cpu") != 0;
+}
+
+static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
+{
+    struct plan_options *o = &job->options;
+    struct bsw_model_rates *given = &o->times.given;
+    given->scan_pairs_per_second = (double)o->scan_rate;
+    given->scan_bytes_per_second = (double)o->scan_bandwidth;
+    given->encode_queries_per_second = (double)o->encode_rate;
+    given->merge_candidates_per_second = (double)o->merge_rate;
+    given->refine_rows_per_second = (double)o->refine_rate;
+    given->finish_queries_per_second = (double)o->finish_rate;
+    o->times.level = o->common.level;
+    o->index.merge = bsw_search_merge_of(o->times.merge);
+    o->index.batch = o->times.batch;
+    BSW_TRY(bsw_plan_ranks_parse(o->ranks, job->ranks, &job->num_ranks, err));
+    if (job->num_ranks > 1 && misses_wanted(o))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--select queue takes one number of --ranks");
+    return BSW_OK;
+}
+
+static void report(const struct plan_job *job)
+{
+    const struct plan_options *o = &job->options;
+    struct bsw_facts facts;
+    bsw_facts_begin(&facts, bsw_common_facts_form(&o->common), NULL);
+    bsw_fact_text(&facts, "select", o->select, NULL);
+    bsw_plan_index_facts(&facts, &o->index, &job->index, o->times.batch,
+                         job->num_ranks == 1 ? job->ranks[0] : 0);
+    if (job->num_ranks == 1) bsw_plan_bytes_facts(&facts, &job->index);
+    if (misses_wanted(o)) bsw_plan_misses_facts(&facts, &o->queue, o->target, &job->misses);
+    if (times_wanted(job)) bsw_plan_times_facts(&facts, &job->times);
+    bsw_facts_end(&facts, BSW_OK);
+}
+
+static enum bsw_status plan(struct plan_job *job, struct bsw_error *err)
+{
+    const struct plan_options *o = &job->options;
+    BSW_TRY(settle(job, err));
+    BSW_TRY(bsw_plan_index_make(&o->index, job->ranks[0], &job->index, err));
+    if (misses_wanted(o))
+        BSW_TRY(bsw_plan_misses_find(&job->index, &o->queue, o->target, &job->misses, err));
+    if (!times_wanted(job)) return BSW_OK;
+    return bsw_plan_times_make(&o->index, &o->times, job->ranks, job->num_ranks, &job->times, err);
+}
+
+enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err)
+{
+    struct plan_job job = {0};
+    int done;
+    BSW_TRY(parse(transport, &job.options, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    enum bsw_status status = transport->rank == 0 ? plan(&job, err) : BSW_OK;
+    if (status == BSW_OK && transport->rank == 0) report(&job);
+    bsw_plan_misses_deinit(&job.misses);
+    bsw_plan_index_deinit(&job.index);
+    return bsw_transport_agree(transport, status, err);
+}

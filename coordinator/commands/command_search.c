@@ -1,0 +1,167 @@
+// search: rank 0 reads queries and writes answers, every rank serves its shards.
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/commands/search_report.h"
+#include "coordinator/job/command.h"
+#include "coordinator/search/result_sink.h"
+#include "coordinator/search/search.h"
+
+struct search_options {
+    struct bsw_common_options common;
+    struct bsw_search_options search;
+    struct bsw_search_run run;
+    struct bsw_result_sink result;
+    // What becomes a setting or a choice of one.
+    const char *scan, *select, *refine, *merge, *overlap, *link, *extra_distance, *check_every;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct search_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("index", search.index, .value_name = "FOLDER", .is_required = 1,
+           .help = "index made by encode"),
+    OPTION("queries", run.queries, .value_name = "FILE", .is_required = 1, .help = "query vectors"),
+    OPTION("out", result.path, .value_name = "FILE", .is_required = 1,
+           .help = "result file (big-ann's layout); FILE.json too"),
+    OPTION("k", search.request.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
+           .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
+    OPTION("query-bits", search.request.query_bits, .value_name = "BQ", .min = 1,
+           .max = BSW_MAX_QUERY_BITS, .help = "bits a query component, not for codec raw [6]"),
+    OPTION("oversample", search.request.oversample, .value_name = "X",
+           .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
+           .help = "candidates to refine, times k; codec raw needs none"),
+    OPTION("scan", scan, .choices = BSW_SCAN_NAMES, .default_text = "auto",
+           .help = "bit planes or int8 units, in full or progressively; auto: what measured "
+                   "faster; a GPU takes progressive-planes as progressive-matrix"),
+    OPTION("select", select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
+           .help = "how candidates are chosen; queue: rbeGIR's, which may miss some"),
+    BSW_OPTION_GROUP(struct search_options, search.request.queue, bsw_queue_option_group),
+    OPTION("extra-distance", extra_distance, .value_name = "E",
+           .help = "histogram: all within D_K + E; implies --select histogram"),
+    OPTION("max-candidates", search.request.max_candidates, .value_name = "N",
+           .default_text = BSW_SEARCH_MAX_CANDIDATES_TEXT, .min = 1, .max = 1e8,
+           .help = "histogram: at most so many a query"),
+    OPTION("histogram-k", search.request.histogram_k, .value_name = "K", .min = 1,
+           .max = BSW_SEARCH_MAX_K, .help = "histogram: rows that D_K reaches, at most --k [--k]"),
+    OPTION("refine", refine, .choices = "exact|none", .default_text = "exact",
+           .help =
+               "order by exact values of the raw vectors, or by code; codec raw is exact anyway"),
+    OPTION("merge", merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
+           .help = "how candidates of shards meet; auto: ladder on several ranks"),
+    OPTION("batch", search.request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
+           .min = 1, .max = 1e6, .help = "queries at a time"),
+    OPTION("overlap", overlap, .choices = "auto|on|off", .default_text = "auto",
+           .help = "code and answer other batches beside the scan; auto: where a core is to spare"),
+    BSW_OPTION_GROUP(struct search_options, search.device, bsw_device_option_group),
+    OPTION("link", link, .choices = "auto|mpi|nccl", .default_text = "auto",
+           .help = "what moves GPU data between ranks; auto: NCCL where each has a GPU of its own"),
+    OPTION("check-every", check_every, .value_name = "SECONDS|never", .default_text = "300",
+           .help = "self-checks at the start, so often and at the end; 0: start and end"),
+    OPTION("query-rows", run.query_rows, .value_name = "A:B", .help = "only these queries"),
+    OPTION("exclude-self", search.request.exclude_self,
+           .help = "leave row i out of the answer of query i"),
+    OPTION("warmup", run.warmup, .value_name = "N", .default_text = "0", .max = 1000,
+           .help = "passes before timing"),
+    OPTION("repeat", run.repeat, .value_name = "N", .default_text = "1", .min = 1, .max = 1000,
+           .help = "timed passes; the median is reported"),
+    OPTION("force", result.is_forced,
+           .help = "replace an existing result file, begin an unfinished one anew"),
+    OPTION("resume", result.is_resumed,
+           .help = "go on with an unfinished result file; without one begin"),
+    BSW_OPTION_GROUP(struct search_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "search",
+    .summary = "search an index with a file of queries",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+// ---- from options to settings ----
+
+// "300": at the start, every 300 s and at the end; "0": at the start and the end; "never".
+static enum bsw_status take_checks(const char *text, struct bsw_search_options *out,
+                                   struct bsw_error *err)
+{
+    out->is_unchecked = strcmp(text, "never") == 0;
+    if (out->is_unchecked) return BSW_OK;
+    BSW_TRY(bsw_number_parse("--check-every", text, &out->check_seconds, err));
+    if (out->check_seconds >= 0 && out->check_seconds <= 1e9) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--check-every %s: 0 to 1e9 seconds, or never", text);
+}
+
+static enum bsw_status take_extra_distance(const char *text, struct bsw_search_request *out,
+                                           struct bsw_error *err)
+{
+    if (!text) return BSW_OK;
+    if (out->select == BSW_SELECT_QUEUE) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--extra-distance needs the whole histogram, not --select queue");
+    }
+    out->select = BSW_SELECT_HISTOGRAM;
+    return bsw_count_parse("--extra-distance", text, &out->extra_distance, err);
+}
+
+static enum bsw_search_overlap overlap_of(const char *name)
+{
+    return strcmp(name, "on") == 0    ? BSW_OVERLAP_ON
+           : strcmp(name, "off") == 0 ? BSW_OVERLAP_OFF
+                                      : BSW_OVERLAP_AUTO;
+}
+
+static enum bsw_link_choice link_of(const char *name)
+{
+    return strcmp(name, "nccl") == 0  ? BSW_LINK_NCCL
+           : strcmp(name, "mpi") == 0 ? BSW_LINK_MPI
+                                      : BSW_LINK_AUTO;
+}
+
+static enum bsw_status take_texts(struct search_options *o, struct bsw_error *err)
+{
+    struct bsw_search_request *request = &o->search.request;
+    request->is_refined = strcmp(o->refine, "exact") == 0;
+    request->scan = bsw_scan_kind_of(o->scan);
+    request->select = bsw_search_select_of(o->select);
+    request->merge = bsw_search_merge_of(o->merge);
+    o->search.link = link_of(o->link);
+    o->search.overlap = overlap_of(o->overlap);
+    BSW_TRY(take_checks(o->check_every, &o->search, err));
+    return take_extra_distance(o->extra_distance, request, err);
+}
+
+static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
+{
+    // Several passes are for timing, and what is timed is not cut into runs.
+    o->result.is_journaled = o->run.warmup == 0 && o->run.repeat == 1;
+    if (o->result.is_resumed && !o->result.is_journaled) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--resume is for a search of one pass, without --warmup and --repeat");
+    }
+    o->result.queries = o->run.queries;
+    o->search.request.level = o->common.level;
+    o->search.request.num_threads = (int)o->common.threads;
+    o->search.pinning = &o->common.pinning;
+    return take_texts(o, err);
+}
+
+enum bsw_status bsw_command_search(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err)
+{
+    struct search_options o = {0};
+    struct bsw_search search = {0};
+    int done;
+    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    BSW_TRY(settle(&o, err));
+    struct bsw_progress progress = {.is_shown = !o.common.quiet};
+    const struct bsw_search_sink sink = bsw_result_sink(&o.result);
+    o.search.progress = &progress;
+    o.run.sink = &sink;
+    enum bsw_status status = bsw_search_open(&search, transport, &o.search, err);
+    if (status == BSW_OK) status = bsw_search_run(&search, &o.run, err);
+    if (status == BSW_OK && transport->rank == 0)
+        bsw_search_report(&search, bsw_common_facts_form(&o.common), o.common.pin, o.result.path);
+    bsw_search_close(&search);
+    bsw_result_sink_close(&o.result, status);
+    return status;
+}

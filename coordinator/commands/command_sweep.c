@@ -1,0 +1,134 @@
+// sweep: a grid of codes and searches over one corpus, measured on all ranks.
+#include <stdio.h>
+
+#include "common/files/index_manifest.h"
+#include "coordinator/job/command.h"
+#include "coordinator/job/metric_choice.h"
+#include "coordinator/search/search_settings.h"
+#include "coordinator/sweep/sweep_job.h"
+
+struct sweep_options {
+    struct bsw_common_options common;
+    struct bsw_sweep_settings sweep;
+    const char *launcher;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct sweep_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("base", sweep.base, .value_name = "FILE", .is_required = 1,
+           .help = "vectors, or synth:count=N,dims=D,..."),
+    OPTION("queries", sweep.queries, .value_name = "FILE", .is_required = 1,
+           .help = "query vectors"),
+    OPTION("groundtruth", sweep.groundtruth, .value_name = "FILE",
+           .help = "ground truth [computed]"),
+    OPTION("metric", sweep.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
+    OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "xfbq,saq,rbe,raw",
+           .default_text = "saq", .help = "codes"),
+    OPTION("bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...", .default_text = "1,2,3,4",
+           .help = "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw"),
+    OPTION("query-bits", sweep.axes[BSW_SWEEP_QUERY_BITS], .value_name = "BQ,...",
+           .default_text = "6",
+           .help = "bits a query component; not for rbe, whose model has them, and raw"),
+    OPTION("k", sweep.axes[BSW_SWEEP_K], .value_name = "K,...", .default_text = BSW_SEARCH_K_TEXT,
+           .help = "neighbours a query"),
+    OPTION("oversample", sweep.axes[BSW_SWEEP_OVERSAMPLE], .value_name = "X,...",
+           .default_text = "1,2,5,10", .help = "candidates to refine, times k; not for raw"),
+    OPTION("select", sweep.axes[BSW_SWEEP_SELECT], .value_name = "threshold,histogram,queue",
+           .default_text = "threshold",
+           .help = "how candidates are chosen; histogram: of xfbq alone"),
+    OPTION("extra-distance", sweep.axes[BSW_SWEEP_EXTRA_DISTANCE], .value_name = "E,...",
+           .default_text = "0", .help = "histogram: of the candidates, those within D_K + E"),
+    OPTION("plan", sweep.plan, .value_name = "FILE",
+           .help = "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what "
+                   "a line leaves out is as the options above say"),
+    OPTION("model", sweep.model, .value_name = "FILE",
+           .help =
+               "rbe: the model, of bitsweep train [learned from --base, one for each of the bits]"),
+    BSW_OPTION_GROUP(struct sweep_options, sweep.queue, bsw_queue_option_group),
+    OPTION("shards", sweep.shards, .value_name = "P", .default_text = "1", .min = 1,
+           .max = BSW_MAX_SHARDS, .help = "shard files of an index"),
+    OPTION("batch", sweep.batch, .value_name = "N", .default_text = "1000", .min = 1, .max = 1e6,
+           .help = "queries at a time"),
+    OPTION("repeat", sweep.repeat, .value_name = "N", .default_text = "3", .min = 1, .max = 1000,
+           .help =
+               "timed passes of a search; the median counts; above 1 one untimed pass goes before"),
+    OPTION("device", sweep.device, .value_name = "auto|cpu|cuda|cuda:N", .default_text = "auto",
+           .help = "where to encode and search"),
+    OPTION("ties", sweep.counts_ties,
+           .help = "recalls count ties, too: rows whose exact value equals that of the last true "
+                   "neighbour"),
+    OPTION("launcher", launcher, .value_name = "WORDS",
+           .help = "no longer: a sweep runs on its own ranks, deploy/run.sh -n 4 sweep ..."),
+    OPTION("folder", sweep.folder, .value_name = "FOLDER", .is_required = 1,
+           .help = "indexes, sweep.csv, sweep.json, plots, report.html"),
+    OPTION("force", sweep.force, .help = "measure anew what the folder has"),
+    OPTION("resume", sweep.resume,
+           .help = "go on with the folder, also with more points; without one begin"),
+    BSW_OPTION_GROUP(struct sweep_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "sweep",
+    .summary = "recall and speed over a grid of codes and searches",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+static void print_point(void *context, const char *name, const json_t *row)
+{
+    static const char *const numbers[] = {"recall", "loss_code", "loss_selection",
+                                          "loss_refinement"};
+    (void)context;
+    if (!name) {
+        printf("%-34s %5s %9s %9s %9s %9s %10s %8s\n", "point", "bits", "recall", "code",
+               "selection", "refining", "queries/s", "B/vector");
+        return;
+    }
+    printf("%-34s %5.4g", name, json_number_value(json_object_get(row, "true_bits")));
+    for (int i = 0; i < 4; i++)
+        printf(" %9.4f", json_number_value(json_object_get(row, numbers[i])));
+    printf(" %10.0f %8.4g\n", json_number_value(json_object_get(row, "qps")),
+           json_number_value(json_object_get(row, "bytes_per_vector")));
+    fflush(stdout);
+}
+
+static void print_end(const char *folder, const struct bsw_sweep_outcome *outcome)
+{
+    const struct bsw_sweep_points *points = &outcome->points;
+    for (size_t i = 0; i < points->num_skips; i++)
+        printf("%llu points left out: %s\n", (unsigned long long)points->skips[i].num_points,
+               points->skips[i].reason);
+    printf("%zu points, %llu of them from before: %s/report.html, sweep.csv, sweep.json%s\n",
+           points->num_points, (unsigned long long)outcome->num_resumed, folder,
+           outcome->has_plots ? ", plots" : "; gnuplot is missing: no plots");
+}
+
+enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err)
+{
+    struct sweep_options o = {0};
+    struct bsw_sweep_outcome outcome = {0};
+    int done;
+    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
+    if (done) return BSW_OK;
+    if (o.launcher)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--launcher: a sweep runs on its own ranks now; start all of it on them: "
+                        "deploy/run.sh -n 4 sweep ...");
+    o.sweep.level = o.common.level;
+    o.sweep.level_text = o.common.level_text;
+    o.sweep.num_threads = (int)o.common.threads;
+    o.sweep.pinning = &o.common.pinning;
+    o.sweep.num_arguments = argc;
+    o.sweep.arguments = argv;
+    o.sweep.events = &bsw_command_events;
+    if (!o.common.json && !o.common.quiet) o.sweep.note_point = print_point;
+    enum bsw_status status = bsw_sweep_job_run(&o.sweep, transport, &outcome, err);
+    if (status == BSW_OK && transport->rank == 0) {
+        if (o.common.json)
+            bsw_print_json(json_incref(outcome.report));
+        else if (!o.common.quiet)
+            print_end(o.sweep.folder, &outcome);
+    }
+    bsw_sweep_outcome_deinit(&outcome);
+    return status;
+}

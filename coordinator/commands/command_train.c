@@ -1,0 +1,231 @@
+// train: learns an rbe model from pairs of vectors (coordinator/train/train.h).
+#include <stdio.h>
+#include <string.h>
+
+#include "common/codes/code_layout.h"
+#include "coordinator/job/command.h"
+#include "coordinator/job/facts.h"
+#include "coordinator/train/train.h"
+
+struct train_options {
+    struct bsw_common_options common;
+    struct bsw_train_settings settings;
+    const char *metric, *estimator, *precision, *start, *loss;
+};
+
+#define OPTION(name, member, ...) BSW_OPTION(struct train_options, name, member, __VA_ARGS__)
+
+static const struct bsw_option option_rows[] = {
+    OPTION("queries", settings.queries, .value_name = "FILE",
+           .help = "query vectors; row i belongs to row i of --documents, or of --groundtruth"),
+    OPTION("documents", settings.documents, .value_name = "FILE",
+           .help = "document vectors, as many as queries"),
+    OPTION("base", settings.base, .value_name = "FILE",
+           .help = "or: a corpus, whose rows pair with their neighbours"),
+    OPTION("groundtruth", settings.groundtruth, .value_name = "FILE",
+           .help =
+               "neighbours in --base of --queries, or of its own first rows; none: found exactly"),
+    OPTION("neighbours", settings.neighbours, .value_name = "N", .default_text = "0", .max = 1000,
+           .help = "with --base: a row pairs with one of its first N, another each epoch; 0: 1, "
+                   "for similarities 10"),
+    OPTION("sample", settings.sample, .value_name = "ROWS", .default_text = "32768", .min = 2,
+           .max = 1e6, .help = "--base alone: rows that neighbours are found among"),
+    OPTION("model", settings.model, .value_name = "FILE", .is_required = 1,
+           .help = "model to write"),
+    OPTION("metric", metric, .choices = "cosine|ip|l2",
+           .help =
+               "what is near; cosine: rows are normalised; encode takes cosine models only. With "
+               "--base needed unless an HDF5 file says it (its 'distance') [two files: cosine]"),
+    OPTION("code-dims", settings.code_dims, .value_name = "N", .default_text = "64", .min = 1,
+           .max = BSW_RBE_MAX_DIMS, .help = "components of a code"),
+    OPTION("query-planes", settings.query_planes, .value_name = "U+1", .default_text = "3",
+           .min = 1, .max = BSW_MAX_QUERY_BITS,
+           .help = "bits a component of a query: one vector, and U residuals"),
+    OPTION("document-planes", settings.document_planes, .value_name = "V+1", .default_text = "2",
+           .min = 1, .max = BSW_RBE_MAX_STEPS + 1, .help = "bits a component of a document"),
+    OPTION("shared", settings.is_shared, .help = "the same matrices for all residuals of a side"),
+    OPTION("no-residual-weights", settings.has_no_weights,
+           .help =
+               "residuals weigh 1, not 1/2, 1/4, ...: for comparison, encode refuses the model"),
+    OPTION("precision", precision, .choices = "binary|float", .default_text = "binary",
+           .help = "float: a tanh layer, no bits: for comparison, encode refuses the model"),
+    OPTION("estimator", estimator, .choices = "variant|straight-through|annealing",
+           .default_text = "variant", .help = "what stands in for the derivative of a sign"),
+    OPTION("slope-growth", settings.slope_growth, .value_name = "X", .default_text = "1.1",
+           .min = 1, .max = 10, .help = "annealing: the slope grows by this each epoch"),
+    OPTION("negatives", settings.negatives, .value_name = "N", .default_text = "0",
+           .max = BSW_RBE_MAX_NEGATIVES,
+           .help = "cross-sampled: documents of other pairs of a group of 128, drawn anew for each "
+                   "batch; 0: 10, for similarities 127, or what the held-out pairs have"),
+    OPTION("near-negatives", settings.has_near_negatives,
+           .help = "draw them among pairs whose queries are near, held-out pairs' too, as for "
+                   "similarities always; wants batches of 128 pairs a rank, or 256, ..."),
+    OPTION("loss", loss, .choices = "auto|pairs|similarities", .default_text = "auto",
+           .help = "pairs: a pair's document before the others (the paper's); similarities: all "
+                   "documents as near as they are, and codes scaled by projection, for rows of one "
+                   "space under cosine; auto: so for --base alone, unless --start is another's"),
+    OPTION("gamma", settings.gamma, .value_name = "X", .min = 1e-3, .max = 1e4,
+           .help = "smoothing factor of the softmax [10; similarities: 30]"),
+    OPTION("batch", settings.batch, .value_name = "PAIRS", .default_text = "512", .min = 2,
+           .max = 1e7, .help = "pairs of an update, all ranks together"),
+    OPTION("epochs", settings.epochs, .value_name = "N", .default_text = "0",
+           .max = BSW_RBE_MAX_EPOCHS,
+           .help = "passes over the pairs at most; 0: 30, or from principal axes none, as the "
+                   "first weights are good and no epoch improved on them where it was measured"),
+    OPTION("rate", settings.rate, .value_name = "X", .min = 1e-9, .max = 1e38,
+           .help = "learning rate of Adam [0.002; of a start that is good already 0.00001]"),
+    OPTION("decay", settings.decay, .value_name = "X", .default_text = "0.93", .min = 1e-3,
+           .max = 1, .help = "the rate falls to this share each epoch"),
+    OPTION("patience", settings.patience, .value_name = "EPOCHS", .default_text = "5", .max = 1e6,
+           .help = "stop after so many epochs without a better validation loss; 0: never"),
+    OPTION("validation", settings.validation, .value_name = "SHARE", .default_text = "0.05",
+           .max = 0.9, .help = "pairs held out to judge epochs by; the best epoch is kept"),
+    OPTION("seed", settings.seed, .value_name = "S", .default_text = "1", .max = 9e15,
+           .help = "seed of every choice"),
+    OPTION("center", settings.is_centered,
+           .help = "take the mean off rows first, as for similarities always"),
+    OPTION("start", start, .choices = "auto|random|quantizer|principal", .default_text = "auto",
+           .help = "first weights, random: the paper's; for rows of one space: quantizer of random "
+                   "axes, or of principal ones (similarities alone). auto: principal, with --loss "
+                   "pairs and --base quantizer, with two files random"),
+    OPTION("checkpoint", settings.checkpoint, .value_name = "FILE",
+           .help = "written after each epoch, and in between"),
+    OPTION("checkpoint-batches", settings.checkpoint_batches, .value_name = "N",
+           .default_text = "1000", .max = 1e12,
+           .help = "batches from one checkpoint to the next; 0: epochs alone"),
+    OPTION("resume", settings.is_resumed,
+           .help =
+               "go on from --checkpoint, and replace the model that it led to; without one begin"),
+    OPTION(
+        "max-batches", settings.most_batches, .value_name = "N", .default_text = "0", .max = 1e15,
+        .help =
+            "stop after so many, with a model of what was learned; --resume goes on. 0: no limit"),
+    OPTION("plot", settings.plot, .value_name = "FILE.svg",
+           .help = "loss curve, a table FILE.tsv beside"),
+    OPTION("force", settings.force, .help = "replace an existing model, begin a checkpoint anew"),
+    BSW_OPTION_GROUP(struct train_options, common, bsw_common_option_group),
+};
+static const struct bsw_option_table option_table = {
+    .command = "train",
+    .summary = "learn an rbe model from pairs of vectors",
+    .options = option_rows,
+    .num_options = sizeof option_rows / sizeof option_rows[0]};
+
+// The settings that a word says.
+static enum bsw_status take_words(struct train_options *o, struct bsw_error *err)
+{
+    static const char *const losses[] = {"auto", "pairs", "similarities"};
+    static const char *const starts[] = {"auto", "random", "quantizer", "principal"};
+    struct bsw_train_settings *s = &o->settings;
+    s->has_metric = o->metric != NULL;
+    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &s->metric, err));
+    BSW_TRY(bsw_rbe_estimator_parse(o->estimator, &s->estimator, err));
+    if (strcmp(o->precision, "float") == 0) s->estimator = BSW_RBE_SMOOTH;
+    while (strcmp(o->loss, losses[s->loss]) != 0) s->loss++;
+    while (strcmp(o->start, starts[s->start]) != 0) s->start++;
+    s->level = o->common.level;
+    s->is_shown = !o->common.quiet;
+    return BSW_OK;
+}
+static void tell_curve(struct bsw_facts *f, const struct bsw_rbe_state *state)
+{
+    bsw_facts_say(f, "epoch  train loss  validation loss  ROC AUC     rate\n");
+    bsw_facts_open_list(f, "curve");
+    for (uint64_t i = 0; i < state->epoch; i++) {
+        const struct bsw_rbe_epoch *epoch = &state->epochs[i];
+        bsw_facts_open_object(f, NULL);
+        bsw_fact_integer(f, "epoch", i + 1, "%5d  ");
+        bsw_fact_real(f, "train_loss", epoch->train_loss, "%10.5f  ");
+        bsw_fact_real(f, "validation_loss", epoch->validation_loss, "%15.5f  ");
+        bsw_fact_real(f, "roc_auc", epoch->roc_auc, "%7.5f  ");
+        bsw_fact_real(f, "rate", epoch->rate, "%7.2g");
+        bsw_facts_say(f, "%s\n", i + 1 == state->best_epoch ? "  best" : "");
+        bsw_facts_close(f);
+    }
+    bsw_facts_close(f);
+}
+
+static void tell_recall(struct bsw_facts *f, const struct bsw_rbe_recall *recall)
+{
+    int has_any = recall->num_documents > 0;
+    bsw_facts_open_object(f, "held_out_recall");
+    bsw_fact_integer(f, "documents", recall->num_documents,
+                     has_any ? "of held-out queries the share that finds its document among %d "
+                               "held-out ones:"
+                             : NULL);
+    for (size_t i = 0; i < BSW_RBE_NUM_RECALLS; i++) {
+        char name[32], said[40];
+        snprintf(name, sizeof name, "1-recall@%u", bsw_rbe_recall_ranks[i]);
+        snprintf(said, sizeof said, " %s %%.4f", name);
+        bsw_fact_real(f, name, recall->shares[i], has_any ? said : NULL);
+    }
+    if (has_any) bsw_facts_say(f, "\n");
+    bsw_facts_close(f);
+}
+
+static void tell_model(struct bsw_facts *f, const struct bsw_train_stats *s)
+{
+    const struct bsw_rbe_state *state = &s->result.state;
+    bsw_fact_text(f, "metric", bsw_metric_name(s->metric), NULL);
+    bsw_fact_text(f, "estimator", bsw_rbe_estimator_name(s->origin.estimator), NULL);
+    bsw_fact_integer(f, "dims", s->shapes[0].dims, NULL);
+    bsw_fact_integer(f, "code_dims", s->shapes[0].code_dims, NULL);
+    bsw_fact_integer(f, "query_planes", s->shapes[0].steps + 1, NULL);
+    bsw_fact_integer(f, "document_planes", s->shapes[1].steps + 1, NULL);
+    bsw_fact_integer(f, "epochs", state->epoch, NULL);
+    bsw_fact_integer(f, "best_epoch", state->best_epoch, NULL);
+    bsw_fact_real(f, "train_loss", s->origin.train_loss, NULL);
+    bsw_fact_real(f, "validation_loss", s->origin.validation_loss, NULL);
+    bsw_fact_real(f, "roc_auc",
+                  state->best_epoch > 0 ? state->epochs[state->best_epoch - 1].roc_auc
+                                        : s->result.first_roc_auc,
+                  NULL);
+}
+
+static void report(const struct bsw_transport *transport, const struct train_options *o,
+                   const struct bsw_train_stats *s)
+{
+    const struct bsw_rbe_state *state = &s->result.state;
+    const struct bsw_train_settings *asked = &o->settings;
+    struct bsw_facts f;
+    bsw_facts_begin(&f, bsw_common_facts_form(&o->common), NULL);
+    tell_model(&f, s);
+    tell_curve(&f, state);
+    tell_recall(&f, &s->result.recall);
+    bsw_fact_integer(&f, "pairs", s->result.num_trained, "%d pairs, ");
+    bsw_fact_integer(&f, "held_out_pairs", s->result.num_held_out, "%d held out, ");
+    bsw_fact_integer(&f, "batches", state->num_updates, "%d batches, ");
+    bsw_fact_integer(&f, "parameters", state->num_parameters, "%d weights: ");
+    bsw_fact_real(&f, "pair_seconds", s->pair_seconds, "pairs %.2f s, ");
+    bsw_fact_real(&f, "train_seconds", s->train_seconds, "training %.2f s");
+    bsw_fact_flag(&f, "stopped_early", s->result.is_stopped_early, ", stopped early");
+    bsw_fact_text(&f, "model", asked->model, "\nmodel: %s\n");
+    bsw_fact_integer(&f, "ranks", (uint64_t)transport->num_ranks, NULL);
+    bsw_fact_integer(&f, "threads", o->common.threads, NULL);
+    if (state->epoch > 0 && state->best_epoch == 0)
+        bsw_facts_say(&f, "no epoch was better than the first weights: these are the model\n");
+    if (state->epoch < s->epochs && !s->result.is_stopped_early)
+        bsw_facts_say(&f, "stopped by --max-batches%s%s\n",
+                      asked->checkpoint ? "; --resume goes on from " : "",
+                      asked->checkpoint ? asked->checkpoint : "");
+    if (asked->plot && !s->is_drawn)
+        bsw_facts_say(&f, "gnuplot is missing: the loss curve is in the table beside %s\n",
+                      asked->plot);
+    bsw_facts_end(&f, BSW_OK);
+}
+
+enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err)
+{
+    struct train_options options = {0};
+    struct bsw_train_stats stats;
+    int done;
+    BSW_TRY(bsw_command_parse(transport, &option_table, &options, &options.common, argc, argv,
+                              &done, err));
+    if (done) return BSW_OK;
+    BSW_TRY(take_words(&options, err));
+    enum bsw_status status = bsw_train_run(&options.settings, transport, &stats, err);
+    if (status == BSW_OK && transport->rank == 0) report(transport, &options, &stats);
+    bsw_train_stats_deinit(&stats);
+    return status;
+}

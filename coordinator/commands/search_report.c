@@ -1,0 +1,170 @@
+#include "coordinator/commands/search_report.h"
+
+#include <string.h>
+
+// What moves queries and survivors between the ranks.
+static const char *link_name(const struct bsw_search *search)
+{
+    return search->link ? "nccl" : "mpi";
+}
+
+static void tell_job(struct bsw_facts *facts, const struct bsw_search *search,
+                     const struct bsw_search_stats *stats)
+{
+    const struct bsw_manifest *manifest = &search->manifest;
+    bsw_fact_integer(facts, "queries", search->queries.num_queries, "%d queries");
+    bsw_fact_integer(facts, "k", search->settings.k, ", k %d");
+    bsw_fact_integer(facts, "L", bsw_search_num_candidates(search), ", L %d");
+    bsw_fact_real(facts, "oversample", search->options.request.oversample, NULL);
+    bsw_fact_integer(facts, "rows", manifest->num_rows, " over %d rows");
+    bsw_fact_integer(facts, "dims", bsw_manifest_row_dims(manifest), " x %d dims");
+    bsw_fact_integer(facts, "shards", manifest->num_shards, NULL);
+    bsw_fact_text(facts, "codec", bsw_codec_name(manifest->codec), " (%s");
+    bsw_fact_text(facts, "metric", bsw_metric_name(manifest->metric), ", %s)");
+    bsw_fact_integer(facts, "query_bits", search->settings.query_bits, NULL);
+    bsw_fact_real(facts, "queries_per_second", stats->queries_per_second, ": %.4g queries/s");
+    bsw_fact_real(facts, "seconds", stats->seconds, ", %.3f s\n");
+}
+
+static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
+                     const struct bsw_search_stats *stats, const char *pin)
+{
+    const struct bsw_search_settings *settings = &search->settings;
+    const struct bsw_search_request *request = &search->options.request;
+    bsw_fact_integer(facts, "ranks", (uint64_t)search->transport->num_ranks, "%d ranks");
+    bsw_fact_integer(facts, "threads", (uint64_t)settings->num_threads, " x %d threads");
+    bsw_fact_text(facts, "pin", pin, NULL);
+    bsw_fact_text(facts, "device", stats->device_kind, NULL);
+    bsw_fact_text(facts, "level", stats->level, ", level %s");
+    bsw_fact_text(facts, "scan", stats->scan, ", scan %s");
+    bsw_fact_text(facts, "select", bsw_search_select_name(request->select), ", select %s");
+    bsw_fact_text(facts, "merge", settings->is_ladder ? "ladder" : "gather", ", merge %s");
+    bsw_fact_text(facts, "refine", bsw_search_refine_name(search), ", refine %s");
+    bsw_fact_integer(facts, "batch", settings->batch, ", batch %d\n");
+    bsw_fact_integer(facts, "repeat", search->run.repeat, NULL);
+    bsw_fact_integer(facts, "extra_distance", settings->extra_distance, NULL);
+    if (settings->queue.length > 0) {
+        bsw_fact_integer(facts, "items", settings->queue.items, NULL);
+        bsw_fact_integer(facts, "queue_length", settings->queue.length, NULL);
+    }
+    bsw_fact_flag(facts, "exclude_self", request->exclude_self, NULL);
+}
+
+static void tell_phases(struct bsw_facts *facts, const struct bsw_search_times *t)
+{
+    const struct {
+        const char *name;
+        double seconds;
+        int may_overlap;
+    } phases[] = {{"encode", t->encode, 1},       {"broadcast", t->broadcast, 0},
+                  {"histogram", t->histogram, 0}, {"scan", t->scan, 0},
+                  {"merge", t->merge, 0},         {"refine", t->refine, 0},
+                  {"finish", t->finish, 1},       {"write", t->write, 1}};
+    bsw_facts_say(facts, "\n  phase       seconds\n");
+    bsw_facts_open_object(facts, "seconds_by_phase");
+    for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
+        int is_beside = phases[i].may_overlap && t->overlapped > 0, is_said = phases[i].seconds > 0;
+        if (is_said) bsw_facts_say(facts, "  %-10s", phases[i].name);
+        bsw_fact_real(facts, phases[i].name, phases[i].seconds, is_said ? " %8.3f" : NULL);
+        if (is_said) bsw_facts_say(facts, "%s\n", is_beside ? "  beside the scan" : "");
+    }
+    bsw_facts_close(facts);
+    bsw_fact_real(facts, "overlapped_seconds", t->overlapped, NULL);
+}
+
+static void tell_rank(struct bsw_facts *facts, const struct bsw_search *search, int rank,
+                      int is_slowest)
+{
+    const struct bsw_search_rank *r = &search->ranks[rank];
+    char resident[32];
+    bsw_format_bytes((double)(r->memory_bytes + r->mapped_bytes), resident, sizeof resident);
+    bsw_facts_open_object(facts, NULL);
+    bsw_fact_integer(facts, "rank", (uint64_t)rank, "  %4d");
+    bsw_fact_integer(facts, "units", r->num_units, "  %6d");
+    bsw_fact_real(facts, "load_seconds", r->load_seconds, " %8.3f");
+    bsw_fact_real(facts, "scan_seconds", r->scan_seconds, " %8.3f");
+    bsw_fact_real(facts, "refine_seconds", r->refine_seconds, "  %8.3f");
+    bsw_fact_bytes(facts, "scanned_bytes", r->scanned_bytes, "  %10s");
+    bsw_fact_bytes(facts, "resident_bytes", r->resident_bytes, NULL);
+    bsw_fact_bytes(facts, "resident_memory_bytes", r->grown_bytes, NULL);
+    bsw_fact_bytes(facts, "memory_bytes", r->memory_bytes, NULL);
+    bsw_facts_say(facts, "  %10s", resident);
+    bsw_fact_bytes(facts, "mapped_bytes", r->mapped_bytes, "  %12s");
+    bsw_facts_say(facts, "%s\n", is_slowest ? "  slowest" : "");
+    if (facts->form == BSW_FACTS_JSON)
+        bsw_fact_json(facts, "device", bsw_device_report_describe(&r->device));
+    bsw_facts_close(facts);
+}
+
+static void say_devices(struct bsw_facts *facts, const struct bsw_search *search)
+{
+    bsw_facts_say(facts, "\nlink: %s (%s)\n", link_name(search), search->link_note);
+    bsw_facts_say(facts,
+                  "\n  rank  device                                    memory  copied in blocks\n");
+    for (int rank = 0; rank < search->transport->num_ranks; rank++) {
+        const struct bsw_device_report *d = &search->ranks[rank].device;
+        char device[96], used[32], copied[32];
+        snprintf(device, sizeof device, "%s %s", d->label, d->name);
+        bsw_format_bytes((double)d->used_bytes, used, sizeof used);
+        bsw_format_bytes((double)d->copied_bytes, copied, sizeof copied);
+        bsw_facts_say(facts, "  %4d  %-36s %11s  %16s\n", rank, device, used, copied);
+    }
+}
+
+static void tell_ranks(struct bsw_facts *facts, const struct bsw_search *search,
+                       const struct bsw_search_stats *stats)
+{
+    int num_ranks = search->transport->num_ranks;
+    bsw_facts_say(
+        facts,
+        "\n  rank  shards   load s   scan s  refine s     scanned    resident  of it mapped\n");
+    bsw_facts_open_list(facts, "per_rank");
+    for (int rank = 0; rank < num_ranks; rank++)
+        tell_rank(facts, search, rank, rank == stats->slowest_rank && num_ranks > 1);
+    bsw_facts_close(facts);
+    bsw_fact_integer(facts, "slowest_rank", (uint64_t)stats->slowest_rank, NULL);
+    bsw_fact_text(facts, "link", link_name(search), NULL);
+    bsw_fact_text(facts, "link_note", search->link_note, NULL);
+    if (strcmp(stats->device_kind, "cpu") != 0) say_devices(facts, search);
+}
+
+static void tell_checks(struct bsw_facts *facts, const struct bsw_search *search)
+{
+    const struct bsw_self_check *check = &search->service.check;
+    if (!search->settings.is_checked) {
+        bsw_fact_text(facts, "self_checks", NULL, NULL);
+        return;
+    }
+    bsw_facts_open_object(facts, "self_checks");
+    bsw_fact_integer(facts, "known_answers", search->manifest.num_known, NULL);
+    bsw_fact_integer(facts, "passed", search->batches.checks.num_passed + 2, NULL);
+    bsw_fact_integer(facts, "answers", check->num_answers, NULL);
+    bsw_fact_integer(facts, "keys", check->num_keys, NULL);
+    bsw_fact_real(facts, "check_seconds", check->seconds, NULL);
+    bsw_facts_close(facts);
+}
+
+void bsw_search_report(const struct bsw_search *search, enum bsw_facts_form form, const char *pin,
+                       const char *out)
+{
+    const struct bsw_search_stats stats = bsw_search_stats(search);
+    uint64_t num_done = search->parts.num_done;
+    struct bsw_facts facts;
+    bsw_facts_begin(&facts, form, NULL);
+    tell_job(&facts, search, &stats);
+    tell_way(&facts, search, &stats, pin);
+    tell_phases(&facts, &search->batches.times);
+    tell_ranks(&facts, search, &stats);
+    bsw_fact_integer(&facts, "survivors", stats.num_survivors, NULL);
+    bsw_fact_bytes(&facts, "received_bytes", stats.received_bytes, NULL);
+    bsw_fact_integer(&facts, "resumed_queries", num_done,
+                     num_done > 0 ? "\nresumed: %d queries were done before\n" : NULL);
+    bsw_fact_real(&facts, "stopped_share", stats.stopped_share, NULL);
+    if (stats.stopped_share > 0)
+        bsw_facts_say(&facts, "\nfirst stage: stopped %.4g %% of all rows\n",
+                      100 * stats.stopped_share);
+    bsw_fact_integer(&facts, "rescanned_queries", stats.num_rescanned, NULL);
+    tell_checks(&facts, search);
+    bsw_facts_say(&facts, "\nresults: %s\n", out);
+    bsw_facts_end(&facts, BSW_OK);
+}

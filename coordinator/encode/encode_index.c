@@ -1,0 +1,431 @@
+#include "coordinator/encode/encode_index.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/base/clock.h"
+#include "common/base/file_limit.h"
+#include "common/base/temporary_files.h"
+#include "common/job/stop_signal.h"
+#include "common/net/message_kinds.h"
+#include "coordinator/encode/encode_journal.h"
+#include "coordinator/encode/encode_pass.h"
+#include "coordinator/encode/index_folder.h"
+#include "coordinator/job/command_files.h"
+#include "coordinator/job/device_choice.h"
+#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/same_input.h"
+#include "shard/codecs/codec.h"
+
+struct encode_job {
+    struct bsw_encode_settings settings; // complete
+    struct bsw_transport *transport;
+    bsw_vectors *vectors;
+    struct bsw_manifest manifest;
+    struct bsw_index_folder folder;
+    struct bsw_codec_model model; // of a codec that has one
+    struct bsw_encode_pass pass;
+    struct bsw_encode_journal journal;
+    bsw_device *device; // of this rank, or NULL
+    double train_seconds, encode_seconds;
+};
+
+// ---- settings ----
+
+// Sets the defaults, too.
+static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error *err)
+{
+    if (!s->base || !s->index)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s is needed", s->base ? "--index" : "--base");
+    double bits = s->code.bits;
+    if (bits != 0 && !(bits >= BSW_ENCODE_MIN_BITS && bits <= BSW_ENCODE_MAX_BITS))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %.10g: %.10g to %.10g is possible", bits,
+                        BSW_ENCODE_MIN_BITS, BSW_ENCODE_MAX_BITS);
+    if (s->shards == 0) s->shards = 1;
+    if (s->shards > BSW_MAX_SHARDS)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: 1 to %d is possible",
+                        (unsigned long long)s->shards, BSW_MAX_SHARDS);
+    if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
+    if (!s->device) s->device = "auto";
+    return s->codec->table->check_settings(&s->code, err);
+}
+
+enum bsw_status bsw_encode_settings_check(const struct bsw_encode_settings *settings,
+                                          struct bsw_error *err)
+{
+    struct bsw_encode_settings copy = *settings;
+    return complete(&copy, err);
+}
+
+// ---- what every rank knows before the pass ----
+
+static enum bsw_status check_shards(const struct encode_job *job, struct bsw_error *err)
+{
+    uint64_t shards = job->settings.shards, num_rows = job->manifest.num_rows;
+    if (shards > num_rows) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: %s has %llu rows only",
+                        (unsigned long long)shards, job->settings.base,
+                        (unsigned long long)num_rows);
+    }
+    if ((num_rows + shards - 1) / shards > UINT32_MAX) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: a shard holds at most 2^32 - 1 rows",
+                        (unsigned long long)shards);
+    }
+    return BSW_OK;
+}
+
+// The metric, of a codec that knows it. Where there is one alone nobody has to say it.
+static enum bsw_status choose_metric(const struct bsw_encode_settings *s,
+                                     const bsw_vectors *vectors, enum bsw_metric *out,
+                                     struct bsw_error *err)
+{
+    const char *given =
+        s->has_metric ? bsw_metric_name(s->metric) : bsw_codec_only_metric(s->codec);
+    BSW_TRY(bsw_metric_choose(given, vectors, NULL, out, err));
+    return bsw_codec_check_metric(s->codec, *out, err);
+}
+
+static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    struct bsw_manifest *manifest = &job->manifest;
+    BSW_TRY(bsw_vectors_open(s->base, s->rows, &job->vectors, err));
+    manifest->codec = s->codec;
+    BSW_TRY(choose_metric(s, job->vectors, &manifest->metric, err));
+    manifest->first_row = bsw_vectors_first_row(job->vectors);
+    manifest->num_rows = bsw_vectors_num_rows(job->vectors);
+    manifest->source_type = bsw_vectors_type(job->vectors);
+    manifest->source_rows = bsw_vectors_source_rows(job->vectors);
+    manifest->source_file_bytes = bsw_vectors_file_bytes(job->vectors);
+    manifest->source_is_copied = s->copy_vectors;
+    if (bsw_vectors_is_packed(job->vectors) && !manifest->source_is_copied) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: rows in chunks, which refinement cannot take from there: "
+                        "--copy-vectors keeps them in the index, convert writes them to a file",
+                        s->base);
+    }
+    BSW_TRY(check_shards(job, err));
+    if (!s->codec->table->check_rows) return BSW_OK;
+    return s->codec->table->check_rows(s->base, manifest->source_type,
+                                       bsw_vectors_dims(job->vectors), err);
+}
+
+// Each rank keeps the files of its part of the shards open. A limit that is too low is found before
+// the training.
+static enum bsw_status raise_limit(const struct encode_job *job, struct bsw_error *err)
+{
+    uint64_t shards = job->settings.shards / (uint64_t)job->transport->num_ranks;
+    return bsw_file_limit_raise(job->settings.copy_vectors ? 2 * shards : shards, err);
+}
+
+// auto: a device only where there is enough to compute for one.
+static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    const struct bsw_codec_table *codec = s->codec->table;
+    int is_idle = !codec->host_encode && !codec->worth_a_device && strcmp(s->device, "auto") == 0;
+    const struct bsw_device_choice choice = {.text = is_idle ? "cpu" : s->device,
+                                             .cpu_only = codec->host_encode,
+                                             .most_bytes = s->device_memory,
+                                             .timeout_seconds = job->transport->timeout_seconds};
+    return bsw_device_choice_open(&choice, job->transport, &job->device, err);
+}
+
+// Digest of the model that settings name: of its file, or of the manifest of the index; 0: none.
+static enum bsw_status model_digest(const struct encode_job *job, uint64_t *out,
+                                    struct bsw_error *err)
+{
+    const char *path = job->settings.code.model;
+    struct bsw_manifest manifest;
+    struct bsw_buffer bytes = {0};
+    *out = 0;
+    if (job->settings.codec->table->has_model) {
+        *out = XXH3_64bits(job->model.bytes.data, job->model.bytes.bytes);
+        return BSW_OK;
+    }
+    if (!path) return BSW_OK;
+    BSW_TRY(bsw_manifest_read(path, &manifest, err));
+    enum bsw_status status = bsw_manifest_pack(&manifest, &bytes, err);
+    if (status == BSW_OK) *out = XXH3_64bits(bytes.data, bytes.bytes);
+    bsw_buffer_deinit(&bytes);
+    bsw_manifest_deinit(&manifest);
+    return status;
+}
+
+// What the index is a function of: not ranks, threads or devices.
+static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_digest,
+                                   struct bsw_journal_fields *out, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    const struct bsw_codec_settings *code = &s->code;
+    char scale[32] = "auto", stage[32] = "auto";
+    uint64_t model;
+    BSW_TRY(model_digest(job, &model, err));
+    if (code->has_scale) snprintf(scale, sizeof scale, "%.15g", code->scale);
+    if (code->stage == BSW_STAGE_GIVEN)
+        snprintf(stage, sizeof stage, "%llu", (unsigned long long)code->stage_dims);
+    *out = (struct bsw_journal_fields){0};
+    bsw_journal_field_text(out, "bitsweep", BITSWEEP_VERSION);
+    bsw_journal_field_text(out, "base", job->manifest.source_path);
+    bsw_journal_field_digest(out, "rows of base", input_digest);
+    bsw_journal_field_text(out, "codec", bsw_codec_name(s->codec));
+    bsw_journal_field_text(out, "metric", bsw_metric_name(job->manifest.metric));
+    bsw_journal_field_number(out, "bits", code->bits);
+    bsw_journal_field_text(out, "segments", code->segments ? code->segments : "none");
+    bsw_journal_field_text(out, "axes", code->random_axes ? "random" : "principal");
+    bsw_journal_field_text(out, "scale", scale);
+    bsw_journal_field_text(out, "stage", stage);
+    bsw_journal_field_digest(out, "model", model);
+    bsw_journal_field_count(out, "seed", code->seed);
+    bsw_journal_field_count(out, "shards", s->shards);
+    bsw_journal_field_text(out, "copy-vectors", s->copy_vectors ? "on" : "off");
+    bsw_journal_field_text(out, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
+    return BSW_OK;
+}
+
+// Everything the manifest says of the codes, from a sample of the rows or the model.
+static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    const struct bsw_codec_table *codec = s->codec->table;
+    struct bsw_manifest *manifest = &job->manifest;
+    uint32_t dims = bsw_vectors_dims(job->vectors);
+    struct bsw_sample sample;
+    if (!codec->needs_sample) return codec->train(&s->code, dims, NULL, &job->model, manifest, err);
+    BSW_TRY(bsw_sample_create(job->vectors, manifest->metric, s->level, &sample, err));
+    sample.progress = s->progress;
+    enum bsw_status status = codec->train(&s->code, dims, &sample, &job->model, manifest, err);
+    bsw_sample_deinit(&sample);
+    return status;
+}
+
+// Rank 0: the manifest without digests, of an earlier run or trained, on disk before a block is.
+static enum bsw_status make_plan(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    const struct bsw_buffer *stored = &job->journal.manifest;
+    if (job->journal.is_resumed) {
+        bsw_manifest_deinit(manifest);
+        return bsw_manifest_parse("the plan of an unfinished index", stored->data, stored->bytes,
+                                  manifest, err);
+    }
+    BSW_TRY(train(job, err));
+    BSW_TRY(bsw_manifest_cut_shards(manifest, job->settings.shards, err));
+    return bsw_encode_journal_plan(&job->journal, manifest, err);
+}
+
+// A model is a file, or an index, whose manifest is read.
+static enum bsw_status check_files(const struct bsw_encode_settings *s, struct bsw_error *err)
+{
+    char manifest[BSW_PATH_BYTES] = "";
+    if (s->code.model) BSW_TRY(bsw_path_join(manifest, s->code.model, "manifest.pb", err));
+    const struct bsw_command_files files = {.inputs = {s->base, s->code.model, manifest},
+                                            .outputs = {s->index},
+                                            .folder = s->index,
+                                            .is_made = bsw_index_folder_makes};
+    return bsw_command_files_check(&files, err);
+}
+
+// Rank 0: output folder, what is left of an earlier run, training.
+static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    struct bsw_journal_fields fields;
+    double started = bsw_clock_seconds();
+    // A run that began with force may be resumed without it.
+    int is_forced = s->force || (s->resume && bsw_encode_plan_exists(s->index));
+    BSW_TRY(check_files(s, err));
+    BSW_TRY(bsw_index_folder_begin(&job->folder, s->index, is_forced, err));
+    if (job->model.bytes.bytes > 0) job->folder.model = &job->model.bytes;
+    BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
+    BSW_TRY(make_fields(job, input_digest, &fields, err));
+    BSW_TRY(bsw_encode_journal_open(&job->journal, s->index, s->force, s->resume, &fields, err));
+    BSW_TRY(bsw_events_output(s->events, s->index, "blocks", err));
+    BSW_TRY(make_plan(job, err));
+    bsw_temporary_forget(s->index);
+    BSW_TRY(
+        bsw_index_folder_create_files(&job->folder, &job->manifest, job->journal.is_resumed, err));
+    job->train_seconds = bsw_clock_seconds() - started;
+    return BSW_OK;
+}
+
+static enum bsw_status share_manifest(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_message message = {.kind = BSW_MESSAGE_MANIFEST};
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    if (job->transport->rank == 0) status = bsw_manifest_pack(&job->manifest, &buffer, err);
+    if (status == BSW_OK) status = bsw_transport_broadcast(job->transport, &message, &buffer, err);
+    if (status == BSW_OK && job->transport->rank != 0) {
+        status = bsw_manifest_parse("manifest from rank 0", buffer.data, buffer.bytes,
+                                    &job->manifest, err);
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+// ---- the end, on rank 0 ----
+
+static void add_up(struct encode_job *job)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        struct bsw_shard_entry *entry = &manifest->shards[i];
+        for (uint64_t block = job->pass.first_blocks[i]; block < job->pass.first_blocks[i + 1];
+             block++) {
+            entry->dropped_rows += job->pass.records[block].dropped_rows;
+            manifest->source_digest += job->pass.records[block].source_digest;
+        }
+        manifest->dropped_rows += entry->dropped_rows;
+        const struct bsw_shard_writer *writer = &job->pass.writers[i];
+        entry->codes_bytes = bsw_shard_codes_bytes(&writer->shape);
+        if (manifest->source_is_copied)
+            entry->vectors_bytes = bsw_shard_vectors_bytes(&writer->shape, writer->row_bytes);
+    }
+}
+
+static enum bsw_status seal_shard(struct encode_job *job, uint32_t shard, uint64_t *digests,
+                                  struct bsw_error *err)
+{
+    struct bsw_shard_writer *writer = &job->pass.writers[shard];
+    for (uint32_t b = 0; b < writer->shape.num_blocks; b++)
+        digests[b] = job->pass.records[job->pass.first_blocks[shard] + b].digest;
+    return bsw_shard_writer_seal(writer, digests, &job->manifest.shards[shard].codes_digest, err);
+}
+
+static enum bsw_status seal_shards(struct encode_job *job, struct bsw_error *err)
+{
+    uint32_t most_blocks = 0;
+    for (uint32_t i = 0; i < job->manifest.num_shards; i++) {
+        uint32_t num_blocks = job->pass.writers[i].shape.num_blocks;
+        if (num_blocks > most_blocks) most_blocks = num_blocks;
+    }
+    uint64_t *digests;
+    BSW_TRY(bsw_allocate(&digests, most_blocks, sizeof *digests, "block digests", err));
+    enum bsw_status status = BSW_OK;
+    for (uint32_t i = 0; i < job->manifest.num_shards && status == BSW_OK; i++)
+        status = seal_shard(job, i, digests, err);
+    bsw_free(&digests);
+    return status;
+}
+
+static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &job->manifest;
+    add_up(job);
+    if (manifest->dropped_rows == manifest->num_rows) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: every row was dropped", job->settings.base);
+    }
+    BSW_TRY(bsw_manifest_build_digest(manifest, &manifest->build_digest, err));
+    BSW_TRY(bsw_shard_answers_store(&job->pass.answers, manifest, err));
+    BSW_TRY(seal_shards(job, err));
+    bsw_stop_hold();
+    enum bsw_status status = bsw_index_folder_commit(&job->folder, manifest, err);
+    // Before the plan goes: a run that is killed in between must not look unfinished.
+    if (status == BSW_OK) status = bsw_events_complete(job->settings.events, err);
+    if (status == BSW_OK) status = bsw_encode_journal_remove(&job->journal, err);
+    if (status == BSW_OK) bsw_index_folder_release(&job->folder);
+    bsw_stop_release();
+    return status;
+}
+
+static uint64_t index_bytes(const struct bsw_manifest *manifest)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < manifest->num_shards; i++)
+        bytes += manifest->shards[i].codes_bytes + manifest->shards[i].vectors_bytes;
+    return bytes;
+}
+
+static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
+{
+    const struct bsw_manifest *manifest = &job->manifest;
+    *out = (struct bsw_encode_stats){
+        .num_rows = manifest->num_rows,
+        .num_dropped_rows = manifest->dropped_rows,
+        .dims = bsw_manifest_row_dims(manifest),
+        .code_dims = manifest->layout.dims,
+        .num_shards = manifest->num_shards,
+        .codec = manifest->codec,
+        .metric = manifest->metric,
+        .bits = manifest->bits,
+        .bits_asked = job->settings.code.bits,
+        .has_fewer_bits = job->settings.code.may_have_fewer_bits &&
+                          job->settings.code.bits - manifest->bits >= 1e-9,
+        .bytes_per_vector = bsw_manifest_row_bytes(manifest),
+        .codec_number = manifest->codec_number,
+        .index_bytes = index_bytes(manifest),
+        .input_bytes = manifest->num_rows * bsw_vectors_row_bytes(job->vectors),
+        .train_seconds = job->train_seconds,
+        .encode_seconds = job->encode_seconds};
+    bsw_code_layout_format(&manifest->layout, out->segments, sizeof out->segments);
+    snprintf(out->device, sizeof out->device, "%s",
+             job->device ? bsw_device_label(job->device) : "cpu");
+}
+
+// ---- the whole ----
+
+// Each line ends with an agreement, so that no rank runs ahead of a fault of another.
+static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    const struct bsw_encode_settings *s = &job->settings;
+    uint64_t digest = 0;
+    enum bsw_status status = open_input(job, err);
+    if (status == BSW_OK) status = raise_limit(job, err);
+    if (status == BSW_OK) status = open_device(job, err);
+    if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_same_input_agree(transport, digest, s->base, err));
+    BSW_TRY(bsw_codec_model_open(s->codec, s->code.model, bsw_vectors_dims(job->vectors), s->level,
+                                 transport, &job->model, err));
+    status = transport->rank == 0 ? prepare(job, digest, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = share_manifest(job, err);
+    if (status == BSW_OK) bsw_codec_model_lend(&job->model, &job->manifest);
+    double started = bsw_clock_seconds();
+    const struct bsw_encode_pass_options options = {.transport = transport,
+                                                    .manifest = &job->manifest,
+                                                    .vectors = job->vectors,
+                                                    .device = job->device,
+                                                    .journal = &job->journal,
+                                                    .folder = s->index,
+                                                    .level = s->level,
+                                                    .drop_bad_rows = s->drop_bad_rows,
+                                                    .progress = s->progress,
+                                                    .events = s->events};
+    if (status == BSW_OK) status = bsw_encode_pass_run(&job->pass, &options, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = bsw_encode_pass_gather(&job->pass, err);
+    job->encode_seconds = bsw_clock_seconds() - started;
+    if (status == BSW_OK && transport->rank == 0) status = finish(job, err);
+    return bsw_transport_agree(transport, status, err);
+}
+
+static void deinit(struct encode_job *job)
+{
+    bsw_device_close(&job->device);
+    bsw_vectors_close(&job->vectors);
+    bsw_manifest_deinit(&job->manifest);
+    bsw_codec_model_close(&job->model);
+    bsw_encode_pass_deinit(&job->pass);
+}
+
+enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
+                               struct bsw_transport *transport, struct bsw_encode_stats *stats,
+                               struct bsw_error *err)
+{
+    struct encode_job job = {.settings = *settings, .transport = transport};
+    BSW_TRY(complete(&job.settings, err));
+    enum bsw_status status = encode(&job, err);
+    int is_kept = bsw_encode_journal_close(&job.journal, status);
+    if (transport->rank == 0 && status != BSW_OK && !is_kept) {
+        bsw_index_folder_abandon(&job.folder, &job.manifest);
+        bsw_events_output(settings->events, NULL, "", NULL);
+    }
+    bsw_index_folder_release(&job.folder);
+    if (status == BSW_OK) describe(&job, stats);
+    deinit(&job);
+    return status;
+}

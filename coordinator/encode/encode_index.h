@@ -1,0 +1,80 @@
+// encode: an index of codes from rows. Sample and training on rank 0, then one streaming pass in
+// which every rank encodes its share of the blocks of all shards into files beside their final
+// names; rank 0 seals them and writes the manifest last.
+//
+// The library under the command: it takes settings, prints nothing, installs no signal handlers.
+// Where the process watches for signals (common/job/stop_signal.h), a stop leaves what there is to
+// be resumed.
+#ifndef BITSWEEP_COORDINATOR_ENCODE_INDEX_H
+#define BITSWEEP_COORDINATOR_ENCODE_INDEX_H
+
+#include <stdint.h>
+
+#include "common/base/cpu_level.h"
+#include "common/codes/metric.h"
+#include "common/files/index_manifest.h"
+#include "common/job/progress.h"
+#include "common/net/transport.h"
+#include "common/rows/vectors.h"
+#include "coordinator/job/job_events.h"
+#include "shard/codecs/codec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_ENCODE_MIN_BITS 1.0
+#define BSW_ENCODE_MAX_BITS 8.0
+
+// The same on all ranks but for progress and level. Texts are borrowed. What is 0 or NULL is left
+// to the defaults of the command.
+struct bsw_encode_settings {
+    const char *base;          // file of rows, or synth:...
+    struct bsw_row_range rows; // of it; BSW_ALL_ROWS
+    const char *index;         // folder to make
+    const struct bsw_codec *codec;
+    struct bsw_codec_settings code; // bits a dimension 0 or 1 .. 8
+    int has_metric;                 // else as base or codec say
+    enum bsw_metric metric;
+    uint64_t shards; // files; 0: 1
+    int copy_vectors, drop_bad_rows;
+    int force, resume;  // as --force and --resume
+    const char *device; // "auto", "cpu", "cuda", "cuda:N"; NULL: auto
+    uint64_t device_memory;
+    enum bsw_cpu_level level;
+    struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
+    const struct bsw_job_events *events; // borrowed, or NULL
+};
+
+// On rank 0. On the others only what they know.
+struct bsw_encode_stats {
+    uint64_t num_rows, num_dropped_rows;
+    uint32_t dims, num_shards;
+    const struct bsw_codec *codec;
+    enum bsw_metric metric;
+    char segments[512];      // "32x4,96x2"
+    uint32_t code_dims;      // what segments add up to
+    int has_fewer_bits;      // than asked for: groups of 32 dimensions take whole bits
+    double bits, bits_asked; // a dimension; asked 0: the model says them
+    double bytes_per_vector;
+    double codec_number; // of the manifest
+    uint64_t index_bytes, input_bytes;
+    double train_seconds, encode_seconds;
+    char device[24]; // label of this rank's, or "cpu"
+};
+
+// Whether settings make sense by themselves: BSW_ERROR_USAGE in one line that names the option.
+// bsw_encode_run does it first.
+enum bsw_status bsw_encode_settings_check(const struct bsw_encode_settings *settings,
+                                          struct bsw_error *err);
+
+// Called by all ranks, with OpenMP's threads; ends with an agreement, so all return the same. After
+// a failure nothing is left in the folder, unless there is something to resume.
+enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
+                               struct bsw_transport *transport, struct bsw_encode_stats *stats,
+                               struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,304 @@
+#include "coordinator/encode/encode_journal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/base/file.h"
+#include "common/job/stop_signal.h"
+#include "common/net/message_kinds.h"
+
+#define PLAN_NAME "encode.plan"
+
+// ---- names ----
+
+static int is_block_journal(const char *name)
+{
+    unsigned rank;
+    int end = -1;
+    return sscanf(name, "encode-%5u.journal%n", &rank, &end) == 1 && end >= 0 && name[end] == '\0';
+}
+
+int bsw_encode_journal_makes(const char *name)
+{
+    return strcmp(name, PLAN_NAME) == 0 || is_block_journal(name);
+}
+
+static enum bsw_status journal_path(char out[BSW_PATH_BYTES], const char *folder, int rank,
+                                    struct bsw_error *err)
+{
+    char name[40];
+    snprintf(name, sizeof name, "encode-%05d.journal", rank);
+    return bsw_path_join(out, folder, name, err);
+}
+
+// Calls `visit` for every journal of blocks in the folder.
+static enum bsw_status for_each_journal(struct bsw_encode_journal *journal,
+                                        enum bsw_status (*visit)(struct bsw_encode_journal *journal,
+                                                                 const char *path,
+                                                                 struct bsw_error *err),
+                                        struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    enum bsw_status status = BSW_OK;
+    DIR *handle = opendir(journal->folder);
+    if (!handle) {
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", journal->folder, strerror(errno));
+    }
+    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
+        if (!is_block_journal(entry->d_name)) continue;
+        status = bsw_path_join(path, journal->folder, entry->d_name, err);
+        if (status == BSW_OK) status = visit(journal, path, err);
+    }
+    closedir(handle);
+    return status;
+}
+
+static enum bsw_status remove_one(struct bsw_encode_journal *journal, const char *path,
+                                  struct bsw_error *err)
+{
+    (void)journal;
+    return bsw_file_remove(path, err);
+}
+
+static enum bsw_status find_one(struct bsw_encode_journal *journal, const char *path,
+                                struct bsw_error *err)
+{
+    (void)journal;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: left by a run that did not finish: --resume goes on, --force starts "
+                    "again",
+                    path);
+}
+
+// The plan first: without it nothing is resumed, whatever else a crash leaves.
+static enum bsw_status remove_all(struct bsw_encode_journal *journal, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(path, journal->folder, PLAN_NAME, err));
+    BSW_TRY(bsw_file_remove(path, err));
+    return for_each_journal(journal, remove_one, err);
+}
+
+// ---- rank 0: what there is ----
+
+static void block_fields(const struct bsw_encode_journal *journal, struct bsw_journal_fields *out)
+{
+    *out = (struct bsw_journal_fields){0};
+    bsw_journal_field_digest(out, "run", journal->run_id);
+}
+
+static enum bsw_status take_manifest(void *context, const void *payload, size_t bytes,
+                                     struct bsw_error *err)
+{
+    struct bsw_encode_journal *journal = context;
+    journal->manifest.bytes = 0;
+    return bsw_buffer_append(&journal->manifest, payload, bytes, err);
+}
+
+static enum bsw_status take_block(void *context, const void *payload, size_t bytes,
+                                  struct bsw_error *err)
+{
+    struct bsw_encode_journal *journal = context;
+    if (bytes != sizeof(struct bsw_encode_block))
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%zu bytes", bytes);
+    return bsw_buffer_append(&journal->recorded, payload, bytes, err);
+}
+
+// One that is not of this run, or not readable, is of no use: its blocks are coded again.
+static enum bsw_status read_one(struct bsw_encode_journal *journal, const char *path,
+                                struct bsw_error *err)
+{
+    struct bsw_buffer file = {0};
+    struct bsw_journal_facts facts;
+    struct bsw_journal_fields fields;
+    block_fields(journal, &fields);
+    enum bsw_status status = bsw_file_read_all(path, BSW_JOURNAL_MAX_BYTES, &file, err);
+    if (status == BSW_OK) {
+        status = bsw_journal_parse(path, file.data, file.bytes, &fields, take_block, journal,
+                                   &facts, err);
+    }
+    bsw_buffer_deinit(&file);
+    int is_useless = status == BSW_ERROR_USAGE || status == BSW_ERROR_BAD_DATA;
+    return is_useless ? bsw_file_remove(path, err) : status;
+}
+
+static int compare_blocks(const void *a, const void *b)
+{
+    uint64_t block = ((const struct bsw_encode_block *)a)->block,
+             other = ((const struct bsw_encode_block *)b)->block;
+    return block < other ? -1 : block > other;
+}
+
+static enum bsw_status read_journals(struct bsw_encode_journal *journal, struct bsw_error *err)
+{
+    BSW_TRY(for_each_journal(journal, read_one, err));
+    size_t count = journal->recorded.bytes / sizeof(struct bsw_encode_block);
+    if (count > 0)
+        qsort(journal->recorded.data, count, sizeof(struct bsw_encode_block), compare_blocks);
+    return BSW_OK;
+}
+
+int bsw_encode_plan_exists(const char *folder)
+{
+    char path[BSW_PATH_BYTES];
+    return bsw_path_join(path, folder, PLAN_NAME, NULL) == BSW_OK && bsw_file_exists(path);
+}
+
+enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,
+                                        int is_forced, int is_resumed,
+                                        const struct bsw_journal_fields *fields,
+                                        struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    journal->folder = folder;
+    BSW_TRY(bsw_path_join(path, folder, PLAN_NAME, err));
+    int has_plan = bsw_file_exists(path);
+    // A plan without a block is no loss.
+    if (has_plan && !is_resumed && !is_forced) BSW_TRY(for_each_journal(journal, find_one, err));
+    if (!has_plan || !is_resumed) BSW_TRY(remove_all(journal, err));
+    const struct bsw_journal_options options = {.path = path,
+                                                .mode = BSW_JOURNAL_RESUME,
+                                                .fields = fields,
+                                                .replay = take_manifest,
+                                                .replay_context = journal};
+    BSW_TRY(bsw_journal_open(&options, &journal->plan, err));
+    journal->run_id = bsw_journal_run_id(journal->plan);
+    journal->is_resumed = journal->manifest.bytes > 0;
+    return journal->is_resumed ? read_journals(journal, err) : BSW_OK;
+}
+
+enum bsw_status bsw_encode_journal_plan(struct bsw_encode_journal *journal,
+                                        const struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    BSW_TRY(bsw_manifest_pack(manifest, &journal->manifest, err));
+    BSW_TRY(
+        bsw_journal_append(journal->plan, journal->manifest.data, journal->manifest.bytes, err));
+    return bsw_journal_commit(journal->plan, err);
+}
+
+// ---- all ranks ----
+
+// Run id, then the recorded blocks.
+static enum bsw_status broadcast(struct bsw_encode_journal *journal,
+                                 struct bsw_transport *transport, struct bsw_error *err)
+{
+    struct bsw_message message = {.kind = BSW_MESSAGE_RECORDED};
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    size_t head = sizeof journal->run_id;
+    if (transport->rank == 0) {
+        status = bsw_buffer_append(&buffer, &journal->run_id, head, err);
+        if (status == BSW_OK)
+            status =
+                bsw_buffer_append(&buffer, journal->recorded.data, journal->recorded.bytes, err);
+    }
+    if (status == BSW_OK) status = bsw_transport_broadcast(transport, &message, &buffer, err);
+    if (status == BSW_OK && transport->rank != 0) {
+        if (buffer.bytes < head || (buffer.bytes - head) % sizeof(struct bsw_encode_block) != 0) {
+            status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes of blocks", buffer.bytes);
+        } else {
+            memcpy(&journal->run_id, buffer.data, head);
+            status =
+                bsw_buffer_append(&journal->recorded, buffer.data + head, buffer.bytes - head, err);
+        }
+    }
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+static void save(void *context)
+{
+    bsw_journal_commit(((struct bsw_encode_journal *)context)->blocks, NULL);
+}
+
+enum bsw_status bsw_encode_journal_share(struct bsw_encode_journal *journal,
+                                         struct bsw_transport *transport, const char *folder,
+                                         enum bsw_status (*sync)(void *context,
+                                                                 struct bsw_error *err),
+                                         void *context, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    struct bsw_journal_fields fields;
+    journal->folder = folder;
+    journal->rank = transport->rank;
+    BSW_TRY(broadcast(journal, transport, err));
+    BSW_TRY(journal_path(path, folder, transport->rank, err));
+    block_fields(journal, &fields);
+    const struct bsw_journal_options options = {.path = path,
+                                                .mode = BSW_JOURNAL_RESUME,
+                                                .fields = &fields,
+                                                .sync = sync,
+                                                .sync_context = context};
+    BSW_TRY(bsw_journal_open(&options, &journal->blocks, err));
+    bsw_stop_begin(save, journal);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_encode_journal_put(struct bsw_encode_journal *journal,
+                                       const struct bsw_encode_block *block, struct bsw_error *err)
+{
+    BSW_TRY(bsw_journal_append(journal->blocks, block, sizeof *block, err));
+    BSW_TRY(bsw_journal_commit_if_due(journal->blocks, err));
+    return bsw_stop_is_asked() ? bsw_stop_fail(err) : BSW_OK;
+}
+
+enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, uint32_t block,
+                                       const struct bsw_encode_block *recorded,
+                                       struct bsw_buffer *codes, int *is_good,
+                                       struct bsw_error *err)
+{
+    size_t bytes = bsw_shard_block_bytes(&writer->shape, block);
+    uint64_t rows = recorded->source_digest;
+    *is_good = 0;
+    BSW_TRY(bsw_buffer_reserve(codes, bytes, err));
+    BSW_TRY(bsw_shard_writer_read_block(writer, block, codes->data, err));
+    if (XXH3_64bits(codes->data, bytes) != recorded->digest) return BSW_OK;
+    if (writer->vectors_fd >= 0) BSW_TRY(bsw_shard_writer_digest_rows(writer, block, &rows, err));
+    *is_good = rows == recorded->source_digest;
+    return BSW_OK;
+}
+
+// ---- the end ----
+
+enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal, struct bsw_error *err)
+{
+    return remove_all(journal, err);
+}
+
+static enum bsw_status has_one(struct bsw_encode_journal *journal, const char *path,
+                               struct bsw_error *err)
+{
+    (void)journal, (void)path, (void)err;
+    return BSW_ERROR_USAGE;
+}
+
+// Whether what is in the folder is to be resumed: stopped, or a rank has blocks in its journal.
+static int is_to_stay(struct bsw_encode_journal *journal, enum bsw_status status)
+{
+    if (status == BSW_ERROR_SELF_CHECK || !bsw_encode_plan_exists(journal->folder)) return 0;
+    return bsw_status_exit_code(status) == 75 || for_each_journal(journal, has_one, NULL) != BSW_OK;
+}
+
+int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status status)
+{
+    int is_kept = 0;
+    if (journal->folder) bsw_stop_end();
+    if (journal->folder && status != BSW_OK) {
+        // A plan that was refused belongs to another run.
+        int is_refused =
+            journal->rank == 0 && !journal->plan && bsw_encode_plan_exists(journal->folder);
+        is_kept = is_refused || is_to_stay(journal, status);
+        if (is_kept && journal->blocks && bsw_status_exit_code(status) == 75)
+            bsw_journal_commit(journal->blocks, NULL);
+        if (!is_kept && journal->rank == 0) remove_all(journal, NULL);
+    }
+    bsw_journal_close(&journal->plan);
+    bsw_journal_close(&journal->blocks);
+    bsw_buffer_deinit(&journal->manifest);
+    bsw_buffer_deinit(&journal->recorded);
+    return is_kept;
+}

@@ -1,0 +1,79 @@
+// What an encode that is stopped or killed leaves for one that resumes it, in the index folder:
+//   encode.plan           common/job/journal.h of rank 0, there before the first block is coded.
+//                         Fields: input and options. One record: the manifest, trained and not
+//                         yet with digests, so that nothing is trained again
+//   encode-00003.journal  of each rank, once it has committed: a record for each of its blocks.
+//                         Field: the run id of the plan, so that none of another run is taken
+//   shard-*.tmp           the shard files
+// A rank's journal says what that rank has made durable, whatever host it is on. Who resumes may be
+// any number of ranks: they share the recorded blocks to check their bytes, and the others to code.
+#ifndef BITSWEEP_COORDINATOR_ENCODE_JOURNAL_H
+#define BITSWEEP_COORDINATOR_ENCODE_JOURNAL_H
+
+#include <stdint.h>
+
+#include "common/base/memory.h"
+#include "common/files/index_manifest.h"
+#include "common/files/shard_writer.h"
+#include "common/job/journal.h"
+#include "common/net/transport.h"
+
+// One block of all shards' blocks, counted through. Also a record, and what ranks send to rank 0.
+struct bsw_encode_block {
+    uint64_t block;
+    uint64_t digest;        // XXH3 of its bytes
+    uint64_t source_digest; // sum of bsw_row_digest over its rows
+    uint64_t dropped_rows;
+};
+
+struct bsw_encode_journal {
+    const char *folder; // borrowed; NULL: not open
+    int rank;
+    uint64_t run_id; // of the plan
+    int is_resumed;
+    bsw_journal *plan;          // rank 0
+    bsw_journal *blocks;        // this rank's
+    struct bsw_buffer manifest; // rank 0: packed, of the plan; empty: none yet
+    struct bsw_buffer recorded; // struct bsw_encode_block of all ranks, by block; maybe some twice
+};
+
+// Whether a file of this name in an index folder is the plan or a journal.
+int bsw_encode_journal_makes(const char *name);
+
+// Rank 0; the folder exists. Removes what is left of other runs, or takes it over and sets
+// is_resumed.
+enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,
+                                        int is_forced, int is_resumed,
+                                        const struct bsw_journal_fields *fields,
+                                        struct bsw_error *err);
+// Whether there is something to resume.
+int bsw_encode_plan_exists(const char *folder);
+// Rank 0, where is_resumed is 0: stores the plan.
+enum bsw_status bsw_encode_journal_plan(struct bsw_encode_journal *journal,
+                                        const struct bsw_manifest *manifest, struct bsw_error *err);
+
+// All ranks: run id and recorded blocks of rank 0 to all, then this rank's journal is open. sync,
+// and its context: as in struct bsw_journal_options. A stop commits from here on.
+enum bsw_status bsw_encode_journal_share(struct bsw_encode_journal *journal,
+                                         struct bsw_transport *transport, const char *folder,
+                                         enum bsw_status (*sync)(void *context,
+                                                                 struct bsw_error *err),
+                                         void *context, struct bsw_error *err);
+
+// Any thread: the block's bytes are in the file. BSW_ERROR_STOPPED where a stop is asked for.
+enum bsw_status bsw_encode_journal_put(struct bsw_encode_journal *journal,
+                                       const struct bsw_encode_block *block, struct bsw_error *err);
+
+// Whether a recorded block has its bytes in the files, which are open; codes gets them.
+enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, uint32_t block,
+                                       const struct bsw_encode_block *recorded,
+                                       struct bsw_buffer *codes, int *is_good,
+                                       struct bsw_error *err);
+
+// Rank 0: the index is whole, nothing is left to resume.
+enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal,
+                                          struct bsw_error *err);
+// All ranks; status: how the command ended. Not 0: what there is stays, to be resumed. Accepts {0}.
+int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status status);
+
+#endif

@@ -1,0 +1,61 @@
+#include "coordinator/job/command.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/job/run_status.h"
+
+static enum bsw_status pin_threads(const struct bsw_transport *transport,
+                                   struct bsw_common_options *common, struct bsw_error *err)
+{
+    if (strcmp(common->pin, "cores") != 0) return BSW_OK;
+    return bsw_threads_pin(transport->local_rank, transport->num_local_ranks, (int)common->threads,
+                           &common->pinning, err);
+}
+
+// Hosts differ, so one rank may fail alone. The thread of the heartbeats is not pinned.
+static enum bsw_status set_up(struct bsw_transport *transport, struct bsw_common_options *common,
+                              struct bsw_error *err)
+{
+    transport->timeout_seconds = common->timeout;
+    BSW_TRY(bsw_transport_watch(transport, common->heartbeat, err));
+    enum bsw_status status = transport->rank == 0 ? bsw_run_status_started(err) : BSW_OK;
+    if (status == BSW_OK) status = pin_threads(transport, common, err);
+    return bsw_transport_agree(transport, status, err);
+}
+
+enum bsw_status bsw_command_parse(struct bsw_transport *transport,
+                                  const struct bsw_option_table *table, void *targets,
+                                  struct bsw_common_options *common, int argc, char **argv,
+                                  int *done, struct bsw_error *err)
+{
+    BSW_TRY(bsw_option_table_parse(table, targets, argc, argv, done, err));
+    if (*done) {
+        if (transport->rank == 0) bsw_option_table_print(table, stdout);
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_cpu_level_parse(common->level_text, &common->level, err));
+    common->threads_are_given = common->threads > 0;
+    if (common->threads_are_given)
+        omp_set_num_threads((int)common->threads);
+    else
+        common->threads = (uint64_t)omp_get_max_threads();
+    return set_up(transport, common, err);
+}
+
+enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,
+                                    char *words[BSW_MAX_WORDS], struct bsw_error *err)
+{
+    int count = 0;
+    if (*argc + 2 > BSW_MAX_WORDS) return bsw_fail(err, BSW_ERROR_USAGE, "too many words");
+    if (*argc > 0 && argv[0][0] != '-') words[count++] = (char *)name;
+    for (int i = 0; i < *argc; i++) words[count++] = argv[i];
+    *argc = count;
+    return BSW_OK;
+}
+
+enum bsw_facts_form bsw_common_facts_form(const struct bsw_common_options *common)
+{
+    return common->json ? BSW_FACTS_JSON : common->quiet ? BSW_FACTS_SILENT : BSW_FACTS_TEXT;
+}

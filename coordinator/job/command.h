@@ -1,0 +1,85 @@
+// The commands of the program and what they share. Every command runs on all ranks; ranks agree on
+// a fault before any of them goes on, and main prints it once.
+#ifndef BITSWEEP_COORDINATOR_COMMAND_H
+#define BITSWEEP_COORDINATOR_COMMAND_H
+
+#include <stdint.h>
+
+#include "common/base/cpu_level.h"
+#include "common/base/parts.h"
+#include "common/base/status.h"
+#include "common/base/thread_pinning.h"
+#include "common/net/transport.h"
+#include "coordinator/job/facts.h"
+#include "coordinator/job/option_table.h"
+
+struct bsw_command {
+    const char *name;
+    const char *summary;
+    enum bsw_status (*run)(struct bsw_transport *transport, int argc, char **argv,
+                           struct bsw_error *err);
+};
+
+enum bsw_status bsw_command_synth(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err);
+enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err);
+enum bsw_status bsw_command_search(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err);
+enum bsw_status bsw_command_groundtruth(struct bsw_transport *transport, int argc, char **argv,
+                                        struct bsw_error *err);
+enum bsw_status bsw_command_eval(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err);
+enum bsw_status bsw_command_convert(struct bsw_transport *transport, int argc, char **argv,
+                                    struct bsw_error *err);
+enum bsw_status bsw_command_info(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err);
+enum bsw_status bsw_command_verify(struct bsw_transport *transport, int argc, char **argv,
+                                   struct bsw_error *err);
+enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char **argv,
+                                 struct bsw_error *err);
+enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err);
+enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
+                                  struct bsw_error *err);
+
+// ---- options of subjects that several commands have: a struct and its group each ----
+
+// What every command has.
+struct bsw_common_options {
+    uint64_t threads; // 0: OMP_NUM_THREADS, or all cores; after parsing how many that is
+    int threads_are_given;
+    const char *level_text; // for parsing
+    enum bsw_cpu_level level;
+    const char *pin; // "none", "cores"
+    struct bsw_thread_pinning pinning;
+    double timeout, heartbeat; // seconds
+    int json;
+    int quiet;
+};
+
+extern const struct bsw_option_group bsw_common_option_group;
+
+// --device and --device-memory, of a struct bsw_device_choice.
+extern const struct bsw_option_group bsw_device_option_group;
+// --items and --queue-length, of a struct bsw_queue_options.
+extern const struct bsw_option_group bsw_queue_option_group;
+
+// Parses and applies the common options (threads of OpenMP and their cores, level, timeout,
+// heartbeats). targets: the struct of the table, of which *common is part. *done is set after
+// --help, printed by rank 0.
+enum bsw_status bsw_command_parse(struct bsw_transport *transport,
+                                  const struct bsw_option_table *table, void *targets,
+                                  struct bsw_common_options *common, int argc, char **argv,
+                                  int *done, struct bsw_error *err);
+
+// `info PATH` for `info --path PATH`: copies argv to words with `name` before a first word that is
+// no option.
+#define BSW_MAX_WORDS 256
+enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,
+                                    char *words[BSW_MAX_WORDS], struct bsw_error *err);
+
+// How facts are told: JSON with --json, else text, or nothing with --quiet.
+enum bsw_facts_form bsw_common_facts_form(const struct bsw_common_options *common);
+
+#endif

@@ -1,0 +1,187 @@
+#include "coordinator/job/command_files.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "common/base/file.h"
+#include "common/rows/source_name.h"
+
+// One that exists.
+struct output {
+    const char *path;
+    struct stat facts;
+};
+
+static int is_same(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+// what: an input is, for the message.
+static enum bsw_status refuse_file(const struct output *output, const char *input, const char *what,
+                                   struct bsw_error *err)
+{
+    struct stat facts;
+    if (stat(input, &facts) != 0 || !is_same(&facts, &output->facts)) return BSW_OK;
+    if (strcmp(output->path, input) == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: is %s: name another output", input, what);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s: is the same file as %s, %s: name another output",
+                    output->path, input, what);
+}
+
+static enum bsw_status refuse_inputs(const struct bsw_command_files *files,
+                                     const struct output *output, struct bsw_error *err)
+{
+    for (int i = 0; i < BSW_MOST_FILES; i++) {
+        const char *input = files->inputs[i];
+        struct bsw_hdf5_name hdf5;
+        if (!input || strncmp(input, "synth:", 6) == 0) continue;
+        if (bsw_hdf5_name_parse(input, "", &hdf5)) input = hdf5.file;
+        BSW_TRY(refuse_file(output, input, "an input", err));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status refuse_shards(const struct bsw_command_files *files,
+                                     const struct output *output, struct bsw_error *err)
+{
+    static const char *const endings[] = {".codes", ".vectors"};
+    const struct bsw_manifest *manifest = files->manifest;
+    char path[BSW_PATH_BYTES];
+    for (uint32_t shard = 0; shard < manifest->num_shards; shard++) {
+        for (int i = 0; i < 1 + (manifest->source_is_copied != 0); i++) {
+            BSW_TRY(
+                bsw_shard_path(path, files->index, shard, manifest->num_shards, endings[i], err));
+            BSW_TRY(refuse_file(output, path, "part of the index that is read", err));
+        }
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status refuse_index(const struct bsw_command_files *files,
+                                    const struct output *output, struct bsw_error *err)
+{
+    static const char *const names[] = {"manifest.pb", BSW_INDEX_MODEL_NAME};
+    const struct bsw_manifest *manifest = files->manifest;
+    char path[BSW_PATH_BYTES];
+    if (!files->index) return BSW_OK;
+    for (int i = 0; i < 2; i++) {
+        BSW_TRY(bsw_path_join(path, files->index, names[i], err));
+        BSW_TRY(refuse_file(output, path, "part of the index that is read", err));
+    }
+    BSW_TRY(refuse_shards(files, output, err));
+    if (manifest->source_is_copied || strncmp(manifest->source_path, "synth:", 6) == 0)
+        return BSW_OK;
+    BSW_TRY(bsw_manifest_source(manifest, files->index, path, err));
+    return refuse_file(output, path, "the raw rows of the index that is read", err);
+}
+
+static enum bsw_status check_path(const struct bsw_command_files *files, const char *path,
+                                  struct bsw_error *err)
+{
+    struct output output = {.path = path};
+    if (stat(path, &output.facts) != 0) return BSW_OK; // nothing there can be lost
+    BSW_TRY(refuse_inputs(files, &output, err));
+    return refuse_index(files, &output, err);
+}
+
+// OUTPUT.json, which says how the run ended. An empty one is what a shell has just made for
+// standard output, which would be lost.
+static enum bsw_status check_beside(const struct bsw_command_files *files, const char *path,
+                                    struct bsw_error *err)
+{
+    struct stat facts;
+    if (stat(path, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: is empty, perhaps for standard output; this command writes that file: "
+                        "print elsewhere, or name another output",
+                        path);
+    return check_path(files, path, err);
+}
+
+// With what is written beside it.
+static enum bsw_status check_output(const struct bsw_command_files *files, const char *path,
+                                    struct bsw_error *err)
+{
+    const struct {
+        const char *ending;
+        int is_written;
+    } names[] = {{"", 1},
+                 {".json", files->is_result},
+                 {".partial", files->is_result},
+                 {".journal", files->is_result},
+                 {".STATUS.json", files->is_result},
+                 {".neighbors.ibin", files->is_split},
+                 {".distances.fbin", files->is_split}};
+    char name[BSW_PATH_BYTES];
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (!names[i].is_written) continue;
+        int length = snprintf(name, sizeof name, "%s%s", path, names[i].ending);
+        if (length < 0 || (size_t)length >= sizeof name)
+            return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+        int is_beside = strcmp(names[i].ending, ".json") == 0;
+        BSW_TRY((is_beside ? check_beside : check_path)(files, name, err));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status check_folder(const struct bsw_command_files *files, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    enum bsw_status status = BSW_OK;
+    if (!files->folder) return BSW_OK;
+    size_t bytes = strlen(files->folder);
+    while (bytes > 1 && files->folder[bytes - 1] == '/') bytes--;
+    snprintf(path, sizeof path, "%.*s.json", (int)bytes,
+             files->folder); // too long: none is written
+    BSW_TRY(check_beside(files, path, err));
+    DIR *folder = opendir(files->folder);
+    if (!folder) return BSW_OK;
+    for (const struct dirent *entry; status == BSW_OK && (entry = readdir(folder));) {
+        if (!files->is_made(entry->d_name)) continue;
+        status = bsw_path_join(path, files->folder, entry->d_name, err);
+        if (status == BSW_OK) status = check_path(files, path, err);
+    }
+    closedir(folder);
+    return status;
+}
+
+// ---- outputs among themselves ----
+
+// Of a file that does not exist: its folder, and *name in it.
+static int find_place(const char *path, struct stat *facts, const char **name)
+{
+    char folder[BSW_PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    *name = "";
+    if (stat(path, facts) == 0) return 1;
+    *name = slash ? slash + 1 : path;
+    int length = snprintf(folder, sizeof folder, "%.*s", (int)(*name - path), path);
+    if (length < 0 || (size_t)length >= sizeof folder) return 0;
+    return stat(length > 0 ? folder : ".", facts) == 0;
+}
+
+static enum bsw_status check_pair(const char *a, const char *b, struct bsw_error *err)
+{
+    struct stat a_facts, b_facts;
+    const char *a_name, *b_name;
+    if (!find_place(a, &a_facts, &a_name) || !find_place(b, &b_facts, &b_name) ||
+        !is_same(&a_facts, &b_facts) || strcmp(a_name, b_name) != 0)
+        return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s and %s are the same file: name two outputs", a, b);
+}
+
+enum bsw_status bsw_command_files_check(const struct bsw_command_files *files,
+                                        struct bsw_error *err)
+{
+    for (int i = 0; i < BSW_MOST_FILES; i++) {
+        if (!files->outputs[i]) continue;
+        BSW_TRY(check_output(files, files->outputs[i], err));
+        for (int j = 0; j < i; j++) {
+            if (files->outputs[j]) BSW_TRY(check_pair(files->outputs[j], files->outputs[i], err));
+        }
+    }
+    return check_folder(files, err);
+}

@@ -1,0 +1,170 @@
+#include <math.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/codes/half.h"
+#include "common/job/progress.h"
+#include "common/rows/vector_writer.h"
+#include "coordinator/job/conversion.h"
+#include "kernels/refine/refine.h"
+
+#define BLOCK_BYTES ((size_t)4 << 20)
+
+// Nearest number of the type, as its bits and as what they mean.
+static double narrow_half(double number, uint16_t *bits)
+{
+    uint16_t sign = signbit(number) ? 0x8000 : 0;
+    *bits = sign;
+    if (!(fabs(number) <= (double)BSW_HALF_MAX)) return 0; // NaN, Inf and what is too large
+    *bits |= bsw_half_nearest(fabs(number));
+    return bsw_half_to_float(*bits);
+}
+
+static double narrow_byte(double number, double least, double most, unsigned char *out)
+{
+    if (!(number >= least && number <= most)) return NAN;
+    int whole = (int)number;
+    *out = (unsigned char)whole;
+    return whole;
+}
+
+// The first of `count` numbers that the type does not hold, or count.
+static size_t narrow(enum bsw_vector_type type, const double *numbers, size_t count, void *out)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint16_t half;
+        float single;
+        double held = NAN;
+        switch (type) {
+        case BSW_VECTOR_FLOAT32: // all types fit, NaN included
+            single = (float)numbers[i];
+            memcpy((char *)out + 4 * i, &single, sizeof single);
+            continue;
+        case BSW_VECTOR_FLOAT16:
+            held = narrow_half(numbers[i], &half);
+            memcpy((char *)out + 2 * i, &half, sizeof half);
+            break;
+        case BSW_VECTOR_UINT8:
+            held = narrow_byte(numbers[i], 0, 255, (unsigned char *)out + i);
+            break;
+        default:
+            held = narrow_byte(numbers[i], -128, 127, (unsigned char *)out + i);
+        }
+        if (!(held == numbers[i])) return i;
+    }
+    return count;
+}
+
+// A block on its way: as it was read, wide, and as it will be written.
+struct block {
+    size_t most_rows;
+    void *read, *write;
+    double *wide;
+};
+
+static void deinit_block(struct block *block)
+{
+    bsw_free(&block->read);
+    bsw_free(&block->write);
+    bsw_free(&block->wide);
+}
+
+static enum bsw_status make_block(const bsw_vectors *in, struct block *block, struct bsw_error *err)
+{
+    size_t dims = bsw_vectors_dims(in), rows = BLOCK_BYTES / (dims * sizeof(double));
+    *block = (struct block){.most_rows = rows > 0 ? rows : 1};
+    enum bsw_status status = bsw_allocate(&block->wide, block->most_rows * dims, sizeof(double),
+                                          "block of vectors", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&block->read, block->most_rows * dims, 4, "block of vectors", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&block->write, block->most_rows * dims, 4, "block of vectors", err);
+    if (status != BSW_OK) deinit_block(block);
+    return status;
+}
+
+// *out: the numbers to write, one of the block's buffers.
+static enum bsw_status convert_block(const bsw_vectors *in, enum bsw_vector_type type,
+                                     struct block *block, uint64_t first_row, size_t num_rows,
+                                     const void **out, struct bsw_error *err)
+{
+    size_t dims = bsw_vectors_dims(in), count = num_rows * dims;
+    BSW_TRY(bsw_vectors_read(in, first_row, num_rows, block->read, err));
+    *out = block->read;
+    if (bsw_vectors_type(in) == type) return BSW_OK;
+    *out = block->write;
+    bsw_refine_table_get(BSW_CPU_REFERENCE)
+        ->to_double(bsw_vectors_type(in), block->read, count, block->wide);
+    size_t misfit = narrow(type, block->wide, count, block->write);
+    if (misfit == count) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu: number %zu is %.9g, which %s has not",
+                    bsw_vectors_name(in), (unsigned long long)(first_row + misfit / dims),
+                    misfit % dims, block->wide[misfit], bsw_vector_type_name(type));
+}
+
+static enum bsw_status copy_rows(const struct bsw_conversion *o, const bsw_vectors *in,
+                                 enum bsw_vector_type type, struct block *block,
+                                 bsw_vector_writer *writer, struct bsw_error *err)
+{
+    uint64_t first = bsw_vectors_first_row(in), num_rows = bsw_vectors_num_rows(in);
+    struct bsw_progress progress;
+    bsw_progress_init(&progress, "convert", "rows", num_rows, o->is_shown);
+    enum bsw_status status = BSW_OK;
+    for (uint64_t row = 0; row < num_rows && status == BSW_OK;) {
+        const void *numbers;
+        uint64_t left = num_rows - row;
+        size_t count = left < block->most_rows ? (size_t)left : block->most_rows;
+        status = convert_block(in, type, block, first + row, count, &numbers, err);
+        if (status == BSW_OK) status = bsw_vector_writer_put(writer, row, count, numbers, err);
+        row += count;
+        bsw_progress_update(&progress, row);
+    }
+    bsw_progress_finish(&progress);
+    return status;
+}
+
+// From --type, the name of the output, or the input.
+static enum bsw_status find_type(const struct bsw_conversion *o, enum bsw_vector_type from,
+                                 enum bsw_vector_type *out, struct bsw_error *err)
+{
+    enum bsw_vector_type asked = from;
+    for (int type = 0; type < BSW_VECTOR_INT32; type++)
+        if (strcmp(o->type, bsw_vector_type_name(type)) == 0) asked = type;
+    BSW_TRY(bsw_vector_writer_type(o->out, asked, out, err));
+    if (*out == BSW_VECTOR_INT32)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds ids, %s has vectors", o->out, o->in);
+    if (strcmp(o->type, "auto") == 0 || *out == asked) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--type %s: %s holds %s", o->type, o->out,
+                    bsw_vector_type_name(*out));
+}
+
+static enum bsw_status write_vectors(const struct bsw_conversion *o, const bsw_vectors *in,
+                                     struct bsw_converted *done, struct bsw_error *err)
+{
+    enum bsw_vector_type type;
+    bsw_vector_writer *writer;
+    struct block block;
+    BSW_TRY(find_type(o, bsw_vectors_type(in), &type, err));
+    BSW_TRY(bsw_vector_writer_create(o->out, type, bsw_vectors_dims(in), bsw_vectors_num_rows(in),
+                                     o->force, &writer, err));
+    enum bsw_status status = make_block(in, &block, err);
+    if (status == BSW_OK) {
+        status = copy_rows(o, in, type, &block, writer, err);
+        deinit_block(&block);
+    }
+    if (status == BSW_OK) status = bsw_vector_writer_finish(writer, err);
+    bsw_vector_writer_destroy(&writer);
+    *done = (struct bsw_converted){"vectors", bsw_vector_type_name(type), bsw_vectors_num_rows(in),
+                                   bsw_vectors_dims(in)};
+    return status;
+}
+
+enum bsw_status bsw_convert_vectors(const struct bsw_conversion *o, struct bsw_converted *done,
+                                    struct bsw_error *err)
+{
+    bsw_vectors *in;
+    BSW_TRY(bsw_vectors_open(o->in, o->rows, &in, err));
+    enum bsw_status status = write_vectors(o, in, done, err);
+    bsw_vectors_close(&in);
+    return status;
+}

@@ -1,0 +1,38 @@
+// From --device to the device that this rank scans on.
+//
+// `cuda`: every rank of a host one of its own, by its place among them; `cuda:N`: all of them
+// device N, each an equal part of its memory; `auto`: as `cuda` where the build has it and the host
+// a device for each of its ranks, else the CPU. Test programs say `emulated` for `cuda`; auto is
+// the CPU there.
+#ifndef BITSWEEP_COORDINATOR_DEVICE_CHOICE_H
+#define BITSWEEP_COORDINATOR_DEVICE_CHOICE_H
+
+#include <jansson.h>
+#include <stdint.h>
+
+#include "common/device/device.h"
+#include "common/net/transport.h"
+
+struct bsw_device_choice {
+    const char *text;       // of --device
+    const char *cpu_only;   // NULL, or what no device can do for this search
+    uint64_t most_bytes;    // of --device-memory; 0: all there is
+    double timeout_seconds; // of messages: three quarters of it for the device
+};
+
+// *out is NULL for the CPU. A word that is none, no device, too few or a search for the CPU alone:
+// BSW_ERROR_USAGE.
+enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice,
+                                       const struct bsw_transport *transport, bsw_device **out,
+                                       struct bsw_error *err);
+
+// What a rank reports of its device.
+struct bsw_device_report {
+    char label[24], name[64]; // "cpu" and "" without one
+    uint64_t used_bytes, copied_bytes, num_samples, num_segments, num_overflows;
+    uint64_t raw_bytes, gathered_bytes; // raw rows there for good, and sent for refinement
+    uint64_t batch_allocations;         // made once the shards were loaded
+};
+json_t *bsw_device_report_describe(const struct bsw_device_report *report);
+
+#endif

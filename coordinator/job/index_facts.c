@@ -1,0 +1,174 @@
+#include "coordinator/job/index_facts.h"
+
+#include "shard/codecs/codec.h"
+
+// ---- indexes ----
+
+static void tell_segments(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+{
+    char text[512];
+    bsw_code_layout_format(&manifest->layout, text, sizeof text);
+    bsw_facts_say(facts, ", segments %s", text);
+    bsw_facts_open_list(facts, "segments");
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
+        bsw_facts_open_object(facts, NULL);
+        bsw_fact_integer(facts, "dims", manifest->layout.segments[s].dims, NULL);
+        bsw_fact_integer(facts, "bits", manifest->layout.segments[s].bits, NULL);
+        if (manifest->codec->table->step_of)
+            bsw_fact_real(facts, "step", manifest->codec->table->step_of(manifest, s), NULL);
+        bsw_facts_close(facts);
+    }
+    bsw_facts_close(facts);
+}
+
+static void tell_codes(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+{
+    bsw_fact_text(facts, "codec", bsw_codec_name(manifest->codec), "  codec     %s");
+    bsw_fact_text(facts, "metric", bsw_metric_name(manifest->metric), ", %s");
+    bsw_fact_real(facts, "bits", manifest->bits, ", %g bits a dimension");
+    tell_segments(facts, manifest);
+    bsw_fact_integer(facts, "stage_dims", manifest->stage_dims, NULL);
+    if (manifest->codec->table->describe) {
+        struct bsw_codec_fact fact;
+        manifest->codec->table->describe(manifest, &fact);
+        if (fact.text[0])
+            bsw_fact_text(facts, fact.name, fact.text, fact.format);
+        else
+            bsw_fact_real(facts, fact.name, fact.number, fact.format);
+    }
+    bsw_facts_say(facts, "\n");
+}
+
+static void tell_rows(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+{
+    bsw_fact_integer(facts, "rows", manifest->num_rows, "  rows      %d");
+    bsw_fact_integer(facts, "first_row", manifest->first_row, " from id %d");
+    bsw_fact_integer(facts, "dims", bsw_manifest_row_dims(manifest), ", %d dims");
+    bsw_fact_integer(facts, "dropped_rows", manifest->dropped_rows, ", %d dropped");
+    bsw_fact_real(facts, "bytes_per_vector", bsw_manifest_row_bytes(manifest),
+                  ", %g bytes a vector\n");
+}
+
+static void tell_learned(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+{
+    struct bsw_codec_model_facts model;
+    manifest->codec->table->describe_model(manifest, &model);
+    bsw_facts_open_object(facts, "model");
+    bsw_fact_digest(facts, "digest", model.digest, "  model     digest %s");
+    bsw_fact_integer(facts, "code_dims", manifest->layout.dims, ", %d code dims");
+    bsw_fact_integer(facts, "query_planes", model.query_planes, ", %d query planes");
+    bsw_fact_integer(facts, "document_planes", manifest->layout.segments[0].bits,
+                     ", %d document planes\n");
+    bsw_facts_close(facts);
+}
+
+static void tell_source(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+{
+    bsw_fact_text(facts, "source", manifest->source_path, "  source    %s");
+    bsw_fact_text(facts, "source_type", bsw_vector_type_name(manifest->source_type), ", %s");
+    bsw_fact_integer(facts, "source_rows", manifest->source_rows, ", %d rows");
+    bsw_fact_digest(facts, "source_digest", manifest->source_digest, ", digest %s");
+    bsw_fact_flag(facts, "vectors_copied", manifest->source_is_copied, ", copied");
+    bsw_fact_integer(facts, "known_answers", manifest->num_known,
+                     "\n  known     %d answers a shard");
+    bsw_facts_say(
+        facts, "%s\n",
+        manifest->num_known > 0 ? "" : ": of another version of the program, searches go without");
+}
+
+static void tell_shard(struct bsw_facts *facts, uint32_t shard, const struct bsw_shard_entry *entry)
+{
+    bsw_facts_open_object(facts, NULL);
+    bsw_fact_integer(facts, "shard", shard, "  shard %-3d ");
+    bsw_fact_integer(facts, "first_row", entry->first_row, "rows %d");
+    bsw_facts_say(facts, " to %llu", (unsigned long long)(entry->first_row + entry->num_rows - 1));
+    bsw_fact_integer(facts, "rows", entry->num_rows, NULL);
+    bsw_fact_integer(facts, "dropped_rows", entry->dropped_rows, NULL);
+    bsw_fact_integer(facts, "codes_bytes", entry->codes_bytes, ", %d bytes");
+    bsw_fact_digest(facts, "codes_digest", entry->codes_digest, ", digest %s\n");
+    bsw_facts_close(facts);
+}
+
+void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw_manifest *manifest)
+{
+    bsw_fact_text(facts, "kind", "index", "%s");
+    bsw_fact_integer(facts, "format_version", BSW_INDEX_FORMAT_VERSION, NULL);
+    bsw_facts_say(facts, " %s", path);
+    bsw_fact_digest(facts, "build", manifest->build_digest, ", build %s\n");
+    tell_codes(facts, manifest);
+    tell_rows(facts, manifest);
+    if (manifest->codec->table->has_model) tell_learned(facts, manifest);
+    tell_source(facts, manifest);
+    bsw_facts_open_list(facts, "shards");
+    for (uint32_t i = 0; i < manifest->num_shards; i++) tell_shard(facts, i, &manifest->shards[i]);
+    bsw_facts_close(facts);
+}
+
+// ---- models ----
+
+static int is_centered(const struct bsw_rbe_model *model)
+{
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        const struct bsw_rbe_side *side = &model->sides[i];
+        for (uint32_t d = 0; d < side->shape.dims; d++) {
+            if (side->mean[d] != 0) return 1;
+        }
+    }
+    return 0;
+}
+
+static void tell_side(struct bsw_facts *facts, const char *name, const struct bsw_rbe_shape *shape)
+{
+    int has_residuals = shape->steps > 0;
+    bsw_facts_say(facts, "  %-9s ", name);
+    bsw_facts_open_object(facts, name);
+    bsw_fact_integer(facts, "planes", shape->steps + 1, has_residuals ? "%d planes" : "%d plane");
+    bsw_fact_flag(facts, "shared", shape->is_shared, NULL);
+    bsw_fact_flag(facts, "residual_weights", shape->has_residual_weights, NULL);
+    bsw_facts_close(facts);
+    if (has_residuals)
+        bsw_facts_say(facts, ", %s matrices, residuals weigh %s",
+                      shape->is_shared ? "shared" : "separate",
+                      shape->has_residual_weights ? "1/2, 1/4, ..." : "1");
+    bsw_facts_say(facts, "\n");
+}
+
+static void tell_training(struct bsw_facts *facts, const struct bsw_rbe_origin *o)
+{
+    bsw_facts_open_object(facts, "training");
+    bsw_fact_text(facts, "estimator", bsw_rbe_estimator_name(o->estimator), "  training  %s");
+    bsw_fact_integer(facts, "pairs", o->pairs, ", %d pairs");
+    bsw_fact_integer(facts, "negatives", o->negatives, ", %d negatives");
+    bsw_fact_integer(facts, "batch", o->batch, ", batch %d");
+    bsw_fact_real(facts, "gamma", o->gamma, ", gamma %g");
+    bsw_fact_real(facts, "rate", o->rate, ", rate %g");
+    bsw_fact_integer(facts, "epochs", o->epochs, ", epochs %d");
+    bsw_fact_integer(facts, "seed", o->seed, ", seed %d");
+    bsw_fact_integer(facts, "ranks", o->ranks, ", ranks %d\n");
+    bsw_fact_real(facts, "train_loss", o->train_loss, "  loss      %.5f");
+    bsw_fact_real(facts, "validation_loss", o->validation_loss,
+                  o->validation_loss > 0 ? ", held out %.5f" : NULL);
+    bsw_facts_say(facts, "\n");
+    bsw_facts_close(facts);
+}
+
+void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw_rbe_model *model)
+{
+    const struct bsw_rbe_shape *query = &model->sides[BSW_RBE_QUERY].shape;
+    int has_mean = is_centered(model);
+    bsw_fact_text(facts, "kind", "model", "%s");
+    bsw_fact_integer(facts, "format_version", BSW_RBE_MODEL_VERSION, NULL);
+    bsw_facts_say(facts, " %s", path);
+    bsw_fact_digest(facts, "digest", model->digest, ", digest %s\n");
+    bsw_fact_integer(facts, "dims", query->dims, "  codes     %d dims");
+    bsw_fact_integer(facts, "code_dims", query->code_dims, " to %d");
+    bsw_fact_text(facts, "metric", bsw_metric_name(model->metric), ", %s");
+    bsw_fact_text(facts, "precision", model->is_smooth ? "float" : "binary", ", %s");
+    bsw_fact_flag(facts, "centered", has_mean, NULL);
+    bsw_facts_say(facts, ", %s", has_mean ? "centered" : "not centered");
+    bsw_fact_text(facts, "scales", model->has_projection ? "projection" : "norm",
+                  ", scales by %s\n");
+    tell_side(facts, "query", query);
+    tell_side(facts, "document", &model->sides[BSW_RBE_DOCUMENT].shape);
+    tell_training(facts, &model->origin);
+}

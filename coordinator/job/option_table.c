@@ -1,0 +1,243 @@
+#include "coordinator/job/option_table.h"
+
+#include <assert.h>
+#include <string.h>
+
+static enum bsw_status parse_rows(const char *what, const char *text, struct bsw_row_range *out,
+                                  struct bsw_error *err)
+{
+    char copy[64];
+    size_t length = strlen(text);
+    if (length >= sizeof copy || !strchr(text, ':')) goto malformed;
+    memcpy(copy, text, length + 1);
+    char *colon = strchr(copy, ':');
+    *colon = '\0';
+    struct bsw_row_range range = BSW_ALL_ROWS;
+    if (*copy) BSW_TRY(bsw_count_parse(what, copy, &range.first, err));
+    if (colon[1]) BSW_TRY(bsw_count_parse(what, colon + 1, &range.last, err));
+    if (range.first >= range.last) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is an empty range", what, text);
+    }
+    *out = range;
+    return BSW_OK;
+malformed:
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is not of the form A:B", what, text);
+}
+
+static enum bsw_status check_range(const struct bsw_option *option, const char *what,
+                                   const char *text, double value, struct bsw_error *err)
+{
+    if (value >= option->min && value <= option->max) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: %.10g to %.10g is possible", what, text,
+                    option->min, option->max);
+}
+
+static int is_choice(const char *choices, const char *text)
+{
+    size_t length = strlen(text);
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        size_t word = strcspn(at, "|");
+        if (length > 0 && word == length && memcmp(at, text, word) == 0) return 1;
+    }
+    return 0;
+}
+
+// Options of a table one by one, those of its groups in their place.
+struct option_list {
+    struct {
+        const struct bsw_option *option;
+        size_t offset; // of the target in the struct of the table
+        unsigned char is_given;
+    } items[BSW_MAX_OPTIONS];
+    size_t count;
+};
+
+static void append(struct option_list *list, const struct bsw_option *options, size_t num_options,
+                   size_t offset)
+{
+    for (size_t i = 0; i < num_options; i++) {
+        const struct bsw_option *option = &options[i];
+        if (option->group) {
+            append(list, option->group->options, option->group->num_options,
+                   offset + option->offset);
+            continue;
+        }
+        assert(list->count < BSW_MAX_OPTIONS);
+        list->items[list->count].option = option;
+        list->items[list->count++].offset = offset + option->offset;
+    }
+}
+
+static enum bsw_status set_value(const struct bsw_option *option, void *target, const char *text,
+                                 struct bsw_error *err)
+{
+    char what[64];
+    snprintf(what, sizeof what, "--%s", option->name);
+    switch (option->kind) {
+    case BSW_OPTION_FLAG:
+        *(int *)target = 1;
+        return BSW_OK;
+    case BSW_OPTION_TEXT:
+        if (option->choices && !is_choice(option->choices, text)) {
+            return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is none of %s", what, text,
+                            option->choices);
+        }
+        if (*text == '\0') return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a value", what);
+        *(const char **)target = text;
+        return BSW_OK;
+    case BSW_OPTION_COUNT: {
+        uint64_t count;
+        BSW_TRY(bsw_count_parse(what, text, &count, err));
+        BSW_TRY(check_range(option, what, text, (double)count, err));
+        *(uint64_t *)target = count;
+        return BSW_OK;
+    }
+    case BSW_OPTION_NUMBER: {
+        double number = 0;
+        BSW_TRY(bsw_number_parse(what, text, &number, err));
+        BSW_TRY(check_range(option, what, text, number, err));
+        *(double *)target = number;
+        return BSW_OK;
+    }
+    case BSW_OPTION_ROWS:
+        return parse_rows(what, text, target, err);
+    }
+    return BSW_OK;
+}
+
+static void clear_target(const struct bsw_option *option, void *target)
+{
+    switch (option->kind) {
+    case BSW_OPTION_FLAG:
+        *(int *)target = 0;
+        break;
+    case BSW_OPTION_TEXT:
+        *(const char **)target = NULL;
+        break;
+    case BSW_OPTION_COUNT:
+        *(uint64_t *)target = 0;
+        break;
+    case BSW_OPTION_NUMBER:
+        *(double *)target = 0;
+        break;
+    case BSW_OPTION_ROWS:
+        *(struct bsw_row_range *)target = BSW_ALL_ROWS;
+        break;
+    }
+}
+
+// Its place in the list, or the list's count.
+static size_t find_option(const struct option_list *list, const char *name, size_t length)
+{
+    size_t i = 0;
+    for (; i < list->count; i++) {
+        const char *known = list->items[i].option->name;
+        if (strlen(known) == length && memcmp(known, name, length) == 0) break;
+    }
+    return i;
+}
+
+static enum bsw_status parse_word(const char *command, struct option_list *list, char *targets,
+                                  int argc, char **argv, int *at, struct bsw_error *err)
+{
+    const char *word = argv[*at];
+    if (word[0] != '-' || word[1] != '-' || word[2] == '\0') {
+        return bsw_fail(err, BSW_ERROR_USAGE, "'%s' is no option of %s", word, command);
+    }
+    const char *name = word + 2, *equals = strchr(name, '=');
+    size_t length = equals ? (size_t)(equals - name) : strlen(name);
+    size_t place = find_option(list, name, length);
+    if (place == list->count) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "unknown option --%.*s of %s", (int)length, name,
+                        command);
+    }
+    const struct bsw_option *option = list->items[place].option;
+    if (list->items[place].is_given++) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--%s is given twice", option->name);
+    }
+    const char *value = equals ? equals + 1 : NULL;
+    if (option->kind == BSW_OPTION_FLAG) {
+        if (value) return bsw_fail(err, BSW_ERROR_USAGE, "--%s takes no value", option->name);
+    } else if (!value) {
+        if (*at + 1 >= argc)
+            return bsw_fail(err, BSW_ERROR_USAGE, "--%s needs a value", option->name);
+        value = argv[++*at];
+    }
+    return set_value(option, targets + list->items[place].offset, value, err);
+}
+
+enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, void *targets,
+                                       int argc, char **argv, int *help, struct bsw_error *err)
+{
+    struct option_list list = {.count = 0};
+    append(&list, table->options, table->num_options, 0);
+    *help = 0;
+    for (int i = 0; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) *help = 1;
+    }
+    for (size_t i = 0; i < list.count; i++) {
+        const struct bsw_option *option = list.items[i].option;
+        void *target = (char *)targets + list.items[i].offset;
+        clear_target(option, target);
+        if (option->default_text) BSW_TRY(set_value(option, target, option->default_text, err));
+    }
+    if (*help) return BSW_OK;
+    for (int i = 0; i < argc; i++)
+        BSW_TRY(parse_word(table->command, &list, targets, argc, argv, &i, err));
+    for (size_t i = 0; i < list.count; i++) {
+        const struct bsw_option *option = list.items[i].option;
+        if (option->is_required && !list.items[i].is_given)
+            return bsw_fail(err, BSW_ERROR_USAGE, "%s needs --%s", table->command, option->name);
+    }
+    return BSW_OK;
+}
+
+// ---- help ----
+
+enum { HELP_COLUMNS = 100, HELP_NAME_COLUMNS = 34, HELP_MARGIN = 2 + HELP_NAME_COLUMNS + 1 };
+
+// Prints the words of a text from *column on; a word that would pass the last column starts a line.
+static void print_words(const char *text, size_t *column, FILE *out)
+{
+    while (*(text += strspn(text, " ")) != '\0') {
+        size_t length = strcspn(text, " "), gap = *column > HELP_MARGIN;
+        if (gap && *column + gap + length > HELP_COLUMNS) {
+            fprintf(out, "\n%*s", HELP_MARGIN, "");
+            *column = HELP_MARGIN;
+            gap = 0;
+        }
+        fprintf(out, "%s%.*s", gap ? " " : "", (int)length, text);
+        *column += gap + length;
+        text += length;
+    }
+}
+
+static void print_option(const struct bsw_option *option, FILE *out)
+{
+    char left[128], right[128];
+    size_t column = HELP_MARGIN;
+    const char *value = option->choices ? option->choices : option->value_name;
+    int length =
+        snprintf(left, sizeof left, "--%s%s%s", option->name, value ? " " : "", value ? value : "");
+    if (length > HELP_NAME_COLUMNS)
+        fprintf(out, "  %s\n%*s", left, HELP_MARGIN, "");
+    else
+        fprintf(out, "  %-*s ", HELP_NAME_COLUMNS, left);
+    print_words(option->help, &column, out);
+    if (option->default_text) {
+        snprintf(right, sizeof right, "[%s]", option->default_text);
+        print_words(right, &column, out);
+    }
+    if (option->is_required) print_words("(required)", &column, out);
+    fputc('\n', out);
+}
+
+void bsw_option_table_print(const struct bsw_option_table *table, FILE *out)
+{
+    static const struct bsw_option help = {.name = "help", .help = "this text"};
+    struct option_list list = {.count = 0};
+    append(&list, table->options, table->num_options, 0);
+    fprintf(out, "bitsweep %s: %s\n\n", table->command, table->summary);
+    for (size_t i = 0; i < list.count; i++) print_option(list.items[i].option, out);
+    print_option(&help, out);
+}

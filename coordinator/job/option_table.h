@@ -1,0 +1,91 @@
+// One option table drives parsing, defaults and --help, so that usage text cannot drift from the
+// parser.
+//
+// Options are --name VALUE or --name=VALUE; flags take no value. Unknown options, bad or missing
+// values, options given twice and stray words are BSW_ERROR_USAGE with one clear line. Numbers are
+// those of number_parse.h.
+#ifndef BITSWEEP_COMMON_OPTION_TABLE_H
+#define BITSWEEP_COMMON_OPTION_TABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "common/base/number_parse.h"
+#include "common/base/status.h"
+#include "common/rows/vectors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What the type of a target says; BSW_OPTION finds it out.
+enum bsw_option_kind {
+    BSW_OPTION_FLAG,   // int: 0 or 1
+    BSW_OPTION_TEXT,   // const char *: borrowed from argv; NULL if not given and without default
+    BSW_OPTION_COUNT,  // uint64_t: min .. max
+    BSW_OPTION_NUMBER, // double: min .. max, finite
+    BSW_OPTION_ROWS    // struct bsw_row_range: A:B, A: or :B
+};
+
+struct bsw_option_group;
+
+// One option, or a group of them (then only offset counts besides).
+struct bsw_option {
+    const char *name; // without dashes
+    enum bsw_option_kind kind;
+    size_t offset;            // of the target in the struct that all of the table go into
+    const char *value_name;   // for --help, e.g. "FILE"; not for flags and choices
+    const char *default_text; // parsed as if given; NULL: none
+    int is_required;
+    double min, max;     // of counts and numbers
+    const char *choices; // NULL, or the words that a text may be, separated by |
+    const char *help;    // plain words; --help breaks them at column 100
+    const struct bsw_option_group *group;
+};
+
+// Options of one subject, for every table that has the subject: their offsets are those in a struct
+// of the subject, which is part of the table's.
+struct bsw_option_group {
+    const struct bsw_option *options;
+    size_t num_options;
+};
+
+// A row of a table: `member` of struct `type` is the target, the fields follow by name.
+#define BSW_OPTION(type, option_name, member, ...)                         \
+    {                                                                      \
+        .name = option_name, .kind = BSW_OPTION_KIND(((type *)0)->member), \
+        .offset = offsetof(type, member), __VA_ARGS__                      \
+    }
+#define BSW_OPTION_KIND(target) \
+    _Generic((target),                \
+             int: BSW_OPTION_FLAG,            \
+             const char *: BSW_OPTION_TEXT,   \
+             uint64_t: BSW_OPTION_COUNT,      \
+             double: BSW_OPTION_NUMBER,       \
+             struct bsw_row_range: BSW_OPTION_ROWS)
+// A row that stands for all options of a group; `member` is the struct of its subject.
+#define BSW_OPTION_GROUP(type, member, the_group)               \
+    {                                                           \
+        .offset = offsetof(type, member), .group = &(the_group) \
+    }
+
+struct bsw_option_table {
+    const char *command; // "search"
+    const char *summary; // one line
+    const struct bsw_option *options;
+    size_t num_options; // rows
+};
+
+#define BSW_MAX_OPTIONS 64 // of a table, with those of its groups
+
+// Sets every target in *targets, the struct of the table, from defaults and argv (without program
+// and command name). *help is set, and nothing else checked, when --help or -h is among the words.
+enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, void *targets,
+                                       int argc, char **argv, int *help, struct bsw_error *err);
+void bsw_option_table_print(const struct bsw_option_table *table, FILE *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

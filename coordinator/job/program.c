@@ -1,0 +1,87 @@
+#include "coordinator/job/program.h"
+
+#include <cblas.h>
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/job/run_status.h"
+#include "common/job/stop_signal.h"
+
+// A fault that all ranks agreed on is printed by rank 0; one of the transport itself by whoever met
+// it.
+static void print_error(const struct bsw_transport *transport, const struct bsw_error *err)
+{
+    if (transport->rank != 0 && !transport->broken) return;
+    if (err->rank >= 0 && transport->num_ranks > 1)
+        fprintf(stderr, "bitsweep: rank %d: %s\n", err->rank, err->message);
+    else
+        fprintf(stderr, "bitsweep: %s\n", err->message);
+}
+
+// How the run ended, for whoever asks: the last thing but closing, which ends the process where the
+// transport is broken. A run that cannot say that it is complete has failed.
+static enum bsw_status conclude(const struct bsw_transport *transport, enum bsw_status status,
+                                struct bsw_error *err)
+{
+    if (status != BSW_OK && transport->num_ranks == 1) bsw_stop_yield();
+    bsw_stop_conclude(bsw_status_exit_code(status));
+    if (status != BSW_OK) print_error(transport, err);
+    if (transport->rank != 0) return status;
+    if (status != BSW_OK) {
+        bsw_run_status_write(status, err->message, NULL); // one line is enough
+        return status;
+    }
+    status = bsw_run_status_write(status, "", err);
+    bsw_stop_conclude(bsw_status_exit_code(status));
+    if (status != BSW_OK) print_error(transport, err);
+    return status;
+}
+
+int bsw_program_run(const char *command,
+                    enum bsw_status (*run)(struct bsw_transport *transport, int argc, char **argv,
+                                           struct bsw_error *err),
+                    int argc, char **argv)
+{
+    struct bsw_transport transport = {0};
+    struct bsw_error err = {0};
+    signal(SIGPIPE, SIG_IGN); // a closed stdout is a write error, not a death
+    openblas_set_num_threads(1);
+    enum bsw_status status = bsw_stop_watch(&err);
+    if (status == BSW_OK) status = bsw_transport_open(&transport, &err);
+    if (status != BSW_OK) {
+        fprintf(stderr, "bitsweep: %s\n", err.message);
+        if (bsw_stop_is_rank0()) bsw_run_status_write(status, err.message, NULL);
+        return bsw_status_exit_code(status);
+    }
+    bsw_stop_set_rank(transport.rank);
+    if (transport.rank == 0) bsw_run_status_begin(command);
+    status = run(&transport, argc - 1, argv + 1, &err);
+    if (status == BSW_OK && transport.rank == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
+        status = bsw_fail(&err, BSW_ERROR_IO, "cannot write to standard output");
+    }
+    status = conclude(&transport, status, &err);
+    bsw_transport_close(&transport, status != BSW_OK);
+    return bsw_status_exit_code(status);
+}
+
+int bsw_program_replace(const char *suffix, char **argv)
+{
+    char path[PATH_MAX];
+    size_t room = sizeof path - strlen(suffix);
+    ssize_t length = readlink("/proc/self/exe", path, room);
+    if (length < 0 || (size_t)length >= room) {
+        fprintf(stderr, "bitsweep: the program beside this one is not found: /proc/self/exe: %s\n",
+                length < 0 ? strerror(errno) : "too long");
+        return bsw_status_exit_code(BSW_ERROR_USAGE);
+    }
+    memcpy(path + length, suffix, strlen(suffix) + 1);
+    argv[0] = path;
+    execv(path, argv);
+    fprintf(stderr, "bitsweep: %s: cannot be started: %s; it must lie beside this program\n", path,
+            strerror(errno));
+    return bsw_status_exit_code(BSW_ERROR_USAGE);
+}

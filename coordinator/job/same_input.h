@@ -1,0 +1,30 @@
+// Every rank opens index and vector files itself, and on hosts that keep copies of their own the
+// same path may lead to another file. Each shard would pass its checksums, and the answer would be
+// a mixture: so ranks compare what they opened before they use it.
+#ifndef BITSWEEP_COORDINATOR_SAME_INPUT_H
+#define BITSWEEP_COORDINATOR_SAME_INPUT_H
+
+#include <stdint.h>
+
+#include "common/base/status.h"
+#include "common/net/transport.h"
+#include "common/rows/vectors.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Fails with BSW_ERROR_BAD_DATA on every rank, naming `name` and the first rank whose digest is not
+// that of rank 0. Called by all ranks; ends with an agreement.
+enum bsw_status bsw_same_input_agree(struct bsw_transport *transport, uint64_t digest,
+                                     const char *name, struct bsw_error *err);
+
+// A digest of type, dims, row range and file size, and of 64 rows spread over the range: tells
+// other files of the same shape apart, not every single changed row.
+enum bsw_status bsw_same_input_digest(const bsw_vectors *vectors, uint64_t *out,
+                                      struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,222 @@
+#include "coordinator/job/sidecar.h"
+
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/base/file.h"
+#include "common/base/json_file.h"
+#include "common/codes/metric.h"
+
+static enum bsw_status sidecar_path(char out[BSW_PATH_BYTES], const char *file,
+                                    struct bsw_error *err)
+{
+    int length = snprintf(out, BSW_PATH_BYTES, "%s.json", file);
+    if (length < 0 || length >= BSW_PATH_BYTES)
+        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    return BSW_OK;
+}
+
+static void add_integer(json_t *object, const char *key, uint64_t value)
+{
+    json_object_set_new(object, key, json_integer((json_int_t)value));
+}
+
+static void add_selection(json_t *object, const struct bsw_sidecar *facts)
+{
+    json_object_set_new(object, "select", json_string(facts->select));
+    if (strcmp(facts->select, "queue") == 0) {
+        add_integer(object, "items", facts->queue.items);
+        add_integer(object, "queue_length", facts->queue.length);
+    } else if (strcmp(facts->select, "histogram") == 0) {
+        add_integer(object, "extra_distance", facts->extra_distance);
+        add_integer(object, "max_candidates", facts->max_candidates);
+    }
+}
+
+static void add_queries(json_t *object, const struct bsw_sidecar *facts)
+{
+    char digest[17];
+    snprintf(digest, sizeof digest, "%016llx", (unsigned long long)facts->queries_digest);
+    add_integer(object, "first_query", facts->first_query);
+    json_object_set_new(object, "queries_digest", json_string(digest));
+}
+
+static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *facts,
+                                   struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(sidecar_path(path, file, err));
+    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:I}", "metric", facts->metric,
+                               "refine", facts->refine, "k", (json_int_t)facts->k, "L",
+                               (json_int_t)facts->candidates, "codec", facts->codec, "rows",
+                               (json_int_t)facts->rows, "first_row", (json_int_t)facts->first_row);
+    if (facts->queries_digest != 0) add_queries(object, facts);
+    add_integer(object, "dims", facts->dims);
+    if (facts->bits > 0) json_object_set_new(object, "bits", json_real(facts->bits));
+    if (facts->query_bits > 0) add_integer(object, "query_bits", facts->query_bits);
+    if (facts->select) add_selection(object, facts);
+    if (facts->is_self_excluded) json_object_set_new(object, "exclude_self", json_true());
+    return bsw_json_file_write(path, object, err);
+}
+
+enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
+                                   const struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(sidecar_path(path, file, err));
+    BSW_TRY(write_facts(file, facts, err));
+    enum bsw_status status = bsw_result_writer_finish(writer, err);
+    if (status != BSW_OK && !bsw_file_exists(file)) unlink(path);
+    return status;
+}
+
+enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
+                                 uint64_t first_query, int force, struct bsw_error *err)
+{
+    char from_path[BSW_PATH_BYTES], to_path[BSW_PATH_BYTES];
+    json_t *object;
+    BSW_TRY(sidecar_path(from_path, from, err));
+    BSW_TRY(sidecar_path(to_path, to, err));
+    if (bsw_file_exists(to_path) && !force)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", to_path);
+    if (!bsw_file_exists(from_path)) {
+        unlink(to_path);
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_json_file_read(from_path, &object, err));
+    const json_t *first = json_object_get(object, "first_query");
+    json_object_del(object, "run");
+    if (is_part && json_is_integer(first))
+        add_integer(object, "first_query", (uint64_t)json_integer_value(first) + first_query);
+    if (is_part) json_object_del(object, "queries_digest");
+    return bsw_json_file_write(to_path, object, err);
+}
+
+// ---- reading ----
+
+static const char *known_metric(const char *text)
+{
+    enum bsw_metric metric;
+    if (!text || bsw_metric_parse(text, &metric, NULL) != BSW_OK) return NULL;
+    return bsw_metric_name(metric);
+}
+
+static void take_selection(const json_t *object, struct bsw_sidecar *facts)
+{
+    static const char *const names[] = {"threshold", "histogram", "queue"};
+    const char *select = json_string_value(json_object_get(object, "select"));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (select && strcmp(select, names[i]) == 0) facts->select = names[i];
+    }
+    facts->queue.items = (uint64_t)json_integer_value(json_object_get(object, "items"));
+    facts->queue.length = (uint64_t)json_integer_value(json_object_get(object, "queue_length"));
+}
+
+// 0 for what is no count.
+static uint64_t count_of(const json_t *object, const char *key)
+{
+    json_int_t value = json_integer_value(json_object_get(object, key));
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static void take_inputs(const json_t *object, struct bsw_sidecar *facts)
+{
+    const char *digest = json_string_value(json_object_get(object, "queries_digest"));
+    const json_t *first_query = json_object_get(object, "first_query");
+    facts->rows = count_of(object, "rows");
+    facts->first_row = count_of(object, "first_row");
+    facts->is_self_excluded = json_is_true(json_object_get(object, "exclude_self"));
+    facts->has_first_query = json_is_integer(first_query);
+    facts->first_query = count_of(object, "first_query");
+    if (digest && strlen(digest) == 16 && strspn(digest, "0123456789abcdef") == 16)
+        facts->queries_digest = strtoull(digest, NULL, 16);
+}
+
+static void take_facts(const json_t *object, struct bsw_sidecar *facts)
+{
+    const char *refine = json_string_value(json_object_get(object, "refine"));
+    facts->metric = known_metric(json_string_value(json_object_get(object, "metric")));
+    if (refine) facts->refine = strcmp(refine, "exact") == 0 ? "exact" : "none";
+    take_selection(object, facts);
+    take_inputs(object, facts);
+}
+
+enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t bytes,
+                                  struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    *facts = (struct bsw_sidecar){0};
+    json_t *object = json_loadb(data, bytes, 0, NULL);
+    take_facts(object, facts);
+    int is_object = json_is_object(object);
+    json_decref(object);
+    return is_object ? BSW_OK : bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", name);
+}
+
+enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    json_t *object;
+    *facts = (struct bsw_sidecar){0};
+    BSW_TRY(sidecar_path(path, file, err));
+    if (!bsw_file_exists(path)) return BSW_OK;
+    BSW_TRY(bsw_json_file_read(path, &object, err));
+    take_facts(object, facts);
+    json_decref(object);
+    return BSW_OK;
+}
+
+// ---- comparing ----
+
+static enum bsw_status compare_rows(const char *name, const struct bsw_sidecar *facts,
+                                    const char *other_name, const struct bsw_sidecar *other,
+                                    const char *hint, struct bsw_error *err)
+{
+    if (facts->rows == 0 || other->rows == 0) return BSW_OK;
+    if (facts->rows != other->rows || facts->first_row != other->first_row) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s covers rows %llu:%llu, %s %llu:%llu%s", name,
+                        (unsigned long long)facts->first_row,
+                        (unsigned long long)(facts->first_row + facts->rows), other_name,
+                        (unsigned long long)other->first_row,
+                        (unsigned long long)(other->first_row + other->rows), hint);
+    }
+    if (facts->is_self_excluded != other->is_self_excluded) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s was made with --exclude-self, %s without%s",
+                        facts->is_self_excluded ? name : other_name,
+                        facts->is_self_excluded ? other_name : name, hint);
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status compare_queries(const char *name, const struct bsw_sidecar *facts,
+                                       const char *other_name, const struct bsw_sidecar *other,
+                                       const char *hint, struct bsw_error *err)
+{
+    uint64_t digest = facts->queries_digest, other_digest = other->queries_digest;
+    if (facts->has_first_query && other->has_first_query &&
+        facts->first_query != other->first_query) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s starts at query row %llu, %s at %llu%s", name,
+                        (unsigned long long)facts->first_query, other_name,
+                        (unsigned long long)other->first_query, hint);
+    }
+    if (digest != 0 && other_digest != 0 && digest != other_digest) {
+        return bsw_fail(
+            err, BSW_ERROR_USAGE, "%s and %s have different queries (digests %016llx, %016llx)%s",
+            name, other_name, (unsigned long long)digest, (unsigned long long)other_digest, hint);
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_sidecar_compare(const char *name, const struct bsw_sidecar *facts,
+                                    const char *other_name, const struct bsw_sidecar *other,
+                                    const char *hint, struct bsw_error *err)
+{
+    if (facts->metric && other->metric && strcmp(facts->metric, other->metric) != 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s has metric %s, %s has %s%s", name, facts->metric,
+                        other_name, other->metric, hint);
+    }
+    BSW_TRY(compare_rows(name, facts, other_name, other, hint, err));
+    return compare_queries(name, facts, other_name, other, hint, err);
+}

@@ -1,0 +1,150 @@
+#include "coordinator/plan/plan_index.h"
+
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "coordinator/job/command.h"
+#include "coordinator/search/query_source.h"
+#include "shard/codecs/codec.h"
+
+// ---- the index as encode would make it ----
+
+static enum bsw_status lay_out(const struct bsw_plan_settings *o, struct bsw_plan_index *index,
+                               struct bsw_error *err)
+{
+    struct bsw_codec_forecast forecast = {.dims = o->dims,
+                                          .code_dims = o->code_dims,
+                                          .stage = o->stage,
+                                          .bits = o->bits,
+                                          .segments = o->segments,
+                                          .query_bits = (uint32_t)o->query_bits};
+    BSW_TRY(bsw_codec_parse(o->codec, &index->manifest.codec, err));
+    return bsw_codec_forecast(&forecast, &index->manifest, err);
+}
+
+// A rank has a shard, or as many as it takes to have none of 2^32 rows.
+static uint64_t usual_shards(uint64_t rows, uint64_t num_ranks)
+{
+    uint64_t least = (rows - 1) / UINT32_MAX + 1;
+    return (least + num_ranks - 1) / num_ranks * num_ranks;
+}
+
+static enum bsw_status cut_shards(const struct bsw_plan_settings *o, uint64_t num_ranks,
+                                  struct bsw_plan_index *index, struct bsw_error *err)
+{
+    struct bsw_manifest *manifest = &index->manifest;
+    uint64_t shards = o->shards > 0 ? o->shards : usual_shards(o->rows, num_ranks);
+    if (shards > o->rows || shards > BSW_MAX_SHARDS ||
+        (o->rows + shards - 1) / shards > UINT32_MAX) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%llu shards of %llu rows: 1 to %d shards of 1 to 2^32 - 1 rows each are "
+                        "possible; --shards",
+                        (unsigned long long)shards, (unsigned long long)o->rows, BSW_MAX_SHARDS);
+    }
+    manifest->num_rows = o->rows;
+    BSW_TRY(bsw_manifest_cut_shards(manifest, shards, err));
+    return bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards, &index->assignment, err);
+}
+
+// Some codecs have query bits of their own.
+static enum bsw_status settle_search(const struct bsw_plan_settings *o, uint64_t num_ranks,
+                                     struct bsw_plan_index *index, struct bsw_error *err)
+{
+    int has_own = index->manifest.codec->table->settle_query_bits != NULL;
+    const struct bsw_search_request request = {.k = o->k,
+                                               .query_bits = has_own ? 0 : o->query_bits,
+                                               .oversample = o->oversample,
+                                               .is_refined = strcmp(o->vectors, "none") != 0,
+                                               .merge = o->merge,
+                                               .batch = o->batch};
+    return bsw_search_settle(&request, &index->manifest, "the index", (int)num_ranks,
+                             &index->search, err);
+}
+
+// ---- bytes ----
+
+static size_t vector_bytes(const struct bsw_plan_settings *o)
+{
+    static const enum bsw_vector_type types[] = {BSW_VECTOR_FLOAT32, BSW_VECTOR_FLOAT16,
+                                                 BSW_VECTOR_UINT8};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        if (strcmp(o->vectors, bsw_vector_type_name(types[i])) == 0)
+            return (size_t)o->dims * bsw_vector_type_bytes(types[i]);
+    }
+    return 0;
+}
+
+static struct bsw_plan_bytes shard_bytes(const struct bsw_manifest *manifest, size_t row_bytes,
+                                         uint32_t shard)
+{
+    struct bsw_shard_shape shape;
+    bsw_shard_shape_init(&shape, manifest, shard);
+    return (struct bsw_plan_bytes){
+        .parts = bsw_resident_parts_of(&shape, bsw_manifest_stage(manifest)),
+        .codes_files = bsw_shard_codes_bytes(&shape),
+        .vectors_files = row_bytes > 0 ? bsw_shard_vectors_bytes(&shape, row_bytes) : 0};
+}
+
+static void add_bytes(struct bsw_plan_bytes *sum, const struct bsw_plan_bytes *bytes)
+{
+    sum->parts.codes += bytes->parts.codes;
+    sum->parts.scales += bytes->parts.scales;
+    sum->parts.biases += bytes->parts.biases;
+    sum->parts.offsets += bytes->parts.offsets;
+    sum->parts.masks += bytes->parts.masks;
+    sum->parts.row_digests += bytes->parts.row_digests;
+    sum->parts.tails += bytes->parts.tails;
+    sum->parts.most += bytes->parts.most;
+    sum->codes_files += bytes->codes_files;
+    sum->vectors_files += bytes->vectors_files;
+}
+
+// Shards follow each other on the ranks, so one pass over them visits rank after rank; further
+// slices (replicas) have the same again.
+static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_plan_index *index)
+{
+    struct bsw_plan_bytes rank_bytes = {0};
+    const struct bsw_manifest *manifest = &index->manifest;
+    size_t row_bytes = vector_bytes(settings);
+    uint64_t rank_rows = 0;
+    for (uint32_t i = 0; i < manifest->num_shards; i++) {
+        const struct bsw_plan_bytes bytes = shard_bytes(manifest, row_bytes, i);
+        uint32_t rank = bsw_assignment_rank(&index->assignment, 0, i);
+        if (i > 0 && rank != bsw_assignment_rank(&index->assignment, 0, i - 1)) {
+            rank_bytes = (struct bsw_plan_bytes){0};
+            rank_rows = 0;
+        }
+        add_bytes(&rank_bytes, &bytes);
+        add_bytes(&index->index, &bytes);
+        rank_rows += manifest->shards[i].num_rows;
+        if (rank_rows > index->most_rows) index->most_rows = rank_rows;
+        if (bsw_resident_bytes(&rank_bytes.parts) > bsw_resident_bytes(&index->most.parts))
+            index->most = rank_bytes;
+    }
+    for (uint32_t slice = 0; slice < index->assignment.num_slices; slice++)
+        add_bytes(&index->all, &index->index);
+}
+
+size_t bsw_plan_batch_bytes(const struct bsw_plan_index *index, uint64_t num_queries)
+{
+    return bsw_query_payload_bytes(&index->manifest, index->search.query_bits, (size_t)num_queries);
+}
+
+// ---- the whole ----
+
+enum bsw_status bsw_plan_index_make(const struct bsw_plan_settings *settings, uint64_t num_ranks,
+                                    struct bsw_plan_index *out, struct bsw_error *err)
+{
+    *out = (struct bsw_plan_index){0};
+    BSW_TRY(lay_out(settings, out, err));
+    BSW_TRY(cut_shards(settings, num_ranks, out, err));
+    BSW_TRY(settle_search(settings, num_ranks, out, err));
+    count_bytes(settings, out);
+    return BSW_OK;
+}
+
+void bsw_plan_index_deinit(struct bsw_plan_index *index)
+{
+    bsw_assignment_deinit(&index->assignment);
+    bsw_manifest_deinit(&index->manifest);
+}

@@ -1,0 +1,139 @@
+#include "coordinator/plan/plan_report.h"
+
+#define MOST_LINES 12 // of the table of misses
+
+void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_settings *settings,
+                          const struct bsw_plan_index *index, uint64_t batch, uint64_t num_ranks)
+{
+    const struct bsw_manifest *manifest = &index->manifest;
+    char segments[512];
+    bsw_code_layout_format(&manifest->layout, segments, sizeof segments);
+    bsw_fact_integer(facts, "rows", settings->rows, "%d rows");
+    bsw_fact_integer(facts, "dims", settings->dims, " x %d dims");
+    bsw_fact_text(facts, "codec", bsw_codec_name(manifest->codec), ", %s");
+    bsw_fact_text(facts, "segments", segments, " %s");
+    bsw_fact_real(facts, "bytes_per_vector", bsw_manifest_row_bytes(manifest), ": %g bytes a row");
+    if (num_ranks > 0) {
+        bsw_fact_integer(facts, "shards", manifest->num_shards, "; %d shards");
+        bsw_fact_integer(facts, "ranks", num_ranks, " on %d ranks");
+        bsw_fact_integer(facts, "replicas", index->assignment.num_slices, ", each row on %d");
+    }
+    bsw_fact_integer(facts, "k", settings->k, "\nk %d");
+    bsw_fact_integer(facts, "L", index->search.keep, ", L %d");
+    bsw_fact_integer(facts, "batch", batch, "; a batch of %d queries");
+    bsw_fact_bytes(facts, "batch_bytes", bsw_plan_batch_bytes(index, batch),
+                   ": %s to every rank\n");
+}
+
+// ---- bytes ----
+
+enum { NUM_MEMORY = 9, NUM_BYTES = 11 }; // lines of memory come first, then those of disks
+
+static const struct {
+    const char *key, *name; // in JSON, in the tables
+} byte_lines[NUM_BYTES] = {{"codes_bytes", "codes"},
+                           {"scales_bytes", "scales"},
+                           {"biases_bytes", "biases"},
+                           {"offsets_bytes", "offsets"},
+                           {"tails_bytes", "tails of the stage"},
+                           {"masks_bytes", "masks"},
+                           {"row_digests_bytes", "row digests"},
+                           {"resident_bytes", "in memory"},
+                           {"scanned_bytes", "read in a pass"},
+                           {"codes_files_bytes", ".codes files"},
+                           {"vectors_files_bytes", "raw vectors"}};
+
+static uint64_t bytes_of_line(const struct bsw_plan_bytes *bytes, int line)
+{
+    const struct bsw_resident_parts *p = &bytes->parts;
+    const uint64_t all[NUM_BYTES] = {p->codes,
+                                     p->scales,
+                                     p->biases,
+                                     p->offsets,
+                                     p->tails + p->most,
+                                     p->masks,
+                                     p->row_digests,
+                                     bsw_resident_bytes(p),
+                                     bsw_resident_scan_bytes(p),
+                                     bytes->codes_files,
+                                     bytes->vectors_files};
+    return all[line];
+}
+
+static void say_bytes(struct bsw_facts *facts, int first, int last,
+                      const struct bsw_plan_bytes *left, const struct bsw_plan_bytes *right)
+{
+    for (int i = first; i < last; i++) {
+        char texts[2][32];
+        uint64_t bytes = bytes_of_line(left, i);
+        bsw_format_bytes((double)bytes, texts[0], sizeof texts[0]);
+        bsw_format_bytes((double)bytes_of_line(right, i), texts[1], sizeof texts[1]);
+        if (bytes > 0)
+            bsw_facts_say(facts, "  %-22s %12s %12s\n", byte_lines[i].name, texts[0], texts[1]);
+    }
+}
+
+static void tell_bytes(struct bsw_facts *facts, const char *name,
+                       const struct bsw_plan_bytes *bytes)
+{
+    bsw_facts_open_object(facts, name);
+    for (int i = 0; i < NUM_BYTES; i++)
+        bsw_fact_bytes(facts, byte_lines[i].key, bytes_of_line(bytes, i), NULL);
+    bsw_facts_close(facts);
+}
+
+void bsw_plan_bytes_facts(struct bsw_facts *facts, const struct bsw_plan_index *index)
+{
+    tell_bytes(facts, "index", &index->index);
+    tell_bytes(facts, "all_ranks", &index->all);
+    tell_bytes(facts, "rank", &index->most);
+    bsw_facts_say(facts, "\n  %-22s %12s %12s\n", "memory", "all ranks", "a rank");
+    say_bytes(facts, 0, NUM_MEMORY, &index->all, &index->most);
+    bsw_facts_say(facts, "\n  %-22s %12s %12s\n", "disk", "index", "a rank");
+    say_bytes(facts, NUM_MEMORY, NUM_BYTES, &index->index, &index->most);
+}
+
+// ---- misses ----
+
+// People read the range of l where P(L <= l) rises from hardly anything to hardly less than 1.
+static void tell_distribution(struct bsw_facts *facts, const struct bsw_plan_misses *misses)
+{
+    size_t first = 0, last = 0;
+    while (first + 1 < misses->num_terms && misses->at_most[first] < 0.001) first++;
+    while (last + 1 < misses->num_terms && misses->at_most[last] < 0.99995) last++;
+    size_t step = (last - first) / MOST_LINES + 1;
+    bsw_facts_say(facts, "\n  misses at most   probability");
+    bsw_fact_flag(facts, "is_simulated", misses->is_simulated, " (simulated)");
+    bsw_facts_say(facts, "\n");
+    bsw_facts_open_list(facts, "probability_at_most");
+    for (size_t l = 0; l < misses->num_terms; l++) {
+        bsw_fact_real(facts, NULL, misses->at_most[l], NULL);
+        if (l >= first && l <= last && (l - first) % step == 0)
+            bsw_facts_say(facts, "  %14zu   %9.3f %%\n", l, 100 * misses->at_most[l]);
+    }
+    bsw_facts_close(facts);
+}
+
+void bsw_plan_misses_facts(struct bsw_facts *facts, const struct bsw_queue_options *queue,
+                           double target, const struct bsw_plan_misses *misses)
+{
+    bsw_facts_open_object(facts, "queue");
+    bsw_fact_integer(facts, "threads", misses->threads, "\nselect queue: %d threads");
+    bsw_fact_integer(facts, "items", queue->items, " of %d rows");
+    bsw_fact_integer(facts, "queue_length", queue->length, " keep %d each");
+    bsw_fact_integer(facts, "candidates", misses->kept, ", %d candidates a query\n");
+    bsw_fact_integer(facts, "best", misses->num_best, "of the %d best");
+    bsw_fact_real(facts, "expected_misses", misses->expected, " %.4g are missed on average");
+    bsw_fact_real(facts, "kept_percent", bsw_plan_kept_percent(misses, misses->expected),
+                  ": %.4f %% kept\n");
+    if (misses->has_distribution)
+        tell_distribution(facts, misses);
+    else
+        bsw_facts_say(facts, "(too many for a table of their probabilities)\n");
+    int is_found = misses->largest_items > 0;
+    bsw_fact_real(facts, "target_percent", target,
+                  is_found ? "\nlargest power of two that keeps %g %%" : NULL);
+    bsw_fact_integer(facts, "largest_items", misses->largest_items,
+                     is_found ? ": --items %d\n" : NULL);
+    bsw_facts_close(facts);
+}

@@ -1,0 +1,190 @@
+#include "coordinator/search/batch_link.h"
+
+#include <string.h>
+
+#include "common/device/device_layout.h"
+#include "coordinator/search/query_source.h"
+
+#define ALIGNMENT ((size_t)256)
+
+static size_t aligned(size_t bytes)
+{
+    return bsw_align_size(bytes, ALIGNMENT);
+}
+
+// ---- bounds ----
+
+// Payloads are in shard_service.h. A cut leaves fewer than 2 * keep survivors of a query on all
+// ranks together, and of one unit no more than keep.
+static size_t survivor_bytes(size_t batch, uint64_t keep, uint32_t num_units)
+{
+    uint64_t most = num_units < 2 ? num_units * keep : 2 * keep;
+    return batch * (num_units * sizeof(uint64_t) + (size_t)most * sizeof(struct bsw_survivor));
+}
+
+static size_t most_survivor_bytes(const bsw_transport *transport,
+                                  const struct bsw_assignment *assignment,
+                                  const struct bsw_search_settings *settings)
+{
+    if (transport->rank > 0) {
+        return survivor_bytes(settings->batch, settings->keep,
+                              bsw_assignment_num_units(assignment, (uint32_t)transport->rank));
+    }
+    return survivor_bytes(settings->batch, settings->keep,
+                          assignment->num_shards * assignment->num_slices) +
+           (size_t)transport->num_ranks * ALIGNMENT;
+}
+
+// ---- open and close ----
+
+static enum bsw_status allocate(struct bsw_batch_link *link, size_t query_bytes, size_t survivors,
+                                struct bsw_error *err)
+{
+    size_t num_ranks = (size_t)link->transport->num_ranks;
+    bsw_device *device = link->device;
+    BSW_TRY(bsw_allocate_zero(&link->offsets, num_ranks, sizeof(size_t), "places", err));
+    BSW_TRY(bsw_allocate_zero(&link->bytes, num_ranks, sizeof(size_t), "places", err));
+    BSW_TRY(bsw_device_allocate(device, query_bytes, "queries of a link", &link->queries, err));
+    BSW_TRY(bsw_device_allocate(device, survivors, "survivors of a link", &link->survivors, err));
+    BSW_TRY(
+        bsw_device_allocate_host(device, query_bytes, "queries of a link", &link->h_queries, err));
+    return bsw_device_allocate_host(device, survivors, "survivors of a link", &link->h_survivors,
+                                    err);
+}
+
+enum bsw_status bsw_batch_link_open(bsw_device_link *link, bsw_device *device,
+                                    bsw_transport *transport, const struct bsw_manifest *manifest,
+                                    const struct bsw_search_settings *settings,
+                                    const struct bsw_assignment *assignment,
+                                    struct bsw_batch_link *out, struct bsw_error *err)
+{
+    *out = (struct bsw_batch_link){.link = NULL};
+    if (!link) return BSW_OK;
+    *out = (struct bsw_batch_link){.link = link, .device = device, .transport = transport};
+    enum bsw_status status =
+        allocate(out, bsw_query_payload_bytes(manifest, settings->query_bits, settings->batch),
+                 most_survivor_bytes(transport, assignment, settings), err);
+    if (status != BSW_OK) bsw_batch_link_close(out);
+    return status;
+}
+
+void bsw_batch_link_close(struct bsw_batch_link *link)
+{
+    if (!link->link) return;
+    bsw_device_free(link->device, &link->queries);
+    bsw_device_free(link->device, &link->survivors);
+    bsw_device_free_host(link->device, &link->h_queries);
+    bsw_device_free_host(link->device, &link->h_survivors);
+    bsw_free(&link->offsets);
+    bsw_free(&link->bytes);
+    link->link = NULL;
+}
+
+// ---- transfers ----
+
+// Other ranks have begun, or will: what fails here must reach them.
+static enum bsw_status end_all(struct bsw_batch_link *link, enum bsw_status status,
+                               struct bsw_error *err)
+{
+    if (status == BSW_OK || link->transport->broken != BSW_OK) return status;
+    return bsw_transport_raise(link->transport, status, err);
+}
+
+static enum bsw_status spread(struct bsw_batch_link *link, const unsigned char *payload,
+                              size_t bytes, struct bsw_error *err)
+{
+    static const char *const what = "queries to all ranks";
+    int is_root = link->transport->rank == 0;
+    if (is_root) {
+        memcpy(link->h_queries, payload, bytes);
+        BSW_TRY(bsw_device_upload(link->device, BSW_QUEUE_LINK, link->queries.data, link->h_queries,
+                                  bytes, err));
+    }
+    BSW_TRY(bsw_device_link_broadcast(link->link, link->queries.data, bytes, what, err));
+    // All of it: refinement needs the vectors, and the codes are a small part beside them.
+    if (!is_root)
+        BSW_TRY(bsw_device_download(link->device, BSW_QUEUE_LINK, link->h_queries,
+                                    link->queries.data, bytes, err));
+    return bsw_device_link_wait(link->link, what, err);
+}
+
+enum bsw_status bsw_batch_link_spread(struct bsw_batch_link *link, const unsigned char *payload,
+                                      size_t bytes, struct bsw_error *err)
+{
+    return end_all(link, spread(link, payload, bytes, err), err);
+}
+
+static enum bsw_status send_own(struct bsw_batch_link *link, const struct bsw_message *message,
+                                const struct bsw_buffer *own, const char *what,
+                                struct bsw_error *err)
+{
+    const struct bsw_device_gather gather = {.own = link->survivors.data, .own_bytes = own->bytes};
+    uint64_t bytes = own->bytes;
+    if (own->bytes > link->survivors.bytes) {
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu bytes of survivors where %zu are the most",
+                        own->bytes, link->survivors.bytes);
+    }
+    BSW_TRY(bsw_transport_send(link->transport, 0, message, &bytes, sizeof bytes, err));
+    if (own->bytes == 0) return BSW_OK;
+    memcpy(link->h_survivors, own->data, own->bytes);
+    BSW_TRY(bsw_device_upload(link->device, BSW_QUEUE_LINK, link->survivors.data, link->h_survivors,
+                              own->bytes, err));
+    BSW_TRY(bsw_device_link_gather(link->link, &gather, what, err));
+    return bsw_device_link_wait(link->link, what, err);
+}
+
+// One after the other, each at an aligned place. *total: of all.
+static enum bsw_status place_all(struct bsw_batch_link *link, const struct bsw_message *message,
+                                 struct bsw_buffer *payloads, size_t *total, struct bsw_error *err)
+{
+    *total = 0;
+    for (int rank = 1; rank < link->transport->num_ranks; rank++) {
+        uint64_t bytes = 0;
+        BSW_TRY(bsw_transport_receive(link->transport, rank, message, &payloads[rank], NULL, err));
+        if (payloads[rank].bytes == sizeof bytes) memcpy(&bytes, payloads[rank].data, sizeof bytes);
+        if (payloads[rank].bytes != sizeof bytes || bytes > link->survivors.bytes ||
+            aligned((size_t)bytes) > link->survivors.bytes - *total)
+            return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent a size that makes no sense", rank);
+        link->offsets[rank] = *total;
+        link->bytes[rank] = (size_t)bytes;
+        *total += aligned((size_t)bytes);
+        BSW_TRY(bsw_buffer_reserve(&payloads[rank], (size_t)bytes, err));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status receive_all(struct bsw_batch_link *link, const struct bsw_message *message,
+                                   struct bsw_buffer *payloads, const char *what,
+                                   struct bsw_error *err)
+{
+    size_t total;
+    const struct bsw_device_gather gather = {
+        .to = link->survivors.data, .offsets = link->offsets, .bytes = link->bytes};
+    BSW_TRY(place_all(link, message, payloads, &total, err));
+    if (total == 0) { // the sizes lie in the payloads
+        for (int rank = 1; rank < link->transport->num_ranks; rank++) payloads[rank].bytes = 0;
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_device_link_gather(link->link, &gather, what, err));
+    BSW_TRY(bsw_device_download(link->device, BSW_QUEUE_LINK, link->h_survivors,
+                                link->survivors.data, total, err));
+    BSW_TRY(bsw_device_link_wait(link->link, what, err));
+    for (int rank = 1; rank < link->transport->num_ranks; rank++) {
+        payloads[rank].bytes = link->bytes[rank];
+        if (link->bytes[rank] > 0)
+            memcpy(payloads[rank].data, link->h_survivors + link->offsets[rank], link->bytes[rank]);
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_batch_link_gather(struct bsw_batch_link *link,
+                                      const struct bsw_message *message,
+                                      const struct bsw_buffer *own, struct bsw_buffer *payloads,
+                                      struct bsw_error *err)
+{
+    static const char *const what = "survivors to rank 0";
+    enum bsw_status status = link->transport->rank == 0
+                                 ? receive_all(link, message, payloads, what, err)
+                                 : send_own(link, message, own, what, err);
+    return end_all(link, status, err);
+}

@@ -1,0 +1,389 @@
+#include "coordinator/search/batch_merge.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "common/codes/result_order.h"
+#include "shard/codecs/query_codes.h"
+
+void bsw_batch_merge_init(struct bsw_batch_merge *merge, const struct bsw_manifest *manifest,
+                          const struct bsw_search_settings *settings,
+                          const struct bsw_assignment *assignment)
+{
+    *merge = (struct bsw_batch_merge){
+        .manifest = manifest, .settings = *settings, .assignment = assignment};
+    merge->merge = bsw_merge_table_get(settings->level);
+}
+
+void bsw_batch_merge_deinit(struct bsw_batch_merge *merge)
+{
+    bsw_buffer_deinit(&merge->parts);
+    bsw_buffer_deinit(&merge->scratch);
+}
+
+// ---- finding each query's parts ----
+
+enum payload_kind { PAYLOAD_HISTOGRAM, PAYLOAD_CANDIDATES, PAYLOAD_SURVIVORS };
+
+// A payload while it is read.
+struct cursor {
+    const unsigned char *at;
+    size_t left;
+};
+
+static const void *take(struct cursor *cursor, uint64_t count, size_t size)
+{
+    const void *start = cursor->at;
+    size_t bytes;
+    if (count > SIZE_MAX || !bsw_multiply_size((size_t)count, size, &bytes) || bytes > cursor->left)
+        return NULL;
+    cursor->at += bytes;
+    cursor->left -= bytes;
+    return start;
+}
+
+static struct bsw_part *part_of(const struct bsw_batch_merge *merge, size_t query, uint32_t shard)
+{
+    return (struct bsw_part *)(void *)merge->parts.data + query * merge->assignment->num_shards +
+           shard;
+}
+
+// Histogram and candidate payloads hold a query after the other, each with its count.
+static int read_list(struct cursor *cursor, enum payload_kind kind, struct bsw_part *part)
+{
+    uint64_t count;
+    const void *head = take(cursor, 1, sizeof count);
+    if (!head) return 0;
+    if (kind == PAYLOAD_HISTOGRAM) { // the head stays with the counts
+        uint32_t bins[2];
+        memcpy(bins, head, sizeof bins);
+        part->items = head;
+        part->count = bins[1];
+        return take(cursor, bins[1], sizeof(uint64_t)) != NULL;
+    }
+    memcpy(&count, head, sizeof count);
+    part->items = take(cursor, count, sizeof(struct bsw_ranked));
+    part->count = (size_t)count;
+    return part->items != NULL;
+}
+
+static int read_survivors(const struct bsw_batch_merge *merge, struct cursor *cursor,
+                          uint32_t shard, size_t first, size_t last)
+{
+    if (first == last) return 1; // a batch of fewer queries than slices; the payload may be NULL
+    const unsigned char *counts = take(cursor, last - first, sizeof(uint64_t));
+    if (!counts) return 0;
+    for (size_t q = first; q < last; q++) {
+        uint64_t count;
+        memcpy(&count, counts + (q - first) * sizeof count, sizeof count);
+        struct bsw_part *part = part_of(merge, q, shard);
+        part->items = take(cursor, count, sizeof(struct bsw_survivor));
+        part->count = (size_t)count;
+        if (!part->items) return 0;
+    }
+    return 1;
+}
+
+static int read_unit(const struct bsw_batch_merge *merge, struct cursor *cursor,
+                     enum payload_kind kind, uint32_t slice, uint32_t shard)
+{
+    size_t first, last;
+    bsw_assignment_queries(merge->assignment, slice, merge->num_queries, &first, &last);
+    if (kind == PAYLOAD_SURVIVORS) return read_survivors(merge, cursor, shard, first, last);
+    for (size_t q = first; q < last; q++) {
+        if (!read_list(cursor, kind, part_of(merge, q, shard))) return 0;
+    }
+    return 1;
+}
+
+static enum bsw_status find_parts(struct bsw_batch_merge *merge, const struct bsw_buffer *payloads,
+                                  size_t num_queries, enum payload_kind kind, struct bsw_error *err)
+{
+    const struct bsw_assignment *table = merge->assignment;
+    size_t bytes = num_queries * table->num_shards * sizeof(struct bsw_part);
+    merge->num_queries = num_queries;
+    BSW_TRY(bsw_buffer_reserve(&merge->parts, bytes, err));
+    for (uint32_t rank = 0; rank < table->num_ranks; rank++) {
+        struct cursor cursor = {payloads[rank].data, payloads[rank].bytes};
+        int is_good = 1;
+        for (uint32_t slice = 0; slice < table->num_slices; slice++) {
+            for (uint32_t shard = 0; shard < table->num_shards && is_good; shard++) {
+                if (bsw_assignment_rank(table, slice, shard) != rank) continue;
+                is_good = read_unit(merge, &cursor, kind, slice, shard);
+            }
+        }
+        if (!is_good || cursor.left > 0) {
+            return bsw_fail(err, BSW_ERROR_PEER, "rank %u sent an answer that does not parse",
+                            rank);
+        }
+    }
+    return BSW_OK;
+}
+
+// Scratch of `per_thread` items for each thread, and never none at all: where no query has an item
+// its address is still computed with.
+static enum bsw_status reserve_scratch(struct bsw_batch_merge *merge, size_t per_thread,
+                                       struct bsw_error *err)
+{
+    size_t bytes = (size_t)merge->settings.num_threads * per_thread * sizeof(struct bsw_ranked);
+    return bsw_buffer_reserve(&merge->scratch, bytes ? bytes : 1, err);
+}
+
+static struct bsw_ranked *thread_scratch(const struct bsw_batch_merge *merge, size_t per_thread)
+{
+    return (struct bsw_ranked *)(void *)merge->scratch.data +
+           (size_t)omp_get_thread_num() * per_thread;
+}
+
+static size_t count_items(const struct bsw_batch_merge *merge, size_t query)
+{
+    size_t count = 0;
+    for (uint32_t shard = 0; shard < merge->assignment->num_shards; shard++)
+        count += part_of(merge, query, shard)->count;
+    return count;
+}
+
+static size_t most_items(const struct bsw_batch_merge *merge)
+{
+    size_t most = 0;
+    for (size_t q = 0; q < merge->num_queries; q++) {
+        size_t count = count_items(merge, q);
+        most = count > most ? count : most;
+    }
+    return most;
+}
+
+// ---- histogram ----
+
+static uint32_t limit_of_query(const struct bsw_batch_merge *merge, size_t query, uint64_t *counts,
+                               size_t num_bins)
+{
+    memset(counts, 0, num_bins * sizeof *counts);
+    for (uint32_t shard = 0; shard < merge->assignment->num_shards; shard++) {
+        const struct bsw_part *part = part_of(merge, query, shard);
+        uint32_t head[2];
+        memcpy(head, part->items, sizeof head);
+        const unsigned char *values = (const unsigned char *)part->items + sizeof head;
+        for (size_t b = 0; b < part->count && head[0] + b < num_bins; b++) {
+            uint64_t count;
+            memcpy(&count, values + b * sizeof count, sizeof count);
+            counts[head[0] + b] += count;
+        }
+    }
+    uint64_t sum = 0;
+    size_t distance = 0;
+    uint64_t k = bsw_search_histogram_rows(&merge->settings);
+    while (distance < num_bins && (sum += counts[distance]) < k) distance++;
+    uint64_t largest = distance + merge->settings.extra_distance;
+    if (largest > num_bins - 1) largest = num_bins - 1;
+    return bsw_score_from_integer((int32_t)((int64_t)(num_bins - 1) - 2 * (int64_t)largest));
+}
+
+enum bsw_status bsw_merge_histograms(struct bsw_batch_merge *merge,
+                                     const struct bsw_buffer *payloads, size_t num_queries,
+                                     uint32_t *limits, struct bsw_error *err)
+{
+    size_t num_bins =
+        (size_t)bsw_layout_dot_limit(&merge->manifest->layout, merge->settings.query_bits) + 1;
+    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_HISTOGRAM, err));
+    BSW_TRY(bsw_buffer_reserve(&merge->scratch, num_bins * sizeof(uint64_t), err));
+    for (size_t q = 0; q < num_queries; q++) {
+        limits[q] = limit_of_query(merge, q, (uint64_t *)(void *)merge->scratch.data, num_bins);
+    }
+    return BSW_OK;
+}
+
+// ---- candidates ----
+
+static const struct bsw_cut keep_all = {0, 0, UINT64_MAX};
+
+static struct bsw_cut cut_gathered(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
+                                   size_t count, struct bsw_ranked *scratch)
+{
+    size_t keep = (size_t)merge->settings.keep;
+    if (count < keep) return keep_all;
+    merge->merge->best_ranked(entries, count, keep, BSW_RANKED_BY_KEY, scratch);
+    return (struct bsw_cut){bsw_ranked_key(&entries[keep - 1]), 0, entries[keep - 1].row};
+}
+
+static uint32_t shard_of_row(const struct bsw_manifest *manifest, uint64_t row)
+{
+    uint32_t low = 0, high = manifest->num_shards - 1;
+    while (low < high) {
+        uint32_t middle = (low + high + 1) / 2;
+        if (manifest->shards[middle].first_row <= row)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+// Sum over shards of the largest listed place so far: a lower bound of how many rows are as good.
+// Returns 0 if the places of a shard do not rise.
+static int cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *entries, size_t count,
+                      uint32_t *places, struct bsw_ranked *scratch, struct bsw_cut *cut)
+{
+    uint64_t reached = 0;
+    memset(places, 0, merge->manifest->num_shards * sizeof *places);
+    merge->merge->best_ranked(entries, count, count, BSW_RANKED_BY_KEY, scratch);
+    *cut = keep_all;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t shard = shard_of_row(merge->manifest, entries[i].row);
+        uint32_t place = bsw_ranked_payload(&entries[i]);
+        if (place <= places[shard]) return 0;
+        reached += place - places[shard];
+        places[shard] = place;
+        if (reached >= merge->settings.keep) {
+            *cut = (struct bsw_cut){bsw_ranked_key(&entries[i]), 0, entries[i].row};
+            return 1;
+        }
+    }
+    return 1;
+}
+
+enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
+                                     const struct bsw_buffer *payloads, size_t num_queries,
+                                     struct bsw_cut *cuts, struct bsw_error *err)
+{
+    uint32_t num_shards = merge->assignment->num_shards;
+    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_CANDIDATES, err));
+    size_t most = most_items(merge), per_thread = 2 * most + num_shards; // entries, scratch, places
+    BSW_TRY(reserve_scratch(merge, per_thread, err));
+    int is_good = 1;
+#pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
+    for (size_t q = 0; q < num_queries; q++) {
+        struct bsw_ranked *entries = thread_scratch(merge, per_thread), *scratch = entries + most;
+        size_t count = 0;
+        for (uint32_t shard = 0; shard < num_shards; shard++) {
+            const struct bsw_part *part = part_of(merge, q, shard);
+            memcpy(entries + count, part->items, part->count * sizeof *entries);
+            count += part->count;
+        }
+        if (merge->settings.is_ladder) {
+            if (!cut_ladder(merge, entries, count, (uint32_t *)(void *)(scratch + most), scratch,
+                            &cuts[q])) {
+#pragma omp atomic write
+                is_good = 0;
+            }
+        } else {
+            cuts[q] = cut_gathered(merge, entries, count, scratch);
+        }
+    }
+    if (is_good) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_PEER, "a rank listed candidates whose places do not rise");
+}
+
+// ---- survivors ----
+
+// Survivors of all shards by ascending row; the payload of each is the place of its exact value.
+static size_t collect_survivors(const struct bsw_batch_merge *merge, size_t query,
+                                struct bsw_ranked *entries, double *exact)
+{
+    size_t count = 0;
+    for (uint32_t shard = 0; shard < merge->assignment->num_shards; shard++) {
+        const struct bsw_part *part = part_of(merge, query, shard);
+        const unsigned char *items = part->items;
+        uint64_t first_row = merge->manifest->shards[shard].first_row;
+        for (size_t i = 0; i < part->count; i++) {
+            struct bsw_survivor survivor;
+            memcpy(&survivor, items + i * sizeof survivor, sizeof survivor);
+            entries[count] =
+                bsw_ranked_of_key(survivor.score, (uint32_t)count, first_row + survivor.row);
+            exact[count++] = survivor.value;
+        }
+    }
+    return count;
+}
+
+// Leaves out the row that the query itself is; the order of the others stays.
+static size_t drop_own(const struct bsw_batch_merge *merge, size_t query,
+                       struct bsw_ranked *entries, size_t count)
+{
+    uint64_t own = merge->first_query_row + query;
+    size_t left = 0;
+    if (!merge->settings.exclude_self) return count;
+    for (size_t i = 0; i < count; i++) {
+        if (entries[i].row != own) entries[left++] = entries[i];
+    }
+    return left;
+}
+
+// Leaves the best `keep` by (key, row), still in ascending row order. The best keep + 1 of all rows
+// hold the best keep of all but one.
+static size_t cut_to_keep(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
+                          size_t count, struct bsw_ranked *copy, struct bsw_ranked *scratch)
+{
+    size_t keep = (size_t)(merge->settings.keep - merge->settings.exclude_self), left = 0;
+    if (count <= keep) return count;
+    memcpy(copy, entries, count * sizeof *copy);
+    merge->merge->best_ranked(copy, count, keep, BSW_RANKED_BY_KEY, scratch);
+    uint32_t worst = bsw_ranked_key(&copy[keep - 1]);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t score = bsw_ranked_key(&entries[i]);
+        if (score > worst || (score == worst && entries[i].row <= copy[keep - 1].row))
+            entries[left++] = entries[i];
+    }
+    return left;
+}
+
+// Scratch of a query with `most` survivors, in struct bsw_ranked: entries, a copy, what sorting
+// wants, exact values.
+static size_t survivor_scratch(size_t most)
+{
+    return 3 * most + most / 2 + 1;
+}
+
+// What result files have for an entry that is ordered.
+static float written_value(const struct bsw_batch_merge *merge, const struct bsw_ranked *entry,
+                           float addend)
+{
+    enum bsw_metric metric = merge->manifest->metric;
+    if (!merge->settings.is_exact)
+        return bsw_value_of_score(merge->manifest, merge->settings.query_bits,
+                                  bsw_ranked_key(entry), addend);
+    return bsw_metric_written(bsw_metric_value(metric, bsw_exact_score_to_key(entry->score)));
+}
+
+static void answer_query(const struct bsw_batch_merge *merge, size_t query, float addend,
+                         struct bsw_ranked *entries, size_t most, int64_t *ids, float *values)
+{
+    enum bsw_metric metric = merge->manifest->metric;
+    struct bsw_ranked *copy = entries + most, *scratch = copy + most;
+    double *exact = (double *)(void *)(scratch + most);
+    size_t k = (size_t)merge->settings.k, count = collect_survivors(merge, query, entries, exact);
+    count = drop_own(merge, query, entries, count);
+    count = cut_to_keep(merge, entries, count, copy, scratch);
+    for (size_t i = 0; i < count && merge->settings.is_exact; i++) {
+        double value = exact[bsw_ranked_payload(&entries[i])];
+        entries[i].score = bsw_exact_score(bsw_metric_key(metric, value));
+    }
+    count = merge->merge->best_ranked(
+        entries, count, k, merge->settings.is_exact ? BSW_RANKED_BY_EXACT : BSW_RANKED_BY_KEY,
+        scratch);
+    for (size_t i = 0; i < k; i++) {
+        ids[i] = i < count ? (int64_t)entries[i].row : -1;
+        if (i < count)
+            values[i] = written_value(merge, &entries[i], addend);
+        else
+            values[i] = metric == BSW_METRIC_L2 ? INFINITY : -INFINITY;
+    }
+}
+
+enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
+                                    const struct bsw_buffer *payloads, size_t num_queries,
+                                    const float *addends, int64_t *ids, float *values,
+                                    struct bsw_error *err)
+{
+    BSW_TRY(find_parts(merge, payloads, num_queries, PAYLOAD_SURVIVORS, err));
+    size_t most = most_items(merge), k = (size_t)merge->settings.k;
+    BSW_TRY(reserve_scratch(merge, survivor_scratch(most), err));
+    for (size_t q = 0; q < num_queries; q++) merge->num_survivors += count_items(merge, q);
+#pragma omp parallel for schedule(dynamic, 16) num_threads(merge->settings.num_threads)
+    for (size_t q = 0; q < num_queries; q++) {
+        answer_query(merge, q, addends[q], thread_scratch(merge, survivor_scratch(most)), most,
+                     ids + q * k, values + q * k);
+    }
+    return BSW_OK;
+}

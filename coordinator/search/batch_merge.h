@@ -1,0 +1,59 @@
+// Rank 0's side of the search protocol: from the payloads of all ranks to limits, cuts and ranked
+// answers.
+//
+// Payload formats are in shard/shard_service.h. A payload that does not parse is BSW_ERROR_PEER.
+#ifndef BITSWEEP_COORDINATOR_BATCH_MERGE_H
+#define BITSWEEP_COORDINATOR_BATCH_MERGE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/merge/merge.h"
+#include "shard/shard_service.h"
+
+// One query's part of one shard's payload.
+struct bsw_part {
+    const void *items;
+    size_t count;
+};
+
+struct bsw_batch_merge {
+    const struct bsw_manifest *manifest;
+    struct bsw_search_settings settings;
+    const struct bsw_assignment *assignment; // borrowed
+    const struct bsw_merge_table *merge;
+    size_t num_queries;
+    struct bsw_buffer parts; // struct bsw_part [num_queries][num_shards]
+    struct bsw_buffer scratch;
+    uint64_t first_query_row; // with exclude_self: row id of the batch's first query
+    uint64_t num_survivors;   // of all queries so far: traffic, for the closing table
+};
+
+void bsw_batch_merge_init(struct bsw_batch_merge *merge, const struct bsw_manifest *manifest,
+                          const struct bsw_search_settings *settings,
+                          const struct bsw_assignment *assignment);
+void bsw_batch_merge_deinit(struct bsw_batch_merge *merge);
+
+// payloads [num_ranks], of the batch's num_queries queries.
+
+// Histograms of all shards to limits: the score of distance D_K + extra, D_K the smallest distance
+// at which the summed counts reach k, or k + 1 with exclude_self (Algorithm 1, line 16).
+enum bsw_status bsw_merge_histograms(struct bsw_batch_merge *merge,
+                                     const struct bsw_buffer *payloads, size_t num_queries,
+                                     uint32_t *limits, struct bsw_error *err);
+
+// Candidates of all shards to cuts: gather: the keep-th best of all; ladder: the first listed row,
+// in the total order, up to which the listed places count to keep.
+enum bsw_status bsw_merge_candidates(struct bsw_batch_merge *merge,
+                                     const struct bsw_buffer *payloads, size_t num_queries,
+                                     struct bsw_cut *cuts, struct bsw_error *err);
+
+// Survivors of all shards to the answer: the best keep by key (with exclude_self the best keep - 1
+// but for the query's own row), of those the best k by exact value (or key), unfilled places -1 and
+// the worst value. addends [num_queries] (bsw_value_of_score). ids, values [num_queries][k].
+enum bsw_status bsw_merge_survivors(struct bsw_batch_merge *merge,
+                                    const struct bsw_buffer *payloads, size_t num_queries,
+                                    const float *addends, int64_t *ids, float *values,
+                                    struct bsw_error *err);
+
+#endif

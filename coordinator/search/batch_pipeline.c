@@ -1,0 +1,261 @@
+#include "coordinator/search/batch_pipeline.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/job/stop_signal.h"
+
+// ---- steps, on either thread ----
+
+static void pack(struct bsw_batch_pipeline *pipeline, int num_threads)
+{
+    struct bsw_pipeline_step *step = &pipeline->pack;
+    double started = bsw_clock_seconds();
+    step->status =
+        bsw_batch_search_pack(pipeline->search, step->part.first, (size_t)step->part.count,
+                              num_threads, step->batch, &step->error);
+    step->times = (struct bsw_search_times){.encode = bsw_clock_seconds() - started};
+}
+
+static void finish(struct bsw_batch_pipeline *pipeline, int num_threads)
+{
+    struct bsw_pipeline_step *step = &pipeline->finish;
+    double started = bsw_clock_seconds();
+    step->status = bsw_batch_search_finish(pipeline->search, step->batch, num_threads,
+                                           pipeline->ids, pipeline->values, &step->error);
+    double finished = bsw_clock_seconds();
+    if (step->status == BSW_OK) {
+        step->status =
+            pipeline->options.put(pipeline->options.context, step->batch->first, step->batch->count,
+                                  pipeline->ids, pipeline->values, &step->error);
+    }
+    step->times = (struct bsw_search_times){.finish = finished - started,
+                                            .write = bsw_clock_seconds() - finished};
+}
+
+static void account(struct bsw_batch_pipeline *pipeline, const struct bsw_pipeline_step *step,
+                    int is_beside)
+{
+    struct bsw_search_times *times = &pipeline->search->times;
+    times->encode += step->times.encode;
+    times->finish += step->times.finish;
+    times->write += step->times.write;
+    if (is_beside) times->overlapped += step->times.encode + step->times.finish + step->times.write;
+}
+
+static enum bsw_status end_alone(struct bsw_batch_pipeline *pipeline,
+                                 const struct bsw_pipeline_step *step, struct bsw_error *err)
+{
+    account(pipeline, step, 0);
+    if (step->status != BSW_OK && err) *err = step->error;
+    return step->status;
+}
+
+static enum bsw_status pack_alone(struct bsw_batch_pipeline *pipeline, struct bsw_query_part part,
+                                  struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    pipeline->pack.batch = batch;
+    pipeline->pack.part = part;
+    pack(pipeline, pipeline->options.num_threads);
+    return end_alone(pipeline, &pipeline->pack, err);
+}
+
+static enum bsw_status finish_alone(struct bsw_batch_pipeline *pipeline,
+                                    struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    pipeline->finish.batch = batch;
+    finish(pipeline, pipeline->options.num_threads);
+    return end_alone(pipeline, &pipeline->finish, err);
+}
+
+// ---- the background thread ----
+
+static void *run_background(void *context)
+{
+    struct bsw_batch_pipeline *pipeline = context;
+    bsw_thread_unpin(pipeline->options.pinning);
+    pthread_mutex_lock(&pipeline->lock);
+    while (!pipeline->is_ending) {
+        struct bsw_pipeline_step *step =
+            pipeline->finish.state == BSW_PIPELINE_QUEUED ? &pipeline->finish
+            : pipeline->pack.state == BSW_PIPELINE_QUEUED ? &pipeline->pack
+                                                          : NULL;
+        if (!step) {
+            pthread_cond_wait(&pipeline->changed, &pipeline->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&pipeline->lock);
+        if (step == &pipeline->pack)
+            pack(pipeline, 1);
+        else
+            finish(pipeline, 1);
+        pthread_mutex_lock(&pipeline->lock);
+        step->state = BSW_PIPELINE_DONE;
+        pthread_cond_broadcast(&pipeline->changed);
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+    return NULL;
+}
+
+// Finishing `batch` (or not), then coding the queries of `part` into it (or not): what is in it is
+// used up by then.
+static void queue(struct bsw_batch_pipeline *pipeline, struct bsw_search_batch *batch,
+                  int is_finished, int is_packed, struct bsw_query_part part)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    pipeline->finish.batch = pipeline->pack.batch = batch;
+    pipeline->pack.part = part;
+    if (is_finished) pipeline->finish.state = BSW_PIPELINE_QUEUED;
+    if (is_packed) pipeline->pack.state = BSW_PIPELINE_QUEUED;
+    pthread_cond_broadcast(&pipeline->changed);
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+static void wait_for(struct bsw_batch_pipeline *pipeline, const struct bsw_pipeline_step *step)
+{
+    pthread_mutex_lock(&pipeline->lock);
+    while (step->state == BSW_PIPELINE_QUEUED) {
+        pthread_cond_wait(&pipeline->changed, &pipeline->lock);
+    }
+    pthread_mutex_unlock(&pipeline->lock);
+}
+
+// Waits for a step that may have been queued, counts its time, and makes it ready for another
+// batch.
+static enum bsw_status collect(struct bsw_batch_pipeline *pipeline, struct bsw_pipeline_step *step)
+{
+    wait_for(pipeline, step);
+    if (step->state == BSW_PIPELINE_IDLE) return BSW_OK;
+    step->state = BSW_PIPELINE_IDLE;
+    account(pipeline, step, 1);
+    return step->status;
+}
+
+// How finishing the batch before went, for the agreement on this one.
+static enum bsw_status settle(void *context, struct bsw_error *err)
+{
+    struct bsw_batch_pipeline *pipeline = context;
+    const struct bsw_pipeline_step *step = &pipeline->finish;
+    wait_for(pipeline, step);
+    if (step->state == BSW_PIPELINE_IDLE || step->status == BSW_OK) return BSW_OK;
+    if (err) *err = step->error;
+    return step->status;
+}
+
+// ---- all batches ----
+
+enum bsw_status bsw_batch_pipeline_init(struct bsw_batch_pipeline *pipeline,
+                                        struct bsw_batch_search *search,
+                                        const struct bsw_pipeline_options *options,
+                                        struct bsw_error *err)
+{
+    size_t places;
+    *pipeline = (struct bsw_batch_pipeline){.search = search,
+                                            .options = *options,
+                                            .whole = {0, search->queries->num_queries},
+                                            .lock = PTHREAD_MUTEX_INITIALIZER,
+                                            .changed = PTHREAD_COND_INITIALIZER};
+    for (int i = 0; i < 2; i++) BSW_TRY(bsw_search_batch_init(search, &pipeline->batches[i], err));
+    if (!bsw_multiply_size(options->batch, (size_t)search->service->settings.k, &places))
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a batch of %zu queries", options->batch);
+    BSW_TRY(bsw_allocate(&pipeline->ids, places, sizeof *pipeline->ids, "answers", err));
+    BSW_TRY(bsw_allocate(&pipeline->values, places, sizeof *pipeline->values, "answers", err));
+    if (!options->is_overlapped) return BSW_OK;
+    search->settle = settle;
+    search->settle_context = pipeline;
+    int failure = pthread_create(&pipeline->thread, NULL, run_background, pipeline);
+    pipeline->has_thread = failure == 0;
+    if (failure == 0) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_IO, "cannot start a thread: %s", strerror(failure));
+}
+
+void bsw_batch_pipeline_deinit(struct bsw_batch_pipeline *pipeline)
+{
+    if (!pipeline->search) return;
+    if (pipeline->has_thread) {
+        pthread_mutex_lock(&pipeline->lock);
+        pipeline->is_ending = 1;
+        pthread_cond_broadcast(&pipeline->changed);
+        pthread_mutex_unlock(&pipeline->lock);
+        pthread_join(pipeline->thread, NULL);
+    }
+    pipeline->search->settle = NULL;
+    for (int i = 0; i < 2; i++) bsw_search_batch_deinit(pipeline->search, &pipeline->batches[i]);
+    bsw_free(&pipeline->ids);
+    bsw_free(&pipeline->values);
+    pipeline->search = NULL;
+}
+
+// Where a pass is among the parts.
+struct place {
+    size_t part;
+    uint64_t done; // of that part
+};
+
+// The queries of the next batch; 0: there is none.
+static int take_next(const struct bsw_batch_pipeline *pipeline, struct place *place,
+                     struct bsw_query_part *out)
+{
+    const struct bsw_pipeline_options *o = &pipeline->options;
+    const struct bsw_query_part *parts = o->parts ? o->parts : &pipeline->whole;
+    size_t num_parts = o->parts ? o->num_parts : 1;
+    for (; place->part < num_parts; *place = (struct place){place->part + 1, 0}) {
+        const struct bsw_query_part *part = &parts[place->part];
+        uint64_t left = part->count - place->done;
+        if (left == 0) continue;
+        *out =
+            (struct bsw_query_part){part->first + place->done, left < o->batch ? left : o->batch};
+        place->done += out->count;
+        return 1;
+    }
+    return 0;
+}
+
+static enum bsw_status run_in_turn(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
+{
+    struct bsw_search_batch *batch = &pipeline->batches[0];
+    struct bsw_query_part part;
+    for (struct place place = {0}; take_next(pipeline, &place, &part);) {
+        if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+        BSW_TRY(pack_alone(pipeline, part, batch, err));
+        BSW_TRY(bsw_batch_search_scan(pipeline->search, batch, err));
+        BSW_TRY(finish_alone(pipeline, batch, err));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status run_overlapped(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
+{
+    struct bsw_search_batch *batch = &pipeline->batches[0], *other = &pipeline->batches[1];
+    struct bsw_query_part part;
+    struct place place = {0};
+    if (!take_next(pipeline, &place, &part)) return BSW_OK;
+    if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+    BSW_TRY(pack_alone(pipeline, part, batch, err));
+    for (int is_first = 1, has_next = 1; has_next; is_first = 0) {
+        has_next = take_next(pipeline, &place, &part);
+        queue(pipeline, other, !is_first, has_next, part);
+        enum bsw_status status = bsw_batch_search_scan(pipeline->search, batch, err);
+        collect(pipeline, &pipeline->finish); // its error is that of the scan, which settled it
+        enum bsw_status packed = collect(pipeline, &pipeline->pack);
+        int is_stopped = has_next && bsw_stop_is_asked();
+        BSW_TRY(status);
+        // An error of the next batch comes after those of this one.
+        if (!has_next || is_stopped || packed != BSW_OK)
+            BSW_TRY(finish_alone(pipeline, batch, err));
+        if (packed != BSW_OK) {
+            if (err) *err = pipeline->pack.error;
+            return packed;
+        }
+        if (is_stopped) return bsw_stop_fail(err);
+        struct bsw_search_batch *swap = batch;
+        batch = other;
+        other = swap;
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_batch_pipeline_run(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
+{
+    return pipeline->has_thread ? run_overlapped(pipeline, err) : run_in_turn(pipeline, err);
+}

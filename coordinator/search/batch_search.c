@@ -1,0 +1,365 @@
+#include "coordinator/search/batch_search.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/job/mapped_files.h"
+#include "common/net/collect.h"
+#include "common/net/message_kinds.h"
+
+static const char *const names[BSW_NUM_EXCHANGES] = {"a batch",    "histograms", "limits",
+                                                     "candidates", "cuts",       "survivors"};
+
+const char *bsw_exchange_name(enum bsw_exchange exchange)
+{
+    return exchange == BSW_EXCHANGE_QUERIES ? "queries" : names[exchange];
+}
+
+enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
+                                      struct bsw_transport *transport,
+                                      const struct bsw_manifest *manifest,
+                                      struct bsw_shard_service *service,
+                                      struct bsw_query_source *queries, struct bsw_error *err)
+{
+    *search = (struct bsw_batch_search){
+        .transport = transport, .manifest = manifest, .service = service, .queries = queries};
+    bsw_batch_merge_init(&search->merge, manifest, &service->settings, service->assignment);
+    bsw_batch_merge_init(&search->finish, manifest, &service->settings, service->assignment);
+    return bsw_allocate_zero(&search->payloads, (size_t)transport->num_ranks,
+                             sizeof *search->payloads, "payloads", err);
+}
+
+static void free_payloads(const struct bsw_batch_search *search, struct bsw_buffer **payloads)
+{
+    for (int rank = 0; *payloads && rank < search->transport->num_ranks; rank++) {
+        bsw_buffer_deinit(&(*payloads)[rank]);
+    }
+    bsw_free(payloads);
+}
+
+void bsw_batch_search_deinit(struct bsw_batch_search *search)
+{
+    free_payloads(search, &search->payloads);
+    bsw_batch_merge_deinit(&search->merge);
+    bsw_batch_merge_deinit(&search->finish);
+    bsw_buffer_deinit(&search->message);
+    bsw_buffer_deinit(&search->own);
+    bsw_buffer_deinit(&search->limits);
+    bsw_buffer_deinit(&search->cuts);
+}
+
+enum bsw_status bsw_search_batch_init(const struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    *batch = (struct bsw_search_batch){0};
+    return bsw_allocate_zero(&batch->payloads, (size_t)search->transport->num_ranks,
+                             sizeof *batch->payloads, "payloads", err);
+}
+
+void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_search_batch *batch)
+{
+    bsw_buffer_deinit(&batch->message);
+    bsw_buffer_deinit(&batch->addends);
+    free_payloads(search, &batch->payloads);
+}
+
+static double lap(double *since)
+{
+    double now = bsw_clock_seconds(), elapsed = now - *since;
+    *since = now;
+    return elapsed;
+}
+
+static struct bsw_message message_of(const struct bsw_batch_search *search,
+                                     enum bsw_exchange exchange)
+{
+    return (struct bsw_message){.kind = BSW_MESSAGE_FIRST_EXCHANGE + (uint32_t)exchange,
+                                .batch = search->num_batches,
+                                .name = names[exchange]};
+}
+
+static void note_exchange(struct bsw_batch_search *search, enum bsw_exchange exchange, double wait,
+                          double seconds, uint64_t bytes)
+{
+    struct bsw_exchange_cost *cost = &search->exchanges[exchange];
+    cost->wait_seconds += wait;
+    cost->seconds += seconds;
+    cost->bytes += bytes;
+}
+
+// Of what rank 0 sends to all others.
+static uint64_t spread_bytes(const struct bsw_batch_search *search, size_t bytes)
+{
+    return (uint64_t)bytes * (uint64_t)(search->transport->num_ranks - 1);
+}
+
+static enum bsw_status agree(struct bsw_batch_search *search, enum bsw_status status,
+                             struct bsw_error *err)
+{
+    struct bsw_error earlier;
+    enum bsw_status settled =
+        search->settle ? search->settle(search->settle_context, &earlier) : BSW_OK;
+    if (settled != BSW_OK) {
+        status = settled;
+        if (err) *err = earlier;
+    }
+    return bsw_transport_agree(search->transport, status, err);
+}
+
+// Agreement on the phase just done, then every rank's payload (in search->own) to rank 0.
+static enum bsw_status gather(struct bsw_batch_search *search, enum bsw_exchange exchange,
+                              enum bsw_status status, struct bsw_error *err)
+{
+    struct bsw_transport *transport = search->transport;
+    struct bsw_message message = message_of(search, exchange);
+    double since = bsw_clock_seconds();
+    BSW_TRY(agree(search, status, err));
+    double wait = lap(&since);
+    if (transport->rank == 0) {
+        struct bsw_buffer swap = search->payloads[0];
+        search->payloads[0] = search->own;
+        search->own = swap;
+    }
+    if (search->link && exchange == BSW_EXCHANGE_SURVIVORS)
+        BSW_TRY(bsw_batch_link_gather(search->link, &message, &search->own, search->payloads, err));
+    else
+        BSW_TRY(bsw_collect_buffers(transport, &message, &search->own, search->payloads, err));
+    uint64_t bytes = 0;
+    for (int rank = 1; transport->rank == 0 && rank < transport->num_ranks; rank++)
+        bytes += search->payloads[rank].bytes;
+    note_exchange(search, exchange, wait, lap(&since), bytes);
+    return BSW_OK;
+}
+
+// Agreement that rank 0 has it, then `data` from rank 0 to all; `bytes` is what it must hold.
+static enum bsw_status spread(struct bsw_batch_search *search, enum bsw_exchange exchange,
+                              struct bsw_buffer *data, size_t bytes, enum bsw_status status,
+                              struct bsw_error *err)
+{
+    struct bsw_message message = message_of(search, exchange);
+    double since = bsw_clock_seconds();
+    BSW_TRY(bsw_transport_agree(search->transport, status, err));
+    double wait = lap(&since);
+    BSW_TRY(bsw_transport_broadcast(search->transport, &message, data, err));
+    if (data->bytes != bytes)
+        return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %s of a wrong size", names[exchange]);
+    note_exchange(search, exchange, wait, lap(&since), spread_bytes(search, bytes));
+    return BSW_OK;
+}
+
+static enum bsw_status find_limits(struct bsw_batch_search *search, size_t num_queries,
+                                   struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    size_t bytes = num_queries * sizeof(uint32_t);
+    enum bsw_status status = bsw_shard_service_histogram(search->service, &search->own, err);
+    BSW_TRY(gather(search, BSW_EXCHANGE_HISTOGRAMS, status, err));
+    if (search->transport->rank == 0) {
+        status = bsw_buffer_reserve(&search->limits, bytes, err);
+        if (status == BSW_OK) {
+            search->limits.bytes = bytes;
+            status = bsw_merge_histograms(&search->merge, search->payloads, num_queries,
+                                          (uint32_t *)(void *)search->limits.data, err);
+        }
+    }
+    status = spread(search, BSW_EXCHANGE_LIMITS, &search->limits, bytes, status, err);
+    search->times.histogram += lap(&since);
+    return status;
+}
+
+static enum bsw_status find_cuts(struct bsw_batch_search *search, size_t num_queries,
+                                 struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    size_t bytes = num_queries * sizeof(struct bsw_cut);
+    const uint32_t *limits = search->service->settings.is_histogram
+                                 ? (const uint32_t *)(void *)search->limits.data
+                                 : NULL;
+    enum bsw_status status = bsw_shard_service_scan(search->service, limits, &search->own, err);
+    status = gather(search, BSW_EXCHANGE_CANDIDATES, status, err);
+    search->times.scan += lap(&since);
+    BSW_TRY(status);
+    if (search->transport->rank == 0) {
+        status = bsw_buffer_reserve(&search->cuts, bytes, err);
+        if (status == BSW_OK) {
+            search->cuts.bytes = bytes;
+            status = bsw_merge_candidates(&search->merge, search->payloads, num_queries,
+                                          (struct bsw_cut *)(void *)search->cuts.data, err);
+        }
+    }
+    status = spread(search, BSW_EXCHANGE_CUTS, &search->cuts, bytes, status, err);
+    search->times.merge += lap(&since);
+    return status;
+}
+
+static enum bsw_status refine(struct bsw_batch_search *search, struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    const struct bsw_cut *cuts = (const struct bsw_cut *)(void *)search->cuts.data;
+    enum bsw_status status = bsw_shard_service_refine(search->service, cuts, &search->own, err);
+    if (status == BSW_OK) status = bsw_mapped_files_check(err); // read to the end, or as zeros
+    status = gather(search, BSW_EXCHANGE_SURVIVORS, status, err);
+    search->times.refine += lap(&since);
+    return status;
+}
+
+// Before the first batch that is packed when a check is due.
+static int take_check(struct bsw_check_schedule *checks)
+{
+    double now = bsw_clock_seconds();
+    if (checks->seconds <= 0 || now - checks->checked_at < checks->seconds) return 0;
+    checks->checked_at = now;
+    return 1;
+}
+
+static void note_check(struct bsw_check_schedule *checks, int is_passed)
+{
+    checks->num_passed += (uint64_t)is_passed;
+    if (checks->note && checks->num_passed % checks->round == 0)
+        checks->note(checks->context, is_passed);
+}
+
+// What every rank does with a batch once it has it.
+static enum bsw_status process(struct bsw_batch_search *search, const struct bsw_query_batch *batch,
+                               enum bsw_status status, struct bsw_error *err)
+{
+    if (status == BSW_OK && batch->is_check_due) {
+        note_check(&search->checks, 0);
+        status = bsw_self_check_between(search->service, err);
+    }
+    if (status != BSW_OK) return agree(search, status, err); // the others' first agreement
+    bsw_shard_service_begin(search->service, batch);
+    if (search->service->settings.is_histogram)
+        BSW_TRY(find_limits(search, batch->num_queries, err));
+    BSW_TRY(find_cuts(search, batch->num_queries, err));
+    if (batch->is_check_due) note_check(&search->checks, 1);
+    return refine(search, err);
+}
+
+enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t first, size_t count,
+                                      int num_threads, struct bsw_search_batch *batch,
+                                      struct bsw_error *err)
+{
+    struct bsw_query_source *queries = search->queries;
+    batch->first = first;
+    batch->count = count;
+    queries->num_threads = num_threads;
+    queries->is_check_due = take_check(&search->checks);
+    BSW_TRY(bsw_query_source_pack(queries, first, count, &batch->message, err));
+    struct bsw_buffer swap = batch->addends; // the source's next batch must not overwrite them
+    batch->addends = queries->addends;
+    queries->addends = swap;
+    return BSW_OK;
+}
+
+// With a link the header goes to all ranks over the transport, the rest over the link, once all
+// have agreed that they understood the header. payload: on rank 0.
+static enum bsw_status spread_linked(struct bsw_batch_search *search, enum bsw_status status,
+                                     const unsigned char *payload, struct bsw_query_batch *queries,
+                                     struct bsw_error *err)
+{
+    struct bsw_batch_link *link = search->link;
+    BSW_TRY(status == BSW_OK ? bsw_transport_agree(search->transport, status, err)
+                             : agree(search, status, err));
+    size_t bytes =
+        bsw_query_payload_bytes(search->manifest, queries->query_bits, queries->num_queries);
+    BSW_TRY(bsw_batch_link_spread(link, payload, bytes, err));
+    bsw_query_place_on_device(search->manifest, link->queries.data, queries);
+    return BSW_OK;
+}
+
+// To all ranks, of a message that rank 0 has whole; `queries` points into it.
+static enum bsw_status spread_batch(struct bsw_batch_search *search, struct bsw_buffer *whole,
+                                    struct bsw_query_batch *queries, struct bsw_error *err)
+{
+    struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
+    int is_last = 0;
+    size_t bytes = whole->bytes, head_bytes = bsw_query_head_bytes(whole);
+    if (search->link) whole->bytes = head_bytes;
+    enum bsw_status status = bsw_transport_broadcast(search->transport, &message, whole, err);
+    whole->bytes = bytes;
+    BSW_TRY(status);
+    status = bsw_query_unpack(search->manifest, search->queries->query_bits, whole, queries,
+                              &is_last, err);
+    if (!search->link) return status;
+    return spread_linked(search, status, whole->data + head_bytes, queries, err);
+}
+
+enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    double since = bsw_clock_seconds();
+    struct bsw_query_batch queries;
+    search->others_know = 1; // a broadcast that fails leaves nothing to tell them
+    enum bsw_status status = spread_batch(search, &batch->message, &queries, err);
+    double seconds = lap(&since);
+    search->times.broadcast += seconds;
+    note_exchange(search, BSW_EXCHANGE_QUERIES, 0, seconds,
+                  spread_bytes(search, batch->message.bytes));
+    if (search->transport->broken != BSW_OK || (search->link && status != BSW_OK)) return status;
+    status = process(search, &queries, status, err);
+    search->others_know = status != BSW_OK;
+    BSW_TRY(status);
+    struct bsw_buffer *swap = batch->payloads;
+    batch->payloads = search->payloads;
+    search->payloads = swap;
+    search->num_batches++;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
+                                        const struct bsw_search_batch *batch, int num_threads,
+                                        int64_t *ids, float *values, struct bsw_error *err)
+{
+    search->finish.settings.num_threads = num_threads;
+    search->finish.first_query_row = bsw_vectors_first_row(search->queries->vectors) + batch->first;
+    return bsw_merge_survivors(&search->finish, batch->payloads, batch->count,
+                               (const float *)(const void *)batch->addends.data, ids, values, err);
+}
+
+enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,
+                                     struct bsw_error *err)
+{
+    struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
+    struct bsw_error local;
+    if (search->others_know) return status;
+    enum bsw_status packed = bsw_query_pack_end(status, err, &search->message, &local);
+    if (packed == BSW_OK)
+        packed = bsw_transport_broadcast(search->transport, &message, &search->message, &local);
+    if (status == BSW_OK && packed != BSW_OK && err) *err = local;
+    return status == BSW_OK ? packed : status;
+}
+
+// One message of rank 0, read.
+static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw_query_batch *batch,
+                                     int *is_last, struct bsw_error *err)
+{
+    uint32_t query_bits = search->service->settings.query_bits;
+    const struct bsw_batch_link *link = search->link;
+    if (!link)
+        return bsw_query_unpack(search->manifest, query_bits, &search->message, batch, is_last,
+                                err);
+    return bsw_query_unpack_head(search->manifest, query_bits, &search->message, link->h_queries,
+                                 link->queries.bytes, batch, is_last, err);
+}
+
+enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
+{
+    for (;; search->num_batches++) {
+        struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
+        struct bsw_query_batch batch;
+        int is_last = 0;
+        BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
+        enum bsw_status status = receive_batch(search, &batch, &is_last, err);
+        if (is_last) return status;
+        if (search->link) BSW_TRY(spread_linked(search, status, NULL, &batch, err));
+        BSW_TRY(process(search, &batch, status, err));
+    }
+}
+
+uint64_t bsw_batch_search_received_bytes(const struct bsw_batch_search *search)
+{
+    return search->exchanges[BSW_EXCHANGE_HISTOGRAMS].bytes +
+           search->exchanges[BSW_EXCHANGE_CANDIDATES].bytes +
+           search->exchanges[BSW_EXCHANGE_SURVIVORS].bytes;
+}

@@ -1,0 +1,116 @@
+// The way of one batch through all ranks: codes out, candidates in, cuts out, survivors in.
+// Point-to-point messages only; before a payload travels all ranks agree that every one of them has
+// it. Where the devices of the ranks are linked, queries and survivors go over the link.
+#ifndef BITSWEEP_COORDINATOR_BATCH_SEARCH_H
+#define BITSWEEP_COORDINATOR_BATCH_SEARCH_H
+
+#include <stdint.h>
+
+#include "common/net/transport.h"
+#include "coordinator/search/batch_link.h"
+#include "coordinator/search/batch_merge.h"
+#include "coordinator/search/query_source.h"
+#include "shard/shard_service.h"
+
+// Wall time of rank 0 by phase, in seconds; every wait for other ranks is in the phase it happens
+// in. encode, finish and write are batch_pipeline.h's.
+struct bsw_search_times {
+    double encode, broadcast, histogram, scan, merge, refine, finish, write;
+    double overlapped; // the part of encode, finish and write that ran beside the other phases
+};
+
+// What travels for a batch, in this order; histograms and limits with histogram selection alone.
+enum bsw_exchange {
+    BSW_EXCHANGE_QUERIES,
+    BSW_EXCHANGE_HISTOGRAMS,
+    BSW_EXCHANGE_LIMITS,
+    BSW_EXCHANGE_CANDIDATES,
+    BSW_EXCHANGE_CUTS,
+    BSW_EXCHANGE_SURVIVORS,
+    BSW_NUM_EXCHANGES
+};
+const char *bsw_exchange_name(enum bsw_exchange exchange);
+
+// Of rank 0, over all batches; a part of the phase that the exchange is in.
+struct bsw_exchange_cost {
+    double wait_seconds; // for other ranks to be ready: the agreement before
+    double seconds;      // then, until all that comes to rank 0 is here, or all it sends is sent
+    uint64_t bytes;      // of payloads, to all other ranks or from them
+};
+
+// A batch on its way through rank 0; {0} then init. Its buffers are used again for later batches.
+struct bsw_search_batch {
+    uint64_t first; // query
+    size_t count;
+    struct bsw_buffer message;   // coded queries
+    struct bsw_buffer addends;   // float [count]
+    struct bsw_buffer *payloads; // [num_ranks]: survivors
+};
+
+// When ranks check themselves between batches; rank 0 says so with a batch.
+struct bsw_check_schedule {
+    double seconds; // from one check to the next; 0: none
+    double checked_at;
+    // May be NULL. Before a round of checks of all ranks, with is_passed 0, and once all of them
+    // have passed.
+    void (*note)(void *context, int is_passed);
+    void *context;
+    uint64_t round; // checks until all codes were looked at, 1 or more; of no account without note
+    uint64_t num_passed;
+};
+
+struct bsw_batch_search {
+    struct bsw_transport *transport;
+    const struct bsw_manifest *manifest;
+    struct bsw_shard_service *service;
+    struct bsw_query_source *queries; // rank 0
+    struct bsw_batch_link *link;      // borrowed; NULL: the transport alone. To be set after init
+    // Rank 0: limits and cuts of one batch may be found while the answers of another are.
+    struct bsw_batch_merge merge, finish;
+    struct bsw_buffer message, own;
+    struct bsw_buffer *payloads; // rank 0: [num_ranks]
+    struct bsw_buffer limits, cuts;
+    // Rank 0, may be NULL: called before the first agreement on a batch. Its error concerns an
+    // earlier batch and goes before any of this one.
+    enum bsw_status (*settle)(void *context, struct bsw_error *err);
+    void *settle_context;
+    struct bsw_check_schedule checks; // rank 0; to be set after init
+    uint64_t num_batches;
+    int others_know; // of the error that ended the search
+    struct bsw_search_times times;
+    struct bsw_exchange_cost exchanges[BSW_NUM_EXCHANGES];
+};
+
+enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
+                                      struct bsw_transport *transport,
+                                      const struct bsw_manifest *manifest,
+                                      struct bsw_shard_service *service,
+                                      struct bsw_query_source *queries, struct bsw_error *err);
+void bsw_batch_search_deinit(struct bsw_batch_search *search);
+
+enum bsw_status bsw_search_batch_init(const struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err);
+void bsw_search_batch_deinit(const struct bsw_batch_search *search, struct bsw_search_batch *batch);
+
+// Rank 0, a batch in three steps. pack reads and codes queries [first, first + count); scan takes
+// them through all ranks; finish turns what came back into ids and values [count][k]. At any time
+// one thread may be in scan, the one that opened the transport, and one other in pack or finish of
+// another batch. num_threads are OpenMP's.
+enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t first, size_t count,
+                                      int num_threads, struct bsw_search_batch *batch,
+                                      struct bsw_error *err);
+enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err);
+enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
+                                        const struct bsw_search_batch *batch, int num_threads,
+                                        int64_t *ids, float *values, struct bsw_error *err);
+// Rank 0: tells the others that there is no more (status ok), or why not.
+enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_status status,
+                                     struct bsw_error *err);
+// Other ranks: serves batches until the end.
+enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err);
+
+// Rank 0: payloads that other ranks have sent.
+uint64_t bsw_batch_search_received_bytes(const struct bsw_batch_search *search);
+
+#endif

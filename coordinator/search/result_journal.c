@@ -1,0 +1,219 @@
+#include "coordinator/search/result_journal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/file.h"
+#include "common/base/temporary_files.h"
+#include "common/job/run_status.h"
+#include "common/job/stop_signal.h"
+
+struct batch_record {
+    uint64_t first, count;
+    uint64_t digest; // of the result's bytes
+};
+
+// What the journal says, before it is checked.
+struct replay {
+    uint64_t num_queries;
+    struct bsw_buffer records;
+};
+
+static enum bsw_status replay_record(void *context, const void *payload, size_t bytes,
+                                     struct bsw_error *err)
+{
+    struct replay *replay = context;
+    struct batch_record record;
+    if (bytes != sizeof record)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%zu bytes, not %zu", bytes, sizeof record);
+    memcpy(&record, payload, sizeof record);
+    if (record.count > replay->num_queries || record.first > replay->num_queries - record.count) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%llu queries from %llu, there are %llu",
+                        (unsigned long long)record.count, (unsigned long long)record.first,
+                        (unsigned long long)replay->num_queries);
+    }
+    return bsw_buffer_append(&replay->records, &record, sizeof record, err);
+}
+
+static int compare_records(const void *a, const void *b)
+{
+    uint64_t first = ((const struct batch_record *)a)->first,
+             other = ((const struct batch_record *)b)->first;
+    return first < other ? -1 : first > other;
+}
+
+// Leaves the records whose bytes are in the file, in the order of their queries.
+static enum bsw_status keep_good(bsw_result_writer *writer, struct batch_record *records,
+                                 size_t *count, struct bsw_error *err)
+{
+    size_t num_good = 0;
+    for (size_t i = 0; i < *count; i++) {
+        int is_same;
+        BSW_TRY(bsw_result_writer_check(writer, records[i].first, records[i].count,
+                                        records[i].digest, &is_same, err));
+        if (is_same) records[num_good++] = records[i];
+    }
+    if (num_good > 0) qsort(records, num_good, sizeof *records, compare_records);
+    *count = num_good;
+    return BSW_OK;
+}
+
+// The gaps between the records, which may overlap.
+static enum bsw_status find_parts(struct bsw_result_journal *result,
+                                  const struct batch_record *records, size_t count,
+                                  uint64_t num_queries, struct bsw_error *err)
+{
+    uint64_t at = 0;
+    BSW_TRY(bsw_allocate(&result->parts, count + 1, sizeof *result->parts, "parts", err));
+    result->num_done = num_queries;
+    for (size_t i = 0; i <= count; i++) {
+        uint64_t next = i < count ? records[i].first : num_queries;
+        if (next > at) {
+            result->parts[result->num_parts++] = (struct bsw_query_part){at, next - at};
+            result->num_done -= next - at;
+        }
+        if (i < count && records[i].first + records[i].count > at)
+            at = records[i].first + records[i].count;
+    }
+    return BSW_OK;
+}
+
+// Of a stop: from a thread that is no one else's.
+static void save(void *context)
+{
+    struct bsw_result_journal *result = context;
+    bsw_journal_commit(result->journal, NULL);
+    if (!bsw_journal_is_stored(result->journal))
+        bsw_temporary_note(bsw_result_writer_temporary(result->writer));
+}
+
+static enum bsw_status sync_result(void *context, struct bsw_error *err)
+{
+    struct bsw_result_journal *result = context;
+    return bsw_result_writer_sync(result->writer, err);
+}
+
+// What earlier runs did, if there were any, and what is left.
+static enum bsw_status go_on(struct bsw_result_journal *result, const struct replay *replay,
+                             struct bsw_error *err)
+{
+    struct batch_record *records = (struct batch_record *)(void *)replay->records.data;
+    size_t count = replay->records.bytes / sizeof *records;
+    BSW_TRY(bsw_result_writer_begin(result->writer, count > 0, err));
+    BSW_TRY(keep_good(result->writer, records, &count, err));
+    BSW_TRY(find_parts(result, records, count, replay->num_queries, err));
+    bsw_stop_begin(save, result);
+    return BSW_OK;
+}
+
+static enum bsw_status open_journal(struct bsw_result_journal *result,
+                                    const struct bsw_result_journal_options *o,
+                                    const char *journal_path, struct bsw_error *err)
+{
+    struct replay replay = {.num_queries = o->num_queries};
+    const struct bsw_journal_options options = {
+        .path = journal_path,
+        .mode = bsw_journal_mode_of(o->is_forced, o->is_resumed),
+        .fields = o->fields,
+        .sync = sync_result,
+        .replay = replay_record,
+        .sync_context = result,
+        .replay_context = &replay};
+    enum bsw_status status = bsw_journal_open(&options, &result->journal, err);
+    if (status == BSW_OK) status = go_on(result, &replay, err);
+    bsw_buffer_deinit(&replay.records);
+    return status;
+}
+
+// A run that was killed between naming its result and removing its journal: the result is taken
+// back as FILE.partial, of which all is done.
+static enum bsw_status take_back(const struct bsw_result_journal_options *o,
+                                 const char *journal_path, struct bsw_error *err)
+{
+    char partial[BSW_PATH_BYTES];
+    struct bsw_buffer file = {0};
+    struct bsw_journal_facts facts;
+    if (!o->is_resumed || !bsw_file_exists(journal_path) || !bsw_file_exists(o->path))
+        return BSW_OK;
+    int length = snprintf(partial, sizeof partial, "%s.partial", o->path);
+    if (length < 0 || (size_t)length >= sizeof partial || bsw_file_exists(partial)) return BSW_OK;
+    enum bsw_status status = bsw_file_read_all(journal_path, BSW_JOURNAL_MAX_BYTES, &file, err);
+    if (status == BSW_OK) // of the same run
+        status = bsw_journal_parse(journal_path, file.data, file.bytes, o->fields, NULL, NULL,
+                                   &facts, err);
+    bsw_buffer_deinit(&file);
+    return status == BSW_OK ? bsw_file_rename(o->path, partial, err) : status;
+}
+
+enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options *o,
+                                        struct bsw_result_journal *out, struct bsw_error *err)
+{
+    char journal_path[BSW_PATH_BYTES];
+    *out = (struct bsw_result_journal){.path = o->path};
+    int length = snprintf(journal_path, sizeof journal_path, "%s.journal", o->path);
+    if (length < 0 || (size_t)length >= sizeof journal_path)
+        return bsw_fail(err, BSW_ERROR_USAGE, "result file: path is too long");
+    if (!o->fields) {
+        BSW_TRY(bsw_result_writer_create(o->path, o->num_queries, o->k, o->wide_ids, o->is_forced,
+                                         &out->writer, err));
+    } else {
+        BSW_TRY(take_back(o, journal_path, err));
+        // A run that began with --force may be resumed without it.
+        int is_forced = o->is_forced || (o->is_resumed && bsw_file_exists(journal_path));
+        BSW_TRY(bsw_result_writer_open(o->path, o->num_queries, o->k, o->wide_ids, is_forced,
+                                       &out->writer, err));
+        BSW_TRY(open_journal(out, o, journal_path, err));
+    }
+    BSW_TRY(bsw_run_status_set_output(o->path, "queries", err));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_result_journal_put(struct bsw_result_journal *result, uint64_t first,
+                                       size_t count, const int64_t *ids, const float *values,
+                                       struct bsw_error *err)
+{
+    BSW_TRY(bsw_result_writer_put(result->writer, first, count, ids, values, err));
+    if (!result->journal) return BSW_OK;
+    const struct batch_record record = {first, count, bsw_result_writer_digest(result->writer)};
+    BSW_TRY(bsw_journal_append(result->journal, &record, sizeof record, err));
+    return bsw_journal_commit_if_due(result->journal, err);
+}
+
+void bsw_result_journal_note_check(void *context, int is_passed)
+{
+    struct bsw_result_journal *result = context;
+    if (!result->journal) return;
+    if (is_passed)
+        bsw_journal_trust(result->journal);
+    else
+        bsw_journal_mark(result->journal);
+}
+
+enum bsw_status bsw_result_journal_finish(struct bsw_result_journal *result,
+                                          const struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    BSW_TRY(bsw_result_writer_sync(result->writer, err)); // may take long, and be interrupted
+    bsw_stop_hold();
+    enum bsw_status status = bsw_sidecar_finish(result->writer, result->path, facts, err);
+    // Before the journal goes: a run that is killed in between must not look unfinished.
+    if (status == BSW_OK) status = bsw_run_status_write(BSW_OK, "", err);
+    if (status == BSW_OK && result->journal) status = bsw_journal_remove(&result->journal, err);
+    if (status == BSW_OK) bsw_stop_conclude(0);
+    bsw_stop_release();
+    return status;
+}
+
+void bsw_result_journal_close(struct bsw_result_journal *result, enum bsw_status status)
+{
+    if (!result->path) return;
+    bsw_stop_end();
+    if (bsw_journal_abandon(&result->journal, status)) {
+        bsw_result_writer_leave(&result->writer);
+    } else {
+        bsw_result_writer_destroy(&result->writer);
+        if (status != BSW_OK) bsw_run_status_set_output(NULL, "", NULL);
+    }
+    bsw_free(&result->parts);
+    *result = (struct bsw_result_journal){0};
+}

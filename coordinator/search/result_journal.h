@@ -1,0 +1,53 @@
+// A result file that grows batch by batch and outlives its run: FILE.partial and, from the first
+// commit on, FILE.journal (common/job/journal.h). A record for each batch: first query, queries,
+// and the digest of the bytes they take in the file. A run that resumes reads those bytes again,
+// does every batch anew whose bytes are not as recorded, and all that have no record.
+//
+// On rank 0. It stands between the command and stop signals: a stop commits what was put.
+#ifndef BITSWEEP_COORDINATOR_RESULT_JOURNAL_H
+#define BITSWEEP_COORDINATOR_RESULT_JOURNAL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/files/result_file.h"
+#include "common/job/journal.h"
+#include "coordinator/job/sidecar.h"
+#include "coordinator/search/batch_pipeline.h"
+
+struct bsw_result_journal {
+    const char *path; // borrowed; NULL: not open
+    bsw_result_writer *writer;
+    bsw_journal *journal;         // NULL: a run that cannot be resumed
+    struct bsw_query_part *parts; // left to do, in order; NULL: all
+    size_t num_parts;
+    uint64_t num_done; // queries that earlier runs did
+};
+
+struct bsw_result_journal_options {
+    const char *path; // of the result
+    uint64_t num_queries, k;
+    int wide_ids, is_forced, is_resumed;
+    const struct bsw_journal_fields *fields; // NULL: no journal, FILE.tmp.PID and not FILE.partial
+};
+
+// `out` stays where it is until it is closed, which also a failed open needs.
+enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options *options,
+                                        struct bsw_result_journal *out, struct bsw_error *err);
+// As a bsw_answers_fn; one thread at a time.
+enum bsw_status bsw_result_journal_put(struct bsw_result_journal *result, uint64_t first,
+                                       size_t count, const int64_t *ids, const float *values,
+                                       struct bsw_error *err);
+// A round of checks of all ranks begins, with is_passed 0, or has passed: what was put before it
+// began may be gone on with after a later check fails. context: the journal.
+void bsw_result_journal_note_check(void *context, int is_passed);
+// FILE.json and FILE get their names, STATUS says so, the journal goes; a stop comes before or
+// after that, and after it changes nothing. A run that is killed in the middle of it can be
+// resumed, or is complete.
+enum bsw_status bsw_result_journal_finish(struct bsw_result_journal *result,
+                                          const struct bsw_sidecar *facts, struct bsw_error *err);
+// status: how the command ended. What a run may go on with stays, all else that is not finished
+// goes. Accepts {0}.
+void bsw_result_journal_close(struct bsw_result_journal *result, enum bsw_status status);
+
+#endif

@@ -1,0 +1,125 @@
+#include "coordinator/search/result_sink.h"
+
+#include "common/job/run_status.h"
+#include "common/job/stop_signal.h"
+#include "coordinator/job/command_files.h"
+#include "coordinator/search/search.h"
+
+// What the result is a function of: not ranks, threads, batches, scans, merging or devices.
+static void add_fields(const struct bsw_search *search, struct bsw_journal_fields *fields)
+{
+    const struct bsw_search_settings *settings = &search->settings;
+    bsw_journal_field_text(fields, "bitsweep", BITSWEEP_VERSION);
+    bsw_journal_field_digest(fields, "index", search->manifest.build_digest);
+    bsw_journal_field_count(fields, "number of queries", search->queries.num_queries);
+    bsw_journal_field_digest(fields, "queries", search->queries.digest);
+    bsw_journal_field_count(fields, "k", settings->k);
+    bsw_journal_field_count(fields, "candidates", settings->keep);
+    bsw_journal_field_count(fields, "query bits", settings->query_bits);
+    bsw_journal_field_text(fields, "select",
+                           bsw_search_select_name(search->options.request.select));
+    bsw_journal_field_count(fields, "items", settings->queue.items);
+    bsw_journal_field_count(fields, "queue length", settings->queue.length);
+    bsw_journal_field_count(fields, "extra distance", settings->extra_distance);
+    bsw_journal_field_count(fields, "histogram k", settings->histogram_k);
+    bsw_journal_field_count(fields, "exclude-self", settings->exclude_self);
+    bsw_journal_field_text(fields, "refine", settings->is_exact ? "exact" : "none");
+}
+
+static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bsw_search *search,
+                                   struct bsw_error *err)
+{
+    const struct bsw_manifest *manifest = &search->manifest;
+    const struct bsw_command_files files = {.inputs = {sink->queries},
+                                            .outputs = {sink->path},
+                                            .is_result = 1,
+                                            .index = search->options.index,
+                                            .manifest = manifest};
+    BSW_TRY(bsw_command_files_check(&files, err));
+    struct bsw_journal_fields fields = {0};
+    add_fields(search, &fields);
+    const struct bsw_result_journal_options options = {
+        .path = sink->path,
+        .num_queries = search->queries.num_queries,
+        .k = search->settings.k,
+        .wide_ids = manifest->first_row + manifest->num_rows > (uint64_t)INT32_MAX + 1,
+        .is_forced = sink->is_forced,
+        .is_resumed = sink->is_resumed,
+        .fields = sink->is_journaled ? &fields : NULL};
+    return bsw_result_journal_open(&options, &sink->result, err);
+}
+
+static enum bsw_status open_sink(void *context, const struct bsw_search *search,
+                                 struct bsw_search_parts *out, struct bsw_error *err)
+{
+    struct bsw_result_sink *sink = context;
+    if (search->transport->rank != 0) {
+        if (sink->is_journaled) bsw_stop_begin(NULL, NULL); // rank 0 drains
+        return BSW_OK;
+    }
+    BSW_TRY(open_result(sink, search, err));
+    *out = (struct bsw_search_parts){sink->result.parts, sink->result.num_parts,
+                                     sink->result.num_done};
+    return BSW_OK;
+}
+
+static enum bsw_status put(void *context, uint64_t first, size_t count, const int64_t *ids,
+                           const float *values, struct bsw_error *err)
+{
+    struct bsw_result_sink *sink = context;
+    return bsw_result_journal_put(&sink->result, first, count, ids, values, err);
+}
+
+static void note_check(void *context, int is_passed)
+{
+    struct bsw_result_sink *sink = context;
+    bsw_result_journal_note_check(&sink->result, is_passed);
+}
+
+static void note_progress(void *context, uint64_t done, uint64_t total)
+{
+    (void)context;
+    bsw_run_status_count(done, total);
+}
+
+static enum bsw_status finish(void *context, const struct bsw_search *search, struct bsw_error *err)
+{
+    struct bsw_result_sink *sink = context;
+    const struct bsw_manifest *manifest = &search->manifest;
+    const struct bsw_search_settings *settings = &search->settings;
+    const struct bsw_search_request *request = &search->options.request;
+    const struct bsw_sidecar facts = {.metric = bsw_metric_name(manifest->metric),
+                                      .refine = bsw_search_refine_name(search),
+                                      .codec = bsw_codec_name(manifest->codec),
+                                      .k = settings->k,
+                                      .candidates = bsw_search_num_candidates(search),
+                                      .rows = manifest->num_rows,
+                                      .first_row = manifest->first_row,
+                                      .dims = bsw_manifest_row_dims(manifest),
+                                      .bits = manifest->bits,
+                                      .query_bits = settings->query_bits,
+                                      .select = bsw_search_select_name(request->select),
+                                      .queue = settings->queue,
+                                      .extra_distance = settings->extra_distance,
+                                      .max_candidates = request->max_candidates,
+                                      .is_self_excluded = request->exclude_self,
+                                      .queries_digest = search->queries.numbers_digest,
+                                      .first_query =
+                                          bsw_vectors_first_row(search->queries.vectors)};
+    return bsw_result_journal_finish(&sink->result, &facts, err);
+}
+
+struct bsw_search_sink bsw_result_sink(struct bsw_result_sink *sink)
+{
+    return (struct bsw_search_sink){.context = sink,
+                                    .answers = {.context = sink, .take = put},
+                                    .open = open_sink,
+                                    .note_check = note_check,
+                                    .note_progress = note_progress,
+                                    .finish = finish};
+}
+
+void bsw_result_sink_close(struct bsw_result_sink *sink, enum bsw_status status)
+{
+    bsw_result_journal_close(&sink->result, status);
+}

@@ -1,0 +1,269 @@
+#include "coordinator/search/search.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "coordinator/job/same_input.h"
+#include "coordinator/search/search_stats.h"
+#include "shard/codecs/codec.h"
+
+// ---- open ----
+
+// A copy of the manifest that is given, whose arrays it borrows.
+static enum bsw_status take_manifest(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_search_options *o = &search->options;
+    if (o->index) return bsw_manifest_read(o->index, &search->manifest, err);
+    search->manifest = *o->manifest;
+    return BSW_OK;
+}
+
+static const char *name_of(const struct bsw_search *search)
+{
+    return search->options.index ? search->options.index : search->manifest.source_path;
+}
+
+static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_search_options *o = &search->options;
+    BSW_TRY(take_manifest(search, err));
+    BSW_TRY(bsw_search_settle(&o->request, &search->manifest, name_of(search),
+                              search->transport->num_ranks, &search->settings, err));
+    search->settings.is_checked = !o->is_unchecked;
+    if (search->transport->rank != 0) return BSW_OK;
+    return bsw_codec_index_model_open(o->index, &search->manifest, search->settings.level,
+                                      &search->model, err);
+}
+
+enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport *transport,
+                                const struct bsw_search_options *options, struct bsw_error *err)
+{
+    *search = (struct bsw_search){.transport = transport, .options = *options};
+    enum bsw_status status = prepare(search, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    return bsw_same_input_agree(transport, search->manifest.build_digest, name_of(search), err);
+}
+
+// ---- load ----
+
+static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
+{
+    struct bsw_device_choice choice = search->options.device;
+    choice.cpu_only = search->manifest.codec->table->host_search;
+    choice.timeout_seconds = search->transport->timeout_seconds;
+    BSW_TRY(bsw_device_choice_open(&choice, search->transport, &search->device, err));
+    search->settings.device = search->device;
+    return BSW_OK;
+}
+
+// All ranks, each with its device or none. Before shards are loaded, which get what memory is left.
+static enum bsw_status open_link(struct bsw_search *search, struct bsw_error *err)
+{
+    BSW_TRY(bsw_device_link_open(search->transport, search->device, search->options.link,
+                                 &search->link, search->link_note, err)); // all return alike
+    enum bsw_status status =
+        bsw_batch_link_open(search->link, search->device, search->transport, &search->manifest,
+                            &search->settings, &search->assignment, &search->batch_link, err);
+    return bsw_transport_agree(search->transport, status, err);
+}
+
+// From now on. Checks on CPUs look at all codes, others at a part of them: only a round of those
+// shows that what was answered before it is right. Another rank may have a device where this one
+// has none.
+static struct bsw_check_schedule schedule_checks(const struct bsw_search *search)
+{
+    const struct bsw_search_options *o = &search->options;
+    int is_cpu = strcmp(o->device.text, "cpu") == 0 || search->manifest.codec->table->host_search ||
+                 bsw_device_kind()[0] == '\0';
+    return (struct bsw_check_schedule){
+        .seconds = o->is_unchecked ? 0 : o->check_seconds,
+        .checked_at = bsw_clock_seconds(),
+        .round = is_cpu ? 1 : bsw_self_check_round(&search->manifest, &search->assignment)};
+}
+
+enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err)
+{
+    struct bsw_transport *transport = search->transport;
+    const struct bsw_progress *progress = search->options.progress;
+    if (search->is_loaded) return BSW_OK;
+    enum bsw_status status = open_device(search, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_assignment_share(transport, search->manifest.num_shards, &search->assignment, err));
+    BSW_TRY(open_link(search, err));
+    status = bsw_shard_service_open(&search->manifest, search->options.index, &search->settings,
+                                    &search->assignment, transport->rank,
+                                    transport->rank == 0 && progress && progress->is_shown,
+                                    &search->service, err);
+    if (status == BSW_OK) {
+        status = bsw_batch_search_init(&search->batches, transport, &search->manifest,
+                                       &search->service, &search->queries, err);
+    }
+    if (status == BSW_OK) status = bsw_self_check_answers(&search->service, err);
+    if (search->link) search->batches.link = &search->batch_link;
+    search->batches.checks = schedule_checks(search);
+    search->is_loaded = status == BSW_OK;
+    return bsw_transport_agree(transport, status, err);
+}
+
+// ---- run ----
+
+static enum bsw_status put_answers(void *context, uint64_t first, size_t count, const int64_t *ids,
+                                   const float *values, struct bsw_error *err)
+{
+    struct bsw_search *search = context;
+    const struct bsw_search_run *run = &search->run;
+    if (search->pass + 1 == run->warmup + run->repeat)
+        BSW_TRY(
+            run->sink->answers.take(run->sink->answers.context, first, count, ids, values, err));
+    search->num_answered += count;
+    if (run->sink->note_progress)
+        run->sink->note_progress(run->sink->context, search->num_answered, search->num_asked);
+    if (search->options.progress)
+        bsw_progress_update(search->options.progress, search->num_answered);
+    return BSW_OK;
+}
+
+static int is_overlapped(const struct bsw_search *search)
+{
+    enum bsw_search_overlap overlap = search->options.overlap;
+    int num_busy = search->settings.num_threads * search->transport->num_local_ranks;
+    if (overlap == BSW_OVERLAP_AUTO) return num_busy < bsw_num_usable_cpus(search->options.pinning);
+    return overlap == BSW_OVERLAP_ON;
+}
+
+static enum bsw_status open_pipeline(struct bsw_search *search, struct bsw_error *err)
+{
+    static const struct bsw_thread_pinning not_pinned;
+    const struct bsw_thread_pinning *pinning = search->options.pinning;
+    const struct bsw_pipeline_options options = {.batch = search->settings.batch,
+                                                 .num_threads = search->settings.num_threads,
+                                                 .is_overlapped = is_overlapped(search),
+                                                 .pinning = pinning ? pinning : &not_pinned,
+                                                 .put = put_answers,
+                                                 .context = search,
+                                                 .parts = search->parts.parts,
+                                                 .num_parts = search->parts.num_parts};
+    return bsw_batch_pipeline_init(&search->pipeline, &search->batches, &options, err);
+}
+
+// Rank 0: the queries, and what the sink has to say.
+static enum bsw_status begin_lead(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_search_run *run = &search->run;
+    const struct bsw_search_sink *sink = run->sink;
+    BSW_TRY(bsw_query_source_open(run->queries, run->query_rows, &search->manifest,
+                                  search->settings.query_bits, search->settings.level,
+                                  &search->queries, err));
+    search->num_asked = (run->warmup + run->repeat) * search->queries.num_queries;
+    if (sink->open) BSW_TRY(sink->open(sink->context, search, &search->parts, err));
+    if (sink->answers.begin)
+        BSW_TRY(sink->answers.begin(sink->answers.context, search->queries.num_queries,
+                                    search->settings.k, err));
+    return bsw_allocate_zero(&search->seconds, run->repeat, sizeof *search->seconds, "times", err);
+}
+
+// What is left of the run before goes.
+static void forget_run(struct bsw_search *search)
+{
+    bsw_batch_pipeline_deinit(&search->pipeline);
+    bsw_query_source_close(&search->queries);
+    bsw_free(&search->seconds);
+    bsw_free(&search->ranks);
+    search->queries = (struct bsw_query_source){0};
+    search->parts = (struct bsw_search_parts){0};
+    search->num_asked = 0;
+    if (search->is_loaded) bsw_search_forget_rank(search);
+}
+
+static enum bsw_status begin(struct bsw_search *search, const struct bsw_search_run *run,
+                             struct bsw_error *err)
+{
+    struct bsw_transport *transport = search->transport;
+    struct bsw_search_parts none;
+    forget_run(search);
+    search->run = *run;
+    enum bsw_status status = transport->rank == 0 ? begin_lead(search, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (transport->rank != 0 && run->sink->open)
+        status = run->sink->open(run->sink->context, search, &none, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_search_load(search, err));
+    search->batches.others_know = 0;
+    search->batches.checks.note = transport->rank == 0 ? run->sink->note_check : NULL;
+    search->batches.checks.context = run->sink->context;
+    if (transport->rank == 0) status = open_pipeline(search, err);
+    return bsw_transport_agree(transport, status, err);
+}
+
+static enum bsw_status run_pass(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_search_run *run = &search->run;
+    struct bsw_batch_search *batches = &search->batches;
+    batches->times = (struct bsw_search_times){0}; // phases are those of the last pass
+    batches->finish.num_survivors = 0;
+    memset(batches->exchanges, 0, sizeof batches->exchanges);
+    double started = bsw_clock_seconds();
+    BSW_TRY(bsw_batch_pipeline_run(&search->pipeline, err));
+    double seconds = bsw_clock_seconds() - started;
+    if (search->pass >= run->warmup) search->seconds[search->pass - run->warmup] = seconds;
+    return BSW_OK;
+}
+
+static enum bsw_status run_passes(struct bsw_search *search, struct bsw_error *err)
+{
+    const struct bsw_search_run *run = &search->run;
+    struct bsw_progress *progress = search->options.progress;
+    enum bsw_status status = BSW_OK;
+    if (progress)
+        bsw_progress_init(progress, "search", "queries", search->num_asked, progress->is_shown);
+    search->num_answered = search->parts.num_done;
+    if (run->sink->note_progress)
+        run->sink->note_progress(run->sink->context, search->num_answered, search->num_asked);
+    for (search->pass = 0; search->pass < run->warmup + run->repeat && status == BSW_OK;
+         search->pass++)
+        status = run_pass(search, err);
+    if (progress) bsw_progress_finish(progress);
+    return status;
+}
+
+static enum bsw_status lead(struct bsw_search *search, struct bsw_error *err)
+{
+    enum bsw_status status = run_passes(search, err);
+    status = bsw_batch_search_end(&search->batches, status, err);
+    bsw_batch_pipeline_deinit(&search->pipeline);
+    return status;
+}
+
+enum bsw_status bsw_search_run(struct bsw_search *search, const struct bsw_search_run *run,
+                               struct bsw_error *err)
+{
+    struct bsw_transport *transport = search->transport;
+    const struct bsw_search_sink *sink = run->sink;
+    BSW_TRY(begin(search, run, err));
+    if (transport->rank == 0)
+        BSW_TRY(lead(search, err));
+    else
+        BSW_TRY(bsw_batch_search_serve(&search->batches, err));
+    enum bsw_status status = bsw_self_check_end(&search->service, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = bsw_search_gather_ranks(search, err);
+    if (status == BSW_OK && transport->rank == 0 && sink->finish)
+        status = sink->finish(sink->context, search, err);
+    return bsw_transport_agree(transport, status, err);
+}
+
+void bsw_search_close(struct bsw_search *search)
+{
+    if (!search->transport) return;
+    search->is_loaded = 0;
+    forget_run(search);
+    if (search->batches.payloads) bsw_batch_search_deinit(&search->batches);
+    bsw_batch_link_close(&search->batch_link);
+    bsw_device_link_close(&search->link);
+    bsw_shard_service_close(&search->service);
+    bsw_assignment_deinit(&search->assignment);
+    bsw_device_close(&search->device);
+    bsw_codec_model_close(&search->model);
+    if (search->options.index) bsw_manifest_deinit(&search->manifest);
+    *search = (struct bsw_search){0};
+}

@@ -1,0 +1,127 @@
+// A search of an index by all ranks of a transport: open it once, run any number of query files
+// through it, close it. The command, `sweep` and the benches are built on it.
+//
+// It takes settings, prints nothing but progress that it is given, installs no signal handlers and
+// writes no file: answers go to a sink. Where the process watches for signals
+// (common/job/stop_signal.h), a run that is asked to stop ends after the batch it is at.
+//
+// All ranks make the same calls in the same order; each call ends with an agreement, so that all
+// return the same. Several searches may be open in a process, one at a time in a call. The thread
+// that opened the transport uses them.
+#ifndef BITSWEEP_COORDINATOR_SEARCH_H
+#define BITSWEEP_COORDINATOR_SEARCH_H
+
+#include <stdint.h>
+
+#include "common/base/thread_pinning.h"
+#include "common/job/progress.h"
+#include "coordinator/job/device_choice.h"
+#include "coordinator/search/batch_pipeline.h"
+#include "coordinator/search/search_settings.h"
+#include "coordinator/search/search_sink.h"
+#include "shard/codecs/codec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A background thread beside the scan; AUTO: where a core is to spare.
+enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
+
+// Texts and pointers are borrowed until the search is closed.
+struct bsw_search_options {
+    const char *index; // folder
+    // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
+    const struct bsw_manifest *manifest;
+    struct bsw_search_request request;
+    struct bsw_device_choice device; // but for cpu_only and timeout_seconds
+    enum bsw_link_choice link;
+    enum bsw_search_overlap overlap;
+    const struct bsw_thread_pinning *pinning; // of the caller's threads; NULL: none
+    double check_seconds; // self-checks at the start, so often and at the end; 0: start and end
+    int is_unchecked;     // no self-checks, but those of a new device
+    struct bsw_progress *progress; // rank 0; NULL: nothing is shown
+};
+
+// One run; sink on all ranks, the rest is read on rank 0 alone.
+struct bsw_search_run {
+    const char *queries; // file
+    struct bsw_row_range query_rows;
+    uint64_t warmup, repeat; // passes over all queries: untimed, then timed; repeat >= 1
+    const struct bsw_search_sink *sink;
+};
+
+// What each rank reports of a run; times and bytes are those of an average pass.
+struct bsw_search_rank {
+    double load_seconds, scan_seconds, refine_seconds;
+    uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, mapped_bytes, num_units;
+    uint64_t num_pairs, num_stopped, num_rescanned;
+    struct bsw_device_report device;
+};
+
+// {0} is closed. To be read by sinks and reports; on ranks other than 0 queries, seconds and ranks
+// are not there.
+struct bsw_search {
+    struct bsw_transport *transport;
+    struct bsw_search_options options;
+    struct bsw_manifest manifest;
+    struct bsw_search_settings settings;
+    struct bsw_codec_model model;        // rank 0
+    bsw_device *device;                  // of this rank, or NULL
+    bsw_device_link *link;               // of all ranks, or NULL
+    char link_note[BSW_LINK_NOTE_BYTES]; // what it is, or why there is none
+    struct bsw_batch_link batch_link;
+    struct bsw_assignment assignment;
+    struct bsw_shard_service service;
+    struct bsw_batch_search batches;
+    int is_loaded;
+    // Of the last run.
+    struct bsw_search_run run;
+    struct bsw_query_source queries;
+    struct bsw_search_parts parts;
+    struct bsw_batch_pipeline pipeline;
+    uint64_t num_asked, num_answered; // queries of all passes
+    uint64_t pass;                    // from 0 on
+    double *seconds;                  // [run.repeat]
+    struct bsw_search_rank *ranks;    // [num_ranks]
+};
+
+// Of rank 0, after a run.
+struct bsw_search_stats {
+    double seconds;        // of the median pass
+    uint64_t num_searched; // queries of a pass
+    double queries_per_second;
+    uint64_t num_survivors, received_bytes; // of the last pass; all ranks
+    int slowest_rank;                       // in scanning
+    double stopped_share;   // of all pairs of row and query: those that the first stage stopped
+    uint64_t num_rescanned; // queries that a shard scanned twice
+    const char *scan, *level;
+    const char *device_kind; // "cpu", or the kind of the devices; "mixed" where ranks differ
+};
+
+// Reads the manifest, makes the settings valid, and looks whether all ranks have the same index.
+// *search must stay where it is until it is closed, which also a failed open needs.
+enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport *transport,
+                                const struct bsw_search_options *options, struct bsw_error *err);
+// Loads the shards and checks them. The first run does it where it was not done before, once
+// queries and sink are known to be good: so a mistake in these shows at once.
+enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err);
+// Searches all queries and gives the answers to the sink.
+enum bsw_status bsw_search_run(struct bsw_search *search, const struct bsw_search_run *run,
+                               struct bsw_error *err);
+struct bsw_search_stats bsw_search_stats(const struct bsw_search *search);
+// Accepts {0}.
+void bsw_search_close(struct bsw_search *search);
+
+// L: what stays of keep when the query's own row is left out.
+static inline uint64_t bsw_search_num_candidates(const struct bsw_search *search)
+{
+    return search->settings.keep - search->settings.exclude_self;
+}
+// What the reported values are: "exact" or "none".
+const char *bsw_search_refine_name(const struct bsw_search *search);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,171 @@
+#include "coordinator/search/search_settings.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "shard/codecs/codec.h"
+
+// Memory a batch's candidates may take on one rank; larger batches are cut, which changes no byte
+// of the answer.
+#define BATCH_BUDGET_BYTES ((uint64_t)256 << 20)
+
+static const char *const selects[] = {[BSW_SELECT_THRESHOLD] = "threshold",
+                                      [BSW_SELECT_HISTOGRAM] = "histogram",
+                                      [BSW_SELECT_QUEUE] = "queue"};
+
+const char *bsw_search_select_name(enum bsw_search_select select)
+{
+    return selects[select];
+}
+
+enum bsw_search_select bsw_search_select_of(const char *name)
+{
+    return strcmp(name, "histogram") == 0 ? BSW_SELECT_HISTOGRAM
+           : strcmp(name, "queue") == 0   ? BSW_SELECT_QUEUE
+                                          : BSW_SELECT_THRESHOLD;
+}
+
+enum bsw_search_merge bsw_search_merge_of(const char *name)
+{
+    return strcmp(name, "gather") == 0   ? BSW_MERGE_GATHER
+           : strcmp(name, "ladder") == 0 ? BSW_MERGE_LADDER
+                                         : BSW_MERGE_AUTO;
+}
+
+uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows)
+{
+    uint64_t keep = (uint64_t)ceil((double)k * oversample - 1e-9);
+    return keep < num_rows ? keep : num_rows;
+}
+
+// What a search is made valid from, and into.
+struct settling {
+    const struct bsw_search_request *asked;
+    const struct bsw_manifest *manifest;
+    const char *index;
+    struct bsw_search_settings *out;
+};
+
+static enum bsw_status settle_scan(const struct settling *s, struct bsw_error *err)
+{
+    s->out->scan = s->asked->scan;
+    if (bsw_scan_is_progressive(s->asked->scan) && bsw_manifest_stage(s->manifest) == 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--scan %s: the codes of %s have no first stage",
+                        bsw_scan_name(s->asked->scan), s->index);
+    }
+    return BSW_OK;
+}
+
+// Where keys are exact values, nothing is left to refine.
+static enum bsw_status settle_codes(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_codec *codec = s->manifest->codec;
+    BSW_TRY(bsw_codec_query_bits(s->manifest, s->index, (uint32_t)s->asked->query_bits,
+                                 &s->out->query_bits, err));
+    if (codec->table->has_exact_keys) s->out->is_exact = 0;
+    if (!codec->has_bytes) return BSW_OK;
+    if (s->asked->scan == BSW_SCAN_PLANES) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--scan planes: codec %s has no bit planes: auto or matrix", codec->name);
+    }
+    s->out->scan = BSW_SCAN_MATRIX;
+    return BSW_OK;
+}
+
+static enum bsw_status settle_queue(const struct settling *s, struct bsw_error *err)
+{
+    if (bsw_scan_is_progressive(s->out->scan)) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--select queue looks at every key, --scan %s leaves most rows out",
+                        bsw_scan_name(s->out->scan));
+    }
+    s->out->queue = s->asked->queue;
+    return BSW_OK;
+}
+
+static enum bsw_status settle_histogram(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_search_request *asked = s->asked;
+    if (asked->extra_distance > INT32_MAX) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--extra-distance %llu: distances end at 2^31",
+                        (unsigned long long)asked->extra_distance);
+    }
+    if (!s->manifest->codec->table->has_distances) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "histogram selection needs integer distances: codec %s has none, xfbq has",
+                        bsw_codec_name(s->manifest->codec));
+    }
+    if (asked->max_candidates < asked->k) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--max-candidates %llu is below --k %llu",
+                        (unsigned long long)asked->max_candidates, (unsigned long long)asked->k);
+    }
+    s->out->is_histogram = 1;
+    s->out->extra_distance = asked->extra_distance;
+    s->out->histogram_k = asked->histogram_k;
+    return BSW_OK;
+}
+
+static enum bsw_status settle_select(const struct settling *s, struct bsw_error *err)
+{
+    int is_histogram = s->asked->select == BSW_SELECT_HISTOGRAM;
+    if (s->asked->select == BSW_SELECT_QUEUE) BSW_TRY(settle_queue(s, err));
+    if (is_histogram) BSW_TRY(settle_histogram(s, err));
+    if (s->asked->histogram_k > (is_histogram ? s->asked->k : 0))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--histogram-k: no histogram, or above --k");
+    return BSW_OK;
+}
+
+static enum bsw_status settle_candidates(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_search_request *asked = s->asked;
+    struct bsw_search_settings *out = s->out;
+    out->exclude_self = asked->exclude_self ? 1 : 0;
+    uint64_t num_rows = s->manifest->num_rows - out->exclude_self; // that an answer may have
+    if (asked->k > num_rows) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: the index has %llu rows only%s",
+                        (unsigned long long)asked->k, (unsigned long long)s->manifest->num_rows,
+                        asked->exclude_self ? ", one of them the query" : "");
+    }
+    BSW_TRY(settle_select(s, err));
+    uint64_t candidates = !out->is_exact ? asked->k
+                          : out->is_histogram
+                              ? asked->max_candidates
+                              : bsw_search_keep(asked->k, asked->oversample, s->manifest->num_rows);
+    // A query that is no row of the index may have all of them.
+    if (candidates > s->manifest->num_rows) candidates = s->manifest->num_rows;
+    out->keep = candidates + out->exclude_self;
+    return BSW_OK;
+}
+
+// Queries of a batch: as many as are wanted, or fewer where their candidates would take too much of
+// a rank's host memory; at least one.
+static size_t fit_batch(const struct settling *s, int num_ranks)
+{
+    const struct bsw_manifest *manifest = s->manifest;
+    uint64_t units = (manifest->num_shards + (uint64_t)num_ranks - 1) / (uint64_t)num_ranks;
+    // Rank 0 holds every shard's list when they are gathered, a rank those of its own shards.
+    uint64_t lists = s->out->is_ladder ? units + 2 : manifest->num_shards + 1;
+    uint64_t query_bytes = lists * s->out->keep * 24 + bsw_manifest_row_dims(manifest) * 24ull;
+    uint64_t fit = BATCH_BUDGET_BYTES / query_bytes, wanted = s->asked->batch;
+    return (size_t)(fit < 1 ? 1 : fit < wanted ? fit : wanted);
+}
+
+enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
+                                  const struct bsw_manifest *manifest, const char *index,
+                                  int num_ranks, struct bsw_search_settings *out,
+                                  struct bsw_error *err)
+{
+    const struct settling settling = {request, manifest, index, out};
+    *out = (struct bsw_search_settings){.k = request->k,
+                                        .is_exact = request->is_refined,
+                                        .is_ladder =
+                                            request->merge == BSW_MERGE_LADDER ||
+                                            (request->merge == BSW_MERGE_AUTO && num_ranks > 1),
+                                        .level = request->level,
+                                        .num_threads = request->num_threads};
+    BSW_TRY(settle_scan(&settling, err));
+    BSW_TRY(settle_codes(&settling, err));
+    BSW_TRY(settle_candidates(&settling, err));
+    out->batch = fit_batch(&settling, num_ranks);
+    return BSW_OK;
+}

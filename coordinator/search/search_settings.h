@@ -1,0 +1,67 @@
+// What a search is asked for, and the one place that makes it valid. `search`, `sweep`, `plan`,
+// `info --device-memory` and the benches all take their numbers from here.
+#ifndef BITSWEEP_COORDINATOR_SEARCH_SETTINGS_H
+#define BITSWEEP_COORDINATOR_SEARCH_SETTINGS_H
+
+#include <stdint.h>
+
+#include "common/files/index_manifest.h"
+#include "shard/shard_service.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_SEARCH_MAX_K 10000
+// Defaults of options that several commands have.
+#define BSW_SEARCH_K_TEXT              "10"
+#define BSW_SEARCH_OVERSAMPLE_TEXT     "5"
+#define BSW_SEARCH_MAX_CANDIDATES_TEXT "100K"
+#define BSW_SEARCH_BATCH_TEXT          "1000"
+
+// How candidates are chosen, and how those of all shards meet.
+enum bsw_search_select { BSW_SELECT_THRESHOLD, BSW_SELECT_HISTOGRAM, BSW_SELECT_QUEUE };
+enum bsw_search_merge { BSW_MERGE_AUTO, BSW_MERGE_GATHER, BSW_MERGE_LADDER };
+
+#define BSW_SELECT_NAMES "threshold|histogram|queue"
+const char *bsw_search_select_name(enum bsw_search_select select);
+// THRESHOLD for a name of none.
+enum bsw_search_select bsw_search_select_of(const char *name);
+#define BSW_MERGE_NAMES "auto|gather|ladder"
+enum bsw_search_merge bsw_search_merge_of(const char *name); // AUTO for a name of none
+
+// The same on all ranks but for level and num_threads.
+struct bsw_search_request {
+    uint64_t k;          // 1 .. BSW_SEARCH_MAX_K
+    uint64_t query_bits; // 0: the usual
+    double oversample;   // 1 .. 10000; candidates to refine, times k
+    int is_refined;      // by exact values; codec raw has nothing to refine
+    enum bsw_scan_kind scan;
+    enum bsw_search_select select;
+    struct bsw_queue_options queue; // of BSW_SELECT_QUEUE
+    // Of BSW_SELECT_HISTOGRAM: what is added to D_K, at most so many candidates, and the rows that
+    // D_K reaches (0: k).
+    uint64_t extra_distance, max_candidates, histogram_k;
+    enum bsw_search_merge merge; // AUTO: ladder on several ranks
+    uint64_t batch;              // queries at a time, at most
+    int exclude_self;            // row i is not in the answer of query i
+    enum bsw_cpu_level level;
+    int num_threads;
+};
+
+// From what is asked for and the manifest to what every rank works with, but for the device and
+// is_checked. index: for messages. What cannot be is BSW_ERROR_USAGE in one line that names the
+// option.
+enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
+                                  const struct bsw_manifest *manifest, const char *index,
+                                  int num_ranks, struct bsw_search_settings *out,
+                                  struct bsw_error *err);
+
+// Candidates to refine: k * oversample, rounded up, at most num_rows. k in 1 .. BSW_SEARCH_MAX_K,
+// oversample in 1 .. 10000.
+uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

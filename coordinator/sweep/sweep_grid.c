@@ -1,0 +1,279 @@
+#include "coordinator/sweep/sweep_grid.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/base/word_list.h"
+#include "common/codes/code_layout.h"
+#include "coordinator/job/option_table.h"
+#include "coordinator/search/search_settings.h"
+#include "kernels/encode/raw_codes.h"
+#include "shard/codecs/codec.h"
+
+enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 4 };
+
+#define COMMA() ,
+
+static const char *const codecs[] = {BSW_CODEC_LIST(BSW_CODEC_TEXT, COMMA)}; // as in bsw_codecs
+static const char *const selects[] = {"threshold", "histogram", "queue"};
+
+// What an axis may hold: words, or numbers from min to max.
+static const struct axis_rule {
+    const char *name;
+    const char *const *words; // NULL: numbers
+    size_t num_words;
+    double min, max;
+    int is_whole;
+} rules[BSW_SWEEP_NUM_AXES] = {
+    [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0},
+    [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0},
+    [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1},
+    [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1},
+    [BSW_SWEEP_OVERSAMPLE] = {"oversample", NULL, 0, 1, 10000, 0},
+    [BSW_SWEEP_SELECT] = {"select", selects, sizeof selects / sizeof selects[0], 0, 0, 0},
+    [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1},
+};
+
+const char *bsw_sweep_axis_name(enum bsw_sweep_axis_kind axis)
+{
+    return rules[axis].name;
+}
+
+int bsw_sweep_axis_of(const char *name)
+{
+    for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++) {
+        if (strcmp(rules[axis].name, name) == 0) return axis;
+    }
+    return -1;
+}
+
+// ---- lists of values ----
+
+static enum bsw_status parse_number(const struct axis_rule *rule, const char *what,
+                                    const char *word, double *value, struct bsw_error *err)
+{
+    if (rule->is_whole) {
+        uint64_t count;
+        BSW_TRY(bsw_count_parse(what, word, &count, err));
+        *value = (double)count;
+    } else {
+        BSW_TRY(bsw_number_parse(what, word, value, err));
+    }
+    if (!(*value >= rule->min && *value <= rule->max))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s is not in %.15g .. %.15g", what, word,
+                        rule->min, rule->max);
+    return BSW_OK;
+}
+
+static enum bsw_status parse_choice(const struct axis_rule *rule, const char *what,
+                                    const char *word, double *value, struct bsw_error *err)
+{
+    char all[MOST_WORDS * WORD_BYTES] = "";
+    for (size_t place = 0; place < rule->num_words; place++) {
+        *value = (double)place;
+        if (strcmp(rule->words[place], word) == 0) return BSW_OK;
+        strcat(strcat(all, place ? ", " : ""), rule->words[place]);
+    }
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s: '%s' is none of %s", what, word, all);
+}
+
+static enum bsw_status append(const char *what, const char *word, double value,
+                              struct bsw_sweep_axis *out, struct bsw_error *err)
+{
+    for (size_t i = 0; i < out->count; i++) {
+        if (out->values[i] == value)
+            return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s is there twice", what, word);
+    }
+    if (out->count == BSW_SWEEP_MAX_VALUES)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: more than %d values", what,
+                        BSW_SWEEP_MAX_VALUES);
+    out->values[out->count++] = value;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis,
+                                   const char *before, const char *text, struct bsw_error *err)
+{
+    const struct axis_rule *rule = &rules[axis];
+    char word[WORD_BYTES], what[300];
+    grid->axes[axis].count = 0;
+    snprintf(what, sizeof what, "%s%s", before, rule->name);
+    while (bsw_word_take(&text, ',', word, sizeof word)) {
+        double value;
+        BSW_TRY(rule->words ? parse_choice(rule, what, word, &value, err)
+                            : parse_number(rule, what, word, &value, err));
+        BSW_TRY(append(what, word, value, &grid->axes[axis], err));
+    }
+    return BSW_OK;
+}
+
+// ---- what a codec and a selection know ----
+
+static int has(const char *name, const char *word)
+{
+    return strcmp(name, word) == 0;
+}
+
+static void fix(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis, double value)
+{
+    grid->axes[axis] = (struct bsw_sweep_axis){1, {value}};
+}
+
+static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t codec,
+                                    const struct bsw_sweep_limits *limits)
+{
+    struct bsw_sweep_grid out = *grid;
+    const struct bsw_codec_table *table = bsw_codecs[codec]->table;
+    fix(&out, BSW_SWEEP_CODEC, (double)codec);
+    if (table->fixed_bits > 0) fix(&out, BSW_SWEEP_BITS, table->fixed_bits);
+    if (table->has_exact_keys) {
+        fix(&out, BSW_SWEEP_QUERY_BITS, BSW_RAW_QUERY_BITS);
+        fix(&out, BSW_SWEEP_OVERSAMPLE, 1);
+    } else if (table->has_model && limits->model_bits > 0) {
+        fix(&out, BSW_SWEEP_BITS, limits->model_bits);
+        fix(&out, BSW_SWEEP_QUERY_BITS, limits->model_query_bits);
+    } else if (table->has_model) {
+        fix(&out, BSW_SWEEP_QUERY_BITS, LEARNED_QUERY_BITS);
+    }
+    return out;
+}
+
+// Why the codec cannot be used so; 0: it can.
+static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *p,
+                             char *out, size_t capacity)
+{
+    const struct bsw_codec *codec = bsw_codec_find(p->codec);
+    const struct bsw_codec_table *table = codec->table;
+    int is_fixed = table->has_model && limits->model_bits > 0;
+    if (bsw_codec_only_metric(codec) && !limits->is_cosine)
+        snprintf(out, capacity, "codec %s knows --metric cosine only", p->codec);
+    else if (limits->is_cosine && (table->metrics & 1u << BSW_METRIC_COSINE) == 0)
+        snprintf(out, capacity, "codec %s knows --metric ip and l2 only", p->codec);
+    else if (table->takes_numbers && !limits->is_integer)
+        snprintf(out, capacity, "codec %s takes rows of uint8 or int8 only", p->codec);
+    else if (table->has_whole_bits && !is_fixed && p->bits != floor(p->bits))
+        snprintf(out, capacity, "codec %s with %g bits: it has whole bits", p->codec, p->bits);
+    else if (has(p->select, "histogram") && !table->has_distances)
+        snprintf(out, capacity, "select histogram: codec %s has no integer distances", p->codec);
+    return *out != '\0';
+}
+
+// Why a point cannot be; 0: it can.
+static int find_reason(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *p,
+                       char *out, size_t capacity)
+{
+    unsigned long long k = p->k;
+    *out = '\0';
+    if (find_codec_reason(limits, p, out, capacity)) return 1;
+    if (k > limits->num_rows)
+        snprintf(out, capacity, "k %llu: the corpus has %llu rows", k,
+                 (unsigned long long)limits->num_rows);
+    else if (k > limits->truth_k)
+        snprintf(out, capacity, "k %llu: the ground truth has %llu neighbours a query", k,
+                 (unsigned long long)limits->truth_k);
+    else if (p->candidates > BSW_SEARCH_MAX_K)
+        snprintf(out, capacity, "k %llu, oversample %g: more than %d candidates", k, p->oversample,
+                 BSW_SEARCH_MAX_K);
+    return *out != '\0';
+}
+
+// ---- points ----
+
+static void add_skip(struct bsw_sweep_points *out, const char *reason)
+{
+    size_t place = 0;
+    while (place < out->num_skips && strcmp(out->skips[place].reason, reason) != 0) place++;
+    if (place == out->num_skips) {
+        snprintf(out->skips[place].reason, sizeof out->skips[place].reason, "%s", reason);
+        out->num_skips++;
+    }
+    out->skips[place].num_points++;
+}
+
+static int is_same(const struct bsw_sweep_point *a, const struct bsw_sweep_point *b)
+{
+    return a->codec == b->codec && a->select == b->select && a->bits == b->bits &&
+           a->query_bits == b->query_bits && a->k == b->k && a->oversample == b->oversample &&
+           a->extra_distance == b->extra_distance;
+}
+
+static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *point,
+                      struct bsw_sweep_points *out)
+{
+    char reason[128];
+    if (find_reason(limits, point, reason, sizeof reason)) {
+        add_skip(out, reason);
+        return;
+    }
+    for (size_t i = 0; i < out->num_points; i++) {
+        if (is_same(&out->points[i], point)) return;
+    }
+    out->points[out->num_points++] = *point;
+}
+
+static size_t count_points(const struct bsw_sweep_grid *grid)
+{
+    size_t total = 1; // at most 5 * 3 * 32^5
+    for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) total *= grid->axes[a].count;
+    return total;
+}
+
+// The points of a grid that has one codec.
+static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_limits *limits,
+                   struct bsw_sweep_points *out)
+{
+    size_t total = count_points(grid);
+    for (size_t i = 0; i < total; i++) {
+        double value[BSW_SWEEP_NUM_AXES];
+        size_t place[BSW_SWEEP_NUM_AXES], rest = i;
+        for (int a = BSW_SWEEP_NUM_AXES - 1; a >= 0; a--) {
+            place[a] = rest % grid->axes[a].count;
+            value[a] = grid->axes[a].values[place[a]];
+            rest /= grid->axes[a].count;
+        }
+        struct bsw_sweep_point point = {.codec = codecs[(size_t)value[BSW_SWEEP_CODEC]],
+                                        .bits = value[BSW_SWEEP_BITS],
+                                        .query_bits = (uint32_t)value[BSW_SWEEP_QUERY_BITS],
+                                        .k = (uint64_t)value[BSW_SWEEP_K],
+                                        .oversample = value[BSW_SWEEP_OVERSAMPLE],
+                                        .select = selects[(size_t)value[BSW_SWEEP_SELECT]]};
+        point.candidates = bsw_search_keep(point.k, point.oversample, limits->num_rows);
+        if (has(point.select, "histogram"))
+            point.extra_distance = (uint64_t)value[BSW_SWEEP_EXTRA_DISTANCE];
+        else if (place[BSW_SWEEP_EXTRA_DISTANCE] > 0)
+            continue;
+        add_point(limits, &point, out);
+    }
+}
+
+enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
+                                       const struct bsw_sweep_limits *limits,
+                                       struct bsw_sweep_points *out, struct bsw_error *err)
+{
+    size_t total = 0;
+    *out = (struct bsw_sweep_points){0};
+    for (size_t g = 0; g < num_grids; g++) {
+        total += count_points(&grids[g]);
+        if (total > BSW_SWEEP_MAX_POINTS)
+            return bsw_fail(err, BSW_ERROR_USAGE, "more than %d points", BSW_SWEEP_MAX_POINTS);
+    }
+    BSW_TRY(bsw_allocate_zero(&out->points, total, sizeof *out->points, "points", err));
+    BSW_TRY(bsw_allocate_zero(&out->skips, total, sizeof *out->skips, "points", err));
+    for (size_t g = 0; g < num_grids; g++) {
+        const struct bsw_sweep_axis *codec = &grids[g].axes[BSW_SWEEP_CODEC];
+        for (size_t c = 0; c < codec->count; c++) {
+            struct bsw_sweep_grid one = narrow(&grids[g], (size_t)codec->values[c], limits);
+            expand(&one, limits, out);
+        }
+    }
+    return BSW_OK;
+}
+
+void bsw_sweep_points_deinit(struct bsw_sweep_points *points)
+{
+    bsw_free(&points->points);
+    bsw_free(&points->skips);
+    *points = (struct bsw_sweep_points){0};
+}

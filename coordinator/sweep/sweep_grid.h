@@ -1,0 +1,92 @@
+// The grid of a sweep: lists of values, the points they span, and which of those are worth looking
+// at.
+#ifndef BITSWEEP_COORDINATOR_SWEEP_GRID_H
+#define BITSWEEP_COORDINATOR_SWEEP_GRID_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { BSW_SWEEP_MAX_VALUES = 32 };    // of an axis
+enum { BSW_SWEEP_MAX_POINTS = 10000 }; // of all grids of a sweep, those left out among them
+
+enum bsw_sweep_axis_kind {
+    BSW_SWEEP_CODEC,
+    BSW_SWEEP_BITS,
+    BSW_SWEEP_QUERY_BITS,
+    BSW_SWEEP_K,
+    BSW_SWEEP_OVERSAMPLE,
+    BSW_SWEEP_SELECT,
+    BSW_SWEEP_EXTRA_DISTANCE, // of histogram selection alone
+    BSW_SWEEP_NUM_AXES
+};
+
+// Words of a choice, whole numbers or numbers in the order given.
+struct bsw_sweep_axis {
+    size_t count;
+    double values[BSW_SWEEP_MAX_VALUES]; // a word: its place in the choices
+};
+
+struct bsw_sweep_grid {
+    struct bsw_sweep_axis axes[BSW_SWEEP_NUM_AXES];
+};
+
+// The option, and the name in a plan: "query-bits".
+const char *bsw_sweep_axis_name(enum bsw_sweep_axis_kind axis);
+// -1: no axis has this name.
+int bsw_sweep_axis_of(const char *name);
+
+// Replaces the values of an axis by those of text, "1,1.5,4" or "xfbq,saq". Each must be in its
+// range or among its words, none there twice: BSW_ERROR_USAGE, the message begins with `before` and
+// the axis' name.
+enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis,
+                                   const char *before, const char *text, struct bsw_error *err);
+
+struct bsw_sweep_point {
+    const char *codec, *select; // static
+    double bits, oversample;
+    uint32_t query_bits;
+    uint64_t k, candidates, extra_distance;
+};
+
+// What a point must fit.
+struct bsw_sweep_limits {
+    uint64_t num_rows, truth_k; // truth_k: neighbours a query that the ground truth has
+    int is_cosine;
+    int is_integer; // rows are uint8 or int8
+    // Of the rbe model that is given; 0: one is learned for every number of bits.
+    double model_bits;
+    uint32_t model_query_bits;
+};
+
+// So many points left out for one reason.
+struct bsw_sweep_skip {
+    char reason[128];
+    uint64_t num_points;
+};
+
+struct bsw_sweep_points {
+    struct bsw_sweep_point *points; // [num_points], grid by grid: codec outermost, then bits,
+    size_t num_points;              // query_bits, k, oversample, select, extra_distance
+    struct bsw_sweep_skip *skips;   // [num_skips]
+    size_t num_skips;
+};
+
+// A point that several grids have is there once. An axis that a codec or a selection does not know
+// counts as one value: rbe has the query bits of its model (7 where one is learned), raw 8 bits, 8
+// query bits and oversampling 1, extra distance is 0 but for histogram. bsw_sweep_points_deinit
+// frees, after an error too.
+enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
+                                       const struct bsw_sweep_limits *limits,
+                                       struct bsw_sweep_points *out, struct bsw_error *err);
+void bsw_sweep_points_deinit(struct bsw_sweep_points *points);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

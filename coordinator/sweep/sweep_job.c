@@ -1,0 +1,335 @@
+#include "coordinator/sweep/sweep_job.h"
+
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/job/stop_signal.h"
+#include "common/rows/vectors.h"
+#include "coordinator/job/command_files.h"
+#include "coordinator/job/metric_choice.h"
+#include "coordinator/job/query_digest.h"
+#include "coordinator/job/same_input.h"
+#include "coordinator/job/sidecar.h"
+#include "coordinator/sweep/sweep_folder.h"
+#include "coordinator/sweep/sweep_journal.h"
+#include "coordinator/sweep/sweep_plan.h"
+#include "coordinator/sweep/sweep_point.h"
+#include "coordinator/sweep/sweep_report.h"
+#include "kernels/rbe/rbe_model_file.h"
+
+// On rank 0.
+struct sweep_job {
+    const struct bsw_sweep_settings *settings;
+    struct bsw_sweep_outcome *outcome;
+    struct bsw_sweep_run run;
+    struct bsw_sweep_grid *grids; // [num_grids]
+    size_t num_grids;
+    struct bsw_sweep_limits limits;
+    struct bsw_journal_fields fields;
+    struct bsw_sweep_journal journal;
+    uint64_t base_digest, query_digest;
+    uint64_t num_rows, max_k; // max_k: of the points
+    uint64_t queries_digest;  // as FILE.json has it
+    int lock;                 // of the folder; -1: not open
+};
+
+void bsw_sweep_outcome_deinit(struct bsw_sweep_outcome *outcome)
+{
+    bsw_sweep_points_deinit(&outcome->points);
+    json_decref(outcome->report);
+    *outcome = (struct bsw_sweep_outcome){0};
+}
+
+// ---- the grid, the inputs ----
+
+// The grid of the options, or those of the plan.
+static enum bsw_status read_grids(struct sweep_job *job, struct bsw_error *err)
+{
+    struct bsw_sweep_grid grid;
+    for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++)
+        BSW_TRY(bsw_sweep_grid_set(&grid, (enum bsw_sweep_axis_kind)axis, "--",
+                                   job->settings->axes[axis], err));
+    if (job->settings->plan)
+        return bsw_sweep_plan_read(job->settings->plan, &grid, &job->grids, &job->num_grids, err);
+    BSW_TRY(bsw_allocate(&job->grids, 1, sizeof grid, "grid", err));
+    job->grids[0] = grid;
+    job->num_grids = 1;
+    return BSW_OK;
+}
+
+// The codes that an rbe model makes: not those of its name but of its shape.
+static enum bsw_status open_model(struct sweep_job *job, struct bsw_error *err)
+{
+    struct bsw_rbe_model model;
+    const char *path = job->settings->model;
+    if (!path) {
+        bsw_journal_field_text(&job->fields, "model", "learned");
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_rbe_model_read(path, &model, err));
+    const struct bsw_rbe_shape *shape = &model.sides[BSW_RBE_DOCUMENT].shape;
+    job->limits.model_bits = (double)shape->code_dims * (shape->steps + 1) / shape->dims;
+    job->limits.model_query_bits = model.sides[BSW_RBE_QUERY].shape.steps + 1;
+    bsw_journal_field_digest(&job->fields, "model", model.digest);
+    bsw_rbe_model_deinit(&model);
+    return BSW_OK;
+}
+
+static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base,
+                                        bsw_vectors *queries, struct bsw_error *err)
+{
+    const struct bsw_sweep_settings *s = job->settings;
+    struct bsw_sweep_run *run = &job->run;
+    BSW_TRY(bsw_same_input_digest(base, &job->base_digest, err));
+    BSW_TRY(bsw_same_input_digest(queries, &job->query_digest, err));
+    BSW_TRY(bsw_metric_choose(s->metric, base, queries, &run->metric, err));
+    BSW_TRY(bsw_query_digest(queries, &job->queries_digest, err));
+    job->num_rows = job->limits.num_rows = bsw_vectors_num_rows(base);
+    job->limits.is_cosine = run->metric == BSW_METRIC_COSINE;
+    job->limits.is_integer =
+        bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
+    run->num_queries = bsw_vectors_num_rows(queries);
+    run->dims = bsw_vectors_dims(base);
+    if (bsw_vectors_dims(queries) == run->dims) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", s->queries,
+                    bsw_vectors_dims(queries), s->base, run->dims);
+}
+
+static enum bsw_status open_vectors(struct sweep_job *job, struct bsw_error *err)
+{
+    bsw_vectors *base = NULL, *queries = NULL;
+    enum bsw_status status = bsw_vectors_open(job->settings->base, BSW_ALL_ROWS, &base, err);
+    if (status == BSW_OK)
+        status = bsw_queries_open(job->settings->queries, BSW_ALL_ROWS, &queries, err);
+    if (status == BSW_OK) status = describe_vectors(job, base, queries, err);
+    bsw_vectors_close(&queries);
+    bsw_vectors_close(&base);
+    return status;
+}
+
+// A ground truth that says it is of something else is refused here, and not after the first search.
+static enum bsw_status check_truth(const struct sweep_job *job, struct bsw_error *err)
+{
+    const struct bsw_sidecar searches = {.metric = bsw_metric_name(job->run.metric),
+                                         .rows = job->num_rows,
+                                         .has_first_query = 1,
+                                         .queries_digest = job->queries_digest};
+    struct bsw_sidecar truth;
+    const char *path = job->settings->groundtruth;
+    BSW_TRY(bsw_sidecar_read(path, &truth, err));
+    return bsw_sidecar_compare(path, &truth, "the sweep", &searches, "", err);
+}
+
+static enum bsw_status open_truth(struct sweep_job *job, struct bsw_error *err)
+{
+    const char *path = job->settings->groundtruth;
+    struct bsw_results truth = {0};
+    if (!path) {
+        bsw_journal_field_text(&job->fields, "groundtruth", "computed");
+        job->limits.truth_k = job->num_rows;
+        return bsw_path_join(job->run.truth, job->run.folder, "groundtruth", err);
+    }
+    if (strlen(path) >= BSW_PATH_BYTES)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--groundtruth: the name is too long");
+    strcpy(job->run.truth, path);
+    BSW_TRY(bsw_results_read(path, &truth, err));
+    job->limits.truth_k = truth.k;
+    bsw_journal_field_digest(
+        &job->fields, "groundtruth",
+        XXH3_64bits(truth.ids, (size_t)(truth.num_queries * truth.k) * sizeof *truth.ids));
+    enum bsw_status status = BSW_OK;
+    if (truth.num_queries != job->run.num_queries)
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu queries, %s has %llu", path,
+                          (unsigned long long)truth.num_queries, job->settings->queries,
+                          (unsigned long long)job->run.num_queries);
+    bsw_results_deinit(&truth);
+    return status == BSW_OK ? check_truth(job, err) : status;
+}
+
+// What the rows are a function of, but for the grid. The launcher is what older versions had.
+static void add_fields(struct sweep_job *job)
+{
+    const struct bsw_sweep_settings *s = job->settings;
+    struct bsw_journal_fields *fields = &job->fields;
+    int num_ranks = job->run.team.transport->num_ranks;
+    bsw_journal_field_text(fields, "version", BITSWEEP_VERSION);
+    bsw_journal_field_text(fields, "metric", bsw_metric_name(job->run.metric));
+    bsw_journal_field_text(fields, "recall-counts", bsw_sweep_recall_counts(&job->run));
+    bsw_journal_field_text(fields, "device", s->device);
+    if (num_ranks == 1)
+        bsw_journal_field_text(fields, "launcher", "none");
+    else
+        bsw_journal_field_count(fields, "ranks", (uint64_t)num_ranks);
+    bsw_journal_field_text(fields, "level", s->level_text);
+    bsw_journal_field_count(fields, "threads", (uint64_t)s->num_threads);
+    bsw_journal_field_count(fields, "shards", s->shards);
+    bsw_journal_field_count(fields, "repeat", s->repeat);
+    bsw_journal_field_count(fields, "batch", s->batch);
+    bsw_journal_field_count(fields, "items", s->queue.items);
+    bsw_journal_field_count(fields, "queue-length", s->queue.length);
+}
+
+static enum bsw_status check_files(const struct sweep_job *job, struct bsw_error *err)
+{
+    const struct bsw_sweep_settings *s = job->settings;
+    const struct bsw_command_files files = {
+        .inputs = {s->base, s->queries, s->groundtruth, s->plan, s->model},
+        .outputs = {s->groundtruth ? NULL : job->run.truth},
+        .is_result = 1,
+        .folder = job->run.folder,
+        .is_made = bsw_sweep_folder_makes};
+    return bsw_command_files_check(&files, err);
+}
+
+static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
+{
+    const struct bsw_sweep_settings *s = job->settings;
+    struct bsw_sweep_points *points = &job->outcome->points;
+    BSW_TRY(read_grids(job, err));
+    BSW_TRY(open_vectors(job, err));
+    add_fields(job);
+    BSW_TRY(open_model(job, err));
+    bsw_journal_field_digest(&job->fields, "base", job->base_digest);
+    bsw_journal_field_digest(&job->fields, "queries", job->query_digest);
+    BSW_TRY(bsw_sweep_folder_open(s->folder, job->run.folder, &job->lock, err));
+    BSW_TRY(open_truth(job, err));
+    BSW_TRY(check_files(job, err));
+    BSW_TRY(bsw_sweep_grids_expand(job->grids, job->num_grids, &job->limits, points, err));
+    for (size_t i = 0; i < points->num_points; i++) {
+        if (points->points[i].k > job->max_k) job->max_k = points->points[i].k;
+    }
+    return bsw_sweep_journal_open(&job->journal, job->run.folder, s->folder, s->force, s->resume,
+                                  &job->fields, err);
+}
+
+// ---- running ----
+
+static enum bsw_status ensure_truth(struct sweep_job *job, struct bsw_error *err)
+{
+    const json_t *known = json_object_get(job->journal.truths, "groundtruth");
+    json_t *facts;
+    if (job->settings->groundtruth) return BSW_OK;
+    if (known && (uint64_t)json_integer_value(json_object_get(known, "k")) >= job->max_k &&
+        bsw_file_exists(job->run.truth))
+        return BSW_OK;
+    BSW_TRY(bsw_sweep_make_truth(&job->run, job->max_k, &facts, err));
+    return bsw_sweep_journal_put(&job->journal, "groundtruth", "groundtruth", facts, err);
+}
+
+static enum bsw_status ensure_index(struct sweep_job *job, const struct bsw_sweep_point *point,
+                                    const json_t **out, struct bsw_error *err)
+{
+    char name[BSW_SWEEP_NAME_BYTES];
+    json_t *facts;
+    bsw_sweep_index_name(point, name);
+    if (!json_object_get(job->journal.indexes, name) || !bsw_sweep_has_index(&job->run, point)) {
+        BSW_TRY(bsw_sweep_make_index(&job->run, point, &facts, err));
+        BSW_TRY(bsw_sweep_journal_put(&job->journal, "index", name, facts, err));
+    }
+    *out = json_object_get(job->journal.indexes, name);
+    return BSW_OK;
+}
+
+static void note_point(const struct sweep_job *job, const char *name, const json_t *row)
+{
+    if (job->settings->note_point) job->settings->note_point(job->settings->context, name, row);
+}
+
+static enum bsw_status run_point(struct sweep_job *job, const struct bsw_sweep_point *point,
+                                 struct bsw_error *err)
+{
+    char name[BSW_SWEEP_NAME_BYTES];
+    const json_t *index;
+    json_t *row, *rows = job->journal.rows;
+    bsw_sweep_point_name(point, name);
+    if (json_object_get(rows, name)) {
+        job->outcome->num_resumed++;
+    } else {
+        if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+        BSW_TRY(ensure_index(job, point, &index, err));
+        BSW_TRY(bsw_sweep_measure(&job->run, point, index, rows, &row, err));
+        BSW_TRY(bsw_sweep_journal_put(&job->journal, "point", name, row, err));
+        BSW_TRY(bsw_sweep_write_csv(job->run.folder, rows, err));
+    }
+    note_point(job, name, json_object_get(rows, name));
+    return BSW_OK;
+}
+
+static enum bsw_status run_points(struct sweep_job *job, struct bsw_error *err)
+{
+    const struct bsw_sweep_points *points = &job->outcome->points;
+    const struct bsw_job_events *events = job->settings->events;
+    if (points->num_points == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "no point of the grid is possible: %s",
+                        points->skips[0].reason);
+    note_point(job, NULL, NULL);
+    bsw_events_count(events, 0, points->num_points);
+    // A forced run's table must not be of another corpus until its first point is done.
+    BSW_TRY(bsw_sweep_write_csv(job->run.folder, job->journal.rows, err));
+    BSW_TRY(ensure_truth(job, err));
+    for (size_t i = 0; i < points->num_points; i++) {
+        BSW_TRY(run_point(job, &points->points[i], err));
+        bsw_events_count(events, i + 1, points->num_points);
+    }
+    return bsw_sweep_folder_clean(job->run.folder, err);
+}
+
+static enum bsw_status report(struct sweep_job *job, struct bsw_error *err)
+{
+    struct bsw_sweep_report report = {.run = &job->run,
+                                      .points = &job->outcome->points,
+                                      .rows = job->journal.rows,
+                                      .num_rows = job->num_rows,
+                                      .truth_is_computed = !job->settings->groundtruth,
+                                      .num_arguments = job->settings->num_arguments,
+                                      .arguments = job->settings->arguments};
+    BSW_TRY(bsw_sweep_report_write(&report, err));
+    job->outcome->report = report.json;
+    job->outcome->has_plots = report.has_plots;
+    return BSW_OK;
+}
+
+static enum bsw_status lead(struct sweep_job *job, struct bsw_error *err)
+{
+    enum bsw_status status = prepare(job, err);
+    if (status == BSW_OK)
+        status = bsw_events_output(job->settings->events, job->run.folder, "points", err);
+    if (status == BSW_OK) {
+        bsw_stop_begin(NULL, NULL);
+        status = run_points(job, err);
+        if (status == BSW_OK) status = report(job, err);
+        bsw_stop_end();
+    }
+    status = bsw_sweep_lead_end(&job->run.team, status, err);
+    bsw_sweep_journal_close(&job->journal);
+    bsw_sweep_run_deinit(&job->run);
+    bsw_free(&job->grids);
+    bsw_file_close(&job->lock);
+    return status;
+}
+
+enum bsw_status bsw_sweep_job_run(const struct bsw_sweep_settings *settings,
+                                  struct bsw_transport *transport,
+                                  struct bsw_sweep_outcome *outcome, struct bsw_error *err)
+{
+    struct sweep_job job = {.settings = settings,
+                            .outcome = outcome,
+                            .run = {.team = {.transport = transport,
+                                             .base = settings->base,
+                                             .queries = settings->queries,
+                                             .device = settings->device,
+                                             .shards = settings->shards,
+                                             .level = settings->level,
+                                             .num_threads = settings->num_threads,
+                                             .pinning = settings->pinning,
+                                             .others_know = transport->num_ranks == 1},
+                                    .model = settings->model,
+                                    .level = settings->level_text,
+                                    .repeat = settings->repeat,
+                                    .batch = settings->batch,
+                                    .queue = settings->queue,
+                                    .counts_ties = settings->counts_ties},
+                            .lock = -1};
+    *outcome = (struct bsw_sweep_outcome){0};
+    return transport->rank == 0 ? lead(&job, err) : bsw_sweep_follow(&job.run.team, err);
+}

@@ -1,0 +1,108 @@
+#include "coordinator/sweep/sweep_journal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/file.h"
+#include "common/base/memory.h"
+#include "common/job/run_status.h"
+
+static json_t *objects_of(struct bsw_sweep_journal *journal, const char *kind)
+{
+    return strcmp(kind, "groundtruth") == 0 ? journal->truths
+           : strcmp(kind, "index") == 0     ? journal->indexes
+           : strcmp(kind, "point") == 0     ? journal->rows
+                                            : NULL;
+}
+
+static enum bsw_status replay(void *context, const void *payload, size_t bytes,
+                              struct bsw_error *err)
+{
+    struct bsw_sweep_journal *journal = context;
+    const char *kind, *name;
+    json_t *facts, *record = json_loadb(payload, bytes, 0, NULL);
+    enum bsw_status status = BSW_OK;
+    json_t *objects = NULL;
+    if (json_unpack(record, "{s:s, s:s, s:o}", "kind", &kind, "name", &name, "facts", &facts) == 0)
+        objects = objects_of(journal, kind);
+    if (objects && json_is_object(facts))
+        json_object_set(objects, name, facts);
+    else
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "sweep.journal: a record of another kind");
+    json_decref(record);
+    return status;
+}
+
+static enum bsw_status count_point(void *context, const void *payload, size_t bytes,
+                                   struct bsw_error *err)
+{
+    const char *kind = "";
+    json_t *record = json_loadb(payload, bytes, 0, NULL);
+    json_unpack(record, "{s:s}", "kind", &kind);
+    *(uint64_t *)context += strcmp(kind, "point") == 0;
+    json_decref(record);
+    (void)err;
+    return BSW_OK;
+}
+
+// A folder that has a sweep, of any inputs: whether it came to its end, and what may be done.
+static enum bsw_status refuse_sweep(const char *folder, const char *name, const char *path,
+                                    struct bsw_error *err)
+{
+    struct bsw_buffer file = {0};
+    struct bsw_journal_facts facts;
+    uint64_t points = 0;
+    enum bsw_status status = bsw_file_read_all(path, BSW_JOURNAL_MAX_BYTES, &file, err);
+    if (status == BSW_OK)
+        status =
+            bsw_journal_parse(path, file.data, file.bytes, NULL, count_point, &points, &facts, err);
+    bsw_buffer_deinit(&file);
+    BSW_TRY(status);
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: has %s sweep, of %llu points: --resume measures what of this grid is not "
+                    "among them, --force all anew",
+                    name, bsw_run_status_is_complete(folder) ? "a finished" : "an unfinished",
+                    (unsigned long long)points);
+}
+
+enum bsw_status bsw_sweep_journal_open(struct bsw_sweep_journal *journal, const char *folder,
+                                       const char *name, int force, int resume,
+                                       const struct bsw_journal_fields *fields,
+                                       struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    *journal = (struct bsw_sweep_journal){
+        .truths = json_object(), .indexes = json_object(), .rows = json_object()};
+    BSW_TRY(bsw_path_join(path, folder, "sweep.journal", err));
+    if (!force && !resume && bsw_file_exists(path)) return refuse_sweep(folder, name, path, err);
+    const struct bsw_journal_options options = {.path = path,
+                                                .mode = bsw_journal_mode_of(force, resume),
+                                                .fields = fields,
+                                                .replay = replay,
+                                                .replay_context = journal};
+    return bsw_journal_open(&options, &journal->journal, err);
+}
+
+void bsw_sweep_journal_close(struct bsw_sweep_journal *journal)
+{
+    bsw_journal_close(&journal->journal);
+    json_decref(journal->truths);
+    json_decref(journal->indexes);
+    json_decref(journal->rows);
+    *journal = (struct bsw_sweep_journal){0};
+}
+
+enum bsw_status bsw_sweep_journal_put(struct bsw_sweep_journal *journal, const char *kind,
+                                      const char *name, json_t *facts, struct bsw_error *err)
+{
+    json_object_set(objects_of(journal, kind), name, facts);
+    json_t *entry = json_pack("{s:s, s:s, s:o}", "kind", kind, "name", name, "facts", facts);
+    char *text = json_dumps(entry, JSON_COMPACT | JSON_PRESERVE_ORDER);
+    json_decref(entry);
+    if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a record");
+    enum bsw_status status = bsw_journal_append(journal->journal, text, strlen(text), err);
+    free(text);
+    if (status == BSW_OK) status = bsw_journal_commit(journal->journal, err);
+    return status;
+}

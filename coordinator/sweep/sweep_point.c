@@ -1,0 +1,276 @@
+#include "coordinator/sweep/sweep_point.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/sweep/sweep_learn.h"
+#include "shard/codecs/codec.h"
+
+static double number_of(const json_t *object, const char *name)
+{
+    return json_number_value(json_object_get(object, name));
+}
+
+static void set(json_t *row, const char *name, double value)
+{
+    json_object_set_new(row, name, json_real(value));
+}
+
+void bsw_sweep_run_deinit(struct bsw_sweep_run *run)
+{
+    bsw_sweep_judge_close(&run->judge);
+    bsw_sweep_found_deinit(&run->found);
+}
+
+// ---- names ----
+
+void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES])
+{
+    snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g", point->codec, point->bits);
+}
+
+void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NAME_BYTES])
+{
+    int length =
+        snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g-q%u-k%llu-x%.15g-%s", p->codec, p->bits,
+                 p->query_bits, (unsigned long long)p->k, p->oversample, p->select);
+    if (strcmp(p->select, "histogram") == 0)
+        snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-e%llu",
+                 (unsigned long long)p->extra_distance);
+}
+
+static enum bsw_status index_path(const struct bsw_sweep_run *run,
+                                  const struct bsw_sweep_point *point, char out[BSW_PATH_BYTES],
+                                  struct bsw_error *err)
+{
+    char name[BSW_SWEEP_NAME_BYTES], file[BSW_SWEEP_NAME_BYTES + 8];
+    bsw_sweep_index_name(point, name);
+    snprintf(file, sizeof file, "index-%s", name);
+    return bsw_path_join(out, run->folder, file, err);
+}
+
+const char *bsw_sweep_recall_counts(const struct bsw_sweep_run *run)
+{
+    return run->counts_ties ? "ids and ties" : "ids";
+}
+
+// ---- ground truth, indexes ----
+
+enum bsw_status bsw_sweep_make_truth(struct bsw_sweep_run *run, uint64_t k, json_t **facts,
+                                     struct bsw_error *err)
+{
+    struct bsw_sweep_step step = {.kind = BSW_SWEEP_TRUTH, .metric = run->metric, .k = k};
+    strcpy(step.path, run->truth);
+    BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
+    *facts = json_pack("{s:I}", "k", (json_int_t)k);
+    return BSW_OK;
+}
+
+int bsw_sweep_has_index(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point)
+{
+    char path[BSW_PATH_BYTES], manifest[BSW_PATH_BYTES];
+    return index_path(run, point, path, NULL) == BSW_OK &&
+           bsw_path_join(manifest, path, "manifest.pb", NULL) == BSW_OK &&
+           bsw_file_exists(manifest);
+}
+
+// What the rows of the index's points take from it.
+static json_t *describe_index(const struct bsw_sweep_found *found, double learning_seconds)
+{
+    const struct bsw_encode_stats *s = &found->index;
+    return json_pack("{s:f, s:f, s:I, s:f, s:f, s:I}", "bits", s->bits, "bytes_per_vector",
+                     s->bytes_per_vector, "index_bytes", (json_int_t)s->index_bytes,
+                     "train_seconds", s->train_seconds + learning_seconds, "encode_seconds",
+                     s->encode_seconds, "peak_memory_bytes", (json_int_t)found->index_peak_bytes);
+}
+
+enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                     json_t **facts, struct bsw_error *err)
+{
+    struct bsw_sweep_step step = {
+        .kind = BSW_SWEEP_ENCODE, .metric = run->metric, .bits = point->bits};
+    double learning_seconds = 0;
+    snprintf(step.codec, sizeof step.codec, "%s", point->codec);
+    BSW_TRY(index_path(run, point, step.path, err));
+    if (bsw_codec_find(point->codec)->table->has_model) {
+        step.bits = 0;
+        int length = snprintf(step.model, sizeof step.model, "%s%s",
+                              run->model ? run->model : step.path, run->model ? "" : ".rbe");
+        if (length < 0 || (size_t)length >= sizeof step.model)
+            return bsw_fail(err, BSW_ERROR_USAGE, "--model: the name is too long");
+        if (!run->model) BSW_TRY(bsw_sweep_learn(run, point, step.model, &learning_seconds, err));
+    }
+    BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
+    *facts = describe_index(&run->found, learning_seconds);
+    return *facts ? BSW_OK : bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for an index");
+}
+
+// ---- a point ----
+
+enum what { ANSWER, CANDIDATES, CANDIDATES_BY_CODE };
+
+static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
+                                            const struct bsw_sweep_point *point, enum what what)
+{
+    struct bsw_search_request request = {
+        .k = what == ANSWER ? point->k : point->candidates,
+        .query_bits = bsw_codec_find(point->codec)->has_bytes ? 0 : point->query_bits,
+        .oversample = what == ANSWER ? point->oversample : 1,
+        .is_refined = what == ANSWER,
+        .select =
+            what == CANDIDATES_BY_CODE ? BSW_SELECT_THRESHOLD : bsw_search_select_of(point->select),
+        .batch = run->batch};
+    if (request.select == BSW_SELECT_QUEUE) request.queue = run->queue;
+    if (request.select == BSW_SELECT_HISTOGRAM) {
+        request.extra_distance = point->extra_distance;
+        request.histogram_k = point->k;
+        request.max_candidates = point->candidates;
+    }
+    return request;
+}
+
+// k-recall@width of a search, width the answers it gives a query.
+static enum bsw_status find_recall(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                   enum what what, double *recall, struct bsw_error *err)
+{
+    struct bsw_sweep_step step = {.kind = BSW_SWEEP_SEARCH,
+                                  .request = request_of(run, point, what),
+                                  .warmup = what == ANSWER && run->repeat > 1,
+                                  .repeat = what == ANSWER ? run->repeat : 1};
+    BSW_TRY(index_path(run, point, step.path, err));
+    BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
+    return bsw_sweep_judge_recall(&run->judge, &run->found.answers, point->k, recall, err);
+}
+
+// A row before this one with the same codes, k and candidates, or NULL.
+static const json_t *find_same_ceiling(const struct bsw_sweep_point *point, json_t *rows)
+{
+    char index[BSW_SWEEP_NAME_BYTES];
+    const char *name;
+    json_t *row;
+    bsw_sweep_index_name(point, index);
+    json_object_foreach(rows, name, row)
+    {
+        const char *other = json_string_value(json_object_get(row, "index_name"));
+        if (other && strcmp(other, index) == 0 &&
+            json_integer_value(json_object_get(row, "query_bits")) == point->query_bits &&
+            json_integer_value(json_object_get(row, "count")) == (json_int_t)point->k &&
+            json_integer_value(json_object_get(row, "candidates")) == (json_int_t)point->candidates)
+            return row;
+    }
+    return NULL;
+}
+
+struct recalls {
+    double ceiling, selected, recall;
+};
+
+// The answer comes last: run->found is then of it.
+static enum bsw_status find_recalls(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                    json_t *rows, struct recalls *out, struct bsw_error *err)
+{
+    const json_t *same = find_same_ceiling(point, rows);
+    if (same)
+        out->ceiling = number_of(same, "ceiling");
+    else
+        BSW_TRY(find_recall(run, point, CANDIDATES_BY_CODE, &out->ceiling, err));
+    out->selected = out->ceiling;
+    if (strcmp(point->select, "threshold") != 0)
+        BSW_TRY(find_recall(run, point, CANDIDATES, &out->selected, err));
+    return find_recall(run, point, ANSWER, &out->recall, err);
+}
+
+static const char *file_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+// Times and sizes, each in a column of its own.
+static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                         const json_t *index, json_t *row)
+{
+    const struct bsw_search_stats *search = &run->found.search;
+    const struct bsw_search_times *t = &run->found.times;
+    const struct {
+        const char *column;
+        double value;
+    } measures[] = {
+        {"qps", search->queries_per_second},
+        {"seconds", search->seconds},
+        {"ranks", run->team.transport->num_ranks},
+        {"threads", run->team.num_threads},
+        {"bytes_per_vector", number_of(index, "bytes_per_vector")},
+        {"indexsize", number_of(index, "index_bytes") * 1e-3},
+        {"train_seconds", number_of(index, "train_seconds")},
+        {"build", number_of(index, "train_seconds") + number_of(index, "encode_seconds")},
+        {"build_memory_bytes", number_of(index, "peak_memory_bytes")},
+        {"encode_seconds", t->encode},
+        {"broadcast_seconds", t->broadcast},
+        {"histogram_seconds", t->histogram},
+        {"scan_seconds", t->scan},
+        {"merge_seconds", t->merge},
+        {"refine_seconds", t->refine},
+        {"finish_seconds", t->finish},
+        {"write_seconds", t->write},
+        {"memory_bytes", (double)run->found.memory_bytes}};
+    for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
+        set(row, measures[i].column, measures[i].value);
+    // The others have what was asked for.
+    if (bsw_codec_find(point->codec)->table->has_segments)
+        set(row, "true_bits", number_of(index, "bits"));
+}
+
+// What tells a point from others; NULL: no memory.
+static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_point *p)
+{
+    char index[BSW_SWEEP_NAME_BYTES], point[BSW_SWEEP_NAME_BYTES];
+    bsw_sweep_index_name(p, index);
+    bsw_sweep_point_name(p, point);
+    json_t *dataset = json_string(file_of(run->team.base));
+    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:s, s:I, s:I, s:f, s:I}", "algorithm",
+                     p->codec, "parameters", point, "index_name", index, "dataset",
+                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
+                     p->bits, "query_bits", (json_int_t)p->query_bits, "select", p->select,
+                     "extra_distance", (json_int_t)p->extra_distance, "count", (json_int_t)p->k,
+                     "oversample", p->oversample, "candidates", (json_int_t)p->candidates);
+}
+
+static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const struct recalls *r)
+{
+    json_object_set_new(row, "recall_counts", json_string(bsw_sweep_recall_counts(run)));
+    set(row, "recall", r->recall);
+    set(row, "ceiling", r->ceiling);
+    set(row, "selected", r->selected);
+    set(row, "loss_code", 1 - r->ceiling);
+    set(row, "loss_selection", r->ceiling - r->selected);
+    set(row, "loss_refinement", r->selected - r->recall);
+}
+
+// The ground truth that is there now: a smaller one may have been made anew.
+static enum bsw_status open_judge(struct bsw_sweep_run *run, uint64_t k, struct bsw_error *err)
+{
+    if (run->judge.truth.k >= k) return BSW_OK;
+    bsw_sweep_judge_close(&run->judge);
+    BSW_TRY(bsw_sweep_judge_open(&run->judge, run->truth, run->team.base, run->team.queries,
+                                 run->num_queries, run->metric, run->team.level, run->counts_ties,
+                                 err));
+    if (run->judge.truth.k >= k) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: has %llu neighbours a query, not %llu",
+                    run->truth, (unsigned long long)run->judge.truth.k, (unsigned long long)k);
+}
+
+enum bsw_status bsw_sweep_measure(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                  const json_t *index, json_t *rows, json_t **row,
+                                  struct bsw_error *err)
+{
+    struct recalls recalls = {0};
+    BSW_TRY(open_judge(run, point->k, err));
+    BSW_TRY(find_recalls(run, point, rows, &recalls, err));
+    json_t *made = describe(run, point);
+    if (!made) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a point");
+    set_recalls(run, made, &recalls);
+    add_measures(run, point, index, made);
+    *row = made;
+    return BSW_OK;
+}

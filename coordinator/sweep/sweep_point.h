@@ -1,0 +1,63 @@
+// What a sweep measures, point by point, on rank 0.
+//
+// Of k true neighbours a point loses some at three places. With L = k * oversample candidates:
+//   ceiling   k-recall@L of the best L by code (threshold selection, no refinement)
+//   selected  the same with the point's selection
+//   recall    k-recall@k of the refined answer
+// by ids unless told otherwise, and loss_code = 1 - ceiling, loss_selection = ceiling - selected,
+// loss_refinement = selected - recall: they add up to 1 - recall. Threshold selection loses
+// nothing. Of the best L, histogram selection takes those within its extra distance. Queues may
+// even win a little, where a row that they miss makes room for a true neighbour.
+#ifndef BITSWEEP_COORDINATOR_SWEEP_POINT_H
+#define BITSWEEP_COORDINATOR_SWEEP_POINT_H
+
+#include <jansson.h>
+
+#include "coordinator/sweep/sweep_grid.h"
+#include "coordinator/sweep/sweep_judge.h"
+#include "coordinator/sweep/sweep_step.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_sweep_run {
+    char folder[BSW_PATH_BYTES]; // absolute
+    char truth[BSW_PATH_BYTES];
+    struct bsw_sweep_team team;
+    struct bsw_sweep_found found;
+    struct bsw_sweep_judge judge;
+    enum bsw_metric metric;
+    const char *model; // of codec rbe, borrowed; NULL: learned from the base
+    const char *level; // as asked for
+    uint64_t repeat, batch, num_queries;
+    struct bsw_queue_options queue;
+    uint32_t dims;
+    int counts_ties; // recalls are eval's with ties, by exact values, and not by ids alone
+};
+void bsw_sweep_run_deinit(struct bsw_sweep_run *run);
+
+// What recalls count: "ids", "ids and ties".
+const char *bsw_sweep_recall_counts(const struct bsw_sweep_run *run);
+
+enum { BSW_SWEEP_NAME_BYTES = 96 };
+void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);
+// Also names the row in the journal.
+void bsw_sweep_point_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);
+
+// What is made replaces what is there. *facts, *row: new references, set only on success.
+enum bsw_status bsw_sweep_make_truth(struct bsw_sweep_run *run, uint64_t k, json_t **facts,
+                                     struct bsw_error *err);
+int bsw_sweep_has_index(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point);
+enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                     json_t **facts, struct bsw_error *err);
+// rows: of points done before, by name; a ceiling that one of them has is taken from there. index:
+// what bsw_sweep_make_index gave. Both borrowed.
+enum bsw_status bsw_sweep_measure(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                                  const json_t *index, json_t *rows, json_t **row,
+                                  struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,34 @@
+// What a sweep leaves for its reader beside sweep.csv: sweep.json, plots by gnuplot, report.html.
+#ifndef BITSWEEP_COORDINATOR_SWEEP_REPORT_H
+#define BITSWEEP_COORDINATOR_SWEEP_REPORT_H
+
+#include "coordinator/sweep/sweep_point.h"
+#include "coordinator/sweep/sweep_table.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_sweep_report {
+    const struct bsw_sweep_run *run;
+    const struct bsw_sweep_points *points;
+    json_t *rows; // by name
+    uint64_t num_rows;
+    int truth_is_computed, num_arguments;
+    char **arguments;
+    json_t *json;  // out: what sweep.json has; the caller drops the reference
+    int has_plots; // out: 0: gnuplot is missing
+};
+
+// All but the CSV.
+enum bsw_status bsw_sweep_report_write(struct bsw_sweep_report *report, struct bsw_error *err);
+
+// FOLDER/sweep.gnuplot, then the plots, by gnuplot from FOLDER/sweep.csv. *is_drawn 0: there is
+// none. Plots that were there are removed first.
+enum bsw_status bsw_sweep_plots_write(const char *folder, int *is_drawn, struct bsw_error *err);
+extern const char *const bsw_sweep_plots[3]; // file names without ending
+
+#ifdef __cplusplus
+}
+#endif
+#endif

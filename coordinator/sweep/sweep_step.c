@@ -1,0 +1,178 @@
+#include "coordinator/sweep/sweep_step.h"
+
+#include <string.h>
+
+#include "common/base/process_memory.h"
+#include "common/job/stop_signal.h"
+#include "common/net/message_kinds.h"
+#include "coordinator/truth/truth.h"
+
+enum { CHECK_SECONDS = 300 };
+
+#define LONG_SECONDS 1e9
+
+void bsw_sweep_found_deinit(struct bsw_sweep_found *found)
+{
+    bsw_memory_answers_deinit(&found->answers);
+}
+
+// ---- the steps, on every rank ----
+
+static enum bsw_status make_truth(const struct bsw_sweep_team *team,
+                                  const struct bsw_sweep_step *step, struct bsw_error *err)
+{
+    struct bsw_truth_stats stats;
+    const struct bsw_truth_settings settings = {.base = team->base,
+                                                .queries = team->queries,
+                                                .out = step->path,
+                                                .has_metric = 1,
+                                                .metric = step->metric,
+                                                .k = step->k,
+                                                .force = 1,
+                                                .num_threads = team->num_threads,
+                                                .level = team->level};
+    return bsw_truth_run(&settings, team->transport, &stats, err);
+}
+
+// Anew even where a part is there: the time of a build is that of a whole one.
+static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
+                              struct bsw_sweep_found *found, struct bsw_error *err)
+{
+    const struct bsw_codec *codec;
+    BSW_TRY(bsw_codec_parse(step->codec, &codec, err));
+    const struct bsw_encode_settings settings = {
+        .base = team->base,
+        .rows = BSW_ALL_ROWS,
+        .index = step->path,
+        .codec = codec,
+        .has_metric = 1,
+        .metric = step->metric,
+        .code = {.bits = step->bits, .model = step->model[0] ? step->model : NULL, .seed = 1},
+        .shards = team->shards,
+        .force = 1,
+        .device = team->device,
+        .level = team->level};
+    bsw_process_peak_reset();
+    BSW_TRY(bsw_encode_run(&settings, team->transport, &found->index, err));
+    found->index_peak_bytes = bsw_process_peak_bytes();
+    return BSW_OK;
+}
+
+static void take_numbers(const struct bsw_search *search, struct bsw_sweep_found *found)
+{
+    found->search = bsw_search_stats(search);
+    found->times = search->batches.times;
+    found->memory_bytes = 0;
+    for (int rank = 0; rank < search->transport->num_ranks; rank++)
+        found->memory_bytes += search->ranks[rank].memory_bytes;
+}
+
+static enum bsw_status search(const struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
+                              struct bsw_sweep_found *found, struct bsw_error *err)
+{
+    struct bsw_search job;
+    struct bsw_search_options options = {.index = step->path,
+                                         .request = step->request,
+                                         .device.text = team->device,
+                                         .pinning = team->pinning,
+                                         .check_seconds = CHECK_SECONDS};
+    const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&found->answers)};
+    const struct bsw_search_run run = {.queries = team->queries,
+                                       .query_rows = BSW_ALL_ROWS,
+                                       .warmup = step->warmup,
+                                       .repeat = step->repeat,
+                                       .sink = &sink};
+    options.request.level = team->level;
+    options.request.num_threads = team->num_threads;
+    enum bsw_status status = bsw_search_open(&job, team->transport, &options, err);
+    if (status == BSW_OK) status = bsw_search_run(&job, &run, err);
+    if (status == BSW_OK && team->transport->rank == 0) take_numbers(&job, found);
+    bsw_search_close(&job);
+    return status;
+}
+
+static enum bsw_status take(const struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
+                            struct bsw_sweep_found *found, struct bsw_error *err)
+{
+    static const char *const names[] = {[BSW_SWEEP_TRUTH] = "groundtruth",
+                                        [BSW_SWEEP_ENCODE] = "encode",
+                                        [BSW_SWEEP_SEARCH] = "search"};
+    enum bsw_status status = step->kind == BSW_SWEEP_TRUTH    ? make_truth(team, step, err)
+                             : step->kind == BSW_SWEEP_ENCODE ? encode(team, step, found, err)
+                                                              : search(team, step, found, err);
+    bsw_stop_begin(NULL, NULL); // a step that had something to save has ended it
+    if (status == BSW_OK || status == BSW_ERROR_STOPPED) return status;
+    return bsw_prefix(err, status, "%s: ", names[step->kind]);
+}
+
+// ---- rank 0 ----
+
+static enum bsw_status send(const struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
+                            struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_STEP, .name = "a step of the sweep"};
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = bsw_buffer_append(&buffer, step, sizeof *step, err);
+    if (status == BSW_OK) status = bsw_transport_broadcast(team->transport, &message, &buffer, err);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+enum bsw_status bsw_sweep_lead(struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
+                               struct bsw_sweep_found *found, struct bsw_error *err)
+{
+    team->others_know = team->transport->num_ranks == 1;
+    BSW_TRY(send(team, step, err));
+    enum bsw_status status = take(team, step, found, err);
+    team->others_know |= status != BSW_OK;
+    return status;
+}
+
+enum bsw_status bsw_sweep_lead_end(struct bsw_sweep_team *team, enum bsw_status status,
+                                   struct bsw_error *err)
+{
+    struct bsw_sweep_step end = {.kind = BSW_SWEEP_END, .status = status};
+    struct bsw_error local;
+    if (team->others_know || team->transport->broken != BSW_OK) return status;
+    if (status != BSW_OK) memcpy(end.message, err->message, sizeof end.message);
+    enum bsw_status sent = send(team, &end, &local);
+    if (status == BSW_OK && sent != BSW_OK && err) *err = local;
+    return status == BSW_OK ? sent : status;
+}
+
+// ---- the others ----
+
+static enum bsw_status receive(const struct bsw_sweep_team *team, struct bsw_sweep_step *step,
+                               struct bsw_error *err)
+{
+    struct bsw_transport *transport = team->transport;
+    const struct bsw_message message = {.kind = BSW_MESSAGE_STEP, .name = "a step of the sweep"};
+    struct bsw_buffer buffer = {0};
+    double timeout_seconds = transport->timeout_seconds;
+    if (transport->heartbeat) transport->timeout_seconds = LONG_SECONDS;
+    enum bsw_status status = bsw_transport_broadcast(transport, &message, &buffer, err);
+    transport->timeout_seconds = timeout_seconds;
+    if (status == BSW_OK && buffer.bytes != sizeof *step)
+        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent a step of a wrong size");
+    if (status == BSW_OK) memcpy(step, buffer.data, sizeof *step);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+enum bsw_status bsw_sweep_follow(struct bsw_sweep_team *team, struct bsw_error *err)
+{
+    struct bsw_sweep_found found = {0};
+    struct bsw_sweep_step step;
+    enum bsw_status status;
+    bsw_stop_begin(NULL, NULL); // rank 0 drains
+    while ((status = receive(team, &step, err)) == BSW_OK && step.kind != BSW_SWEEP_END) {
+        status = take(team, &step, &found, err);
+        if (status != BSW_OK) break;
+    }
+    bsw_stop_end();
+    bsw_sweep_found_deinit(&found);
+    if (status != BSW_OK || step.status == BSW_OK) return status;
+    status = bsw_fail(err, step.status, "%s", step.message);
+    if (err) err->rank = 0;
+    return status;
+}

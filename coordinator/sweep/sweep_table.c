@@ -1,0 +1,180 @@
+// vasprintf
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "coordinator/sweep/sweep_table.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/file.h"
+
+// algorithm, parameters, dataset, count, qps, build and indexsize are columns that
+// big-ann-benchmarks exports (benchmark/plotting/utils.py), index_name and recall those of
+// cuvs-bench (data_export.py), all with their units.
+const struct bsw_sweep_column bsw_sweep_columns[] = {
+    {"algorithm", -1, 0, "codec"},
+    {"parameters", -1, 0, "all that tells this point from others"},
+    {"index_name", -1, 1, "codec and bits: the folder index-NAME"},
+    {"dataset", -1, 0, "file of the corpus"},
+    {"bits", -1, 0, "bits a dimension that were asked for"},
+    {"true_bits", 3, 1, "those that the codes have; saq: what groups of 32 dims allow"},
+    {"query_bits", 0, 1, "bits a query component"},
+    {"select", -1, 1, "how candidates are chosen"},
+    {"extra_distance", 0, 1, "of histogram selection: what may be added to D_K"},
+    {"count", 0, 1, "k, neighbours a query"},
+    {"oversample", -1, 1, "candidates wanted, times k"},
+    {"candidates", 0, 1, "L, candidates a query; histogram: at most"},
+    {"recall", 4, 1, "k-recall@k of the answer"},
+    {"recall_counts", -1, 0, "what recall, ceiling and selected count: ids, or ids and ties"},
+    {"ceiling", 4, 0, "k-recall@L of the best L by code"},
+    {"selected", 4, 0, "k-recall@L of the candidates that the selection chose"},
+    {"loss_code", 4, 1, "1 - ceiling"},
+    {"loss_selection", 4, 1, "ceiling - selected"},
+    {"loss_refinement", 4, 1, "selected - recall"},
+    {"qps", 0, 1, "queries a second, of the median pass"},
+    {"pareto", 0, 1, "1: no point of the same k is as good in recall and qps and better in one"},
+    {"seconds", -1, 0, "of the median pass"},
+    {"bytes_per_vector", -1, 1, "bytes of codes a vector"},
+    {"indexsize", 0, 0, "kB of the index"},
+    {"build", 3, 1, "seconds to train and encode"},
+    {"train_seconds", 3, 0, "of build, training"},
+    {"ranks", 0, 0, "processes that searched"},
+    {"threads", 0, 0, "of each"},
+    {"memory_bytes", 0, 1,
+     "memory of all ranks together while they searched, without mapped files"},
+    {"build_memory_bytes", 0, 0,
+     "most memory of the process while it encoded; of several ranks, the first's"},
+    {"encode_seconds", 4, 0, "seconds of an average pass: coding queries"},
+    {"broadcast_seconds", 4, 0, "sending them"},
+    {"histogram_seconds", 4, 0, "counting distances"},
+    {"scan_seconds", 4, 1, "scanning codes and choosing candidates"},
+    {"merge_seconds", 4, 1, "merging what shards chose"},
+    {"refine_seconds", 4, 1, "exact values of candidates"},
+    {"finish_seconds", 4, 0, "ordering the answer"},
+    {"write_seconds", 4, 0, "writing it"},
+};
+const size_t bsw_sweep_num_columns = sizeof bsw_sweep_columns / sizeof bsw_sweep_columns[0];
+
+enum bsw_status bsw_sweep_print(struct bsw_buffer *buffer, struct bsw_error *err,
+                                const char *format, ...)
+{
+    va_list arguments;
+    char *text;
+    va_start(arguments, format);
+    int length = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (length < 0) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a report");
+    enum bsw_status status = bsw_buffer_append(buffer, text, (size_t)length, err);
+    free(text);
+    return status;
+}
+
+// ---- the front ----
+
+// A row of the table as the front sees it.
+struct rated {
+    json_t *row;
+    double k, recall, rate;
+};
+
+// By k, then the best recall first, then the best rate.
+static int compare_rated(const void *a, const void *b)
+{
+    const struct rated *x = a, *y = b;
+    if (x->k != y->k) return x->k < y->k ? -1 : 1;
+    if (x->recall != y->recall) return x->recall > y->recall ? -1 : 1;
+    return (x->rate < y->rate) - (x->rate > y->rate);
+}
+
+static double number_of(const json_t *row, const char *name)
+{
+    return json_number_value(json_object_get(row, name));
+}
+
+enum bsw_status bsw_sweep_mark_front(json_t *rows, struct bsw_error *err)
+{
+    struct rated *all;
+    size_t count = 0;
+    const char *name;
+    json_t *row;
+    BSW_TRY(bsw_allocate(&all, json_object_size(rows) + 1, sizeof *all, "front", err));
+    json_object_foreach(rows, name, row)
+    {
+        all[count++] = (struct rated){row, number_of(row, "count"), number_of(row, "recall"),
+                                      number_of(row, "qps")};
+    }
+    qsort(all, count, sizeof *all, compare_rated);
+    double best = -INFINITY; // rate of the front so far
+    for (size_t i = 0; i < count; i++) {
+        const struct rated *before = i > 0 && all[i - 1].k == all[i].k ? &all[i - 1] : NULL;
+        if (!before) best = -INFINITY;
+        int is_twin = before && all[i].recall == before->recall && all[i].rate == before->rate &&
+                      number_of(before->row, "pareto") > 0;
+        int is_front = all[i].rate > best || is_twin;
+        json_object_set_new(all[i].row, "pareto", json_integer(is_front));
+        if (is_front) best = all[i].rate;
+    }
+    bsw_free(&all);
+    return BSW_OK;
+}
+
+// ---- sweep.csv ----
+
+enum bsw_status bsw_sweep_print_value(struct bsw_buffer *out, const json_t *value, int decimals,
+                                      struct bsw_error *err)
+{
+    if (json_is_string(value)) return bsw_sweep_print(out, err, "%s", json_string_value(value));
+    double number = json_number_value(value);
+    if (decimals >= 0) return bsw_sweep_print(out, err, "%.*f", decimals, number);
+    return bsw_sweep_print(out, err, "%.12g", number);
+}
+
+// As RFC 4180 has it: the dataset's name may hold anything.
+static enum bsw_status print_cell(struct bsw_buffer *out, const json_t *value,
+                                  struct bsw_error *err)
+{
+    const char *text = json_string_value(value);
+    if (!text || !strpbrk(text, ",\"\r\n")) return bsw_sweep_print_value(out, value, -1, err);
+    BSW_TRY(bsw_sweep_print(out, err, "\""));
+    for (; *text; text++) BSW_TRY(bsw_sweep_print(out, err, *text == '"' ? "\"\"" : "%c", *text));
+    return bsw_sweep_print(out, err, "\"");
+}
+
+static enum bsw_status print_csv(struct bsw_buffer *out, json_t *rows, struct bsw_error *err)
+{
+    const char *name;
+    json_t *row;
+    for (size_t c = 0; c < bsw_sweep_num_columns; c++)
+        BSW_TRY(bsw_sweep_print(out, err, "%s%s", c ? "," : "", bsw_sweep_columns[c].name));
+    BSW_TRY(bsw_sweep_print(out, err, "\n"));
+    json_object_foreach(rows, name, row)
+    {
+        for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
+            if (c) BSW_TRY(bsw_sweep_print(out, err, ","));
+            BSW_TRY(print_cell(out, json_object_get(row, bsw_sweep_columns[c].name), err));
+        }
+        BSW_TRY(bsw_sweep_print(out, err, "\n"));
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_sweep_write_file(const char *folder, const char *name,
+                                     const struct bsw_buffer *buffer, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(path, folder, name, err));
+    return bsw_file_write_atomic(path, buffer->data, buffer->bytes, err);
+}
+
+enum bsw_status bsw_sweep_write_csv(const char *folder, json_t *rows, struct bsw_error *err)
+{
+    struct bsw_buffer csv = {0};
+    enum bsw_status status = bsw_sweep_mark_front(rows, err);
+    if (status == BSW_OK) status = print_csv(&csv, rows, err);
+    if (status == BSW_OK) status = bsw_sweep_write_file(folder, "sweep.csv", &csv, err);
+    bsw_buffer_deinit(&csv);
+    return status;
+}

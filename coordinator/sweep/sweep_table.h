@@ -1,0 +1,46 @@
+// The table of a sweep: its columns, the Pareto front, sweep.csv.
+#ifndef BITSWEEP_COORDINATOR_SWEEP_TABLE_H
+#define BITSWEEP_COORDINATOR_SWEEP_TABLE_H
+
+#include <jansson.h>
+
+#include "common/base/memory.h"
+#include "common/base/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// A column of sweep.csv, a member of a row of sweep.json.
+struct bsw_sweep_column {
+    const char *name;
+    int decimals; // in report.html; -1: as it is
+    int is_shown; // there
+    const char *help;
+};
+extern const struct bsw_sweep_column bsw_sweep_columns[];
+extern const size_t bsw_sweep_num_columns;
+
+// rows, here and below: an object, rows by name.
+// Sets "pareto" of each: 1 where no row of the same k ("count") is at least as good in recall and
+// qps and better in one.
+enum bsw_status bsw_sweep_mark_front(json_t *rows, struct bsw_error *err);
+
+// Marks the front, and replaces FOLDER/sweep.csv, durably.
+enum bsw_status bsw_sweep_write_csv(const char *folder, json_t *rows, struct bsw_error *err);
+
+// ---- for all that a sweep writes ----
+
+// printf to the end of a buffer.
+enum bsw_status bsw_sweep_print(struct bsw_buffer *buffer, struct bsw_error *err,
+                                const char *format, ...) BSW_PRINTF(3, 4);
+// A string as it is, a number with so many decimals; -1: as many as it has.
+enum bsw_status bsw_sweep_print_value(struct bsw_buffer *out, const json_t *value, int decimals,
+                                      struct bsw_error *err);
+enum bsw_status bsw_sweep_write_file(const char *folder, const char *name,
+                                     const struct bsw_buffer *buffer, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

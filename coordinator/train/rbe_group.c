@@ -1,0 +1,193 @@
+#include "coordinator/train/rbe_group.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/base/integer_hash.h"
+
+enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *options,
+                                    size_t max_pairs, struct bsw_rbe_worker *out,
+                                    struct bsw_error *err)
+{
+    const struct bsw_rbe_shape *shapes = options->shapes;
+    size_t dims = shapes[0].dims, code_dims = shapes[0].code_dims;
+    size_t similarity_floats =
+        options->has_similarities ? max_pairs * (max_pairs + 3 + code_dims) : 0;
+    size_t scratch_floats = bsw_rbe_loss_scratch_floats(max_pairs);
+    *out = (struct bsw_rbe_worker){0};
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
+        BSW_TRY(bsw_rbe_pass_init(&shapes[i], max_pairs, &out->passes[i], err));
+    BSW_TRY(bsw_allocate(&out->shifts, options->negatives, sizeof *out->shifts, "training", err));
+    BSW_TRY(bsw_allocate(&out->memory,
+                         BSW_RBE_NUM_SIDES * max_pairs * (dims + code_dims) + scratch_floats +
+                             similarity_floats,
+                         sizeof(float), "training", err));
+    float *next = out->memory;
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        out->inputs[i] = next;
+        out->gradients[i] = next + max_pairs * dims;
+        next += max_pairs * (dims + code_dims);
+    }
+    out->scratch = next;
+    next += scratch_floats;
+    if (!options->has_similarities) return BSW_OK;
+    out->exact = next;
+    out->weights[0] = next + max_pairs * max_pairs;
+    out->weights[1] = out->weights[0] + max_pairs;
+    out->offsets = out->weights[1] + max_pairs;
+    out->projected = out->offsets + max_pairs;
+    return BSW_OK;
+}
+
+void bsw_rbe_worker_deinit(struct bsw_rbe_worker *worker)
+{
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) bsw_rbe_pass_deinit(&worker->passes[i]);
+    bsw_free(&worker->memory);
+    bsw_free(&worker->shifts);
+}
+
+// Floyd's way to draw without replacement: one hash a number, whatever the share drawn.
+void bsw_rbe_draw_shifts(uint64_t seed, size_t num_pairs, size_t count, size_t *shifts)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t highest = num_pairs - count + i;
+        size_t drawn = 1 + (size_t)(bsw_hash2(seed, i) % highest);
+        for (size_t j = 0; j < i; j++) {
+            if (shifts[j] != drawn) continue;
+            drawn = highest;
+            break;
+        }
+        shifts[i] = drawn;
+    }
+}
+
+static enum bsw_status read_inputs(struct bsw_rbe_worker *worker, const struct bsw_rbe_pairs *pairs,
+                                   const struct bsw_rbe_group *group, size_t dims,
+                                   struct bsw_error *err)
+{
+    for (size_t i = 0; i < group->num_pairs; i++) {
+        BSW_TRY(pairs->read(pairs->context, group->pairs[i], group->draw,
+                            worker->inputs[BSW_RBE_QUERY] + i * dims,
+                            worker->inputs[BSW_RBE_DOCUMENT] + i * dims, err));
+    }
+    return BSW_OK;
+}
+
+// ---- similarities (rbe_coders.h has the formulas) ----
+
+static float dot_of(const float *a, const float *b, size_t n)
+{
+    return cblas_sdot((int)n, a, 1, b, 1);
+}
+
+// The exact similarities, less what is the same for all documents of a query.
+static void fill_exact(struct bsw_rbe_worker *worker, const struct bsw_rbe_pairs *pairs,
+                       size_t count, size_t dims)
+{
+    float unit = 1 / pairs->scale;
+    const float *q = worker->inputs[BSW_RBE_QUERY], *d = worker->inputs[BSW_RBE_DOCUMENT];
+    for (size_t i = 0; i < count; i++)
+        memcpy(worker->exact + i * count, worker->offsets, count * sizeof(float));
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)count, (int)count, (int)dims,
+                unit * unit, q, (int)dims, d, (int)dims, 1.0f, worker->exact, (int)count);
+}
+
+// Scales that search will have of queries and documents, and its biases; a document without a scale
+// counts by its bias alone.
+static void fill_weights(struct bsw_rbe_worker *worker, const struct bsw_rbe_pairs *pairs,
+                         const struct bsw_rbe_shape *shapes, const float *parameters, size_t count,
+                         const float *const *codes)
+{
+    size_t n = shapes[0].code_dims, dims = shapes[0].dims;
+    const float *projected = worker->passes[BSW_RBE_QUERY].base;
+    float square_unit = 1 / (pairs->scale * pairs->scale);
+    for (size_t i = 0; i < count; i++) {
+        const float *b = codes[BSW_RBE_QUERY] + i * n;
+        worker->weights[BSW_RBE_QUERY][i] = dot_of(projected + i * n, b, n) / dot_of(b, b, n);
+    }
+    bsw_rbe_project(&shapes[BSW_RBE_QUERY], parameters, worker->inputs[BSW_RBE_DOCUMENT], count,
+                    worker->projected);
+    for (size_t j = 0; j < count; j++) {
+        const float *input = worker->inputs[BSW_RBE_DOCUMENT] + j * dims;
+        worker->offsets[j] = dot_of(pairs->mean, input, dims) / pairs->scale;
+        float along = dot_of(worker->projected + j * n, codes[BSW_RBE_DOCUMENT] + j * n, n);
+        worker->weights[BSW_RBE_DOCUMENT][j] =
+            along > 0 ? square_unit * dot_of(input, input, dims) / along : 0;
+    }
+}
+
+enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker,
+                                      const struct bsw_rbe_training_options *options,
+                                      const struct bsw_rbe_pairs *pairs, const float *parameters,
+                                      const struct bsw_rbe_group *group,
+                                      const float *outputs[BSW_RBE_NUM_SIDES],
+                                      struct bsw_error *err)
+{
+    const struct bsw_rbe_shape *shapes = options->shapes;
+    const float *first = parameters;
+    BSW_TRY(read_inputs(worker, pairs, group, shapes[0].dims, err));
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        bsw_rbe_forward(&worker->passes[i], parameters, options->estimator, group->slope,
+                        worker->inputs[i], group->num_pairs);
+        outputs[i] = worker->passes[i].codes[shapes[i].steps];
+        parameters += bsw_rbe_num_parameters(&shapes[i]);
+    }
+    if (options->has_similarities)
+        fill_weights(worker, pairs, shapes, first, group->num_pairs, outputs);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker,
+                                            const struct bsw_rbe_training_options *options,
+                                            const struct bsw_rbe_pairs *pairs,
+                                            const float *parameters,
+                                            const struct bsw_rbe_group *group, double *largest,
+                                            struct bsw_error *err)
+{
+    uint32_t steps = options->shapes[BSW_RBE_DOCUMENT].steps;
+    const float *outputs[BSW_RBE_NUM_SIDES];
+    *largest = 0;
+    BSW_TRY(bsw_rbe_group_forward(worker, options, pairs, parameters, group, outputs, err));
+    for (size_t i = 0; i < group->num_pairs; i++) {
+        double scale = ldexp((double)worker->weights[BSW_RBE_DOCUMENT][i], -(int)steps);
+        *largest = scale > *largest ? scale : *largest;
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker,
+                                  const struct bsw_rbe_training_options *options,
+                                  const struct bsw_rbe_pairs *pairs, const float *parameters,
+                                  const struct bsw_rbe_group *group, float share, float *gradient,
+                                  double *loss, struct bsw_error *err)
+{
+    const struct bsw_rbe_shape *shapes = options->shapes;
+    size_t count = group->num_pairs, code_dims = shapes[0].code_dims;
+    const float *outputs[BSW_RBE_NUM_SIDES];
+    size_t offsets[BSW_RBE_NUM_SIDES] = {0, bsw_rbe_num_parameters(&shapes[0])};
+    BSW_TRY(bsw_rbe_group_forward(worker, options, pairs, parameters, group, outputs, err));
+    bsw_rbe_draw_shifts(group->shift_seed, count, (size_t)options->negatives, worker->shifts);
+    const struct bsw_rbe_similarities similarities = {
+        worker->exact, worker->weights[0], worker->weights[1], worker->offsets, worker->projected};
+    if (options->has_similarities) fill_exact(worker, pairs, count, shapes[0].dims);
+    const struct bsw_rbe_loss_group loss_group = {
+        .queries = outputs[0],
+        .documents = outputs[1],
+        .num_rows = count,
+        .code_dims = code_dims,
+        .shifts = worker->shifts,
+        .num_negatives = (size_t)options->negatives,
+        .gamma = (float)options->gamma,
+        .similarities = options->has_similarities ? &similarities : NULL};
+    *loss = bsw_rbe_loss(&loss_group, worker->scratch, worker->gradients[0], worker->gradients[1]);
+    if (!gradient) return BSW_OK;
+    memset(gradient, 0, (offsets[1] + bsw_rbe_num_parameters(&shapes[1])) * sizeof *gradient);
+    for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
+        for (size_t k = 0; k < count * code_dims; k++) worker->gradients[i][k] *= share;
+        bsw_rbe_backward(&worker->passes[i], parameters + offsets[i], options->estimator,
+                         group->slope, worker->inputs[i], count, worker->gradients[i],
+                         gradient + offsets[i], NULL);
+    }
+    return BSW_OK;
+}

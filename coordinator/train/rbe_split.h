@@ -1,0 +1,30 @@
+// Which pairs of a training of rbe are trained on, and which are held out.
+#ifndef BITSWEEP_COORDINATOR_RBE_SPLIT_H
+#define BITSWEEP_COORDINATOR_RBE_SPLIT_H
+
+#include "coordinator/train/rbe_training.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_rbe_split {
+    uint64_t *ids;      // owned: of both
+    uint64_t *held_out; // [num_held_out]
+    uint64_t *trained;  // [num_trained], ascending; none shares a row with those held out
+    uint64_t num_held_out, num_trained, num_batches;
+    size_t batch_pairs; // no more than are trained
+};
+
+// Groups are of group_pairs, as those of held-out pairs are ordered. BSW_ERROR_USAGE: too few pairs
+// for the negatives on each of so many ranks. bsw_rbe_split_deinit frees, also after an error.
+enum bsw_status bsw_rbe_split_init(const struct bsw_rbe_training_options *options,
+                                   const struct bsw_rbe_pairs *pairs, uint64_t ranks,
+                                   size_t group_pairs, struct bsw_rbe_split *out,
+                                   struct bsw_error *err);
+void bsw_rbe_split_deinit(struct bsw_rbe_split *split);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

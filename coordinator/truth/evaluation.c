@@ -1,0 +1,154 @@
+#include "coordinator/truth/evaluation.h"
+
+#include <string.h>
+
+#include "coordinator/job/query_digest.h"
+
+// ---- inputs ----
+
+static enum bsw_status find_metric(struct bsw_evaluation *e, struct bsw_error *err)
+{
+    const char *given = e->settings.metric;
+    const char *known = e->truth_facts.metric ? e->truth_facts.metric : e->result_facts.metric;
+    if (given && known && strcmp(given, known) != 0 && !e->settings.force) {
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--metric %s: the files say %s; --force uses it anyway", given, known);
+    }
+    if (given) known = given;
+    if (!known && e->settings.base) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--base needs --metric: no FILE.json tells it");
+    }
+    return known ? bsw_metric_parse(known, &e->metric, err) : BSW_OK;
+}
+
+static enum bsw_status read_inputs(struct bsw_evaluation *e, struct bsw_error *err)
+{
+    const struct bsw_evaluation_settings *o = &e->settings;
+    if (!o->base != !o->queries)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--base and --queries go together");
+    BSW_TRY(bsw_results_read(o->results, &e->results, err));
+    BSW_TRY(bsw_results_read(o->groundtruth, &e->truth, err));
+    BSW_TRY(bsw_sidecar_read(o->results, &e->result_facts, err));
+    BSW_TRY(bsw_sidecar_read(o->groundtruth, &e->truth_facts, err));
+    if (e->results.num_queries != e->truth.num_queries) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s has %llu queries, %s has %llu", o->results,
+                        (unsigned long long)e->results.num_queries, o->groundtruth,
+                        (unsigned long long)e->truth.num_queries);
+    }
+    if (o->force) return BSW_OK;
+    return bsw_sidecar_compare(o->results, &e->result_facts, o->groundtruth, &e->truth_facts,
+                               "; --force compares them anyway", err);
+}
+
+// Values of a file that may be compared: there, and not known to be estimates.
+static enum bsw_status check_written(const char *file, const struct bsw_results *results,
+                                     const struct bsw_sidecar *facts, struct bsw_error *err)
+{
+    int is_estimate = facts->refine && strcmp(facts->refine, "exact") != 0;
+    if (results->values && !is_estimate) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "--ties: %s has %s; --base and --queries compute exact values", file,
+                    is_estimate ? "estimates (refine none)" : "no values");
+}
+
+static enum bsw_status choose_ties(struct bsw_evaluation *e, struct bsw_error *err)
+{
+    const struct bsw_evaluation_settings *o = &e->settings;
+    e->ties = o->base ? BSW_TIES_EXACT : o->ties ? BSW_TIES_WRITTEN : BSW_TIES_NONE;
+    if (e->ties != BSW_TIES_WRITTEN) return BSW_OK;
+    BSW_TRY(check_written(o->results, &e->results, &e->result_facts, err));
+    return check_written(o->groundtruth, &e->truth, &e->truth_facts, err);
+}
+
+static enum bsw_status open_inputs(struct bsw_evaluation *e, struct bsw_error *err)
+{
+    const struct bsw_evaluation_settings *o = &e->settings;
+    BSW_TRY(read_inputs(e, err));
+    BSW_TRY(find_metric(e, err));
+    BSW_TRY(choose_ties(e, err));
+    uint64_t width = e->results.k, k = o->k ? o->k : width;
+    if (!o->k && k > e->truth.k) k = e->truth.k;
+    if (k > e->truth.k) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: %s has %llu neighbours a query",
+                        (unsigned long long)k, o->groundtruth, (unsigned long long)e->truth.k);
+    }
+    BSW_TRY(bsw_allocate(&e->values, (size_t)width, sizeof *e->values, "values", err));
+    return bsw_recall_init(&e->recall, (size_t)k, (size_t)width, err);
+}
+
+// ---- exact values from --base ----
+
+static enum bsw_status check_queries(const struct bsw_evaluation *e, struct bsw_error *err)
+{
+    const struct bsw_evaluation_settings *o = &e->settings;
+    const bsw_vectors *queries = e->pairs.queries;
+    struct bsw_sidecar facts = {0};
+    if (bsw_vectors_num_rows(queries) != e->results.num_queries) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %llu queries, %s has %llu", o->queries,
+                        (unsigned long long)bsw_vectors_num_rows(queries), o->results,
+                        (unsigned long long)e->results.num_queries);
+    }
+    if (o->force) return BSW_OK;
+    const char *hint = "; --force uses them anyway";
+    BSW_TRY(bsw_query_digest(queries, &facts.queries_digest, err));
+    BSW_TRY(bsw_sidecar_compare(o->queries, &facts, o->results, &e->result_facts, hint, err));
+    return bsw_sidecar_compare(o->queries, &facts, o->groundtruth, &e->truth_facts, hint, err);
+}
+
+static enum bsw_status open_pairs(struct bsw_evaluation *e, struct bsw_error *err)
+{
+    const struct bsw_evaluation_settings *o = &e->settings;
+    BSW_TRY(bsw_exact_pairs_open(&e->pairs, o->base, o->queries, o->query_rows, e->metric, o->level,
+                                 err));
+    BSW_TRY(check_queries(e, err));
+    BSW_TRY(bsw_exact_pairs_check(&e->pairs, o->results, &e->results, err));
+    return bsw_exact_pairs_check(&e->pairs, o->groundtruth, &e->truth, err);
+}
+
+// ---- recall ----
+
+static void take_written(struct bsw_evaluation *e, uint64_t place, struct bsw_recall_query *query)
+{
+    const float *returned = e->results.values + place * e->results.k,
+                *true_values = e->truth.values + place * e->truth.k;
+    for (size_t i = 0; i < e->recall.width; i++) e->values[i] = returned[i];
+    query->first_value = true_values[0];
+    query->last_value = true_values[e->recall.k - 1];
+}
+
+static enum bsw_status evaluate(struct bsw_evaluation *e, struct bsw_error *err)
+{
+    for (uint64_t place = 0; place < e->results.num_queries; place++) {
+        struct bsw_recall_query query = {.true_ids = e->truth.ids + place * e->truth.k,
+                                         .ids = e->results.ids + place * e->results.k,
+                                         .values = e->ties == BSW_TIES_NONE ? NULL : e->values};
+        if (e->ties == BSW_TIES_WRITTEN) take_written(e, place, &query);
+        if (e->ties == BSW_TIES_EXACT)
+            BSW_TRY(bsw_exact_pairs_judge(&e->pairs, place, &e->recall, e->values, &query, err));
+        bsw_recall_add(&e->recall, &query);
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_evaluation_run(const struct bsw_evaluation_settings *settings,
+                                   struct bsw_evaluation *e, struct bsw_error *err)
+{
+    *e = (struct bsw_evaluation){.settings = *settings};
+    BSW_TRY(open_inputs(e, err));
+    if (e->ties == BSW_TIES_EXACT) BSW_TRY(open_pairs(e, err));
+    return evaluate(e, err);
+}
+
+uint64_t bsw_evaluation_num_ties(const struct bsw_evaluation *e)
+{
+    return bsw_recall_widest(&e->recall)->tied;
+}
+
+void bsw_evaluation_deinit(struct bsw_evaluation *e)
+{
+    bsw_recall_deinit(&e->recall);
+    bsw_free(&e->values);
+    bsw_exact_pairs_close(&e->pairs);
+    bsw_results_deinit(&e->results);
+    bsw_results_deinit(&e->truth);
+}

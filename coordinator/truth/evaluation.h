@@ -1,0 +1,60 @@
+// Recall of a result file (recall.h), by ids, and with ties where it is known which values tie:
+// exact ones computed from the rows, or those that both files hold.
+#ifndef BITSWEEP_COORDINATOR_EVALUATION_H
+#define BITSWEEP_COORDINATOR_EVALUATION_H
+
+#include <stdint.h>
+
+#include "common/base/cpu_level.h"
+#include "common/base/status.h"
+#include "common/files/result_file.h"
+#include "common/rows/vectors.h"
+#include "coordinator/job/sidecar.h"
+#include "coordinator/truth/exact_pairs.h"
+#include "coordinator/truth/recall.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Names are borrowed.
+struct bsw_evaluation_settings {
+    const char *results, *groundtruth;
+    const char *base, *queries; // both, to compute exact values, or neither
+    const char *metric;         // NULL: what the companions of the files say
+    uint64_t k;                 // true neighbours of a query; 0: all columns that both files have
+    struct bsw_row_range query_rows;
+    int ties;  // without base: count ties by the values of the files
+    int force; // files may say that rows, queries or metrics differ
+    enum bsw_cpu_level level;
+};
+
+enum bsw_tie_values {
+    BSW_TIES_NONE,    // by ids alone
+    BSW_TIES_WRITTEN, // float32 values of the two files
+    BSW_TIES_EXACT    // computed from the rows
+};
+
+struct bsw_evaluation {
+    struct bsw_evaluation_settings settings;
+    struct bsw_results results, truth;
+    struct bsw_sidecar result_facts, truth_facts;
+    enum bsw_metric metric;
+    enum bsw_tie_values ties;
+    struct bsw_exact_pairs pairs; // with BSW_TIES_EXACT
+    double *values;               // of a query's returned ids
+    struct bsw_recall recall;
+};
+
+// Reads the files and counts. bsw_evaluation_deinit frees, also after an error and {0}.
+enum bsw_status bsw_evaluation_run(const struct bsw_evaluation_settings *settings,
+                                   struct bsw_evaluation *evaluation, struct bsw_error *err);
+void bsw_evaluation_deinit(struct bsw_evaluation *evaluation);
+
+// Neighbours that count by ties alone, of the first k of the truth against all columns.
+uint64_t bsw_evaluation_num_ties(const struct bsw_evaluation *evaluation);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

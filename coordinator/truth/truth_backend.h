@@ -1,0 +1,54 @@
+// Where a rank's rows meet the queries of groundtruth: a table with two tenants, CPU cores
+// (shard/exact/neighbour_scan.h) and a GPU (shard/exact/device_neighbours.h). Both find the same
+// lists.
+#ifndef BITSWEEP_COORDINATOR_TRUTH_BACKEND_H
+#define BITSWEEP_COORDINATOR_TRUTH_BACKEND_H
+
+#include <stdint.h>
+
+#include "common/device/device.h"
+#include "common/job/progress.h"
+#include "coordinator/job/job_events.h"
+#include "coordinator/truth/truth_journal.h"
+#include "coordinator/truth/truth_merge.h"
+#include "shard/exact/neighbour_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What a run goes through with; all borrowed.
+struct bsw_truth_pass {
+    struct bsw_truth_merge *merge;
+    struct bsw_truth_journal *journal; // open, or {0}: there is none
+    uint64_t num_rows;                 // of all ranks
+    struct bsw_progress *progress;
+    const struct bsw_job_events *events;
+};
+
+struct bsw_truth_facts {
+    uint64_t dropped_rows, memory_bytes; // memory: of a CPU; 0: not known
+    int is_integer;                      // exact in int32, else in float64
+};
+
+struct bsw_truth_backend {
+    // device: borrowed, NULL on CPUs. On error nothing is left. close accepts NULL.
+    enum bsw_status (*open)(const struct bsw_neighbour_needs *needs, bsw_device *device,
+                            void **state, struct bsw_error *err);
+    void (*close)(void *state);
+    // The scan whose lists a journal keeps between two blocks. Device: NULL, its lists are in
+    // device memory until a group of queries is done.
+    bsw_neighbour_scan *(*scan)(void *state);
+    // Rows that progress counts, of num_rows of all ranks.
+    uint64_t (*total)(const void *state, uint64_t num_rows);
+    // All queries, merged group by group; called by all ranks, which agree on every error.
+    enum bsw_status (*run)(void *state, const struct bsw_truth_pass *pass, struct bsw_error *err);
+    void (*tell)(const void *state, struct bsw_truth_facts *out);
+};
+
+extern const struct bsw_truth_backend bsw_truth_host, bsw_truth_device;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

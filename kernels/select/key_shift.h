@@ -1,0 +1,79 @@
+// Keys with something added to them, and the limit that a key must reach before.
+//
+// A float key x becomes x + g, rounded once to float32, an integer key x + g within int32
+// (saturating). Both rise with x, though rounding may make keys equal, so there is a lowest score
+// whose sum reaches a limit: rows below it may be left out before anything is added.
+#ifndef BITSWEEP_KERNELS_KEY_SHIFT_H
+#define BITSWEEP_KERNELS_KEY_SHIFT_H
+
+#include <stdint.h>
+
+#include "common/codes/result_order.h"
+
+#if defined(__CUDACC__)
+#define BSW_KEY_SHIFT static inline __host__ __device__
+#else
+#define BSW_KEY_SHIFT static inline
+#endif
+
+#define BSW_SCORE_OF_MINUS_INFINITY 0x007fffffu
+#define BSW_SCORE_OF_INFINITY       0xff800000u
+
+// What is added to a query's keys: finite where keys are floats.
+union bsw_addition {
+    float number;
+    int32_t integer;
+};
+
+BSW_KEY_SHIFT uint32_t bsw_key_bits(float key)
+{
+    union {
+        float key;
+        uint32_t bits;
+    } both;
+    both.key = key;
+    return both.bits;
+}
+
+BSW_KEY_SHIFT float bsw_key_of_bits(uint32_t bits)
+{
+    union {
+        uint32_t bits;
+        float key;
+    } both;
+    both.bits = bits;
+    return both.key;
+}
+
+// The score of a key with `g` added; is_float: of a float key.
+BSW_KEY_SHIFT uint32_t bsw_score_add(uint32_t score, union bsw_addition g, int is_float)
+{
+    if (!is_float) {
+        int64_t sum = (int64_t)(int32_t)(score ^ 0x80000000u) + g.integer;
+        sum = sum < INT32_MIN ? INT32_MIN : sum > INT32_MAX ? INT32_MAX : sum;
+        return (uint32_t)(int32_t)sum ^ 0x80000000u;
+    }
+    float key = bsw_key_of_bits(score >> 31 ? score & 0x7fffffffu : ~score);
+    uint32_t bits = bsw_key_bits((key + g.number) + 0.0f);
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+// The lowest score that reaches `limit` once g is added; UINT32_MAX, which no key has, where none
+// does.
+BSW_KEY_SHIFT uint32_t bsw_limit_before(uint32_t limit, union bsw_addition g, int is_float)
+{
+    uint32_t low = is_float ? BSW_SCORE_OF_MINUS_INFINITY : 0,
+             high = is_float ? BSW_SCORE_OF_INFINITY : UINT32_MAX - 1;
+    if (limit == 0) return 0;
+    if (bsw_score_add(high, g, is_float) < limit) return UINT32_MAX;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (bsw_score_add(middle, g, is_float) >= limit)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+#endif

@@ -1,0 +1,174 @@
+// Where a rank's shards are scanned: a table of functions with two tenants, host (CPU cores,
+// shard/host/) and device (a GPU, shard/device/). A function that a tenant does not need or cannot
+// have is NULL; beside it stands why.
+//
+// A tenant's state and what it keeps for each shard are its own. Every shard is resident in host
+// memory first; load gives it to the tenant, who may free what the host then no longer needs. All
+// tenants find the same bytes. One thread calls; tenants share work among their own.
+#ifndef BITSWEEP_SHARD_BACKEND_H
+#define BITSWEEP_SHARD_BACKEND_H
+
+#include "common/base/cpu_level.h"
+#include "common/device/device.h"
+#include "common/files/index_manifest.h"
+#include "common/files/shard_file.h"
+#include "shard/query_batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_candidate_lists; // shard/host/shard_scan.h
+struct bsw_resident_shard;
+struct bsw_scan_workspace;
+struct bsw_survivor;
+
+// What a search is, the same on every rank but for the device.
+struct bsw_search_settings {
+    uint32_t query_bits;
+    uint64_t k;
+    uint64_t keep;         // L, or --max-candidates with histogram selection; and exclude_self
+    uint64_t exclude_self; // 1: the row whose id is the query's is left out of its answer
+    int is_histogram;      // else threshold, or
+    struct bsw_queue_options queue; // {0}: no queues
+    uint64_t extra_distance;
+    uint64_t histogram_k; // rows that D_K is to reach, without exclude_self; 0: k
+    int is_ladder;        // else gather
+    int is_exact;         // refinement
+    enum bsw_cpu_level level;
+    enum bsw_scan_kind scan;
+    int num_threads;
+    bsw_device *device;           // this rank's, borrowed: scans there; NULL: on the CPU
+    size_t batch;                 // most queries of a batch
+    int is_checked;               // self_check.h; 0: no checks but those of a new device
+    int has_masks, has_additions; // a probe (probe.h) may have row masks, or additions to keys
+};
+
+static inline uint64_t bsw_search_histogram_rows(const struct bsw_search_settings *settings)
+{
+    uint64_t k = settings->histogram_k ? settings->histogram_k : settings->k;
+    return k + settings->exclude_self;
+}
+
+// What a tenant is opened for. All is borrowed; shapes until the call returns.
+struct bsw_backend_needs {
+    const struct bsw_manifest *manifest;
+    const struct bsw_search_settings *settings;
+    const struct bsw_shard_shape *shapes; // [num_shards]: the rank's, in the order of load
+    size_t num_shards;
+};
+
+// Bytes that a rank's device will hold, and what goes through it.
+struct bsw_memory_forecast {
+    size_t code_bytes, query_bytes, block_bytes; // block_bytes: of both blocks
+    size_t survivor_bytes;                       // buffers of refinement
+    size_t raw_bytes;                            // raw rows
+    size_t used_bytes;                           // all of these
+    size_t streamed_bytes; // of codes that come from host memory for every group of queries
+    size_t group_queries,
+        list_items; // queries at a time, and candidates that a list of theirs holds
+};
+
+// Counted by scans since the tenant was opened.
+struct bsw_scan_counts {
+    uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
+    uint64_t copied_bytes;                             // of codes, block by block
+};
+
+// One shard as a tenant has it.
+struct bsw_backend_shard {
+    struct bsw_resident_shard *resident; // in host memory; borrowed
+    void *own;                           // the tenant's; NULL: nothing
+};
+
+// Queries [first_query, first_query + num_queries) of a batch.
+struct bsw_query_range {
+    const struct bsw_query_batch *batch;
+    size_t first_query, num_queries;
+};
+
+// Some bundles of a shard, as a shard of their own: rows count from the first of them.
+struct bsw_scan_part {
+    size_t first_bundle, num_bundles;
+    const uint32_t *masks; // [num_bundles]: bit r, row r takes part; NULL: all rows do
+};
+
+// Takes one query's histogram: counts [num_bins] of the distances from first_bin on.
+typedef enum bsw_status (*bsw_histogram_fn)(void *context, size_t query, uint32_t first_bin,
+                                            const uint64_t *counts, uint32_t num_bins,
+                                            struct bsw_error *err);
+
+struct bsw_backend {
+    // What open and load will take where free_bytes of device memory are free. Host: NULL, it takes
+    // what codes take.
+    enum bsw_status (*forecast)(const struct bsw_backend_needs *needs, size_t free_bytes,
+                                struct bsw_memory_forecast *out, struct bsw_error *err);
+
+    // Everything but the shards. On error nothing is left. close accepts NULL.
+    enum bsw_status (*open)(const struct bsw_backend_needs *needs, void **state,
+                            struct bsw_error *err);
+    void (*close)(void *state);
+    const char *(*label)(const void *state); // "cpu", "cuda:0"
+
+    // Shard `index` of the needs, shard->resident set; shard->own is made. Host: NULL, the resident
+    // shard is all.
+    enum bsw_status (*load)(void *state, size_t index, struct bsw_backend_shard *shard,
+                            struct bsw_error *err);
+    // Raw rows of a shard, once all shards are loaded and the memory that is left is known. Host:
+    // NULL, they stay in their files.
+    enum bsw_status (*load_rows)(void *state, struct bsw_backend_shard *shard,
+                                 struct bsw_error *err);
+    void (*unload)(void *state, struct bsw_backend_shard *shard); // Host: NULL
+
+    // As bsw_shard_scan, bsw_shard_histogram and bsw_shard_refine of shard/host/shard_scan.h; part
+    // NULL: all of the shard; lists of the histogram are scratch.
+    enum bsw_status (*scan)(void *state, const struct bsw_backend_shard *shard,
+                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
+                            const uint32_t *limits, size_t keep,
+                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
+                            struct bsw_error *err);
+    enum bsw_status (*histogram)(void *state, const struct bsw_backend_shard *shard,
+                                 const struct bsw_scan_part *part,
+                                 const struct bsw_query_range *queries, uint64_t k,
+                                 struct bsw_scan_workspace *workspace,
+                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
+                                 void *context, struct bsw_error *err);
+    enum bsw_status (*refine)(void *state, const struct bsw_backend_shard *shard,
+                              const struct bsw_query_range *queries,
+                              const struct bsw_candidate_lists *lists, const size_t *counts,
+                              struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
+                              struct bsw_error *err);
+
+    // For self-checks. The codes of one bundle as scans read them, a shard of one bundle, until the
+    // next call. Host: NULL, they are those of the resident shard.
+    enum bsw_status (*fetch)(void *state, const struct bsw_backend_shard *shard, size_t bundle,
+                             struct bsw_resident_shard *out, struct bsw_error *err);
+    // Blocks [first, first + num_blocks) of the shard's file against their digests, as far as the
+    // tenant has them in memory of its own: num_blocks of them; most_blocks: of one check between
+    // batches. Host: NULL, bsw_resident_shard_check sees all.
+    enum bsw_status (*check)(void *state, const struct bsw_backend_shard *shard, uint32_t first,
+                             uint32_t num_blocks, struct bsw_error *err);
+    uint32_t (*num_blocks)(const struct bsw_backend_shard *shard);
+    uint32_t (*most_blocks)(const struct bsw_shard_shape *shape);
+
+    // What a tenant counted: to be read, or put back after scans that are not to count. Host: NULL,
+    // it has no segments.
+    struct bsw_scan_counts *(*counts)(void *state);
+    // Raw rows in the tenant's memory; those sent to it for refinement; allocations since the last
+    // load_rows. Host: NULL, there are none.
+    void (*use)(const void *state, uint64_t *raw_bytes, uint64_t *gathered_bytes,
+                uint64_t *allocations);
+};
+
+extern const struct bsw_backend bsw_host_backend, bsw_device_backend;
+
+// The only choice there is. No device can be open in a build without any.
+static inline const struct bsw_backend *bsw_backend_of(const struct bsw_search_settings *settings)
+{
+    return settings->device ? &bsw_device_backend : &bsw_host_backend;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

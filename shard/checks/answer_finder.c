@@ -1,0 +1,102 @@
+#include "shard/checks/answer_finder.h"
+
+#include <string.h>
+
+#include "common/codes/result_order.h"
+#include "shard/host/answer_check.h"
+#include "shard/host/plain_score.h"
+
+// ---- lists ----
+
+static uint32_t merge(uint64_t *list, uint32_t count, const uint64_t *more, uint32_t num_more)
+{
+    uint64_t before[BSW_KNOWN_ROWS];
+    uint32_t out = 0;
+    memcpy(before, list, count * sizeof *list);
+    for (uint32_t i = 0, j = 0; out < BSW_KNOWN_ROWS && (i < count || j < num_more);) {
+        int is_first = j >= num_more || (i < count && before[i] >= more[j]);
+        j += is_first && j < num_more && before[i] == more[j];
+        list[out++] = is_first ? before[i++] : more[j++];
+    }
+    return out;
+}
+
+void bsw_answer_lists_merge(struct bsw_answer_lists *lists, const struct bsw_answer_lists *more)
+{
+    for (uint32_t q = 0; q < BSW_KNOWN_QUERIES; q++)
+        lists->counts[q] = merge(lists->best[q], lists->counts[q], more->best[q], more->counts[q]);
+}
+
+// ---- finding ----
+
+enum bsw_status bsw_answer_finder_init(struct bsw_answer_finder *finder,
+                                       const struct bsw_manifest *manifest,
+                                       enum bsw_cpu_level level, struct bsw_error *err)
+{
+    *finder = (struct bsw_answer_finder){.manifest = manifest};
+    bsw_scan_workspace_init(&finder->workspace, level, 1);
+    return bsw_pinned_queries_make(manifest, bsw_pinned_query_bits(manifest), BSW_KNOWN_QUERIES,
+                                   &finder->queries, err);
+}
+
+void bsw_answer_finder_deinit(struct bsw_answer_finder *finder)
+{
+    if (!finder->manifest) return;
+    bsw_pinned_queries_deinit(&finder->queries);
+    bsw_scan_workspace_deinit(&finder->workspace);
+    bsw_candidate_lists_deinit(&finder->found);
+}
+
+static enum bsw_status check_score(const struct bsw_answer_finder *finder,
+                                   const struct bsw_resident_shard *block, uint64_t first_row,
+                                   size_t query, uint64_t candidate, struct bsw_error *err)
+{
+    uint32_t row = bsw_candidate_row(candidate), found = bsw_candidate_score(candidate);
+    uint32_t expected = bsw_plain_score(block, &finder->queries.batch, query, row);
+    if (found == expected) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                    "cpu: level %s gives row %llu the key %08x for pinned query %zu, the reference "
+                    "%08x",
+                    finder->workspace.plane_scan->level, (unsigned long long)(first_row + row),
+                    found, query, expected);
+}
+
+enum bsw_status bsw_answer_finder_run(struct bsw_answer_finder *finder,
+                                      const struct bsw_shard_shape *shape, uint32_t block,
+                                      const void *bytes, struct bsw_answer_lists *out,
+                                      struct bsw_error *err)
+{
+    size_t num_bundles = bsw_shard_block_bundles(shape, block);
+    uint64_t first = (uint64_t)block * shape->block_bundles * BSW_BUNDLE_ROWS;
+    uint64_t rows = num_bundles * BSW_BUNDLE_ROWS, left = shape->num_rows - first;
+    struct bsw_resident_shard small = {.shape = *shape, .num_bundles = num_bundles};
+    small.shape.num_rows = left < rows ? left : rows;
+    // Nothing is written through these pointers.
+    bsw_code_arrays_in_block(shape, (void *)(uintptr_t)bytes, num_bundles, &small.arrays);
+    *out = (struct bsw_answer_lists){0};
+    BSW_TRY(bsw_shard_scan(&small, &finder->queries.batch, 0, finder->queries.num_queries, NULL,
+                           BSW_KNOWN_ROWS, &finder->workspace, &finder->found, err));
+    for (uint32_t q = 0; q < finder->queries.num_queries; q++) {
+        size_t count;
+        const uint64_t *list = bsw_candidate_list(&finder->found, q, &count);
+        out->counts[q] = (uint32_t)count;
+        for (size_t i = 0; i < count; i++) {
+            BSW_TRY(check_score(finder, &small, shape->first_row + first, q, list[i], err));
+            out->best[q][i] = bsw_candidate_pack(bsw_candidate_score(list[i]),
+                                                 (uint32_t)first + bsw_candidate_row(list[i]));
+        }
+    }
+    return BSW_OK;
+}
+
+// ---- comparing ----
+
+enum bsw_status bsw_answer_lists_check(const struct bsw_answer_lists *lists,
+                                       const struct bsw_manifest *manifest, uint32_t shard,
+                                       struct bsw_error *err)
+{
+    for (uint32_t q = 0; q < manifest->num_known; q++)
+        BSW_TRY(bsw_known_answer_check(manifest, shard, q, lists->best[q], lists->counts[q],
+                                       BSW_KNOWN_ROWS, 0, err));
+    return BSW_OK;
+}

@@ -1,0 +1,356 @@
+// saq: segmented adaptive quantization, several bits where the data has its energy
+// (saq_training.h).
+#include "shard/codecs/codec_saq.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "bitsweep.pb-c.h"
+#include "common/codes/half.h"
+#include "common/files/sealed_message.h"
+#include "kernels/kernel_sums.h"
+#include "shard/codecs/codec.h"
+#include "shard/codecs/query_codes.h"
+#include "shard/codecs/saq_training.h"
+#include "shard/codecs/stage_choice.h"
+
+#define PART_FIELD 10 // Manifest.frame
+
+// ---- its part of a manifest ----
+
+static void free_part(void *part)
+{
+    struct bsw_saq_part *saq = part;
+    if (!saq) return;
+    bsw_free(&saq->mean);
+    bsw_free(&saq->rotation);
+    bsw_free(&saq);
+}
+
+enum bsw_status bsw_saq_part_create(struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    free_part(manifest->part);
+    return bsw_allocate_zero(&manifest->part, 1, sizeof(struct bsw_saq_part), "frame", err);
+}
+
+// Copies the columns of the segments, which in the file stand without the padding between them: it
+// is 0 by definition.
+static void copy_columns(const struct bsw_code_layout *layout, float *padded, unsigned char *dense,
+                         int is_packing)
+{
+    for (uint32_t j = 0; j < layout->dims; j++) {
+        for (uint32_t s = 0; s < layout->num_segments; s++) {
+            const struct bsw_segment *segment = &layout->segments[s];
+            float *row = padded + (size_t)j * layout->padded_dims + segment->padded_dim;
+            size_t bytes = segment->dims * sizeof(float);
+            memcpy(is_packing ? (void *)dense : row, is_packing ? (void *)row : dense, bytes);
+            dense += bytes;
+        }
+    }
+}
+
+static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw_buffer *out,
+                                 struct bsw_error *err)
+{
+    const struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
+    size_t dims = manifest->layout.dims;
+    unsigned char *rotation;
+    BSW_TRY(bsw_allocate(&rotation, dims * dims, sizeof(float), "frame", err));
+    copy_columns(&manifest->layout, saq->rotation, rotation, 1);
+    Bsw__Frame frame = BSW__FRAME__INIT;
+    frame.mean = (ProtobufCBinaryData){dims * sizeof(float), (uint8_t *)saq->mean};
+    frame.rotation = (ProtobufCBinaryData){dims * dims * sizeof(float), rotation};
+    frame.n_steps = manifest->layout.num_segments;
+    frame.steps = (float *)saq->steps;
+    frame.scale_exponent = manifest->scale_exponent;
+    frame.tail_exponent = manifest->tail_exponent;
+    frame.stage_dims = manifest->stage_dims;
+    frame.axes = (char *)saq->axes;
+    enum bsw_status status = bsw_buffer_reserve(out, bsw__frame__get_packed_size(&frame), err);
+    if (status == BSW_OK) out->bytes = bsw__frame__pack(&frame, out->data);
+    bsw_free(&rotation);
+    return status;
+}
+
+static int is_finite_array(const float *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (!isfinite(values[i])) return 0;
+    }
+    return 1;
+}
+
+static enum bsw_status bad(const char *name, const char *what, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %s", name, what);
+}
+
+static enum bsw_status check_frame(const char *name, const Bsw__Frame *frame,
+                                   const struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    uint32_t dims = manifest->layout.dims;
+    if (dims > BSW_SAQ_MAX_DIMS || frame->mean.len != dims * sizeof(float) ||
+        frame->rotation.len != (size_t)dims * dims * sizeof(float) ||
+        frame->n_steps != manifest->layout.num_segments) {
+        return bad(name, "the frame does not fit dims and segments", err);
+    }
+    if (frame->stage_dims < 1 || frame->stage_dims > dims ||
+        (frame->stage_dims % 32 != 0 && frame->stage_dims != dims) ||
+        frame->scale_exponent < -126 || frame->scale_exponent > 126 ||
+        frame->tail_exponent < -126 || frame->tail_exponent > 126) {
+        return bad(name, "the frame is out of range", err);
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status take_frame(const char *name, const Bsw__Frame *frame,
+                                  struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    size_t dims = manifest->layout.dims, weights = dims * manifest->layout.padded_dims;
+    BSW_TRY(check_frame(name, frame, manifest, err));
+    BSW_TRY(bsw_saq_part_create(manifest, err));
+    struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
+    BSW_TRY(bsw_allocate(&saq->mean, dims, sizeof(float), "frame", err));
+    BSW_TRY(bsw_allocate_zero(&saq->rotation, weights, sizeof(float), "frame", err));
+    memcpy(saq->mean, frame->mean.data, frame->mean.len);
+    copy_columns(&manifest->layout, saq->rotation, frame->rotation.data, 0);
+    int is_good = is_finite_array(saq->rotation, weights) && is_finite_array(saq->mean, dims);
+    for (size_t s = 0; s < frame->n_steps; s++) {
+        saq->steps[s] = frame->steps[s];
+        is_good &= saq->steps[s] > 0 && isfinite(saq->steps[s]);
+    }
+    if (!is_good) return bad(name, "the frame has numbers that are not finite", err);
+    manifest->scale_exponent = frame->scale_exponent;
+    manifest->tail_exponent = frame->tail_exponent;
+    manifest->stage_dims = frame->stage_dims;
+    snprintf(saq->axes, sizeof saq->axes, "%s", frame->axes);
+    return BSW_OK;
+}
+
+static enum bsw_status parse_part(const char *name, const void *data, size_t bytes,
+                                  struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_message_room room;
+    bsw_message_room_init(&room, bytes);
+    Bsw__Frame *frame = bsw__frame__unpack(&room.allocator, bytes, data);
+    if (!frame) return bsw_message_fail(&room, name, "frame", err);
+    enum bsw_status status = take_frame(name, frame, manifest, err);
+    bsw__frame__free_unpacked(frame, &room.allocator);
+    return status;
+}
+
+// ---- settings and training ----
+
+static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_error *err)
+{
+    int is_auto = !o->segments || strcmp(o->segments, "auto") == 0;
+    if (o->model && (o->bits > 0 || o->segments))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--model brings its own bits and segments");
+    if (!is_auto && o->bits > 0) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--segments names the bits; --bits goes with auto");
+    }
+    if (!o->segments) o->segments = "auto";
+    if (o->bits == 0) o->bits = 3;
+    o->may_have_fewer_bits = is_auto && !o->model;
+    return BSW_OK;
+}
+
+static enum bsw_status check_rows(const char *source, enum bsw_vector_type type, uint32_t dims,
+                                  struct bsw_error *err)
+{
+    (void)type;
+    if (dims <= BSW_SAQ_MAX_DIMS) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--codec saq takes up to %d dims, %s has %u",
+                    BSW_SAQ_MAX_DIMS, source, dims);
+}
+
+// The first stage as asked for; without a word a model keeps its own.
+static enum bsw_status settle_stage(const struct bsw_codec_settings *o, struct bsw_sample *sample,
+                                    struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    if (o->stage == BSW_STAGE_DEFAULT && o->model) return BSW_OK;
+    if (o->stage != BSW_STAGE_GIVEN) return bsw_choose_stage(sample, manifest, err);
+    int is_whole = o->stage_dims == 0 || o->stage_dims > BSW_MAX_DIMS;
+    manifest->stage_dims = is_whole ? manifest->layout.dims : (uint32_t)o->stage_dims;
+    if (o->stage_dims == 0 || bsw_manifest_stage(manifest) > 0) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "--stage %llu: a multiple of 32 below %u, at the end of whole words of codes",
+                    (unsigned long long)o->stage_dims, manifest->layout.dims);
+}
+
+static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
+                             struct bsw_sample *sample, const struct bsw_codec_model *model,
+                             struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    (void)model;
+    if (o->model) {
+        BSW_TRY(bsw_adopt_frame(o->model, dims, manifest, err));
+    } else {
+        const struct bsw_saq_training training = {o->bits, o->segments, o->random_axes, o->seed};
+        BSW_TRY(bsw_train_saq_frame(sample, &training, manifest, err));
+    }
+    BSW_TRY(settle_stage(o, sample, manifest, err));
+    return bsw_train_saq_exponents(sample, manifest, err);
+}
+
+// Bits go where the data has its energy; how many bytes that makes only depends on it where
+// dimensions are no multiple of 32.
+static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_manifest *manifest,
+                                struct bsw_error *err)
+{
+    double energies[BSW_SAQ_MAX_DIMS];
+    uint32_t dims = (uint32_t)o->dims;
+    if (dims > BSW_SAQ_MAX_DIMS) {
+        return bsw_fail(err, BSW_ERROR_USAGE, "--codec saq takes up to %d dims", BSW_SAQ_MAX_DIMS);
+    }
+    for (uint32_t i = 0; i < dims; i++) energies[i] = pow(0.97, i);
+    if (o->segments) {
+        BSW_TRY(bsw_code_layout_parse(o->segments, dims, &manifest->layout, err));
+    } else {
+        BSW_TRY(
+            bsw_allocate_bits(energies, dims, o->bits > 0 ? o->bits : 3, &manifest->layout, err));
+    }
+    manifest->stage_dims = o->stage > 0 ? (uint32_t)o->stage : manifest->layout.dims;
+    return BSW_OK;
+}
+
+// ---- rows ----
+
+void bsw_frame_of_manifest(const struct bsw_manifest *manifest, struct bsw_saq_frame *out)
+{
+    const struct bsw_saq_part *saq = bsw_saq_part_of(manifest);
+    *out = (struct bsw_saq_frame){.layout = manifest->layout,
+                                  .metric = manifest->metric,
+                                  .mean = saq->mean,
+                                  .rotation = saq->rotation,
+                                  .stage_dims = manifest->stage_dims};
+    memcpy(out->steps, saq->steps, sizeof out->steps);
+}
+
+// The stored halves and bias of one bundle. The tail bounds |scale_d * dot of the rest| by
+// Cauchy-Schwarz with the scale as stored; the factor above 1 covers the roundings of sqrt and
+// product.
+void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const float *norms,
+                      const float *scales, const uint32_t *tails, const float *mean_dots,
+                      const struct bsw_code_arrays *arrays, size_t row)
+{
+    double scale_unit = ldexp(1.0, -manifest->scale_exponent);
+    double tail_unit = ldexp(1.0 + 0x1p-50, manifest->scale_exponent - manifest->tail_exponent);
+    for (size_t r = 0; r < count; r++) {
+        uint16_t half = bsw_half_nearest((double)scales[r] * scale_unit);
+        arrays->scales[row + r] = half;
+        arrays->tails[row + r] =
+            bsw_half_up(bsw_half_to_float(half) * sqrt((double)tails[r]) * tail_unit);
+        arrays->biases[row + r] =
+            manifest->metric == BSW_METRIC_L2 ? 0.0f - norms[r] : mean_dots[r];
+    }
+}
+
+// Rows centred, then rotated.
+static size_t tile_scratch_bytes(const struct bsw_manifest *manifest, size_t num_rows)
+{
+    return num_rows * (manifest->layout.padded_dims + manifest->layout.dims) * sizeof(float);
+}
+
+static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code_arrays *arrays,
+                        size_t bundle)
+{
+    struct bsw_saq_frame frame;
+    bsw_frame_of_manifest(tile->manifest, &frame);
+    const struct bsw_code_layout *layout = &frame.layout;
+    float mean_dots[BSW_TILE_MAX_ROWS], norms[BSW_BUNDLE_ROWS], scales[BSW_BUNDLE_ROWS];
+    float *projected = tile->scratch, *centered = projected + tile->num_rows * layout->padded_dims;
+    uint32_t tails[BSW_BUNDLE_ROWS];
+    tile->kernels->saq_center(&frame, tile->rows, tile->num_rows, tile->factors, centered,
+                              mean_dots);
+    tile->kernels->saq_project(&frame, centered, tile->num_rows, projected);
+    for (size_t done = 0; done < tile->num_rows; done += BSW_BUNDLE_ROWS, bundle++) {
+        size_t left = tile->num_rows - done,
+               count = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS;
+        uint32_t *planes[BSW_MAX_SEGMENTS];
+        for (uint32_t s = 0; s < layout->num_segments; s++)
+            planes[s] = arrays->planes[s] + bundle * bsw_segment_bundle_words(&layout->segments[s]);
+        tile->kernels->saq_quantize(&frame, projected + done * layout->padded_dims, count, planes,
+                                    norms, scales, tails);
+        bsw_store_affine(tile->manifest, count, norms, scales, tails, mean_dots + done, arrays,
+                         bundle * BSW_BUNDLE_ROWS);
+    }
+}
+
+// ---- queries ----
+
+static size_t query_scratch_bytes(const struct bsw_manifest *manifest)
+{
+    return tile_scratch_bytes(manifest, 1);
+}
+
+// p = projected * step, in place.
+static void apply_steps(const struct bsw_manifest *manifest, float *projected)
+{
+    for (uint32_t s = 0; s < manifest->layout.num_segments; s++) {
+        const struct bsw_segment *segment = &manifest->layout.segments[s];
+        float *p = projected + segment->padded_dim;
+        for (uint32_t i = 0; i < segment->dims; i++) p[i] *= bsw_saq_part_of(manifest)->steps[s];
+    }
+}
+
+static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
+                         union bsw_query_number *number, float *addend)
+{
+    const struct bsw_manifest *manifest = query->manifest;
+    const struct bsw_code_layout *layout = &manifest->layout;
+    struct bsw_saq_frame frame;
+    float *projected = query->scratch, *centered = projected + layout->padded_dims, mean_dot;
+    bsw_frame_of_manifest(manifest, &frame);
+    query->kernels->saq_center(&frame, query->row, 1, &query->factor, centered, &mean_dot);
+    query->kernels->saq_project(&frame, centered, 1, projected);
+    if (manifest->metric == BSW_METRIC_L2) {
+        *addend = bsw_lane_dot_float(projected, projected, layout->padded_dims);
+    } else { // <q, mu> = <q - mu, mu> + <mu, mu>
+        *addend = mean_dot + bsw_lane_dot_float(frame.mean, frame.mean, layout->dims);
+    }
+    apply_steps(manifest, projected);
+    float scale = bsw_query_planes_scaled(layout, projected, query->query_bits, words);
+    number->scale = ldexpf(scale, manifest->scale_exponent);
+}
+
+// ---- the rest ----
+
+static void describe(const struct bsw_manifest *manifest, struct bsw_codec_fact *out)
+{
+    *out = (struct bsw_codec_fact){.name = "axes", .format = ", %s axes"};
+    snprintf(out->text, sizeof out->text, "%s", bsw_saq_part_of(manifest)->axes);
+}
+
+static float step_of(const struct bsw_manifest *manifest, uint32_t segment)
+{
+    return bsw_saq_part_of(manifest)->steps[segment];
+}
+
+static const struct bsw_codec_table table = {
+    .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
+    .has_matrix = 1,
+    .has_segments = 1,
+    .needs_sample = 1,
+    .worth_a_device = 1,
+    .check_settings = check_settings,
+    .check_rows = check_rows,
+    .train = train,
+    .forecast = forecast,
+    .tile_scratch_bytes = tile_scratch_bytes,
+    .encode_tile = encode_tile,
+    .query_scratch_bytes = query_scratch_bytes,
+    .encode_query = encode_query,
+    .describe = describe,
+    .step_of = step_of,
+};
+
+const struct bsw_codec bsw_codec_saq = {.name = "saq",
+                                        .has_affine = 1,
+                                        .known_rule = BSW_KNOWN_RULE,
+                                        .part_field = PART_FIELD,
+                                        .pack_part = pack_part,
+                                        .free_part = free_part,
+                                        .parse_part = parse_part,
+                                        .table = &table};

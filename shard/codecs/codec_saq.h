@@ -1,0 +1,42 @@
+// saq's own part of a manifest: the frame that its codes are a function of, besides the row.
+#ifndef BITSWEEP_SHARD_CODEC_SAQ_H
+#define BITSWEEP_SHARD_CODEC_SAQ_H
+
+#include "common/files/index_manifest.h"
+#include "common/files/shard_file.h"
+#include "kernels/encode/encode.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BSW_SAQ_MAX_DIMS 4096 // the frame is dims^2 floats, its training dims^2 doubles three times
+
+struct bsw_saq_part {
+    float *mean;     // [dims]; owned
+    float *rotation; // [dims][padded_dims], columns of padding 0; owned
+    float steps[BSW_MAX_SEGMENTS];
+    char axes[16]; // "principal", "random"
+};
+
+static inline struct bsw_saq_part *bsw_saq_part_of(const struct bsw_manifest *manifest)
+{
+    return (struct bsw_saq_part *)manifest->part;
+}
+
+// An empty part, in place of the one there was.
+enum bsw_status bsw_saq_part_create(struct bsw_manifest *manifest, struct bsw_error *err);
+
+// The frame of a manifest as the kernels want it; borrows the manifest's arrays.
+void bsw_frame_of_manifest(const struct bsw_manifest *manifest, struct bsw_saq_frame *out);
+
+// What a block keeps of `count` rows from row `row` of its arrays on: halves and biases.
+// norms, scales, tails, mean_dots: [count], as the kernels of saq give them.
+void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const float *norms,
+                      const float *scales, const uint32_t *tails, const float *mean_dots,
+                      const struct bsw_code_arrays *arrays, size_t row);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,277 @@
+// sq8: one byte a dimension, between the least and the largest number of the sample.
+//
+// With m the middle and h the half step of a dimension, h = (largest - least) / 2 / 256, a row's
+// component is about m + h*c, c odd from -255 to 255: the 8 planes of common/codes/code_layout.h,
+// coded by the kernel of xfbq from (x - m) / (256 h). Numbers outside of the sample's are clipped.
+//   key = <q, h*c>                        cosine (of unit rows), ip; value = key + <q, m>
+//       = 2 <q - m, h*c> - |h*c|^2        l2;                        value = |q - m|^2 - key
+// p_i = q_i h_i is coded as queries of saq are, so a key is one integer product, one scale and one
+// bias: the scales of rows are all 1 (2 under l2), the biases -|h*c|^2 or 0.
+#include <math.h>
+#include <string.h>
+
+#include "bitsweep.pb-c.h"
+#include "common/codes/half.h"
+#include "common/files/sealed_message.h"
+#include "kernels/kernel_sums.h"
+#include "shard/codecs/codec.h"
+#include "shard/codecs/query_codes.h"
+
+#define PART_FIELD    19 // Manifest.part
+#define BITS          8
+#define QUERY_BITS    7
+#define LEAST_STEP    0x1p-100f // of a dimension in which the sample does not differ
+#define MOST_SQUARES  1e36      // so that no key becomes Inf or NaN
+#define LARGEST_START 3e38f
+
+struct sq8_part {
+    float *middles, *half_steps; // [dims]; owned
+};
+
+static struct sq8_part *part_of(const struct bsw_manifest *manifest)
+{
+    return manifest->part;
+}
+
+// ---- its part of a manifest ----
+
+static void free_part(void *part)
+{
+    struct sq8_part *sq8 = part;
+    if (!sq8) return;
+    bsw_free(&sq8->middles);
+    bsw_free(&sq8->half_steps);
+    bsw_free(&sq8);
+}
+
+static enum bsw_status create_part(struct bsw_manifest *manifest, size_t dims,
+                                   struct bsw_error *err)
+{
+    free_part(manifest->part);
+    BSW_TRY(bsw_allocate_zero(&manifest->part, 1, sizeof(struct sq8_part), "steps", err));
+    struct sq8_part *part = part_of(manifest);
+    BSW_TRY(bsw_allocate(&part->middles, dims, sizeof(float), "steps", err));
+    return bsw_allocate(&part->half_steps, dims, sizeof(float), "steps", err);
+}
+
+// Whether steps are numbers that keys may be computed with.
+static int is_in_range(const struct sq8_part *part, uint32_t dims)
+{
+    double squares = 0;
+    for (uint32_t i = 0; i < dims; i++) {
+        double most = fabs((double)part->middles[i]) + 256 * (double)part->half_steps[i];
+        if (!(part->half_steps[i] >= LEAST_STEP)) return 0;
+        squares += most * most;
+    }
+    return squares <= MOST_SQUARES;
+}
+
+static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw_buffer *out,
+                                 struct bsw_error *err)
+{
+    const struct sq8_part *part = part_of(manifest);
+    size_t bytes = manifest->layout.dims * sizeof(float);
+    Bsw__Sq8 message = BSW__SQ8__INIT;
+    message.middles = (ProtobufCBinaryData){bytes, (uint8_t *)part->middles};
+    message.half_steps = (ProtobufCBinaryData){bytes, (uint8_t *)part->half_steps};
+    BSW_TRY(bsw_buffer_reserve(out, bsw__sq8__get_packed_size(&message), err));
+    out->bytes = bsw__sq8__pack(&message, out->data);
+    return BSW_OK;
+}
+
+static enum bsw_status take_steps(const char *name, const Bsw__Sq8 *message,
+                                  struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &manifest->layout;
+    size_t bytes = layout->dims * sizeof(float);
+    if (layout->num_segments != 1 || layout->segments[0].bits != BITS || manifest->bits != BITS ||
+        message->middles.len != bytes || message->half_steps.len != bytes)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: the steps do not fit the dims", name);
+    BSW_TRY(create_part(manifest, layout->dims, err));
+    struct sq8_part *part = part_of(manifest);
+    memcpy(part->middles, message->middles.data, bytes);
+    memcpy(part->half_steps, message->half_steps.data, bytes);
+    if (is_in_range(part, layout->dims)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: a step is out of range", name);
+}
+
+static enum bsw_status parse_part(const char *name, const void *data, size_t bytes,
+                                  struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    struct bsw_message_room room;
+    bsw_message_room_init(&room, bytes);
+    Bsw__Sq8 *message = bsw__sq8__unpack(&room.allocator, bytes, data);
+    if (!message) return bsw_message_fail(&room, name, "steps", err);
+    enum bsw_status status = take_steps(name, message, manifest, err);
+    bsw__sq8__free_unpacked(message, &room.allocator);
+    return status;
+}
+
+// ---- settings and training ----
+
+static enum bsw_status check_bits(double bits, struct bsw_error *err)
+{
+    if (bits == 0 || bits == BITS) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec sq8 has 8", bits);
+}
+
+static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_error *err)
+{
+    BSW_TRY(check_bits(o->bits, err));
+    o->bits = BITS;
+    return bsw_codec_refuse_segments(o, err);
+}
+
+static enum bsw_status find_ends(struct bsw_sample *sample, uint32_t dims, float *least,
+                                 float *largest, struct bsw_error *err)
+{
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE];
+    size_t num_rows, total = 0;
+    for (uint32_t i = 0; i < dims; i++) {
+        least[i] = LARGEST_START;
+        largest[i] = -LARGEST_START;
+    }
+    bsw_sample_rewind(sample, "training, ends");
+    for (;;) {
+        BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
+        if (num_rows == 0) return total > 0 ? BSW_OK : bsw_sample_fail_empty(sample, err);
+        for (size_t r = 0; r < num_rows; r++) {
+            for (uint32_t i = 0; i < dims; i++) {
+                float x = rows[r * dims + i] * factors[r];
+                if (x < least[i]) least[i] = x;
+                if (x > largest[i]) largest[i] = x;
+            }
+        }
+        total += num_rows;
+    }
+}
+
+static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
+                             struct bsw_sample *sample, const struct bsw_codec_model *model,
+                             struct bsw_manifest *manifest, struct bsw_error *err)
+{
+    (void)o;
+    (void)model;
+    BSW_TRY(bsw_codec_lay_out_whole(manifest, dims, BITS, err));
+    BSW_TRY(bsw_code_layout_check(&manifest->layout, 1, err));
+    BSW_TRY(create_part(manifest, dims, err));
+    float *least = part_of(manifest)->middles, *largest = part_of(manifest)->half_steps;
+    BSW_TRY(find_ends(sample, dims, least, largest, err));
+    for (uint32_t i = 0; i < dims; i++) {
+        float middle = least[i] * 0.5f + largest[i] * 0.5f;
+        float half_step = (largest[i] * 0.5f - least[i] * 0.5f) * 0x1p-8f;
+        least[i] = middle;
+        largest[i] = half_step > LEAST_STEP ? half_step : LEAST_STEP;
+    }
+    if (is_in_range(part_of(manifest), dims)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: numbers too large for --codec sq8",
+                    bsw_vectors_name(sample->vectors));
+}
+
+static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_manifest *manifest,
+                                struct bsw_error *err)
+{
+    BSW_TRY(check_bits(o->bits, err));
+    return bsw_codec_lay_out_whole(manifest, (uint32_t)o->dims, BITS, err);
+}
+
+// ---- rows ----
+
+static size_t tile_scratch_bytes(const struct bsw_manifest *manifest, size_t num_rows)
+{
+    return num_rows * manifest->layout.dims * sizeof(float);
+}
+
+// y = (x - middle) / (256 half steps), -1 to 1 within the sample's ends.
+static void center(const struct bsw_manifest *manifest, const float *row, float factor, float *y)
+{
+    const struct sq8_part *part = part_of(manifest);
+    for (uint32_t i = 0; i < manifest->layout.dims; i++)
+        y[i] = (row[i] * factor - part->middles[i]) / (part->half_steps[i] * 0x1p8f);
+}
+
+// |h*c|^2 as it is coded: c = 2 floor(128 y) + 1, clipped.
+static float squared_norm(const struct bsw_manifest *manifest, float *y)
+{
+    const float *half_steps = part_of(manifest)->half_steps;
+    for (uint32_t i = 0; i < manifest->layout.dims; i++) {
+        float f = floorf(y[i] * 128.0f);
+        f = f < -128.0f ? -128.0f : f > 127.0f ? 127.0f : f;
+        y[i] = (2.0f * f + 1.0f) * half_steps[i];
+    }
+    return bsw_lane_dot_float(y, y, manifest->layout.dims);
+}
+
+static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code_arrays *arrays,
+                        size_t bundle)
+{
+    const struct bsw_manifest *manifest = tile->manifest;
+    const struct bsw_segment *segment = &manifest->layout.segments[0];
+    int is_l2 = manifest->metric == BSW_METRIC_L2;
+    uint16_t scale = bsw_half_nearest(is_l2 ? 2.0 : 1.0);
+    float *rows = tile->scratch, ones[BSW_BUNDLE_ROWS];
+    size_t dims = segment->dims;
+    for (size_t i = 0; i < BSW_BUNDLE_ROWS; i++) ones[i] = 1.0f;
+    for (size_t r = 0; r < tile->num_rows; r++)
+        center(manifest, tile->rows + r * dims, tile->factors[r], rows + r * dims);
+    for (size_t done = 0; done < tile->num_rows; done += BSW_BUNDLE_ROWS) {
+        size_t left = tile->num_rows - done,
+               count = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS,
+               at = bundle + done / BSW_BUNDLE_ROWS;
+        tile->kernels->xfbq(rows + done * dims, count, dims, ones, 1.0f, BITS,
+                            arrays->planes[0] + at * bsw_segment_bundle_words(segment));
+    }
+    for (size_t r = 0; r < tile->num_rows; r++) {
+        size_t place = bundle * BSW_BUNDLE_ROWS + r;
+        arrays->scales[place] = scale;
+        arrays->biases[place] = is_l2 ? 0.0f - squared_norm(manifest, rows + r * dims) : 0.0f;
+    }
+}
+
+// ---- queries ----
+
+static size_t query_scratch_bytes(const struct bsw_manifest *manifest)
+{
+    return 2 * manifest->layout.padded_dims * sizeof(float);
+}
+
+static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
+                         union bsw_query_number *number, float *addend)
+{
+    const struct bsw_manifest *manifest = query->manifest;
+    const struct sq8_part *part = part_of(manifest);
+    const struct bsw_code_layout *layout = &manifest->layout;
+    float *q = query->scratch, *p = q + layout->padded_dims;
+    int is_l2 = manifest->metric == BSW_METRIC_L2;
+    for (uint32_t i = 0; i < layout->dims; i++) {
+        q[i] = query->row[i] * query->factor - (is_l2 ? part->middles[i] : 0.0f);
+        p[i] = q[i] * part->half_steps[i];
+    }
+    *addend = bsw_lane_dot_float(q, is_l2 ? q : part->middles, layout->dims);
+    number->scale = bsw_query_planes_scaled(layout, p, query->query_bits, words);
+}
+
+static const struct bsw_codec_table table = {
+    .metrics = 1u << BSW_METRIC_COSINE | 1u << BSW_METRIC_IP | 1u << BSW_METRIC_L2,
+    .needs_sample = 1,
+    .fixed_bits = BITS,
+    .host_encode = "--codec sq8",
+    .check_settings = check_settings,
+    .train = train,
+    .forecast = forecast,
+    .tile_scratch_bytes = tile_scratch_bytes,
+    .encode_tile = encode_tile,
+    .query_bits = QUERY_BITS,
+    .query_scratch_bytes = query_scratch_bytes,
+    .encode_query = encode_query,
+};
+
+const struct bsw_codec bsw_codec_sq8 = {.name = "sq8",
+                                        .has_affine = 1,
+                                        .known_rule = BSW_KNOWN_RULE,
+                                        .part_field = PART_FIELD,
+                                        .pack_part = pack_part,
+                                        .free_part = free_part,
+                                        .parse_part = parse_part,
+                                        .table = &table};

@@ -1,0 +1,81 @@
+#include "shard/codecs/query_codes.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/codes/result_order.h"
+
+// Sets bit `bit` of the planes of one component: u with its highest bit in plane 0.
+static void set_planes(uint32_t *words, uint32_t words_per_plane, uint32_t query_bits, uint32_t dim,
+                       uint32_t u)
+{
+    for (uint32_t plane = 0; plane < query_bits; plane++) {
+        uint32_t bit = (u >> (query_bits - 1 - plane)) & 1u;
+        words[plane * words_per_plane + dim / 32] |= bit << (dim % 32);
+    }
+}
+
+static uint32_t clip_floor(float v, uint32_t bits)
+{
+    float half = (float)(1u << (bits - 1));
+    float f = floorf(v);
+    f = f < -half ? -half : f > half - 1.0f ? half - 1.0f : f;
+    return (uint32_t)(half - 1.0f - f);
+}
+
+void bsw_query_put(uint32_t *words, uint32_t words_per_plane, uint32_t query_bits, uint32_t dim,
+                   float v)
+{
+    set_planes(words, words_per_plane, query_bits, dim, clip_floor(v, query_bits));
+}
+
+static float largest_of(const struct bsw_code_layout *layout, const float *p)
+{
+    float largest = 0.0f;
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        const struct bsw_segment *segment = &layout->segments[s];
+        for (uint32_t i = 0; i < segment->dims; i++)
+            largest = fmaxf(largest, fabsf(p[segment->padded_dim + i]));
+    }
+    return largest;
+}
+
+float bsw_query_planes_scaled(const struct bsw_code_layout *layout, const float *p,
+                              uint32_t query_bits, uint32_t *words)
+{
+    float scale = largest_of(layout, p) / (float)((1u << query_bits) - 1);
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        const struct bsw_segment *segment = &layout->segments[s];
+        for (uint32_t i = 0; i < segment->dims; i++) {
+            float v = scale > 0.0f ? p[segment->padded_dim + i] / (2.0f * scale) : 0.0f;
+            bsw_query_put(words, segment->words, query_bits, i, v);
+        }
+        words += (size_t)segment->words * query_bits;
+    }
+    return scale;
+}
+
+size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest)
+{
+    const struct bsw_codec_table *codec = manifest->codec->table;
+    size_t bytes = codec->query_scratch_bytes ? codec->query_scratch_bytes(manifest) : 0;
+    return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
+}
+
+void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_manifest *manifest,
+                      const float *row, float factor, uint32_t query_bits, uint32_t *words,
+                      union bsw_query_number *number, float *addend, void *scratch)
+{
+    const struct bsw_codec_query query = {manifest, kernels, row, factor, query_bits, scratch};
+    memset(words, 0, bsw_layout_query_words(&manifest->layout, query_bits) * sizeof *words);
+    manifest->codec->table->encode_query(&query, words, number, addend);
+}
+
+float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bits, uint32_t score,
+                         float addend)
+{
+    const struct bsw_codec_table *codec = manifest->codec->table;
+    if (codec->value) return codec->value(manifest, query_bits, bsw_score_to_integer(score));
+    float key = bsw_score_to_float(score);
+    return (manifest->metric == BSW_METRIC_L2 ? addend - key : key + addend) + 0.0f;
+}

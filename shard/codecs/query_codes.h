@@ -1,0 +1,47 @@
+// Queries to odd integers of at most 7 bits, in planes, or to bytes where codes are bytes: done
+// once, on the coordinator; and where a batch of them lies in a message.
+#ifndef BITSWEEP_SHARD_QUERY_CODES_H
+#define BITSWEEP_SHARD_QUERY_CODES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard/codecs/codec.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Bytes of scratch that coding a query takes, 64-byte aligned: a multiple of 64.
+size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest);
+
+// One query. row [dims], with its factor from bsw_prepare_rows. words: bsw_layout_query_words,
+// segment after segment, each [query_bits][words]; bytes: int8 [padded_dims]. *number: what
+// multiplies half(scale_d) * dot in the key, the manifest's power of two included, or the constant
+// of a whole key. *addend: value = key + addend (cosine, ip) or addend - key (l2); 0 for whole
+// keys. The model of a codec that has one was lent to the manifest.
+void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_manifest *manifest,
+                      const float *row, float factor, uint32_t query_bits, uint32_t *words,
+                      union bsw_query_number *number, float *addend, void *scratch);
+
+// The estimate a key stands for, as reported without refinement, rounded once; the exact value
+// where keys are exact. `score` as in common/codes/result_order.h.
+float bsw_value_of_score(const struct bsw_manifest *manifest, uint32_t query_bits, uint32_t score,
+                         float addend);
+
+// ---- for codecs ----
+
+// Component `dim` as f = floor(v) clipped to [-2^(query_bits-1), 2^(query_bits-1) - 1], the odd
+// integer 2f + 1, into planes that hold 0.
+void bsw_query_put(uint32_t *words, uint32_t words_per_plane, uint32_t query_bits, uint32_t dim,
+                   float v);
+
+// p [padded_dims] as odd integers q in planes that hold 0: scale = max|p| / (2^Bq - 1), q =
+// clip(2 * floor(p / (2 * scale)) + 1), so that p is about scale * q. Returns the scale.
+float bsw_query_planes_scaled(const struct bsw_code_layout *layout, const float *p,
+                              uint32_t query_bits, uint32_t *words);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,51 @@
+// From raw rows to one block of a shard file: reads, normalises, codes, checksums; one encoder a
+// thread.
+#ifndef BITSWEEP_SHARD_SHARD_ENCODE_H
+#define BITSWEEP_SHARD_SHARD_ENCODE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/files/index_manifest.h"
+#include "common/files/shard_writer.h"
+#include "common/rows/vectors.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/prepare_rows.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct bsw_block_encoder bsw_block_encoder;
+
+// manifest: everything but shards' digests is set; borrowed until destroy, vectors likewise. Holds
+// about 4 tiles of 128 rows (32 above 4096 dims) of floats and one block.
+enum bsw_status bsw_block_encoder_create(const struct bsw_manifest *manifest,
+                                         const bsw_vectors *vectors, enum bsw_cpu_level level,
+                                         bsw_block_encoder **out, struct bsw_error *err);
+void bsw_block_encoder_destroy(bsw_block_encoder **encoder);
+
+struct bsw_block_result {
+    const void *bytes;      // bsw_shard_block_bytes, until the next call
+    uint64_t digest;        // XXH3 of them
+    uint64_t source_digest; // sum of bsw_row_digest over its rows
+    uint64_t dropped_rows;
+};
+
+// Encodes block `block` of the shard. A bad row is BSW_ERROR_BAD_DATA naming source and row, unless
+// drop_bad_rows; it is then masked and keeps its id. rows: who gets the raw rows, or NULL.
+enum bsw_status bsw_block_encode(bsw_block_encoder *encoder, const struct bsw_shard_shape *shape,
+                                 uint32_t block, int drop_bad_rows,
+                                 const struct bsw_shard_writer *rows, struct bsw_block_result *out,
+                                 struct bsw_error *err);
+
+// ---- shared with device_encode_run.h ----
+
+// BSW_ERROR_BAD_DATA naming source, row and fault.
+enum bsw_status bsw_fail_bad_row(const bsw_vectors *vectors, uint64_t row_id,
+                                 enum bsw_row_fault fault, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,272 @@
+#include "shard/device/device_backend.h"
+
+#include "common/base/memory.h"
+#include "shard/device/device_histogram.h"
+#include "shard/device/device_readback.h"
+
+struct device_state {
+    const struct bsw_manifest *manifest;
+    int is_exact;
+    struct bsw_device_engine engine;
+    struct bsw_device_refiner refiner;
+    uint64_t load_allocations; // of the device, until the last was loaded
+};
+
+// ---- memory ----
+
+static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
+{
+    const struct bsw_search_settings *settings = needs->settings;
+    int is_staged = settings->queue.length == 0 &&
+                    (settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan));
+    return (struct bsw_device_needs){.shapes = needs->shapes,
+                                     .num_shards = needs->num_shards,
+                                     .query_bits = settings->query_bits,
+                                     .max_queries = settings->batch,
+                                     .keep = (size_t)settings->keep,
+                                     .stage_dims =
+                                         is_staged ? bsw_manifest_stage(needs->manifest) : 0,
+                                     .queue = settings->queue,
+                                     .has_masks = settings->has_masks,
+                                     .has_additions = settings->has_additions};
+}
+
+// What refinement on a device wants; 0: there is none.
+static int refine_needs(const struct bsw_backend_needs *needs, struct bsw_device_refine_needs *out)
+{
+    const struct bsw_search_settings *settings = needs->settings;
+    *out = (struct bsw_device_refine_needs){.metric = needs->manifest->metric,
+                                            .type = needs->manifest->source_type,
+                                            .dims = bsw_manifest_row_dims(needs->manifest),
+                                            .max_queries = settings->batch,
+                                            .keep = (size_t)settings->keep,
+                                            .num_threads = settings->num_threads};
+    return settings->is_exact && needs->num_shards > 0;
+}
+
+// In the order of open, load and load_rows.
+static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t free_bytes,
+                                struct bsw_memory_forecast *out, struct bsw_error *err)
+{
+    const struct bsw_device_needs scan = scan_needs(needs);
+    struct bsw_device_refine_needs refine;
+    struct bsw_device_plan plan;
+    *out = (struct bsw_memory_forecast){0};
+    if (refine_needs(needs, &refine))
+        out->survivor_bytes = bsw_device_refiner_bytes(&refine, free_bytes);
+    BSW_TRY(bsw_device_plan_make(&scan, free_bytes - out->survivor_bytes, &plan, err));
+    size_t used = bsw_device_plan_bytes(&plan) + out->survivor_bytes;
+    for (size_t i = 0; i < needs->num_shards && out->survivor_bytes > 0; i++) {
+        size_t row_bytes = refine.dims * bsw_vector_type_bytes(refine.type);
+        size_t bytes = (size_t)needs->shapes[i].num_rows * row_bytes;
+        if (bsw_device_raw_rows_fit(bytes, free_bytes - used - out->raw_bytes))
+            out->raw_bytes += bytes;
+    }
+    out->used_bytes = used + out->raw_bytes;
+    out->code_bytes = plan.code_bytes;
+    out->query_bytes = plan.queries.bytes;
+    out->block_bytes = 2 * plan.block_bytes;
+    out->streamed_bytes = plan.streamed_bytes;
+    out->group_queries = plan.group_queries;
+    out->list_items = plan.capacity;
+    bsw_device_plan_deinit(&plan);
+    return BSW_OK;
+}
+
+static void close_device(void *address)
+{
+    struct device_state *state = address;
+    if (!state) return;
+    bsw_device_engine_close(&state->engine);
+    bsw_device_refiner_close(&state->refiner);
+    bsw_free(&state);
+}
+
+// The refiner before the engine, which shares out what is left.
+static enum bsw_status open_device(const struct bsw_backend_needs *needs, void **out,
+                                   struct bsw_error *err)
+{
+    const struct bsw_device_needs scan = scan_needs(needs);
+    bsw_device *device = needs->settings->device;
+    struct bsw_device_refine_needs refine;
+    struct device_state *state;
+    enum bsw_status status = BSW_OK;
+    *out = NULL;
+    BSW_TRY(bsw_allocate_zero(&state, 1, sizeof *state, "shards", err));
+    state->manifest = needs->manifest;
+    state->is_exact = needs->settings->is_exact;
+    if (refine_needs(needs, &refine))
+        status = bsw_device_refiner_open(device, &refine, &state->refiner, err);
+    if (status == BSW_OK) status = bsw_device_engine_open(device, &scan, &state->engine, err);
+    if (status != BSW_OK) {
+        close_device(state);
+        return status;
+    }
+    state->load_allocations = bsw_device_num_allocations(device);
+    *out = state;
+    return BSW_OK;
+}
+
+static const char *label(const void *address)
+{
+    const struct device_state *state = address;
+    return bsw_device_label(state->engine.device);
+}
+
+// ---- shards ----
+
+static void unload(void *address, struct bsw_backend_shard *shard)
+{
+    struct device_state *state = address;
+    struct bsw_device_unit *unit = shard->own;
+    if (!unit) return;
+    bsw_device_shard_unload(&state->engine, &unit->codes);
+    bsw_device_raw_shard_unload(&state->refiner, &unit->rows);
+    bsw_free(&shard->own);
+}
+
+static enum bsw_status load(void *address, size_t index, struct bsw_backend_shard *shard,
+                            struct bsw_error *err)
+{
+    struct device_state *state = address;
+    struct bsw_device_unit *unit;
+    BSW_TRY(bsw_allocate_zero(&unit, 1, sizeof *unit, "shards", err));
+    shard->own = unit;
+    return bsw_device_shard_load(&state->engine, index, shard->resident, &unit->codes, err);
+}
+
+static enum bsw_status load_rows(void *address, struct bsw_backend_shard *shard,
+                                 struct bsw_error *err)
+{
+    struct device_state *state = address;
+    struct bsw_device_unit *unit = shard->own;
+    if (state->refiner.device)
+        BSW_TRY(bsw_device_raw_shard_load(&state->refiner, shard->resident, &unit->rows, err));
+    state->load_allocations = bsw_device_num_allocations(state->engine.device);
+    return BSW_OK;
+}
+
+// ---- a batch ----
+
+// A part as a shard, or the whole shard.
+struct view {
+    struct bsw_resident_shard host;
+    struct bsw_device_shard codes;
+};
+
+static enum bsw_status view_part(struct device_state *state, const struct bsw_backend_shard *shard,
+                                 const struct bsw_scan_part *part,
+                                 struct bsw_scan_workspace *workspace, struct view *out,
+                                 struct bsw_error *err)
+{
+    const struct bsw_device_unit *unit = shard->own;
+    if (part)
+        return bsw_device_shard_view(&state->engine, &unit->codes, part, &workspace->masks,
+                                     &out->host, &out->codes, err);
+    out->codes = unit->codes;
+    return BSW_OK;
+}
+
+static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard,
+                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
+                            const uint32_t *limits, size_t keep,
+                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
+                            struct bsw_error *err)
+{
+    struct device_state *state = address;
+    struct view view;
+    BSW_TRY(view_part(state, shard, part, workspace, &view, err));
+    return bsw_device_shard_scan(&state->engine, &view.codes, queries->batch, queries->first_query,
+                                 queries->num_queries, limits, keep, workspace, out, err);
+}
+
+static enum bsw_status histogram(void *address, const struct bsw_backend_shard *shard,
+                                 const struct bsw_scan_part *part,
+                                 const struct bsw_query_range *queries, uint64_t k,
+                                 struct bsw_scan_workspace *workspace,
+                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
+                                 void *context, struct bsw_error *err)
+{
+    struct device_state *state = address;
+    struct view view;
+    BSW_TRY(view_part(state, shard, part, workspace, &view, err));
+    return bsw_device_shard_histogram(&state->engine, &view.codes, queries->batch,
+                                      queries->first_query, queries->num_queries, k, workspace,
+                                      lists, emit, context, err);
+}
+
+// The host lists the survivors; values are its own where the device has no room for refinement.
+static enum bsw_status refine(void *address, const struct bsw_backend_shard *shard,
+                              const struct bsw_query_range *queries,
+                              const struct bsw_candidate_lists *lists, const size_t *counts,
+                              struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
+                              struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    int is_here = state->refiner.device != NULL;
+    BSW_TRY(bsw_shard_refine(shard->resident, state->manifest, queries->batch, queries->first_query,
+                             lists, counts, state->is_exact && !is_here, workspace, out, err));
+    if (!is_here) return BSW_OK;
+    return bsw_device_refiner_run(&state->refiner, &unit->rows, queries->batch,
+                                  queries->first_query, queries->num_queries, counts, workspace,
+                                  out, err);
+}
+
+// ---- checks and figures ----
+
+static enum bsw_status fetch(void *address, const struct bsw_backend_shard *shard, size_t bundle,
+                             struct bsw_resident_shard *out, struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    return bsw_device_shard_fetch(&state->engine, &unit->codes, bundle, out, err);
+}
+
+static enum bsw_status check(void *address, const struct bsw_backend_shard *shard, uint32_t first,
+                             uint32_t num_blocks, struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    return bsw_device_shard_check(&state->engine, &unit->codes, first, num_blocks, err);
+}
+
+static uint32_t num_blocks(const struct bsw_backend_shard *shard)
+{
+    const struct bsw_device_unit *unit = shard->own;
+    return bsw_device_shard_blocks(&unit->codes);
+}
+
+static struct bsw_scan_counts *counts(void *address)
+{
+    struct device_state *state = address;
+    return &state->engine.counts;
+}
+
+static void use(const void *address, uint64_t *raw_bytes, uint64_t *gathered_bytes,
+                uint64_t *allocations)
+{
+    const struct device_state *state = address;
+    *raw_bytes = state->refiner.raw_bytes;
+    *gathered_bytes = state->refiner.gathered_bytes;
+    *allocations = bsw_device_num_allocations(state->engine.device) - state->load_allocations;
+}
+
+const struct bsw_backend bsw_device_backend = {
+    .forecast = forecast,
+    .open = open_device,
+    .close = close_device,
+    .label = label,
+    .load = load,
+    .load_rows = load_rows,
+    .unload = unload,
+    .scan = scan,
+    .histogram = histogram,
+    .refine = refine,
+    .fetch = fetch,
+    .check = check,
+    .num_blocks = num_blocks,
+    .most_blocks = bsw_device_readback_most,
+    .counts = counts,
+    .use = use,
+};

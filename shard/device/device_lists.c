@@ -1,0 +1,191 @@
+#include "shard/device/device_lists.h"
+
+#include "common/codes/code_layout.h"
+
+// A sample is taken of so many times the rows that a list holds or more. It costs no more than this
+// part of the scan, and gives limits only if it holds some rows more than are kept.
+#define SAMPLE_FROM_LISTS  4
+#define SAMPLE_PART        16
+#define SAMPLE_ROWS_A_KEPT 2
+// An overflow costs a segment; more than so many standard deviations are hardly ever seen. Rows
+// that are neighbours in a file are often alike, so that they reach a limit some at a time.
+#define SIGMAS 8.0
+#define ALIKE  8.0
+
+void bsw_device_list_run_begin(struct bsw_device_list_run *run)
+{
+    run->allowed = BSW_MOST_SEGMENT_BUNDLES;
+    run->seen = run->most = run->done = 0;
+    run->scanned = run->num_samples = run->num_segments = run->num_overflows = 0;
+}
+
+// ---- the length of a segment ----
+
+// Whether the lists have room for what so many bundles are expected to give. The limit is a matter
+// of chance too, hence the second part of the variance.
+static int has_room(const struct bsw_device_list_run *run, size_t bundles)
+{
+    double rows = (double)bundles * BSW_BUNDLE_ROWS, keep = (double)run->keep;
+    double room = (double)(run->lists.capacity - run->most);
+    if (rows <= room) return 1;
+    if (run->seen <= run->keep) return 0; // all rows may pass
+    double expected = rows * keep / (double)run->seen, spare = room - expected;
+    double variance = ALIKE * (expected + expected * expected / keep);
+    return spare > 0 && spare * spare >= SIGMAS * SIGMAS * variance;
+}
+
+// At least one bundle, of `left`.
+static size_t next_segment(const struct bsw_device_list_run *run, size_t left)
+{
+    size_t low = 1, high = run->allowed < left ? run->allowed : left;
+    while (low < high) {
+        size_t middle = low + (high - low + 1) / 2;
+        if (has_room(run, middle))
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+// After so many bundles that did not overflow: slowly back to what the model says.
+static void grow(struct bsw_device_list_run *run, size_t count)
+{
+    size_t rows = run->done * BSW_BUNDLE_ROWS;
+    if (run->seen < rows) run->seen = rows;
+    if (run->allowed < 2 * count) run->allowed = 2 * count;
+    if (run->allowed > BSW_MOST_SEGMENT_BUNDLES) run->allowed = BSW_MOST_SEGMENT_BUNDLES;
+}
+
+// ---- one segment ----
+
+// The counts as they are now; *most is the largest.
+static enum bsw_status fetch_counts(const struct bsw_device_list_run *run, uint32_t *most,
+                                    struct bsw_error *err)
+{
+    uint32_t num_queries = run->lists.num_queries;
+    *most = 0;
+    BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
+                                num_queries * sizeof(uint32_t), err));
+    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
+    for (uint32_t q = 0; q < num_queries; q++)
+        *most = run->fetched[q] > *most ? run->fetched[q] : *most;
+    return BSW_OK;
+}
+
+// The best of every list, once one is full; the counts on the host become those on the device.
+static enum bsw_status cut_lists(struct bsw_device_list_run *run, uint32_t most,
+                                 struct bsw_error *err)
+{
+    uint32_t keep = (uint32_t)run->keep;
+    run->most = most < keep ? most : keep;
+    for (uint32_t q = 0; q < run->lists.num_queries; q++)
+        run->counts[q] = run->fetched[q] < keep ? run->fetched[q] : keep;
+    if (most < keep) return BSW_OK;
+    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    int code = run->exact ? bsw_device_exact_cut(run->exact, keep, stream)
+                          : bsw_device_cut(&run->lists, keep, stream);
+    return bsw_device_launched(run->device, code, "cut", err);
+}
+
+// As if the segment had not been scanned, and the next one shorter.
+static enum bsw_status step_back(struct bsw_device_list_run *run, size_t count,
+                                 struct bsw_error *err)
+{
+    if (count == 1) {
+        return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                        "%s: more candidates of %d rows than a list has room for",
+                        bsw_device_label(run->device), BSW_BUNDLE_ROWS);
+    }
+    run->num_overflows++;
+    run->allowed = count / 2;
+    return bsw_device_upload(run->device, BSW_QUEUE_SCAN, run->lists.counts, run->counts,
+                             run->lists.num_queries * sizeof(uint32_t), err);
+}
+
+// First limits; the lists are empty again. The bundles hold no more rows than a list, so nothing
+// can overflow, and nothing need be waited for.
+static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_bundles,
+                                   bsw_device_scan_fn scan, void *context, struct bsw_error *err)
+{
+    size_t count = run->lists.capacity / BSW_BUNDLE_ROWS;
+    if (num_bundles < SAMPLE_FROM_LISTS * count) return BSW_OK;
+    if (count > num_bundles / SAMPLE_PART) count = num_bundles / SAMPLE_PART;
+    if (count == 0 || count * BSW_BUNDLE_ROWS < SAMPLE_ROWS_A_KEPT * run->keep) return BSW_OK;
+    size_t step = num_bundles / count;
+    const struct bsw_device_part part = {(uint32_t)(step / 2), (uint32_t)(count * step),
+                                         (uint32_t)step};
+    BSW_TRY(scan(context, &part, &run->lists, err));
+    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    int code = run->exact ? bsw_device_exact_limit(run->exact, (uint32_t)run->keep, stream)
+                          : bsw_device_limit(&run->lists, (uint32_t)run->keep, stream);
+    run->seen = count * BSW_BUNDLE_ROWS;
+    run->scanned += count;
+    run->num_samples++;
+    return bsw_device_launched(run->device, code, "limits", err);
+}
+
+static enum bsw_status scan_segment(struct bsw_device_list_run *run, size_t first, size_t count,
+                                    bsw_device_scan_fn scan, void *context, struct bsw_error *err)
+{
+    const struct bsw_device_part part = {(uint32_t)first, (uint32_t)(first + count), 1};
+    uint32_t most;
+    BSW_TRY(scan(context, &part, &run->lists, err));
+    run->scanned += count;
+    BSW_TRY(fetch_counts(run, &most, err));
+    if (most > run->lists.capacity) return step_back(run, count, err);
+    BSW_TRY(cut_lists(run, most, err));
+    run->done += count;
+    run->num_segments++;
+    grow(run, count);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t num_bundles,
+                                         bsw_device_scan_fn scan, void *context,
+                                         struct bsw_error *err)
+{
+    size_t before = run->done;
+    if (run->done == 0 && run->seen == 0)
+        BSW_TRY(take_sample(run, num_bundles, scan, context, err));
+    while (run->done - before < num_bundles) {
+        size_t first = run->done - before;
+        size_t count = next_segment(run, num_bundles - first);
+        BSW_TRY(scan_segment(run, first, count, scan, context, err));
+    }
+    return BSW_OK;
+}
+
+// Leading numbers of `size` bytes of all lists, as many as the longest has.
+static enum bsw_status download_lists(const struct bsw_device_list_run *run, const void *from,
+                                      size_t size, void *to, struct bsw_error *err)
+{
+    size_t most = 0;
+    for (uint32_t q = 0; q < run->lists.num_queries; q++)
+        most = run->counts[q] > most ? run->counts[q] : most;
+    const struct bsw_device_rows rows = {.row_bytes = most * size,
+                                         .num_rows = run->lists.num_queries,
+                                         .to_stride = run->keep * size,
+                                         .from_stride = run->lists.capacity * size};
+    return bsw_device_download_rows(run->device, BSW_QUEUE_SCAN, to, from, &rows, err);
+}
+
+enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
+                                          uint64_t *items, struct bsw_error *err)
+{
+    int code =
+        bsw_device_sort(&run->lists, scratch, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(run->device, code, "sort", err));
+    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err));
+    BSW_TRY(download_lists(run, run->lists.items, sizeof *items, items, err));
+    return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "candidates", err);
+}
+
+enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,
+                                                uint32_t *rows, struct bsw_error *err)
+{
+    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "cut", err)); // counts are those now
+    BSW_TRY(download_lists(run, run->exact->scores, sizeof *scores, scores, err));
+    BSW_TRY(download_lists(run, run->exact->rows, sizeof *rows, rows, err));
+    return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "neighbours", err);
+}

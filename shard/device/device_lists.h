@@ -1,0 +1,77 @@
+// Candidate lists of a group of queries on a device, filled by scanning bundles of rows in
+// segments, whatever the scan is.
+//
+// Where there are many more bundles than a list holds, every n-th of them is scanned first: the
+// keep-th best of a sample is a limit that all of the best reach, so nothing need be repaired, and
+// the data may lie in any order. Then all rows are scanned, ascending. Of n rows about keep * n / s
+// reach a limit that is the keep-th best of s, so a segment is as long as leaves room in the lists
+// for that many and eight standard deviations more: one query over 10^9 rows takes a sample and
+// three or four segments, each a wait of the host for the device.
+//
+// After a segment the host looks at the counts. If a list overflowed, all counts are put back and
+// half the segment is tried; else `cut` keeps the best and raises the limits. No order of rows
+// makes a list overflow for good: half of a segment is one bundle in the end, and that always fits.
+#ifndef BITSWEEP_SHARD_DEVICE_LISTS_H
+#define BITSWEEP_SHARD_DEVICE_LISTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/device/device.h"
+#include "kernels/device_exact/device_exact.h"
+#include "kernels/device_scan/device_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Of a launch: its rows and a list's capacity together stay below 2^32, as the kernels want.
+#define BSW_MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
+
+// Queues a scan of the part's rows on BSW_QUEUE_SCAN that appends to `lists` (or to the exact ones
+// of the run), as bsw_device_plane_scan does.
+typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_device_part *part,
+                                              const struct bsw_device_lists *lists,
+                                              struct bsw_error *err);
+
+struct bsw_device_list_run {
+    bsw_device *device; // borrowed
+    struct bsw_device_lists lists;
+    // Lists of exact scores instead: then of `lists` num_queries, capacity and counts are theirs.
+    const struct bsw_device_exact_lists *exact; // borrowed, or NULL
+    size_t keep;                                // 1 .. capacity - 32
+    uint32_t *counts;  // host, [num_queries], borrowed: of the lists after the last segment
+    uint32_t *fetched; // host, [num_queries], borrowed: what downloads go to
+    // Since it began:
+    size_t seen;      // rows, of which about `keep` reach the limits, or fewer
+    size_t most;      // items of the longest list
+    size_t allowed;   // bundles of the next segment, fewer after an overflow
+    size_t done;      // bundles
+    uint64_t scanned; // bundles, with the sample and those that overflowed
+    uint64_t num_samples, num_segments, num_overflows;
+};
+
+// Before the first bundle; counts on host and device are 0.
+void bsw_device_list_run_begin(struct bsw_device_list_run *run);
+
+// Bundles 0 .. num_bundles - 1 of what `scan` knows by these numbers; they follow those done so
+// far. The first limits come from a sample of the first bundles that are given. When it returns all
+// scans are over, and the counts on the host become those on the device once work queued on
+// BSW_QUEUE_SCAN is done.
+enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t num_bundles,
+                                         bsw_device_scan_fn scan, void *context,
+                                         struct bsw_error *err);
+
+// The lists sorted, in the total order, to host memory: list q at items + q * keep; counts are
+// those of the run. scratch: device memory for bsw_device_sort. Not of exact lists.
+enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
+                                          uint64_t *items, struct bsw_error *err);
+
+// Exact lists, in any order, to host memory: list q at scores + q * keep and rows + q * keep.
+enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,
+                                                uint32_t *rows, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

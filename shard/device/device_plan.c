@@ -1,0 +1,270 @@
+#include "shard/device/device_plan.h"
+
+#include "common/base/memory.h"
+#include "common/device/device_layout.h"
+
+// Alignment of every array: what cudaMalloc gives.
+#define ALIGNMENT ((size_t)256)
+// Part of the memory for lists and queries where codes have to share it.
+#define LISTS_PART 4
+// Of a shorter list segments would be too short: one as long as all before it adds about `keep`
+// rows where rows come in no order; twice that and some leave room for chance.
+#define ROOM_PER_KEPT 2
+#define LEAST_ROOM    1024
+// Longer lists make for fewer segments (device_plan.h) until these are reached.
+#define MOST_ITEMS      ((size_t)1 << 16) // of a list: one block cuts it, in some 0.1 ms
+#define MOST_ALL_ITEMS  ((size_t)1 << 25) // of all lists: each is appended and cut in a segment
+#define LONG_LISTS_PART 8                 // of the memory
+// Copies of this size run at full speed.
+#define MOST_BLOCK_BYTES ((size_t)64 << 20)
+// Of what is left for codes each of the two blocks takes no more than this part.
+#define BLOCK_PART 8
+
+// Places an array at the end of what is there.
+static size_t place(size_t bytes, size_t *total)
+{
+    return bsw_place_array(bytes, ALIGNMENT, total);
+}
+
+void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
+                                  int has_tails, size_t num_bundles,
+                                  struct bsw_device_codes_layout *out)
+{
+    size_t rows = num_bundles * BSW_BUNDLE_ROWS;
+    *out = (struct bsw_device_codes_layout){.bytes = 0};
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&layout->segments[s]);
+        out->planes[s] = place(num_bundles * words * sizeof(uint32_t), &out->bytes);
+    }
+    out->scales = place(has_affine ? rows * sizeof(uint16_t) : 0, &out->bytes);
+    out->biases = place(has_affine ? rows * sizeof(float) : 0, &out->bytes);
+    out->tails = place(has_tails ? rows * sizeof(uint16_t) : 0, &out->bytes);
+    out->masks = place(num_bundles * sizeof(uint32_t), &out->bytes);
+}
+
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails)
+{
+    size_t words = 1; // the mask
+    for (uint32_t s = 0; s < layout->num_segments; s++)
+        words += bsw_segment_bundle_words(&layout->segments[s]);
+    return words * sizeof(uint32_t) +
+           (has_affine ? BSW_BUNDLE_ROWS * (sizeof(uint16_t) + sizeof(float)) : 0) +
+           (has_tails ? BSW_BUNDLE_ROWS * sizeof(uint16_t) : 0);
+}
+
+static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles)
+{
+    struct bsw_device_codes_layout codes;
+    if (num_bundles == 0) return 0;
+    bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
+                                 &codes);
+    return codes.bytes;
+}
+
+// Of a block of queues.
+static size_t queue_slots(const struct bsw_device_plan *plan)
+{
+    return (size_t)plan->queue.length * BSW_QUEUE_THREADS;
+}
+
+// Queues of as many blocks as a list has room for beside what it keeps; one at least: a list that
+// is shorter has room for a whole shard.
+static void set_capacity(struct bsw_device_plan *plan, size_t capacity)
+{
+    plan->capacity = capacity;
+    if (plan->queue.length == 0) return;
+    size_t room = capacity > plan->keep ? capacity - plan->keep : 0;
+    size_t blocks = room / queue_slots(plan);
+    if (blocks > plan->most_queue_blocks) blocks = plan->most_queue_blocks;
+    plan->queue_blocks = blocks > 0 ? blocks : 1;
+}
+
+static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queries,
+                            struct bsw_device_queries_layout *out)
+{
+    size_t total = 0;
+    out->words = place(num_queries * plan->query_words * sizeof(uint32_t), &total);
+    out->scales = place(num_queries * sizeof(float), &total);
+    out->limits = place(num_queries * sizeof(uint32_t), &total);
+    out->counts = place(num_queries * sizeof(uint32_t), &total);
+    out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
+    out->additions = place(plan->has_additions ? num_queries * sizeof(float) : 0, &total);
+    out->upload_bytes = total;
+    out->components = place(num_queries * plan->layout.padded_dims, &total);
+    out->constants = place(num_queries * sizeof(int32_t), &total);
+    out->stage_constants = place(plan->stage_dims > 0 ? num_queries * sizeof(int32_t) : 0, &total);
+    out->reaches = place(plan->stage_dims > 0 ? num_queries * sizeof(float) : 0, &total);
+    out->items = place(num_queries * plan->capacity * sizeof(uint64_t), &total);
+    out->sort =
+        place(bsw_device_sort_bytes((uint32_t)num_queries, (uint32_t)plan->capacity), &total);
+    out->slots =
+        place(num_queries * plan->queue_blocks * queue_slots(plan) * sizeof(uint64_t), &total);
+    out->raw_limits = place(plan->has_additions ? num_queries * sizeof(uint32_t) : 0, &total);
+    out->raw_counts = place(plan->has_additions ? num_queries * sizeof(uint32_t) : 0, &total);
+    out->bytes = total;
+}
+
+// As many queries as fit at once, at least one.
+static void choose_group(struct bsw_device_plan *plan, size_t max_queries, size_t bytes)
+{
+    plan->group_queries = max_queries;
+    lay_out_queries(plan, max_queries, &plan->queries);
+    while (plan->queries.bytes > bytes && plan->group_queries > 1) {
+        plan->group_queries = (plan->group_queries + 1) / 2;
+        lay_out_queries(plan, plan->group_queries, &plan->queries);
+    }
+}
+
+// A thread has no more rows than the largest shard gives it, and keeps no more than it has.
+static void fit_queues(const struct bsw_queue_options *wanted, size_t most_rows,
+                       struct bsw_device_plan *plan)
+{
+    uint64_t most = (most_rows + BSW_QUEUE_THREADS - 1) / BSW_QUEUE_THREADS;
+    if (wanted->length == 0 || most == 0) return;
+    plan->queue.items = wanted->items < most ? wanted->items : most;
+    plan->queue.length = wanted->length < plan->queue.items ? wanted->length : plan->queue.items;
+    plan->most_queue_blocks = (size_t)((most + plan->queue.items - 1) / plan->queue.items);
+}
+
+// The least that will do, unless the needs say how much.
+static enum bsw_status choose_capacity(const struct bsw_device_needs *needs, size_t most_rows,
+                                       struct bsw_device_plan *plan, struct bsw_error *err)
+{
+    size_t keep = needs->keep < most_rows ? needs->keep : most_rows;
+    size_t room = plan->queue.length > 0 ? queue_slots(plan) : ROOM_PER_KEPT * keep + LEAST_ROOM;
+    size_t capacity = needs->capacity > 0 ? needs->capacity : keep + room;
+    if (capacity > most_rows) capacity = most_rows; // then none can overflow
+    plan->keep = keep;
+    set_capacity(plan, capacity);
+    if (plan->capacity > UINT32_MAX / 2) {
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE,
+                        "%zu candidates a query are too many for a device", needs->keep);
+    }
+    return BSW_OK;
+}
+
+// Longer lists for a whole batch, where `left` bytes are left for it.
+static void lengthen_lists(const struct bsw_device_needs *needs, size_t most_rows, size_t left,
+                           size_t free_bytes, struct bsw_device_plan *plan)
+{
+    size_t low = plan->capacity, high = MOST_ALL_ITEMS / needs->max_queries;
+    size_t bytes = free_bytes / LONG_LISTS_PART < left ? free_bytes / LONG_LISTS_PART : left;
+    if (needs->capacity > 0 || plan->group_queries < needs->max_queries) return;
+    if (high > MOST_ITEMS) high = MOST_ITEMS;
+    if (high > most_rows) high = most_rows;
+    size_t most = plan->keep + plan->most_queue_blocks * queue_slots(plan);
+    if (plan->queue.length > 0 && high > most) high = most;
+    while (low < high) {
+        set_capacity(plan, low + (high - low + 1) / 2);
+        lay_out_queries(plan, plan->group_queries, &plan->queries);
+        if (plan->queries.bytes <= bytes)
+            low = plan->capacity;
+        else
+            high = plan->capacity - 1;
+    }
+    set_capacity(plan, low);
+    lay_out_queries(plan, plan->group_queries, &plan->queries);
+}
+
+// The bundles, at most `most`, whose codes take no more than `bytes`.
+static size_t bundles_within(const struct bsw_device_plan *plan, size_t bytes, size_t most)
+{
+    size_t low = 0, high = bytes / bsw_device_bundle_bytes(&plan->layout, plan->has_affine,
+                                                           plan->stage_dims > 0);
+    if (high > most) high = most;
+    while (low < high) {
+        size_t middle = low + (high - low + 1) / 2;
+        if (codes_bytes(plan, middle) <= bytes)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t free_bytes,
+                                   size_t all_bytes, size_t most_bundles,
+                                   struct bsw_device_plan *plan, struct bsw_error *err)
+{
+    size_t two_bundles = 2 * codes_bytes(plan, 1);
+    if (plan->queries.bytes + two_bundles > free_bytes) choose_group(plan, 1, 0);
+    if (plan->queries.bytes + two_bundles > free_bytes) {
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
+                        "%zu bytes of device memory are free, %zu are needed at least: %zu for one "
+                        "query's candidates, %zu for codes, block by block; all at once need %zu",
+                        free_bytes, plan->queries.bytes + two_bundles, plan->queries.bytes,
+                        two_bundles, all_bytes);
+    }
+    size_t left = free_bytes - plan->queries.bytes;
+    size_t block = left / BLOCK_PART < MOST_BLOCK_BYTES ? left / BLOCK_PART : MOST_BLOCK_BYTES;
+    plan->block_bundles = bundles_within(plan, block, most_bundles);
+    if (plan->block_bundles == 0) plan->block_bundles = 1;
+    plan->block_bytes = codes_bytes(plan, plan->block_bundles);
+    left -= 2 * plan->block_bytes;
+    for (size_t i = 0; i < needs->num_shards; i++) {
+        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_rows);
+        plan->resident_bundles[i] = bundles_within(plan, left, bundles);
+        size_t bytes = codes_bytes(plan, plan->resident_bundles[i]);
+        plan->code_bytes += bytes;
+        plan->streamed_bytes +=
+            (bundles - plan->resident_bundles[i]) *
+            bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
+        left -= bytes;
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t free_bytes,
+                                    struct bsw_device_plan *plan, struct bsw_error *err)
+{
+    size_t most_bundles = 0, all_codes = 0;
+    for (size_t i = 0; i < needs->num_shards; i++) {
+        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_rows);
+        plan->resident_bundles[i] = bundles;
+        all_codes += codes_bytes(plan, bundles);
+        if (bundles > most_bundles) most_bundles = bundles;
+    }
+    size_t most_rows = most_bundles * BSW_BUNDLE_ROWS;
+    fit_queues(&needs->queue, most_rows, plan);
+    BSW_TRY(choose_capacity(needs, most_rows, plan, err));
+    choose_group(plan, needs->max_queries, SIZE_MAX);
+    size_t all_bytes = all_codes + plan->queries.bytes;
+    if (all_bytes > free_bytes) choose_group(plan, needs->max_queries, free_bytes / LISTS_PART);
+    int fits = all_codes + plan->queries.bytes <= free_bytes;
+    size_t codes = fits ? all_codes : 2 * codes_bytes(plan, 1);
+    lengthen_lists(needs, most_rows, codes < free_bytes ? free_bytes - codes : 0, free_bytes, plan);
+    plan->code_bytes = fits ? all_codes : 0;
+    return fits ? BSW_OK : plan_blocks(needs, free_bytes, all_bytes, most_bundles, plan, err);
+}
+
+enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
+                                     struct bsw_device_plan *out, struct bsw_error *err)
+{
+    *out = (struct bsw_device_plan){.query_bits = needs->query_bits,
+                                    .has_additions = needs->has_additions};
+    if (needs->num_shards == 0) return BSW_OK;
+    for (size_t i = 0; i < needs->num_shards && needs->has_masks; i++) {
+        size_t bytes = bsw_num_bundles((size_t)needs->shapes[i].num_rows) * sizeof(uint32_t);
+        if (bytes > out->mask_bytes) out->mask_bytes = bsw_align_size(bytes, ALIGNMENT);
+    }
+    free_bytes -= free_bytes < out->mask_bytes ? free_bytes : out->mask_bytes;
+    out->layout = needs->shapes[0].layout;
+    out->has_affine = needs->shapes[0].has_affine;
+    if (bsw_device_stage_fits(&out->layout, needs->query_bits)) out->stage_dims = needs->stage_dims;
+    out->query_words = bsw_layout_query_words(&out->layout, needs->query_bits);
+    BSW_TRY(bsw_allocate_zero(&out->resident_bundles, needs->num_shards, sizeof(size_t),
+                              "resident bundles", err));
+    enum bsw_status status = share_memory(needs, free_bytes, out, err);
+    if (status != BSW_OK) bsw_device_plan_deinit(out);
+    return status;
+}
+
+size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
+{
+    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->mask_bytes;
+}
+
+void bsw_device_plan_deinit(struct bsw_device_plan *plan)
+{
+    bsw_free(&plan->resident_bundles);
+}

@@ -1,0 +1,100 @@
+// How a rank's shards and batches share the memory of its device: arithmetic alone, done before
+// anything is loaded.
+//
+// First the lists and queries of a batch, or of as many of its queries as a quarter of the memory
+// holds; then, if they fit, all codes. If not, two blocks for codes on their way from host memory,
+// and in what is left as many codes as it takes, shard after shard; the others come block by block
+// for every batch.
+//
+// The length of lists. A segment of a scan may be about capacity / keep times as long as all that
+// was seen before it (device_lists.h), and each ends with a cut and a wait of 20 to 50 us: with
+// lists of 2^16, keep 1000 and 10^9 rows there are three. Still longer lists gain little: a cut is
+// one block's work, 0.1 ms for 2^16 items by the model, and grows with them. Many queries share
+// 2^25 items: every segment appends and cuts nearly that many, some ms of the 200 that 1000 queries
+// take, and waits no longer matter. All of it only within an eighth of the memory, and while the
+// codes fit beside; 3 * keep + 1024 are always there. None is longer than a shard.
+//
+// With queues (device_row_queues.h) a list has room for what it keeps and what some blocks' queues
+// keep, one block's at least, and slots for these lie beside it.
+#ifndef BITSWEEP_SHARD_DEVICE_PLAN_H
+#define BITSWEEP_SHARD_DEVICE_PLAN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/files/shard_file.h"
+#include "kernels/device_scan/device_scan.h"
+#include "shard/host/shard_queue.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What a rank will ask of its device. All shards have the same layout.
+struct bsw_device_needs {
+    const struct bsw_shard_shape *shapes; // [num_shards], borrowed by bsw_device_plan_make
+    size_t num_shards;                    // 0: nothing to scan
+    uint32_t query_bits;
+    size_t max_queries;  // of a batch, >= 1
+    size_t keep;         // >= 1
+    size_t capacity;     // of a list; 0: chosen. At least keep + 32, and with queues
+                         // keep + BSW_QUEUE_THREADS * queue.length
+    uint32_t stage_dims; // padded, of a progressive scan's first stage; 0: none is wanted
+    struct bsw_queue_options queue; // {0}: none
+    int has_masks, has_additions;   // a probe may have them (shard/probe.h)
+};
+
+// Where the arrays of so many bundles, or of so many queries, lie in one piece of memory; offsets
+// in bytes.
+struct bsw_device_codes_layout {
+    size_t planes[BSW_MAX_SEGMENTS], scales, biases, tails, masks, bytes;
+};
+struct bsw_device_queries_layout {
+    size_t words, scales, limits, counts, survivors, additions;
+    size_t upload_bytes; // of the six before: they travel together
+    size_t components, constants, stage_constants, reaches, items, sort, slots;
+    size_t raw_limits, raw_counts; // with additions
+    size_t bytes;
+};
+
+struct bsw_device_plan {
+    struct bsw_code_layout layout;
+    int has_affine;
+    uint32_t stage_dims; // 0: no tails
+    uint32_t query_bits;
+    size_t query_words;
+    size_t keep;                    // of a shard at most
+    struct bsw_queue_options queue; // no more than the largest shard can use
+    size_t most_queue_blocks;       // of a shard
+    size_t capacity;                // of a list
+    size_t queue_blocks;            // with room at a time; 0: no queues
+    size_t group_queries;           // at a time
+    struct bsw_device_queries_layout queries;
+    size_t code_bytes; // of all shards on the device
+    size_t mask_bytes; // row masks of a search for the largest shard; 0: none
+    int has_additions;
+    size_t *resident_bundles; // [num_shards], of each shard from its first on; owned
+    size_t block_bundles;     // of a block; 0: every shard is resident
+    size_t block_bytes;
+    size_t streamed_bytes; // of codes that come in blocks, for every group of queries
+};
+
+void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
+                                  int has_tails, size_t num_bundles,
+                                  struct bsw_device_codes_layout *out);
+// Bytes that a scan of one bundle reads.
+size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails);
+
+// Bytes of device memory that an engine with this plan and its shards allocate.
+size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan);
+
+// BSW_ERROR_OUT_OF_MEMORY with what is needed at least if free_bytes do not even hold one query's
+// list and two bundles.
+enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
+                                     struct bsw_device_plan *out, struct bsw_error *err);
+void bsw_device_plan_deinit(struct bsw_device_plan *plan);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

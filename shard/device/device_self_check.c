@@ -1,0 +1,127 @@
+#include "shard/device/device_self_check.h"
+
+#include <string.h>
+
+#include "shard/codecs/pinned_queries.h"
+
+#define QUERY_SEED  0x5e1fc4ec0u
+#define QUERY_SCALE 0x1p-6f
+#define KEEP        10
+// Of rows that a list has room for beyond those kept.
+#define LIST_BUNDLES 3
+
+struct self_check {
+    struct bsw_device_engine *engine;
+    struct bsw_resident_shard host; // the leading rows, borrowed
+    struct bsw_device_shard device;
+    struct bsw_query_batch batch;
+    uint32_t *words;
+    float *scales;
+    size_t keep;
+    struct bsw_scan_workspace workspace;
+    struct bsw_candidate_lists expected, found;
+};
+
+static enum bsw_status make_queries(struct self_check *check, struct bsw_error *err)
+{
+    const struct bsw_device_plan *plan = &check->engine->plan;
+    size_t count =
+        plan->group_queries < BSW_SELF_CHECK_QUERIES ? plan->group_queries : BSW_SELF_CHECK_QUERIES;
+    BSW_TRY(bsw_allocate(&check->words, count * plan->query_words, sizeof(uint32_t), "self-check",
+                         err));
+    BSW_TRY(bsw_allocate(&check->scales, count, sizeof(float), "self-check", err));
+    for (size_t q = 0; q < count; q++) {
+        bsw_pinned_words(&plan->layout, plan->query_bits, plan->query_bits, QUERY_SEED + q,
+                         check->words + q * plan->query_words);
+        check->scales[q] = QUERY_SCALE;
+    }
+    check->batch = (struct bsw_query_batch){.num_queries = (uint32_t)count,
+                                            .query_bits = plan->query_bits,
+                                            .query_words = plan->query_words,
+                                            .words = check->words,
+                                            .scales = check->scales};
+    return BSW_OK;
+}
+
+// Both shards end after the rows that are looked at.
+static void cut_shards(const struct bsw_device_shard *shard, struct self_check *check)
+{
+    const struct bsw_device_plan *plan = &check->engine->plan;
+    size_t bundles = shard->resident.num_bundles, most = BSW_SELF_CHECK_ROWS / BSW_BUNDLE_ROWS;
+    if (plan->queue_blocks > 0) most *= 2; // threads with two rows
+    if (bundles > most) bundles = most;
+    check->host = *shard->host;
+    check->host.num_bundles = bundles;
+    if (check->host.shape.num_rows > bundles * BSW_BUNDLE_ROWS)
+        check->host.shape.num_rows = bundles * BSW_BUNDLE_ROWS;
+    check->device = *shard;
+    check->device.host = &check->host;
+    check->device.num_bundles = bundles;
+    check->device.resident.num_bundles = (uint32_t)bundles;
+    check->keep = KEEP < check->host.shape.num_rows ? KEEP : (size_t)check->host.shape.num_rows;
+    if (plan->queue_blocks > 0) { // lists have room for a round and what the plan keeps
+        if (check->keep > plan->keep) check->keep = plan->keep;
+        return;
+    }
+    // Short lists, so that there are several segments, cuts, and a first stage.
+    size_t capacity = check->keep + LIST_BUNDLES * BSW_BUNDLE_ROWS;
+    if (check->keep + BSW_BUNDLE_ROWS > check->engine->plan.capacity) check->keep = 1;
+    if (capacity < check->engine->plan.capacity) check->engine->plan.capacity = capacity;
+}
+
+static int is_same(const struct self_check *check)
+{
+    for (size_t q = 0; q < check->batch.num_queries; q++) {
+        size_t expected, found;
+        const uint64_t *a = bsw_candidate_list(&check->expected, q, &expected);
+        const uint64_t *b = bsw_candidate_list(&check->found, q, &found);
+        if (expected != found || memcmp(a, b, expected * sizeof *a) != 0) return 0;
+    }
+    return 1;
+}
+
+static enum bsw_status compare(struct self_check *check, enum bsw_scan_kind kind, const char *name,
+                               struct bsw_error *err)
+{
+    check->workspace.scan = kind;
+    BSW_TRY(bsw_device_shard_scan(check->engine, &check->device, &check->batch, 0,
+                                  check->batch.num_queries, NULL, check->keep, &check->workspace,
+                                  &check->found, err));
+    if (is_same(check)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                    "%s: the %s scan of rows 0 to %llu of shard %u is not what the CPU finds",
+                    bsw_device_label(check->engine->device), name,
+                    (unsigned long long)check->host.shape.num_rows - 1, check->host.index);
+}
+
+static enum bsw_status run(struct self_check *check, struct bsw_error *err)
+{
+    BSW_TRY(make_queries(check, err));
+    check->workspace.scan = BSW_SCAN_PLANES;
+    check->workspace.queue = check->engine->plan.queue;
+    BSW_TRY(bsw_shard_scan(&check->host, &check->batch, 0, check->batch.num_queries, NULL,
+                           check->keep, &check->workspace, &check->expected, err));
+    BSW_TRY(compare(check, BSW_SCAN_PLANES, "planes", err));
+    BSW_TRY(compare(check, BSW_SCAN_MATRIX, "matrix", err));
+    if (check->engine->plan.stage_dims == 0) return BSW_OK;
+    return compare(check, BSW_SCAN_PROGRESSIVE_MATRIX, "progressive-matrix", err);
+}
+
+enum bsw_status bsw_device_self_check(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard, struct bsw_error *err)
+{
+    struct self_check check = {.engine = engine};
+    struct bsw_device_engine before = *engine;
+    if (shard->resident.num_bundles == 0 || shard->host->shape.num_rows == 0) return BSW_OK;
+    cut_shards(shard, &check);
+    bsw_scan_workspace_init(&check.workspace, BSW_CPU_REFERENCE, 1);
+    enum bsw_status status = run(&check, err);
+    bsw_scan_workspace_deinit(&check.workspace);
+    bsw_candidate_lists_deinit(&check.expected);
+    bsw_candidate_lists_deinit(&check.found);
+    bsw_free(&check.words);
+    bsw_free(&check.scales);
+    engine->plan.capacity = before.plan.capacity;
+    engine->counts = before.counts;
+    return status;
+}

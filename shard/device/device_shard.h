@@ -1,0 +1,80 @@
+// A rank's shards on its device, and one batch of queries over one of them: the same lists as
+// bsw_shard_scan gives.
+//
+// Codes lie in device memory as far as device_plan.h has room for them, the others stay in host
+// memory and come block by block, the next one copied while the current one is scanned. Bundles are
+// scanned in segments, for all queries of a group (device_lists.h), so the device waits for the
+// host a few times a batch.
+#ifndef BITSWEEP_SHARD_DEVICE_SHARD_H
+#define BITSWEEP_SHARD_DEVICE_SHARD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/device/device.h"
+#include "shard/device/device_lists.h"
+#include "shard/device/device_plan.h"
+#include "shard/host/shard_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// What all shards of a rank share. Everything is allocated when it is opened, nothing for a batch.
+struct bsw_device_engine {
+    bsw_device *device; // borrowed
+    struct bsw_device_plan plan;
+    struct bsw_device_buffer queries, blocks[2], masks;
+    unsigned char *staging;  // host: what is uploaded for a group, as in plan.queries
+    uint32_t *list_counts;   // host: [group_queries], as downloaded
+    uint64_t *survivors;     // host: one number, as downloaded; NULL without a stage
+    unsigned char *readback; // host: device_readback.h
+    int is_checked;          // device_self_check.h, with the first shard that is on the device
+    struct bsw_scan_counts counts; // since it was opened
+};
+
+enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
+                                       struct bsw_device_engine *out, struct bsw_error *err);
+void bsw_device_engine_close(struct bsw_device_engine *engine);
+
+struct bsw_device_shard {
+    const struct bsw_resident_shard *host; // borrowed
+    struct bsw_device_buffer memory;
+    struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
+    size_t num_bundles;
+    void *pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
+    size_t num_pinned;
+};
+
+// Shard `index` of the needs. The engine's first is checked against the CPU. Codes that are all on
+// the device are freed in host memory; the rest of the shard stays as it is.
+enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t index,
+                                      struct bsw_resident_shard *host, struct bsw_device_shard *out,
+                                      struct bsw_error *err);
+void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard);
+
+// The part as a shard of its own over the same memory, until the next call; host: takes its host
+// side, masks as for bsw_resident_shard_view. Masks want has_masks among the needs:
+// BSW_ERROR_USAGE.
+enum bsw_status bsw_device_shard_view(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard,
+                                      const struct bsw_scan_part *part, struct bsw_buffer *masks,
+                                      struct bsw_resident_shard *host, struct bsw_device_shard *out,
+                                      struct bsw_error *err);
+
+// As bsw_shard_scan, with additions to keys only where the needs have them and there are no queues,
+// else BSW_ERROR_USAGE; of workspace only `scan` and `queue` are read, which is that of the needs
+// or {0}, and the figures are added to. Both progressive kinds are the progressive matrix scan,
+// from the second segment on; AUTO is too where there is a stage and the matrix scan would be
+// taken, as long as that pays (device_stage.h). In full where the plan has no stage.
+enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard,
+                                      const struct bsw_query_batch *batch, size_t first_query,
+                                      size_t num_queries, const uint32_t *limits, size_t keep,
+                                      struct bsw_scan_workspace *workspace,
+                                      struct bsw_candidate_lists *out, struct bsw_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,91 @@
+// CPU cores over the resident shard: bsw_shard_scan and its kin as a tenant of shard/backend.h.
+#include "shard/backend.h"
+
+#include "shard/host/shard_scan.h"
+
+struct host_state {
+    const struct bsw_manifest *manifest;
+    int is_exact;
+};
+
+static enum bsw_status open_host(const struct bsw_backend_needs *needs, void **state,
+                                 struct bsw_error *err)
+{
+    struct host_state *own;
+    *state = NULL;
+    BSW_TRY(bsw_allocate(&own, 1, sizeof *own, "shards", err));
+    *own = (struct host_state){needs->manifest, needs->settings->is_exact};
+    *state = own;
+    return BSW_OK;
+}
+
+static void close_host(void *state)
+{
+    bsw_free(&state);
+}
+
+static const char *label(const void *state)
+{
+    (void)state;
+    return "cpu";
+}
+
+// The part as a shard; of masks only those rows that were not dropped.
+static enum bsw_status view_part(const struct bsw_backend_shard *shard,
+                                 const struct bsw_scan_part *part,
+                                 struct bsw_scan_workspace *workspace,
+                                 struct bsw_resident_shard *out, struct bsw_error *err)
+{
+    if (!part) {
+        *out = *shard->resident;
+        return BSW_OK;
+    }
+    return bsw_resident_shard_view(shard->resident, part, &workspace->masks, out, err);
+}
+
+static enum bsw_status scan(void *state, const struct bsw_backend_shard *shard,
+                            const struct bsw_scan_part *part, const struct bsw_query_range *queries,
+                            const uint32_t *limits, size_t keep,
+                            struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
+                            struct bsw_error *err)
+{
+    struct bsw_resident_shard view;
+    (void)state;
+    BSW_TRY(view_part(shard, part, workspace, &view, err));
+    return bsw_shard_scan(&view, queries->batch, queries->first_query, queries->num_queries, limits,
+                          keep, workspace, out, err);
+}
+
+static enum bsw_status histogram(void *state, const struct bsw_backend_shard *shard,
+                                 const struct bsw_scan_part *part,
+                                 const struct bsw_query_range *queries, uint64_t k,
+                                 struct bsw_scan_workspace *workspace,
+                                 struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
+                                 void *context, struct bsw_error *err)
+{
+    struct bsw_resident_shard view;
+    (void)state, (void)lists;
+    BSW_TRY(view_part(shard, part, workspace, &view, err));
+    return bsw_shard_histogram(&view, queries->batch, queries->first_query, queries->num_queries, k,
+                               workspace, emit, context, err);
+}
+
+static enum bsw_status refine(void *state, const struct bsw_backend_shard *shard,
+                              const struct bsw_query_range *queries,
+                              const struct bsw_candidate_lists *lists, const size_t *counts,
+                              struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
+                              struct bsw_error *err)
+{
+    const struct host_state *own = state;
+    return bsw_shard_refine(shard->resident, own->manifest, queries->batch, queries->first_query,
+                            lists, counts, own->is_exact, workspace, out, err);
+}
+
+const struct bsw_backend bsw_host_backend = {
+    .open = open_host,
+    .close = close_host,
+    .label = label,
+    .scan = scan,
+    .histogram = histogram,
+    .refine = refine,
+};

@@ -1,0 +1,21 @@
+// The key of one row and one query by the plain C references alone: what every faster way must
+// give, bit for bit.
+#ifndef BITSWEEP_SHARD_PLAIN_SCORE_H
+#define BITSWEEP_SHARD_PLAIN_SCORE_H
+
+#include "shard/host/shard_scan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The score (common/codes/result_order.h) of local row `row` of the shard, which has its codes;
+// masks are not asked. query: of the batch. Thread-safe; some dims * planes of both sides
+// operations.
+uint32_t bsw_plain_score(const struct bsw_resident_shard *shard,
+                         const struct bsw_query_batch *batch, size_t query, uint32_t row);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,221 @@
+#include "shard/host/raw_rows.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common/base/memory.h"
+#include "common/codes/code_layout.h"
+#include "common/files/shard_file.h"
+#include "common/job/mapped_files.h"
+#include "common/rows/source_name.h"
+
+#define LINE_BYTES 64
+
+static enum bsw_status fail_changed(const char *path, const char *what, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: changed since the index was made: %s", path,
+                    what);
+}
+
+static enum bsw_status map_file(struct bsw_raw_rows *rows, int fd, uint64_t bytes,
+                                struct bsw_error *err)
+{
+    if (bytes > SIZE_MAX)
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: too large to map", rows->path);
+    void *map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot map: %s", rows->path, strerror(errno));
+    madvise(map, (size_t)bytes,
+            MADV_RANDOM); // single rows here and there: read-ahead would only cost
+    enum bsw_status status = bsw_mapped_file_note(map, (size_t)bytes, fd, rows->path, err);
+    if (status != BSW_OK) {
+        munmap(map, (size_t)bytes);
+        return status;
+    }
+    rows->map = map;
+    rows->map_bytes = (size_t)bytes;
+    return BSW_OK;
+}
+
+static enum bsw_status open_copy(const struct bsw_manifest *manifest, const char *folder,
+                                 uint32_t shard, struct bsw_raw_rows *rows, struct bsw_error *err)
+{
+    int fd;
+    BSW_TRY(bsw_vectors_file_open(manifest, folder, shard, &fd, rows->path, err));
+    rows->first_byte = BSW_SHARD_HEADER_BYTES;
+    rows->stride_bytes = rows->row_bytes;
+    rows->source_rows_before = 0;
+    enum bsw_status status =
+        map_file(rows, fd, BSW_SHARD_HEADER_BYTES + rows->num_rows * rows->row_bytes, err);
+    bsw_file_close(&fd);
+    return status;
+}
+
+static enum bsw_status check_layout(const struct bsw_manifest *manifest,
+                                    const struct bsw_raw_rows *rows,
+                                    const struct bsw_vector_layout *layout, uint64_t bytes,
+                                    struct bsw_error *err)
+{
+    if (bytes != manifest->source_file_bytes) return fail_changed(rows->path, "its size", err);
+    if (layout->type != manifest->source_type) return fail_changed(rows->path, "its type", err);
+    if (layout->dims != bsw_manifest_row_dims(manifest))
+        return fail_changed(rows->path, "its dims", err);
+    if (layout->num_rows != manifest->source_rows)
+        return fail_changed(rows->path, "its number of rows", err);
+    return BSW_OK;
+}
+
+static enum bsw_status map_source(const struct bsw_manifest *manifest,
+                                  const struct bsw_vector_file *file, struct bsw_raw_rows *rows,
+                                  struct bsw_error *err)
+{
+    BSW_TRY(check_layout(manifest, rows, &file->layout, file->bytes, err));
+    if (file->hdf5) return fail_changed(rows->path, "its rows are packed now", err);
+    rows->first_byte = file->layout.first_byte;
+    rows->stride_bytes = file->layout.stride_bytes;
+    rows->source_rows_before = rows->shard_first_row;
+    return map_file(rows, file->fd, file->bytes, err);
+}
+
+static enum bsw_status open_source(const struct bsw_manifest *manifest, struct bsw_raw_rows *rows,
+                                   struct bsw_error *err)
+{
+    struct bsw_vector_file file;
+    enum bsw_status status = bsw_vector_file_open(rows->path, BSW_HDF5_BASE, &file, err);
+    if (status == BSW_OK) status = map_source(manifest, &file, rows, err);
+    bsw_vector_file_close(&file);
+    return status;
+}
+
+// A row of more numbers than the manifest says would be made into too little room.
+static enum bsw_status open_synth(const struct bsw_manifest *manifest, struct bsw_raw_rows *rows,
+                                  struct bsw_error *err)
+{
+    memcpy(rows->path, manifest->source_path, sizeof rows->path);
+    if (bsw_synth_parse(manifest->source_path + 6, &rows->synth, NULL) != BSW_OK)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no source", rows->path);
+    const struct bsw_synth *synth = &rows->synth;
+    const struct bsw_vector_layout layout = {
+        .type = synth->type, .dims = synth->dims, .num_rows = synth->count};
+    rows->is_synth = 1;
+    return check_layout(manifest, rows, &layout, 0, err);
+}
+
+enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const char *folder,
+                                  uint32_t shard, struct bsw_raw_rows *out, struct bsw_error *err)
+{
+    *out = (struct bsw_raw_rows){.shard_first_row = manifest->shards[shard].first_row,
+                                 .num_rows = manifest->shards[shard].num_rows,
+                                 .row_bytes = bsw_manifest_row_dims(manifest) *
+                                              bsw_vector_type_bytes(manifest->source_type)};
+    size_t bundles = bsw_num_bundles(out->num_rows);
+    BSW_TRY(bsw_allocate_zero(&out->is_checked, bundles, 1, "checked bundles", err));
+    enum bsw_status status;
+    if (manifest->source_is_copied) {
+        status = open_copy(manifest, folder, shard, out, err);
+    } else if (strncmp(manifest->source_path, "synth:", 6) == 0) {
+        status = open_synth(manifest, out, err);
+    } else {
+        status = bsw_manifest_source(manifest, folder, out->path, err);
+        if (status == BSW_OK) status = open_source(manifest, out, err);
+    }
+    if (status != BSW_OK) bsw_raw_rows_close(out);
+    return status;
+}
+
+enum bsw_status bsw_raw_rows_hold(struct bsw_raw_rows *rows, struct bsw_error *err)
+{
+    size_t bytes;
+    if (!rows->is_synth) return BSW_OK;
+    if (rows->num_rows > SIZE_MAX || !bsw_multiply_size(rows->num_rows, rows->row_bytes, &bytes))
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: too large for memory", rows->path);
+    unsigned char *map =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: %zu bytes of rows: %s", rows->path,
+                        bytes, strerror(errno));
+#pragma omp parallel for schedule(static)
+    for (uint64_t row = 0; row < rows->num_rows; row++)
+        bsw_synth_rows(&rows->synth, rows->shard_first_row + row, 1, map + row * rows->row_bytes);
+    rows->map = map;
+    rows->map_bytes = bytes;
+    rows->first_byte = rows->source_rows_before = 0;
+    rows->stride_bytes = rows->row_bytes;
+    rows->is_synth = 0;
+    return BSW_OK;
+}
+
+void bsw_raw_rows_close(struct bsw_raw_rows *rows)
+{
+    bsw_mapped_file_forget(rows->map);
+    if (rows->map) munmap((void *)(uintptr_t)rows->map, rows->map_bytes);
+    rows->map = NULL;
+    bsw_free(&rows->is_checked);
+}
+
+static const unsigned char *address(const struct bsw_raw_rows *rows, uint64_t local_row)
+{
+    return rows->map + rows->first_byte +
+           (rows->source_rows_before + local_row) * rows->stride_bytes;
+}
+
+static const void *fetch(const struct bsw_raw_rows *rows, uint64_t local_row, void *scratch)
+{
+    if (rows->is_synth) {
+        bsw_synth_rows(&rows->synth, rows->shard_first_row + local_row, 1, scratch);
+        return scratch;
+    }
+    return address(rows, local_row);
+}
+
+void bsw_raw_rows_prefetch(const struct bsw_raw_rows *rows, uint32_t local_row)
+{
+    if (rows->is_synth) return;
+    const unsigned char *row = address(rows, local_row);
+    size_t bytes = rows->row_bytes < BSW_PREFETCH_BYTES ? rows->row_bytes : BSW_PREFETCH_BYTES;
+    for (size_t i = 0; i < bytes; i += LINE_BYTES) __builtin_prefetch(row + i);
+    __builtin_prefetch(row + bytes - 1); // rows begin anywhere in a line
+}
+
+void bsw_raw_rows_read_ahead(const struct bsw_raw_rows *rows, uint64_t first_row, uint64_t num_rows)
+{
+    if (rows->is_synth || num_rows == 0) return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t first = (uintptr_t)address(rows, first_row) / page * page;
+    uintptr_t last = (uintptr_t)address(rows, first_row + num_rows - 1) + rows->row_bytes;
+    madvise((void *)first, last - first, MADV_WILLNEED);
+}
+
+enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle,
+                                    uint64_t expected_digest, void *scratch, struct bsw_error *err)
+{
+    uint64_t first = (uint64_t)bundle * BSW_BUNDLE_ROWS, last = first + BSW_BUNDLE_ROWS, digest = 0;
+    if (last > rows->num_rows) last = rows->num_rows;
+    for (uint64_t row = first; row < last; row++) {
+        digest +=
+            bsw_row_digest(fetch(rows, row, scratch), rows->row_bytes, rows->shard_first_row + row);
+    }
+    if (digest == expected_digest) return BSW_OK;
+    BSW_TRY(bsw_mapped_files_check(err)); // which says more
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: rows %llu to %llu are not those the index was made from", rows->path,
+                    (unsigned long long)(rows->shard_first_row + first),
+                    (unsigned long long)(rows->shard_first_row + last - 1));
+}
+
+enum bsw_status bsw_raw_rows_get(const struct bsw_raw_rows *rows, uint32_t local_row,
+                                 const uint64_t *row_digests, void *scratch, const void **out,
+                                 struct bsw_error *err)
+{
+    size_t bundle = local_row / BSW_BUNDLE_ROWS;
+    unsigned char *is_checked = &rows->is_checked[bundle];
+    // Generated rows cannot change; checking them would cost 32 times their making.
+    if (!rows->is_synth && !__atomic_load_n(is_checked, __ATOMIC_RELAXED)) {
+        BSW_TRY(bsw_raw_rows_verify(rows, bundle, row_digests[bundle], scratch, err));
+        __atomic_store_n(is_checked, 1, __ATOMIC_RELAXED);
+    }
+    *out = fetch(rows, local_row, scratch);
+    return BSW_OK;
+}

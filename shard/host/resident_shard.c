@@ -1,0 +1,326 @@
+#include "shard/host/resident_shard.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/base/parts.h"
+#include "common/codes/half.h"
+#include "shard/codecs/shard_encode.h"
+
+static void find_stage(const struct bsw_manifest *manifest, struct bsw_resident_shard *shard)
+{
+    shard->stage_dims = bsw_manifest_stage(manifest);
+    shard->tail_unit = ldexp(1.0, manifest->tail_exponent - manifest->scale_exponent);
+}
+
+// What bounds the roundings of a bundle's keys.
+static void find_most(struct bsw_resident_shard *shard)
+{
+#pragma omp parallel for schedule(static)
+    for (size_t b = 0; b < shard->num_bundles; b++) {
+        struct bsw_bundle_most most = {0, 0};
+        for (size_t i = b * BSW_BUNDLE_ROWS; i < (b + 1) * BSW_BUNDLE_ROWS; i++) {
+            most.scale = fmaxf(most.scale, bsw_half_to_float(shard->arrays.scales[i]));
+            most.bias = fmaxf(most.bias, fabsf(shard->arrays.biases[i]));
+        }
+        shard->most[b] = most;
+    }
+}
+
+struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *shape,
+                                                uint32_t stage_dims)
+{
+    size_t bundles = bsw_num_bundles((size_t)shape->num_rows), rows = bundles * BSW_BUNDLE_ROWS;
+    struct bsw_resident_parts parts = {.masks = bundles * sizeof(uint32_t),
+                                       .row_digests = bundles * sizeof(uint64_t)};
+    for (uint32_t s = 0; s < shape->layout.num_segments; s++)
+        parts.codes +=
+            bundles * bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);
+    if (shape->has_affine) {
+        parts.scales = rows * sizeof(uint16_t);
+        parts.biases = rows * sizeof(float);
+    }
+    if (shape->has_bytes) parts.offsets = rows * sizeof(int32_t);
+    if (stage_dims > 0) {
+        parts.tails = rows * sizeof(uint16_t);
+        parts.most = bundles * sizeof(struct bsw_bundle_most);
+    }
+    return parts;
+}
+
+static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct bsw_error *err)
+{
+    const struct bsw_shard_shape *shape = &shard->shape;
+    size_t rows = shard->num_bundles * BSW_BUNDLE_ROWS;
+    struct bsw_code_arrays *arrays = &shard->arrays;
+    const struct bsw_resident_parts parts = bsw_resident_parts_of(shape, shard->stage_dims);
+    shard->scan_bytes = bsw_resident_scan_bytes(&parts);
+    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&shape->layout.segments[s]);
+        BSW_TRY(bsw_allocate(&arrays->planes[s], shard->num_bundles, words * sizeof(uint32_t),
+                             "codes", err));
+    }
+    if (shape->has_affine) {
+        BSW_TRY(bsw_allocate(&arrays->scales, rows, sizeof(uint16_t), "scales", err));
+        BSW_TRY(bsw_allocate(&arrays->biases, rows, sizeof(float), "biases", err));
+    }
+    if (shard->stage_dims > 0) {
+        BSW_TRY(bsw_allocate(&arrays->tails, rows, sizeof(uint16_t), "tails", err));
+        BSW_TRY(bsw_allocate(&shard->most, shard->num_bundles, sizeof *shard->most, "tails", err));
+    }
+    if (shape->has_bytes) {
+        BSW_TRY(bsw_allocate(&arrays->offsets, rows, sizeof *arrays->offsets, "offsets", err));
+    }
+    BSW_TRY(
+        bsw_allocate(&shard->digests, shape->num_blocks, sizeof *shard->digests, "digests", err));
+    BSW_TRY(bsw_allocate(&arrays->masks, shard->num_bundles, sizeof(uint32_t), "masks", err));
+    return bsw_allocate(&arrays->row_digests, shard->num_bundles, sizeof(uint64_t), "row digests",
+                        err);
+}
+
+// Of a block just checked against its file: a copy that went wrong is found, too.
+static void digest_block(struct bsw_resident_shard *shard, uint32_t block,
+                         const struct bsw_code_arrays *arrays, size_t num_bundles)
+{
+    struct bsw_code_arrays resident = *arrays;
+    if (shard->stage_dims == 0) resident.tails = NULL;
+    for (int part = 0; part < BSW_NUM_CODE_PARTS; part++)
+        shard->digests[block].parts[part] = bsw_code_arrays_digest(
+            &shard->shape, &resident, 0, num_bundles, (enum bsw_code_part)part);
+}
+
+static uint64_t digest_most(const struct bsw_resident_shard *shard, uint32_t block)
+{
+    if (!shard->most) return 0;
+    return XXH3_64bits(shard->most + (size_t)block * shard->shape.block_bundles,
+                       bsw_shard_block_bundles(&shard->shape, block) * sizeof *shard->most);
+}
+
+// Copies what a block holds to its place.
+static void place_block(struct bsw_resident_shard *shard, uint32_t block, void *bytes)
+{
+    size_t num_bundles = bsw_shard_block_bundles(&shard->shape, block);
+    struct bsw_code_arrays arrays;
+    bsw_code_arrays_in_block(&shard->shape, bytes, num_bundles, &arrays);
+    digest_block(shard, block, &arrays, num_bundles);
+    bsw_code_arrays_copy(&shard->shape, &arrays, num_bundles, &shard->arrays,
+                         (size_t)block * shard->shape.block_bundles);
+}
+
+// Each thread takes a contiguous run of blocks, so that pages lie near the thread that will scan
+// them.
+static enum bsw_status load_blocks(struct bsw_resident_shard *shard,
+                                   const struct bsw_shard_file *file, struct bsw_error *err)
+{
+    struct bsw_first_failure failure = {0};
+#pragma omp parallel
+    {
+        struct bsw_buffer buffer = {0};
+        struct bsw_error thread_error;
+#pragma omp for schedule(static)
+        for (uint32_t block = 0; block < shard->shape.num_blocks; block++) {
+            enum bsw_status result = bsw_buffer_reserve(
+                &buffer, bsw_shard_block_bytes(&shard->shape, block), &thread_error);
+            if (result == BSW_OK)
+                result = bsw_shard_file_read_block(file, block, buffer.data, &thread_error);
+            if (result == BSW_OK)
+                place_block(shard, block, buffer.data);
+            else
+                bsw_first_failure_note(&failure, block, result, &thread_error);
+        }
+        bsw_buffer_deinit(&buffer);
+    }
+    return bsw_first_failure_report(&failure, err);
+}
+
+// The same for blocks that are coded and not read.
+static enum bsw_status encode_blocks(struct bsw_resident_shard *shard,
+                                     const struct bsw_manifest *manifest,
+                                     const bsw_vectors *vectors, enum bsw_cpu_level level,
+                                     struct bsw_error *err)
+{
+    struct bsw_first_failure failure = {0};
+#pragma omp parallel
+    {
+        bsw_block_encoder *encoder = NULL;
+        struct bsw_error thread_error;
+        enum bsw_status created =
+            bsw_block_encoder_create(manifest, vectors, level, &encoder, &thread_error);
+#pragma omp for schedule(static)
+        for (uint32_t block = 0; block < shard->shape.num_blocks; block++) {
+            struct bsw_block_result coded;
+            enum bsw_status result = created;
+            if (result == BSW_OK)
+                result =
+                    bsw_block_encode(encoder, &shard->shape, block, 0, NULL, &coded, &thread_error);
+            if (result == BSW_OK)
+                place_block(shard, block, (void *)(uintptr_t)coded.bytes);
+            else
+                bsw_first_failure_note(&failure, block, result, &thread_error);
+        }
+        bsw_block_encoder_destroy(&encoder);
+    }
+    return bsw_first_failure_report(&failure, err);
+}
+
+// The arrays, for a shape that is set.
+static enum bsw_status prepare(const struct bsw_manifest *manifest,
+                               struct bsw_resident_shard *shard, struct bsw_error *err)
+{
+    shard->num_bundles = bsw_num_bundles(shard->shape.num_rows);
+    find_stage(manifest, shard);
+    return allocate_arrays(shard, err);
+}
+
+// With what `status` says of the codes.
+static enum bsw_status complete(const struct bsw_manifest *manifest, const char *folder,
+                                int with_raw_rows, enum bsw_status status,
+                                struct bsw_resident_shard *shard, struct bsw_error *err)
+{
+    if (status == BSW_OK && shard->stage_dims > 0) find_most(shard);
+    for (uint32_t block = 0; block < shard->shape.num_blocks && status == BSW_OK; block++)
+        shard->digests[block].most = digest_most(shard, block);
+    if (status == BSW_OK && with_raw_rows) {
+        status = bsw_raw_rows_open(manifest, folder, shard->index, &shard->raw_rows, err);
+        shard->has_raw_rows = status == BSW_OK;
+    }
+    if (status != BSW_OK) bsw_resident_shard_unload(shard);
+    return status;
+}
+
+enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, const char *folder,
+                                        uint32_t shard, int with_raw_rows,
+                                        struct bsw_resident_shard *out, struct bsw_error *err)
+{
+    struct bsw_shard_file file;
+    *out = (struct bsw_resident_shard){.index = shard};
+    BSW_TRY(bsw_shard_file_open(manifest, folder, shard, &file, err));
+    out->shape = file.shape;
+    enum bsw_status status = prepare(manifest, out, err);
+    if (status == BSW_OK) status = load_blocks(out, &file, err);
+    bsw_shard_file_close(&file);
+    return complete(manifest, folder, with_raw_rows, status, out, err);
+}
+
+enum bsw_status bsw_resident_shard_encode(const struct bsw_manifest *manifest, uint32_t shard,
+                                          enum bsw_cpu_level level, int with_raw_rows,
+                                          struct bsw_resident_shard *out, struct bsw_error *err)
+{
+    bsw_vectors *vectors;
+    *out = (struct bsw_resident_shard){.index = shard};
+    BSW_TRY(bsw_vectors_open(manifest->source_path, BSW_ALL_ROWS, &vectors, err));
+    bsw_shard_shape_init(&out->shape, manifest, shard);
+    enum bsw_status status = prepare(manifest, out, err);
+    if (status == BSW_OK) status = encode_blocks(out, manifest, vectors, level, err);
+    bsw_vectors_close(&vectors);
+    BSW_TRY(complete(manifest, "", with_raw_rows, status, out, err));
+    if (with_raw_rows) status = bsw_raw_rows_hold(&out->raw_rows, err);
+    if (status != BSW_OK) bsw_resident_shard_unload(out);
+    return status;
+}
+
+void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard)
+{
+    for (uint32_t s = 0; s < BSW_MAX_SEGMENTS; s++) bsw_free(&shard->arrays.planes[s]);
+    bsw_free(&shard->arrays.scales);
+    bsw_free(&shard->arrays.tails);
+    bsw_free(&shard->most);
+    bsw_free(&shard->arrays.biases);
+    bsw_free(&shard->arrays.offsets);
+    bsw_free(&shard->arrays.masks);
+}
+
+void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
+{
+    if (shard->has_raw_rows) bsw_raw_rows_close(&shard->raw_rows);
+    shard->has_raw_rows = 0;
+    bsw_resident_shard_drop_codes(shard);
+    bsw_free(&shard->arrays.row_digests);
+    bsw_free(&shard->digests);
+}
+
+enum bsw_status bsw_resident_shard_fail_block(const struct bsw_resident_shard *shard,
+                                              uint32_t block, int part, struct bsw_error *err)
+{
+    static const char *const names[] = {"codes", "tails", "row digests", "bounds of bundles"};
+    uint64_t rows = (uint64_t)shard->shape.block_bundles * BSW_BUNDLE_ROWS;
+    uint64_t first = block * rows, last = first + rows;
+    if (last > shard->shape.num_rows) last = shard->shape.num_rows;
+    return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                    "shard %u: %s of block %u of %u (rows %llu to %llu) have changed in memory",
+                    shard->index, names[part], block, shard->shape.num_blocks,
+                    (unsigned long long)(shard->shape.first_row + first),
+                    (unsigned long long)(shard->shape.first_row + last - 1));
+}
+
+static enum bsw_status check_block(const struct bsw_resident_shard *shard, uint32_t block,
+                                   struct bsw_error *err)
+{
+    const struct bsw_block_digests *expected = &shard->digests[block];
+    int has_codes = shard->arrays.masks != NULL; // else a device has them
+    for (int part = has_codes ? 0 : BSW_PART_ROWS; part < BSW_NUM_CODE_PARTS; part++) {
+        uint64_t digest = bsw_code_arrays_digest(
+            &shard->shape, &shard->arrays, (size_t)block * shard->shape.block_bundles,
+            bsw_shard_block_bundles(&shard->shape, block), (enum bsw_code_part)part);
+        if (digest != expected->parts[part])
+            return bsw_resident_shard_fail_block(shard, block, part, err);
+    }
+    if (has_codes && digest_most(shard, block) != expected->most)
+        return bsw_resident_shard_fail_block(shard, block, BSW_NUM_CODE_PARTS, err);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_resident_shard_check(const struct bsw_resident_shard *shard,
+                                         struct bsw_error *err)
+{
+    struct bsw_first_failure failure = {0};
+#pragma omp parallel for schedule(static)
+    for (uint32_t block = 0; block < shard->shape.num_blocks; block++) {
+        struct bsw_error thread_error;
+        enum bsw_status status = check_block(shard, block, &thread_error);
+        if (status != BSW_OK) bsw_first_failure_note(&failure, block, status, &thread_error);
+    }
+    return bsw_first_failure_report(&failure, err);
+}
+
+// ---- parts ----
+
+enum bsw_status bsw_resident_shard_view(const struct bsw_resident_shard *shard,
+                                        const struct bsw_scan_part *part, struct bsw_buffer *masks,
+                                        struct bsw_resident_shard *out, struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &shard->shape.layout;
+    struct bsw_code_arrays *arrays = &out->arrays;
+    size_t bundle = part->first_bundle, row = bundle * BSW_BUNDLE_ROWS;
+    uint64_t rows = (uint64_t)part->num_bundles * BSW_BUNDLE_ROWS;
+    *out = *shard;
+    out->num_bundles = part->num_bundles;
+    out->shape.num_rows = rows < shard->shape.num_rows - row ? rows : shard->shape.num_rows - row;
+    out->scan_bytes = shard->scan_bytes / shard->num_bundles * part->num_bundles;
+    for (uint32_t s = 0; s < layout->num_segments; s++)
+        if (arrays->planes[s])
+            arrays->planes[s] += bundle * bsw_segment_bundle_words(&layout->segments[s]);
+    if (arrays->scales) arrays->scales += row;
+    if (arrays->biases) arrays->biases += row;
+    if (arrays->tails) arrays->tails += row;
+    if (arrays->offsets) arrays->offsets += row;
+    if (arrays->row_digests) arrays->row_digests += bundle;
+    if (out->most) out->most += bundle;
+    if (!arrays->masks) return BSW_OK;
+    arrays->masks += bundle;
+    if (!part->masks) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(masks, part->num_bundles * sizeof(uint32_t), err));
+    uint32_t *both = (uint32_t *)(void *)masks->data;
+    for (size_t b = 0; b < part->num_bundles; b++) both[b] = arrays->masks[b] & part->masks[b];
+    arrays->masks = both;
+    return BSW_OK;
+}
+
+void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,
+                             size_t *first, size_t *last)
+{
+    *first = (size_t)bsw_part_first(shard->num_bundles, part, parts);
+    *last = (size_t)bsw_part_first(shard->num_bundles, part + 1, parts);
+}

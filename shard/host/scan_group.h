@@ -1,0 +1,91 @@
+// A group of queries on its way through one shard: what shard_scan.c shares with the two families.
+#ifndef BITSWEEP_SHARD_SCAN_GROUP_H
+#define BITSWEEP_SHARD_SCAN_GROUP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/codes/result_order.h"
+#include "kernels/scan_tuning.h"
+#include "kernels/select/select_quick.h"
+#include "shard/host/running_best.h"
+#include "shard/host/scan_stage.h"
+#include "shard/host/shard_scan.h"
+
+// Bundles a thread goes over: from `first` on, `step` at a time, tiles `advance` apart (more than
+// step: a sample).
+struct bsw_scan_run {
+    size_t first, last, step, advance;
+};
+
+struct bsw_scan_group {
+    const struct bsw_resident_shard *shard;
+    const struct bsw_query_batch *batch;
+    struct bsw_scan_workspace *workspace;
+    struct bsw_scan_tuning tuning;
+    size_t first_query, num_queries; // in the batch
+    size_t keep, capacity;
+    struct bsw_running_best *lists; // [threads][num_queries]
+    uint64_t *scratch;              // [threads][4 * capacity]
+    int is_matrix, is_staged;
+    int is_staged_always; // also where it does not pay
+    struct bsw_scan_stage stage;
+    uint64_t *stopped; // [threads]: pairs of row and query that the first stage stopped
+
+    int32_t *dots;    // [threads][BSW_TILE_ROWS]; planes alone
+    uint32_t *places; // [threads][BSW_TILE_ROWS]; planes alone
+
+    // matrix alone
+    struct bsw_matrix_queries matrix;  // of the group
+    struct bsw_matrix_output *outputs; // [threads][num_queries]
+    float *slacks;                     // [threads][num_queries]
+    uint8_t *tiles;                    // [threads][tile_bytes]
+    size_t tile_bytes;
+};
+
+static inline union bsw_addition bsw_group_addition(const struct bsw_scan_group *group,
+                                                    size_t query)
+{
+    return group->batch->additions[group->first_query + query];
+}
+
+// What a row's key must reach before something is added to it.
+static inline uint32_t bsw_group_limit_before(const struct bsw_scan_group *group, size_t query,
+                                              uint32_t limit)
+{
+    return bsw_limit_before(limit, bsw_group_addition(group, query),
+                            group->shard->shape.has_affine);
+}
+
+// Adds to the keys of candidates that were just found.
+static inline void bsw_group_add(const struct bsw_scan_group *group, size_t query, uint64_t *items,
+                                 size_t count)
+{
+    union bsw_addition addition = bsw_group_addition(group, query);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t score =
+            bsw_score_add(bsw_candidate_score(items[i]), addition, group->shard->shape.has_affine);
+        items[i] = (uint64_t)score << 32 | (uint32_t)items[i];
+    }
+}
+
+// A thread's run, rows ascending, into its own lists.
+void bsw_scan_planes(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);
+void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);
+
+// Bundles of a tile.
+size_t bsw_planes_step(const struct bsw_scan_group *group);
+size_t bsw_matrix_step(const struct bsw_scan_group *group);
+
+// Whether the first stage is worth while, tile after tile: where too much goes on, some tiles are
+// scanned in full before the next try.
+#define BSW_STAGE_REST_TILES 16
+static inline int bsw_stage_is_due(const struct bsw_scan_group *group, unsigned *resting)
+{
+    if (!group->is_staged) return 0;
+    if (*resting == 0) return 1;
+    (*resting)--;
+    return 0;
+}
+
+#endif

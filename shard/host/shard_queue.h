@@ -1,0 +1,51 @@
+// rbeGIR's selection over a resident shard (RBE, Algorithm 1), in place of thresholds.
+//
+// A shard's rows are divided among threads as the paper divides them on a GPU: thread y of block x
+// takes rows z = x * T_b * I + y + i * T_b, i = 0 .. I - 1, T_b = BSW_QUEUE_THREADS, and keeps its
+// best Q in the total order; rows beyond the shard and dropped ones do not count. What all threads
+// keep is the shard's answer, cut to the best `keep`. So the answer follows the shard's cut, I and
+// Q, and nothing else: CPU threads take blocks and queries in any order.
+//
+// Every key is computed and looked at: no limits, no stages. A tile's candidates stay in the
+// second cache on their way to the queues.
+#ifndef BITSWEEP_SHARD_SHARD_QUEUE_H
+#define BITSWEEP_SHARD_SHARD_QUEUE_H
+
+#include "common/base/memory.h"
+#include "common/base/miss_probability.h"
+#include "kernels/select/select.h"
+#include "shard/query_batch.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct bsw_scan_group;
+
+// Scratch of a group's threads, kept from batch to batch; {0} is a valid empty one.
+struct bsw_queue_scratch {
+    struct bsw_buffer lists, items, queues;
+};
+void bsw_queue_scratch_deinit(struct bsw_queue_scratch *scratch);
+
+// Room that the group's lists must have beyond what they keep.
+static inline size_t bsw_queue_block_rows(const struct bsw_queue_options *options, size_t tile_rows)
+{
+    size_t kept = (size_t)options->length * BSW_QUEUE_THREADS;
+    return kept > tile_rows ? kept : tile_rows;
+}
+
+// Makes the scratch; once the group is planned.
+enum bsw_status bsw_queue_plan(const struct bsw_scan_group *group, struct bsw_error *err);
+
+// All bundles, into the threads' lists, reset before. Queries are as the group has them.
+void bsw_queue_scan(const struct bsw_scan_group *group);
+
+// The threads of a shard that have rows, by how many they have, most first; returns how many
+// classes there are (1 .. 3).
+size_t bsw_queue_classes(uint64_t num_rows, uint64_t items, struct bsw_thread_class classes[3]);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

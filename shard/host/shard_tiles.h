@@ -1,0 +1,75 @@
+// The tiles a shard is scanned in: bundles whose codes stay in the second cache and whose integers
+// stay in the first.
+#ifndef BITSWEEP_SHARD_SHARD_TILES_H
+#define BITSWEEP_SHARD_SHARD_TILES_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "shard/host/scan_stage.h"
+#include "shard/host/shard_scan.h"
+
+// 2048 rows: their integers are 8 KiB; fewer where codes are wide.
+#define BSW_TILE_BUNDLES    64
+#define BSW_TILE_ROWS       (BSW_TILE_BUNDLES * BSW_BUNDLE_ROWS)
+#define BSW_TILE_CODE_BYTES ((size_t)512 << 10)
+
+static inline size_t bsw_tile_bundles(const struct bsw_shard_shape *shape)
+{
+    size_t bundles = BSW_TILE_CODE_BYTES / shape->bundle_bytes;
+    return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
+}
+
+// Bundles of a matrix tile of which all queries go over `dims` dimensions of tile_kib KiB of bytes.
+static inline size_t bsw_matrix_tile_bundles(uint32_t dims, uint32_t tile_kib)
+{
+    size_t bundles = ((size_t)tile_kib << 10) / bsw_matrix_tile_bytes(dims, 1);
+    return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
+}
+
+// The integers of one query over a tile: padded dimensions [first_dim, last_dim), multiples of 32,
+// segment by segment.
+static inline void bsw_tile_dots(const struct bsw_resident_shard *shard,
+                                 const struct bsw_plane_scan_table *plane_scan,
+                                 const struct bsw_query_batch *batch, size_t query, size_t bundle,
+                                 size_t num_bundles, uint32_t first_dim, uint32_t last_dim,
+                                 int32_t *dots)
+{
+    const uint32_t *words = batch->words + query * batch->query_words;
+    const struct bsw_code_layout *layout = &shard->shape.layout;
+    int accumulate = 0;
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        const struct bsw_segment *segment = &layout->segments[s];
+        struct bsw_word_range range = bsw_words_between(segment, first_dim, last_dim);
+        if (range.count > 0) {
+            plane_scan->dots(segment, range,
+                             shard->arrays.planes[s] + bundle * bsw_segment_bundle_words(segment),
+                             num_bundles, words, batch->query_bits, accumulate, dots);
+            accumulate = 1;
+        }
+        words += (size_t)segment->words * batch->query_bits;
+    }
+}
+
+// Adds the dimensions from first_dim on for some rows of the tile.
+static inline void bsw_tile_add_rows(const struct bsw_resident_shard *shard,
+                                     const struct bsw_plane_scan_table *plane_scan,
+                                     const struct bsw_query_batch *batch, size_t query,
+                                     size_t bundle, uint32_t first_dim, const uint32_t *places,
+                                     size_t num_places, int32_t *dots)
+{
+    const uint32_t *words = batch->words + query * batch->query_words;
+    const struct bsw_code_layout *layout = &shard->shape.layout;
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        const struct bsw_segment *segment = &layout->segments[s];
+        struct bsw_word_range range = bsw_words_between(segment, first_dim, layout->padded_dims);
+        if (range.count > 0)
+            plane_scan->add_rows(segment, range,
+                                 shard->arrays.planes[s] +
+                                     bundle * bsw_segment_bundle_words(segment),
+                                 places, num_places, words, batch->query_bits, dots);
+        words += (size_t)segment->words * batch->query_bits;
+    }
+}
+
+#endif

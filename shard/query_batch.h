@@ -1,0 +1,66 @@
+// A batch of queries as rank 0 coded them, and how it is to be scanned: what every codec and every
+// back end is given.
+#ifndef BITSWEEP_SHARD_QUERY_BATCH_H
+#define BITSWEEP_SHARD_QUERY_BATCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "kernels/select/key_shift.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Arrays borrowed.
+struct bsw_query_batch {
+    uint32_t num_queries;
+    int is_check_due; // every rank checks itself first (self_check.h)
+    uint32_t query_bits;
+    size_t query_words;       // of one query
+    const uint32_t *words;    // [num_queries][query_words]; codec raw: int8 [padded_dims] each
+    const float *scales;      // [num_queries]; unused by plain codes, NULL for codec raw
+    const float *vectors;     // [num_queries][dims], as given; NULL for codec raw
+    const int32_t *constants; // [num_queries]; codec raw alone, as is factor
+    int factor;               // both: kernels/encode/raw_codes.h
+    const union bsw_addition *additions; // [num_queries], to keys (probe.h); NULL: nothing
+    // The same arrays in device memory, where a link brought them there; else NULL.
+    const uint32_t *d_words;
+    const float *d_scales, *d_vectors;
+    const int32_t *d_constants;
+};
+
+// Which family scans, in full or progressively. AUTO: what measured faster for the number of
+// queries, progressively while that pays. Codec raw has bytes and no planes: always matrix.
+enum bsw_scan_kind {
+    BSW_SCAN_AUTO,
+    BSW_SCAN_PLANES,
+    BSW_SCAN_MATRIX,
+    BSW_SCAN_PROGRESSIVE_PLANES,
+    BSW_SCAN_PROGRESSIVE_MATRIX
+};
+const char *bsw_scan_name(enum bsw_scan_kind kind);
+enum bsw_scan_kind bsw_scan_kind_of(const char *name); // AUTO for a name of none
+static inline int bsw_scan_is_matrix(enum bsw_scan_kind kind)
+{
+    return kind == BSW_SCAN_MATRIX || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+}
+static inline int bsw_scan_is_progressive(enum bsw_scan_kind kind)
+{
+    return kind == BSW_SCAN_PROGRESSIVE_PLANES || kind == BSW_SCAN_PROGRESSIVE_MATRIX;
+}
+#define BSW_SCAN_NAMES       "auto|planes|matrix|progressive-planes|progressive-matrix"
+
+#define BSW_QUEUE_MAX_ITEMS  ((uint64_t)1 << 24)
+#define BSW_QUEUE_MAX_LENGTH 256
+
+// Selection by queues (shard/host/shard_queue.h).
+struct bsw_queue_options {
+    uint64_t items;  // I: 1 .. BSW_QUEUE_MAX_ITEMS
+    uint64_t length; // Q: 1 .. BSW_QUEUE_MAX_LENGTH; 0: no queue selection
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

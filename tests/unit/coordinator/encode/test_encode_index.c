@@ -1,0 +1,286 @@
+// encode in one process, by its settings: the index that the command makes, its messages, and
+// nothing printed.
+#include "shard/codecs/codec.h"
+#include "small_index.h"
+
+#include "common/net/transport.h"
+#include "coordinator/encode/encode_index.h"
+#include "coordinator/job/command.h"
+#include "temporary_folder.h"
+
+static struct bsw_error err;
+
+#define BASE "synth:count=300,dims=40"
+
+static struct bsw_encode_settings settings_of(const struct bsw_codec *codec, const char *index)
+{
+    return (struct bsw_encode_settings){.base = BASE,
+                                        .index = path_of(index),
+                                        .codec = codec,
+                                        .has_metric = 1,
+                                        .metric = BSW_METRIC_COSINE,
+                                        .code = {.seed = 1},
+                                        .device = "cpu",
+                                        .level = BSW_CPU_REFERENCE};
+}
+
+static enum bsw_status run(const struct bsw_encode_settings *settings,
+                           struct bsw_encode_stats *stats)
+{
+    struct bsw_transport transport = {.timeout_seconds = 10};
+    bsw_transport_local_init(&transport);
+    memset(&err, 0, sizeof err);
+    enum bsw_status status = bsw_encode_run(settings, &transport, stats, &err);
+    bsw_transport_close(&transport, 0);
+    return status;
+}
+
+// words: what stands behind the options that every call has; NULL at the end.
+static enum bsw_status run_command(const char *index, const char *const *words)
+{
+    const char *argv[40] = {"--base", BASE, "--quiet", "--level", "reference", "--index"};
+    int argc = 6;
+    struct bsw_transport transport = {.timeout_seconds = 10};
+    bsw_transport_local_init(&transport);
+    memset(&err, 0, sizeof err);
+    argv[argc++] = path_of(index);
+    for (; *words; words++) argv[argc++] = *words;
+    enum bsw_status status = bsw_command_encode(&transport, argc, (char **)(uintptr_t)argv, &err);
+    bsw_transport_close(&transport, 0);
+    return status;
+}
+
+// ---- folders ----
+
+// Calls visit for every file of an index.
+static size_t for_each_file(const char *index, void (*visit)(const char *index, const char *name))
+{
+    size_t count = 0;
+    DIR *folder = opendir(path_of(index));
+    if (!folder) return 0;
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        if (entry->d_name[0] == '.') continue;
+        visit(index, entry->d_name);
+        count++;
+    }
+    closedir(folder);
+    return count;
+}
+
+static void remove_file(const char *index, const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", path_of(index), name);
+    unlink(path);
+}
+
+static void remove_index(const char *index)
+{
+    for_each_file(index, remove_file);
+    rmdir(path_of(index));
+}
+
+static void compare_file(const char *index, const char *name)
+{
+    struct bsw_buffer mine = {0}, theirs = {0};
+    char path[600];
+    (void)index;
+    snprintf(path, sizeof path, "%s/%s", path_of("mine"), name);
+    assert_ok(bsw_file_read_all(path, 1 << 24, &mine, &err), &err);
+    snprintf(path, sizeof path, "%s/%s", path_of("theirs"), name);
+    assert_ok(bsw_file_read_all(path, 1 << 24, &theirs, &err), &err);
+    assert_int_equal(mine.bytes, theirs.bytes);
+    assert_memory_equal(mine.data, theirs.data, mine.bytes);
+    bsw_buffer_deinit(&mine);
+    bsw_buffer_deinit(&theirs);
+}
+
+static void count_file(const char *index, const char *name)
+{
+    (void)index, (void)name;
+}
+
+// The index of settings and that of words are the same files.
+static void assert_same_index(struct bsw_encode_settings settings, const char *const *words,
+                              size_t num_files)
+{
+    struct bsw_encode_stats stats;
+    settings.index = path_of("mine");
+    assert_ok(run(&settings, &stats), &err);
+    assert_ok(run_command("theirs", words), &err);
+    assert_int_equal(for_each_file("theirs", compare_file), num_files);
+    assert_int_equal(for_each_file("mine", count_file), num_files);
+    assert_int_equal(stats.num_rows, 300);
+    assert_int_equal(stats.dims, 40);
+    assert_true(stats.index_bytes > 0 && stats.encode_seconds > 0);
+    remove_index("mine");
+    remove_index("theirs");
+}
+
+// ---- tests ----
+
+static void settings_make_the_index_of_the_command(void **state)
+{
+    (void)state;
+    struct bsw_encode_settings plain = settings_of(&bsw_codec_xfbq, "mine"),
+                               adaptive = settings_of(&bsw_codec_saq, "mine");
+    plain.code.bits = 2;
+    plain.shards = 3;
+    plain.has_metric = 0; // xfbq has one alone
+    plain.code.has_scale = 1;
+    plain.code.scale = 2.5;
+    const char *plain_words[] = {"--codec", "xfbq",    "--bits", "2", "--shards",
+                                 "3",       "--scale", "2.5",    NULL};
+    assert_same_index(plain, plain_words, 4);
+    adaptive.metric = BSW_METRIC_L2;
+    adaptive.code.bits = 2.5;
+    adaptive.copy_vectors = 1;
+    adaptive.code.stage = BSW_STAGE_GIVEN;
+    adaptive.code.stage_dims = 32;
+    adaptive.rows = (struct bsw_row_range){0, 300};
+    const char *adaptive_words[] = {"--metric", "l2", "--bits", "2.5",   "--copy-vectors",
+                                    "--stage",  "32", "--rows", "0:300", NULL};
+    assert_same_index(adaptive, adaptive_words, 3);
+}
+
+// The same exit code and the same line.
+static void invalid_settings_are_refused_as_by_the_command(void **state)
+{
+    (void)state;
+    struct bsw_encode_settings s[7];
+    const char *const words[7][7] = {{"--codec", "xfbq", "--bits", "2.5"},
+                                     {"--codec", "xfbq", "--stage", "32"},
+                                     {"--codec", "raw", "--metric", "l2", "--bits", "4"},
+                                     {"--metric", "l2", "--segments", "40x2", "--bits", "2"},
+                                     {"--codec", "xfbq", "--metric", "l2"},
+                                     {"--shards", "301", "--metric", "l2"},
+                                     {"--codec", "raw", "--metric", "l2"}};
+    for (int i = 0; i < 7; i++) s[i] = settings_of(&bsw_codec_saq, "mine");
+    s[0].codec = s[1].codec = s[4].codec = &bsw_codec_xfbq;
+    s[2].codec = s[6].codec = &bsw_codec_raw;
+    s[0].code.bits = 2.5;
+    s[1].code.stage = BSW_STAGE_GIVEN;
+    s[1].code.stage_dims = 32;
+    s[2].code.bits = 4;
+    s[3].code.segments = "40x2";
+    s[3].code.bits = 2;
+    s[5].shards = 301;
+    for (int i = 0; i < 7; i++) {
+        struct bsw_encode_stats stats;
+        struct bsw_error mine;
+        if (i > 1) s[i].metric = BSW_METRIC_L2;
+        enum bsw_status status = run(&s[i], &stats);
+        mine = err;
+        assert_int_equal(status, BSW_ERROR_USAGE);
+        assert_int_equal(run_command("theirs", words[i]), status);
+        assert_string_equal(mine.message, err.message);
+        assert_int_equal(access(path_of("mine"), F_OK), -1); // nothing is left
+        if (i < 4) assert_int_equal(bsw_encode_settings_check(&s[i], &err), BSW_ERROR_USAGE);
+    }
+}
+
+// What the option table keeps from the command.
+static void settings_out_of_range_are_refused(void **state)
+{
+    (void)state;
+    struct bsw_encode_settings s = settings_of(&bsw_codec_saq, "mine");
+    assert_ok(bsw_encode_settings_check(&s, &err), &err);
+    s.code.bits = 9;
+    assert_int_equal(bsw_encode_settings_check(&s, &err), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, "--bits 9: 1 to 8 is possible");
+    s.code.bits = 0;
+    s.shards = 100000;
+    assert_int_equal(bsw_encode_settings_check(&s, &err), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, "--shards 100000: 1 to 65536 is possible");
+    s.shards = 0;
+    s.index = NULL;
+    assert_int_equal(bsw_encode_settings_check(&s, &err), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, "--index is needed");
+}
+
+static int num_outputs, num_completes;
+static uint64_t last_done, last_total;
+
+static enum bsw_status note_output(const char *path, const char *unit, struct bsw_error *error)
+{
+    (void)error;
+    assert_string_equal(path, path_of("mine"));
+    assert_string_equal(unit, "blocks");
+    num_outputs++;
+    return BSW_OK;
+}
+
+static void note_count(uint64_t done, uint64_t total)
+{
+    last_done = done;
+    last_total = total;
+}
+
+static enum bsw_status refuse(struct bsw_error *error)
+{
+    num_completes++;
+    return bsw_fail(error, BSW_ERROR_IO, "the status cannot be written");
+}
+
+static void events_tell_how_far_it_is(void **state)
+{
+    (void)state;
+    struct bsw_job_events events = {.output = note_output, .count = note_count};
+    struct bsw_encode_settings s = settings_of(&bsw_codec_xfbq, "mine");
+    struct bsw_encode_stats stats;
+    s.events = &events;
+    assert_ok(run(&s, &stats), &err);
+    assert_int_equal(num_outputs, 1);
+    assert_int_equal(last_done, last_total);
+    assert_true(last_total > 0);
+    events = (struct bsw_job_events){.complete = refuse}; // a job that cannot conclude has failed
+    s.force = 1;
+    assert_int_equal(run(&s, &stats), BSW_ERROR_IO);
+    assert_string_equal(err.message, "the status cannot be written");
+    assert_int_equal(num_completes, 1);
+    remove_index("mine");
+}
+
+static void nothing_is_printed(void **state)
+{
+    (void)state;
+    struct bsw_encode_settings s = settings_of(&bsw_codec_saq, "mine");
+    struct bsw_encode_stats stats;
+    FILE *said = tmpfile();
+    int fds[2] = {STDOUT_FILENO, STDERR_FILENO}, before[2];
+    s.code.bits = 2.3; // fewer than asked for: the command would say so
+    for (int i = 0; i < 2; i++) {
+        before[i] = dup(fds[i]);
+        assert_true(before[i] >= 0 && dup2(fileno(said), fds[i]) >= 0);
+    }
+    enum bsw_status status = run(&s, &stats);
+    fflush(stdout);
+    for (int i = 0; i < 2; i++) {
+        assert_true(dup2(before[i], fds[i]) >= 0);
+        close(before[i]);
+    }
+    assert_ok(status, &err);
+    assert_true(stats.has_fewer_bits && stats.bits < 2.3);
+    fseek(said, 0, SEEK_END);
+    assert_int_equal(ftell(said), 0);
+    fclose(said);
+    remove_index("mine");
+}
+
+static int remove_all(void **state)
+{
+    unlink(path_of("theirs.json"));
+    return remove_temporary_folder(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_make_the_index_of_the_command),
+        cmocka_unit_test(invalid_settings_are_refused_as_by_the_command),
+        cmocka_unit_test(settings_out_of_range_are_refused),
+        cmocka_unit_test(events_tell_how_far_it_is),
+        cmocka_unit_test(nothing_is_printed),
+    };
+    return cmocka_run_group_tests_name("encode_index", tests, make_temporary_folder, remove_all);
+}

@@ -1,0 +1,139 @@
+// Blocks that an encode recorded and another goes on with: only those whose bytes are in the files,
+// codes and copied rows, are kept.
+#include "small_index.h"
+#include "temporary_folder.h"
+
+#include <xxhash.h>
+
+#include "common/rows/vectors.h"
+#include "coordinator/encode/encode_journal.h"
+#include "shard/codecs/codec.h"
+
+enum { ROWS = 300, DIMS = 24, ROW_BYTES = DIMS * sizeof(float) };
+
+static struct bsw_error err;
+
+// The only shard of an index with its rows copied, open for writing, and the record of its block.
+struct block_case {
+    struct bsw_manifest manifest;
+    struct bsw_shard_writer writer;
+    struct bsw_encode_block recorded;
+    struct bsw_buffer codes;
+};
+
+static int open_part(const char *suffix)
+{
+    char path[BSW_PATH_BYTES];
+    int fd;
+    assert_ok(bsw_shard_path(path, temporary_folder, 0, 1, suffix, &err), &err);
+    assert_ok(bsw_file_open_write(path, &fd, &err), &err);
+    return fd;
+}
+
+static void open_block(struct block_case *out)
+{
+    const struct small_index what = {.source = "synth:count=300,dims=24",
+                                     .codec = &bsw_codec_saq,
+                                     .metric = BSW_METRIC_L2,
+                                     .bits = 2,
+                                     .copies_vectors = 1};
+    unsigned char row[ROW_BYTES];
+    memset(out, 0, sizeof *out);
+    make_small_index(&what, temporary_folder, &out->manifest);
+    bsw_shard_writer_init(&out->writer, &out->manifest, temporary_folder, 0);
+    assert_int_equal(out->writer.shape.num_blocks, 1);
+    out->writer.codes_fd = open_part(".codes");
+    out->writer.vectors_fd = open_part(".vectors");
+    size_t bytes = bsw_shard_block_bytes(&out->writer.shape, 0);
+    void *block = allocate_or_fail(bytes, 1);
+    assert_ok(bsw_shard_writer_read_block(&out->writer, 0, block, &err), &err);
+    out->recorded.digest = XXH3_64bits(block, bytes);
+    bsw_free(&block);
+    for (uint64_t r = 0; r < ROWS; r++) {
+        assert_ok(bsw_file_read_at(out->writer.vectors_fd, "rows",
+                                   BSW_SHARD_HEADER_BYTES + r * ROW_BYTES, row, ROW_BYTES, &err),
+                  &err);
+        out->recorded.source_digest += bsw_row_digest(row, ROW_BYTES, r);
+    }
+}
+
+static void close_block(struct block_case *block)
+{
+    bsw_file_close(&block->writer.codes_fd);
+    bsw_file_close(&block->writer.vectors_fd);
+    bsw_buffer_deinit(&block->codes);
+    bsw_manifest_deinit(&block->manifest);
+}
+
+static int is_good(struct block_case *block, int with_rows)
+{
+    int good = -1;
+    struct bsw_shard_writer writer = block->writer;
+    if (!with_rows) writer.vectors_fd = -1;
+    assert_ok(bsw_encode_block_check(&writer, 0, &block->recorded, &block->codes, &good, &err),
+              &err);
+    return good;
+}
+
+static void flip(int fd, uint64_t at)
+{
+    unsigned char byte;
+    assert_ok(bsw_file_read_at(fd, "file", at, &byte, 1, &err), &err);
+    byte ^= 1;
+    assert_ok(bsw_file_write_at(fd, "file", at, &byte, 1, &err), &err);
+}
+
+static void blocks_are_kept_with_all_their_bytes_only(void **state)
+{
+    (void)state;
+    struct block_case block;
+    open_block(&block);
+    assert_true(is_good(&block, 1));
+    assert_true(is_good(&block, 0));
+    for (uint64_t at = 0; at < ROWS * ROW_BYTES; at += 991) {
+        flip(block.writer.vectors_fd, BSW_SHARD_HEADER_BYTES + at);
+        assert_false(is_good(&block, 1));
+        assert_true(is_good(&block, 0)); // rows that are not copied are not looked for
+        flip(block.writer.vectors_fd, BSW_SHARD_HEADER_BYTES + at);
+    }
+    size_t bytes = bsw_shard_block_bytes(&block.writer.shape, 0);
+    for (uint64_t at = 0; at < bytes; at += 499) {
+        flip(block.writer.codes_fd, bsw_shard_block_offset(&block.writer.shape, 0) + at);
+        assert_false(is_good(&block, 1));
+        assert_false(is_good(&block, 0));
+        flip(block.writer.codes_fd, bsw_shard_block_offset(&block.writer.shape, 0) + at);
+    }
+    assert_true(is_good(&block, 1));
+    close_block(&block);
+}
+
+// Two rows that have changed places have the bytes of the block, and not its digest.
+static void rows_in_another_order_are_not_the_rows(void **state)
+{
+    (void)state;
+    struct block_case block;
+    unsigned char first[ROW_BYTES], second[ROW_BYTES];
+    open_block(&block);
+    uint64_t at = BSW_SHARD_HEADER_BYTES + 7 * ROW_BYTES;
+    assert_ok(bsw_file_read_at(block.writer.vectors_fd, "rows", at, first, ROW_BYTES, &err), &err);
+    assert_ok(
+        bsw_file_read_at(block.writer.vectors_fd, "rows", at + ROW_BYTES, second, ROW_BYTES, &err),
+        &err);
+    assert_ok(bsw_file_write_at(block.writer.vectors_fd, "rows", at, second, ROW_BYTES, &err),
+              &err);
+    assert_ok(
+        bsw_file_write_at(block.writer.vectors_fd, "rows", at + ROW_BYTES, first, ROW_BYTES, &err),
+        &err);
+    assert_false(is_good(&block, 1));
+    close_block(&block);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_are_kept_with_all_their_bytes_only),
+        cmocka_unit_test(rows_in_another_order_are_not_the_rows),
+    };
+    return cmocka_run_group_tests_name("encode_journal", tests, make_temporary_folder,
+                                       remove_temporary_folder);
+}

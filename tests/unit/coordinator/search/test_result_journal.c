@@ -1,0 +1,171 @@
+// A search's journal cut at every byte of its last three records, as a crash may leave it, and a
+// partial result with other bytes than the journal says: the run that goes on does what no record
+// says any more, and its result is that of an undisturbed run. And the end: STATUS.json says
+// complete once the result has its name, not before.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/base/file.h"
+#include "common/job/run_status.h"
+#include "coordinator/search/result_journal.h"
+#include "tests/unit/temporary_folder.h"
+
+enum { QUERIES = 30, K = 3, BATCH = 5, RECORD_BYTES = 16 + 24 + 8 };
+
+static struct bsw_error err;
+static char result_path[512]; // borrowed while a journal is open
+
+static void open_result(int is_resumed, struct bsw_result_journal *result)
+{
+    struct bsw_journal_fields fields = {0};
+    bsw_journal_field_count(&fields, "k", K);
+    strcpy(result_path, path_of("r"));
+    const struct bsw_result_journal_options options = {.path = result_path,
+                                                       .num_queries = QUERIES,
+                                                       .k = K,
+                                                       .is_resumed = is_resumed,
+                                                       .fields = &fields};
+    if (bsw_result_journal_open(&options, result, &err) != BSW_OK) fail_msg("%s", err.message);
+}
+
+static void put(struct bsw_result_journal *result, uint64_t first, uint64_t count)
+{
+    int64_t ids[QUERIES * K];
+    float values[QUERIES * K];
+    for (uint64_t i = 0; i < count * K; i++) {
+        ids[i] = (int64_t)(7 * (first * K + i));
+        values[i] = 0.25f * (float)(first * K + i);
+    }
+    assert_int_equal(bsw_result_journal_put(result, first, (size_t)count, ids, values, &err),
+                     BSW_OK);
+}
+
+static void finish(struct bsw_result_journal *result)
+{
+    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
+    assert_int_equal(bsw_result_journal_finish(result, &facts, &err), BSW_OK);
+    bsw_result_journal_close(result, BSW_OK);
+}
+
+static void load(const char *name, struct bsw_buffer *out)
+{
+    out->bytes = 0;
+    assert_int_equal(bsw_file_read_all(path_of(name), 1 << 20, out, &err), BSW_OK);
+}
+
+// Result, journal and partial result of a run that was stopped after all but the last batch; the
+// batches came in another order than that of the queries.
+static void stop_before_the_end(struct bsw_buffer *journal, struct bsw_buffer *partial)
+{
+    struct bsw_result_journal result;
+    open_result(0, &result);
+    for (uint64_t batch = 0; batch < QUERIES / BATCH - 1; batch++)
+        put(&result, (batch * 2 % 5) * BATCH, BATCH);
+    bsw_result_journal_close(&result, BSW_ERROR_STOPPED);
+    load("r.journal", journal);
+    load("r.partial", partial);
+}
+
+static uint64_t queries_left(const struct bsw_result_journal *result)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < result->num_parts; i++) sum += result->parts[i].count;
+    return sum;
+}
+
+static void every_cut_gives_the_same_result(void **state)
+{
+    (void)state;
+    struct bsw_buffer journal = {0}, partial = {0}, whole = {0}, now = {0};
+    struct bsw_result_journal result;
+    open_result(0, &result);
+    put(&result, 0, QUERIES);
+    finish(&result);
+    load("r", &whole);
+    assert_int_equal(unlink(path_of("r")), 0);
+    stop_before_the_end(&journal, &partial);
+    for (size_t cut = 0; cut <= 3 * RECORD_BYTES; cut++) {
+        uint64_t num_records = QUERIES / BATCH - 1 - (cut + RECORD_BYTES - 1) / RECORD_BYTES;
+        write_test_file("r.journal", journal.data, journal.bytes - cut);
+        write_test_file("r.partial", partial.data, partial.bytes);
+        open_result(1, &result);
+        assert_int_equal(result.num_done, num_records * BATCH);
+        assert_int_equal(queries_left(&result), QUERIES - num_records * BATCH);
+        for (size_t i = 0; i < result.num_parts; i++)
+            put(&result, result.parts[i].first, result.parts[i].count);
+        finish(&result);
+        load("r", &now);
+        assert_int_equal(now.bytes, whole.bytes);
+        assert_memory_equal(now.data, whole.data, whole.bytes);
+        assert_int_equal(count_test_files(), 2); // it and r.json
+        assert_int_equal(unlink(path_of("r")), 0);
+    }
+    bsw_buffer_deinit(&journal);
+    bsw_buffer_deinit(&partial);
+    bsw_buffer_deinit(&whole);
+    bsw_buffer_deinit(&now);
+}
+
+// A bit of an id, or of a value, of each batch in turn: that batch alone is done anew.
+static void batches_with_other_bytes_are_done_anew(void **state)
+{
+    (void)state;
+    enum { HEAD = 8, IDS = QUERIES * K * 4 };
+    struct bsw_buffer journal = {0}, partial = {0};
+    struct bsw_result_journal result;
+    stop_before_the_end(&journal, &partial);
+    for (uint64_t query = 0; query < QUERIES - BATCH; query += 2) {
+        uint64_t batch = query / BATCH;
+        size_t at = HEAD + (query % 4 ? IDS : 0) + (size_t)query * K * 4 + 2;
+        partial.data[at] ^= 4;
+        write_test_file("r.journal", journal.data, journal.bytes);
+        write_test_file("r.partial", partial.data, partial.bytes);
+        partial.data[at] ^= 4;
+        open_result(1, &result);
+        assert_int_equal(queries_left(&result), 2 * BATCH); // it, and the one that was not put
+        assert_int_equal(result.parts[0].first, batch * BATCH);
+        bsw_result_journal_close(&result, BSW_ERROR_STOPPED);
+    }
+    assert_int_equal(unlink(path_of("r.journal")), 0);
+    assert_int_equal(unlink(path_of("r.partial")), 0);
+    bsw_buffer_deinit(&journal);
+    bsw_buffer_deinit(&partial);
+}
+
+// A folder has taken the name of the result: nothing may look finished.
+static void a_result_without_its_name_is_not_complete(void **state)
+{
+    (void)state;
+    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
+    struct bsw_result_journal result;
+    open_result(0, &result);
+    put(&result, 0, QUERIES);
+    assert_int_equal(bsw_journal_commit(result.journal, &err), BSW_OK);
+    assert_int_equal(mkdir(path_of("r"), 0700), 0);
+    assert_int_equal(bsw_result_journal_finish(&result, &facts, &err), BSW_ERROR_IO);
+    assert_non_null(strstr(err.message, "/r: cannot rename to this name"));
+    assert_false(bsw_run_status_is_complete(path_of("r")));
+    assert_true(bsw_file_exists(path_of("r.journal")));
+    bsw_result_journal_close(&result, BSW_ERROR_IO);
+    assert_int_equal(rmdir(path_of("r")), 0);
+    open_result(1, &result); // once the folder is gone
+    assert_int_equal(result.num_done, QUERIES);
+    finish(&result);
+    assert_true(bsw_file_exists(path_of("r")) && bsw_file_exists(path_of("r.json")));
+    assert_true(bsw_run_status_is_complete(path_of("r")));
+    assert_int_equal(count_test_files(), 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_cut_gives_the_same_result),
+        cmocka_unit_test(batches_with_other_bytes_are_done_anew),
+        cmocka_unit_test(a_result_without_its_name_is_not_complete),
+    };
+    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+}

@@ -1,0 +1,296 @@
+// search.h in one process: several searches open one after another and side by side, answers in
+// memory that are those of the result file, several runs of one search, a sink that refuses; what
+// cannot be is refused before anything is loaded, with the words that the command says.
+#include "shard/codecs/codec.h"
+#include "small_index.h"
+#include "temporary_folder.h"
+
+#include <math.h>
+
+#include "common/files/result_file.h"
+#include "coordinator/job/memory_answers.h"
+#include "coordinator/search/result_sink.h"
+#include "coordinator/search/search.h"
+
+enum { ROWS = 600, QUERIES = 11, DIMS = 16, K = 5 };
+
+static struct bsw_transport transport = {.timeout_seconds = 10};
+static struct bsw_error err;
+static char index_path[512], queries_path[512], result_path[512];
+
+static void make_rows(float *rows, size_t count, unsigned seed)
+{
+    for (size_t i = 0; i < count * DIMS; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        rows[i] = (float)(seed >> 8) / (float)(1 << 24) - 0.5f;
+    }
+}
+
+static int make_data(void **state)
+{
+    static float rows[ROWS][DIMS], query_rows[QUERIES][DIMS];
+    struct bsw_manifest manifest;
+    struct small_index what = {
+        .codec = &bsw_codec_xfbq, .metric = BSW_METRIC_COSINE, .bits = 2, .num_shards = 3};
+    if (make_temporary_folder(state) != 0) return -1;
+    strcpy(index_path, temporary_folder);
+    strcpy(queries_path, path_of("q.fbin"));
+    strcpy(result_path, path_of("result"));
+    make_rows(&rows[0][0], ROWS, 1);
+    make_rows(&query_rows[0][0], QUERIES, 2);
+    what.source = path_of("base.fbin");
+    write_fbin(what.source, &rows[0][0], ROWS, DIMS);
+    write_fbin(queries_path, &query_rows[0][0], QUERIES, DIMS);
+    make_small_index(&what, index_path, &manifest);
+    assert_ok(bsw_manifest_write(&manifest, index_path, &err), &err);
+    bsw_manifest_deinit(&manifest);
+    bsw_transport_local_init(&transport);
+    return 0;
+}
+
+static struct bsw_search_options usual(void)
+{
+    return (struct bsw_search_options){.index = index_path,
+                                       .request = {.k = K,
+                                                   .oversample = 3,
+                                                   .is_refined = 1,
+                                                   .max_candidates = 100,
+                                                   .batch = 4,
+                                                   .level = bsw_cpu_level_detect(),
+                                                   .num_threads = 2},
+                                       .device.text = "cpu"};
+}
+
+static struct bsw_search_run run_of(const struct bsw_search_sink *sink)
+{
+    return (struct bsw_search_run){
+        .queries = queries_path, .query_rows = BSW_ALL_ROWS, .repeat = 1, .sink = sink};
+}
+
+static void assert_same(const struct bsw_memory_answers *a, const int64_t *ids, const float *values)
+{
+    assert_memory_equal(a->ids, ids, a->num_queries * a->k * sizeof *ids);
+    assert_memory_equal(a->values, values, a->num_queries * a->k * sizeof *values);
+}
+
+// The answers of a search of its own.
+static void find(const struct bsw_search_options *options, struct bsw_memory_answers *answers)
+{
+    struct bsw_search search;
+    const struct bsw_search_sink sink = {.answers = bsw_memory_sink(answers)};
+    const struct bsw_search_run run = run_of(&sink);
+    assert_ok(bsw_search_open(&search, &transport, options, &err), &err);
+    assert_ok(bsw_search_run(&search, &run, &err), &err);
+    assert_int_equal(bsw_search_stats(&search).num_searched, QUERIES);
+    assert_true(bsw_search_stats(&search).queries_per_second > 0);
+    assert_int_equal(search.ranks[0].num_units, 3);
+    bsw_search_close(&search);
+}
+
+static void memory_has_what_the_file_has(void **state)
+{
+    (void)state;
+    struct bsw_search_options options = usual();
+    struct bsw_memory_answers answers = {0};
+    struct bsw_result_sink file = {.path = result_path, .queries = queries_path, .is_journaled = 1};
+    struct bsw_results results;
+    struct bsw_search search;
+    const struct bsw_search_sink sink = bsw_result_sink(&file);
+    const struct bsw_search_run run = run_of(&sink);
+    find(&options, &answers);
+    assert_int_equal(answers.num_queries, QUERIES);
+    assert_ok(bsw_search_open(&search, &transport, &options, &err), &err);
+    enum bsw_status status = bsw_search_run(&search, &run, &err);
+    assert_ok(status, &err);
+    bsw_search_close(&search);
+    bsw_result_sink_close(&file, status);
+    assert_ok(bsw_results_read(result_path, &results, &err), &err);
+    assert_int_equal(results.num_queries, QUERIES);
+    assert_int_equal(results.k, K);
+    assert_same(&answers, results.ids, results.values);
+    bsw_results_deinit(&results);
+    bsw_memory_answers_deinit(&answers);
+}
+
+static void searches_do_not_know_of_each_other(void **state)
+{
+    (void)state;
+    struct bsw_search_options options = usual(), wide = usual();
+    struct bsw_memory_answers first = {0}, second = {0}, third = {0};
+    struct bsw_search open, other;
+    wide.request.k = 2 * K;
+    find(&options, &first);
+    find(&wide, &second);
+    const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&third)};
+    const struct bsw_search_run run = run_of(&sink);
+    assert_ok(bsw_search_open(&open, &transport, &options, &err), &err);
+    assert_ok(bsw_search_load(&open, &err), &err);
+    assert_ok(bsw_search_open(&other, &transport, &wide, &err), &err);
+    for (int again = 0; again < 2; again++) {
+        assert_ok(bsw_search_run(&open, &run, &err), &err);
+        assert_same(&third, first.ids, first.values);
+        assert_ok(bsw_search_run(&other, &run, &err), &err);
+        assert_same(&third, second.ids, second.values);
+    }
+    bsw_search_close(&open);
+    bsw_search_close(&other);
+    bsw_memory_answers_deinit(&first);
+    bsw_memory_answers_deinit(&second);
+    bsw_memory_answers_deinit(&third);
+}
+
+static void runs_of_parts_are_parts_of_a_run(void **state)
+{
+    (void)state;
+    struct bsw_search_options options = usual();
+    struct bsw_memory_answers whole = {0}, part = {0};
+    struct bsw_search search;
+    const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&part)};
+    struct bsw_search_run run = run_of(&sink);
+    find(&options, &whole);
+    run.query_rows = (struct bsw_row_range){3, 9};
+    run.warmup = 1;
+    run.repeat = 3;
+    options.overlap = BSW_OVERLAP_ON;
+    assert_ok(bsw_search_open(&search, &transport, &options, &err), &err);
+    assert_ok(bsw_search_run(&search, &run, &err), &err);
+    assert_int_equal(search.num_answered, 4 * 6);
+    assert_int_equal(part.num_queries, 6);
+    assert_same(&part, whole.ids + 3 * K, whole.values + 3 * K);
+    bsw_search_close(&search);
+    bsw_memory_answers_deinit(&whole);
+    bsw_memory_answers_deinit(&part);
+}
+
+static enum bsw_status refuse_to_open(void *context, const struct bsw_search *search,
+                                      struct bsw_search_parts *out, struct bsw_error *error)
+{
+    (void)context, (void)out;
+    assert_false(search->is_loaded);
+    return bsw_fail(error, BSW_ERROR_IO, "no room for %d queries",
+                    (int)search->queries.num_queries);
+}
+
+static enum bsw_status refuse_to_put(void *context, uint64_t first, size_t count,
+                                     const int64_t *ids, const float *values,
+                                     struct bsw_error *error)
+{
+    (void)context, (void)count, (void)ids, (void)values;
+    if (first == 0) return BSW_OK;
+    return bsw_fail(error, BSW_ERROR_IO, "no room for query %d", (int)first);
+}
+
+static void a_sink_that_refuses_ends_the_run(void **state)
+{
+    (void)state;
+    const struct bsw_search_options options = usual();
+    const struct bsw_search_sink early = {.answers.take = refuse_to_put, .open = refuse_to_open},
+                                 late = {.answers.take = refuse_to_put};
+    struct bsw_memory_answers answers = {0}, expected = {0};
+    const struct bsw_search_sink good = {.answers = bsw_memory_sink(&answers)};
+    struct bsw_search_run run = run_of(&early);
+    struct bsw_search search;
+    find(&options, &expected);
+    assert_ok(bsw_search_open(&search, &transport, &options, &err), &err);
+    assert_int_equal(bsw_search_run(&search, &run, &err), BSW_ERROR_IO);
+    assert_string_equal(err.message, "no room for 11 queries");
+    run.sink = &late;
+    assert_int_equal(bsw_search_run(&search, &run, &err), BSW_ERROR_IO);
+    assert_string_equal(err.message, "no room for query 4");
+    run.sink = &good; // the search is as good as before
+    assert_ok(bsw_search_run(&search, &run, &err), &err);
+    assert_same(&answers, expected.ids, expected.values);
+    bsw_search_close(&search);
+    bsw_memory_answers_deinit(&answers);
+    bsw_memory_answers_deinit(&expected);
+}
+
+// ---- what is refused ----
+
+static void assert_refused(const struct bsw_search_options *options, const char *message)
+{
+    struct bsw_search search;
+    assert_int_equal(bsw_search_open(&search, &transport, options, &err), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, message);
+    bsw_search_close(&search);
+}
+
+static void what_cannot_be_is_refused_as_by_the_command(void **state)
+{
+    (void)state;
+    char message[600];
+    struct bsw_search_options o = usual();
+    o.request.k = ROWS + 1;
+    assert_refused(&o, "--k 601: the index has 600 rows only");
+    o.request.k = ROWS;
+    o.request.exclude_self = 1;
+    assert_refused(&o, "--k 600: the index has 600 rows only, one of them the query");
+    o = usual();
+    o.request.histogram_k = 1;
+    assert_refused(&o, "--histogram-k: no histogram, or above --k");
+    o.request.select = BSW_SELECT_HISTOGRAM;
+    o.request.max_candidates = K - 1;
+    assert_refused(&o, "--max-candidates 4 is below --k 5");
+    o.request.max_candidates = K;
+    o.request.extra_distance = (uint64_t)1 << 31;
+    assert_refused(&o, "--extra-distance 2147483648: distances end at 2^31");
+    o = usual();
+    o.request.scan = BSW_SCAN_PROGRESSIVE_PLANES;
+    snprintf(message, sizeof message,
+             "--scan progressive-planes: the codes of %s have no first stage", index_path);
+    assert_refused(&o, message);
+    o = usual();
+    o.index = "/nowhere";
+    struct bsw_search search;
+    assert_int_not_equal(bsw_search_open(&search, &transport, &o, &err), BSW_OK);
+    bsw_search_close(&search);
+}
+
+// ---- settings alone ----
+
+static struct bsw_search_settings settled(const struct bsw_manifest *manifest,
+                                          const struct bsw_search_request *request, int num_ranks)
+{
+    struct bsw_search_settings out;
+    assert_ok(bsw_search_settle(request, manifest, "i", num_ranks, &out, &err), &err);
+    return out;
+}
+
+static void settings_follow_from_what_is_asked(void **state)
+{
+    (void)state;
+    struct bsw_manifest manifest;
+    struct bsw_search_request request = usual().request;
+    assert_ok(bsw_manifest_read(index_path, &manifest, &err), &err);
+    struct bsw_search_settings s = settled(&manifest, &request, 1);
+    assert_int_equal(s.keep, 3 * K);
+    assert_int_equal(s.query_bits, 6);
+    assert_false(s.is_ladder);
+    assert_int_equal(s.batch, 4);
+    assert_true(settled(&manifest, &request, 2).is_ladder);
+    request.merge = BSW_MERGE_GATHER;
+    assert_false(settled(&manifest, &request, 2).is_ladder);
+    request.oversample = 1000; // no more than there are
+    assert_int_equal(settled(&manifest, &request, 1).keep, ROWS);
+    request.exclude_self = 1;
+    assert_int_equal(settled(&manifest, &request, 1).keep, ROWS + 1);
+    request.is_refined = 0;
+    assert_int_equal(settled(&manifest, &request, 1).keep, K + 1);
+    request.batch = 1000000000; // whose candidates no rank has room for
+    s = settled(&manifest, &request, 1);
+    assert_true(s.batch > 1 && s.batch < 1000000);
+    bsw_manifest_deinit(&manifest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_has_what_the_file_has),
+        cmocka_unit_test(searches_do_not_know_of_each_other),
+        cmocka_unit_test(runs_of_parts_are_parts_of_a_run),
+        cmocka_unit_test(a_sink_that_refuses_ends_the_run),
+        cmocka_unit_test(what_cannot_be_is_refused_as_by_the_command),
+        cmocka_unit_test(settings_follow_from_what_is_asked),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_temporary_folder);
+}

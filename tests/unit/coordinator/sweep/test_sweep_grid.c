@@ -1,0 +1,228 @@
+// Lists of values, the points they span, what is left out and why, and what codecs do not know.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "coordinator/sweep/sweep_grid.h"
+
+static enum bsw_status set(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind axis,
+                           const char *text)
+{
+    return bsw_sweep_grid_set(grid, axis, "--", text, NULL);
+}
+
+static void lists_are_read(void **state)
+{
+    (void)state;
+    struct bsw_sweep_grid grid;
+    const struct bsw_sweep_axis *axes = grid.axes;
+    assert_int_equal(set(&grid, BSW_SWEEP_BITS, "1,1.5,8"), BSW_OK);
+    assert_int_equal(axes[BSW_SWEEP_BITS].count, 3);
+    assert_true(axes[BSW_SWEEP_BITS].values[0] == 1 && axes[BSW_SWEEP_BITS].values[1] == 1.5);
+    assert_int_equal(set(&grid, BSW_SWEEP_K, "10,1K"), BSW_OK);
+    assert_true(axes[BSW_SWEEP_K].count == 2 && axes[BSW_SWEEP_K].values[1] == 1000);
+    assert_int_equal(set(&grid, BSW_SWEEP_CODEC, "saq,xfbq,raw"), BSW_OK);
+    assert_true(axes[BSW_SWEEP_CODEC].count == 3 && axes[BSW_SWEEP_CODEC].values[0] == 1 &&
+                axes[BSW_SWEEP_CODEC].values[2] == 3);
+    assert_int_equal(bsw_sweep_axis_of("query-bits"), BSW_SWEEP_QUERY_BITS);
+    assert_int_equal(bsw_sweep_axis_of("query"), -1);
+    assert_string_equal(bsw_sweep_axis_name(BSW_SWEEP_EXTRA_DISTANCE), "extra-distance");
+}
+
+static void assert_refused(enum bsw_sweep_axis_kind axis, const char *text)
+{
+    struct bsw_sweep_grid grid;
+    struct bsw_error err = {0};
+    char name[40];
+    enum bsw_status status = bsw_sweep_grid_set(&grid, axis, "--", text, &err);
+    if (status != BSW_ERROR_USAGE) print_error("'%s' was taken\n", text);
+    assert_int_equal(status, BSW_ERROR_USAGE);
+    snprintf(name, sizeof name, "--%s", bsw_sweep_axis_name(axis));
+    assert_ptr_equal(strstr(err.message, name), err.message);
+}
+
+static void bad_lists_are_refused(void **state)
+{
+    (void)state;
+    static const char *const numbers[] = {
+        "",      ",",   "1,",  ",1",    "1,,2",  "1,1",
+        "1,2,1", "0.5", "8.5", "1,nan", "inf",   "x",
+        "1 ,2",  "1e",  "-1",  "1,2x",  "1,1.0", "1234567890123456789012345678901234"};
+    static const char *const words[] = {"",     "pq", "saq,",  "saq,saq",
+                                        "saqq", "sa", "raw,r", "saq xfbq"};
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        assert_refused(BSW_SWEEP_BITS, numbers[i]);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        assert_refused(BSW_SWEEP_CODEC, words[i]);
+    assert_refused(BSW_SWEEP_K, "1.5");
+    // Cut to the room of a word they would be numbers.
+    assert_refused(BSW_SWEEP_K, "0000000000000000000000000000000015");
+    assert_refused(BSW_SWEEP_BITS, "1.000000000000000000000000000000e1");
+    assert_refused(BSW_SWEEP_QUERY_BITS, "8");
+    char many[200] = "1";
+    struct bsw_sweep_grid grid;
+    for (int i = 0; i < BSW_SWEEP_MAX_VALUES; i++) sprintf(many + strlen(many), ",%d", i + 2);
+    assert_refused(BSW_SWEEP_K, many);
+    *strrchr(many, ',') = '\0';
+    assert_int_equal(set(&grid, BSW_SWEEP_K, many), BSW_OK);
+    assert_int_equal(grid.axes[BSW_SWEEP_K].count, BSW_SWEEP_MAX_VALUES);
+}
+
+static const struct bsw_sweep_grid two_codecs = {.axes = {[BSW_SWEEP_CODEC] = {2, {0, 1}},
+                                                          [BSW_SWEEP_BITS] = {2, {1.5, 2}},
+                                                          [BSW_SWEEP_QUERY_BITS] = {1, {6}},
+                                                          [BSW_SWEEP_K] = {3, {10, 100, 2000}},
+                                                          [BSW_SWEEP_OVERSAMPLE] = {2, {1, 2.55}},
+                                                          [BSW_SWEEP_SELECT] = {2, {0, 2}},
+                                                          [BSW_SWEEP_EXTRA_DISTANCE] = {1, {0}}}};
+
+static struct bsw_sweep_points expand(const struct bsw_sweep_grid *grid,
+                                      const struct bsw_sweep_limits *limits)
+{
+    struct bsw_sweep_points points;
+    assert_int_equal(bsw_sweep_grids_expand(grid, 1, limits, &points, NULL), BSW_OK);
+    return points;
+}
+
+static void what_cannot_be_is_left_out(void **state)
+{
+    (void)state;
+    const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 150, .is_cosine = 1};
+    struct bsw_sweep_points points = expand(&two_codecs, &limits);
+    assert_int_equal(points.num_points, 3 * 2 * 2 * 2);
+    // The first reason counts: the 12 of xfbq with 1.5 bits, of all others those with too large k.
+    assert_int_equal(points.num_skips, 2);
+    assert_non_null(strstr(points.skips[0].reason, "1.5 bits"));
+    assert_int_equal(points.skips[0].num_points, 12);
+    assert_non_null(strstr(points.skips[1].reason, "200 rows"));
+    assert_int_equal(points.skips[1].num_points, 12);
+    const struct bsw_sweep_point *p = points.points;
+    assert_string_equal(p[0].codec, "xfbq");
+    assert_true(p[0].bits == 2 && p[0].k == 10 && p[0].candidates == 10);
+    assert_string_equal(p[0].select, "threshold");
+    assert_string_equal(p[1].select, "queue");
+    assert_int_equal(p[2].candidates, 26);  // 25.5, rounded up
+    assert_int_equal(p[6].candidates, 200); // 255, but there are 200 rows
+    bsw_sweep_points_deinit(&points);
+}
+
+static void limits_of_truth_metric_and_candidates_hold(void **state)
+{
+    (void)state;
+    struct bsw_sweep_limits limits = {.num_rows = 1000000, .truth_k = 50, .is_cosine = 0};
+    struct bsw_sweep_points points = expand(&two_codecs, &limits);
+    assert_int_equal(points.num_points, 2 * 2 * 2); // saq, k 10
+    for (size_t i = 0; i < points.num_points; i++)
+        assert_string_equal(points.points[i].codec, "saq");
+    assert_int_equal(points.num_skips, 3); // xfbq, k 100, k 2000
+    bsw_sweep_points_deinit(&points);
+    struct bsw_sweep_grid wide = two_codecs;
+    wide.axes[BSW_SWEEP_OVERSAMPLE] = (struct bsw_sweep_axis){2, {5, 6}};
+    limits.truth_k = 1000000;
+    points = expand(&wide, &limits);
+    assert_int_equal(points.num_skips, 2); // xfbq, and 12,000 candidates, but not 10,000
+    assert_int_equal(points.skips[1].num_points, 4);
+    bsw_sweep_points_deinit(&points);
+}
+
+static const struct bsw_sweep_grid all_codecs = {
+    .axes = {[BSW_SWEEP_CODEC] = {4, {0, 1, 2, 3}},
+             [BSW_SWEEP_BITS] = {3, {1.5, 2, 3}},
+             [BSW_SWEEP_QUERY_BITS] = {2, {4, 6}},
+             [BSW_SWEEP_K] = {1, {10}},
+             [BSW_SWEEP_OVERSAMPLE] = {2, {1, 5}},
+             [BSW_SWEEP_SELECT] = {2, {0, 1}},
+             [BSW_SWEEP_EXTRA_DISTANCE] = {2, {0, 7}}}};
+
+static size_t count_of(const struct bsw_sweep_points *points, const char *codec, const char *select)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < points->num_points; i++)
+        count += strcmp(points->points[i].codec, codec) == 0 &&
+                 strcmp(points->points[i].select, select) == 0;
+    return count;
+}
+
+static void axes_that_a_codec_does_not_know_count_once(void **state)
+{
+    (void)state;
+    struct bsw_sweep_limits limits = {
+        .num_rows = 200, .truth_k = 200, .is_cosine = 1, .is_integer = 1};
+    struct bsw_sweep_points points = expand(&all_codecs, &limits);
+    assert_int_equal(count_of(&points, "xfbq", "threshold"), 2 * 2 * 2);
+    assert_int_equal(count_of(&points, "xfbq", "histogram"), 2 * 2 * 2 * 2); // extra distances
+    assert_int_equal(count_of(&points, "saq", "threshold"), 3 * 2 * 2);
+    assert_int_equal(count_of(&points, "rbe", "threshold"), 2 * 2); // whole bits, 7 query bits
+    assert_int_equal(points.num_points, 8 + 16 + 12 + 4);
+    assert_int_equal(points.points[points.num_points - 1].query_bits, 7);
+    bsw_sweep_points_deinit(&points);
+
+    limits.model_bits = 1.5;
+    limits.model_query_bits = 3;
+    points = expand(&all_codecs, &limits);
+    assert_int_equal(count_of(&points, "rbe", "threshold"), 2);
+    const struct bsw_sweep_point *last = &points.points[points.num_points - 1];
+    assert_true(last->bits == 1.5 && last->query_bits == 3 && last->oversample == 5);
+    bsw_sweep_points_deinit(&points);
+
+    limits.is_cosine = 0;
+    points = expand(&all_codecs, &limits);
+    assert_int_equal(count_of(&points, "raw", "threshold"), 1);
+    assert_int_equal(points.num_points, 12 + 1);
+    last = &points.points[points.num_points - 1];
+    assert_true(last->bits == 8 && last->query_bits == 8 && last->candidates == 10);
+    bsw_sweep_points_deinit(&points);
+
+    limits.is_integer = 0;
+    points = expand(&all_codecs, &limits);
+    assert_int_equal(count_of(&points, "raw", "threshold"), 0);
+    bsw_sweep_points_deinit(&points);
+}
+
+static void points_of_several_grids_are_there_once(void **state)
+{
+    (void)state;
+    const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 200, .is_cosine = 1};
+    struct bsw_sweep_grid grids[2] = {all_codecs, all_codecs};
+    grids[0].axes[BSW_SWEEP_CODEC] = grids[1].axes[BSW_SWEEP_CODEC] =
+        (struct bsw_sweep_axis){1, {1}};
+    grids[0].axes[BSW_SWEEP_SELECT] = grids[1].axes[BSW_SWEEP_SELECT] =
+        (struct bsw_sweep_axis){1, {0}};
+    grids[1].axes[BSW_SWEEP_BITS] = (struct bsw_sweep_axis){2, {3, 4}};
+    struct bsw_sweep_points points;
+    assert_int_equal(bsw_sweep_grids_expand(grids, 2, &limits, &points, NULL), BSW_OK);
+    assert_int_equal(points.num_points, (3 + 1) * 2 * 2);
+    assert_true(points.points[points.num_points - 1].bits == 4);
+    bsw_sweep_points_deinit(&points);
+}
+
+static void too_many_points_are_refused(void **state)
+{
+    (void)state;
+    const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 200, .is_cosine = 1};
+    struct bsw_sweep_grid wide = all_codecs;
+    struct bsw_sweep_points points;
+    wide.axes[BSW_SWEEP_K].count = wide.axes[BSW_SWEEP_OVERSAMPLE].count = BSW_SWEEP_MAX_VALUES;
+    assert_int_equal(bsw_sweep_grids_expand(&wide, 1, &limits, &points, NULL), BSW_ERROR_USAGE);
+    bsw_sweep_points_deinit(&points);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_read),
+        cmocka_unit_test(bad_lists_are_refused),
+        cmocka_unit_test(what_cannot_be_is_left_out),
+        cmocka_unit_test(limits_of_truth_metric_and_candidates_hold),
+        cmocka_unit_test(axes_that_a_codec_does_not_know_count_once),
+        cmocka_unit_test(points_of_several_grids_are_there_once),
+        cmocka_unit_test(too_many_points_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

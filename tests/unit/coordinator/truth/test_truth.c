@@ -1,0 +1,200 @@
+// groundtruth in one process, by its settings: the file that the command writes, the same answers
+// in memory, and its messages.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "common/base/memory.h"
+#include "common/files/result_file.h"
+#include "common/net/transport.h"
+#include "coordinator/job/command.h"
+#include "coordinator/truth/truth.h"
+#include "temporary_folder.h"
+
+enum { QUERIES = 21, K = 5 };
+
+static struct bsw_error err;
+
+static struct bsw_truth_settings settings_of(const char *out)
+{
+    return (struct bsw_truth_settings){.base = "synth:count=500,dims=12",
+                                       .queries = "synth:count=21,dims=12,seed=7",
+                                       .out = out,
+                                       .has_metric = 1,
+                                       .metric = BSW_METRIC_L2,
+                                       .k = K,
+                                       .level = BSW_CPU_REFERENCE};
+}
+
+static enum bsw_status run(const struct bsw_truth_settings *settings, struct bsw_truth_stats *stats)
+{
+    struct bsw_transport transport = {.timeout_seconds = 10};
+    bsw_transport_local_init(&transport);
+    memset(&err, 0, sizeof err);
+    enum bsw_status status = bsw_truth_run(settings, &transport, stats, &err);
+    bsw_transport_close(&transport, 0);
+    return status;
+}
+
+// word: an option more, with its value, or NULL.
+static enum bsw_status run_command(const char *out, const char *k, const char *word,
+                                   const char *value)
+{
+    const char *words[] = {"--base",    "synth:count=500,dims=12",
+                           "--queries", "synth:count=21,dims=12,seed=7",
+                           "--metric",  "l2",
+                           "--quiet",   "--level",
+                           "reference", "--out",
+                           out,         "--k",
+                           k,           word,
+                           value};
+    struct bsw_transport transport = {.timeout_seconds = 10};
+    bsw_transport_local_init(&transport);
+    memset(&err, 0, sizeof err);
+    enum bsw_status status = bsw_command_groundtruth(&transport, word ? value ? 15 : 14 : 13,
+                                                     (char **)(uintptr_t)words, &err);
+    bsw_transport_close(&transport, 0);
+    return status;
+}
+
+static void assert_good(enum bsw_status status)
+{
+    if (status != BSW_OK) fail_msg("%s", err.message);
+}
+
+static void assert_same_file(const char *mine, const char *theirs)
+{
+    struct bsw_buffer a = {0}, b = {0};
+    assert_good(bsw_file_read_all(mine, 1 << 20, &a, &err));
+    assert_good(bsw_file_read_all(theirs, 1 << 20, &b, &err));
+    assert_int_equal(a.bytes, b.bytes);
+    assert_memory_equal(a.data, b.data, a.bytes);
+    bsw_buffer_deinit(&a);
+    bsw_buffer_deinit(&b);
+}
+
+static void settings_give_the_file_of_the_command(void **state)
+{
+    (void)state;
+    struct bsw_truth_settings s = settings_of(path_of("mine"));
+    struct bsw_truth_stats stats;
+    s.split = 1;
+    assert_good(run(&s, &stats));
+    assert_good(run_command(path_of("theirs"), "5", "--split", NULL));
+    assert_same_file(path_of("mine"), path_of("theirs"));
+    assert_same_file(path_of("mine.neighbors.ibin"), path_of("theirs.neighbors.ibin"));
+    assert_same_file(path_of("mine.distances.fbin"), path_of("theirs.distances.fbin"));
+    assert_int_equal(stats.num_rows, 500);
+    assert_int_equal(stats.num_queries, QUERIES);
+    assert_int_equal(stats.dims, 12);
+    assert_string_equal(stats.device, "cpu");
+    assert_true(stats.memory_bytes > 0 && stats.seconds > 0 && !stats.is_integer);
+}
+
+struct answers {
+    int64_t ids[QUERIES * K];
+    float values[QUERIES * K];
+    size_t num_queries;
+    enum bsw_status status;
+};
+
+static enum bsw_status take(void *context, uint64_t first_query, size_t num_queries,
+                            const int64_t *ids, const float *values, struct bsw_error *error)
+{
+    struct answers *answers = context;
+    if (answers->status != BSW_OK) return bsw_fail(error, answers->status, "the sink is full");
+    memcpy(answers->ids + first_query * K, ids, num_queries * K * sizeof *ids);
+    memcpy(answers->values + first_query * K, values, num_queries * K * sizeof *values);
+    answers->num_queries += num_queries;
+    return BSW_OK;
+}
+
+// Without a file, and beside one.
+static void a_sink_gets_the_answers_of_the_file(void **state)
+{
+    (void)state;
+    for (int has_file = 0; has_file < 2; has_file++) {
+        struct answers answers = {0};
+        struct bsw_results file = {0};
+        struct bsw_truth_settings s = settings_of(has_file ? path_of("both") : NULL);
+        struct bsw_truth_stats stats;
+        size_t before = count_test_files();
+        s.sink = (struct bsw_answer_sink){.context = &answers, .take = take};
+        assert_good(run(&s, &stats));
+        assert_int_equal(answers.num_queries, QUERIES);
+        if (!has_file) {
+            assert_int_equal(count_test_files(), before);
+            assert_good(run_command(path_of("both"), "5", "--force", NULL));
+        }
+        assert_good(bsw_results_read(path_of("both"), &file, &err));
+        assert_memory_equal(answers.ids, file.ids, sizeof answers.ids);
+        assert_memory_equal(answers.values, file.values, sizeof answers.values);
+        bsw_results_deinit(&file);
+        unlink(path_of("both"));
+        unlink(path_of("both.json"));
+    }
+}
+
+static void an_error_of_the_sink_ends_the_job(void **state)
+{
+    (void)state;
+    struct answers answers = {.status = BSW_ERROR_TOO_LARGE};
+    struct bsw_truth_settings s = settings_of(path_of("none"));
+    struct bsw_truth_stats stats;
+    s.sink = (struct bsw_answer_sink){.context = &answers, .take = take};
+    assert_int_equal(run(&s, &stats), BSW_ERROR_TOO_LARGE);
+    assert_string_equal(err.message, "the sink is full");
+    assert_int_equal(access(path_of("none"), F_OK), -1);
+    assert_int_equal(access(path_of("none.partial"), F_OK), -1);
+}
+
+static void assert_refused(const struct bsw_truth_settings *s, const char *message)
+{
+    assert_int_equal(bsw_truth_settings_check(s, &err), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, message);
+}
+
+static void invalid_settings_are_refused(void **state)
+{
+    (void)state;
+    struct bsw_truth_settings s = settings_of(path_of("none"));
+    struct bsw_truth_stats stats;
+    assert_good(bsw_truth_settings_check(&s, &err));
+    s.k = 501; // as by the command
+    assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
+    struct bsw_error mine = err;
+    assert_int_equal(run_command(path_of("none"), "501", NULL, NULL), BSW_ERROR_USAGE);
+    assert_string_equal(mine.message, err.message);
+    s = settings_of(path_of("none"));
+    s.resume = 1;
+    s.device = "cuda";
+    assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, "--resume: --device cuda keeps no journal, a CPU does");
+    s = settings_of(path_of("none"));
+    s.k = 0;
+    assert_refused(&s, "--k 0: 1 to 1000000 is possible");
+    s = settings_of(path_of("none"));
+    s.block_rows = 1 << 25;
+    assert_refused(&s, "--block-rows 33554432: 0 to 16777216 is possible");
+    s = settings_of(NULL);
+    s.resume = 1;
+    assert_refused(&s, "--out is needed: answers that go to no file are not split, replaced or "
+                       "resumed");
+    s.queries = NULL;
+    assert_refused(&s, "--queries is needed");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(settings_give_the_file_of_the_command),
+        cmocka_unit_test(a_sink_gets_the_answers_of_the_file),
+        cmocka_unit_test(an_error_of_the_sink_ends_the_job),
+        cmocka_unit_test(invalid_settings_are_refused),
+    };
+    return cmocka_run_group_tests_name("truth", tests, make_temporary_folder,
+                                       remove_temporary_folder);
+}

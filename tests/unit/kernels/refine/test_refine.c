@@ -1,0 +1,123 @@
+// The exact value against sums in long double and in integers that know nothing of lanes and trees.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "common/base/integer_hash.h"
+#include "common/codes/half.h"
+#include "kernels/refine/refine.h"
+
+enum { MAX_DIMS = 1000 };
+static const size_t all_dims[] = {1, 2, 31, 32, 33, 64, 96, 100, 128, 1000};
+#define NUM_DIMS (sizeof all_dims / sizeof all_dims[0])
+
+// Numbers of a type, and what they mean.
+struct numbers {
+    _Alignas(8) unsigned char raw[MAX_DIMS * 4];
+    double values[MAX_DIMS];
+};
+
+static void make_numbers(enum bsw_vector_type type, uint64_t seed, size_t dims,
+                         struct numbers *numbers)
+{
+    for (size_t i = 0; i < dims; i++) {
+        uint64_t random = bsw_hash2(seed, i);
+        float single = (float)(int32_t)random * 0x1p-31f;
+        uint16_t half = (uint16_t)(0x2c00 + random % 0x1800) | (uint16_t)(random >> 32 & 0x8000);
+        unsigned char byte = (unsigned char)(random >> 16);
+        if (type == BSW_VECTOR_FLOAT32) {
+            memcpy(numbers->raw + 4 * i, &single, sizeof single);
+            numbers->values[i] = single;
+        } else if (type == BSW_VECTOR_FLOAT16) {
+            memcpy(numbers->raw + 2 * i, &half, sizeof half);
+            numbers->values[i] = bsw_half_to_float(half);
+        } else {
+            numbers->raw[i] = byte;
+            numbers->values[i] =
+                type == BSW_VECTOR_UINT8 ? byte : byte - (byte > 127 ? 256.0 : 0.0);
+        }
+    }
+}
+
+// *error: what float64 sums may be off by.
+static long double true_value(enum bsw_metric metric, const double *x, const double *q, size_t dims,
+                              long double *error)
+{
+    long double xq = 0, xx = 0, qq = 0, apart = 0;
+    for (size_t i = 0; i < dims; i++) {
+        long double a = x[i], b = q[i];
+        xq += a * b;
+        xx += a * a;
+        qq += b * b;
+        apart += (a - b) * (a - b);
+    }
+    *error = ((long double)dims + 8) * 0x1p-53L;
+    if (metric != BSW_METRIC_COSINE) *error *= metric == BSW_METRIC_IP ? sqrtl(xx * qq) : apart;
+    if (metric == BSW_METRIC_COSINE) return xq / (sqrtl(xx) * sqrtl(qq));
+    return metric == BSW_METRIC_IP ? xq : apart;
+}
+
+static void check_type(const struct bsw_refine_table *table, enum bsw_vector_type type, size_t dims,
+                       uint64_t seed)
+{
+    static struct numbers row, query;
+    static double converted[MAX_DIMS];
+    int is_integer = type == BSW_VECTOR_UINT8 || type == BSW_VECTOR_INT8;
+    make_numbers(type, seed, dims, &row);
+    make_numbers(type, seed + 1, dims, &query);
+    table->to_double(type, query.raw, dims, converted);
+    assert_memory_equal(converted, query.values, dims * sizeof(double));
+    double norm = table->squared_norm(converted, dims);
+    for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+        long double error,
+            expected = true_value((enum bsw_metric)metric, row.values, query.values, dims, &error);
+        double found = table->value((enum bsw_metric)metric, type, row.raw, converted, norm, dims);
+        if (is_integer && metric != BSW_METRIC_COSINE) error = 0; // sums are exact
+        if (fabsl((long double)found - expected) > error) fail_msg("%a, not %La", found, expected);
+    }
+}
+
+static void values_are_the_true_ones(void **state)
+{
+    (void)state;
+    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+        const struct bsw_refine_table *table = bsw_refine_table_get((enum bsw_cpu_level)level);
+        assert_string_equal(table->level, bsw_cpu_level_name((enum bsw_cpu_level)level));
+        for (int type = BSW_VECTOR_FLOAT32; type <= BSW_VECTOR_INT8; type++)
+            for (size_t d = 0; d < NUM_DIMS; d++)
+                for (uint64_t seed = 0; seed < 20; seed += 2)
+                    check_type(table, (enum bsw_vector_type)type, all_dims[d], seed);
+    }
+}
+
+static void small_cases_are_as_by_hand(void **state)
+{
+    (void)state;
+    const float row[2] = {3.0f, 4.0f}, minus_zeros[2] = {-0.0f, -0.0f};
+    const double query[2] = {4.0, 3.0};
+    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+        const struct bsw_refine_table *table = bsw_refine_table_get((enum bsw_cpu_level)level);
+        assert_true(table->squared_norm(query, 2) == 25.0);
+        assert_true(table->value(BSW_METRIC_IP, BSW_VECTOR_FLOAT32, row, query, 25.0, 2) == 24.0);
+        assert_true(table->value(BSW_METRIC_L2, BSW_VECTOR_FLOAT32, row, query, 25.0, 2) == 2.0);
+        assert_true(table->value(BSW_METRIC_COSINE, BSW_VECTOR_FLOAT32, row, query, 25.0, 2) ==
+                    0.96);
+        double zero = table->value(BSW_METRIC_IP, BSW_VECTOR_FLOAT32, minus_zeros, query, 25.0, 2);
+        assert_true(zero == 0.0 && !signbit(zero));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_are_the_true_ones),
+        cmocka_unit_test(small_cases_are_as_by_hand),
+    };
+    return cmocka_run_group_tests_name("refine", tests, NULL, NULL);
+}

@@ -1,0 +1,423 @@
+// Scans on an emulated device against bsw_shard_scan, which test_shard_scan.c compares with a full
+// sort: blocks from host memory, and a device that fails.
+#include "device_scan_case.h"
+
+#include "shard/device/device_self_check.h"
+
+// ---- the same lists ----
+
+static void lists_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const size_t keeps[] = {1, 300, ROWS, ROWS + 1000};
+    for (int i = -1; i < BSW_METRIC_NUM; i++) {
+        struct small_index what = i < 0 ? duplicates(&bsw_codec_xfbq, BSW_METRIC_COSINE)
+                                        : duplicates(&bsw_codec_saq, (enum bsw_metric)i);
+        struct scan_case scan;
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+        for (size_t k = 0; k < 4; k++) {
+            const struct device_case with = {.memory = ALL_MEMORY, .keep = keeps[k]};
+            struct on_device on;
+            open_on_device(&scan, &with, &on);
+            assert_null(on.host.arrays.planes[0]); // the device has them
+            assert_int_equal(on.engine.plan.block_bundles, 0);
+            uint64_t allocations = bsw_device_num_allocations(on.device);
+            assert_int_equal(bsw_device_used_bytes(on.device),
+                             bsw_device_plan_bytes(&on.engine.plan));
+            check_scan(&scan, &on, 0, QUERIES, NULL, keeps[k]);
+            check_scan(&scan, &on, QUERIES - 1, 1, NULL, 1);
+            check_scan(&scan, &on, 5, 0, NULL, 10);
+            assert_int_equal(bsw_device_num_allocations(on.device), allocations);
+            assert_int_equal(on.engine.counts.copied_bytes, 0);
+            close_on_device(&on);
+        }
+        close_case(&scan);
+    }
+}
+
+// Limits that many, few or no rows reach; all of them in groups of queries too.
+static void limits_and_groups_are_kept(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec < 2; codec++) {
+        const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
+        struct scan_case scan;
+        struct bsw_candidate_lists all = {0};
+        uint32_t limits[QUERIES];
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+        assert_ok(bsw_shard_scan(&scan.host, &scan.batch, 0, QUERIES, NULL, ROWS, &scan.workspace,
+                                 &all, &err),
+                  &err);
+        for (size_t q = 0; q < QUERIES; q++) {
+            size_t count;
+            const uint64_t *list = bsw_candidate_list(&all, q, &count);
+            size_t place = q % 3 == 0 ? count - 1 : q % 3 == 1 ? 0 : 60 * q;
+            limits[q] = bsw_candidate_score(list[place]) + (q % 4 == 1);
+        }
+        for (size_t group = 1; group <= QUERIES; group += 4) {
+            const struct device_case with[] = {
+                {.keep = 50, .max_queries = group},
+                {.keep = 10, .capacity = 300, .max_queries = group}}; // with a sample
+            for (int i = 0; i < 2; i++) {
+                struct on_device on;
+                open_on_device(&scan, &with[i], &on);
+                check_scan(&scan, &on, 0, QUERIES, limits, with[i].keep);
+                assert_true((on.engine.counts.num_samples > 0) == (i == 1));
+                close_on_device(&on);
+            }
+        }
+        bsw_candidate_lists_deinit(&all);
+        close_case(&scan);
+    }
+}
+
+// Queries that a link has brought: nothing of them is read in host memory.
+static void queries_may_lie_on_the_device_already(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec < 2; codec++) {
+        const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
+        struct scan_case scan;
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+        size_t word_bytes = QUERIES * scan.batch.query_words * sizeof(uint32_t);
+        size_t scale_bytes = QUERIES * sizeof(float);
+        for (size_t group = 2; group <= QUERIES; group += 7) {
+            const struct device_case with = {.keep = 50, .max_queries = group};
+            struct bsw_device_buffer memory;
+            struct on_device on;
+            struct bsw_candidate_lists expected = {0}, found = {0};
+            open_on_device(&scan, &with, &on);
+            assert_ok(
+                bsw_device_allocate(on.device, word_bytes + scale_bytes, "test", &memory, &err),
+                &err);
+            assert_ok(bsw_device_upload(on.device, BSW_QUEUE_LINK, memory.data, scan.batch.words,
+                                        word_bytes, &err),
+                      &err);
+            assert_ok(bsw_device_upload(on.device, BSW_QUEUE_LINK, memory.data + word_bytes,
+                                        scan.batch.scales, scale_bytes, &err),
+                      &err);
+            assert_ok(bsw_device_wait(on.device, BSW_QUEUE_LINK, "test", &err), &err);
+            struct bsw_query_batch there = scan.batch;
+            there.words = NULL;
+            there.scales = NULL;
+            there.d_words = (const uint32_t *)(const void *)memory.data;
+            there.d_scales = (const float *)(const void *)(memory.data + word_bytes);
+            assert_ok(bsw_shard_scan(&scan.host, &scan.batch, 1, QUERIES - 1, NULL, 50,
+                                     &scan.workspace, &expected, &err),
+                      &err);
+            assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &there, 1, QUERIES - 1, NULL, 50,
+                                            &scan.workspace, &found, &err),
+                      &err);
+            assert_same_lists(&expected, &found);
+            bsw_candidate_lists_deinit(&expected);
+            bsw_candidate_lists_deinit(&found);
+            bsw_device_free(on.device, &memory);
+            close_on_device(&on);
+        }
+        close_case(&scan);
+    }
+}
+
+// Rounds of one block of queues and of more, lists that hold all rows, blocks of codes that end
+// inside those of queues, groups of queries; limits that half the rows reach.
+static void queues_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    static const struct device_case cases[] = {
+        {.keep = 40, .queue = {1, 1}},
+        {.keep = 20, .capacity = 20 + 256, .queue = {1, 1}, .is_checked = 1},
+        {.keep = 300, .max_queries = 4, .queue = {2, 2}, .is_checked = 1},
+        {.keep = ROWS + 9, .queue = {BSW_QUEUE_MAX_ITEMS, BSW_QUEUE_MAX_LENGTH}, .is_checked = 1},
+        {.keep = 10, .memory = 40000, .queue = {3, 1}, .is_checked = 1},
+        {.keep = 50, .memory = 44000, .queue = {1, 1}, .is_checked = 1}};
+    const uint32_t limits[3] = {0, 0x80000000u, 0x80000000u}; // keys of 0
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct small_index what = duplicates(bsw_codecs[i % 2], BSW_METRIC_COSINE);
+        struct scan_case scan;
+        struct on_device on;
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+        open_on_device(&scan, &cases[i], &on);
+        const struct bsw_device_plan *plan = &on.engine.plan;
+        assert_true(plan->block_bundles < 8 && (cases[i].memory == 0 || plan->block_bundles > 0));
+        assert_int_equal(bsw_device_used_bytes(on.device), bsw_device_plan_bytes(plan));
+        uint64_t allocations = bsw_device_num_allocations(on.device);
+        scan.workspace.queue = cases[i].queue;
+        check_scan(&scan, &on, 0, QUERIES, NULL, cases[i].keep);
+        check_scan(&scan, &on, 2, 3, limits, cases[i].keep);
+        assert_int_equal(bsw_device_num_allocations(on.device), allocations);
+        close_on_device(&on);
+        close_case(&scan);
+    }
+}
+
+// ---- the first stage ----
+
+// Real descriptors, 128-d with the stage at 64: the device stops what the CPU's bound stops, or
+// nearly so, in all but the first segment, with and without blocks.
+static void a_stage_stops_most_rows(void **state)
+{
+    (void)state;
+    for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
+        const struct small_index what = {.source = TEST_DATA_FOLDER "/sift20k_base.u8bin",
+                                         .last_row = 2500,
+                                         .codec = &bsw_codec_saq,
+                                         .metric = (enum bsw_metric)metric,
+                                         .bits = 2};
+        unsigned char numbers[QUERIES * 128];
+        float *vectors = allocate_or_fail(sizeof numbers, sizeof *vectors);
+        bsw_vectors *queries;
+        struct scan_case scan;
+        assert_ok(
+            bsw_vectors_open(TEST_DATA_FOLDER "/sift20k_query.u8bin", BSW_ALL_ROWS, &queries, &err),
+            &err);
+        assert_ok(bsw_vectors_read(queries, 0, QUERIES, numbers, &err), &err);
+        for (size_t i = 0; i < sizeof numbers; i++) vectors[i] = numbers[i];
+        bsw_vectors_close(&queries);
+        open_case(&what, vectors, &scan);
+        assert_int_equal(scan.host.stage_dims, 64);
+        for (uint64_t memory = 0; memory <= 200000; memory += 200000) {
+            const struct device_case with = {.memory = memory, .keep = 10, .capacity = 300};
+            struct on_device on;
+            open_on_device(&scan, &with, &on);
+            scan.workspace.num_pairs = scan.workspace.num_stopped = 0;
+            struct bsw_candidate_lists lists = {0};
+            scan.workspace.scan = BSW_SCAN_PROGRESSIVE_PLANES;
+            assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL,
+                                            10, &scan.workspace, &lists, &err),
+                      &err);
+            double share = (double)scan.workspace.num_stopped / (double)scan.workspace.num_pairs;
+            assert_int_equal(scan.workspace.used, BSW_SCAN_PROGRESSIVE_MATRIX);
+            if (share < 0.5 || share >= 1) fail_msg("%.1f %% stopped", 100 * share);
+            bsw_candidate_lists_deinit(&lists);
+            check_scan(&scan, &on, 0, QUERIES, NULL, 10);
+            close_on_device(&on);
+        }
+        close_case(&scan);
+    }
+}
+
+// ---- histograms ----
+
+struct bins {
+    uint32_t first[QUERIES], count[QUERIES];
+    uint64_t *values; // [QUERIES][most]
+    size_t most, num_queries;
+};
+
+static enum bsw_status collect_bins(void *context, size_t query, uint32_t first_bin,
+                                    const uint64_t *counts, uint32_t num_bins,
+                                    struct bsw_error *error)
+{
+    struct bins *bins = context;
+    (void)error;
+    assert_int_equal(query, bins->num_queries++);
+    assert_true(num_bins <= bins->most);
+    bins->first[query] = first_bin;
+    bins->count[query] = num_bins;
+    memcpy(bins->values + query * bins->most, counts, num_bins * sizeof *counts);
+    return BSW_OK;
+}
+
+// The same bins but for empty ones at the end; the last one as far as to k in all.
+static void check_bins(const struct bins *expected, const struct bins *found, uint64_t k)
+{
+    assert_int_equal(found->num_queries, QUERIES);
+    for (size_t q = 0; q < QUERIES; q++) {
+        const uint64_t *a = expected->values + q * expected->most;
+        const uint64_t *b = found->values + q * found->most;
+        uint64_t sum = 0;
+        uint32_t last = expected->count[q] - 1;
+        while (a[last] == 0) last--;
+        assert_int_equal(expected->first[q], found->first[q]);
+        assert_int_equal(found->count[q], last + 1);
+        assert_memory_equal(a, b, last * sizeof *a);
+        for (uint32_t i = 0; i < last; i++) sum += b[i];
+        assert_int_equal(b[last], sum + a[last] < k ? a[last] : k - sum);
+    }
+}
+
+static void histograms_say_the_same_of_the_best(void **state)
+{
+    (void)state;
+    static const uint64_t ks[] = {1, 50, ROWS, ROWS + 9};
+    const struct small_index what = duplicates(&bsw_codec_xfbq, BSW_METRIC_COSINE);
+    struct bsw_candidate_lists lists = {0};
+    struct scan_case scan;
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+    const struct device_case with = {.keep = ROWS + 9};
+    struct on_device on;
+    open_on_device(&scan, &with, &on);
+    struct bins expected = {.most =
+                                (size_t)bsw_layout_dot_limit(&scan.host.shape.layout, QUERY_BITS) +
+                                1},
+                found = expected;
+    expected.values = allocate_or_fail(QUERIES * expected.most, sizeof(uint64_t));
+    found.values = allocate_or_fail(QUERIES * expected.most, sizeof(uint64_t));
+    for (int i = 0; i < 4; i++) {
+        expected.num_queries = found.num_queries = 0;
+        assert_ok(bsw_shard_histogram(&scan.host, &scan.batch, 0, QUERIES, ks[i], &scan.workspace,
+                                      collect_bins, &expected, &err),
+                  &err);
+        assert_ok(bsw_device_shard_histogram(&on.engine, &on.shard, &scan.batch, 0, QUERIES, ks[i],
+                                             &scan.workspace, &lists, collect_bins, &found, &err),
+                  &err);
+        check_bins(&expected, &found, ks[i]);
+    }
+    bsw_free(&expected.values);
+    bsw_free(&found.values);
+    bsw_candidate_lists_deinit(&lists);
+    close_on_device(&on);
+    close_case(&scan);
+}
+
+// ---- blocks ----
+
+static void codes_come_in_blocks(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec < 2; codec++) {
+        const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
+        struct scan_case scan;
+        int seen = 0; // 1: some bundles on the device, 2: none
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+        for (uint64_t memory = 26000; memory < 130000; memory += memory / 3) {
+            const struct device_case with = {.memory = memory, .keep = 10};
+            struct on_device on;
+            open_on_device(&scan, &with, &on);
+            if (on.engine.plan.block_bundles > 0) {
+                size_t resident = on.shard.resident.num_bundles;
+                seen |= resident > 0 ? 1 : 2;
+                assert_true(on.shard.num_pinned > 0);
+                assert_non_null(on.host.arrays.planes[0]);
+                uint64_t allocations = bsw_device_num_allocations(on.device);
+                check_scan(&scan, &on, 0, QUERIES, NULL, 10);
+                assert_int_equal(bsw_device_num_allocations(on.device), allocations);
+                uint64_t bytes =
+                    (on.shard.num_bundles - resident) *
+                    bsw_device_bundle_bytes(&on.engine.plan.layout, on.engine.plan.has_affine,
+                                            on.engine.plan.stage_dims > 0);
+                assert_int_equal(bytes, on.engine.plan.streamed_bytes);
+                assert_true(on.engine.counts.copied_bytes >=
+                            3 * bytes); // 3 scans at least, all groups
+                assert_int_equal(on.engine.counts.copied_bytes % bytes, 0);
+            }
+            assert_true(bsw_device_used_bytes(on.device) <= memory);
+            assert_int_equal(bsw_device_used_bytes(on.device),
+                             bsw_device_plan_bytes(&on.engine.plan));
+            close_on_device(&on);
+        }
+        assert_true(seen & 1);
+        close_case(&scan);
+    }
+}
+
+// ---- faults ----
+
+static void check_fault(const char *variable, const char *number, const char *text)
+{
+    const struct small_index what = duplicates(&bsw_codec_saq, BSW_METRIC_L2);
+    const struct device_case with = {.keep = 10, .timeout = 0.2};
+    struct bsw_candidate_lists lists = {0};
+    struct scan_case scan;
+    struct on_device on;
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+    open_on_device(&scan, &with, &on);
+    setenv(variable, number, 1);
+    assert_int_equal(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL, 10,
+                                           &scan.workspace, &lists, &err),
+                     BSW_ERROR_IO);
+    if (!strstr(err.message, text)) fail_msg("%s", err.message);
+    assert_int_equal(strncmp(err.message, "emulated:0: ", 12), 0);
+    unsetenv(variable);
+    close_on_device(&on); // asks nothing of the device
+    bsw_candidate_lists_deinit(&lists);
+    close_case(&scan);
+}
+
+static void a_silent_device_ends_at_the_deadline(void **state)
+{
+    (void)state;
+    check_fault("BITSWEEP_EMULATOR_STALL", "1", "not done within 0.2 s");
+}
+
+static void a_failed_launch_is_told(void **state)
+{
+    (void)state;
+    check_fault("BITSWEEP_EMULATOR_FAIL", "1", "scan: cudaErrorLaunchFailure");
+}
+
+// Other bits in the codes that the CPU sees: no scan on the device can agree with it any more.
+static void wrong_bits_are_noticed_at_the_start(void **state)
+{
+    (void)state;
+    for (int codec = 0; codec < 2; codec++) {
+        const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
+        struct scan_case scan;
+        open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+        const struct device_case with = {.memory = 40000, .keep = 10}; // in blocks: codes stay
+        struct on_device on;
+        open_on_device(&scan, &with, &on);
+        assert_true(on.engine.is_checked && on.shard.resident.num_bundles > 0);
+        uint64_t segments = on.engine.counts.num_segments;
+        assert_ok(bsw_device_self_check(&on.engine, &on.shard, &err), &err);
+        assert_int_equal(on.engine.counts.num_segments, segments);
+        // The weightiest bit of every 32nd dimension of all rows.
+        const struct bsw_segment *segment = &scan.host.shape.layout.segments[0];
+        for (size_t b = 0; b < on.host.num_bundles; b++) {
+            uint32_t *planes = on.host.arrays.planes[0] + b * bsw_segment_bundle_words(segment);
+            for (uint32_t i = 0; i < segment->words * BSW_BUNDLE_ROWS; i++) planes[i] ^= 1;
+        }
+        assert_int_equal(bsw_device_self_check(&on.engine, &on.shard, &err), BSW_ERROR_SELF_CHECK);
+        assert_non_null(strstr(err.message, "emulated:0: the planes scan of rows 0 to "));
+        close_on_device(&on);
+        close_case(&scan);
+    }
+}
+
+static void too_little_memory_is_told_with_numbers(void **state)
+{
+    (void)state;
+    const struct small_index what = duplicates(&bsw_codec_saq, BSW_METRIC_L2);
+    const struct bsw_device_options options = {
+        .num_sharers = 1, .most_bytes = 4000, .timeout_seconds = 60};
+    struct scan_case scan;
+    bsw_device *device;
+    struct bsw_device_engine engine;
+    struct bsw_device_buffer buffer;
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+    const struct bsw_device_needs needs = {.shapes = &scan.host.shape,
+                                           .num_shards = 1,
+                                           .query_bits = QUERY_BITS,
+                                           .max_queries = 1,
+                                           .keep = 10};
+    assert_ok(bsw_device_open(&options, &device, &err), &err);
+    assert_int_equal(bsw_device_engine_open(device, &needs, &engine, &err),
+                     BSW_ERROR_OUT_OF_MEMORY);
+    assert_non_null(strstr(err.message, "emulated:0: 4000 bytes of device memory are free, "));
+    assert_int_equal(bsw_device_allocate(device, 4001, "codes", &buffer, &err),
+                     BSW_ERROR_OUT_OF_MEMORY);
+    assert_string_equal(err.message,
+                        "emulated:0: codes: no device memory for 4001 bytes, 4000 are free");
+    assert_ok(bsw_device_allocate(device, 4000, "codes", &buffer, &err), &err);
+    bsw_device_free(device, &buffer);
+    bsw_device_close(&device);
+    close_case(&scan);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lists_are_those_of_the_cpu),
+        cmocka_unit_test(limits_and_groups_are_kept),
+        cmocka_unit_test(queries_may_lie_on_the_device_already),
+        cmocka_unit_test(queues_are_those_of_the_cpu),
+        cmocka_unit_test(histograms_say_the_same_of_the_best),
+        cmocka_unit_test(a_stage_stops_most_rows),
+        cmocka_unit_test(codes_come_in_blocks),
+        cmocka_unit_test(a_silent_device_ends_at_the_deadline),
+        cmocka_unit_test(a_failed_launch_is_told),
+        cmocka_unit_test(wrong_bits_are_noticed_at_the_start),
+        cmocka_unit_test(too_little_memory_is_told_with_numbers),
+    };
+    return cmocka_run_group_tests(tests, make_files, remove_temporary_folder);
+}

@@ -1,0 +1,226 @@
+// Raw rows behind an index: those of the source, and every damaged bit and changed source is found
+// and named.
+#include "shard/codecs/codec.h"
+#include "small_shards.h"
+
+#include "shard/host/raw_rows.h"
+#include "shard/host/resident_shard.h"
+
+// The digests of a shard's bundles, as resident shards hold them.
+static void load_digests(const struct bsw_manifest *manifest, uint32_t shard, uint64_t digests[2])
+{
+    struct bsw_resident_shard resident;
+    assert_ok(bsw_resident_shard_load(manifest, temporary_folder, shard, 0, &resident, &err), &err);
+    memcpy(digests, resident.arrays.row_digests, 2 * sizeof *digests);
+    bsw_resident_shard_unload(&resident);
+}
+
+static enum bsw_status get_row(const struct bsw_manifest *manifest, uint32_t shard, uint32_t row,
+                               const uint64_t *digests, float out[DIMS])
+{
+    struct bsw_raw_rows rows;
+    float scratch[DIMS];
+    const void *found;
+    err.message[0] = '\0';
+    BSW_TRY(bsw_raw_rows_open(manifest, temporary_folder, shard, &rows, &err));
+    enum bsw_status status = bsw_raw_rows_get(&rows, row, digests, scratch, &found, &err);
+    if (status == BSW_OK) memcpy(out, found, DIMS * sizeof(float));
+    bsw_raw_rows_close(&rows);
+    return status;
+}
+
+// From the source, from the copy and generated again: the same rows.
+static void raw_rows_are_those_of_the_source(void **state)
+{
+    (void)state;
+    const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 3, .clusters = 5};
+    for (int kind = 0; kind < 3; kind++) {
+        struct bsw_manifest manifest;
+        struct small_index what = small(&bsw_codec_xfbq);
+        what.copies_vectors = kind == 1;
+        if (kind == 2) what.source = "synth:count=70,dims=17,seed=3,clusters=5";
+        make_small_index(&what, temporary_folder, &manifest);
+        for (uint32_t row = 0; row < ROWS; row++) {
+            uint64_t digests[2];
+            float expected[DIMS], found[DIMS];
+            load_digests(&manifest, row / 35, digests);
+            assert_ok(get_row(&manifest, row / 35, row % 35, digests, found), &err);
+            bsw_synth_rows(&synth, row, 1, expected);
+            assert_memory_equal(found, expected, sizeof found);
+        }
+        bsw_manifest_deinit(&manifest);
+    }
+}
+
+// A flipped bit at byte `at` of `path`, seen by verify on the open map and by a fresh get.
+static void check_raw_bit(const struct bsw_manifest *manifest, const struct bsw_raw_rows *rows,
+                          const uint64_t *digests, const char *path, size_t head, size_t bit,
+                          unsigned char byte)
+{
+    size_t at = bit / 8, row = (at - head) / (DIMS * 4), bundle = row / 32;
+    uint64_t first = rows->shard_first_row + bundle * 32;
+    float scratch[DIMS];
+    char clause[64];
+    snprintf(clause, sizeof clause, "rows %llu to %llu are not those", (unsigned long long)first,
+             (unsigned long long)(bundle == 0 ? first + 31 : first + 2));
+    write_byte(path, at, (unsigned char)(byte ^ 1u << bit % 8));
+    for (size_t b = 0; b < 2; b++) {
+        enum bsw_status status = bsw_raw_rows_verify(rows, b, digests[b], scratch, &err);
+        if (b == bundle)
+            assert_bad(status, path, clause);
+        else
+            assert_int_equal(status, BSW_OK);
+    }
+    if (bit % 61 == 0) { // any row of the bundle, not only the damaged one
+        uint32_t last = bundle == 0 ? 31 : 34;
+        assert_bad(get_row(manifest, rows->shard_first_row / 35, last, digests, scratch), path,
+                   clause);
+        assert_ok(
+            get_row(manifest, rows->shard_first_row / 35, bundle == 0 ? 32 : 0, digests, scratch),
+            &err);
+    }
+    write_byte(path, at, byte);
+}
+
+static void check_raw_bits(int copies_vectors, uint32_t shard)
+{
+    struct bsw_manifest manifest;
+    struct small_index what = small(&bsw_codec_saq);
+    struct bsw_raw_rows rows;
+    uint64_t digests[2];
+    what.copies_vectors = copies_vectors;
+    make_small_index(&what, temporary_folder, &manifest);
+    const char *path = copies_vectors ? numbered(".vectors", shard, 2) : what.source;
+    size_t head = copies_vectors ? BSW_SHARD_HEADER_BYTES : 8 + shard * 35 * DIMS * 4;
+    unsigned char *bytes;
+    read_file(path, &bytes);
+    load_digests(&manifest, shard, digests);
+    assert_ok(bsw_raw_rows_open(&manifest, temporary_folder, shard, &rows, &err), &err);
+    path = rows.path; // the source is named as seen from the index
+    for (size_t bit = head * 8; bit < (head + 35 * DIMS * 4) * 8; bit++)
+        check_raw_bit(&manifest, &rows, digests, path, head, bit, bytes[bit / 8]);
+    bsw_raw_rows_close(&rows);
+    bsw_free(&bytes);
+    bsw_manifest_deinit(&manifest);
+}
+
+static void every_damaged_bit_of_raw_rows_is_found(void **state)
+{
+    (void)state;
+    for (uint32_t shard = 0; shard < 2; shard++) {
+        check_raw_bits(0, shard);
+        check_raw_bits(1, shard);
+    }
+}
+
+// ---- a source that changed ----
+
+static void assert_changed(const struct bsw_manifest *manifest, const char *what)
+{
+    uint64_t digests[2] = {0};
+    float row[DIMS];
+    assert_int_equal(get_row(manifest, 0, 0, digests, row), BSW_ERROR_BAD_DATA);
+    if (!strstr(err.message, what)) fail_msg("'%s' lacks '%s'", err.message, what);
+}
+
+static void write_head_and_zeros(const char *name, const void *head, size_t head_bytes,
+                                 size_t bytes)
+{
+    unsigned char *all = allocate_or_fail(bytes, 1);
+    memcpy(all, head, head_bytes);
+    write_test_file(name, all, bytes);
+    bsw_free(&all);
+}
+
+static void a_changed_source_is_found(void **state)
+{
+    (void)state;
+    struct bsw_manifest manifest;
+    struct small_index what = small(&bsw_codec_xfbq);
+    write_source("moving.fbin", 64, 2);
+    what.source = path_of("moving.fbin");
+    make_small_index(&what, temporary_folder, &manifest);
+    write_source("moving.fbin", 65, 2);
+    assert_changed(&manifest, "changed since the index was made: its size");
+    write_source("moving.fbin", 2, 64);
+    assert_changed(&manifest, "changed since the index was made: its dims");
+    const uint64_t wide[2] = {63, 2}; // the 16-byte head takes the place of a row
+    write_head_and_zeros("moving.fbin", wide, sizeof wide, 8 + 64 * 2 * 4);
+    assert_changed(&manifest, "changed since the index was made: its number of rows");
+    const uint32_t narrow[2] = {64, 2}; // other numbers in the same shape
+    write_head_and_zeros("moving.fbin", narrow, sizeof narrow, 8 + 64 * 2 * 4);
+    assert_changed(&manifest, "rows 0 to 31 are not those the index was made from");
+    write_test_file("moving.fbin", "", 0);
+    assert_changed(&manifest, "moving.fbin");
+    unlink(path_of("moving.fbin"));
+    uint64_t digests[2] = {0};
+    float row[DIMS];
+    assert_int_equal(get_row(&manifest, 0, 0, digests, row), BSW_ERROR_IO);
+    assert_non_null(strstr(err.message, "moving.fbin"));
+    bsw_manifest_deinit(&manifest);
+}
+
+// A .npy file of the same size and dims can become one of another type.
+static void write_npy(const char *name, const char *descr, unsigned num_rows, unsigned dims)
+{
+    char head[128];
+    memcpy(head, "\x93NUMPY\x01\x00\x76\x00", 10);
+    memset(head + 10, ' ', sizeof head - 10);
+    int length =
+        snprintf(head + 10, 100, "{'descr': '%s', 'fortran_order': False, 'shape': (%u, %u), }",
+                 descr, num_rows, dims);
+    head[10 + length] = ' ';
+    head[127] = '\n';
+    unsigned char bytes[128 + 64 * 8];
+    memcpy(bytes, head, sizeof head);
+    for (size_t i = sizeof head; i < sizeof bytes; i++) bytes[i] = (unsigned char)(i % 16 + 40);
+    write_test_file(name, bytes, sizeof bytes);
+}
+
+static void a_source_of_another_type_is_found(void **state)
+{
+    (void)state;
+    struct bsw_manifest manifest;
+    struct small_index what = small(&bsw_codec_xfbq);
+    write_npy("moving.npy", "<f4", 64, 2);
+    what.source = path_of("moving.npy");
+    make_small_index(&what, temporary_folder, &manifest);
+    write_npy("moving.npy", "<f2", 128, 2);
+    assert_changed(&manifest, "changed since the index was made: its type");
+    write_npy("moving.npy", "<f4", 32, 4);
+    assert_changed(&manifest, "changed since the index was made: its dims");
+    bsw_manifest_deinit(&manifest);
+}
+
+// More numbers a row than the manifest says would be written where there is no room for them.
+static void a_generated_source_of_another_shape_is_found(void **state)
+{
+    static const char *const others[][2] = {
+        {"synth:count=70,dims=65536", "its dims"},
+        {"synth:count=70,dims=17,type=uint8", "its type"},
+        {"synth:count=71,dims=17", "its number of rows"},
+        {"synth:count=70", "no source"},
+    };
+    (void)state;
+    struct bsw_manifest manifest;
+    struct small_index what = small(&bsw_codec_xfbq);
+    what.source = "synth:count=70,dims=17";
+    make_small_index(&what, temporary_folder, &manifest);
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        strcpy(manifest.source_path, others[i][0]);
+        assert_changed(&manifest, others[i][1]);
+    }
+    bsw_manifest_deinit(&manifest);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(raw_rows_are_those_of_the_source),
+        cmocka_unit_test(every_damaged_bit_of_raw_rows_is_found),
+        cmocka_unit_test(a_changed_source_is_found),
+        cmocka_unit_test(a_source_of_another_type_is_found),
+        cmocka_unit_test(a_generated_source_of_another_shape_is_found),
+    };
+    return cmocka_run_group_tests_name("raw_rows", tests, make_files, remove_temporary_folder);
+}
