@@ -12,7 +12,7 @@
 #include "common/device/device.h"
 #include "common/files/index_manifest.h"
 #include "common/files/shard_file.h"
-#include "shard/query_batch.h"
+#include "shard/codecs/query_batch.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/files/index_manifest.h"
 #include "common/files/known_answers.h"
-#include "shard/query_batch.h"
+#include "shard/codecs/query_batch.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -3,7 +3,7 @@
 #define BITSWEEP_SHARD_QUERY_GATHER_H
 
 #include "common/base/memory.h"
-#include "shard/query_batch.h"
+#include "shard/codecs/query_batch.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -14,7 +14,7 @@
 #include "common/base/memory.h"
 #include "common/base/miss_probability.h"
 #include "kernels/select/select.h"
-#include "shard/query_batch.h"
+#include "shard/codecs/query_batch.h"
 
 #ifdef __cplusplus
 extern "C" {
