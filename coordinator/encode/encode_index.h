@@ -19,10 +19,6 @@
 #include "coordinator/job/job_events.h"
 #include "shard/codecs/codec.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_ENCODE_MIN_BITS 1.0
 #define BSW_ENCODE_MAX_BITS 8.0
 
@@ -74,7 +70,4 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_transport *transport, struct bsw_encode_stats *stats,
                                struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "coordinator/search/result_journal.h"
 #include "coordinator/search/search_sink.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // All but the last are set, the same on all ranks; that is {0}. Texts are borrowed.
 struct bsw_result_sink {
     const char *path, *queries; // of the result, and of what it may not be: the file of queries
@@ -25,7 +21,4 @@ struct bsw_search_sink bsw_result_sink(struct bsw_result_sink *sink);
 // finished goes.
 void bsw_result_sink_close(struct bsw_result_sink *sink, enum bsw_status status);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -21,10 +21,6 @@
 #include "coordinator/search/search_sink.h"
 #include "shard/codecs/codec.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A background thread beside the scan; AUTO: where a core is to spare.
 enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
 
@@ -121,7 +117,4 @@ static inline uint64_t bsw_search_num_candidates(const struct bsw_search *search
 // What the reported values are: "exact" or "none".
 const char *bsw_search_refine_name(const struct bsw_search *search);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

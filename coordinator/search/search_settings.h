@@ -8,10 +8,6 @@
 #include "common/files/index_manifest.h"
 #include "shard/shard_service.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_SEARCH_MAX_K 10000
 // Defaults of options that several commands have.
 #define BSW_SEARCH_K_TEXT              "10"
@@ -61,7 +57,4 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
 // oversample in 1 .. 10000.
 uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

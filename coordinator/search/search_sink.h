@@ -9,10 +9,6 @@
 #include "coordinator/job/answer_sink.h"
 #include "coordinator/search/batch_pipeline.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_search;
 
 // What of all queries is left to do.
@@ -40,7 +36,4 @@ struct bsw_search_sink {
                               struct bsw_error *err);
 };
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,16 +4,9 @@
 
 #include "coordinator/search/search.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // All ranks, once none of them has anything else to send: search->ranks on rank 0.
 enum bsw_status bsw_search_gather_ranks(struct bsw_search *search, struct bsw_error *err);
 // What this rank has counted; a loaded search.
 void bsw_search_forget_rank(struct bsw_search *search);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

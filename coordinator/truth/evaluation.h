@@ -13,10 +13,6 @@
 #include "coordinator/truth/exact_pairs.h"
 #include "coordinator/truth/recall.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Names are borrowed.
 struct bsw_evaluation_settings {
     const char *results, *groundtruth;
@@ -54,7 +50,4 @@ void bsw_evaluation_deinit(struct bsw_evaluation *evaluation);
 // Neighbours that count by ties alone, of the first k of the truth against all columns.
 uint64_t bsw_evaluation_num_ties(const struct bsw_evaluation *evaluation);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

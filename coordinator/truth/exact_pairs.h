@@ -13,10 +13,6 @@
 #include "coordinator/truth/recall.h"
 #include "kernels/refine/refine.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_exact_pairs {
     bsw_vectors *base, *queries;
     enum bsw_metric metric;
@@ -50,7 +46,4 @@ enum bsw_status bsw_exact_pairs_judge(struct bsw_exact_pairs *pairs, uint64_t qu
 enum bsw_status bsw_exact_pairs_check(const struct bsw_exact_pairs *pairs, const char *file,
                                       const struct bsw_results *results, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -13,10 +13,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // num_true-recall@num_columns, summed over the queries so far.
 struct bsw_recall_figure {
     size_t num_true, num_columns;
@@ -58,7 +54,4 @@ double bsw_recall_by_ids(const struct bsw_recall *recall, const struct bsw_recal
 double bsw_recall_with_ties(const struct bsw_recall *recall,
                             const struct bsw_recall_figure *figure);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

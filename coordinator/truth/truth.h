@@ -18,10 +18,6 @@
 #include "coordinator/job/answer_sink.h"
 #include "coordinator/job/job_events.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_TRUTH_MAX_K          1000000
 #define BSW_TRUTH_MAX_BLOCK_ROWS (1 << 24)
 
@@ -70,7 +66,4 @@ enum bsw_status bsw_truth_run(const struct bsw_truth_settings *settings,
                               struct bsw_transport *transport, struct bsw_truth_stats *stats,
                               struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -13,10 +13,6 @@
 #include "coordinator/truth/truth_merge.h"
 #include "shard/exact/neighbour_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What a run goes through with; all borrowed.
 struct bsw_truth_pass {
     struct bsw_truth_merge *merge;
@@ -48,7 +44,4 @@ struct bsw_truth_backend {
 
 extern const struct bsw_truth_backend bsw_truth_host, bsw_truth_device;
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -16,10 +16,6 @@
 #include "common/job/journal.h"
 #include "shard/exact/neighbour_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A record. Behind it the lists are durable.
 struct bsw_truth_state {
     uint64_t next_row, dropped_rows; // of the scan
@@ -64,7 +60,4 @@ enum bsw_status bsw_truth_journal_put(struct bsw_truth_journal *journal, struct 
 // first. Unless all is done the files stay, to be resumed. Accepts {0}.
 void bsw_truth_journal_close(struct bsw_truth_journal *journal, enum bsw_status status);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

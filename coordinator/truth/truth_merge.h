@@ -13,10 +13,6 @@
 #include "kernels/merge/merge.h"
 #include "shard/exact/exact_best.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Borrows all it points to.
 struct bsw_truth_merge {
     struct bsw_transport *transport;
@@ -41,7 +37,4 @@ enum bsw_status bsw_truth_merge_group(struct bsw_truth_merge *merge, uint64_t fi
                                       struct bsw_error *err);
 void bsw_truth_merge_deinit(struct bsw_truth_merge *merge);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Before anything is computed: BSW_ERROR_USAGE where one of the files may not be written
 // (bsw_new_file_check) or names are too long.
 enum bsw_status bsw_truth_split_check(const char *path, int force, struct bsw_error *err);
@@ -20,7 +16,4 @@ enum bsw_status bsw_truth_split_check(const char *path, int force, struct bsw_er
 enum bsw_status bsw_truth_split_write(const char *path, uint64_t num_queries, uint64_t k,
                                       struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
