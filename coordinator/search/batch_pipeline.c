@@ -33,6 +33,15 @@ static void finish(struct bsw_batch_pipeline *pipeline, int num_threads)
                                             .write = bsw_clock_seconds() - finished};
 }
 
+static void run_step(struct bsw_batch_pipeline *pipeline, const struct bsw_pipeline_step *step,
+                     int num_threads)
+{
+    if (step == &pipeline->pack)
+        pack(pipeline, num_threads);
+    else
+        finish(pipeline, num_threads);
+}
+
 static void account(struct bsw_batch_pipeline *pipeline, const struct bsw_pipeline_step *step,
                     int is_beside)
 {
@@ -43,29 +52,16 @@ static void account(struct bsw_batch_pipeline *pipeline, const struct bsw_pipeli
     if (is_beside) times->overlapped += step->times.encode + step->times.finish + step->times.write;
 }
 
-static enum bsw_status end_alone(struct bsw_batch_pipeline *pipeline,
-                                 const struct bsw_pipeline_step *step, struct bsw_error *err)
+// With all threads, on a batch of its own.
+static enum bsw_status run_alone(struct bsw_batch_pipeline *pipeline,
+                                 struct bsw_pipeline_step *step, struct bsw_search_batch *batch,
+                                 struct bsw_error *err)
 {
+    step->batch = batch;
+    run_step(pipeline, step, pipeline->options.num_threads);
     account(pipeline, step, 0);
     if (step->status != BSW_OK && err) *err = step->error;
     return step->status;
-}
-
-static enum bsw_status pack_alone(struct bsw_batch_pipeline *pipeline, struct bsw_query_part part,
-                                  struct bsw_search_batch *batch, struct bsw_error *err)
-{
-    pipeline->pack.batch = batch;
-    pipeline->pack.part = part;
-    pack(pipeline, pipeline->options.num_threads);
-    return end_alone(pipeline, &pipeline->pack, err);
-}
-
-static enum bsw_status finish_alone(struct bsw_batch_pipeline *pipeline,
-                                    struct bsw_search_batch *batch, struct bsw_error *err)
-{
-    pipeline->finish.batch = batch;
-    finish(pipeline, pipeline->options.num_threads);
-    return end_alone(pipeline, &pipeline->finish, err);
 }
 
 // ---- the background thread ----
@@ -85,10 +81,7 @@ static void *run_background(void *context)
             continue;
         }
         pthread_mutex_unlock(&pipeline->lock);
-        if (step == &pipeline->pack)
-            pack(pipeline, 1);
-        else
-            finish(pipeline, 1);
+        run_step(pipeline, step, 1);
         pthread_mutex_lock(&pipeline->lock);
         step->state = BSW_PIPELINE_DONE;
         pthread_cond_broadcast(&pipeline->changed);
@@ -97,14 +90,13 @@ static void *run_background(void *context)
     return NULL;
 }
 
-// Finishing `batch` (or not), then coding the queries of `part` into it (or not): what is in it is
-// used up by then.
+// Finishing `batch` (or not), then coding the next queries into it (or not): what is in it is used
+// up by then.
 static void queue(struct bsw_batch_pipeline *pipeline, struct bsw_search_batch *batch,
-                  int is_finished, int is_packed, struct bsw_query_part part)
+                  int is_finished, int is_packed)
 {
     pthread_mutex_lock(&pipeline->lock);
     pipeline->finish.batch = pipeline->pack.batch = batch;
-    pipeline->pack.part = part;
     if (is_finished) pipeline->finish.state = BSW_PIPELINE_QUEUED;
     if (is_packed) pipeline->pack.state = BSW_PIPELINE_QUEUED;
     pthread_cond_broadcast(&pipeline->changed);
@@ -155,6 +147,8 @@ enum bsw_status bsw_batch_pipeline_init(struct bsw_batch_pipeline *pipeline,
                                             .whole = {0, search->queries->num_queries},
                                             .lock = PTHREAD_MUTEX_INITIALIZER,
                                             .changed = PTHREAD_COND_INITIALIZER};
+    if (!options->parts.parts)
+        pipeline->options.parts = (struct bsw_search_parts){&pipeline->whole, 1, 0};
     for (int i = 0; i < 2; i++) BSW_TRY(bsw_search_batch_init(search, &pipeline->batches[i], err));
     if (!bsw_multiply_size(options->batch, (size_t)search->service->settings.k, &places))
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a batch of %zu queries", options->batch);
@@ -192,15 +186,13 @@ struct place {
     uint64_t done; // of that part
 };
 
-// The queries of the next batch; 0: there is none.
-static int take_next(const struct bsw_batch_pipeline *pipeline, struct place *place,
-                     struct bsw_query_part *out)
+// The queries of the next batch, to be packed; 0: there is none.
+static int take_next(struct bsw_batch_pipeline *pipeline, struct place *place)
 {
+    struct bsw_query_part *out = &pipeline->pack.part;
     const struct bsw_pipeline_options *o = &pipeline->options;
-    const struct bsw_query_part *parts = o->parts ? o->parts : &pipeline->whole;
-    size_t num_parts = o->parts ? o->num_parts : 1;
-    for (; place->part < num_parts; *place = (struct place){place->part + 1, 0}) {
-        const struct bsw_query_part *part = &parts[place->part];
+    for (; place->part < o->parts.num_parts; *place = (struct place){place->part + 1, 0}) {
+        const struct bsw_query_part *part = &o->parts.parts[place->part];
         uint64_t left = part->count - place->done;
         if (left == 0) continue;
         *out =
@@ -214,12 +206,11 @@ static int take_next(const struct bsw_batch_pipeline *pipeline, struct place *pl
 static enum bsw_status run_in_turn(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
 {
     struct bsw_search_batch *batch = &pipeline->batches[0];
-    struct bsw_query_part part;
-    for (struct place place = {0}; take_next(pipeline, &place, &part);) {
+    for (struct place place = {0}; take_next(pipeline, &place);) {
         if (bsw_stop_is_asked()) return bsw_stop_fail(err);
-        BSW_TRY(pack_alone(pipeline, part, batch, err));
+        BSW_TRY(run_alone(pipeline, &pipeline->pack, batch, err));
         BSW_TRY(bsw_batch_search_scan(pipeline->search, batch, err));
-        BSW_TRY(finish_alone(pipeline, batch, err));
+        BSW_TRY(run_alone(pipeline, &pipeline->finish, batch, err));
     }
     return BSW_OK;
 }
@@ -227,14 +218,13 @@ static enum bsw_status run_in_turn(struct bsw_batch_pipeline *pipeline, struct b
 static enum bsw_status run_overlapped(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
 {
     struct bsw_search_batch *batch = &pipeline->batches[0], *other = &pipeline->batches[1];
-    struct bsw_query_part part;
     struct place place = {0};
-    if (!take_next(pipeline, &place, &part)) return BSW_OK;
+    if (!take_next(pipeline, &place)) return BSW_OK;
     if (bsw_stop_is_asked()) return bsw_stop_fail(err);
-    BSW_TRY(pack_alone(pipeline, part, batch, err));
+    BSW_TRY(run_alone(pipeline, &pipeline->pack, batch, err));
     for (int is_first = 1, has_next = 1; has_next; is_first = 0) {
-        has_next = take_next(pipeline, &place, &part);
-        queue(pipeline, other, !is_first, has_next, part);
+        has_next = take_next(pipeline, &place);
+        queue(pipeline, other, !is_first, has_next);
         enum bsw_status status = bsw_batch_search_scan(pipeline->search, batch, err);
         collect(pipeline, &pipeline->finish); // its error is that of the scan, which settled it
         enum bsw_status packed = collect(pipeline, &pipeline->pack);
@@ -242,7 +232,7 @@ static enum bsw_status run_overlapped(struct bsw_batch_pipeline *pipeline, struc
         BSW_TRY(status);
         // An error of the next batch comes after those of this one.
         if (!has_next || is_stopped || packed != BSW_OK)
-            BSW_TRY(finish_alone(pipeline, batch, err));
+            BSW_TRY(run_alone(pipeline, &pipeline->finish, batch, err));
         if (packed != BSW_OK) {
             if (err) *err = pipeline->pack.error;
             return packed;

@@ -18,6 +18,12 @@
 struct bsw_query_part {
     uint64_t first, count;
 };
+// What of all queries is to be searched.
+struct bsw_search_parts {
+    const struct bsw_query_part *parts; // in order and without overlap; NULL: all
+    size_t num_parts;
+    uint64_t num_done; // queries that are in none of them
+};
 
 struct bsw_pipeline_options {
     size_t batch;                             // queries, >= 1
@@ -26,9 +32,7 @@ struct bsw_pipeline_options {
     const struct bsw_thread_pinning *pinning; // which that thread leaves
     bsw_answers_fn put; // batches come in order, possibly from the background thread
     void *context;
-    // What of all queries is to be searched, in order and without overlap; borrowed. NULL: all.
-    const struct bsw_query_part *parts;
-    size_t num_parts;
+    struct bsw_search_parts parts; // borrowed
 };
 
 enum bsw_pipeline_state { BSW_PIPELINE_IDLE, BSW_PIPELINE_QUEUED, BSW_PIPELINE_DONE };

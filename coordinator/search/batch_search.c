@@ -279,8 +279,8 @@ static enum bsw_status spread_batch(struct bsw_batch_search *search, struct bsw_
     enum bsw_status status = bsw_transport_broadcast(search->transport, &message, whole, err);
     whole->bytes = bytes;
     BSW_TRY(status);
-    status = bsw_query_unpack(search->manifest, search->queries->query_bits, whole, queries,
-                              &is_last, err);
+    status = bsw_query_unpack(search->manifest, search->queries->query_bits, whole, NULL, 0,
+                              queries, &is_last, err);
     if (!search->link) return status;
     return spread_linked(search, status, whole->data + head_bytes, queries, err);
 }
@@ -330,29 +330,21 @@ enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_s
     return status == BSW_OK ? packed : status;
 }
 
-// One message of rank 0, read.
-static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw_query_batch *batch,
-                                     int *is_last, struct bsw_error *err)
-{
-    uint32_t query_bits = search->service->settings.query_bits;
-    const struct bsw_batch_link *link = search->link;
-    if (!link)
-        return bsw_query_unpack(search->manifest, query_bits, &search->message, batch, is_last,
-                                err);
-    return bsw_query_unpack_head(search->manifest, query_bits, &search->message, link->h_queries,
-                                 link->queries.bytes, batch, is_last, err);
-}
-
 enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
 {
+    const struct bsw_batch_link *link = search->link;
+    const unsigned char *payload = link ? link->h_queries : NULL;
+    size_t capacity = link ? link->queries.bytes : 0;
     for (;; search->num_batches++) {
         struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
         struct bsw_query_batch batch;
         int is_last = 0;
         BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
-        enum bsw_status status = receive_batch(search, &batch, &is_last, err);
+        enum bsw_status status =
+            bsw_query_unpack(search->manifest, search->service->settings.query_bits,
+                             &search->message, payload, capacity, &batch, &is_last, err);
         if (is_last) return status;
-        if (search->link) BSW_TRY(spread_linked(search, status, NULL, &batch, err));
+        if (link) BSW_TRY(spread_linked(search, status, NULL, &batch, err));
         BSW_TRY(process(search, &batch, status, err));
     }
 }

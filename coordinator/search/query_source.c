@@ -239,11 +239,10 @@ static struct bsw_query_batch batch_of(const struct bsw_manifest *manifest, uint
     return batch;
 }
 
-// payload NULL: it follows in the message.
-static enum bsw_status unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
-                              const struct bsw_buffer *message, const unsigned char *payload,
-                              size_t capacity, struct bsw_query_batch *batch, int *is_last,
-                              struct bsw_error *err)
+enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
+                                 const struct bsw_buffer *message, const unsigned char *payload,
+                                 size_t capacity, struct bsw_query_batch *batch, int *is_last,
+                                 struct bsw_error *err)
 {
     uint32_t head[2];
     if (message->bytes < sizeof head) return fail_malformed(err);
@@ -267,22 +266,6 @@ static enum bsw_status unpack(const struct bsw_manifest *manifest, uint32_t quer
     batch->is_check_due = header->is_check_due;
     bsw__batch__free_unpacked(header, NULL);
     return status;
-}
-
-enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
-                                 const struct bsw_buffer *message, struct bsw_query_batch *batch,
-                                 int *is_last, struct bsw_error *err)
-{
-    return unpack(manifest, query_bits, message, NULL, 0, batch, is_last, err);
-}
-
-enum bsw_status bsw_query_unpack_head(const struct bsw_manifest *manifest, uint32_t query_bits,
-                                      const struct bsw_buffer *message,
-                                      const unsigned char *payload, size_t capacity,
-                                      struct bsw_query_batch *batch, int *is_last,
-                                      struct bsw_error *err)
-{
-    return unpack(manifest, query_bits, message, payload, capacity, batch, is_last, err);
 }
 
 void bsw_query_place_on_device(const struct bsw_manifest *manifest, const unsigned char *d_payload,

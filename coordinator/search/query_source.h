@@ -53,19 +53,13 @@ size_t bsw_query_payload_bytes(const struct bsw_manifest *manifest, uint32_t que
 enum bsw_status bsw_query_pack_end(enum bsw_status status, const struct bsw_error *why,
                                    struct bsw_buffer *out, struct bsw_error *err);
 
-// Reads a message on any rank. batch points into it. *is_last is set at the end; the error of rank
-// 0 is returned.
+// Reads a message on any rank. payload NULL: batch points into the message. Else the message is of
+// header bytes alone, and batch points into payload, where the rest, at most `capacity` bytes, is
+// or will be. *is_last is set at the end; the error of rank 0 is returned.
 enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t query_bits,
-                                 const struct bsw_buffer *message, struct bsw_query_batch *batch,
-                                 int *is_last, struct bsw_error *err);
-
-// The same for a message of header bytes alone: batch points into payload, where the rest, at most
-// `capacity` bytes, is or will be.
-enum bsw_status bsw_query_unpack_head(const struct bsw_manifest *manifest, uint32_t query_bits,
-                                      const struct bsw_buffer *message,
-                                      const unsigned char *payload, size_t capacity,
-                                      struct bsw_query_batch *batch, int *is_last,
-                                      struct bsw_error *err);
+                                 const struct bsw_buffer *message, const unsigned char *payload,
+                                 size_t capacity, struct bsw_query_batch *batch, int *is_last,
+                                 struct bsw_error *err);
 
 // Says that the payload also lies in device memory, at d_payload.
 void bsw_query_place_on_device(const struct bsw_manifest *manifest, const unsigned char *d_payload,

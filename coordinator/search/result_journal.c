@@ -64,14 +64,16 @@ static enum bsw_status find_parts(struct bsw_result_journal *result,
                                   const struct batch_record *records, size_t count,
                                   uint64_t num_queries, struct bsw_error *err)
 {
+    struct bsw_search_parts *left = &result->left;
+    struct bsw_query_part *parts;
     uint64_t at = 0;
-    BSW_TRY(bsw_allocate(&result->parts, count + 1, sizeof *result->parts, "parts", err));
-    result->num_done = num_queries;
+    BSW_TRY(bsw_allocate(&parts, count + 1, sizeof *parts, "parts", err));
+    *left = (struct bsw_search_parts){.parts = parts, .num_done = num_queries};
     for (size_t i = 0; i <= count; i++) {
         uint64_t next = i < count ? records[i].first : num_queries;
         if (next > at) {
-            result->parts[result->num_parts++] = (struct bsw_query_part){at, next - at};
-            result->num_done -= next - at;
+            parts[left->num_parts++] = (struct bsw_query_part){at, next - at};
+            left->num_done -= next - at;
         }
         if (i < count && records[i].first + records[i].count > at)
             at = records[i].first + records[i].count;
@@ -169,10 +171,11 @@ enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options 
     return BSW_OK;
 }
 
-enum bsw_status bsw_result_journal_put(struct bsw_result_journal *result, uint64_t first,
-                                       size_t count, const int64_t *ids, const float *values,
+enum bsw_status bsw_result_journal_put(void *context, uint64_t first, size_t count,
+                                       const int64_t *ids, const float *values,
                                        struct bsw_error *err)
 {
+    struct bsw_result_journal *result = context;
     BSW_TRY(bsw_result_writer_put(result->writer, first, count, ids, values, err));
     if (!result->journal) return BSW_OK;
     const struct batch_record record = {first, count, bsw_result_writer_digest(result->writer)};
@@ -214,6 +217,6 @@ void bsw_result_journal_close(struct bsw_result_journal *result, enum bsw_status
         bsw_result_writer_destroy(&result->writer);
         if (status != BSW_OK) bsw_run_status_set_output(NULL, "", NULL);
     }
-    bsw_free(&result->parts);
+    bsw_free(&result->left.parts);
     *result = (struct bsw_result_journal){0};
 }

@@ -19,9 +19,7 @@ struct bsw_result_journal {
     const char *path; // borrowed; NULL: not open
     bsw_result_writer *writer;
     bsw_journal *journal;         // NULL: a run that cannot be resumed
-    struct bsw_query_part *parts; // left to do, in order; NULL: all
-    size_t num_parts;
-    uint64_t num_done; // queries that earlier runs did
+    struct bsw_search_parts left; // owned; done are those of earlier runs
 };
 
 struct bsw_result_journal_options {
@@ -34,9 +32,9 @@ struct bsw_result_journal_options {
 // `out` stays where it is until it is closed, which also a failed open needs.
 enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options *options,
                                         struct bsw_result_journal *out, struct bsw_error *err);
-// As a bsw_answers_fn; one thread at a time.
-enum bsw_status bsw_result_journal_put(struct bsw_result_journal *result, uint64_t first,
-                                       size_t count, const int64_t *ids, const float *values,
+// A bsw_answers_fn; context: the journal. One thread at a time.
+enum bsw_status bsw_result_journal_put(void *context, uint64_t first, size_t count,
+                                       const int64_t *ids, const float *values,
                                        struct bsw_error *err);
 // A round of checks of all ranks begins, with is_passed 0, or has passed: what was put before it
 // began may be gone on with after a later check fails. context: the journal.

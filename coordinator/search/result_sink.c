@@ -3,7 +3,6 @@
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 #include "coordinator/job/command_files.h"
-#include "coordinator/search/search.h"
 
 // What the result is a function of: not ranks, threads, batches, scans, merging or devices.
 static void add_fields(const struct bsw_search *search, struct bsw_journal_fields *fields)
@@ -58,16 +57,8 @@ static enum bsw_status open_sink(void *context, const struct bsw_search *search,
         return BSW_OK;
     }
     BSW_TRY(open_result(sink, search, err));
-    *out = (struct bsw_search_parts){sink->result.parts, sink->result.num_parts,
-                                     sink->result.num_done};
+    *out = sink->result.left;
     return BSW_OK;
-}
-
-static enum bsw_status put(void *context, uint64_t first, size_t count, const int64_t *ids,
-                           const float *values, struct bsw_error *err)
-{
-    struct bsw_result_sink *sink = context;
-    return bsw_result_journal_put(&sink->result, first, count, ids, values, err);
 }
 
 static void note_check(void *context, int is_passed)
@@ -111,12 +102,13 @@ static enum bsw_status finish(void *context, const struct bsw_search *search, st
 
 struct bsw_search_sink bsw_result_sink(struct bsw_result_sink *sink)
 {
-    return (struct bsw_search_sink){.context = sink,
-                                    .answers = {.context = sink, .take = put},
-                                    .open = open_sink,
-                                    .note_check = note_check,
-                                    .note_progress = note_progress,
-                                    .finish = finish};
+    return (struct bsw_search_sink){
+        .context = sink,
+        .answers = {.context = &sink->result, .take = bsw_result_journal_put},
+        .open = open_sink,
+        .note_check = note_check,
+        .note_progress = note_progress,
+        .finish = finish};
 }
 
 void bsw_result_sink_close(struct bsw_result_sink *sink, enum bsw_status status)

@@ -5,7 +5,7 @@
 #define BITSWEEP_COORDINATOR_RESULT_SINK_H
 
 #include "coordinator/search/result_journal.h"
-#include "coordinator/search/search_sink.h"
+#include "coordinator/search/search.h"
 
 // All but the last are set, the same on all ranks; that is {0}. Texts are borrowed.
 struct bsw_result_sink {

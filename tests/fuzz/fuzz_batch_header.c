@@ -36,7 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
     const struct bsw_manifest *manifest = &manifests[data[0] % 2];
     struct bsw_buffer message = {fuzz_exact(data + 1, bytes - 1), bytes - 1, bytes - 1};
     enum bsw_status status =
-        bsw_query_unpack(manifest, QUERY_BITS, &message, &batch, &is_last, &err);
+        bsw_query_unpack(manifest, QUERY_BITS, &message, NULL, 0, &batch, &is_last, &err);
     FUZZ_REQUIRE(status <= BSW_ERROR_SELF_CHECK);
     if (status == BSW_OK) sum += touch(manifest, &batch);
     bsw_buffer_deinit(&message);

@@ -140,8 +140,8 @@ static enum bsw_status open_result(const char *path, struct bsw_result_journal *
 static void check_parts(const struct bsw_result_journal *result, const int *is_kept)
 {
     uint64_t at = 0, num_left = 0;
-    for (size_t i = 0; i < result->num_parts; i++) {
-        const struct bsw_query_part *part = &result->parts[i];
+    for (size_t i = 0; i < result->left.num_parts; i++) {
+        const struct bsw_query_part *part = &result->left.parts[i];
         FUZZ_REQUIRE(part->count > 0 && part->first >= at);
         at = part->first + part->count;
         FUZZ_REQUIRE(at <= NUM_QUERIES);
@@ -158,8 +158,8 @@ static void finish_result(struct bsw_result_journal *result)
     struct bsw_error err;
     int64_t ids[NUM_QUERIES * K];
     float values[NUM_QUERIES * K];
-    for (size_t i = 0; i < result->num_parts; i++) {
-        const struct bsw_query_part *part = &result->parts[i];
+    for (size_t i = 0; i < result->left.num_parts; i++) {
+        const struct bsw_query_part *part = &result->left.parts[i];
         right_answers(part->first, part->count, ids, values);
         FUZZ_REQUIRE(bsw_result_journal_put(result, part->first, (size_t)part->count, ids, values,
                                             &err) == BSW_OK);

@@ -115,8 +115,7 @@ static enum bsw_status run_opened(struct pass *pass, struct bsw_query_source *qu
                                                  .pinning = &not_pinned,
                                                  .put = put,
                                                  .context = pass,
-                                                 .parts = pass->parts,
-                                                 .num_parts = pass->num_parts};
+                                                 .parts = {pass->parts, pass->num_parts, 0}};
     struct bsw_transport transport = {.timeout_seconds = 10};
     struct bsw_batch_search search;
     struct bsw_batch_pipeline pipeline;

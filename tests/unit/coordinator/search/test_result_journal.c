@@ -73,7 +73,7 @@ static void stop_before_the_end(struct bsw_buffer *journal, struct bsw_buffer *p
 static uint64_t queries_left(const struct bsw_result_journal *result)
 {
     uint64_t sum = 0;
-    for (size_t i = 0; i < result->num_parts; i++) sum += result->parts[i].count;
+    for (size_t i = 0; i < result->left.num_parts; i++) sum += result->left.parts[i].count;
     return sum;
 }
 
@@ -93,10 +93,10 @@ static void every_cut_gives_the_same_result(void **state)
         write_test_file("r.journal", journal.data, journal.bytes - cut);
         write_test_file("r.partial", partial.data, partial.bytes);
         open_result(1, &result);
-        assert_int_equal(result.num_done, num_records * BATCH);
+        assert_int_equal(result.left.num_done, num_records * BATCH);
         assert_int_equal(queries_left(&result), QUERIES - num_records * BATCH);
-        for (size_t i = 0; i < result.num_parts; i++)
-            put(&result, result.parts[i].first, result.parts[i].count);
+        for (size_t i = 0; i < result.left.num_parts; i++)
+            put(&result, result.left.parts[i].first, result.left.parts[i].count);
         finish(&result);
         load("r", &now);
         assert_int_equal(now.bytes, whole.bytes);
@@ -127,7 +127,7 @@ static void batches_with_other_bytes_are_done_anew(void **state)
         partial.data[at] ^= 4;
         open_result(1, &result);
         assert_int_equal(queries_left(&result), 2 * BATCH); // it, and the one that was not put
-        assert_int_equal(result.parts[0].first, batch * BATCH);
+        assert_int_equal(result.left.parts[0].first, batch * BATCH);
         bsw_result_journal_close(&result, BSW_ERROR_STOPPED);
     }
     assert_int_equal(unlink(path_of("r.journal")), 0);
@@ -153,7 +153,7 @@ static void a_result_without_its_name_is_not_complete(void **state)
     bsw_result_journal_close(&result, BSW_ERROR_IO);
     assert_int_equal(rmdir(path_of("r")), 0);
     open_result(1, &result); // once the folder is gone
-    assert_int_equal(result.num_done, QUERIES);
+    assert_int_equal(result.left.num_done, QUERIES);
     finish(&result);
     assert_true(bsw_file_exists(path_of("r")) && bsw_file_exists(path_of("r.json")));
     assert_true(bsw_run_status_is_complete(path_of("r")));
