@@ -385,17 +385,13 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
     status = share_manifest(job, err);
     if (status == BSW_OK) bsw_codec_model_lend(&job->model, &job->manifest);
     double started = bsw_clock_seconds();
-    const struct bsw_encode_pass_options options = {.transport = transport,
-                                                    .manifest = &job->manifest,
-                                                    .vectors = job->vectors,
-                                                    .device = job->device,
-                                                    .journal = &job->journal,
-                                                    .folder = s->index,
-                                                    .level = s->level,
-                                                    .drop_bad_rows = s->drop_bad_rows,
-                                                    .progress = s->progress,
-                                                    .events = s->events};
-    if (status == BSW_OK) status = bsw_encode_pass_run(&job->pass, &options, err);
+    job->pass = (struct bsw_encode_pass){.transport = transport,
+                                         .settings = s,
+                                         .manifest = &job->manifest,
+                                         .vectors = job->vectors,
+                                         .device = job->device,
+                                         .journal = &job->journal};
+    if (status == BSW_OK) status = bsw_encode_pass_run(&job->pass, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = bsw_encode_pass_gather(&job->pass, err);
     job->encode_seconds = bsw_clock_seconds() - started;

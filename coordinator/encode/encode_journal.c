@@ -75,7 +75,7 @@ static enum bsw_status find_one(struct bsw_encode_journal *journal, const char *
 }
 
 // The plan first: without it nothing is resumed, whatever else a crash leaves.
-static enum bsw_status remove_all(struct bsw_encode_journal *journal, struct bsw_error *err)
+enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
     BSW_TRY(bsw_path_join(path, journal->folder, PLAN_NAME, err));
@@ -159,7 +159,7 @@ enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, cons
     int has_plan = bsw_file_exists(path);
     // A plan without a block is no loss.
     if (has_plan && !is_resumed && !is_forced) BSW_TRY(for_each_journal(journal, find_one, err));
-    if (!has_plan || !is_resumed) BSW_TRY(remove_all(journal, err));
+    if (!has_plan || !is_resumed) BSW_TRY(bsw_encode_journal_remove(journal, err));
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = BSW_JOURNAL_RESUME,
                                                 .fields = fields,
@@ -264,11 +264,6 @@ enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, ui
 
 // ---- the end ----
 
-enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal, struct bsw_error *err)
-{
-    return remove_all(journal, err);
-}
-
 static enum bsw_status has_one(struct bsw_encode_journal *journal, const char *path,
                                struct bsw_error *err)
 {
@@ -294,7 +289,7 @@ int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status
         is_kept = is_refused || is_to_stay(journal, status);
         if (is_kept && journal->blocks && bsw_status_exit_code(status) == 75)
             bsw_journal_commit(journal->blocks, NULL);
-        if (!is_kept && journal->rank == 0) remove_all(journal, NULL);
+        if (!is_kept && journal->rank == 0) bsw_encode_journal_remove(journal, NULL);
     }
     bsw_journal_close(&journal->plan);
     bsw_journal_close(&journal->blocks);

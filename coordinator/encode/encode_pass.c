@@ -11,18 +11,24 @@
 #include "common/net/message_kinds.h"
 #include "shard/codecs/device_encode_run.h"
 
+// Of all shards.
+static uint64_t num_blocks(const struct bsw_encode_pass *pass)
+{
+    return pass->first_blocks[pass->manifest->num_shards];
+}
+
 static enum bsw_status plan_blocks(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
-    uint32_t num_shards = pass->options.manifest->num_shards;
+    uint32_t num_shards = pass->manifest->num_shards;
     BSW_TRY(bsw_allocate(&pass->writers, num_shards, sizeof *pass->writers, "shards", err));
     BSW_TRY(bsw_allocate(&pass->first_blocks, num_shards + 1, sizeof *pass->first_blocks, "shards",
                          err));
     pass->first_blocks[0] = 0;
     for (uint32_t i = 0; i < num_shards; i++) {
-        bsw_shard_writer_init(&pass->writers[i], pass->options.manifest, pass->options.folder, i);
+        bsw_shard_writer_init(&pass->writers[i], pass->manifest, pass->settings->index, i);
         pass->first_blocks[i + 1] = pass->first_blocks[i] + pass->writers[i].shape.num_blocks;
     }
-    uint64_t num_records = pass->first_blocks[num_shards];
+    uint64_t num_records = num_blocks(pass);
     BSW_TRY(bsw_allocate(&pass->records, num_records, sizeof *pass->records, "block digests", err));
     for (uint64_t b = 0; b < num_records; b++) pass->records[b].block = UINT64_MAX; // not there
     return BSW_OK;
@@ -30,7 +36,7 @@ static enum bsw_status plan_blocks(struct bsw_encode_pass *pass, struct bsw_erro
 
 static uint32_t shard_of_block(const struct bsw_encode_pass *pass, uint64_t block)
 {
-    uint32_t low = 0, high = pass->options.manifest->num_shards - 1;
+    uint32_t low = 0, high = pass->manifest->num_shards - 1;
     while (low < high) {
         uint32_t middle = (low + high + 1) / 2;
         if (pass->first_blocks[middle] <= block)
@@ -52,8 +58,7 @@ static enum bsw_status open_outputs(struct bsw_encode_pass *pass, const uint64_t
         num_shards += shard != last && pass->writers[shard].codes_fd < 0;
         last = shard;
     }
-    BSW_TRY(
-        bsw_file_limit_raise(num_shards * (pass->options.manifest->source_is_copied ? 2 : 1), err));
+    BSW_TRY(bsw_file_limit_raise(num_shards * (pass->manifest->source_is_copied ? 2 : 1), err));
     for (uint64_t i = 0; i < num_blocks; i++) {
         uint32_t shard = shard_of_block(pass, blocks[i]);
         if (pass->writers[shard].codes_fd < 0)
@@ -63,17 +68,6 @@ static enum bsw_status open_outputs(struct bsw_encode_pass *pass, const uint64_t
 }
 
 // ---- whose blocks are whose ----
-
-static void take_own(struct bsw_encode_pass *pass, uint64_t block)
-{
-    pass->own[pass->num_own++] = block;
-}
-
-static void take_todo(struct bsw_encode_pass *pass, uint64_t block)
-{
-    pass->todo[pass->num_todo++] = block;
-    take_own(pass, block);
-}
 
 // One that stays as it is has its part of the known answers, too.
 static enum bsw_status check_one(struct bsw_encode_pass *pass,
@@ -105,12 +99,10 @@ static enum bsw_status check_recorded(struct bsw_encode_pass *pass,
         enum bsw_status status = check_one(pass, &blocks[i], &is_good, &error);
         if (status != BSW_OK) bsw_first_failure_note(&failure, i, status, &error);
 #pragma omp critical(bsw_encode_recorded)
-        if (status == BSW_OK && is_good) {
+        if (status == BSW_OK && is_good)
             pass->records[blocks[i].block] = blocks[i];
-            take_own(pass, blocks[i].block);
-        } else {
-            take_todo(pass, blocks[i].block);
-        }
+        else
+            pass->todo[pass->num_todo++] = blocks[i].block;
     }
     return bsw_first_failure_report(&failure, err);
 }
@@ -123,18 +115,17 @@ static int compare_numbers(const void *a, const void *b)
 
 // Of the blocks without a record this rank's share, in order.
 static void take_unrecorded(struct bsw_encode_pass *pass, const struct bsw_encode_block *blocks,
-                            size_t count, uint64_t num_blocks)
+                            size_t count)
 {
-    uint64_t rank = (uint64_t)pass->options.transport->rank,
-             ranks = (uint64_t)pass->options.transport->num_ranks;
-    uint64_t total = num_blocks - pass->num_recorded, seen = 0;
+    uint64_t rank = (uint64_t)pass->transport->rank, ranks = (uint64_t)pass->transport->num_ranks;
+    uint64_t total = num_blocks(pass) - pass->num_recorded, seen = 0;
     uint64_t first = bsw_part_first(total, rank, ranks),
              last = bsw_part_first(total, rank + 1, ranks);
     size_t next = 0;
-    for (uint64_t block = 0; block < num_blocks; block++) {
+    for (uint64_t block = 0; block < num_blocks(pass); block++) {
         while (next < count && blocks[next].block < block) next++;
         if (next < count && blocks[next].block == block) continue;
-        if (seen >= first && seen < last) take_todo(pass, block);
+        if (seen >= first && seen < last) pass->todo[pass->num_todo++] = block;
         seen++;
     }
 }
@@ -143,30 +134,28 @@ static void take_unrecorded(struct bsw_encode_pass *pass, const struct bsw_encod
 static enum bsw_status share_blocks(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
     const struct bsw_encode_block *blocks =
-        (const struct bsw_encode_block *)(const void *)pass->options.journal->recorded.data;
-    size_t count = pass->options.journal->recorded.bytes / sizeof *blocks;
-    uint64_t num_blocks = pass->first_blocks[pass->options.manifest->num_shards];
-    uint64_t rank = (uint64_t)pass->options.transport->rank,
-             ranks = (uint64_t)pass->options.transport->num_ranks;
+        (const struct bsw_encode_block *)(const void *)pass->journal->recorded.data;
+    size_t count = pass->journal->recorded.bytes / sizeof *blocks;
+    uint64_t total = num_blocks(pass);
+    uint64_t rank = (uint64_t)pass->transport->rank, ranks = (uint64_t)pass->transport->num_ranks;
     size_t first = (size_t)bsw_part_first(count, rank, ranks),
            last = (size_t)bsw_part_first(count, rank + 1, ranks);
-    if (count > 0 && blocks[count - 1].block >= num_blocks)
+    if (count > 0 && blocks[count - 1].block >= total)
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: a journal has a block %llu of %llu",
-                        pass->options.folder, (unsigned long long)blocks[count - 1].block,
-                        (unsigned long long)num_blocks);
+                        pass->settings->index, (unsigned long long)blocks[count - 1].block,
+                        (unsigned long long)total);
     for (size_t i = 0; i < count; i++)
         pass->num_recorded += i == 0 || blocks[i].block != blocks[i - 1].block;
-    size_t most = last - first + (size_t)(num_blocks - pass->num_recorded);
+    size_t most = last - first + (size_t)(total - pass->num_recorded);
     BSW_TRY(bsw_allocate(&pass->todo, most, sizeof *pass->todo, "blocks", err));
-    BSW_TRY(bsw_allocate(&pass->own, most, sizeof *pass->own, "blocks", err));
     for (size_t i = first; i < last; i++) pass->todo[i - first] = blocks[i].block; // for now
     BSW_TRY(open_outputs(pass, pass->todo, last - first, err));
     BSW_TRY(check_recorded(pass, blocks + first, last - first, err));
-    take_unrecorded(pass, blocks, count, num_blocks);
+    take_unrecorded(pass, blocks, count);
     if (pass->num_todo > 0)
         qsort(pass->todo, (size_t)pass->num_todo, sizeof *pass->todo, compare_numbers);
     BSW_TRY(open_outputs(pass, pass->todo, pass->num_todo, err));
-    bsw_events_count(pass->options.events, pass->num_recorded, num_blocks);
+    bsw_events_count(pass->settings->events, pass->num_recorded, total);
     return BSW_OK;
 }
 
@@ -176,7 +165,7 @@ static enum bsw_status share_blocks(struct bsw_encode_pass *pass, struct bsw_err
 static enum bsw_status sync_files(void *context, struct bsw_error *err)
 {
     const struct bsw_encode_pass *pass = context;
-    for (uint32_t i = 0; i < pass->options.manifest->num_shards; i++)
+    for (uint32_t i = 0; i < pass->manifest->num_shards; i++)
         BSW_TRY(bsw_shard_writer_sync(&pass->writers[i], err));
     return BSW_OK;
 }
@@ -186,7 +175,7 @@ static enum bsw_status sync_outputs(struct bsw_encode_pass *pass, struct bsw_err
 {
     enum bsw_status status = sync_files(pass, err);
     bsw_stop_hold();
-    for (uint32_t i = 0; i < pass->options.manifest->num_shards; i++) {
+    for (uint32_t i = 0; i < pass->manifest->num_shards; i++) {
         enum bsw_status closed =
             bsw_shard_writer_close(&pass->writers[i], status == BSW_OK ? err : NULL);
         if (status == BSW_OK) status = closed;
@@ -222,11 +211,12 @@ static enum bsw_status put_block(void *context, uint64_t i, const struct bsw_blo
 #pragma omp critical(bsw_encode_progress)
     {
         pass->num_coded++;
-        bsw_events_count(pass->options.events, pass->num_recorded + pass->num_coded,
-                         pass->first_blocks[pass->options.manifest->num_shards]);
-        if (omp_get_thread_num() == 0) bsw_progress_update(pass->options.progress, pass->num_coded);
+        bsw_events_count(pass->settings->events, pass->num_recorded + pass->num_coded,
+                         num_blocks(pass));
+        if (omp_get_thread_num() == 0)
+            bsw_progress_update(pass->settings->progress, pass->num_coded);
     }
-    return bsw_encode_journal_put(pass->options.journal, &pass->records[block], err);
+    return bsw_encode_journal_put(pass->journal, &pass->records[block], err);
 }
 
 static enum bsw_status encode_one(struct bsw_encode_pass *pass, bsw_block_encoder *encoder,
@@ -236,7 +226,7 @@ static enum bsw_status encode_one(struct bsw_encode_pass *pass, bsw_block_encode
     struct bsw_block_result result;
     find_block(pass, i, &place);
     BSW_TRY(bsw_block_encode(encoder, &place.writer->shape, place.block,
-                             pass->options.drop_bad_rows, place.writer, &result, err));
+                             pass->settings->drop_bad_rows, place.writer, &result, err));
     return put_block(pass, i, &result, err);
 }
 
@@ -250,9 +240,8 @@ static enum bsw_status encode_blocks(struct bsw_encode_pass *pass, struct bsw_er
     {
         bsw_block_encoder *encoder = NULL;
         struct bsw_error thread_error;
-        enum bsw_status thread_status =
-            bsw_block_encoder_create(pass->options.manifest, pass->options.vectors,
-                                     pass->options.level, &encoder, &thread_error);
+        enum bsw_status thread_status = bsw_block_encoder_create(
+            pass->manifest, pass->vectors, pass->settings->level, &encoder, &thread_error);
 #pragma omp for schedule(dynamic)
         for (uint64_t block = 0; block < pass->num_todo; block++) {
             uint64_t limit;
@@ -276,42 +265,43 @@ static enum bsw_status encode_blocks(struct bsw_encode_pass *pass, struct bsw_er
 
 static enum bsw_status encode_all(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
-    const struct bsw_device_encode_options options = {.manifest = pass->options.manifest,
-                                                      .vectors = pass->options.vectors,
-                                                      .drop_bad_rows = pass->options.drop_bad_rows,
+    const struct bsw_device_encode_options options = {.manifest = pass->manifest,
+                                                      .vectors = pass->vectors,
+                                                      .drop_bad_rows =
+                                                          pass->settings->drop_bad_rows,
                                                       .first = 0,
                                                       .last = pass->num_todo,
                                                       .context = pass,
                                                       .find = find_block,
                                                       .put = put_block};
-    bsw_progress_begin(pass->options.progress, "encode", "blocks", pass->num_todo);
-    enum bsw_status status = pass->options.device
-                                 ? bsw_device_encode_run(pass->options.device, &options, err)
-                                 : encode_blocks(pass, err);
-    bsw_progress_finish(pass->options.progress);
+    bsw_progress_begin(pass->settings->progress, "encode", "blocks", pass->num_todo);
+    enum bsw_status status = pass->device ? bsw_device_encode_run(pass->device, &options, err)
+                                          : encode_blocks(pass, err);
+    bsw_progress_finish(pass->settings->progress);
     return status;
 }
 
-enum bsw_status bsw_encode_pass_run(struct bsw_encode_pass *pass,
-                                    const struct bsw_encode_pass_options *options,
-                                    struct bsw_error *err)
+enum bsw_status bsw_encode_pass_run(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
-    *pass = (struct bsw_encode_pass){.options = *options};
     BSW_TRY(plan_blocks(pass, err));
-    BSW_TRY(bsw_shard_answers_open(&pass->answers, options->manifest, options->level, err));
-    enum bsw_status status = bsw_encode_journal_share(options->journal, options->transport,
-                                                      options->folder, sync_files, pass, err);
+    BSW_TRY(bsw_shard_answers_open(&pass->answers, pass->manifest, pass->settings->level, err));
+    enum bsw_status status = bsw_encode_journal_share(pass->journal, pass->transport,
+                                                      pass->settings->index, sync_files, pass, err);
     if (status == BSW_OK) status = share_blocks(pass, err);
     if (status == BSW_OK) status = encode_all(pass, err);
     enum bsw_status synced = sync_outputs(pass, status == BSW_OK ? err : NULL);
     return status == BSW_OK ? synced : status;
 }
 
+// ---- the end ----
+
 static enum bsw_status pack_records(const struct bsw_encode_pass *pass, struct bsw_buffer *out,
                                     struct bsw_error *err)
 {
-    for (uint64_t i = 0; i < pass->num_own; i++)
-        BSW_TRY(bsw_buffer_append(out, &pass->records[pass->own[i]], sizeof *pass->records, err));
+    for (uint64_t b = 0; b < num_blocks(pass); b++) {
+        if (pass->records[b].block == b)
+            BSW_TRY(bsw_buffer_append(out, &pass->records[b], sizeof *pass->records, err));
+    }
     return BSW_OK;
 }
 
@@ -319,51 +309,45 @@ static enum bsw_status take_records(void *context, int rank, const struct bsw_bu
                                     struct bsw_error *err)
 {
     struct bsw_encode_pass *pass = context;
-    uint64_t num_blocks = pass->first_blocks[pass->options.manifest->num_shards];
+    uint64_t total = num_blocks(pass);
     for (size_t at = 0; at < sent->bytes; at += sizeof *pass->records) {
         struct bsw_encode_block record;
         if (sent->bytes - at < sizeof record)
             return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of digests", rank,
                             sent->bytes);
         memcpy(&record, sent->data + at, sizeof record);
-        if (record.block >= num_blocks)
+        if (record.block >= total)
             return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent a block %llu of %llu", rank,
-                            (unsigned long long)record.block, (unsigned long long)num_blocks);
+                            (unsigned long long)record.block, (unsigned long long)total);
         pass->records[record.block] = record;
     }
     return BSW_OK;
 }
 
-// Buffer: what another rank than 0 sends.
-static enum bsw_status exchange_records(struct bsw_encode_pass *pass,
-                                        const struct bsw_buffer *buffer, struct bsw_error *err)
+static enum bsw_status check_records(const struct bsw_encode_pass *pass, struct bsw_error *err)
 {
-    struct bsw_transport *transport = pass->options.transport;
-    const struct bsw_message message = {.kind = BSW_MESSAGE_BLOCKS};
-    enum bsw_status status =
-        bsw_collect(transport, &message, buffer->data, buffer->bytes, take_records, pass, err);
-    if (transport->rank != 0) return status;
-    for (uint64_t b = 0;
-         b < pass->first_blocks[pass->options.manifest->num_shards] && status == BSW_OK; b++) {
+    for (uint64_t b = 0; b < num_blocks(pass); b++) {
         if (pass->records[b].block != b)
-            status = bsw_fail(err, BSW_ERROR_PEER, "no rank has block %llu", (unsigned long long)b);
+            return bsw_fail(err, BSW_ERROR_PEER, "no rank has block %llu", (unsigned long long)b);
     }
-    return status;
+    return BSW_OK;
 }
 
 enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_error *err)
 {
-    struct bsw_transport *transport = pass->options.transport;
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = transport->rank == 0 ? BSW_OK : pack_records(pass, &buffer, err);
+    struct bsw_transport *transport = pass->transport;
+    const struct bsw_message message = {.kind = BSW_MESSAGE_BLOCKS};
+    struct bsw_buffer own = {0};
+    enum bsw_status status = transport->rank == 0 ? BSW_OK : pack_records(pass, &own, err);
     status = bsw_transport_agree(transport, status, err); // every rank has what it sends
     if (status == BSW_OK) {
-        status = exchange_records(pass, &buffer, err);
+        status = bsw_collect(transport, &message, own.data, own.bytes, take_records, pass, err);
+        if (status == BSW_OK && transport->rank == 0) status = check_records(pass, err);
         status = bsw_transport_agree(transport, status, err);
     }
-    bsw_buffer_deinit(&buffer);
+    bsw_buffer_deinit(&own);
     BSW_TRY(status);
-    return bsw_shard_answers_gather(&pass->answers, pass->options.transport, err);
+    return bsw_shard_answers_gather(&pass->answers, transport, err);
 }
 
 void bsw_encode_pass_deinit(struct bsw_encode_pass *pass)
@@ -373,5 +357,4 @@ void bsw_encode_pass_deinit(struct bsw_encode_pass *pass)
     bsw_free(&pass->first_blocks);
     bsw_free(&pass->records);
     bsw_free(&pass->todo);
-    bsw_free(&pass->own);
 }

@@ -6,46 +6,34 @@
 
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
 #include "common/device/device.h"
 #include "common/files/index_manifest.h"
 #include "common/files/shard_writer.h"
-#include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
+#include "coordinator/encode/encode_index.h"
 #include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/shard_answers.h"
-#include "coordinator/job/job_events.h"
 
-// All borrowed.
-struct bsw_encode_pass_options {
+struct bsw_encode_pass {
+    // To be set before the run, all borrowed; the rest is {0}.
     struct bsw_transport *transport;
+    const struct bsw_encode_settings *settings; // its index has the temporary files in full size
     const struct bsw_manifest *manifest;
     const bsw_vectors *vectors;
     bsw_device *device; // of this rank, or NULL
     struct bsw_encode_journal *journal;
-    const char *folder; // where the temporary files are, in their full size
-    enum bsw_cpu_level level;
-    int drop_bad_rows;
-    struct bsw_progress *progress;       // of rank 0, or NULL
-    const struct bsw_job_events *events; // or NULL
-};
-
-struct bsw_encode_pass {
-    struct bsw_encode_pass_options options;
     struct bsw_shard_writer *writers; // [num_shards]; those with blocks of this rank are open
     uint64_t *first_blocks;           // [num_shards + 1]
     struct bsw_shard_answers answers; // of this rank's blocks; on rank 0 in the end of all
     struct bsw_encode_block *records; // [all blocks]: of this rank's; on rank 0 in the end of all
-    uint64_t *todo, *own;             // blocks this rank codes; those and what it found good
-    uint64_t num_todo, num_own, num_recorded, num_coded;
+    uint64_t *todo;                   // blocks this rank codes
+    uint64_t num_todo, num_recorded, num_coded;
 };
 
 // All ranks, each with its own outcome. What was coded is durable on return, unless that failed.
 // The pass stays where it is until the journal is closed.
-enum bsw_status bsw_encode_pass_run(struct bsw_encode_pass *pass,
-                                    const struct bsw_encode_pass_options *options,
-                                    struct bsw_error *err);
+enum bsw_status bsw_encode_pass_run(struct bsw_encode_pass *pass, struct bsw_error *err);
 // All ranks, after all have run: on rank 0 records then has every block.
 enum bsw_status bsw_encode_pass_gather(struct bsw_encode_pass *pass, struct bsw_error *err);
 // Accepts {0}.
