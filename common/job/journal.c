@@ -210,6 +210,26 @@ enum bsw_status bsw_journal_parse(const char *name, const void *data, size_t byt
     return BSW_OK;
 }
 
+enum bsw_status bsw_journal_read(const char *path, const struct bsw_journal_fields *expected,
+                                 bsw_journal_replay_fn replay, void *context,
+                                 struct bsw_journal_facts *out, struct bsw_error *err)
+{
+    struct bsw_buffer file = {0};
+    enum bsw_status status = bsw_file_read_all(path, BSW_JOURNAL_MAX_BYTES, &file, err);
+    if (status == BSW_OK)
+        status =
+            bsw_journal_parse(path, file.data, file.bytes, expected, replay, context, out, err);
+    bsw_buffer_deinit(&file);
+    return status;
+}
+
+enum bsw_status bsw_journal_refuse(const char *path, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: left by a run that did not finish: --resume goes on, --force starts again",
+                    path);
+}
+
 // ---- in use ----
 
 struct bsw_journal {
@@ -270,15 +290,9 @@ static enum bsw_status begin(bsw_journal *journal, const struct bsw_journal_fiel
 static enum bsw_status go_on(bsw_journal *journal, const struct bsw_journal_options *options,
                              struct bsw_error *err)
 {
-    struct bsw_buffer file = {0};
     struct bsw_journal_facts facts;
-    enum bsw_status status = bsw_file_read_all(journal->path, BSW_JOURNAL_MAX_BYTES, &file, err);
-    if (status == BSW_OK) {
-        status = bsw_journal_parse(journal->path, file.data, file.bytes, options->fields,
-                                   options->replay, options->replay_context, &facts, err);
-    }
-    bsw_buffer_deinit(&file);
-    BSW_TRY(status);
+    BSW_TRY(bsw_journal_read(journal->path, options->fields, options->replay,
+                             options->replay_context, &facts, err));
     journal->run_id = facts.run_id;
     journal->num_records = facts.num_records;
     journal->file_bytes = journal->appended_bytes = facts.good_bytes;
@@ -297,12 +311,7 @@ static enum bsw_status open_file(bsw_journal *journal, const struct bsw_journal_
     memcpy(journal->path, options->path, strlen(options->path) + 1);
     if (bsw_file_exists(journal->path)) {
         if (options->mode == BSW_JOURNAL_RESUME) return go_on(journal, options, err);
-        if (options->mode == BSW_JOURNAL_NEW) {
-            return bsw_fail(err, BSW_ERROR_USAGE,
-                            "%s: left by a run that did not finish: --resume goes on, --force "
-                            "starts again",
-                            journal->path);
-        }
+        if (options->mode == BSW_JOURNAL_NEW) return bsw_journal_refuse(journal->path, err);
         BSW_TRY(bsw_file_remove(journal->path, err));
     }
     return begin(journal, options->fields, err);

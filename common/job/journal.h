@@ -75,6 +75,12 @@ enum bsw_status bsw_journal_parse(const char *name, const void *data, size_t byt
                                   const struct bsw_journal_fields *expected,
                                   bsw_journal_replay_fn replay, void *context,
                                   struct bsw_journal_facts *out, struct bsw_error *err);
+// The same of a file, which stays as it is.
+enum bsw_status bsw_journal_read(const char *path, const struct bsw_journal_fields *expected,
+                                 bsw_journal_replay_fn replay, void *context,
+                                 struct bsw_journal_facts *out, struct bsw_error *err);
+// BSW_ERROR_USAGE: another run left the journal at path, what may be done.
+enum bsw_status bsw_journal_refuse(const char *path, struct bsw_error *err);
 
 // ---- a journal in use ----
 

@@ -68,10 +68,7 @@ static enum bsw_status find_one(struct bsw_encode_journal *journal, const char *
                                 struct bsw_error *err)
 {
     (void)journal;
-    return bsw_fail(err, BSW_ERROR_USAGE,
-                    "%s: left by a run that did not finish: --resume goes on, --force starts "
-                    "again",
-                    path);
+    return bsw_journal_refuse(path, err);
 }
 
 // The plan first: without it nothing is resumed, whatever else a crash leaves.
@@ -112,16 +109,10 @@ static enum bsw_status take_block(void *context, const void *payload, size_t byt
 static enum bsw_status read_one(struct bsw_encode_journal *journal, const char *path,
                                 struct bsw_error *err)
 {
-    struct bsw_buffer file = {0};
     struct bsw_journal_facts facts;
     struct bsw_journal_fields fields;
     block_fields(journal, &fields);
-    enum bsw_status status = bsw_file_read_all(path, BSW_JOURNAL_MAX_BYTES, &file, err);
-    if (status == BSW_OK) {
-        status = bsw_journal_parse(path, file.data, file.bytes, &fields, take_block, journal,
-                                   &facts, err);
-    }
-    bsw_buffer_deinit(&file);
+    enum bsw_status status = bsw_journal_read(path, &fields, take_block, journal, &facts, err);
     int is_useless = status == BSW_ERROR_USAGE || status == BSW_ERROR_BAD_DATA;
     return is_useless ? bsw_file_remove(path, err) : status;
 }

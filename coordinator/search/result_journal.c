@@ -134,18 +134,13 @@ static enum bsw_status take_back(const struct bsw_result_journal_options *o,
                                  const char *journal_path, struct bsw_error *err)
 {
     char partial[BSW_PATH_BYTES];
-    struct bsw_buffer file = {0};
     struct bsw_journal_facts facts;
     if (!o->is_resumed || !bsw_file_exists(journal_path) || !bsw_file_exists(o->path))
         return BSW_OK;
     int length = snprintf(partial, sizeof partial, "%s.partial", o->path);
     if (length < 0 || (size_t)length >= sizeof partial || bsw_file_exists(partial)) return BSW_OK;
-    enum bsw_status status = bsw_file_read_all(journal_path, BSW_JOURNAL_MAX_BYTES, &file, err);
-    if (status == BSW_OK) // of the same run
-        status = bsw_journal_parse(journal_path, file.data, file.bytes, o->fields, NULL, NULL,
-                                   &facts, err);
-    bsw_buffer_deinit(&file);
-    return status == BSW_OK ? bsw_file_rename(o->path, partial, err) : status;
+    BSW_TRY(bsw_journal_read(journal_path, o->fields, NULL, NULL, &facts, err)); // the same run's
+    return bsw_file_rename(o->path, partial, err);
 }
 
 enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options *o,

@@ -50,15 +50,9 @@ static enum bsw_status count_point(void *context, const void *payload, size_t by
 static enum bsw_status refuse_sweep(const char *folder, const char *name, const char *path,
                                     struct bsw_error *err)
 {
-    struct bsw_buffer file = {0};
     struct bsw_journal_facts facts;
     uint64_t points = 0;
-    enum bsw_status status = bsw_file_read_all(path, BSW_JOURNAL_MAX_BYTES, &file, err);
-    if (status == BSW_OK)
-        status =
-            bsw_journal_parse(path, file.data, file.bytes, NULL, count_point, &points, &facts, err);
-    bsw_buffer_deinit(&file);
-    BSW_TRY(status);
+    BSW_TRY(bsw_journal_read(path, NULL, count_point, &points, &facts, err));
     return bsw_fail(err, BSW_ERROR_USAGE,
                     "%s: has %s sweep, of %llu points: --resume measures what of this grid is not "
                     "among them, --force all anew",

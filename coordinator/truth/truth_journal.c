@@ -68,9 +68,7 @@ static enum bsw_status refuse_file(const char *path, const struct bsw_journal_fi
                                    struct bsw_error *err)
 {
     (void)fields;
-    return bsw_fail(err, BSW_ERROR_USAGE,
-                    "%s: left by a run that did not finish: --resume goes on, --force starts again",
-                    path);
+    return bsw_journal_refuse(path, err);
 }
 
 static enum bsw_status remove_file(const char *path, const struct bsw_journal_fields *fields,
@@ -83,13 +81,8 @@ static enum bsw_status remove_file(const char *path, const struct bsw_journal_fi
 static enum bsw_status check_fields(const char *path, const struct bsw_journal_fields *fields,
                                     struct bsw_error *err)
 {
-    struct bsw_buffer file = {0};
     struct bsw_journal_facts facts;
-    enum bsw_status status = bsw_file_read_all(path, BSW_JOURNAL_MAX_BYTES, &file, err);
-    if (status == BSW_OK)
-        status = bsw_journal_parse(path, file.data, file.bytes, fields, NULL, NULL, &facts, err);
-    bsw_buffer_deinit(&file);
-    return status;
+    return bsw_journal_read(path, fields, NULL, NULL, &facts, err);
 }
 
 int bsw_truth_journals_exist(const char *out)
