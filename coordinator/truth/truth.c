@@ -34,15 +34,12 @@ struct truth_job {
     bsw_device *device; // of this rank, or NULL
     const struct bsw_truth_backend *backend;
     void *state;
-    struct bsw_truth_facts found;
     struct bsw_truth_merge merge;
     struct bsw_journal_fields fields;
     struct bsw_truth_journal journal; // of a run on CPUs
     int is_taken;                     // rank 0: the output is this run's
-    uint64_t num_resumed;             // rank 0: rows that earlier runs did, of all ranks
-    uint64_t num_dropped;             // rank 0: rows with a fault, of all ranks
     uint64_t queries_digest;          // rank 0
-    double seconds;
+    struct bsw_truth_stats stats;
 };
 
 // ---- settings ----
@@ -101,13 +98,12 @@ static int has_self(const struct truth_job *job)
 static enum bsw_status check_k(const struct truth_job *job, struct bsw_error *err)
 {
     const struct bsw_truth_settings *s = &job->settings;
-    uint64_t num_rows = bsw_vectors_num_rows(job->base),
-             num_out = job->num_dropped + (uint64_t)has_self(job);
+    uint64_t num_rows = bsw_vectors_num_rows(job->base), num_dropped = job->stats.num_dropped_rows;
     char dropped[48] = "";
-    if (s->k + num_out <= num_rows) return BSW_OK;
-    if (job->num_dropped > 0)
+    if (s->k + num_dropped + (uint64_t)has_self(job) <= num_rows) return BSW_OK;
+    if (num_dropped > 0)
         snprintf(dropped, sizeof dropped, ", %llu of them dropped",
-                 (unsigned long long)job->num_dropped);
+                 (unsigned long long)num_dropped);
     return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: %s has %llu rows only%s%s",
                     (unsigned long long)s->k, s->base, (unsigned long long)num_rows, dropped,
                     has_self(job) ? ", one of them the query" : "");
@@ -171,6 +167,11 @@ static void set_needs(struct truth_job *job)
                                           .first_row = base_row + first,
                                           .first_query_row = bsw_vectors_first_row(job->queries),
                                           .exclude_self = s->exclude_self};
+    job->stats = (struct bsw_truth_stats){.num_rows = num_rows,
+                                          .num_queries = bsw_vectors_num_rows(job->queries),
+                                          .dims = bsw_vectors_dims(job->base),
+                                          .metric = job->metric,
+                                          .block_rows = block_rows};
 }
 
 // Ends with an agreement.
@@ -202,6 +203,7 @@ static enum bsw_status open_scan(struct truth_job *job, struct bsw_error *err)
                                              .timeout_seconds = job->transport->timeout_seconds};
     BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));
     job->backend = job->device ? &bsw_truth_device : &bsw_truth_host;
+    job->stats.device = job->device ? bsw_device_kind() : "cpu";
     return job->backend->open(&job->needs, job->device, &job->state, err);
 }
 
@@ -217,30 +219,8 @@ static enum bsw_status find(struct truth_job *job, struct bsw_error *err)
                        job->backend->total(job->state, pass.num_rows));
     enum bsw_status status = job->backend->run(job->state, &pass, err);
     bsw_progress_finish(progress);
-    job->backend->tell(job->state, &job->found);
-    job->num_dropped = job->found.dropped_rows;
+    job->backend->tell(job->state, &job->stats);
     return status;
-}
-
-static void describe(const struct truth_job *job, struct bsw_truth_stats *out)
-{
-    *out = (struct bsw_truth_stats){.num_rows = bsw_vectors_num_rows(job->base),
-                                    .num_queries = bsw_vectors_num_rows(job->queries),
-                                    .num_resumed_rows = job->num_resumed,
-                                    .num_dropped_rows = job->num_dropped,
-                                    .dims = bsw_vectors_dims(job->base),
-                                    .metric = job->metric,
-                                    .is_integer = job->found.is_integer,
-                                    .device = job->device ? bsw_device_kind() : "cpu",
-                                    .block_rows = job->needs.block_rows,
-                                    .memory_bytes = job->found.memory_bytes,
-                                    .seconds = job->seconds};
-}
-
-static void close_scan(struct truth_job *job)
-{
-    if (job->backend) job->backend->close(job->state);
-    bsw_device_close(&job->device);
 }
 
 // ---- output ----
@@ -322,8 +302,8 @@ static enum bsw_status open_journal(struct truth_job *job, struct bsw_error *err
         &job->journal, s->out, job->transport->rank, bsw_journal_mode_of(s->force, s->resume),
         &job->fields, job->backend->scan(job->state), err);
     BSW_TRY(bsw_transport_agree(job->transport, status, err));
-    job->num_resumed = job->journal.num_resumed;
-    return add_up(job, BSW_MESSAGE_RESUMED_ROWS, "resumed rows", &job->num_resumed, err);
+    job->stats.num_resumed_rows = job->journal.num_resumed;
+    return add_up(job, BSW_MESSAGE_RESUMED_ROWS, "resumed rows", &job->stats.num_resumed_rows, err);
 }
 
 static enum bsw_status name_output(struct truth_job *job, struct bsw_error *err)
@@ -371,13 +351,13 @@ static enum bsw_status run(struct truth_job *job, struct bsw_error *err)
     set_fields(job, base_digest, query_digest);
     enum bsw_status status = is_written ? take_output(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    status = open_scan(job, err);
-    BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_transport_agree(transport, open_scan(job, err), err));
     BSW_TRY(open_journal(job, err));
     double started = bsw_clock_seconds();
     BSW_TRY(find(job, err));
-    job->seconds = bsw_clock_seconds() - started;
-    BSW_TRY(add_up(job, BSW_MESSAGE_DROPPED_ROWS, "dropped rows", &job->num_dropped, err));
+    job->stats.seconds = bsw_clock_seconds() - started;
+    BSW_TRY(
+        add_up(job, BSW_MESSAGE_DROPPED_ROWS, "dropped rows", &job->stats.num_dropped_rows, err));
     status = transport->rank == 0 ? check_k(job, err) : BSW_OK;
     // As many rows are dropped next time: nothing to go on with.
     if (status != BSW_OK && out) bsw_truth_journals_remove(out, NULL);
@@ -390,7 +370,8 @@ static void deinit(struct truth_job *job, enum bsw_status status)
     bsw_truth_journal_close(&job->journal, status);
     if (status != BSW_OK && job->is_taken && !bsw_truth_journals_exist(job->settings.out))
         bsw_events_output(job->settings.events, NULL, "", NULL);
-    close_scan(job);
+    if (job->backend) job->backend->close(job->state);
+    bsw_device_close(&job->device);
     bsw_truth_merge_deinit(&job->merge);
     bsw_result_writer_destroy(&job->writer);
     bsw_vectors_close(&job->base);
@@ -404,7 +385,7 @@ enum bsw_status bsw_truth_run(const struct bsw_truth_settings *settings,
     struct truth_job job = {.settings = *settings, .transport = transport};
     BSW_TRY(complete(&job.settings, err));
     enum bsw_status status = run(&job, err);
-    if (status == BSW_OK) describe(&job, stats);
+    if (status == BSW_OK) *stats = job.stats;
     deinit(&job, status);
     return status;
 }

@@ -7,8 +7,7 @@
 #include <stdint.h>
 
 #include "common/device/device.h"
-#include "common/job/progress.h"
-#include "coordinator/job/job_events.h"
+#include "coordinator/truth/truth.h"
 #include "coordinator/truth/truth_journal.h"
 #include "coordinator/truth/truth_merge.h"
 #include "shard/exact/neighbour_scan.h"
@@ -20,11 +19,6 @@ struct bsw_truth_pass {
     uint64_t num_rows;                 // of all ranks
     struct bsw_progress *progress;
     const struct bsw_job_events *events;
-};
-
-struct bsw_truth_facts {
-    uint64_t dropped_rows, memory_bytes; // memory: of a CPU; 0: not known
-    int is_integer;                      // exact in int32, else in float64
 };
 
 struct bsw_truth_backend {
@@ -39,7 +33,8 @@ struct bsw_truth_backend {
     uint64_t (*total)(const void *state, uint64_t num_rows);
     // All queries, merged group by group; called by all ranks, which agree on every error.
     enum bsw_status (*run)(void *state, const struct bsw_truth_pass *pass, struct bsw_error *err);
-    void (*tell)(const void *state, struct bsw_truth_facts *out);
+    // Sets num_dropped_rows, of this rank, is_integer and on a CPU memory_bytes.
+    void (*tell)(const void *state, struct bsw_truth_stats *out);
 };
 
 extern const struct bsw_truth_backend bsw_truth_host, bsw_truth_device;

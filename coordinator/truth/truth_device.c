@@ -217,11 +217,11 @@ static enum bsw_status run_device(void *state, const struct bsw_truth_pass *pass
     return BSW_OK;
 }
 
-static void tell(const void *state, struct bsw_truth_facts *out)
+static void tell(const void *state, struct bsw_truth_stats *out)
 {
     const struct truth_device *job = state;
-    *out =
-        (struct bsw_truth_facts){.dropped_rows = job->dropped_rows, .is_integer = job->is_integer};
+    out->num_dropped_rows = job->dropped_rows;
+    out->is_integer = job->is_integer;
 }
 
 const struct bsw_truth_backend bsw_truth_device = {

@@ -99,12 +99,12 @@ static uint64_t total(const void *state, uint64_t num_rows)
     return num_rows;
 }
 
-static void tell(const void *state, struct bsw_truth_facts *out)
+static void tell(const void *state, struct bsw_truth_stats *out)
 {
     const bsw_neighbour_scan *scan = state;
-    *out = (struct bsw_truth_facts){.dropped_rows = scan->dropped_rows,
-                                    .memory_bytes = scan->bytes,
-                                    .is_integer = scan->tiles.is_whole};
+    out->num_dropped_rows = scan->dropped_rows;
+    out->memory_bytes = scan->bytes;
+    out->is_integer = scan->tiles.is_whole;
 }
 
 const struct bsw_truth_backend bsw_truth_host = {
