@@ -3,16 +3,10 @@
 #ifndef BITSWEEP_TESTS_UNIT_SMALL_INDEX_H
 #define BITSWEEP_TESTS_UNIT_SMALL_INDEX_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "unit_test.h"
 
 #include "common/base/cpu_level.h"
 #include "common/files/shard_file.h"
@@ -23,18 +17,6 @@
 #include "shard/codecs/sample.h"
 #include "shard/codecs/saq_training.h"
 #include "shard/codecs/shard_encode.h"
-
-static inline void assert_ok(enum bsw_status status, const struct bsw_error *err)
-{
-    if (status != BSW_OK) fail_msg("%s", err->message);
-}
-
-static inline void *allocate_or_fail(size_t count, size_t size)
-{
-    void *memory;
-    if (bsw_allocate_zero(&memory, count, size, "test", NULL) != BSW_OK) abort();
-    return memory;
-}
 
 // Writes rows as a .fbin file (uint32 count, uint32 dims, floats).
 static inline void write_fbin(const char *path, const float *rows, uint32_t num_rows, uint32_t dims)

@@ -1,8 +1,8 @@
 // The folder of an index that is made: one run at a time, and a manifest that stays only if it and
 // the shard files can be read back.
 #include "shard/codecs/codec.h"
-#include "tests/unit/small_index.h"
-#include "tests/unit/temporary_folder.h"
+#include "small_index.h"
+#include "temporary_folder.h"
 
 #include "coordinator/encode/index_folder.h"
 

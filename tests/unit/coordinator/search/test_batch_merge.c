@@ -1,11 +1,6 @@
 // Rank 0's merging: gather and ladder against a full sort, on lists full of ties between shards;
 // payloads that do not parse.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -21,13 +16,6 @@
 enum { MAX_SHARDS = 7, MAX_RANKS = 16, MAX_ROWS = 700, MAX_QUERIES = 6, FIRST_ROW = 1000 };
 
 static struct bsw_error err;
-
-static void *allocate(size_t count, size_t size)
-{
-    void *memory;
-    if (bsw_allocate_zero(&memory, count, size, "test", NULL) != BSW_OK) abort();
-    return memory;
-}
 
 #define FIRST_QUERY_ROW (FIRST_ROW + 3) // with exclude_self query q is the row FIRST_QUERY_ROW + q
 
@@ -236,13 +224,12 @@ static void merge_all(struct corpus *corpus, int is_ladder, struct answer *answe
                          made_assignment((uint32_t)corpus->num_ranks, corpus->manifest.num_shards));
     merge.first_query_row = FIRST_QUERY_ROW;
     make_payloads(corpus, NULL, candidates);
-    enum bsw_status status =
-        bsw_merge_candidates(&merge, candidates, corpus->num_queries, answer->cuts, &err);
-    if (status != BSW_OK) fail_msg("%s", err.message);
+    assert_ok(bsw_merge_candidates(&merge, candidates, corpus->num_queries, answer->cuts, &err),
+              &err);
     make_payloads(corpus, answer->cuts, survivors);
-    status = bsw_merge_survivors(&merge, survivors, corpus->num_queries, addends, answer->ids,
-                                 answer->values, &err);
-    if (status != BSW_OK) fail_msg("%s", err.message);
+    assert_ok(bsw_merge_survivors(&merge, survivors, corpus->num_queries, addends, answer->ids,
+                                  answer->values, &err),
+              &err);
     answer->survivors = merge.num_survivors;
     bsw_batch_merge_deinit(&merge);
     free_payloads(candidates);
@@ -335,11 +322,14 @@ static void check_merges(struct corpus *corpus)
     assert_true(gathered.survivors == sums[0] && laddered.survivors == sums[1]);
 }
 
+// On as many ranks as shards at most, and on more: slices of the queries, ranks without work,
+// slices without a query.
 static void gather_and_ladder_give_the_answer_of_a_full_sort(void **state)
 {
     (void)state;
     static struct corpus corpus;
     static const uint32_t all_ties[] = {1, 2, 5, 40, 1000000};
+    int num_idle = 0, num_empty = 0;
     num_cut_at_a_tie = num_left_out = 0;
     for (uint64_t seed = 0; seed < 300; seed++) {
         uint32_t num_shards = 1 + (uint32_t)(seed % MAX_SHARDS);
@@ -351,32 +341,16 @@ static void gather_and_ladder_give_the_answer_of_a_full_sort(void **state)
             set_settings(&corpus, k, keeps[trial], (int)(random >> 40 & 1),
                          (random >> 41 & 1) && (random >> 40 & 1) ? BSW_METRIC_L2
                                                                   : BSW_METRIC_COSINE,
-                         1 + (int)((random >> 8) % num_shards));
+                         1 + (int)((random >> 8) % (trial % 2 ? MAX_RANKS : num_shards)));
+            size_t num_ranks = (size_t)corpus.num_ranks;
+            num_idle += num_ranks > num_shards && num_ranks % num_shards > 0;
+            num_empty += num_ranks / num_shards > corpus.num_queries;
             corpus.settings.exclude_self = random >> 42 & 1;
             corpus.settings.keep += corpus.settings.exclude_self;
             check_merges(&corpus);
         }
     }
     assert_true(num_cut_at_a_tie > 1000 && num_left_out > 1000);
-}
-
-// More ranks than shards: slices of the queries, ranks without work, slices without a query.
-static void replicas_answer_alike(void **state)
-{
-    (void)state;
-    static struct corpus corpus;
-    int num_idle = 0, num_empty = 0;
-    for (uint64_t seed = 0; seed < 100; seed++) {
-        uint32_t num_shards = 1 + (uint32_t)(seed % 4);
-        fill_corpus(&corpus, seed, num_shards, 5);
-        for (int num_ranks = (int)num_shards + 1; num_ranks <= MAX_RANKS; num_ranks++) {
-            size_t num_slices = (size_t)num_ranks / num_shards;
-            num_idle += (size_t)num_ranks % num_shards > 0;
-            num_empty += num_slices > corpus.num_queries;
-            set_settings(&corpus, 5, 20, 1, BSW_METRIC_IP, num_ranks);
-            check_merges(&corpus);
-        }
-    }
     assert_true(num_idle > 100 && num_empty > 100);
 }
 
@@ -408,7 +382,7 @@ static void limits_are_those_of_the_summed_histogram(void **state)
         corpus.settings.exclude_self = seed % 2;
         corpus.settings.extra_distance = seed % 3 ? bsw_hash(seed + 1) % 100 : 0;
         uint32_t num_bins = (uint32_t)bsw_layout_dot_limit(&corpus.manifest.layout, 4) + 1;
-        uint64_t *histograms = allocate((size_t)MAX_QUERIES * num_bins, sizeof *histograms);
+        uint64_t *histograms = allocate_or_fail((size_t)MAX_QUERIES * num_bins, sizeof *histograms);
         struct bsw_buffer payloads[MAX_RANKS] = {{0}};
         struct bsw_batch_merge merge;
         for (uint32_t s = 0; s < num_shards; s++) {
@@ -587,7 +561,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gather_and_ladder_give_the_answer_of_a_full_sort),
-        cmocka_unit_test(replicas_answer_alike),
         cmocka_unit_test(limits_are_those_of_the_summed_histogram),
         cmocka_unit_test(payloads_that_do_not_parse_are_refused),
         cmocka_unit_test(an_idle_rank_that_answers_is_refused),

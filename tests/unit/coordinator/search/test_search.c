@@ -12,35 +12,24 @@
 #include "coordinator/search/result_sink.h"
 #include "coordinator/search/search.h"
 
-enum { ROWS = 600, QUERIES = 11, DIMS = 16, K = 5 };
+enum { ROWS = 600, QUERIES = 11, K = 5 };
 
 static struct bsw_transport transport = {.timeout_seconds = 10};
 static struct bsw_error err;
-static char index_path[512], queries_path[512], result_path[512];
-
-static void make_rows(float *rows, size_t count, unsigned seed)
-{
-    for (size_t i = 0; i < count * DIMS; i++) {
-        seed = seed * 1664525u + 1013904223u;
-        rows[i] = (float)(seed >> 8) / (float)(1 << 24) - 0.5f;
-    }
-}
+static char index_path[512], result_path[512];
+static const char queries_path[] = "synth:count=11,dims=16,seed=2";
 
 static int make_data(void **state)
 {
-    static float rows[ROWS][DIMS], query_rows[QUERIES][DIMS];
     struct bsw_manifest manifest;
-    struct small_index what = {
-        .codec = &bsw_codec_xfbq, .metric = BSW_METRIC_COSINE, .bits = 2, .num_shards = 3};
+    const struct small_index what = {.source = "synth:count=600,dims=16",
+                                     .codec = &bsw_codec_xfbq,
+                                     .metric = BSW_METRIC_COSINE,
+                                     .bits = 2,
+                                     .num_shards = 3};
     if (make_temporary_folder(state) != 0) return -1;
     strcpy(index_path, temporary_folder);
-    strcpy(queries_path, path_of("q.fbin"));
     strcpy(result_path, path_of("result"));
-    make_rows(&rows[0][0], ROWS, 1);
-    make_rows(&query_rows[0][0], QUERIES, 2);
-    what.source = path_of("base.fbin");
-    write_fbin(what.source, &rows[0][0], ROWS, DIMS);
-    write_fbin(queries_path, &query_rows[0][0], QUERIES, DIMS);
     make_small_index(&what, index_path, &manifest);
     assert_ok(bsw_manifest_write(&manifest, index_path, &err), &err);
     bsw_manifest_deinit(&manifest);

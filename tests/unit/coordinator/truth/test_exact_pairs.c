@@ -1,18 +1,13 @@
 // Exact values of pairs, read from files: those of the definition, unrounded, so that rows whose
 // values are the same float differ.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
 #include "coordinator/truth/exact_pairs.h"
-#include "tests/unit/temporary_folder.h"
+#include "temporary_folder.h"
 
 enum { ROWS = 20, QUERIES = 3, DIMS = 75 };
 

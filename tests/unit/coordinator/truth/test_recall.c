@@ -1,11 +1,6 @@
 // Recall by ids and with ties: results made by hand, of known recalls, and random ones against the
 // definition.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 
@@ -73,19 +68,6 @@ static void without_values_nothing_ties(void **state)
     bsw_recall_deinit(&recall);
 }
 
-static void what_is_found_beyond_k_is_found_at_the_width_alone(void **state)
-{
-    static const int64_t ids[6] = {7, 1, 8, 9, 0, 2};
-    struct bsw_recall recall;
-    (void)state;
-    judge(&recall, 2, 6, ids, NULL, 0, 0);
-    expect(&recall, 2, 2, 1, 0);
-    expect(&recall, 2, 6, 2, 0);
-    expect(&recall, 1, 2, 0, 0);
-    expect(&recall, 1, 6, 1, 0);
-    bsw_recall_deinit(&recall);
-}
-
 // One unit in the last place of a double is another value.
 static void a_near_value_is_no_tie(void **state)
 {
@@ -98,20 +80,6 @@ static void a_near_value_is_no_tie(void **state)
         expect(&recall, 2, 2, 1, step == 0);
         bsw_recall_deinit(&recall);
     }
-}
-
-static void equal_values_before_the_first_count_for_it(void **state)
-{
-    static const int64_t ids[3] = {5, 6, 7};
-    static const double values[3] = {9, 9, 7};
-    struct bsw_recall recall;
-    (void)state;
-    judge(&recall, 2, 3, ids, values, 9, 7);
-    expect(&recall, 1, 2, 0, 1);
-    expect(&recall, 1, 3, 0, 1); // two tie, one counts
-    expect(&recall, 2, 2, 0, 0);
-    expect(&recall, 2, 3, 0, 1);
-    bsw_recall_deinit(&recall);
 }
 
 static void an_id_counts_once_and_an_empty_place_never(void **state)
@@ -238,9 +206,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_wide_result_with_ties_has_these_recalls),
         cmocka_unit_test(without_values_nothing_ties),
-        cmocka_unit_test(what_is_found_beyond_k_is_found_at_the_width_alone),
         cmocka_unit_test(a_near_value_is_no_tie),
-        cmocka_unit_test(equal_values_before_the_first_count_for_it),
         cmocka_unit_test(an_id_counts_once_and_an_empty_place_never),
         cmocka_unit_test(a_truth_that_ends_early_ties_with_nothing),
         cmocka_unit_test(the_figures_are_those_that_the_widths_allow),

@@ -1,11 +1,6 @@
 // groundtruth in one process, by its settings: the file that the command writes, the same answers
 // in memory, and its messages.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "common/base/memory.h"
 #include "common/files/result_file.h"
@@ -60,16 +55,11 @@ static enum bsw_status run_command(const char *out, const char *k, const char *w
     return status;
 }
 
-static void assert_good(enum bsw_status status)
-{
-    if (status != BSW_OK) fail_msg("%s", err.message);
-}
-
 static void assert_same_file(const char *mine, const char *theirs)
 {
     struct bsw_buffer a = {0}, b = {0};
-    assert_good(bsw_file_read_all(mine, 1 << 20, &a, &err));
-    assert_good(bsw_file_read_all(theirs, 1 << 20, &b, &err));
+    assert_ok(bsw_file_read_all(mine, 1 << 20, &a, &err), &err);
+    assert_ok(bsw_file_read_all(theirs, 1 << 20, &b, &err), &err);
     assert_int_equal(a.bytes, b.bytes);
     assert_memory_equal(a.data, b.data, a.bytes);
     bsw_buffer_deinit(&a);
@@ -82,8 +72,8 @@ static void settings_give_the_file_of_the_command(void **state)
     struct bsw_truth_settings s = settings_of(path_of("mine"));
     struct bsw_truth_stats stats;
     s.split = 1;
-    assert_good(run(&s, &stats));
-    assert_good(run_command(path_of("theirs"), "5", "--split", NULL));
+    assert_ok(run(&s, &stats), &err);
+    assert_ok(run_command(path_of("theirs"), "5", "--split", NULL), &err);
     assert_same_file(path_of("mine"), path_of("theirs"));
     assert_same_file(path_of("mine.neighbors.ibin"), path_of("theirs.neighbors.ibin"));
     assert_same_file(path_of("mine.distances.fbin"), path_of("theirs.distances.fbin"));
@@ -123,13 +113,13 @@ static void a_sink_gets_the_answers_of_the_file(void **state)
         struct bsw_truth_stats stats;
         size_t before = count_test_files();
         s.sink = (struct bsw_answer_sink){.context = &answers, .take = take};
-        assert_good(run(&s, &stats));
+        assert_ok(run(&s, &stats), &err);
         assert_int_equal(answers.num_queries, QUERIES);
         if (!has_file) {
             assert_int_equal(count_test_files(), before);
-            assert_good(run_command(path_of("both"), "5", "--force", NULL));
+            assert_ok(run_command(path_of("both"), "5", "--force", NULL), &err);
         }
-        assert_good(bsw_results_read(path_of("both"), &file, &err));
+        assert_ok(bsw_results_read(path_of("both"), &file, &err), &err);
         assert_memory_equal(answers.ids, file.ids, sizeof answers.ids);
         assert_memory_equal(answers.values, file.values, sizeof answers.values);
         bsw_results_deinit(&file);
@@ -162,7 +152,7 @@ static void invalid_settings_are_refused(void **state)
     (void)state;
     struct bsw_truth_settings s = settings_of(path_of("none"));
     struct bsw_truth_stats stats;
-    assert_good(bsw_truth_settings_check(&s, &err));
+    assert_ok(bsw_truth_settings_check(&s, &err), &err);
     s.k = 501; // as by the command
     assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
     struct bsw_error mine = err;

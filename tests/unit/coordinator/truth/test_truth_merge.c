@@ -1,10 +1,5 @@
 // Groups of queries: whatever they are cut into, the same answers, and no row in its own.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "coordinator/truth/truth_merge.h"
 #include "shard/exact/neighbour_scan.h"
@@ -13,11 +8,6 @@
 enum { ROWS = 300, FIRST = 41, QUERIES = 23, K = 6 }; // queries are rows of the base
 
 static struct bsw_error err;
-
-static void assert_good(enum bsw_status status)
-{
-    if (status != BSW_OK) fail_msg("%s", err.message);
-}
 
 static void open_scan(const bsw_vectors *base, const bsw_vectors *queries, bsw_neighbour_scan *scan)
 {
@@ -29,8 +19,8 @@ static void open_scan(const bsw_vectors *base, const bsw_vectors *queries, bsw_n
                                               .keep = K + 1,
                                               .block_rows = 64,
                                               .num_threads = 1};
-    assert_good(bsw_neighbour_scan_open(&needs, scan, &err));
-    while (scan->next_row < ROWS) assert_good(bsw_neighbour_scan_next(scan, &err));
+    assert_ok(bsw_neighbour_scan_open(&needs, scan, &err), &err);
+    while (scan->next_row < ROWS) assert_ok(bsw_neighbour_scan_next(scan, &err), &err);
     bsw_neighbour_scan_finish(scan, 0, QUERIES);
 }
 
@@ -46,16 +36,17 @@ static void merge(const bsw_neighbour_scan *scan, size_t group, int exclude_self
                                   .k = K,
                                   .first_query_row = FIRST,
                                   .exclude_self = exclude_self};
-    assert_good(bsw_result_writer_create(path_of("truth"), QUERIES, K, 0, 1, &job.writer, &err));
+    assert_ok(bsw_result_writer_create(path_of("truth"), QUERIES, K, 0, 1, &job.writer, &err),
+              &err);
     for (size_t first = 0; first < QUERIES; first += group) {
         size_t count = QUERIES - first < group ? QUERIES - first : group;
-        assert_good(bsw_truth_merge_group(&job, first, count, scan->lists + first, &err));
+        assert_ok(bsw_truth_merge_group(&job, first, count, scan->lists + first, &err), &err);
     }
-    assert_good(bsw_result_writer_finish(job.writer, &err));
+    assert_ok(bsw_result_writer_finish(job.writer, &err), &err);
     bsw_result_writer_destroy(&job.writer);
     bsw_truth_merge_deinit(&job);
     bsw_transport_close(&transport, 0);
-    assert_good(bsw_results_read(path_of("truth"), out, &err));
+    assert_ok(bsw_results_read(path_of("truth"), out, &err), &err);
 }
 
 static void groups_change_nothing_and_no_row_answers_itself(void **state)
@@ -66,8 +57,8 @@ static void groups_change_nothing_and_no_row_answers_itself(void **state)
     bsw_neighbour_scan scan;
     struct bsw_results with, without;
     const struct bsw_row_range range = {FIRST, FIRST + QUERIES};
-    assert_good(bsw_vectors_open("synth:count=300,dims=8", BSW_ALL_ROWS, &base, &err));
-    assert_good(bsw_vectors_open("synth:count=300,dims=8", range, &queries, &err));
+    assert_ok(bsw_vectors_open("synth:count=300,dims=8", BSW_ALL_ROWS, &base, &err), &err);
+    assert_ok(bsw_vectors_open("synth:count=300,dims=8", range, &queries, &err), &err);
     open_scan(base, queries, &scan);
     for (size_t i = 0; i < sizeof groups / sizeof groups[0]; i++) {
         merge(&scan, groups[i], 0, &with);
