@@ -93,7 +93,7 @@ static void report(const struct eval_options *o, const struct bsw_evaluation *e)
     if (e->ties != BSW_TIES_NONE) tell_ties(&facts, &e->recall);
     bsw_fact_integer(&facts, "queries", e->results.num_queries, "%d queries; recall is by ids");
     bsw_fact_text(&facts, "ties", names[e->ties], NULL);
-    bsw_fact_integer(&facts, "ties_counted", bsw_evaluation_num_ties(e),
+    bsw_fact_integer(&facts, "ties_counted", bsw_recall_widest(&e->recall)->tied,
                      e->ties == BSW_TIES_NONE ? NULL : "; with ties %d more count, of the same ");
     if (e->ties == BSW_TIES_NONE)
         bsw_facts_say(&facts, " (--ties and --base add ties)\n");

@@ -51,13 +51,6 @@ static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error 
     return s->codec->table->check_settings(&s->code, err);
 }
 
-enum bsw_status bsw_encode_settings_check(const struct bsw_encode_settings *settings,
-                                          struct bsw_error *err)
-{
-    struct bsw_encode_settings copy = *settings;
-    return complete(&copy, err);
-}
-
 // ---- what every rank knows before the pass ----
 
 static enum bsw_status check_shards(const struct encode_job *job, struct bsw_error *err)

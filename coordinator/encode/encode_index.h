@@ -59,13 +59,9 @@ struct bsw_encode_stats {
     char device[24]; // label of this rank's, or "cpu"
 };
 
-// Whether settings make sense by themselves: BSW_ERROR_USAGE in one line that names the option.
-// bsw_encode_run does it first.
-enum bsw_status bsw_encode_settings_check(const struct bsw_encode_settings *settings,
-                                          struct bsw_error *err);
-
-// Called by all ranks, with OpenMP's threads; ends with an agreement, so all return the same. After
-// a failure nothing is left in the folder, unless there is something to resume.
+// Called by all ranks, with OpenMP's threads; ends with an agreement, so all return the same.
+// Settings that make no sense are BSW_ERROR_USAGE in one line that names the option. After a
+// failure nothing is left in the folder, unless there is something to resume.
 enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_transport *transport, struct bsw_encode_stats *stats,
                                struct bsw_error *err);

@@ -17,10 +17,10 @@ const char *bsw_exchange_name(enum bsw_exchange exchange)
 
 enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
                                       struct bsw_transport *transport,
-                                      const struct bsw_manifest *manifest,
                                       struct bsw_shard_service *service,
                                       struct bsw_query_source *queries, struct bsw_error *err)
 {
+    const struct bsw_manifest *manifest = service->manifest;
     *search = (struct bsw_batch_search){
         .transport = transport, .manifest = manifest, .service = service, .queries = queries};
     bsw_batch_merge_init(&search->merge, manifest, &service->settings, service->assignment);

@@ -61,7 +61,7 @@ struct bsw_check_schedule {
 
 struct bsw_batch_search {
     struct bsw_transport *transport;
-    const struct bsw_manifest *manifest;
+    const struct bsw_manifest *manifest; // the service's
     struct bsw_shard_service *service;
     struct bsw_query_source *queries; // rank 0
     struct bsw_batch_link *link;      // borrowed; NULL: the transport alone. To be set after init
@@ -83,7 +83,6 @@ struct bsw_batch_search {
 
 enum bsw_status bsw_batch_search_init(struct bsw_batch_search *search,
                                       struct bsw_transport *transport,
-                                      const struct bsw_manifest *manifest,
                                       struct bsw_shard_service *service,
                                       struct bsw_query_source *queries, struct bsw_error *err);
 void bsw_batch_search_deinit(struct bsw_batch_search *search);

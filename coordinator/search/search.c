@@ -97,8 +97,8 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
         transport->rank, transport->rank == 0 && progress && progress->is_shown, &search->service,
         err);
     if (status == BSW_OK) {
-        status = bsw_batch_search_init(&search->batches, transport, &search->manifest,
-                                       &search->service, &search->queries, err);
+        status = bsw_batch_search_init(&search->batches, transport, &search->service,
+                                       &search->queries, err);
     }
     if (status == BSW_OK) status = bsw_self_check_answers(&search->service, err);
     if (search->link) search->batches.link = &search->batch_link;

@@ -139,11 +139,6 @@ enum bsw_status bsw_evaluation_run(const struct bsw_evaluation_settings *setting
     return evaluate(e, err);
 }
 
-uint64_t bsw_evaluation_num_ties(const struct bsw_evaluation *e)
-{
-    return bsw_recall_widest(&e->recall)->tied;
-}
-
 void bsw_evaluation_deinit(struct bsw_evaluation *e)
 {
     bsw_recall_deinit(&e->recall);

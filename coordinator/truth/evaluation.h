@@ -47,7 +47,4 @@ enum bsw_status bsw_evaluation_run(const struct bsw_evaluation_settings *setting
                                    struct bsw_evaluation *evaluation, struct bsw_error *err);
 void bsw_evaluation_deinit(struct bsw_evaluation *evaluation);
 
-// Neighbours that count by ties alone, of the first k of the truth against all columns.
-uint64_t bsw_evaluation_num_ties(const struct bsw_evaluation *evaluation);
-
 #endif

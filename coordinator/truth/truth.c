@@ -76,13 +76,6 @@ static enum bsw_status complete(struct bsw_truth_settings *s, struct bsw_error *
     return BSW_OK;
 }
 
-enum bsw_status bsw_truth_settings_check(const struct bsw_truth_settings *settings,
-                                         struct bsw_error *err)
-{
-    struct bsw_truth_settings copy = *settings;
-    return complete(&copy, err);
-}
-
 // ---- inputs ----
 
 // Whether some query is a row that it must not find.

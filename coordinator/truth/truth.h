@@ -55,13 +55,9 @@ struct bsw_truth_stats {
     double seconds;
 };
 
-// Whether settings make sense by themselves: BSW_ERROR_USAGE in one line that names the option.
-// bsw_truth_run does it first.
-enum bsw_status bsw_truth_settings_check(const struct bsw_truth_settings *settings,
-                                         struct bsw_error *err);
-
-// Called by all ranks; ends with an agreement, so all return the same. After a failure there is no
-// file, unless there is something to resume.
+// Called by all ranks; ends with an agreement, so all return the same. Settings that make no sense
+// are BSW_ERROR_USAGE in one line that names the option. After a failure there is no file, unless
+// there is something to resume.
 enum bsw_status bsw_truth_run(const struct bsw_truth_settings *settings,
                               struct bsw_transport *transport, struct bsw_truth_stats *stats,
                               struct bsw_error *err);

@@ -175,8 +175,14 @@ static void invalid_settings_are_refused_as_by_the_command(void **state)
         assert_int_equal(run_command("theirs", words[i]), status);
         assert_string_equal(mine.message, err.message);
         assert_int_equal(access(path_of("mine"), F_OK), -1); // nothing is left
-        if (i < 4) assert_int_equal(bsw_encode_settings_check(&s[i], &err), BSW_ERROR_USAGE);
     }
+}
+
+static void assert_refused(const struct bsw_encode_settings *s, const char *message)
+{
+    struct bsw_encode_stats stats;
+    assert_int_equal(run(s, &stats), BSW_ERROR_USAGE);
+    assert_string_equal(err.message, message);
 }
 
 // What the option table keeps from the command.
@@ -184,18 +190,14 @@ static void settings_out_of_range_are_refused(void **state)
 {
     (void)state;
     struct bsw_encode_settings s = settings_of(&bsw_codec_saq, "mine");
-    assert_ok(bsw_encode_settings_check(&s, &err), &err);
     s.code.bits = 9;
-    assert_int_equal(bsw_encode_settings_check(&s, &err), BSW_ERROR_USAGE);
-    assert_string_equal(err.message, "--bits 9: 1 to 8 is possible");
+    assert_refused(&s, "--bits 9: 1 to 8 is possible");
     s.code.bits = 0;
     s.shards = 100000;
-    assert_int_equal(bsw_encode_settings_check(&s, &err), BSW_ERROR_USAGE);
-    assert_string_equal(err.message, "--shards 100000: 1 to 65536 is possible");
+    assert_refused(&s, "--shards 100000: 1 to 65536 is possible");
     s.shards = 0;
     s.index = NULL;
-    assert_int_equal(bsw_encode_settings_check(&s, &err), BSW_ERROR_USAGE);
-    assert_string_equal(err.message, "--index is needed");
+    assert_refused(&s, "--index is needed");
 }
 
 static int num_outputs, num_completes;

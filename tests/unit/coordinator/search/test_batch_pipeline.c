@@ -127,7 +127,7 @@ static enum bsw_status run_opened(struct pass *pass, struct bsw_query_source *qu
     struct bsw_batch_search search;
     struct bsw_batch_pipeline pipeline;
     bsw_transport_local_init(&transport);
-    assert_ok(bsw_batch_search_init(&search, &transport, &manifest, service, queries, err), err);
+    assert_ok(bsw_batch_search_init(&search, &transport, service, queries, err), err);
     if (pass->round > 0)
         search.checks = (struct bsw_check_schedule){
             .seconds = 1e-9, .note = note_round, .context = pass, .round = pass->round};
