@@ -106,7 +106,7 @@ static void say_devices(struct bsw_facts *facts, const struct bsw_search *search
         char device[96], used[32], copied[32];
         snprintf(device, sizeof device, "%s %s", d->label, d->name);
         bsw_format_bytes((double)d->used_bytes, used, sizeof used);
-        bsw_format_bytes((double)d->copied_bytes, copied, sizeof copied);
+        bsw_format_bytes((double)d->figures.counts.copied_bytes, copied, sizeof copied);
         bsw_facts_say(facts, "  %4d  %-36s %11s  %16s\n", rank, device, used, copied);
     }
 }

@@ -12,6 +12,7 @@
 
 #include "common/device/device.h"
 #include "common/net/transport.h"
+#include "shard/shard_service.h"
 
 struct bsw_device_choice {
     const char *text;       // of --device
@@ -29,9 +30,8 @@ enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice,
 // What a rank reports of its device.
 struct bsw_device_report {
     char label[24], name[64]; // "cpu" and "" without one
-    uint64_t used_bytes, copied_bytes, num_samples, num_segments, num_overflows;
-    uint64_t raw_bytes, gathered_bytes; // raw rows there for good, and sent for refinement
-    uint64_t batch_allocations;         // made once the shards were loaded
+    uint64_t used_bytes;
+    struct bsw_service_figures figures;
 };
 json_t *bsw_device_report_describe(const struct bsw_device_report *report);
 

@@ -111,20 +111,12 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
 
 static struct bsw_device_report report_device(const struct bsw_search *search)
 {
-    struct bsw_service_figures figures;
     struct bsw_device_report report = {.label = "cpu"};
     if (!search->device) return report;
     snprintf(report.label, sizeof report.label, "%s", bsw_device_label(search->device));
     snprintf(report.name, sizeof report.name, "%s", bsw_device_name(search->device));
     report.used_bytes = bsw_device_used_bytes(search->device);
-    bsw_shard_service_figures(&search->service, &figures);
-    report.copied_bytes = figures.counts.copied_bytes;
-    report.num_samples = figures.counts.num_samples;
-    report.num_segments = figures.counts.num_segments;
-    report.num_overflows = figures.counts.num_overflows;
-    report.batch_allocations = figures.batch_allocations;
-    report.raw_bytes = figures.raw_bytes;
-    report.gathered_bytes = figures.gathered_bytes;
+    bsw_shard_service_figures(&search->service, &report.figures);
     return report;
 }
 
@@ -165,8 +157,8 @@ static void average_over_passes(struct bsw_search *search)
         r->scan_seconds /= (double)passes;
         r->refine_seconds /= (double)passes;
         r->scanned_bytes /= passes;
-        r->device.copied_bytes /= passes;
-        r->device.gathered_bytes /= passes;
+        r->device.figures.counts.copied_bytes /= passes;
+        r->device.figures.gathered_bytes /= passes;
     }
 }
 
