@@ -7,24 +7,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/cpu_model.h"
 #include "coordinator/sweep/sweep_files.h"
 
 // ---- sweep.json ----
-
-static void read_cpu_name(char *out, size_t capacity)
-{
-    char line[256];
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    snprintf(out, capacity, "unknown");
-    while (file && fgets(line, sizeof line, file)) {
-        const char *colon = strchr(line, ':');
-        if (!colon || strncmp(line, "model name", 10) != 0) continue;
-        snprintf(out, capacity, "%s", colon + 2);
-        out[strcspn(out, "\n")] = '\0';
-        break;
-    }
-    if (file) fclose(file);
-}
 
 // Names with bytes that are not UTF-8 are told without them.
 static json_t *text_of(const char *text)
@@ -37,11 +23,11 @@ static json_t *describe_environment(const struct bsw_sweep_report *r)
 {
     const struct bsw_sweep_run *run = r->run;
     struct utsname system = {0};
-    char cpu[256], date[40] = "";
+    char cpu[BSW_CPU_MODEL_BYTES], date[40] = "";
     time_t now = time(NULL);
     struct tm utc;
     uname(&system);
-    read_cpu_name(cpu, sizeof cpu);
+    bsw_cpu_model_read(cpu);
     if (gmtime_r(&now, &utc)) strftime(date, sizeof date, "%Y-%m-%d %H:%M UTC", &utc);
     return json_pack("{s:s, s:s, s:s, s:s+++, s:I, s:i, s:i, s:s, s:s}", "bitsweep",
                      BITSWEEP_VERSION, "date", date, "cpu", cpu, "system", system.sysname, " ",
@@ -85,71 +71,67 @@ static json_t *describe(const struct bsw_sweep_report *r)
                      rows, "left_out", skips);
 }
 
-static enum bsw_status write_json(const struct bsw_sweep_report *r, struct bsw_error *err)
+static enum bsw_status print_json(FILE *out, void *report, struct bsw_error *err)
 {
-    char *text =
-        json_dumps(r->json, JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12));
-    if (!text) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for sweep.json");
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = bsw_sweep_print(&buffer, err, "%s\n", text);
-    free(text);
-    if (status == BSW_OK) status = bsw_sweep_write_file(r->run->folder, "sweep.json", &buffer, err);
-    bsw_buffer_deinit(&buffer);
-    return status;
+    const struct bsw_sweep_report *r = report;
+    size_t flags = JSON_INDENT(1) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(12);
+    if (json_dumpf(r->json, out, flags) == 0 && fputc('\n', out) != EOF) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for sweep.json");
 }
 
 // ---- report.html ----
 
-static enum bsw_status print_escaped(struct bsw_buffer *out, const char *text,
-                                     struct bsw_error *err)
+static void print_escaped(FILE *out, const char *text)
 {
     for (; *text; text++) {
         const char *entity = *text == '<'   ? "&lt;"
                              : *text == '>' ? "&gt;"
                              : *text == '&' ? "&amp;"
                                             : NULL;
-        BSW_TRY(entity ? bsw_sweep_print(out, err, "%s", entity)
-                       : bsw_buffer_append(out, text, 1, err));
+        if (entity)
+            fputs(entity, out);
+        else
+            fputc(*text, out);
     }
-    return BSW_OK;
 }
 
 // So that a shell reads it as one word.
-static enum bsw_status print_argument(struct bsw_buffer *out, const char *text,
-                                      struct bsw_error *err)
+static void print_argument(FILE *out, const char *text)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                                 "_-./,:=+%@";
-    if (*text && text[strspn(text, plain)] == '\0') return bsw_sweep_print(out, err, " %s", text);
-    BSW_TRY(bsw_sweep_print(out, err, " '"));
+    if (*text && text[strspn(text, plain)] == '\0') {
+        fprintf(out, " %s", text);
+        return;
+    }
+    fputs(" '", out);
     for (; *text; text++) {
         const char one[] = {*text, '\0'};
-        BSW_TRY(print_escaped(out, *text == '\'' ? "'\\''" : one, err));
+        print_escaped(out, *text == '\'' ? "'\\''" : one);
     }
-    return bsw_sweep_print(out, err, "'");
+    fputc('\'', out);
 }
 
 // Names and values of a flat object, as a table.
-static enum bsw_status print_facts(struct bsw_buffer *out, const json_t *facts,
-                                   struct bsw_error *err)
+static void print_facts(FILE *out, json_t *facts)
 {
     const char *name;
     json_t *value;
-    BSW_TRY(bsw_sweep_print(out, err, "<table class=\"facts\">\n"));
-    json_object_foreach((json_t *)(uintptr_t)facts, name, value)
+    fputs("<table class=\"facts\">\n", out);
+    json_object_foreach(facts, name, value)
     {
-        BSW_TRY(bsw_sweep_print(out, err, "<tr><th>%s</th><td>", name));
+        fprintf(out, "<tr><th>%s</th><td>", name);
         if (json_is_string(value))
-            BSW_TRY(print_escaped(out, json_string_value(value), err));
+            print_escaped(out, json_string_value(value));
         else
-            BSW_TRY(bsw_sweep_print_value(out, value, -1, err));
-        BSW_TRY(bsw_sweep_print(out, err, "</td></tr>\n"));
+            bsw_sweep_print_value(out, value, -1);
+        fputs("</td></tr>\n", out);
     }
-    return bsw_sweep_print(out, err, "</table>\n");
+    fputs("</table>\n", out);
 }
 
 // gnuplot's SVG without what stands before the element.
-static enum bsw_status print_svg(struct bsw_buffer *out, const char *folder, const char *name,
+static enum bsw_status print_svg(FILE *out, const char *folder, const char *name,
                                  struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES], file[64];
@@ -160,123 +142,107 @@ static enum bsw_status print_svg(struct bsw_buffer *out, const char *folder, con
     if (status == BSW_OK) status = bsw_buffer_append(&svg, "", 1, err);
     const char *start = status == BSW_OK ? strstr((const char *)svg.data, "<svg") : NULL;
     if (start && strstr(start, "</svg>"))
-        status = bsw_sweep_print(out, err, "<figure>%s</figure>\n", start);
+        fprintf(out, "<figure>%s</figure>\n", start);
     else if (status == BSW_OK)
         status = bsw_fail(err, BSW_ERROR_IO, "%s: gnuplot has not written it to its end", path);
     bsw_buffer_deinit(&svg);
     return status;
 }
 
-static enum bsw_status print_rows(struct bsw_buffer *out, const struct bsw_sweep_report *r,
-                                  struct bsw_error *err)
+static void print_rows(FILE *out, const struct bsw_sweep_report *r)
 {
     const char *name;
     json_t *row;
-    BSW_TRY(bsw_sweep_print(out, err, "<tr>"));
+    fputs("<tr>", out);
     for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
-        if (bsw_sweep_columns[c].is_shown)
-            BSW_TRY(bsw_sweep_print(out, err, "<th>%s</th>", bsw_sweep_columns[c].name));
+        if (bsw_sweep_columns[c].is_shown) fprintf(out, "<th>%s</th>", bsw_sweep_columns[c].name);
     }
-    BSW_TRY(bsw_sweep_print(out, err, "</tr>\n"));
+    fputs("</tr>\n", out);
     json_object_foreach(r->rows, name, row)
     {
         int is_front = json_integer_value(json_object_get(row, "pareto")) > 0;
-        BSW_TRY(bsw_sweep_print(out, err, "<tr%s>", is_front ? " class=\"front\"" : ""));
+        fprintf(out, "<tr%s>", is_front ? " class=\"front\"" : "");
         for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
             const struct bsw_sweep_column *column = &bsw_sweep_columns[c];
             if (!column->is_shown) continue;
-            BSW_TRY(bsw_sweep_print(out, err, "<td>"));
-            BSW_TRY(bsw_sweep_print_value(out, json_object_get(row, column->name), column->decimals,
-                                          err));
-            BSW_TRY(bsw_sweep_print(out, err, "</td>"));
+            fputs("<td>", out);
+            bsw_sweep_print_value(out, json_object_get(row, column->name), column->decimals);
+            fputs("</td>", out);
         }
-        BSW_TRY(bsw_sweep_print(out, err, "</tr>\n"));
+        fputs("</tr>\n", out);
     }
-    return BSW_OK;
 }
 
-static enum bsw_status print_left_out(struct bsw_buffer *out, const struct bsw_sweep_report *r,
-                                      struct bsw_error *err)
+static void print_left_out(FILE *out, const struct bsw_sweep_points *points)
 {
-    for (size_t i = 0; i < r->points->num_skips; i++)
-        BSW_TRY(bsw_sweep_print(out, err, "<p>%llu points left out: %s.</p>\n",
-                                (unsigned long long)r->points->skips[i].num_points,
-                                r->points->skips[i].reason));
-    return BSW_OK;
+    for (size_t i = 0; i < points->num_skips; i++)
+        fprintf(out, "<p>%llu points left out: %s.</p>\n",
+                (unsigned long long)points->skips[i].num_points, points->skips[i].reason);
 }
 
-static enum bsw_status print_columns(struct bsw_buffer *out, struct bsw_error *err)
+static void print_columns(FILE *out)
 {
     for (size_t c = 0; c < bsw_sweep_num_columns; c++)
-        BSW_TRY(bsw_sweep_print(out, err, "<tr><th>%s</th><td>%s</td></tr>\n",
-                                bsw_sweep_columns[c].name, bsw_sweep_columns[c].help));
-    return BSW_OK;
-}
-
-static enum bsw_status print_arguments(struct bsw_buffer *out, const struct bsw_sweep_report *r,
-                                       struct bsw_error *err)
-{
-    for (int i = 0; i < r->num_arguments; i++) BSW_TRY(print_argument(out, r->arguments[i], err));
-    return BSW_OK;
+        fprintf(out, "<tr><th>%s</th><td>%s</td></tr>\n", bsw_sweep_columns[c].name,
+                bsw_sweep_columns[c].help);
 }
 
 // What stands for {{NAME}} in the template: a part of the page, facts of sweep.json, or a plot.
-static enum bsw_status print_part(struct bsw_buffer *out, const struct bsw_sweep_report *r,
-                                  const char *name, struct bsw_error *err)
+static enum bsw_status print_part(FILE *out, const struct bsw_sweep_report *r, const char *name,
+                                  struct bsw_error *err)
 {
     static const char *const counts[] = {
         "It is by ids alone: a row that ties with a true neighbour does not count for it.",
         "It is with ties: a returned row also counts if its exact value equals that of the K-th "
         "true one."};
-    const json_t *facts = json_object_get(r->json, name);
-    if (strcmp(name, "arguments") == 0) return print_arguments(out, r, err);
-    if (strcmp(name, "counts") == 0)
-        return bsw_sweep_print(out, err, "%s", counts[r->run->counts_ties != 0]);
-    if (strcmp(name, "points") == 0) return print_rows(out, r, err);
-    if (strcmp(name, "left out") == 0) return print_left_out(out, r, err);
-    if (strcmp(name, "columns of the table") == 0) return print_columns(out, err);
+    json_t *facts = json_object_get(r->json, name);
     if (strncmp(name, "sweep-", 6) == 0) return print_svg(out, r->run->folder, name, err);
-    return facts ? print_facts(out, facts, err) : BSW_OK;
+    for (int i = 0; strcmp(name, "arguments") == 0 && i < r->num_arguments; i++)
+        print_argument(out, r->arguments[i]);
+    if (strcmp(name, "counts") == 0)
+        fputs(counts[r->run->counts_ties != 0], out);
+    else if (strcmp(name, "points") == 0)
+        print_rows(out, r);
+    else if (strcmp(name, "left out") == 0)
+        print_left_out(out, r->points);
+    else if (strcmp(name, "columns of the table") == 0)
+        print_columns(out);
+    else if (facts)
+        print_facts(out, facts);
+    return BSW_OK;
 }
 
-// Without plots what is between {{plots}} and {{end of plots}} is left out.
-static enum bsw_status fill_template(struct bsw_buffer *out, const struct bsw_sweep_report *r,
-                                     struct bsw_error *err)
+// Fills the template. Without plots what is between {{plots}} and {{end of plots}} is left out.
+static enum bsw_status print_html(FILE *out, void *report, struct bsw_error *err)
 {
+    const struct bsw_sweep_report *r = report;
     const char *at = bsw_sweep_template, *start;
     char name[32];
     while ((start = strstr(at, "{{"))) {
         const char *end = strstr(start, "}}");
-        BSW_TRY(bsw_buffer_append(out, at, (size_t)(start - at), err));
+        fwrite(at, 1, (size_t)(start - at), out);
         snprintf(name, sizeof name, "%.*s", (int)(end - start - 2), start + 2);
         at = end + 2;
         if (strcmp(name, "plots") == 0 && !r->has_plots) {
-            BSW_TRY(bsw_sweep_print(out, err, "<p>gnuplot was missing: no plots.</p>\n"));
+            fputs("<p>gnuplot was missing: no plots.</p>\n", out);
             at = strstr(at, "{{end of plots}}");
         } else {
             BSW_TRY(print_part(out, r, name, err));
         }
     }
-    return bsw_sweep_print(out, err, "%s", at);
-}
-
-static enum bsw_status write_html(const struct bsw_sweep_report *r, struct bsw_error *err)
-{
-    struct bsw_buffer html = {0};
-    enum bsw_status status = fill_template(&html, r, err);
-    if (status == BSW_OK) status = bsw_sweep_write_file(r->run->folder, "report.html", &html, err);
-    bsw_buffer_deinit(&html);
-    return status;
+    fputs(at, out);
+    return BSW_OK;
 }
 
 enum bsw_status bsw_sweep_report_write(struct bsw_sweep_report *report, struct bsw_error *err)
 {
     report->json = describe(report);
     if (!report->json) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a report");
-    enum bsw_status status = write_json(report, err);
+    const char *folder = report->run->folder;
+    enum bsw_status status = bsw_sweep_write_file(folder, "sweep.json", print_json, report, err);
+    if (status == BSW_OK) status = bsw_sweep_plots_write(folder, &report->has_plots, err);
     if (status == BSW_OK)
-        status = bsw_sweep_plots_write(report->run->folder, &report->has_plots, err);
-    if (status == BSW_OK) status = write_html(report, err);
+        status = bsw_sweep_write_file(folder, "report.html", print_html, report, err);
     if (status != BSW_OK) {
         json_decref(report->json);
         report->json = NULL;

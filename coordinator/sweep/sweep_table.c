@@ -1,7 +1,3 @@
-// vasprintf
-#ifndef _GNU_SOURCE
-#define _GNU_SOURCE
-#endif
 #include "coordinator/sweep/sweep_table.h"
 
 #include <math.h>
@@ -58,20 +54,6 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
 };
 const size_t bsw_sweep_num_columns = sizeof bsw_sweep_columns / sizeof bsw_sweep_columns[0];
 
-enum bsw_status bsw_sweep_print(struct bsw_buffer *buffer, struct bsw_error *err,
-                                const char *format, ...)
-{
-    va_list arguments;
-    char *text;
-    va_start(arguments, format);
-    int length = vasprintf(&text, format, arguments);
-    va_end(arguments);
-    if (length < 0) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for a report");
-    enum bsw_status status = bsw_buffer_append(buffer, text, (size_t)length, err);
-    free(text);
-    return status;
-}
-
 // ---- the front ----
 
 // A row of the table as the front sees it.
@@ -123,58 +105,68 @@ enum bsw_status bsw_sweep_mark_front(json_t *rows, struct bsw_error *err)
 
 // ---- sweep.csv ----
 
-enum bsw_status bsw_sweep_print_value(struct bsw_buffer *out, const json_t *value, int decimals,
-                                      struct bsw_error *err)
+void bsw_sweep_print_value(FILE *out, const json_t *value, int decimals)
 {
-    if (json_is_string(value)) return bsw_sweep_print(out, err, "%s", json_string_value(value));
-    double number = json_number_value(value);
-    if (decimals >= 0) return bsw_sweep_print(out, err, "%.*f", decimals, number);
-    return bsw_sweep_print(out, err, "%.12g", number);
+    if (json_is_string(value))
+        fputs(json_string_value(value), out);
+    else if (decimals >= 0)
+        fprintf(out, "%.*f", decimals, json_number_value(value));
+    else
+        fprintf(out, "%.12g", json_number_value(value));
 }
 
 // As RFC 4180 has it: the dataset's name may hold anything.
-static enum bsw_status print_cell(struct bsw_buffer *out, const json_t *value,
-                                  struct bsw_error *err)
+static void print_cell(FILE *out, const json_t *value)
 {
     const char *text = json_string_value(value);
-    if (!text || !strpbrk(text, ",\"\r\n")) return bsw_sweep_print_value(out, value, -1, err);
-    BSW_TRY(bsw_sweep_print(out, err, "\""));
-    for (; *text; text++) BSW_TRY(bsw_sweep_print(out, err, *text == '"' ? "\"\"" : "%c", *text));
-    return bsw_sweep_print(out, err, "\"");
+    if (!text || !strpbrk(text, ",\"\r\n")) {
+        bsw_sweep_print_value(out, value, -1);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
+    fputc('"', out);
 }
 
-static enum bsw_status print_csv(struct bsw_buffer *out, json_t *rows, struct bsw_error *err)
+static enum bsw_status print_csv(FILE *out, void *rows, struct bsw_error *err)
 {
     const char *name;
     json_t *row;
+    (void)err;
     for (size_t c = 0; c < bsw_sweep_num_columns; c++)
-        BSW_TRY(bsw_sweep_print(out, err, "%s%s", c ? "," : "", bsw_sweep_columns[c].name));
-    BSW_TRY(bsw_sweep_print(out, err, "\n"));
-    json_object_foreach(rows, name, row)
+        fprintf(out, "%s%s", c ? "," : "", bsw_sweep_columns[c].name);
+    fputc('\n', out);
+    json_object_foreach((json_t *)rows, name, row)
     {
         for (size_t c = 0; c < bsw_sweep_num_columns; c++) {
-            if (c) BSW_TRY(bsw_sweep_print(out, err, ","));
-            BSW_TRY(print_cell(out, json_object_get(row, bsw_sweep_columns[c].name), err));
+            if (c) fputc(',', out);
+            print_cell(out, json_object_get(row, bsw_sweep_columns[c].name));
         }
-        BSW_TRY(bsw_sweep_print(out, err, "\n"));
+        fputc('\n', out);
     }
     return BSW_OK;
 }
 
-enum bsw_status bsw_sweep_write_file(const char *folder, const char *name,
-                                     const struct bsw_buffer *buffer, struct bsw_error *err)
+enum bsw_status bsw_sweep_write_file(const char *folder, const char *name, bsw_sweep_print *print,
+                                     void *context, struct bsw_error *err)
 {
-    char path[BSW_PATH_BYTES];
+    char path[BSW_PATH_BYTES], *text = NULL;
+    size_t bytes;
     BSW_TRY(bsw_path_join(path, folder, name, err));
-    return bsw_file_write_atomic(path, buffer->data, buffer->bytes, err);
+    FILE *out = open_memstream(&text, &bytes);
+    if (!out) return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for %s", name);
+    enum bsw_status status = print(out, context, err);
+    int is_whole = !ferror(out);
+    is_whole &= fclose(out) == 0;
+    if (status == BSW_OK && !is_whole)
+        status = bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "no memory for %s", name);
+    if (status == BSW_OK) status = bsw_file_write_atomic(path, text, bytes, err);
+    free(text);
+    return status;
 }
 
 enum bsw_status bsw_sweep_write_csv(const char *folder, json_t *rows, struct bsw_error *err)
 {
-    struct bsw_buffer csv = {0};
-    enum bsw_status status = bsw_sweep_mark_front(rows, err);
-    if (status == BSW_OK) status = print_csv(&csv, rows, err);
-    if (status == BSW_OK) status = bsw_sweep_write_file(folder, "sweep.csv", &csv, err);
-    bsw_buffer_deinit(&csv);
-    return status;
+    BSW_TRY(bsw_sweep_mark_front(rows, err));
+    return bsw_sweep_write_file(folder, "sweep.csv", print_csv, rows, err);
 }

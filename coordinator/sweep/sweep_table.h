@@ -3,8 +3,8 @@
 #define BITSWEEP_COORDINATOR_SWEEP_TABLE_H
 
 #include <jansson.h>
+#include <stdio.h>
 
-#include "common/base/memory.h"
 #include "common/base/status.h"
 
 #ifdef __cplusplus
@@ -31,14 +31,13 @@ enum bsw_status bsw_sweep_write_csv(const char *folder, json_t *rows, struct bsw
 
 // ---- for all that a sweep writes ----
 
-// printf to the end of a buffer.
-enum bsw_status bsw_sweep_print(struct bsw_buffer *buffer, struct bsw_error *err,
-                                const char *format, ...) BSW_PRINTF(3, 4);
 // A string as it is, a number with so many decimals; -1: as many as it has.
-enum bsw_status bsw_sweep_print_value(struct bsw_buffer *out, const json_t *value, int decimals,
-                                      struct bsw_error *err);
-enum bsw_status bsw_sweep_write_file(const char *folder, const char *name,
-                                     const struct bsw_buffer *buffer, struct bsw_error *err);
+void bsw_sweep_print_value(FILE *out, const json_t *value, int decimals);
+
+// Replaces FOLDER/NAME, durably, by what is printed.
+typedef enum bsw_status bsw_sweep_print(FILE *out, void *context, struct bsw_error *err);
+enum bsw_status bsw_sweep_write_file(const char *folder, const char *name, bsw_sweep_print *print,
+                                     void *context, struct bsw_error *err);
 
 #ifdef __cplusplus
 }
