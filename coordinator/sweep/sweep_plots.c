@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
-#include "coordinator/sweep/child_process.h"
+#include "coordinator/job/gnuplot.h"
 #include "coordinator/sweep/sweep_files.h"
 #include "coordinator/sweep/sweep_report.h"
 
@@ -21,29 +21,16 @@ static enum bsw_status remove_plots(const char *folder, struct bsw_error *err)
     return BSW_OK;
 }
 
-static enum bsw_status run_gnuplot(const char *folder, int *is_drawn, struct bsw_error *err)
-{
-    const char *const arguments[] = {"gnuplot", "--default-settings", "sweep.gnuplot", NULL};
-    char out[BSW_PATH_BYTES], said[BSW_PATH_BYTES];
-    int exit_code;
-    BSW_TRY(bsw_path_join(out, folder, "step.out", err));
-    BSW_TRY(bsw_path_join(said, folder, "step.err", err));
-    const struct bsw_child child = {
-        .arguments = arguments, .folder = folder, .out = out, .err = said};
-    BSW_TRY(bsw_child_run(&child, &exit_code, err));
-    *is_drawn = exit_code == 0;
-    if (exit_code != 0 && exit_code != 127)
-        return bsw_fail(err, BSW_ERROR_IO, "gnuplot failed: %s says why", said);
-    BSW_TRY(bsw_file_remove(out, err));
-    return bsw_file_remove(said, err);
-}
-
 enum bsw_status bsw_sweep_plots_write(const char *folder, int *is_drawn, struct bsw_error *err)
 {
-    char path[BSW_PATH_BYTES];
+    static const char *const arguments[] = {"gnuplot", "--default-settings", "sweep.gnuplot", NULL};
+    char path[BSW_PATH_BYTES], said[BSW_PATH_BYTES];
+    const struct bsw_gnuplot gnuplot = {.arguments = arguments, .folder = folder, .said = said};
     *is_drawn = 0;
     BSW_TRY(bsw_path_join(path, folder, "sweep.gnuplot", err));
+    BSW_TRY(bsw_path_join(said, folder, "step.err", err));
     BSW_TRY(bsw_file_write_atomic(path, bsw_sweep_script, strlen(bsw_sweep_script), err));
     BSW_TRY(remove_plots(folder, err));
-    return run_gnuplot(folder, is_drawn, err);
+    BSW_TRY(bsw_gnuplot_run(&gnuplot, is_drawn, err));
+    return bsw_file_remove(said, err);
 }
