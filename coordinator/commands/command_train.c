@@ -13,23 +13,27 @@ struct train_options {
     const char *metric, *estimator, *precision, *start, *loss;
 };
 
+#define TEXT_OF(number)           #number
+#define TEXT(number)              TEXT_OF(number)
 #define OPTION(name, member, ...) BSW_OPTION(struct train_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option option_rows[] = {
-    OPTION("queries", settings.queries, .value_name = "FILE",
+    OPTION("queries", settings.pairs.queries, .value_name = "FILE",
            .help = "query vectors; row i belongs to row i of --documents, or of --groundtruth"),
-    OPTION("documents", settings.documents, .value_name = "FILE",
+    OPTION("documents", settings.pairs.documents, .value_name = "FILE",
            .help = "document vectors, as many as queries"),
-    OPTION("base", settings.base, .value_name = "FILE",
+    OPTION("base", settings.pairs.base, .value_name = "FILE",
            .help = "or: a corpus, whose rows pair with their neighbours"),
-    OPTION("groundtruth", settings.groundtruth, .value_name = "FILE",
+    OPTION("groundtruth", settings.pairs.groundtruth, .value_name = "FILE",
            .help =
                "neighbours in --base of --queries, or of its own first rows; none: found exactly"),
-    OPTION("neighbours", settings.neighbours, .value_name = "N", .default_text = "0", .max = 1000,
+    OPTION("neighbours", settings.pairs.neighbours, .value_name = "N", .default_text = "0",
+           .max = 1000,
            .help = "with --base: a row pairs with one of its first N, another each epoch; 0: 1, "
                    "for similarities 10"),
-    OPTION("sample", settings.sample, .value_name = "ROWS", .default_text = "32768", .min = 2,
-           .max = 1e6, .help = "--base alone: rows that neighbours are found among"),
+    OPTION("sample", settings.pairs.sample, .value_name = "ROWS",
+           .default_text = TEXT(BSW_TRAIN_SAMPLE), .min = 2, .max = 1e6,
+           .help = "--base alone: rows that neighbours are found among"),
     OPTION("model", settings.model, .value_name = "FILE", .is_required = 1,
            .help = "model to write"),
     OPTION("metric", metric, .choices = "cosine|ip|l2",
@@ -51,53 +55,59 @@ static const struct bsw_option option_rows[] = {
            .help = "float: a tanh layer, no bits: for comparison, encode refuses the model"),
     OPTION("estimator", estimator, .choices = "variant|straight-through|annealing",
            .default_text = "variant", .help = "what stands in for the derivative of a sign"),
-    OPTION("slope-growth", settings.slope_growth, .value_name = "X", .default_text = "1.1",
-           .min = 1, .max = 10, .help = "annealing: the slope grows by this each epoch"),
-    OPTION("negatives", settings.negatives, .value_name = "N", .default_text = "0",
+    OPTION("slope-growth", settings.training.slope_growth, .value_name = "X",
+           .default_text = TEXT(BSW_TRAIN_SLOPE_GROWTH), .min = 1, .max = 10,
+           .help = "annealing: the slope grows by this each epoch"),
+    OPTION("negatives", settings.training.negatives, .value_name = "N", .default_text = "0",
            .max = BSW_RBE_MAX_NEGATIVES,
            .help = "cross-sampled: documents of other pairs of a group of 128, drawn anew for each "
                    "batch; 0: 10, for similarities 127, or what the held-out pairs have"),
-    OPTION("near-negatives", settings.has_near_negatives,
+    OPTION("near-negatives", settings.training.has_near_negatives,
            .help = "draw them among pairs whose queries are near, held-out pairs' too, as for "
                    "similarities always; wants batches of 128 pairs a rank, or 256, ..."),
     OPTION("loss", loss, .choices = "auto|pairs|similarities", .default_text = "auto",
            .help = "pairs: a pair's document before the others (the paper's); similarities: all "
                    "documents as near as they are, and codes scaled by projection, for rows of one "
                    "space under cosine; auto: so for --base alone, unless --start is another's"),
-    OPTION("gamma", settings.gamma, .value_name = "X", .min = 1e-3, .max = 1e4,
+    OPTION("gamma", settings.training.gamma, .value_name = "X", .min = 1e-3, .max = 1e4,
            .help = "smoothing factor of the softmax [10; similarities: 30]"),
-    OPTION("batch", settings.batch, .value_name = "PAIRS", .default_text = "512", .min = 2,
-           .max = 1e7, .help = "pairs of an update, all ranks together"),
-    OPTION("epochs", settings.epochs, .value_name = "N", .default_text = "0",
+    OPTION("batch", settings.training.batch_pairs, .value_name = "PAIRS",
+           .default_text = TEXT(BSW_TRAIN_BATCH), .min = 2, .max = 1e7,
+           .help = "pairs of an update, all ranks together"),
+    OPTION("epochs", settings.training.epochs, .value_name = "N", .default_text = "0",
            .max = BSW_RBE_MAX_EPOCHS,
            .help = "passes over the pairs at most; 0: 30, or from principal axes none, as the "
                    "first weights are good and no epoch improved on them where it was measured"),
-    OPTION("rate", settings.rate, .value_name = "X", .min = 1e-9, .max = 1e38,
+    OPTION("rate", settings.training.rate, .value_name = "X", .min = 1e-9, .max = 1e38,
            .help = "learning rate of Adam [0.002; of a start that is good already 0.00001]"),
-    OPTION("decay", settings.decay, .value_name = "X", .default_text = "0.93", .min = 1e-3,
-           .max = 1, .help = "the rate falls to this share each epoch"),
-    OPTION("patience", settings.patience, .value_name = "EPOCHS", .default_text = "5", .max = 1e6,
+    OPTION("decay", settings.training.decay, .value_name = "X",
+           .default_text = TEXT(BSW_TRAIN_DECAY), .min = 1e-3, .max = 1,
+           .help = "the rate falls to this share each epoch"),
+    OPTION("patience", settings.training.patience, .value_name = "EPOCHS",
+           .default_text = TEXT(BSW_TRAIN_PATIENCE), .max = 1e6,
            .help = "stop after so many epochs without a better validation loss; 0: never"),
-    OPTION("validation", settings.validation, .value_name = "SHARE", .default_text = "0.05",
-           .max = 0.9, .help = "pairs held out to judge epochs by; the best epoch is kept"),
-    OPTION("seed", settings.seed, .value_name = "S", .default_text = "1", .max = 9e15,
-           .help = "seed of every choice"),
-    OPTION("center", settings.is_centered,
+    OPTION("validation", settings.training.validation, .value_name = "SHARE",
+           .default_text = TEXT(BSW_TRAIN_VALIDATION), .max = 0.9,
+           .help = "pairs held out to judge epochs by; the best epoch is kept"),
+    OPTION("seed", settings.training.seed, .value_name = "S", .default_text = TEXT(BSW_TRAIN_SEED),
+           .max = 9e15, .help = "seed of every choice"),
+    OPTION("center", settings.pairs.is_centered,
            .help = "take the mean off rows first, as for similarities always"),
     OPTION("start", start, .choices = "auto|random|quantizer|principal", .default_text = "auto",
            .help = "first weights, random: the paper's; for rows of one space: quantizer of random "
                    "axes, or of principal ones (similarities alone). auto: principal, with --loss "
                    "pairs and --base quantizer, with two files random"),
-    OPTION("checkpoint", settings.checkpoint, .value_name = "FILE",
+    OPTION("checkpoint", settings.training.checkpoint, .value_name = "FILE",
            .help = "written after each epoch, and in between"),
-    OPTION("checkpoint-batches", settings.checkpoint_batches, .value_name = "N",
-           .default_text = "1000", .max = 1e12,
+    OPTION("checkpoint-batches", settings.training.checkpoint_batches, .value_name = "N",
+           .default_text = TEXT(BSW_TRAIN_CHECKPOINT_BATCHES), .max = 1e12,
            .help = "batches from one checkpoint to the next; 0: epochs alone"),
-    OPTION("resume", settings.is_resumed,
+    OPTION("resume", settings.training.is_resumed,
            .help =
                "go on from --checkpoint, and replace the model that it led to; without one begin"),
     OPTION(
-        "max-batches", settings.most_batches, .value_name = "N", .default_text = "0", .max = 1e15,
+        "max-batches", settings.training.most_batches, .value_name = "N", .default_text = "0",
+        .max = 1e15,
         .help =
             "stop after so many, with a model of what was learned; --resume goes on. 0: no limit"),
     OPTION("plot", settings.plot, .value_name = "FILE.svg",
@@ -115,18 +125,19 @@ static const struct bsw_option_table option_table = {
 static enum bsw_status take_words(struct train_options *o, struct bsw_error *err)
 {
     static const char *const losses[] = {"auto", "pairs", "similarities"};
-    static const char *const starts[] = {"auto", "random", "quantizer", "principal"};
+    static const char *const starts[] = {"random", "quantizer", "principal", "auto"};
     struct bsw_train_settings *s = &o->settings;
     s->has_metric = o->metric != NULL;
-    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &s->metric, err));
-    BSW_TRY(bsw_rbe_estimator_parse(o->estimator, &s->estimator, err));
-    if (strcmp(o->precision, "float") == 0) s->estimator = BSW_RBE_SMOOTH;
+    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &s->pairs.metric, err));
+    BSW_TRY(bsw_rbe_estimator_parse(o->estimator, &s->training.estimator, err));
+    if (strcmp(o->precision, "float") == 0) s->training.estimator = BSW_RBE_SMOOTH;
     while (strcmp(o->loss, losses[s->loss]) != 0) s->loss++;
-    while (strcmp(o->start, starts[s->start]) != 0) s->start++;
-    s->level = o->common.level;
-    s->is_shown = !o->common.quiet;
+    while (strcmp(o->start, starts[s->training.start]) != 0) s->training.start++;
+    s->pairs.level = o->common.level;
+    s->training.is_shown = !o->common.quiet;
     return BSW_OK;
 }
+
 static void tell_curve(struct bsw_facts *f, const struct bsw_rbe_state *state)
 {
     bsw_facts_say(f, "epoch  train loss  validation loss  ROC AUC     rate\n");
@@ -206,8 +217,8 @@ static void report(const struct bsw_transport *transport, const struct train_opt
         bsw_facts_say(&f, "no epoch was better than the first weights: these are the model\n");
     if (state->epoch < s->epochs && !s->result.is_stopped_early)
         bsw_facts_say(&f, "stopped by --max-batches%s%s\n",
-                      asked->checkpoint ? "; --resume goes on from " : "",
-                      asked->checkpoint ? asked->checkpoint : "");
+                      asked->training.checkpoint ? "; --resume goes on from " : "",
+                      asked->training.checkpoint ? asked->training.checkpoint : "");
     if (asked->plot && !s->is_drawn)
         bsw_facts_say(&f, "gnuplot is missing: the loss curve is in the table beside %s\n",
                       asked->plot);

@@ -37,7 +37,7 @@ enum bsw_rbe_start {
     BSW_RBE_START_RANDOM,    // random, each side its own: the paper's
     BSW_RBE_START_QUANTIZER, // rbe_start.h, both sides the same
     BSW_RBE_START_PRINCIPAL, // rbe_principal_start.h, for the loss of similarities
-    BSW_RBE_NUM_STARTS
+    BSW_RBE_START_AUTO       // train.h alone: one of these, by loss and inputs
 };
 
 // Pairs of inputs, as the model wants them.

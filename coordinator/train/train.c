@@ -9,7 +9,6 @@
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/train/loss_plot.h"
-#include "coordinator/train/rbe_pair_source.h"
 #include "coordinator/train/rbe_principal_start.h"
 
 // What parameters, moments and gradients of a few groups can be held of.
@@ -31,69 +30,86 @@ struct train_job {
     struct bsw_train_settings settings; // complete once the pairs are open
     struct bsw_transport *transport;
     struct bsw_train_stats *stats;
-    enum bsw_metric metric;
-    enum bsw_rbe_start start;
-    int has_similarities, is_auto_negatives;
+    int is_auto_negatives;
     struct bsw_rbe_pair_source source;
 };
 
 // ---- settings ----
 
+struct bsw_train_settings bsw_train_settings_default(void)
+{
+    return (struct bsw_train_settings){
+        .pairs.sample = BSW_TRAIN_SAMPLE,
+        .training = {.estimator = BSW_RBE_VARIANT,
+                     .start = BSW_RBE_START_AUTO,
+                     .batch_pairs = BSW_TRAIN_BATCH,
+                     .patience = BSW_TRAIN_PATIENCE,
+                     .seed = BSW_TRAIN_SEED,
+                     .checkpoint_batches = BSW_TRAIN_CHECKPOINT_BATCHES,
+                     .decay = BSW_TRAIN_DECAY,
+                     .slope_growth = BSW_TRAIN_SLOPE_GROWTH,
+                     .validation = BSW_TRAIN_VALIDATION}};
+}
+
 // Which loss, and what goes with it where nothing is said.
 static enum bsw_status settle_loss(struct train_job *job, struct bsw_error *err)
 {
     struct bsw_train_settings *o = &job->settings;
-    int is_auto = o->loss == BSW_TRAIN_LOSS_AUTO;
-    int can_have_similarities = job->metric == BSW_METRIC_COSINE && !o->has_no_weights &&
-                                job->settings.estimator != BSW_RBE_SMOOTH;
-    int is_start_fit = o->start == BSW_TRAIN_START_AUTO || o->start == BSW_TRAIN_START_PRINCIPAL;
-    job->has_similarities =
-        is_auto ? o->base && !o->groundtruth && is_start_fit && can_have_similarities
-                : o->loss == BSW_TRAIN_LOSS_SIMILARITIES;
-    if (job->has_similarities && !can_have_similarities) {
+    struct bsw_rbe_pair_options *pairs = &o->pairs;
+    struct bsw_rbe_training_options *training = &o->training;
+    int can_have_similarities = pairs->metric == BSW_METRIC_COSINE && !o->has_no_weights &&
+                                training->estimator != BSW_RBE_SMOOTH;
+    int is_start_fit =
+        training->start == BSW_RBE_START_AUTO || training->start == BSW_RBE_START_PRINCIPAL;
+    training->has_similarities =
+        o->loss == BSW_TRAIN_LOSS_AUTO
+            ? pairs->base && !pairs->groundtruth && is_start_fit && can_have_similarities
+            : o->loss == BSW_TRAIN_LOSS_SIMILARITIES;
+    if (training->has_similarities && !can_have_similarities) {
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--loss similarities is for codes under cosine: not for another --metric, "
                         "--precision float, --no-residual-weights");
     }
     const struct loss_defaults *defaults =
-        job->has_similarities ? &similarity_defaults : &pair_defaults;
-    if (o->neighbours == 0) o->neighbours = o->base ? defaults->neighbours : 1;
-    job->is_auto_negatives = o->negatives == 0;
-    if (o->negatives == 0) o->negatives = defaults->negatives;
-    if (o->gamma == 0) o->gamma = defaults->gamma;
-    o->is_centered |= job->has_similarities;
-    o->has_near_negatives |= job->has_similarities;
+        training->has_similarities ? &similarity_defaults : &pair_defaults;
+    if (pairs->neighbours == 0) pairs->neighbours = pairs->base ? defaults->neighbours : 1;
+    job->is_auto_negatives = training->negatives == 0;
+    if (training->negatives == 0) training->negatives = defaults->negatives;
+    if (training->gamma == 0) training->gamma = defaults->gamma;
+    pairs->is_centered |= training->has_similarities;
+    training->has_near_negatives |= training->has_similarities;
     return BSW_OK;
 }
 
 static enum bsw_status settle_start(struct train_job *job, struct bsw_error *err)
 {
-    struct bsw_train_settings *o = &job->settings;
-    int is_auto = o->start == BSW_TRAIN_START_AUTO;
-    job->start = o->start == BSW_TRAIN_START_PRINCIPAL || (is_auto && job->has_similarities)
-                     ? BSW_RBE_START_PRINCIPAL
-                 : o->start == BSW_TRAIN_START_QUANTIZER || (is_auto && o->base)
-                     ? BSW_RBE_START_QUANTIZER
-                     : BSW_RBE_START_RANDOM;
-    if (job->start == BSW_RBE_START_PRINCIPAL && !job->has_similarities)
+    struct bsw_rbe_training_options *o = &job->settings.training;
+    if (o->start == BSW_RBE_START_AUTO)
+        o->start = o->has_similarities        ? BSW_RBE_START_PRINCIPAL
+                   : job->settings.pairs.base ? BSW_RBE_START_QUANTIZER
+                                              : BSW_RBE_START_RANDOM;
+    if (o->start == BSW_RBE_START_PRINCIPAL && !o->has_similarities)
         return bsw_fail(err, BSW_ERROR_USAGE, "--start principal goes with --loss similarities");
-    if (o->epochs == 0 && job->start != BSW_RBE_START_PRINCIPAL) o->epochs = 30;
-    if (o->rate == 0) o->rate = job->start == BSW_RBE_START_RANDOM ? RANDOM_RATE : GOOD_RATE;
+    if (o->epochs == 0 && o->start != BSW_RBE_START_PRINCIPAL) o->epochs = 30;
+    if (o->rate == 0) o->rate = o->start == BSW_RBE_START_RANDOM ? RANDOM_RATE : GOOD_RATE;
+    o->input_rms = o->start == BSW_RBE_START_PRINCIPAL   ? BSW_RBE_PRINCIPAL_INPUT_RMS
+                   : o->start == BSW_RBE_START_QUANTIZER ? BSW_RBE_INPUT_RMS
+                                                         : BSW_RBE_RANDOM_INPUT_RMS;
     return BSW_OK;
 }
 
 // Pairs that somebody made are near under cosine unless said: the loss is that of cosines.
 static enum bsw_status settle_metric(struct train_job *job, struct bsw_error *err)
 {
-    const struct bsw_train_settings *o = &job->settings;
-    const char *given = o->has_metric ? bsw_metric_name(o->metric) : NULL;
+    struct bsw_rbe_pair_options *o = &job->settings.pairs;
+    const char *given = job->settings.has_metric ? bsw_metric_name(o->metric) : NULL;
     bsw_vectors *base, *queries = NULL;
-    job->metric = o->has_metric ? o->metric : BSW_METRIC_COSINE;
+    if (!given) o->metric = BSW_METRIC_COSINE;
     if (!o->base) return BSW_OK;
     BSW_TRY(bsw_vectors_open(o->base, BSW_ALL_ROWS, &base, err));
     enum bsw_status status = BSW_OK;
     if (o->queries) status = bsw_queries_open(o->queries, BSW_ALL_ROWS, &queries, err);
-    if (status == BSW_OK) status = bsw_metric_choose(given, base, queries, &job->metric, err);
+    if (status == BSW_OK) status = bsw_metric_choose(given, base, queries, &o->metric, err);
     bsw_vectors_close(&queries);
     bsw_vectors_close(&base);
     return status;
@@ -103,7 +119,7 @@ static enum bsw_status complete(struct train_job *job, struct bsw_error *err)
 {
     const struct bsw_train_settings *o = &job->settings;
     BSW_TRY(settle_metric(job, err));
-    if (o->is_resumed && !o->checkpoint)
+    if (o->training.is_resumed && !o->training.checkpoint)
         return bsw_fail(err, BSW_ERROR_USAGE, "--resume needs --checkpoint");
     BSW_TRY(settle_loss(job, err));
     BSW_TRY(settle_start(job, err));
@@ -114,15 +130,16 @@ static enum bsw_status complete(struct train_job *job, struct bsw_error *err)
 // trained with, and on which rows, the checkpoint knows.
 static int is_of_this_training(const struct train_job *job)
 {
-    const struct bsw_train_settings *o = &job->settings;
+    const struct bsw_rbe_training_options *o = &job->settings.training;
     struct bsw_rbe_model model;
-    if (bsw_rbe_model_read(o->model, &model, NULL) != BSW_OK) return 0;
+    if (bsw_rbe_model_read(job->settings.model, &model, NULL) != BSW_OK) return 0;
     const struct bsw_rbe_origin *origin = &model.origin;
-    int is_same = model.metric == job->metric && model.has_projection == job->has_similarities &&
-                  model.sides[BSW_RBE_DOCUMENT].shape.code_dims == o->code_dims &&
-                  origin->estimator == job->settings.estimator && origin->gamma == o->gamma &&
-                  origin->rate == o->rate && origin->batch == o->batch && origin->seed == o->seed &&
-                  origin->ranks == (uint32_t)job->transport->num_ranks;
+    int is_same = model.metric == job->settings.pairs.metric &&
+                  model.has_projection == o->has_similarities &&
+                  model.sides[BSW_RBE_DOCUMENT].shape.code_dims == job->settings.code_dims &&
+                  origin->estimator == o->estimator && origin->gamma == o->gamma &&
+                  origin->rate == o->rate && origin->batch == o->batch_pairs &&
+                  origin->seed == o->seed && origin->ranks == (uint32_t)job->transport->num_ranks;
     bsw_rbe_model_deinit(&model);
     return is_same;
 }
@@ -131,20 +148,21 @@ static int is_of_this_training(const struct train_job *job)
 static enum bsw_status check_outputs(const struct train_job *job, struct bsw_error *err)
 {
     const struct bsw_train_settings *o = &job->settings;
+    const char *checkpoint = o->training.checkpoint;
     char table[BSW_PATH_BYTES] = "";
     if (o->plot) bsw_loss_plot_table(o->plot, table);
     const struct bsw_command_files files = {
-        .inputs = {o->queries, o->documents, o->base, o->groundtruth},
-        .outputs = {o->model, o->checkpoint, o->plot, o->plot ? table : NULL}};
+        .inputs = {o->pairs.queries, o->pairs.documents, o->pairs.base, o->pairs.groundtruth},
+        .outputs = {o->model, checkpoint, o->plot, o->plot ? table : NULL}};
     BSW_TRY(bsw_command_files_check(&files, err));
-    int goes_on = o->is_resumed && bsw_file_exists(o->checkpoint);
+    int goes_on = o->training.is_resumed && bsw_file_exists(checkpoint);
     if (bsw_file_exists(o->model) && !o->force && !(goes_on && is_of_this_training(job))) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists%s; --force replaces it", o->model,
                         goes_on ? ", of another training" : "");
     }
-    if (o->checkpoint && bsw_file_exists(o->checkpoint) && !o->force && !o->is_resumed) {
+    if (checkpoint && bsw_file_exists(checkpoint) && !o->force && !o->training.is_resumed) {
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "%s: exists; --resume goes on from it, --force begins anew", o->checkpoint);
+                        "%s: exists; --resume goes on from it, --force begins anew", checkpoint);
     }
     return BSW_OK;
 }
@@ -156,14 +174,14 @@ static enum bsw_status find_checkpoint(struct train_job *job, struct bsw_error *
     struct bsw_buffer buffer = {0};
     unsigned char is_there = 0;
     enum bsw_status status = BSW_OK;
-    if (!job->settings.is_resumed) return BSW_OK;
+    if (!job->settings.training.is_resumed) return BSW_OK;
     if (job->transport->rank == 0) {
-        is_there = (unsigned char)bsw_file_exists(job->settings.checkpoint);
+        is_there = (unsigned char)bsw_file_exists(job->settings.training.checkpoint);
         status = bsw_buffer_append(&buffer, &is_there, sizeof is_there, err);
     }
     if (status == BSW_OK) status = bsw_transport_broadcast(job->transport, &message, &buffer, err);
     if (status == BSW_OK && buffer.bytes == sizeof is_there)
-        job->settings.is_resumed = buffer.data[0];
+        job->settings.training.is_resumed = buffer.data[0];
     else if (status == BSW_OK)
         status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes", buffer.bytes);
     bsw_buffer_deinit(&buffer);
@@ -174,18 +192,19 @@ static enum bsw_status find_checkpoint(struct train_job *job, struct bsw_error *
 
 static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
 {
-    const struct bsw_train_settings *o = &job->settings;
+    struct bsw_train_settings *o = &job->settings;
     uint64_t planes[BSW_RBE_NUM_SIDES] = {o->query_planes, o->document_planes};
     size_t parameters = 0;
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
-        struct bsw_rbe_shape *shape = &job->stats->shapes[i];
-        shape->dims = (uint32_t)job->source.dims;
-        shape->code_dims = (uint32_t)o->code_dims;
-        shape->steps = job->settings.estimator == BSW_RBE_SMOOTH ? 0 : (uint32_t)planes[i] - 1;
-        shape->is_shared = o->is_shared;
-        shape->has_residual_weights = !o->has_no_weights;
-        parameters += bsw_rbe_num_parameters(shape);
+        o->training.shapes[i] = (struct bsw_rbe_shape){
+            .dims = (uint32_t)job->source.dims,
+            .code_dims = (uint32_t)o->code_dims,
+            .steps = o->training.estimator == BSW_RBE_SMOOTH ? 0 : (uint32_t)planes[i] - 1,
+            .is_shared = o->is_shared,
+            .has_residual_weights = !o->has_no_weights};
+        parameters += bsw_rbe_num_parameters(&o->training.shapes[i]);
     }
+    memcpy(job->stats->shapes, o->training.shapes, sizeof job->stats->shapes);
     if (parameters > MAX_PARAMETERS) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "a model of %zu weights; up to %zu are possible",
                         parameters, MAX_PARAMETERS);
@@ -193,31 +212,16 @@ static enum bsw_status shape_sides(struct train_job *job, struct bsw_error *err)
     return BSW_OK;
 }
 
-static double input_rms(const struct train_job *job)
-{
-    return job->start == BSW_RBE_START_PRINCIPAL   ? BSW_RBE_PRINCIPAL_INPUT_RMS
-           : job->start == BSW_RBE_START_QUANTIZER ? BSW_RBE_INPUT_RMS
-                                                   : BSW_RBE_RANDOM_INPUT_RMS;
-}
-
 static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
 {
-    const struct bsw_train_settings *o = &job->settings;
-    const struct bsw_rbe_pair_options options = {.queries = o->queries,
-                                                 .documents = o->documents,
-                                                 .base = o->base,
-                                                 .groundtruth = o->groundtruth,
-                                                 .neighbours = o->neighbours,
-                                                 .sample = o->sample,
-                                                 .seed = o->seed,
-                                                 .metric = job->metric,
-                                                 .level = o->level,
-                                                 .input_rms = input_rms(job),
-                                                 .is_centered = o->is_centered,
-                                                 .is_one_space = job->has_similarities,
-                                                 .is_shown = o->is_shown};
+    const struct bsw_rbe_training_options *training = &job->settings.training;
+    struct bsw_rbe_pair_options *o = &job->settings.pairs;
     double started = bsw_clock_seconds();
-    BSW_TRY(bsw_rbe_pair_source_open(&options, job->transport, &job->source, err));
+    o->seed = training->seed;
+    o->input_rms = training->input_rms;
+    o->is_one_space = training->has_similarities;
+    o->is_shown = training->is_shown;
+    BSW_TRY(bsw_rbe_pair_source_open(o, job->transport, &job->source, err));
     job->stats->pair_seconds = bsw_clock_seconds() - started;
     return shape_sides(job, err);
 }
@@ -225,45 +229,23 @@ static enum bsw_status open_pairs(struct train_job *job, struct bsw_error *err)
 // Of similarities, unless said: as many as a rank's share of a batch and of the held-out pairs has.
 static void settle_negatives(struct train_job *job)
 {
-    struct bsw_train_settings *o = &job->settings;
+    struct bsw_rbe_training_options *o = &job->settings.training;
     uint64_t ranks = (uint64_t)job->transport->num_ranks, pairs = job->source.num_pairs;
     uint64_t held_out = (uint64_t)ceil((double)pairs * o->validation) / ranks,
-             batch = (o->batch < pairs / 2 ? o->batch : pairs / 2) / ranks;
-    if (!job->has_similarities || !job->is_auto_negatives) return;
+             batch = (o->batch_pairs < pairs / 2 ? o->batch_pairs : pairs / 2) / ranks;
+    if (!o->has_similarities || !job->is_auto_negatives) return;
     if (held_out > 1 && o->negatives >= held_out) o->negatives = held_out - 1;
     if (batch > 1 && o->negatives >= batch) o->negatives = batch - 1;
 }
 
 static enum bsw_status train(struct train_job *job, struct bsw_error *err)
 {
-    const struct bsw_train_settings *o = &job->settings;
     settle_negatives(job);
-    struct bsw_rbe_training_options options = {.estimator = job->settings.estimator,
-                                               .slope_growth = o->slope_growth,
-                                               .gamma = o->gamma,
-                                               .rate = o->rate,
-                                               .decay = o->decay,
-                                               .validation = o->validation,
-                                               .negatives = o->negatives,
-                                               .batch_pairs = o->batch,
-                                               .epochs = o->epochs,
-                                               .patience = o->patience,
-                                               .seed = o->seed,
-                                               .start = job->start,
-                                               .has_near_negatives = o->has_near_negatives,
-                                               .has_similarities = job->has_similarities,
-                                               .input_rms = input_rms(job),
-                                               .most_batches = o->most_batches,
-                                               .checkpoint_batches = o->checkpoint_batches,
-                                               .checkpoint = o->checkpoint,
-                                               .is_resumed = o->is_resumed,
-                                               .input_digest = job->source.digest,
-                                               .is_shown = o->is_shown};
-    memcpy(options.shapes, job->stats->shapes, sizeof options.shapes);
+    job->settings.training.input_digest = job->source.digest;
     struct bsw_rbe_pairs pairs = bsw_rbe_pair_source_pairs(&job->source);
     double started = bsw_clock_seconds();
     enum bsw_status status =
-        bsw_rbe_train(&options, &pairs, job->transport, &job->stats->result, err);
+        bsw_rbe_train(&job->settings.training, &pairs, job->transport, &job->stats->result, err);
     job->stats->train_seconds = bsw_clock_seconds() - started;
     return status;
 }
@@ -278,18 +260,18 @@ static double first_weights_loss(const struct bsw_rbe_state *state)
 
 static void describe_origin(const struct train_job *job, struct bsw_rbe_origin *out)
 {
-    const struct bsw_train_settings *o = &job->settings;
+    const struct bsw_rbe_training_options *o = &job->settings.training;
     const struct bsw_rbe_state *state = &job->stats->result.state;
     const struct bsw_rbe_epoch *best =
         state->best_epoch > 0 ? &state->epochs[state->best_epoch - 1] : NULL;
-    *out = (struct bsw_rbe_origin){.estimator = job->settings.estimator,
+    *out = (struct bsw_rbe_origin){.estimator = o->estimator,
                                    .gamma = o->gamma,
                                    .rate = o->rate,
                                    .train_loss = best ? best->train_loss : 0,
                                    .validation_loss =
                                        best ? best->validation_loss : first_weights_loss(state),
                                    .negatives = o->negatives,
-                                   .batch = o->batch,
+                                   .batch = o->batch_pairs,
                                    .epochs = state->best_epoch,
                                    .seed = o->seed,
                                    .pairs = job->stats->result.num_trained,
@@ -307,9 +289,9 @@ static int32_t scale_exponent(double largest)
 
 static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
 {
-    struct bsw_rbe_model model = {.metric = job->metric,
-                                  .is_smooth = job->settings.estimator == BSW_RBE_SMOOTH,
-                                  .has_projection = job->has_similarities,
+    struct bsw_rbe_model model = {.metric = job->settings.pairs.metric,
+                                  .is_smooth = job->settings.training.estimator == BSW_RBE_SMOOTH,
+                                  .has_projection = job->settings.training.has_similarities,
                                   .scale_exponent =
                                       scale_exponent(job->stats->result.largest_scale)};
     float *next = job->stats->result.state.best_parameters;
@@ -348,8 +330,8 @@ enum bsw_status bsw_train_run(const struct bsw_train_settings *settings,
     *stats = (struct bsw_train_stats){0};
     BSW_TRY(bsw_transport_agree(transport, complete(&job, err), err));
     enum bsw_status status = run(&job, err);
-    stats->metric = job.metric;
-    stats->epochs = job.settings.epochs;
+    stats->metric = job.settings.pairs.metric;
+    stats->epochs = job.settings.training.epochs;
     bsw_rbe_pair_source_close(&job.source);
     return status;
 }

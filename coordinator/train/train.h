@@ -8,9 +8,8 @@
 
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
-#include "common/codes/metric.h"
 #include "common/net/transport.h"
+#include "coordinator/train/rbe_pair_source.h"
 #include "coordinator/train/rbe_training.h"
 
 #ifdef __cplusplus
@@ -18,34 +17,32 @@ extern "C" {
 #endif
 
 enum bsw_train_loss { BSW_TRAIN_LOSS_AUTO, BSW_TRAIN_LOSS_PAIRS, BSW_TRAIN_LOSS_SIMILARITIES };
-enum bsw_train_start {
-    BSW_TRAIN_START_AUTO,
-    BSW_TRAIN_START_RANDOM,
-    BSW_TRAIN_START_QUANTIZER,
-    BSW_TRAIN_START_PRINCIPAL
-};
 
 // The same on all ranks but for level and is_shown. Texts are borrowed. What the help of the
-// command's option says holds for the field; ranges are those of its table.
+// command's option says holds for the field; ranges are those of its table. 0 stands for the loss's
+// and the start's neighbours, negatives, epochs, gamma and rate.
 struct bsw_train_settings {
-    const char *queries, *documents, *base, *groundtruth; // files, or NULL
-    const char *model;                                    // file to write
-    const char *checkpoint, *plot;                        // files, or NULL
-    int has_metric;                                       // else as base says, or cosine
-    enum bsw_metric metric;
-    enum bsw_rbe_estimator estimator; // BSW_RBE_SMOOTH: a tanh layer, no bits
+    struct bsw_rbe_pair_options pairs;        // but for seed, input_rms, is_one_space and is_shown
+    struct bsw_rbe_training_options training; // but for shapes, input_rms, has_similarities, digest
+    const char *model, *plot;                 // files to write; plot may be NULL
+    int has_metric;                           // else as base says, or cosine
     enum bsw_train_loss loss;
-    enum bsw_train_start start;
-    uint64_t neighbours, negatives, epochs; // 0: the loss's and the start's
-    double gamma, rate;                     // the same
-    uint64_t sample, code_dims, query_planes, document_planes, batch, patience, seed, most_batches,
-        checkpoint_batches;
-    double decay, slope_growth, validation;
-    int is_shared, has_no_weights, is_centered, has_near_negatives;
-    int is_resumed, force;
-    enum bsw_cpu_level level;
-    int is_shown; // progress on stderr
+    uint64_t code_dims, query_planes, document_planes;
+    int is_shared, has_no_weights, force;
 };
+
+// Defaults of the command.
+#define BSW_TRAIN_SAMPLE             32768
+#define BSW_TRAIN_BATCH              512
+#define BSW_TRAIN_PATIENCE           5
+#define BSW_TRAIN_SEED               1
+#define BSW_TRAIN_CHECKPOINT_BATCHES 1000
+#define BSW_TRAIN_DECAY              0.93
+#define BSW_TRAIN_SLOPE_GROWTH       1.1
+#define BSW_TRAIN_VALIDATION         0.05
+
+// All of these, and AUTO or 0; no files, no shape.
+struct bsw_train_settings bsw_train_settings_default(void);
 
 // On rank 0. On the others only what they know.
 struct bsw_train_stats {

@@ -18,24 +18,19 @@ static struct bsw_error err;
 
 static struct bsw_train_settings settings_of(const char *model)
 {
-    return (struct bsw_train_settings){.queries = QUERIES,
-                                       .documents = DOCUMENTS,
-                                       .model = model,
-                                       .estimator = BSW_RBE_VARIANT,
-                                       .loss = BSW_TRAIN_LOSS_PAIRS,
-                                       .start = BSW_TRAIN_START_RANDOM,
-                                       .epochs = 2,
-                                       .sample = 32768,
-                                       .code_dims = 8,
-                                       .query_planes = 3,
-                                       .document_planes = 2,
-                                       .batch = 128,
-                                       .patience = 5,
-                                       .seed = 1,
-                                       .decay = 0.93,
-                                       .slope_growth = 1.1,
-                                       .validation = 0.05,
-                                       .level = BSW_CPU_REFERENCE};
+    struct bsw_train_settings settings = bsw_train_settings_default();
+    settings.pairs.queries = QUERIES;
+    settings.pairs.documents = DOCUMENTS;
+    settings.pairs.level = BSW_CPU_REFERENCE;
+    settings.training.start = BSW_RBE_START_RANDOM;
+    settings.training.epochs = 2;
+    settings.training.batch_pairs = 128;
+    settings.loss = BSW_TRAIN_LOSS_PAIRS;
+    settings.model = model;
+    settings.code_dims = 8;
+    settings.query_planes = 3;
+    settings.document_planes = 2;
+    return settings;
 }
 
 static enum bsw_status run(const struct bsw_train_settings *settings, struct bsw_train_stats *stats)
@@ -94,19 +89,19 @@ static void invalid_settings_are_refused_as_by_the_command(void **state)
     (void)state;
     struct bsw_train_stats stats;
     struct bsw_train_settings s = settings_of(path_of("none"));
-    s.negatives = 200;
+    s.training.negatives = 200;
     assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
     bsw_train_stats_deinit(&stats);
     struct bsw_error mine = err;
     assert_int_equal(run_command(path_of("none"), "--negatives", "200"), BSW_ERROR_USAGE);
     assert_string_equal(mine.message, err.message);
     s = settings_of(path_of("none"));
-    s.start = BSW_TRAIN_START_PRINCIPAL;
+    s.training.start = BSW_RBE_START_PRINCIPAL;
     assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
     bsw_train_stats_deinit(&stats);
     assert_string_equal(err.message, "--start principal goes with --loss similarities");
     s = settings_of(path_of("none"));
-    s.is_resumed = 1;
+    s.training.is_resumed = 1;
     assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
     bsw_train_stats_deinit(&stats);
     assert_string_equal(err.message, "--resume needs --checkpoint");
