@@ -279,10 +279,7 @@ static enum bsw_status report(struct sweep_job *job, struct bsw_error *err)
     struct bsw_sweep_report report = {.run = &job->run,
                                       .points = &job->outcome->points,
                                       .rows = job->journal.rows,
-                                      .num_rows = job->num_rows,
-                                      .truth_is_computed = !job->settings->groundtruth,
-                                      .num_arguments = job->settings->num_arguments,
-                                      .arguments = job->settings->arguments};
+                                      .num_rows = job->num_rows};
     BSW_TRY(bsw_sweep_report_write(&report, err));
     job->outcome->report = report.json;
     job->outcome->has_plots = report.has_plots;
@@ -314,21 +311,9 @@ enum bsw_status bsw_sweep_job_run(const struct bsw_sweep_settings *settings,
 {
     struct sweep_job job = {.settings = settings,
                             .outcome = outcome,
-                            .run = {.team = {.transport = transport,
-                                             .base = settings->base,
-                                             .queries = settings->queries,
-                                             .device = settings->device,
-                                             .shards = settings->shards,
-                                             .level = settings->level,
-                                             .num_threads = settings->num_threads,
-                                             .pinning = settings->pinning,
-                                             .others_know = transport->num_ranks == 1},
-                                    .model = settings->model,
-                                    .level = settings->level_text,
-                                    .repeat = settings->repeat,
-                                    .batch = settings->batch,
-                                    .queue = settings->queue,
-                                    .counts_ties = settings->counts_ties},
+                            .run.team = {.transport = transport,
+                                         .settings = settings,
+                                         .others_know = transport->num_ranks == 1},
                             .lock = -1};
     *outcome = (struct bsw_sweep_outcome){0};
     return transport->rank == 0 ? lead(&job, err) : bsw_sweep_follow(&job.run.team, err);

@@ -11,7 +11,7 @@ enum bsw_status bsw_sweep_learn(const struct bsw_sweep_run *run,
     struct bsw_train_settings settings = bsw_train_settings_default();
     struct bsw_train_stats stats;
     double since = bsw_clock_seconds();
-    settings.pairs.base = run->team.base;
+    settings.pairs.base = run->team.settings->base;
     settings.has_metric = 1;
     settings.pairs.metric = run->metric;
     settings.code_dims = run->dims;
@@ -19,7 +19,7 @@ enum bsw_status bsw_sweep_learn(const struct bsw_sweep_run *run,
     settings.query_planes = point->query_bits;
     settings.model = model;
     settings.force = 1;
-    settings.pairs.level = run->team.level;
+    settings.pairs.level = run->team.settings->level;
     bsw_transport_local_init(&alone);
     enum bsw_status status = bsw_train_run(&settings, &alone, &stats, err);
     bsw_train_stats_deinit(&stats);

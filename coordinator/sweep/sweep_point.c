@@ -51,7 +51,7 @@ static enum bsw_status index_path(const struct bsw_sweep_run *run,
 
 const char *bsw_sweep_recall_counts(const struct bsw_sweep_run *run)
 {
-    return run->counts_ties ? "ids and ties" : "ids";
+    return run->team.settings->counts_ties ? "ids and ties" : "ids";
 }
 
 // ---- ground truth, indexes ----
@@ -89,16 +89,17 @@ enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw
 {
     struct bsw_sweep_step step = {
         .kind = BSW_SWEEP_ENCODE, .metric = run->metric, .bits = point->bits};
+    const char *model = run->team.settings->model;
     double learning_seconds = 0;
     snprintf(step.codec, sizeof step.codec, "%s", point->codec);
     BSW_TRY(index_path(run, point, step.path, err));
     if (bsw_codec_find(point->codec)->table->has_model) {
         step.bits = 0;
-        int length = snprintf(step.model, sizeof step.model, "%s%s",
-                              run->model ? run->model : step.path, run->model ? "" : ".rbe");
+        int length = snprintf(step.model, sizeof step.model, "%s%s", model ? model : step.path,
+                              model ? "" : ".rbe");
         if (length < 0 || (size_t)length >= sizeof step.model)
             return bsw_fail(err, BSW_ERROR_USAGE, "--model: the name is too long");
-        if (!run->model) BSW_TRY(bsw_sweep_learn(run, point, step.model, &learning_seconds, err));
+        if (!model) BSW_TRY(bsw_sweep_learn(run, point, step.model, &learning_seconds, err));
     }
     BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
     *facts = describe_index(&run->found, learning_seconds);
@@ -119,8 +120,8 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
         .is_refined = what == ANSWER,
         .select =
             what == CANDIDATES_BY_CODE ? BSW_SELECT_THRESHOLD : bsw_search_select_of(point->select),
-        .batch = run->batch};
-    if (request.select == BSW_SELECT_QUEUE) request.queue = run->queue;
+        .batch = run->team.settings->batch};
+    if (request.select == BSW_SELECT_QUEUE) request.queue = run->team.settings->queue;
     if (request.select == BSW_SELECT_HISTOGRAM) {
         request.extra_distance = point->extra_distance;
         request.histogram_k = point->k;
@@ -133,10 +134,11 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
 static enum bsw_status find_recall(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
                                    enum what what, double *recall, struct bsw_error *err)
 {
+    uint64_t repeat = run->team.settings->repeat;
     struct bsw_sweep_step step = {.kind = BSW_SWEEP_SEARCH,
                                   .request = request_of(run, point, what),
-                                  .warmup = what == ANSWER && run->repeat > 1,
-                                  .repeat = what == ANSWER ? run->repeat : 1};
+                                  .warmup = what == ANSWER && repeat > 1,
+                                  .repeat = what == ANSWER ? repeat : 1};
     BSW_TRY(index_path(run, point, step.path, err));
     BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
     return bsw_sweep_judge_recall(&run->judge, &run->found.answers, point->k, recall, err);
@@ -199,7 +201,7 @@ static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep
         {"qps", search->queries_per_second},
         {"seconds", search->seconds},
         {"ranks", run->team.transport->num_ranks},
-        {"threads", run->team.num_threads},
+        {"threads", run->team.settings->num_threads},
         {"bytes_per_vector", number_of(index, "bytes_per_vector")},
         {"indexsize", number_of(index, "index_bytes") * 1e-3},
         {"train_seconds", number_of(index, "train_seconds")},
@@ -227,7 +229,7 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
     char index[BSW_SWEEP_NAME_BYTES], point[BSW_SWEEP_NAME_BYTES];
     bsw_sweep_index_name(p, index);
     bsw_sweep_point_name(p, point);
-    json_t *dataset = json_string(file_of(run->team.base));
+    json_t *dataset = json_string(file_of(run->team.settings->base));
     return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:s, s:I, s:I, s:f, s:I}", "algorithm",
                      p->codec, "parameters", point, "index_name", index, "dataset",
                      dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
@@ -250,11 +252,11 @@ static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const stru
 // The ground truth that is there now: a smaller one may have been made anew.
 static enum bsw_status open_judge(struct bsw_sweep_run *run, uint64_t k, struct bsw_error *err)
 {
+    const struct bsw_sweep_settings *s = run->team.settings;
     if (run->judge.truth.k >= k) return BSW_OK;
     bsw_sweep_judge_close(&run->judge);
-    BSW_TRY(bsw_sweep_judge_open(&run->judge, run->truth, run->team.base, run->team.queries,
-                                 run->num_queries, run->metric, run->team.level, run->counts_ties,
-                                 err));
+    BSW_TRY(bsw_sweep_judge_open(&run->judge, run->truth, s->base, s->queries, run->num_queries,
+                                 run->metric, s->level, s->counts_ties, err));
     if (run->judge.truth.k >= k) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: has %llu neighbours a query, not %llu",
                     run->truth, (unsigned long long)run->judge.truth.k, (unsigned long long)k);

@@ -11,9 +11,6 @@
 #ifndef BITSWEEP_COORDINATOR_SWEEP_POINT_H
 #define BITSWEEP_COORDINATOR_SWEEP_POINT_H
 
-#include <jansson.h>
-
-#include "coordinator/sweep/sweep_grid.h"
 #include "coordinator/sweep/sweep_judge.h"
 #include "coordinator/sweep/sweep_step.h"
 
@@ -28,12 +25,8 @@ struct bsw_sweep_run {
     struct bsw_sweep_found found;
     struct bsw_sweep_judge judge;
     enum bsw_metric metric;
-    const char *model; // of codec rbe, borrowed; NULL: learned from the base
-    const char *level; // as asked for
-    uint64_t repeat, batch, num_queries;
-    struct bsw_queue_options queue;
+    uint64_t num_queries;
     uint32_t dims;
-    int counts_ties; // recalls are eval's with ties, by exact values, and not by ids alone
 };
 void bsw_sweep_run_deinit(struct bsw_sweep_run *run);
 

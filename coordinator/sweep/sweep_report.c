@@ -21,7 +21,8 @@ static json_t *text_of(const char *text)
 
 static json_t *describe_environment(const struct bsw_sweep_report *r)
 {
-    const struct bsw_sweep_run *run = r->run;
+    const struct bsw_sweep_team *team = &r->run->team;
+    const struct bsw_sweep_settings *s = team->settings;
     struct utsname system = {0};
     char cpu[BSW_CPU_MODEL_BYTES], date[40] = "";
     time_t now = time(NULL);
@@ -32,23 +33,23 @@ static json_t *describe_environment(const struct bsw_sweep_report *r)
     return json_pack("{s:s, s:s, s:s, s:s+++, s:I, s:i, s:i, s:s, s:s}", "bitsweep",
                      BITSWEEP_VERSION, "date", date, "cpu", cpu, "system", system.sysname, " ",
                      system.release, "", "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN),
-                     "ranks", run->team.transport->num_ranks, "threads", run->team.num_threads,
-                     "level", run->level, "device", run->team.device);
+                     "ranks", team->transport->num_ranks, "threads", s->num_threads, "level",
+                     s->level_text, "device", s->device);
 }
 
 static json_t *describe_job(const struct bsw_sweep_report *r)
 {
     const struct bsw_sweep_run *run = r->run;
-    return json_pack(
-        "{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}", "base",
-        text_of(run->team.base), "rows", (json_int_t)r->num_rows, "dims", (json_int_t)run->dims,
-        "queries", text_of(run->team.queries), "num_queries", (json_int_t)run->num_queries,
-        "metric", bsw_metric_name(run->metric), "groundtruth",
-        r->truth_is_computed ? json_string("computed") : text_of(run->truth), "recall_counts",
-        bsw_sweep_recall_counts(run), "model", text_of(run->model ? run->model : "learned"),
-        "shards", (json_int_t)run->team.shards, "repeat", (json_int_t)run->repeat, "batch",
-        (json_int_t)run->batch, "items", (json_int_t)run->queue.items, "queue_length",
-        (json_int_t)run->queue.length);
+    const struct bsw_sweep_settings *s = run->team.settings;
+    return json_pack("{s:o, s:I, s:I, s:o, s:I, s:s, s:o, s:s, s:o, s:I, s:I, s:I, s:I, s:I}",
+                     "base", text_of(s->base), "rows", (json_int_t)r->num_rows, "dims",
+                     (json_int_t)run->dims, "queries", text_of(s->queries), "num_queries",
+                     (json_int_t)run->num_queries, "metric", bsw_metric_name(run->metric),
+                     "groundtruth", s->groundtruth ? text_of(run->truth) : json_string("computed"),
+                     "recall_counts", bsw_sweep_recall_counts(run), "model",
+                     text_of(s->model ? s->model : "learned"), "shards", (json_int_t)s->shards,
+                     "repeat", (json_int_t)s->repeat, "batch", (json_int_t)s->batch, "items",
+                     (json_int_t)s->queue.items, "queue_length", (json_int_t)s->queue.length);
 }
 
 static json_t *describe(const struct bsw_sweep_report *r)
@@ -56,6 +57,7 @@ static json_t *describe(const struct bsw_sweep_report *r)
     const char *name;
     json_t *row, *rows = json_array(), *skips = json_array(), *columns = json_object();
     json_t *arguments = json_array();
+    const struct bsw_sweep_settings *settings = r->run->team.settings;
     for (size_t c = 0; c < bsw_sweep_num_columns; c++)
         json_object_set_new(columns, bsw_sweep_columns[c].name,
                             json_string(bsw_sweep_columns[c].help));
@@ -64,8 +66,8 @@ static json_t *describe(const struct bsw_sweep_report *r)
         json_array_append_new(skips,
                               json_pack("{s:s, s:I}", "reason", r->points->skips[i].reason,
                                         "points", (json_int_t)r->points->skips[i].num_points));
-    for (int i = 0; i < r->num_arguments; i++)
-        json_array_append_new(arguments, text_of(r->arguments[i]));
+    for (int i = 0; i < settings->num_arguments; i++)
+        json_array_append_new(arguments, text_of(settings->arguments[i]));
     return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o}", "environment", describe_environment(r),
                      "arguments", arguments, "job", describe_job(r), "columns", columns, "rows",
                      rows, "left_out", skips);
@@ -195,12 +197,13 @@ static enum bsw_status print_part(FILE *out, const struct bsw_sweep_report *r, c
         "It is by ids alone: a row that ties with a true neighbour does not count for it.",
         "It is with ties: a returned row also counts if its exact value equals that of the K-th "
         "true one."};
+    const struct bsw_sweep_settings *settings = r->run->team.settings;
     json_t *facts = json_object_get(r->json, name);
     if (strncmp(name, "sweep-", 6) == 0) return print_svg(out, r->run->folder, name, err);
-    for (int i = 0; strcmp(name, "arguments") == 0 && i < r->num_arguments; i++)
-        print_argument(out, r->arguments[i]);
+    for (int i = 0; strcmp(name, "arguments") == 0 && i < settings->num_arguments; i++)
+        print_argument(out, settings->arguments[i]);
     if (strcmp(name, "counts") == 0)
-        fputs(counts[r->run->counts_ties != 0], out);
+        fputs(counts[settings->counts_ties != 0], out);
     else if (strcmp(name, "points") == 0)
         print_rows(out, r);
     else if (strcmp(name, "left out") == 0)

@@ -14,8 +14,6 @@ struct bsw_sweep_report {
     const struct bsw_sweep_points *points;
     json_t *rows; // by name
     uint64_t num_rows;
-    int truth_is_computed, num_arguments;
-    char **arguments;
     json_t *json;  // out: what sweep.json has; the caller drops the reference
     int has_plots; // out: 0: gnuplot is missing
 };

@@ -22,15 +22,15 @@ static enum bsw_status make_truth(const struct bsw_sweep_team *team,
                                   const struct bsw_sweep_step *step, struct bsw_error *err)
 {
     struct bsw_truth_stats stats;
-    const struct bsw_truth_settings settings = {.base = team->base,
-                                                .queries = team->queries,
+    const struct bsw_truth_settings settings = {.base = team->settings->base,
+                                                .queries = team->settings->queries,
                                                 .out = step->path,
                                                 .has_metric = 1,
                                                 .metric = step->metric,
                                                 .k = step->k,
                                                 .force = 1,
-                                                .num_threads = team->num_threads,
-                                                .level = team->level};
+                                                .num_threads = team->settings->num_threads,
+                                                .level = team->settings->level};
     return bsw_truth_run(&settings, team->transport, &stats, err);
 }
 
@@ -41,17 +41,17 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
     const struct bsw_codec *codec;
     BSW_TRY(bsw_codec_parse(step->codec, &codec, err));
     const struct bsw_encode_settings settings = {
-        .base = team->base,
+        .base = team->settings->base,
         .rows = BSW_ALL_ROWS,
         .index = step->path,
         .codec = codec,
         .has_metric = 1,
         .metric = step->metric,
         .code = {.bits = step->bits, .model = step->model[0] ? step->model : NULL, .seed = 1},
-        .shards = team->shards,
+        .shards = team->settings->shards,
         .force = 1,
-        .device = team->device,
-        .level = team->level};
+        .device = team->settings->device,
+        .level = team->settings->level};
     bsw_process_peak_reset();
     BSW_TRY(bsw_encode_run(&settings, team->transport, &found->index, err));
     found->index_peak_bytes = bsw_process_peak_bytes();
@@ -73,17 +73,17 @@ static enum bsw_status search(const struct bsw_sweep_team *team, const struct bs
     struct bsw_search job;
     struct bsw_search_options options = {.index = step->path,
                                          .request = step->request,
-                                         .device.text = team->device,
-                                         .pinning = team->pinning,
+                                         .device.text = team->settings->device,
+                                         .pinning = team->settings->pinning,
                                          .check_seconds = CHECK_SECONDS};
     const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&found->answers)};
-    const struct bsw_search_run run = {.queries = team->queries,
+    const struct bsw_search_run run = {.queries = team->settings->queries,
                                        .query_rows = BSW_ALL_ROWS,
                                        .warmup = step->warmup,
                                        .repeat = step->repeat,
                                        .sink = &sink};
-    options.request.level = team->level;
-    options.request.num_threads = team->num_threads;
+    options.request.level = team->settings->level;
+    options.request.num_threads = team->settings->num_threads;
     enum bsw_status status = bsw_search_open(&job, team->transport, &options, err);
     if (status == BSW_OK) status = bsw_search_run(&job, &run, err);
     if (status == BSW_OK && team->transport->rank == 0) take_numbers(&job, found);

@@ -3,24 +3,47 @@
 #ifndef BITSWEEP_COORDINATOR_SWEEP_STEP_H
 #define BITSWEEP_COORDINATOR_SWEEP_STEP_H
 
+#include <jansson.h>
+
 #include "common/base/file.h"
 #include "common/base/thread_pinning.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/memory_answers.h"
 #include "coordinator/search/search.h"
+#include "coordinator/sweep/sweep_grid.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-// What every rank brings to all steps, texts borrowed: the same but for the transport.
-struct bsw_sweep_team {
-    struct bsw_transport *transport;
-    const char *base, *queries, *device;
-    uint64_t shards;
+// The same on all ranks but for the last group; texts are borrowed.
+struct bsw_sweep_settings {
+    const char *base, *queries, *folder;
+    const char *groundtruth;              // NULL: computed
+    const char *metric;                   // NULL: as the files say
+    const char *model;                    // of codec rbe; NULL: learned from the base
+    const char *axes[BSW_SWEEP_NUM_AXES]; // lists of values
+    const char *plan;                     // a file with more than one grid, or NULL
+    const char *device;
+    uint64_t shards, repeat, batch;
+    struct bsw_queue_options queue;
+    int counts_ties, force, resume;
     enum bsw_cpu_level level;
+    const char *level_text;
     int num_threads;
     const struct bsw_thread_pinning *pinning;
+    // Rank 0: what the report says of how it was started, and whom points are told, each once it is
+    // done; before the first with name and row NULL. May be NULL.
+    int num_arguments;
+    char **arguments;
+    void (*note_point)(void *context, const char *name, const json_t *row);
+    void *context;
+    const struct bsw_job_events *events;
+};
+
+struct bsw_sweep_team {
+    struct bsw_transport *transport;
+    const struct bsw_sweep_settings *settings;
     int others_know; // rank 0: of the error that ended the sweep
 };
 

@@ -12,12 +12,9 @@ enum { ROWS = 300, QUERIES = 9, DIMS = 16, K = 4 };
 static struct bsw_transport transport = {.timeout_seconds = 10};
 static struct bsw_error err;
 static char base_path[512], queries_path[512], truth_path[512], index_path[512];
-static struct bsw_sweep_team team = {.transport = &transport,
-                                     .base = base_path,
-                                     .queries = queries_path,
-                                     .device = "cpu",
-                                     .shards = 2,
-                                     .num_threads = 2};
+static struct bsw_sweep_settings settings = {
+    .base = base_path, .queries = queries_path, .device = "cpu", .shards = 2, .num_threads = 2};
+static struct bsw_sweep_team team = {.transport = &transport, .settings = &settings};
 
 static int make_data(void **state)
 {
@@ -38,7 +35,7 @@ static int make_data(void **state)
     write_fbin(base_path, &rows[0][0], ROWS, DIMS);
     write_fbin(queries_path, &query_rows[0][0], QUERIES, DIMS);
     bsw_transport_local_init(&transport);
-    team.level = bsw_cpu_level_detect();
+    settings.level = bsw_cpu_level_detect();
     return 0;
 }
 
@@ -69,7 +66,7 @@ static double recall_of(const struct bsw_memory_answers *answers, uint64_t k, in
     struct bsw_sweep_judge judge;
     double recall = -1;
     assert_ok(bsw_sweep_judge_open(&judge, truth_path, base_path, queries_path, QUERIES,
-                                   BSW_METRIC_L2, team.level, counts_ties, &err),
+                                   BSW_METRIC_L2, settings.level, counts_ties, &err),
               &err);
     assert_ok(bsw_sweep_judge_recall(&judge, answers, k, &recall, &err), &err);
     bsw_sweep_judge_close(&judge);
@@ -126,7 +123,7 @@ static void a_truth_of_other_queries_is_refused(void **state)
     (void)state;
     struct bsw_sweep_judge judge;
     assert_int_equal(bsw_sweep_judge_open(&judge, truth_path, base_path, queries_path, QUERIES + 1,
-                                          BSW_METRIC_L2, team.level, 0, &err),
+                                          BSW_METRIC_L2, settings.level, 0, &err),
                      BSW_ERROR_BAD_DATA);
     bsw_sweep_judge_close(&judge);
 }
