@@ -10,6 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/base/file.h"
+#include "unit_test.h"
+
 static char temporary_folder[64];
 
 static inline int make_temporary_folder(void **state)
@@ -19,18 +22,25 @@ static inline int make_temporary_folder(void **state)
     return mkdtemp(temporary_folder) ? 0 : -1;
 }
 
-static inline int remove_temporary_folder(void **state)
+// With all that is in it.
+static inline int remove_test_folder(const char *path)
 {
-    (void)state;
-    DIR *folder = opendir(temporary_folder);
+    char name[BSW_PATH_BYTES];
+    DIR *folder = opendir(path);
     if (!folder) return -1;
     for (struct dirent *entry; (entry = readdir(folder));) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        unlinkat(dirfd(folder), entry->d_name, 0);
-        unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR);
+        if (bsw_path_join(name, path, entry->d_name, NULL) == BSW_OK && unlink(name) != 0)
+            remove_test_folder(name);
     }
     closedir(folder);
-    return rmdir(temporary_folder);
+    return rmdir(path);
+}
+
+static inline int remove_temporary_folder(void **state)
+{
+    (void)state;
+    return remove_test_folder(temporary_folder);
 }
 
 // Path of a file in the folder; valid until eight calls later.
@@ -49,6 +59,25 @@ static inline const char *write_test_file(const char *name, const void *data, si
     FILE *file = fopen(path, "wb");
     if (!file || fwrite(data, 1, bytes, file) != bytes || fclose(file) != 0) abort();
     return path;
+}
+
+// The bytes of a file in the folder, in place of those before. The caller frees.
+static inline void read_test_file(const char *name, struct bsw_buffer *out)
+{
+    out->bytes = 0;
+    if (bsw_file_read_all(path_of(name), 1 << 24, out, NULL) != BSW_OK)
+        fail_msg("%s: cannot read", path_of(name));
+}
+
+static inline void assert_same_file(const char *name, const char *other)
+{
+    struct bsw_buffer a = {0}, b = {0};
+    read_test_file(name, &a);
+    read_test_file(other, &b);
+    assert_int_equal(a.bytes, b.bytes);
+    assert_memory_equal(a.data, b.data, a.bytes);
+    bsw_buffer_deinit(&a);
+    bsw_buffer_deinit(&b);
 }
 
 static inline size_t count_test_files(void)

@@ -9,6 +9,7 @@
 #include "temporary_folder.h"
 
 static struct bsw_error err;
+static struct bsw_transport transport = {.timeout_seconds = 10};
 
 #define BASE "synth:count=300,dims=40"
 
@@ -27,12 +28,7 @@ static struct bsw_encode_settings settings_of(const struct bsw_codec *codec, con
 static enum bsw_status run(const struct bsw_encode_settings *settings,
                            struct bsw_encode_stats *stats)
 {
-    struct bsw_transport transport = {.timeout_seconds = 10};
-    bsw_transport_local_init(&transport);
-    memset(&err, 0, sizeof err);
-    enum bsw_status status = bsw_encode_run(settings, &transport, stats, &err);
-    bsw_transport_close(&transport, 0);
-    return status;
+    return bsw_encode_run(settings, &transport, stats, &err);
 }
 
 // words: what stands behind the options that every call has; NULL at the end.
@@ -40,64 +36,9 @@ static enum bsw_status run_command(const char *index, const char *const *words)
 {
     const char *argv[40] = {"--base", BASE, "--quiet", "--level", "reference", "--index"};
     int argc = 6;
-    struct bsw_transport transport = {.timeout_seconds = 10};
-    bsw_transport_local_init(&transport);
-    memset(&err, 0, sizeof err);
     argv[argc++] = path_of(index);
     for (; *words; words++) argv[argc++] = *words;
-    enum bsw_status status = bsw_command_encode(&transport, argc, (char **)(uintptr_t)argv, &err);
-    bsw_transport_close(&transport, 0);
-    return status;
-}
-
-// ---- folders ----
-
-// Calls visit for every file of an index.
-static size_t for_each_file(const char *index, void (*visit)(const char *index, const char *name))
-{
-    size_t count = 0;
-    DIR *folder = opendir(path_of(index));
-    if (!folder) return 0;
-    for (struct dirent *entry; (entry = readdir(folder));) {
-        if (entry->d_name[0] == '.') continue;
-        visit(index, entry->d_name);
-        count++;
-    }
-    closedir(folder);
-    return count;
-}
-
-static void remove_file(const char *index, const char *name)
-{
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s", path_of(index), name);
-    unlink(path);
-}
-
-static void remove_index(const char *index)
-{
-    for_each_file(index, remove_file);
-    rmdir(path_of(index));
-}
-
-static void compare_file(const char *index, const char *name)
-{
-    struct bsw_buffer mine = {0}, theirs = {0};
-    char path[600];
-    (void)index;
-    snprintf(path, sizeof path, "%s/%s", path_of("mine"), name);
-    assert_ok(bsw_file_read_all(path, 1 << 24, &mine, &err), &err);
-    snprintf(path, sizeof path, "%s/%s", path_of("theirs"), name);
-    assert_ok(bsw_file_read_all(path, 1 << 24, &theirs, &err), &err);
-    assert_int_equal(mine.bytes, theirs.bytes);
-    assert_memory_equal(mine.data, theirs.data, mine.bytes);
-    bsw_buffer_deinit(&mine);
-    bsw_buffer_deinit(&theirs);
-}
-
-static void count_file(const char *index, const char *name)
-{
-    (void)index, (void)name;
+    return bsw_command_encode(&transport, argc, (char **)(uintptr_t)argv, &err);
 }
 
 // The index of settings and that of words are the same files.
@@ -108,13 +49,24 @@ static void assert_same_index(struct bsw_encode_settings settings, const char *c
     settings.index = path_of("mine");
     assert_ok(run(&settings, &stats), &err);
     assert_ok(run_command("theirs", words), &err);
-    assert_int_equal(for_each_file("theirs", compare_file), num_files);
-    assert_int_equal(for_each_file("mine", count_file), num_files);
+    DIR *folder = opendir(path_of("mine"));
+    assert_non_null(folder);
+    for (struct dirent *entry; (entry = readdir(folder));) {
+        char mine[300], theirs[300];
+        if (entry->d_name[0] == '.') continue;
+        snprintf(mine, sizeof mine, "mine/%s", entry->d_name);
+        snprintf(theirs, sizeof theirs, "theirs/%s", entry->d_name);
+        assert_same_file(mine, theirs);
+        assert_int_equal(unlink(path_of(theirs)), 0);
+        num_files--;
+    }
+    closedir(folder);
+    assert_int_equal(num_files, 0);
+    assert_int_equal(rmdir(path_of("theirs")), 0); // no others
     assert_int_equal(stats.num_rows, 300);
     assert_int_equal(stats.dims, 40);
     assert_true(stats.index_bytes > 0 && stats.encode_seconds > 0);
-    remove_index("mine");
-    remove_index("theirs");
+    assert_int_equal(remove_test_folder(path_of("mine")), 0);
 }
 
 // ---- tests ----
@@ -240,7 +192,7 @@ static void events_tell_how_far_it_is(void **state)
     assert_int_equal(run(&s, &stats), BSW_ERROR_IO);
     assert_string_equal(err.message, "the status cannot be written");
     assert_int_equal(num_completes, 1);
-    remove_index("mine");
+    assert_int_equal(remove_test_folder(path_of("mine")), 0);
 }
 
 static void nothing_is_printed(void **state)
@@ -266,17 +218,12 @@ static void nothing_is_printed(void **state)
     fseek(said, 0, SEEK_END);
     assert_int_equal(ftell(said), 0);
     fclose(said);
-    remove_index("mine");
-}
-
-static int remove_all(void **state)
-{
-    unlink(path_of("theirs.json"));
-    return remove_temporary_folder(state);
+    assert_int_equal(remove_test_folder(path_of("mine")), 0);
 }
 
 int main(void)
 {
+    bsw_transport_local_init(&transport);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_make_the_index_of_the_command),
         cmocka_unit_test(invalid_settings_are_refused_as_by_the_command),
@@ -284,5 +231,6 @@ int main(void)
         cmocka_unit_test(events_tell_how_far_it_is),
         cmocka_unit_test(nothing_is_printed),
     };
-    return cmocka_run_group_tests_name("encode_index", tests, make_temporary_folder, remove_all);
+    return cmocka_run_group_tests_name("encode_index", tests, make_temporary_folder,
+                                       remove_temporary_folder);
 }

@@ -46,12 +46,6 @@ static void finish(struct bsw_result_journal *result)
     bsw_result_journal_close(result, BSW_OK);
 }
 
-static void load(const char *name, struct bsw_buffer *out)
-{
-    out->bytes = 0;
-    assert_int_equal(bsw_file_read_all(path_of(name), 1 << 20, out, &err), BSW_OK);
-}
-
 // Result, journal and partial result of a run that was stopped after all but the last batch; the
 // batches came in another order than that of the queries.
 static void stop_before_the_end(struct bsw_buffer *journal, struct bsw_buffer *partial)
@@ -61,8 +55,8 @@ static void stop_before_the_end(struct bsw_buffer *journal, struct bsw_buffer *p
     for (uint64_t batch = 0; batch < QUERIES / BATCH - 1; batch++)
         put(&result, (batch * 2 % 5) * BATCH, BATCH);
     bsw_result_journal_close(&result, BSW_ERROR_STOPPED);
-    load("r.journal", journal);
-    load("r.partial", partial);
+    read_test_file("r.journal", journal);
+    read_test_file("r.partial", partial);
 }
 
 static uint64_t queries_left(const struct bsw_result_journal *result)
@@ -81,7 +75,7 @@ static void every_cut_gives_the_same_result(void **state)
     open_result(0, &result);
     put(&result, 0, QUERIES);
     finish(&result);
-    load("r", &whole);
+    read_test_file("r", &whole);
     assert_int_equal(unlink(path_of("r")), 0);
     stop_before_the_end(&journal, &partial);
     for (size_t cut = 0; cut <= 3 * RECORD_BYTES; cut += 8) {
@@ -94,7 +88,7 @@ static void every_cut_gives_the_same_result(void **state)
         for (size_t i = 0; i < result.left.num_parts; i++)
             put(&result, result.left.parts[i].first, result.left.parts[i].count);
         finish(&result);
-        load("r", &now);
+        read_test_file("r", &now);
         assert_int_equal(now.bytes, whole.bytes);
         assert_memory_equal(now.data, whole.data, whole.bytes);
         assert_int_equal(count_test_files(), 2); // it and r.json

@@ -12,6 +12,7 @@
 enum { QUERIES = 21, K = 5 };
 
 static struct bsw_error err;
+static struct bsw_transport transport = {.timeout_seconds = 10};
 
 static struct bsw_truth_settings settings_of(const char *out)
 {
@@ -26,12 +27,7 @@ static struct bsw_truth_settings settings_of(const char *out)
 
 static enum bsw_status run(const struct bsw_truth_settings *settings, struct bsw_truth_stats *stats)
 {
-    struct bsw_transport transport = {.timeout_seconds = 10};
-    bsw_transport_local_init(&transport);
-    memset(&err, 0, sizeof err);
-    enum bsw_status status = bsw_truth_run(settings, &transport, stats, &err);
-    bsw_transport_close(&transport, 0);
-    return status;
+    return bsw_truth_run(settings, &transport, stats, &err);
 }
 
 // word: an option more, with its value, or NULL.
@@ -46,24 +42,8 @@ static enum bsw_status run_command(const char *out, const char *k, const char *w
                            out,         "--k",
                            k,           word,
                            value};
-    struct bsw_transport transport = {.timeout_seconds = 10};
-    bsw_transport_local_init(&transport);
-    memset(&err, 0, sizeof err);
-    enum bsw_status status = bsw_command_groundtruth(&transport, word ? value ? 15 : 14 : 13,
-                                                     (char **)(uintptr_t)words, &err);
-    bsw_transport_close(&transport, 0);
-    return status;
-}
-
-static void assert_same_file(const char *mine, const char *theirs)
-{
-    struct bsw_buffer a = {0}, b = {0};
-    assert_ok(bsw_file_read_all(mine, 1 << 20, &a, &err), &err);
-    assert_ok(bsw_file_read_all(theirs, 1 << 20, &b, &err), &err);
-    assert_int_equal(a.bytes, b.bytes);
-    assert_memory_equal(a.data, b.data, a.bytes);
-    bsw_buffer_deinit(&a);
-    bsw_buffer_deinit(&b);
+    return bsw_command_groundtruth(&transport, word ? value ? 15 : 14 : 13,
+                                   (char **)(uintptr_t)words, &err);
 }
 
 static void settings_give_the_file_of_the_command(void **state)
@@ -74,9 +54,9 @@ static void settings_give_the_file_of_the_command(void **state)
     s.split = 1;
     assert_ok(run(&s, &stats), &err);
     assert_ok(run_command(path_of("theirs"), "5", "--split", NULL), &err);
-    assert_same_file(path_of("mine"), path_of("theirs"));
-    assert_same_file(path_of("mine.neighbors.ibin"), path_of("theirs.neighbors.ibin"));
-    assert_same_file(path_of("mine.distances.fbin"), path_of("theirs.distances.fbin"));
+    assert_same_file("mine", "theirs");
+    assert_same_file("mine.neighbors.ibin", "theirs.neighbors.ibin");
+    assert_same_file("mine.distances.fbin", "theirs.distances.fbin");
     assert_int_equal(stats.num_rows, 500);
     assert_int_equal(stats.num_queries, QUERIES);
     assert_int_equal(stats.dims, 12);
@@ -178,6 +158,7 @@ static void invalid_settings_are_refused(void **state)
 
 int main(void)
 {
+    bsw_transport_local_init(&transport);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_give_the_file_of_the_command),
         cmocka_unit_test(a_sink_gets_the_answers_of_the_file),

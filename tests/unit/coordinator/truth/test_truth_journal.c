@@ -78,9 +78,8 @@ static void every_cut_gives_the_same_lists(void **state)
     take_lists(&scan, expected);
     bsw_neighbour_scan_close(&scan);
     stop_often();
-    assert_int_equal(bsw_file_read_all(path_of("t.00000.journal"), 1 << 20, &records, &err),
-                     BSW_OK);
-    assert_int_equal(bsw_file_read_all(path_of("t.00000.lists"), 1 << 20, &slots, &err), BSW_OK);
+    read_test_file("t.00000.journal", &records);
+    read_test_file("t.00000.lists", &slots);
     for (size_t cut = 0; cut <= 3 * RECORD_BYTES; cut += 8) {
         write_test_file("t.00000.journal", records.data, records.bytes - cut);
         write_test_file("t.00000.lists", slots.data, slots.bytes);
@@ -104,9 +103,8 @@ static void lists_with_other_bytes_are_not_gone_on_with(void **state)
     enum { LEAST_BYTES = QUERIES * 8 * (1 + KEEP) }; // that they have, counts and items
     struct bsw_buffer records = {0}, slots = {0};
     stop_often();
-    assert_int_equal(bsw_file_read_all(path_of("t.00000.journal"), 1 << 20, &records, &err),
-                     BSW_OK);
-    assert_int_equal(bsw_file_read_all(path_of("t.00000.lists"), 1 << 20, &slots, &err), BSW_OK);
+    read_test_file("t.00000.journal", &records);
+    read_test_file("t.00000.lists", &slots);
     for (size_t at = 0; at < LEAST_BYTES; at++) {
         struct bsw_truth_journal journal;
         bsw_neighbour_scan scan;
