@@ -27,59 +27,6 @@ int bsw_encode_journal_makes(const char *name)
     return strcmp(name, PLAN_NAME) == 0 || is_block_journal(name);
 }
 
-static enum bsw_status journal_path(char out[BSW_PATH_BYTES], const char *folder, int rank,
-                                    struct bsw_error *err)
-{
-    char name[40];
-    snprintf(name, sizeof name, "encode-%05d.journal", rank);
-    return bsw_path_join(out, folder, name, err);
-}
-
-// Calls `visit` for every journal of blocks in the folder.
-static enum bsw_status for_each_journal(struct bsw_encode_journal *journal,
-                                        enum bsw_status (*visit)(struct bsw_encode_journal *journal,
-                                                                 const char *path,
-                                                                 struct bsw_error *err),
-                                        struct bsw_error *err)
-{
-    char path[BSW_PATH_BYTES];
-    enum bsw_status status = BSW_OK;
-    DIR *handle = opendir(journal->folder);
-    if (!handle) {
-        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", journal->folder, strerror(errno));
-    }
-    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
-        if (!is_block_journal(entry->d_name)) continue;
-        status = bsw_path_join(path, journal->folder, entry->d_name, err);
-        if (status == BSW_OK) status = visit(journal, path, err);
-    }
-    closedir(handle);
-    return status;
-}
-
-static enum bsw_status remove_one(struct bsw_encode_journal *journal, const char *path,
-                                  struct bsw_error *err)
-{
-    (void)journal;
-    return bsw_file_remove(path, err);
-}
-
-static enum bsw_status find_one(struct bsw_encode_journal *journal, const char *path,
-                                struct bsw_error *err)
-{
-    (void)journal;
-    return bsw_journal_refuse(path, err);
-}
-
-// The plan first: without it nothing is resumed, whatever else a crash leaves.
-enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal, struct bsw_error *err)
-{
-    char path[BSW_PATH_BYTES];
-    BSW_TRY(bsw_path_join(path, journal->folder, PLAN_NAME, err));
-    BSW_TRY(bsw_file_remove(path, err));
-    return for_each_journal(journal, remove_one, err);
-}
-
 // ---- rank 0: what there is ----
 
 static void block_fields(const struct bsw_encode_journal *journal, struct bsw_journal_fields *out)
@@ -117,6 +64,36 @@ static enum bsw_status read_one(struct bsw_encode_journal *journal, const char *
     return is_useless ? bsw_file_remove(path, err) : status;
 }
 
+// Calls `visit` for every journal of blocks in the folder; NULL: reads it.
+static enum bsw_status for_each_journal(struct bsw_encode_journal *journal,
+                                        enum bsw_status (*visit)(const char *path,
+                                                                 struct bsw_error *err),
+                                        struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    enum bsw_status status = BSW_OK;
+    DIR *handle = opendir(journal->folder);
+    if (!handle) {
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", journal->folder, strerror(errno));
+    }
+    for (struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
+        if (!is_block_journal(entry->d_name)) continue;
+        status = bsw_path_join(path, journal->folder, entry->d_name, err);
+        if (status == BSW_OK) status = visit ? visit(path, err) : read_one(journal, path, err);
+    }
+    closedir(handle);
+    return status;
+}
+
+// The plan first: without it nothing is resumed, whatever else a crash leaves.
+enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(path, journal->folder, PLAN_NAME, err));
+    BSW_TRY(bsw_file_remove(path, err));
+    return for_each_journal(journal, bsw_file_remove, err);
+}
+
 static int compare_blocks(const void *a, const void *b)
 {
     uint64_t block = ((const struct bsw_encode_block *)a)->block,
@@ -126,7 +103,7 @@ static int compare_blocks(const void *a, const void *b)
 
 static enum bsw_status read_journals(struct bsw_encode_journal *journal, struct bsw_error *err)
 {
-    BSW_TRY(for_each_journal(journal, read_one, err));
+    BSW_TRY(for_each_journal(journal, NULL, err));
     size_t count = journal->recorded.bytes / sizeof(struct bsw_encode_block);
     if (count > 0)
         qsort(journal->recorded.data, count, sizeof(struct bsw_encode_block), compare_blocks);
@@ -149,7 +126,8 @@ enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, cons
     BSW_TRY(bsw_path_join(path, folder, PLAN_NAME, err));
     int has_plan = bsw_file_exists(path);
     // A plan without a block is no loss.
-    if (has_plan && !is_resumed && !is_forced) BSW_TRY(for_each_journal(journal, find_one, err));
+    if (has_plan && !is_resumed && !is_forced)
+        BSW_TRY(for_each_journal(journal, bsw_journal_refuse, err));
     if (!has_plan || !is_resumed) BSW_TRY(bsw_encode_journal_remove(journal, err));
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = BSW_JOURNAL_RESUME,
@@ -212,12 +190,13 @@ enum bsw_status bsw_encode_journal_share(struct bsw_encode_journal *journal,
                                                                  struct bsw_error *err),
                                          void *context, struct bsw_error *err)
 {
-    char path[BSW_PATH_BYTES];
+    char path[BSW_PATH_BYTES], name[40];
     struct bsw_journal_fields fields;
     journal->folder = folder;
     journal->rank = transport->rank;
     BSW_TRY(broadcast(journal, transport, err));
-    BSW_TRY(journal_path(path, folder, transport->rank, err));
+    snprintf(name, sizeof name, "encode-%05d.journal", transport->rank);
+    BSW_TRY(bsw_path_join(path, folder, name, err));
     block_fields(journal, &fields);
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = BSW_JOURNAL_RESUME,
@@ -255,18 +234,12 @@ enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, ui
 
 // ---- the end ----
 
-static enum bsw_status has_one(struct bsw_encode_journal *journal, const char *path,
-                               struct bsw_error *err)
-{
-    (void)journal, (void)path, (void)err;
-    return BSW_ERROR_USAGE;
-}
-
 // Whether what is in the folder is to be resumed: stopped, or a rank has blocks in its journal.
 static int is_to_stay(struct bsw_encode_journal *journal, enum bsw_status status)
 {
     if (status == BSW_ERROR_SELF_CHECK || !bsw_encode_plan_exists(journal->folder)) return 0;
-    return bsw_status_exit_code(status) == 75 || for_each_journal(journal, has_one, NULL) != BSW_OK;
+    return bsw_status_exit_code(status) == 75 ||
+           for_each_journal(journal, bsw_journal_refuse, NULL) != BSW_OK;
 }
 
 int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status status)

@@ -37,14 +37,14 @@ static int is_of(const char *name, const char *stem, const char *end)
     return digits >= 5 && strcmp(name + bytes + 1 + digits, end) == 0;
 }
 
-typedef enum bsw_status (*visit_fn)(const char *path, const struct bsw_journal_fields *fields,
-                                    struct bsw_error *err);
-
-// Calls `visit` for the files of all ranks with this end.
-static enum bsw_status for_each_file(const char *out, const char *end, visit_fn visit,
+// Calls `visit` for the files of all ranks with this end. NULL: they are journals of these fields.
+static enum bsw_status for_each_file(const char *out, const char *end,
+                                     enum bsw_status (*visit)(const char *path,
+                                                              struct bsw_error *err),
                                      const struct bsw_journal_fields *fields, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
+    struct bsw_journal_facts facts;
     const char *slash = strrchr(out, '/'), *stem = slash ? slash + 1 : out;
     enum bsw_status status = BSW_OK;
     int length = snprintf(path, sizeof path, "%.*s", (int)(stem - out), out);
@@ -56,7 +56,7 @@ static enum bsw_status for_each_file(const char *out, const char *end, visit_fn 
         size_t room = sizeof path - (size_t)length, bytes = strlen(entry->d_name) + 1;
         if (!is_of(entry->d_name, stem, end) || bytes > room) continue;
         memcpy(path + length, entry->d_name, bytes);
-        status = visit(path, fields, err);
+        status = visit ? visit(path, err) : bsw_journal_read(path, fields, NULL, NULL, &facts, err);
     }
     closedir(handle);
     return status;
@@ -64,46 +64,25 @@ static enum bsw_status for_each_file(const char *out, const char *end, visit_fn 
 
 // ---- rank 0 ----
 
-static enum bsw_status refuse_file(const char *path, const struct bsw_journal_fields *fields,
-                                   struct bsw_error *err)
-{
-    (void)fields;
-    return bsw_journal_refuse(path, err);
-}
-
-static enum bsw_status remove_file(const char *path, const struct bsw_journal_fields *fields,
-                                   struct bsw_error *err)
-{
-    (void)fields;
-    return bsw_file_remove(path, err);
-}
-
-static enum bsw_status check_fields(const char *path, const struct bsw_journal_fields *fields,
-                                    struct bsw_error *err)
-{
-    struct bsw_journal_facts facts;
-    return bsw_journal_read(path, fields, NULL, NULL, &facts, err);
-}
-
 int bsw_truth_journals_exist(const char *out)
 {
-    return for_each_file(out, JOURNAL_END, refuse_file, NULL, NULL) == BSW_ERROR_USAGE;
+    return for_each_file(out, JOURNAL_END, bsw_journal_refuse, NULL, NULL) == BSW_ERROR_USAGE;
 }
 
 // Journals first: lists without one are never read.
 enum bsw_status bsw_truth_journals_remove(const char *out, struct bsw_error *err)
 {
-    BSW_TRY(for_each_file(out, JOURNAL_END, remove_file, NULL, err));
-    return for_each_file(out, LISTS_END, remove_file, NULL, err);
+    BSW_TRY(for_each_file(out, JOURNAL_END, bsw_file_remove, NULL, err));
+    return for_each_file(out, LISTS_END, bsw_file_remove, NULL, err);
 }
 
 enum bsw_status bsw_truth_journals_take(const char *out, enum bsw_journal_mode mode,
                                         const struct bsw_journal_fields *fields,
                                         struct bsw_error *err)
 {
-    if (mode == BSW_JOURNAL_RESUME)
-        return for_each_file(out, JOURNAL_END, check_fields, fields, err);
-    if (mode == BSW_JOURNAL_NEW) BSW_TRY(for_each_file(out, JOURNAL_END, refuse_file, NULL, err));
+    if (mode == BSW_JOURNAL_RESUME) return for_each_file(out, JOURNAL_END, NULL, fields, err);
+    if (mode == BSW_JOURNAL_NEW)
+        BSW_TRY(for_each_file(out, JOURNAL_END, bsw_journal_refuse, NULL, err));
     return bsw_truth_journals_remove(out, err);
 }
 
