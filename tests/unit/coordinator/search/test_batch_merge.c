@@ -211,27 +211,42 @@ struct answer {
     int64_t ids[MAX_QUERIES * MAX_ROWS];
     float values[MAX_QUERIES * MAX_ROWS];
     struct bsw_cut cuts[MAX_QUERIES];
+    uint32_t limits[MAX_QUERIES];
     uint64_t survivors;
 };
 
-static void merge_all(struct corpus *corpus, int is_ladder, struct answer *answer)
+enum kind { HISTOGRAMS, CANDIDATES, SURVIVORS };
+
+static enum bsw_status merge_kind(const struct corpus *corpus, enum kind kind,
+                                  const struct bsw_buffer *payloads, struct answer *answer)
 {
-    struct bsw_batch_merge merge;
-    struct bsw_buffer candidates[MAX_RANKS] = {{0}}, survivors[MAX_RANKS] = {{0}};
     const float addends[MAX_QUERIES] = {0};
-    corpus->settings.is_ladder = is_ladder;
+    struct bsw_batch_merge merge;
+    enum bsw_status status;
+    err.message[0] = '\0';
     bsw_batch_merge_init(&merge, &corpus->manifest, &corpus->settings,
                          made_assignment((uint32_t)corpus->num_ranks, corpus->manifest.num_shards));
     merge.first_query_row = FIRST_QUERY_ROW;
-    make_payloads(corpus, NULL, candidates);
-    assert_ok(bsw_merge_candidates(&merge, candidates, corpus->num_queries, answer->cuts, &err),
-              &err);
-    make_payloads(corpus, answer->cuts, survivors);
-    assert_ok(bsw_merge_survivors(&merge, survivors, corpus->num_queries, addends, answer->ids,
-                                  answer->values, &err),
-              &err);
+    if (kind == HISTOGRAMS)
+        status = bsw_merge_histograms(&merge, payloads, corpus->num_queries, answer->limits, &err);
+    else if (kind == CANDIDATES)
+        status = bsw_merge_candidates(&merge, payloads, corpus->num_queries, answer->cuts, &err);
+    else
+        status = bsw_merge_survivors(&merge, payloads, corpus->num_queries, addends, answer->ids,
+                                     answer->values, &err);
     answer->survivors = merge.num_survivors;
     bsw_batch_merge_deinit(&merge);
+    return status;
+}
+
+static void merge_all(struct corpus *corpus, int is_ladder, struct answer *answer)
+{
+    struct bsw_buffer candidates[MAX_RANKS] = {{0}}, survivors[MAX_RANKS] = {{0}};
+    corpus->settings.is_ladder = is_ladder;
+    make_payloads(corpus, NULL, candidates);
+    assert_ok(merge_kind(corpus, CANDIDATES, candidates, answer), &err);
+    make_payloads(corpus, answer->cuts, survivors);
+    assert_ok(merge_kind(corpus, SURVIVORS, survivors, answer), &err);
     free_payloads(candidates);
     free_payloads(survivors);
 }
@@ -374,7 +389,7 @@ static void limits_are_those_of_the_summed_histogram(void **state)
 {
     (void)state;
     static struct corpus corpus;
-    uint32_t limits[MAX_QUERIES];
+    static struct answer answer;
     for (uint64_t seed = 0; seed < 300; seed++) {
         uint32_t num_shards = 1 + (uint32_t)(seed % 5);
         fill_corpus(&corpus, seed, num_shards, 2);
@@ -384,16 +399,12 @@ static void limits_are_those_of_the_summed_histogram(void **state)
         uint32_t num_bins = (uint32_t)bsw_layout_dot_limit(&corpus.manifest.layout, 4) + 1;
         uint64_t *histograms = allocate_or_fail((size_t)MAX_QUERIES * num_bins, sizeof *histograms);
         struct bsw_buffer payloads[MAX_RANKS] = {{0}};
-        struct bsw_batch_merge merge;
         for (uint32_t s = 0; s < num_shards; s++) {
             for (size_t q = 0; q < corpus.num_queries; q++)
                 append_counts(seed * 1000 + s * 10 + q, num_bins, &payloads[s],
                               histograms + q * num_bins);
         }
-        bsw_batch_merge_init(&merge, &corpus.manifest, &corpus.settings,
-                             made_assignment(num_shards, corpus.manifest.num_shards));
-        assert_int_equal(bsw_merge_histograms(&merge, payloads, corpus.num_queries, limits, &err),
-                         BSW_OK);
+        assert_ok(merge_kind(&corpus, HISTOGRAMS, payloads, &answer), &err);
         for (size_t q = 0; q < corpus.num_queries; q++) {
             uint64_t sum = 0, j = 0, k = corpus.settings.k + corpus.settings.exclude_self;
             while (j < num_bins && (sum += histograms[q * num_bins + j]) < k) j++;
@@ -401,9 +412,8 @@ static void limits_are_those_of_the_summed_histogram(void **state)
             if (j >= num_bins) j = num_bins - 1; // no distance is larger
             // dot = d (2^Bq - 1)(2^B - 1) - 2 * distance
             int32_t dot = (int32_t)num_bins - 1 - 2 * (int32_t)j;
-            assert_true(limits[q] == bsw_score_from_integer(dot));
+            assert_true(answer.limits[q] == bsw_score_from_integer(dot));
         }
-        bsw_batch_merge_deinit(&merge);
         free_payloads(payloads);
         bsw_free(&histograms);
     }
@@ -411,36 +421,14 @@ static void limits_are_those_of_the_summed_histogram(void **state)
 
 // ---- payloads that do not parse ----
 
-enum kind { HISTOGRAMS, CANDIDATES, SURVIVORS };
-
-static enum bsw_status merge_kind(const struct corpus *corpus, enum kind kind,
-                                  const struct bsw_buffer *payloads)
-{
-    static struct answer answer;
-    uint32_t limits[MAX_QUERIES];
-    const float addends[MAX_QUERIES] = {0};
-    struct bsw_batch_merge merge;
-    enum bsw_status status;
-    err.message[0] = '\0';
-    bsw_batch_merge_init(&merge, &corpus->manifest, &corpus->settings,
-                         made_assignment((uint32_t)corpus->num_ranks, corpus->manifest.num_shards));
-    if (kind == HISTOGRAMS)
-        status = bsw_merge_histograms(&merge, payloads, corpus->num_queries, limits, &err);
-    else if (kind == CANDIDATES)
-        status = bsw_merge_candidates(&merge, payloads, corpus->num_queries, answer.cuts, &err);
-    else
-        status = bsw_merge_survivors(&merge, payloads, corpus->num_queries, addends, answer.ids,
-                                     answer.values, &err);
-    bsw_batch_merge_deinit(&merge);
-    return status;
-}
+static struct answer unused;
 
 static void assert_refused(const struct corpus *corpus, enum kind kind,
                            const struct bsw_buffer *payloads, int rank)
 {
     char clause[32];
     snprintf(clause, sizeof clause, "rank %d sent", rank);
-    assert_int_equal(merge_kind(corpus, kind, payloads), BSW_ERROR_PEER);
+    assert_int_equal(merge_kind(corpus, kind, payloads, &unused), BSW_ERROR_PEER);
     if (!strstr(err.message, clause)) fail_msg("'%s' lacks '%s'", err.message, clause);
 }
 
@@ -488,7 +476,7 @@ static void check_lengths(const struct corpus *corpus, enum kind kind, struct bs
         memcpy(copy, good.data, bytes < good.bytes ? bytes : good.bytes);
         payloads[1] = (struct bsw_buffer){copy, bytes, bytes};
         if (bytes == good.bytes)
-            assert_int_equal(merge_kind(corpus, kind, payloads), BSW_OK);
+            assert_int_equal(merge_kind(corpus, kind, payloads, &unused), BSW_OK);
         else
             assert_refused(corpus, kind, payloads, 1);
         free(copy);
@@ -515,7 +503,7 @@ static void check_counts(const struct corpus *corpus, enum kind kind, struct bsw
         }
         memcpy(field, &truth, bytes);
     }
-    assert_int_equal(merge_kind(corpus, kind, payloads), BSW_OK);
+    assert_int_equal(merge_kind(corpus, kind, payloads, &unused), BSW_OK);
 }
 
 static void payloads_that_do_not_parse_are_refused(void **state)
@@ -551,7 +539,7 @@ static void an_idle_rank_that_answers_is_refused(void **state)
     fill_corpus(&corpus, 1, 3, 5);
     set_settings(&corpus, 5, 20, 1, BSW_METRIC_IP, 5);
     make_payloads(&corpus, NULL, payloads);
-    assert_int_equal(merge_kind(&corpus, CANDIDATES, payloads), BSW_OK);
+    assert_int_equal(merge_kind(&corpus, CANDIDATES, payloads, &unused), BSW_OK);
     append(&payloads[4], &nothing, sizeof nothing);
     assert_refused(&corpus, CANDIDATES, payloads, 4);
     free_payloads(payloads);
