@@ -137,7 +137,6 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--resume is for a search of one pass, without --warmup and --repeat");
     }
-    o->result.queries = o->run.queries;
     o->search.request.level = o->common.level;
     o->search.request.num_threads = (int)o->common.threads;
     o->search.pinning = &o->common.pinning;

@@ -29,7 +29,7 @@ static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bs
                                    struct bsw_error *err)
 {
     const struct bsw_manifest *manifest = &search->manifest;
-    const struct bsw_command_files files = {.inputs = {sink->queries},
+    const struct bsw_command_files files = {.inputs = {search->run.queries},
                                             .outputs = {sink->path},
                                             .is_result = 1,
                                             .index = search->options.index,

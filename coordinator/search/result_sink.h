@@ -9,9 +9,9 @@
 
 // All but the last are set, the same on all ranks; that is {0}. Texts are borrowed.
 struct bsw_result_sink {
-    const char *path, *queries; // of the result, and of what it may not be: the file of queries
-    int is_forced, is_resumed;  // --force, --resume
-    int is_journaled;           // what is timed, in several passes, is not cut into runs
+    const char *path;                 // of the result
+    int is_forced, is_resumed;        // --force, --resume
+    int is_journaled;                 // what is timed, in several passes, is not cut into runs
     struct bsw_result_journal result; // rank 0
 };
 

@@ -29,7 +29,6 @@ struct truth_job {
     struct bsw_transport *transport;
     enum bsw_metric metric;
     bsw_vectors *base, *queries;
-    bsw_result_writer *writer; // rank 0
     struct bsw_neighbour_needs needs;
     bsw_device *device; // of this rank, or NULL
     const struct bsw_truth_backend *backend;
@@ -206,8 +205,7 @@ static enum bsw_status find(struct truth_job *job, struct bsw_error *err)
     const struct bsw_truth_pass pass = {.merge = &job->merge,
                                         .journal = &job->journal,
                                         .num_rows = bsw_vectors_num_rows(job->base),
-                                        .progress = progress,
-                                        .events = job->settings.events};
+                                        .settings = &job->settings};
     bsw_progress_begin(progress, "groundtruth", "rows",
                        job->backend->total(job->state, pass.num_rows));
     enum bsw_status status = job->backend->run(job->state, &pass, err);
@@ -255,12 +253,11 @@ static enum bsw_status take_output(struct truth_job *job, struct bsw_error *err)
     }
     if (s->split) BSW_TRY(bsw_truth_split_check(s->out, is_forced, err));
     BSW_TRY(bsw_result_writer_open(s->out, bsw_vectors_num_rows(job->queries), s->k, wide_ids,
-                                   is_forced, &job->writer, err));
+                                   is_forced, &job->merge.writer, err));
     BSW_TRY(bsw_truth_journals_take(s->out, bsw_journal_mode_of(s->force, s->resume), &job->fields,
                                     err));
-    bsw_temporary_note(bsw_result_writer_temporary(job->writer));
-    BSW_TRY(bsw_result_writer_begin(job->writer, 0, err));
-    job->merge.writer = job->writer;
+    bsw_temporary_note(bsw_result_writer_temporary(job->merge.writer));
+    BSW_TRY(bsw_result_writer_begin(job->merge.writer, 0, err));
     job->is_taken = 1;
     return bsw_events_output(s->events, s->out, "rows", err);
 }
@@ -313,7 +310,7 @@ static enum bsw_status name_output(struct truth_job *job, struct bsw_error *err)
                                       .is_self_excluded = s->exclude_self,
                                       .queries_digest = job->queries_digest,
                                       .first_query = bsw_vectors_first_row(job->queries)};
-    BSW_TRY(bsw_sidecar_finish(job->writer, s->out, &facts, err));
+    BSW_TRY(bsw_sidecar_finish(job->merge.writer, s->out, &facts, err));
     if (s->split)
         BSW_TRY(bsw_truth_split_write(s->out, bsw_vectors_num_rows(job->queries), s->k, err));
     // Before the journals go: a run that is killed in between must not look unfinished.
@@ -325,7 +322,7 @@ static enum bsw_status name_output(struct truth_job *job, struct bsw_error *err)
 // A stop comes before all of it or after, where it changes nothing.
 static enum bsw_status finish(struct truth_job *job, struct bsw_error *err)
 {
-    BSW_TRY(bsw_result_writer_sync(job->writer, err)); // may take long, and be interrupted
+    BSW_TRY(bsw_result_writer_sync(job->merge.writer, err)); // may take long, and be interrupted
     bsw_stop_hold();
     enum bsw_status status = name_output(job, err);
     bsw_stop_release();
@@ -366,7 +363,7 @@ static void deinit(struct truth_job *job, enum bsw_status status)
     if (job->backend) job->backend->close(job->state);
     bsw_device_close(&job->device);
     bsw_truth_merge_deinit(&job->merge);
-    bsw_result_writer_destroy(&job->writer);
+    bsw_result_writer_destroy(&job->merge.writer);
     bsw_vectors_close(&job->base);
     bsw_vectors_close(&job->queries);
 }

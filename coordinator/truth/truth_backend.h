@@ -15,10 +15,9 @@
 // What a run goes through with; all borrowed.
 struct bsw_truth_pass {
     struct bsw_truth_merge *merge;
-    struct bsw_truth_journal *journal; // open, or {0}: there is none
-    uint64_t num_rows;                 // of all ranks
-    struct bsw_progress *progress;
-    const struct bsw_job_events *events;
+    struct bsw_truth_journal *journal;         // open, or {0}: there is none
+    uint64_t num_rows;                         // of all ranks
+    const struct bsw_truth_settings *settings; // its progress and events
 };
 
 struct bsw_truth_backend {

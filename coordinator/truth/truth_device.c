@@ -205,7 +205,7 @@ static enum bsw_status run_device(void *state, const struct bsw_truth_pass *pass
     struct truth_device *job = state;
     struct bsw_truth_merge *merge = pass->merge;
     uint64_t num_queries = bsw_vectors_num_rows(job->needs.queries);
-    job->progress = pass->progress;
+    job->progress = pass->settings->progress;
     for (uint64_t first = 0; first < num_queries; first += job->group_queries) {
         uint64_t left = num_queries - first;
         size_t count = left < job->group_queries ? (size_t)left : job->group_queries;

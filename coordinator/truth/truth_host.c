@@ -33,8 +33,8 @@ static enum bsw_status scan_rows(const struct bsw_truth_pass *pass, bsw_neighbou
     for (uint64_t round = 0; round < rounds; round++) {
         if (status == BSW_OK) status = scan_block(pass, scan, err);
         uint64_t done = scan->next_row * ranks;
-        bsw_progress_update(pass->progress, done);
-        bsw_events_count(pass->events, done < pass->num_rows ? done : pass->num_rows,
+        bsw_progress_update(pass->settings->progress, done);
+        bsw_events_count(pass->settings->events, done < pass->num_rows ? done : pass->num_rows,
                          pass->num_rows);
         if (round % to_agree == to_agree - 1 || round + 1 == rounds)
             BSW_TRY(bsw_transport_agree(transport, status, err));
@@ -63,7 +63,7 @@ static enum bsw_status run_host(void *state, const struct bsw_truth_pass *pass,
 {
     bsw_neighbour_scan *scan = state;
     BSW_TRY(scan_rows(pass, scan, err));
-    bsw_progress_finish(pass->progress);
+    bsw_progress_finish(pass->settings->progress);
     return merge_answers(pass, scan, err);
 }
 

@@ -81,7 +81,7 @@ static void memory_has_what_the_file_has(void **state)
     (void)state;
     struct bsw_search_options options = usual();
     struct bsw_memory_answers answers = {0};
-    struct bsw_result_sink file = {.path = result_path, .queries = queries_path, .is_journaled = 1};
+    struct bsw_result_sink file = {.path = result_path, .is_journaled = 1};
     struct bsw_results results;
     struct bsw_search search;
     const struct bsw_search_sink sink = bsw_result_sink(&file);
