@@ -52,3 +52,19 @@ enum bsw_status bsw_collect_buffers(bsw_transport *transport, const struct bsw_m
         BSW_TRY(bsw_transport_receive(transport, rank, message, &payloads[rank], NULL, err));
     return BSW_OK;
 }
+
+enum bsw_status bsw_share_record(bsw_transport *transport, const struct bsw_message *message,
+                                 void *data, size_t bytes, struct bsw_error *err)
+{
+    struct bsw_buffer buffer = {0};
+    enum bsw_status status = BSW_OK;
+    if (transport->num_ranks == 1) return BSW_OK;
+    if (transport->rank == 0) status = bsw_buffer_append(&buffer, data, bytes, err);
+    if (status == BSW_OK) status = bsw_transport_broadcast(transport, message, &buffer, err);
+    if (status == BSW_OK && buffer.bytes != bytes)
+        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes of %s, not %zu", buffer.bytes,
+                          message->name, bytes);
+    if (status == BSW_OK && transport->rank != 0) memcpy(data, buffer.data, bytes);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}

@@ -1,4 +1,4 @@
-// Every rank's payload to rank 0.
+// Every rank's payload to rank 0, and a record of rank 0 to all.
 //
 // All ranks call it with the same message. They should have agreed before that each has what it
 // sends (bsw_transport_agree): one that does not send leaves rank 0 waiting. Other ranks send and
@@ -31,6 +31,10 @@ enum bsw_status bsw_collect_records(bsw_transport *transport, const struct bsw_m
 enum bsw_status bsw_collect_buffers(bsw_transport *transport, const struct bsw_message *message,
                                     const struct bsw_buffer *own, struct bsw_buffer *payloads,
                                     struct bsw_error *err);
+
+// Rank 0's record of `bytes` into data of all. Another size is BSW_ERROR_PEER.
+enum bsw_status bsw_share_record(bsw_transport *transport, const struct bsw_message *message,
+                                 void *data, size_t bytes, struct bsw_error *err);
 
 #ifdef __cplusplus
 }

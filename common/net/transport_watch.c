@@ -2,7 +2,7 @@
 // ended with it.
 #include <string.h>
 
-#include "common/base/memory.h"
+#include "common/net/collect.h"
 #include "common/net/heartbeat.h"
 #include "common/net/transport.h"
 
@@ -25,29 +25,17 @@ static void tell(void *context, const struct bsw_error *error, int is_said)
     bsw_heartbeat_tell(context, error, is_said);
 }
 
-static enum bsw_status send_place(bsw_transport *transport, struct bsw_heartbeat_place *place,
-                                  struct bsw_error *err)
-{
-    const struct bsw_message message = {.kind = KIND_PLACE, .name = "heartbeats"};
-    struct bsw_buffer data = {0};
-    enum bsw_status status = bsw_buffer_append(&data, place, sizeof *place, err);
-    if (status == BSW_OK) status = bsw_transport_broadcast(transport, &message, &data, err);
-    if (status == BSW_OK && data.bytes != sizeof *place)
-        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent heartbeats that make no sense");
-    if (status == BSW_OK) memcpy(place, data.data, sizeof *place);
-    bsw_buffer_deinit(&data);
-    return status;
-}
-
 // Where rank 0 cannot listen it says so by a place without a port, and by the agreement.
 static enum bsw_status meet(bsw_transport *transport, const struct bsw_heartbeat_options *options,
                             struct bsw_error *err)
 {
+    const struct bsw_message message = {.kind = KIND_PLACE, .name = "heartbeats"};
     struct bsw_heartbeat_place place = {0};
     enum bsw_status status = BSW_OK;
     if (transport->rank == 0)
         status = bsw_heartbeat_listen(options, &place, &transport->heartbeat, err);
-    BSW_TRY(send_place(transport, &place, status == BSW_OK ? err : NULL));
+    BSW_TRY(
+        bsw_share_record(transport, &message, &place, sizeof place, status == BSW_OK ? err : NULL));
     if (transport->rank > 0 && place.port > 0)
         status = bsw_heartbeat_join(options, &place, &transport->heartbeat, err);
     return status;

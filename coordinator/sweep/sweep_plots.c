@@ -4,8 +4,18 @@
 
 #include "common/base/file.h"
 #include "coordinator/job/gnuplot.h"
-#include "coordinator/sweep/sweep_files.h"
 #include "coordinator/sweep/sweep_report.h"
+
+// The assembler takes them in; CMakeLists.txt says where they are, and what to make anew with them.
+#define TAKE_IN(name, file)                            \
+    __asm__(".pushsection .rodata\n"                   \
+            ".global " #name "\n" #name ":\n"          \
+            ".incbin \"coordinator/sweep/" file "\"\n" \
+            ".byte 0\n"                                \
+            ".popsection")
+
+TAKE_IN(bsw_sweep_script, "sweep_plots.gp");
+TAKE_IN(bsw_sweep_template, "sweep_report.html");
 
 const char *const bsw_sweep_plots[3] = {"sweep-pareto", "sweep-bytes", "sweep-ceiling"};
 

@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "coordinator/sweep/sweep_learn.h"
+#include "common/base/clock.h"
+#include "coordinator/train/train.h"
 #include "shard/codecs/codec.h"
 
 static double number_of(const json_t *object, const char *name)
@@ -84,6 +85,32 @@ static json_t *describe_index(const struct bsw_sweep_found *found, double learni
                      s->encode_seconds, "peak_memory_bytes", (json_int_t)found->index_peak_bytes);
 }
 
+// The model of codec rbe, from the corpus alone, with codes as wide as rows; replaces the file.
+// Rank 0 on its own, since weights depend on how many ranks there are.
+static enum bsw_status learn(const struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
+                             const char *model, double *seconds, struct bsw_error *err)
+{
+    struct bsw_transport alone = {.timeout_seconds = run->team.transport->timeout_seconds};
+    struct bsw_train_settings settings = bsw_train_settings_default();
+    struct bsw_train_stats stats;
+    double since = bsw_clock_seconds();
+    settings.pairs.base = run->team.settings->base;
+    settings.has_metric = 1;
+    settings.pairs.metric = run->metric;
+    settings.code_dims = run->dims;
+    settings.document_planes = (uint64_t)point->bits;
+    settings.query_planes = point->query_bits;
+    settings.model = model;
+    settings.force = 1;
+    settings.pairs.level = run->team.settings->level;
+    bsw_transport_local_init(&alone);
+    enum bsw_status status = bsw_train_run(&settings, &alone, &stats, err);
+    bsw_train_stats_deinit(&stats);
+    bsw_transport_close(&alone, 0);
+    *seconds = bsw_clock_seconds() - since;
+    return status == BSW_OK ? BSW_OK : bsw_prefix(err, status, "train: ");
+}
+
 enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
                                      json_t **facts, struct bsw_error *err)
 {
@@ -99,7 +126,7 @@ enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw
                               model ? "" : ".rbe");
         if (length < 0 || (size_t)length >= sizeof step.model)
             return bsw_fail(err, BSW_ERROR_USAGE, "--model: the name is too long");
-        if (!model) BSW_TRY(bsw_sweep_learn(run, point, step.model, &learning_seconds, err));
+        if (!model) BSW_TRY(learn(run, point, step.model, &learning_seconds, err));
     }
     BSW_TRY(bsw_sweep_lead(&run->team, &step, &run->found, err));
     *facts = describe_index(&run->found, learning_seconds);

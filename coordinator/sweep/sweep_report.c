@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "common/base/cpu_model.h"
-#include "coordinator/sweep/sweep_files.h"
 
 // ---- sweep.json ----
 

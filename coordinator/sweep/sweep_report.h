@@ -26,6 +26,11 @@ enum bsw_status bsw_sweep_report_write(struct bsw_sweep_report *report, struct b
 enum bsw_status bsw_sweep_plots_write(const char *folder, int *is_drawn, struct bsw_error *err);
 extern const char *const bsw_sweep_plots[3]; // file names without ending
 
+// Files that the program has with it, as texts that end with 0: an installed one has no source
+// tree.
+extern const char bsw_sweep_script[];   // sweep_plots.gp
+extern const char bsw_sweep_template[]; // sweep_report.html
+
 #ifdef __cplusplus
 }
 #endif

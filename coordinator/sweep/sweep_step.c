@@ -4,6 +4,7 @@
 
 #include "common/base/process_memory.h"
 #include "common/job/stop_signal.h"
+#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/truth/truth.h"
 
@@ -105,24 +106,22 @@ static enum bsw_status take(const struct bsw_sweep_team *team, const struct bsw_
     return bsw_prefix(err, status, "%s: ", names[step->kind]);
 }
 
-// ---- rank 0 ----
-
-static enum bsw_status send(const struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
-                            struct bsw_error *err)
+// Rank 0's step to all.
+static enum bsw_status share(const struct bsw_sweep_team *team, struct bsw_sweep_step *step,
+                             struct bsw_error *err)
 {
     const struct bsw_message message = {.kind = BSW_MESSAGE_STEP, .name = "a step of the sweep"};
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = bsw_buffer_append(&buffer, step, sizeof *step, err);
-    if (status == BSW_OK) status = bsw_transport_broadcast(team->transport, &message, &buffer, err);
-    bsw_buffer_deinit(&buffer);
-    return status;
+    return bsw_share_record(team->transport, &message, step, sizeof *step, err);
 }
+
+// ---- rank 0 ----
 
 enum bsw_status bsw_sweep_lead(struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
                                struct bsw_sweep_found *found, struct bsw_error *err)
 {
     team->others_know = team->transport->num_ranks == 1;
-    BSW_TRY(send(team, step, err));
+    struct bsw_sweep_step sent = *step;
+    BSW_TRY(share(team, &sent, err));
     enum bsw_status status = take(team, step, found, err);
     team->others_know |= status != BSW_OK;
     return status;
@@ -135,7 +134,7 @@ enum bsw_status bsw_sweep_lead_end(struct bsw_sweep_team *team, enum bsw_status 
     struct bsw_error local;
     if (team->others_know || team->transport->broken != BSW_OK) return status;
     if (status != BSW_OK) memcpy(end.message, err->message, sizeof end.message);
-    enum bsw_status sent = send(team, &end, &local);
+    enum bsw_status sent = share(team, &end, &local);
     if (status == BSW_OK && sent != BSW_OK && err) *err = local;
     return status == BSW_OK ? sent : status;
 }
@@ -146,16 +145,10 @@ static enum bsw_status receive(const struct bsw_sweep_team *team, struct bsw_swe
                                struct bsw_error *err)
 {
     struct bsw_transport *transport = team->transport;
-    const struct bsw_message message = {.kind = BSW_MESSAGE_STEP, .name = "a step of the sweep"};
-    struct bsw_buffer buffer = {0};
     double timeout_seconds = transport->timeout_seconds;
     if (transport->heartbeat) transport->timeout_seconds = LONG_SECONDS;
-    enum bsw_status status = bsw_transport_broadcast(transport, &message, &buffer, err);
+    enum bsw_status status = share(team, step, err);
     transport->timeout_seconds = timeout_seconds;
-    if (status == BSW_OK && buffer.bytes != sizeof *step)
-        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent a step of a wrong size");
-    if (status == BSW_OK) memcpy(step, buffer.data, sizeof *step);
-    bsw_buffer_deinit(&buffer);
     return status;
 }
 

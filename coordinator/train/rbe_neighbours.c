@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 #include "common/job/progress.h"
+#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command.h"
 #include "kernels/encode/prepare_rows.h"
@@ -107,40 +108,37 @@ static void search_part(struct neighbour_job *job, size_t first, size_t last, in
     bsw_progress_finish(&progress);
 }
 
-// Every rank's part to rank 0, the whole to all.
+struct neighbour_parts {
+    unsigned char *all;
+    uint64_t num_rows, num_ranks;
+    size_t row_bytes;
+};
+
+static enum bsw_status take_part(void *context, int rank, const struct bsw_buffer *payload,
+                                 struct bsw_error *err)
+{
+    const struct neighbour_parts *parts = context;
+    uint64_t first = bsw_part_first(parts->num_rows, (uint64_t)rank, parts->num_ranks),
+             last = bsw_part_first(parts->num_rows, (uint64_t)rank + 1, parts->num_ranks);
+    if (payload->bytes != (size_t)(last - first) * parts->row_bytes)
+        return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent a part that does not fit", rank);
+    memcpy(parts->all + first * parts->row_bytes, payload->data, payload->bytes);
+    return BSW_OK;
+}
+
+// Every rank's part [first, last) to rank 0, the whole to all.
 static enum bsw_status exchange(const struct neighbour_job *job, struct bsw_transport *transport,
-                                uint64_t *neighbours, struct bsw_error *err)
+                                size_t first, size_t last, uint64_t *neighbours,
+                                struct bsw_error *err)
 {
     const struct bsw_message part = {.kind = BSW_MESSAGE_NEIGHBOUR_PART, .name = "neighbours"},
                              all = {.kind = BSW_MESSAGE_NEIGHBOUR_ALL, .name = "neighbours"};
-    uint64_t num_rows = job->search->num_rows, ranks = (uint64_t)transport->num_ranks;
     size_t row_bytes = job->search->num_neighbours * sizeof *neighbours;
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = BSW_OK;
-    for (uint64_t rank = 1; rank < ranks && status == BSW_OK; rank++) {
-        uint64_t first = bsw_part_first(num_rows, rank, ranks),
-                 last = bsw_part_first(num_rows, rank + 1, ranks);
-        unsigned char *place = (unsigned char *)neighbours + first * row_bytes;
-        size_t bytes = (size_t)(last - first) * row_bytes;
-        if ((uint64_t)transport->rank == rank)
-            status = bsw_transport_send(transport, 0, &part, place, bytes, err);
-        if (transport->rank != 0) continue;
-        status = bsw_transport_receive(transport, (int)rank, &part, &buffer, NULL, err);
-        if (status == BSW_OK && buffer.bytes != bytes)
-            status =
-                bsw_fail(err, BSW_ERROR_PEER, "rank %d sent a part that does not fit", (int)rank);
-        if (status == BSW_OK) memcpy(place, buffer.data, bytes);
-    }
-    size_t bytes = (size_t)num_rows * row_bytes;
-    buffer.bytes = 0;
-    if (status == BSW_OK && transport->rank == 0)
-        status = bsw_buffer_append(&buffer, neighbours, bytes, err);
-    if (status == BSW_OK) status = bsw_transport_broadcast(transport, &all, &buffer, err);
-    if (status == BSW_OK && buffer.bytes != bytes)
-        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent neighbours that do not fit");
-    if (status == BSW_OK) memcpy(neighbours, buffer.data, bytes);
-    bsw_buffer_deinit(&buffer);
-    return status;
+    struct neighbour_parts parts = {(unsigned char *)neighbours, job->search->num_rows,
+                                    (uint64_t)transport->num_ranks, row_bytes};
+    BSW_TRY(bsw_collect(transport, &part, parts.all + first * row_bytes, (last - first) * row_bytes,
+                        take_part, &parts, err));
+    return bsw_share_record(transport, &all, neighbours, job->search->num_rows * row_bytes, err);
 }
 
 static enum bsw_status allocate(struct neighbour_job *job, struct bsw_error *err)
@@ -162,14 +160,14 @@ enum bsw_status bsw_find_neighbours(const struct bsw_neighbour_search *search,
                                 .exact = bsw_exact_table_get(search->level),
                                 .dims = bsw_vectors_dims(search->vectors)};
     uint64_t rank = (uint64_t)transport->rank, ranks = (uint64_t)transport->num_ranks;
+    size_t first = (size_t)bsw_part_first(search->num_rows, rank, ranks),
+           last = (size_t)bsw_part_first(search->num_rows, rank + 1, ranks);
     enum bsw_status status = allocate(&job, err);
     if (status == BSW_OK) status = load_rows(&job, err);
     status = bsw_transport_agree(transport, status, err);
     if (status == BSW_OK) {
-        search_part(&job, (size_t)bsw_part_first(search->num_rows, rank, ranks),
-                    (size_t)bsw_part_first(search->num_rows, rank + 1, ranks),
-                    search->is_shown && rank == 0, neighbours);
-        status = exchange(&job, transport, neighbours, err);
+        search_part(&job, first, last, search->is_shown && rank == 0, neighbours);
+        status = exchange(&job, transport, first, last, neighbours, err);
         status = bsw_transport_agree(transport, status, err);
     }
     bsw_free(&job.rows);

@@ -3,10 +3,10 @@
 #include <cblas.h>
 #include <math.h>
 #include <omp.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
-#include "coordinator/train/roc_auc.h"
 
 // What the seed is hashed with; those of training are smaller, of pairs larger.
 enum { SEED_NEGATIVES = 51 };
@@ -62,7 +62,7 @@ static size_t num_groups_of(const struct bsw_rbe_quality *quality)
     return groups > 0 ? groups : 1;
 }
 
-// Whole cells of rbe_order.h; the last group has what is left, too.
+// Whole cells of rbe_split.h; the last group has what is left, too.
 static size_t group_end(const struct bsw_rbe_quality *quality, size_t g)
 {
     return g + 1 < num_groups_of(quality) ? (g + 1) * quality->group_pairs : quality->num_pairs;
@@ -106,6 +106,27 @@ static enum bsw_status code_pairs(struct bsw_rbe_quality *quality, const float *
 }
 
 // ---- ROC AUC ----
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+double bsw_roc_auc(float *positives, size_t num_positives, float *negatives, size_t num_negatives)
+{
+    uint64_t halves = 0; // twice the count: below 2^63 for fewer than 2^62 pairs
+    size_t below = 0, up_to = 0;
+    if (num_positives == 0 || num_negatives == 0) return 0;
+    qsort(positives, num_positives, sizeof *positives, compare_floats);
+    qsort(negatives, num_negatives, sizeof *negatives, compare_floats);
+    for (size_t i = 0; i < num_positives; i++) {
+        while (below < num_negatives && negatives[below] < positives[i]) below++;
+        while (up_to < num_negatives && negatives[up_to] <= positives[i]) up_to++;
+        halves += below + up_to;
+    }
+    return (double)halves / (2.0 * (double)num_positives * (double)num_negatives);
+}
 
 static float score_of(const struct bsw_rbe_quality *quality, size_t query, size_t document)
 {

@@ -50,6 +50,13 @@ enum bsw_status bsw_rbe_quality_auc(struct bsw_rbe_quality *quality, const float
 enum bsw_status bsw_rbe_quality_recall(struct bsw_rbe_quality *quality, const float *parameters,
                                        struct bsw_rbe_recall *recall, struct bsw_error *err);
 
+// Area under the receiver operating characteristic: the chance that a positive scores above a
+// negative. Mann and Whitney's count: of all pairs of a positive and a negative, those in which the
+// positive is larger, and half of those that tie, over all. Exact but for the last division. Both
+// arrays, numbers and no NaN, are sorted in place. 0 if one of them is empty. Cost: that of
+// sorting.
+double bsw_roc_auc(float *positives, size_t num_positives, float *negatives, size_t num_negatives);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,4 +1,5 @@
-// Which pairs of a training of rbe are trained on, and which are held out.
+// Which pairs of a training of rbe are trained on, which are held out, and the order in which an
+// epoch takes them.
 #ifndef BITSWEEP_COORDINATOR_RBE_SPLIT_H
 #define BITSWEEP_COORDINATOR_RBE_SPLIT_H
 
@@ -23,6 +24,17 @@ enum bsw_status bsw_rbe_split_init(const struct bsw_rbe_training_options *option
                                    size_t group_pairs, struct bsw_rbe_split *out,
                                    struct bsw_error *err);
 void bsw_rbe_split_deinit(struct bsw_rbe_split *split);
+
+// Fisher and Yates.
+void bsw_rbe_shuffle(uint64_t seed, uint64_t *values, uint64_t count);
+
+// Rearranges a shuffled order so that every cell_pairs pairs on end have queries near each other:
+// halves of halves along random directions, the cells shuffled. Cross-sampled negatives of a group
+// are then hard ones. Reads all queries of the epoch `draw`; the same bits for any number of
+// threads.
+enum bsw_status bsw_rbe_order_cells(const struct bsw_rbe_pairs *pairs, size_t dims, uint64_t draw,
+                                    uint64_t seed, size_t cell_pairs, uint64_t *order,
+                                    uint64_t count, struct bsw_error *err);
 
 #ifdef __cplusplus
 }

@@ -9,10 +9,10 @@
 #include "common/base/integer_hash.h"
 #include "common/base/parts.h"
 #include "common/job/progress.h"
+#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/train/rbe_first_weights.h"
 #include "coordinator/train/rbe_group.h"
-#include "coordinator/train/rbe_order.h"
 #include "coordinator/train/rbe_quality.h"
 #include "coordinator/train/rbe_split.h"
 
@@ -37,9 +37,8 @@ struct training {
     float *group_gradients;         // [groups of a batch][num_parameters]
     double *group_losses;           // [max_groups]: of means, times pairs
     float *gradient;                // [num_parameters]
-    struct bsw_buffer message;
-    uint64_t sequence, num_done; // messages; batches of this call
-    float *rates;                // [num_parameters]: of the first weights (rbe_first_weights.h)
+    uint64_t sequence, num_done;    // messages; batches of this call
+    float *rates;                   // [num_parameters]: of the first weights (rbe_first_weights.h)
     double rate, largest_scale, first_roc_auc;
     float slope;
     int is_stopped_early;
@@ -106,7 +105,6 @@ static void deinit(struct training *training)
     bsw_free(&training->rates);
     bsw_free(&training->order);
     bsw_rbe_split_deinit(&training->split);
-    bsw_buffer_deinit(&training->message);
 }
 
 // ---- this rank's groups ----
@@ -174,40 +172,11 @@ static struct bsw_message next_message(struct training *training, uint32_t kind,
     return (struct bsw_message){.kind = kind, .batch = training->sequence, .name = name};
 }
 
-// Every rank's `bytes` at data to rank 0, which hands them to add() in the order of ranks.
-static enum bsw_status gather(struct training *training, uint32_t kind, const char *name,
-                              const void *data, size_t bytes,
-                              void (*add)(struct training *training, const void *data, void *sum),
-                              void *sum, struct bsw_error *err)
-{
-    struct bsw_transport *transport = training->transport;
-    struct bsw_message message = next_message(training, kind, name);
-    if (!is_root(training)) return bsw_transport_send(transport, 0, &message, data, bytes, err);
-    for (int rank = 1; rank < transport->num_ranks; rank++) {
-        BSW_TRY(bsw_transport_receive(transport, rank, &message, &training->message, NULL, err));
-        if (training->message.bytes != bytes) {
-            return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of %s, not %zu", rank,
-                            training->message.bytes, name, bytes);
-        }
-        add(training, training->message.data, sum);
-    }
-    return BSW_OK;
-}
-
-// Rank 0's `bytes` at data into data of all.
 static enum bsw_status share(struct training *training, uint32_t kind, const char *name, void *data,
                              size_t bytes, struct bsw_error *err)
 {
     struct bsw_message message = next_message(training, kind, name);
-    struct bsw_buffer *buffer = &training->message;
-    if (training->transport->num_ranks == 1) return BSW_OK;
-    buffer->bytes = 0;
-    if (is_root(training)) BSW_TRY(bsw_buffer_append(buffer, data, bytes, err));
-    BSW_TRY(bsw_transport_broadcast(training->transport, &message, buffer, err));
-    if (buffer->bytes != bytes)
-        return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes of %s", buffer->bytes, name);
-    memcpy(data, buffer->data, bytes);
-    return BSW_OK;
+    return bsw_share_record(training->transport, &message, data, bytes, err);
 }
 
 // ---- one batch ----
@@ -226,17 +195,40 @@ static void sum_groups(struct training *training, size_t num_groups)
         add_numbers(training->gradient, training->group_gradients + g * count, count);
 }
 
-static void add_gradient(struct training *training, const void *data, void *sum)
+static enum bsw_status check_payload(int rank, const struct bsw_buffer *payload, size_t bytes,
+                                     struct bsw_error *err)
 {
-    add_numbers(sum, data, training->state->num_parameters);
+    if (payload->bytes == bytes) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes, not %zu", rank, payload->bytes,
+                    bytes);
 }
 
-static void add_loss(struct training *training, const void *data, void *sum)
+static enum bsw_status add_gradient(void *context, int rank, const struct bsw_buffer *payload,
+                                    struct bsw_error *err)
 {
-    double loss;
-    (void)training;
-    memcpy(&loss, data, sizeof loss);
-    *(double *)sum += loss;
+    struct training *training = context;
+    size_t count = training->state->num_parameters;
+    BSW_TRY(check_payload(rank, payload, count * sizeof(float), err));
+    add_numbers(training->gradient, (const float *)(const void *)payload->data, count);
+    return BSW_OK;
+}
+
+static enum bsw_status add_loss(void *context, int rank, const struct bsw_buffer *payload,
+                                struct bsw_error *err)
+{
+    double loss, *sum = context;
+    BSW_TRY(check_payload(rank, payload, sizeof loss, err));
+    memcpy(&loss, payload->data, sizeof loss);
+    *sum += loss;
+    return BSW_OK;
+}
+
+// Every rank's, added in the order of ranks: on rank 0.
+static enum bsw_status gather_loss(struct training *training, double *loss, struct bsw_error *err)
+{
+    training->sequence++;
+    struct bsw_message message = next_message(training, BSW_MESSAGE_LOSS, "losses");
+    return bsw_collect(training->transport, &message, loss, sizeof *loss, add_loss, loss, err);
 }
 
 static int is_finite_array(const float *values, size_t count)
@@ -286,11 +278,11 @@ static enum bsw_status finish_batch(struct training *training, double loss, stru
 static enum bsw_status exchange_gradients(struct training *training, double *loss,
                                           struct bsw_error *err)
 {
-    size_t bytes = training->state->num_parameters * sizeof(float);
-    training->sequence++;
-    BSW_TRY(gather(training, BSW_MESSAGE_LOSS, "losses", loss, sizeof *loss, add_loss, loss, err));
-    return gather(training, BSW_MESSAGE_GRADIENT, "gradients", training->gradient, bytes,
-                  add_gradient, training->gradient, err);
+    BSW_TRY(gather_loss(training, loss, err));
+    struct bsw_message message = next_message(training, BSW_MESSAGE_GRADIENT, "gradients");
+    return bsw_collect(training->transport, &message, training->gradient,
+                       training->state->num_parameters * sizeof(float), add_gradient, training,
+                       err);
 }
 
 static enum bsw_status run_batch(struct training *training, struct bsw_error *err)
@@ -328,8 +320,7 @@ static enum bsw_status run_held_out(struct training *training, double *loss, str
                                  (uint64_t)training->transport->rank);
     enum bsw_status status = run_slice(training, &slice, loss, err);
     BSW_TRY(bsw_transport_agree(training->transport, status, err));
-    training->sequence++;
-    status = gather(training, BSW_MESSAGE_LOSS, "losses", loss, sizeof *loss, add_loss, loss, err);
+    status = gather_loss(training, loss, err);
     *loss /= (double)training->split.num_held_out;
     return bsw_transport_agree(training->transport, status, err);
 }

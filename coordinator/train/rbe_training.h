@@ -36,7 +36,7 @@ extern "C" {
 enum bsw_rbe_start {
     BSW_RBE_START_RANDOM,    // random, each side its own: the paper's
     BSW_RBE_START_QUANTIZER, // rbe_start.h, both sides the same
-    BSW_RBE_START_PRINCIPAL, // rbe_principal_start.h, for the loss of similarities
+    BSW_RBE_START_PRINCIPAL, // rbe_first_weights.h, for the loss of similarities
     BSW_RBE_START_AUTO       // train.h alone: one of these, by loss and inputs
 };
 
@@ -69,7 +69,7 @@ struct bsw_rbe_training_options {
     double input_rms;     // root mean square of the components of inputs, for the quantizer
     int has_similarities; // the loss: rbe_loss.h
 
-    int has_near_negatives;      // groups are cells of near queries (rbe_order.h), not random
+    int has_near_negatives;      // groups are cells of near queries (rbe_split.h), not random
                                  // pairs; also of those held out
     uint64_t most_batches;       // of this call; 0: no limit
     uint64_t checkpoint_batches; // between checkpoints; 0: at the ends of epochs alone

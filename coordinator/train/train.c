@@ -5,11 +5,12 @@
 
 #include "common/base/clock.h"
 #include "common/base/file.h"
+#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/train/loss_plot.h"
-#include "coordinator/train/rbe_principal_start.h"
+#include "coordinator/train/rbe_first_weights.h"
 
 // What parameters, moments and gradients of a few groups can be held of.
 #define MAX_PARAMETERS ((size_t)1 << 28)
@@ -171,20 +172,11 @@ static enum bsw_status check_outputs(const struct train_job *job, struct bsw_err
 static enum bsw_status find_checkpoint(struct train_job *job, struct bsw_error *err)
 {
     const struct bsw_message message = {.kind = BSW_MESSAGE_CHECKPOINT, .name = "checkpoint"};
-    struct bsw_buffer buffer = {0};
-    unsigned char is_there = 0;
-    enum bsw_status status = BSW_OK;
-    if (!job->settings.training.is_resumed) return BSW_OK;
-    if (job->transport->rank == 0) {
-        is_there = (unsigned char)bsw_file_exists(job->settings.training.checkpoint);
-        status = bsw_buffer_append(&buffer, &is_there, sizeof is_there, err);
-    }
-    if (status == BSW_OK) status = bsw_transport_broadcast(job->transport, &message, &buffer, err);
-    if (status == BSW_OK && buffer.bytes == sizeof is_there)
-        job->settings.training.is_resumed = buffer.data[0];
-    else if (status == BSW_OK)
-        status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes", buffer.bytes);
-    bsw_buffer_deinit(&buffer);
+    struct bsw_rbe_training_options *o = &job->settings.training;
+    if (!o->is_resumed) return BSW_OK;
+    if (job->transport->rank == 0) o->is_resumed = bsw_file_exists(o->checkpoint);
+    enum bsw_status status =
+        bsw_share_record(job->transport, &message, &o->is_resumed, sizeof o->is_resumed, err);
     return bsw_transport_agree(job->transport, status, err);
 }
 

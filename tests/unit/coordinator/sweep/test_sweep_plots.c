@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "common/base/file.h"
-#include "coordinator/sweep/sweep_files.h"
 #include "coordinator/sweep/sweep_report.h"
 #include "tests/unit/temporary_folder.h"
 

@@ -216,9 +216,65 @@ static void a_pair_that_cannot_be_read_is_reported(void **state)
     close_fixture(&f);
 }
 
+// ---- the area alone: by sorting, against every positive with every negative ----
+
+enum { MOST = 300 };
+
+static double area_by_definition(const float *positives, size_t num_positives,
+                                 const float *negatives, size_t num_negatives)
+{
+    double sum = 0;
+    for (size_t i = 0; i < num_positives; i++) {
+        for (size_t j = 0; j < num_negatives; j++)
+            sum += positives[i] > negatives[j] ? 1.0 : positives[i] == negatives[j] ? 0.5 : 0.0;
+    }
+    return sum / ((double)num_positives * (double)num_negatives);
+}
+
+// One of so many values, the positives' a little higher; 0 of both signs among them.
+static void fill_scores(float *values, size_t count, uint64_t seed, uint64_t num_values,
+                        float shift)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t hash = bsw_hash2(seed, i);
+        float value = (float)(hash % num_values) - (float)(num_values / 2) + shift;
+        values[i] = value == 0 && (hash >> 40) % 2 ? -0.0f : value;
+    }
+}
+
+static void the_area_is_what_the_definition_says(void **state)
+{
+    (void)state;
+    float positives[MOST], negatives[MOST];
+    const uint64_t num_values[] = {1, 2, 7, 100, 1u << 20};
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        size_t num_positives = 1 + bsw_hash2(seed, 1) % MOST,
+               num_negatives = 1 + bsw_hash2(seed, 2) % MOST;
+        fill_scores(positives, num_positives, bsw_hash2(seed, 3), num_values[seed % 5],
+                    (float)(seed % 3));
+        fill_scores(negatives, num_negatives, bsw_hash2(seed, 4), num_values[seed % 5], 0);
+        if (seed % 4 == 0) positives[0] = -INFINITY;
+        if (seed % 4 == 1) negatives[0] = INFINITY;
+        double expected = area_by_definition(positives, num_positives, negatives, num_negatives);
+        assert_true(bsw_roc_auc(positives, num_positives, negatives, num_negatives) == expected);
+    }
+}
+
+static void the_ends_of_the_scale(void **state)
+{
+    (void)state;
+    float high[] = {5, 3, 4}, low[] = {2, 1}, same[] = {7, 7, 7, 7};
+    assert_true(bsw_roc_auc(high, 3, low, 2) == 1);
+    assert_true(bsw_roc_auc(low, 2, high, 3) == 0);
+    assert_true(bsw_roc_auc(same, 1, same + 1, 3) == 0.5);
+    assert_true(bsw_roc_auc(high, 0, low, 2) == 0 && bsw_roc_auc(high, 3, low, 0) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_area_is_what_the_definition_says),
+        cmocka_unit_test(the_ends_of_the_scale),
         cmocka_unit_test(figures_are_what_their_definitions_say),
         cmocka_unit_test(nothing_held_out_is_nothing),
         cmocka_unit_test(a_pair_that_cannot_be_read_is_reported),

@@ -13,7 +13,7 @@
 #include "common/base/file.h"
 #include "common/base/integer_hash.h"
 #include "coordinator/train/rbe_group.h"
-#include "coordinator/train/rbe_order.h"
+#include "coordinator/train/rbe_split.h"
 #include "coordinator/train/rbe_training.h"
 #include "temporary_folder.h"
 

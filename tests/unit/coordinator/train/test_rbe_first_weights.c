@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "common/base/integer_hash.h"
-#include "coordinator/train/rbe_principal_start.h"
+#include "coordinator/train/rbe_first_weights.h"
 #include "kernels/rbe/rbe_gradient.h"
 #include "kernels/rbe/rbe_start.h"
 
