@@ -4,10 +4,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_gnuplot {
     const char *const *arguments; // NULL at the end; [0] is "gnuplot"
     const char *folder;           // to run in; NULL: here
@@ -21,7 +17,4 @@ struct bsw_gnuplot {
 enum bsw_status bsw_gnuplot_run(const struct bsw_gnuplot *gnuplot, int *is_drawn,
                                 struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "common/base/file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Makes the folder where it is missing, sets its absolute path, and takes its lock, which ends with
 // *lock (bsw_file_close). Ranks of a sweep that was killed may still be about to end: they are
 // waited for, for some seconds. A folder that another sweep has is BSW_ERROR_USAGE.
@@ -20,7 +16,4 @@ int bsw_sweep_folder_makes(const char *name);
 // What files that were being replaced left when a sweep was killed. Those of others stay.
 enum bsw_status bsw_sweep_folder_clean(const char *folder, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

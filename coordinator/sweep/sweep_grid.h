@@ -8,10 +8,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { BSW_SWEEP_MAX_VALUES = 32 };    // of an axis
 enum { BSW_SWEEP_MAX_POINTS = 10000 }; // of all grids of a sweep, those left out among them
 
@@ -86,7 +82,4 @@ enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_
                                        struct bsw_sweep_points *out, struct bsw_error *err);
 void bsw_sweep_points_deinit(struct bsw_sweep_points *points);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "coordinator/sweep/sweep_step.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Of rank 0; bsw_sweep_outcome_deinit frees.
 struct bsw_sweep_outcome {
     struct bsw_sweep_points points;
@@ -25,7 +21,4 @@ enum bsw_status bsw_sweep_job_run(const struct bsw_sweep_settings *settings,
                                   struct bsw_transport *transport,
                                   struct bsw_sweep_outcome *outcome, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

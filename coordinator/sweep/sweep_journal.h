@@ -8,10 +8,6 @@
 
 #include "common/job/journal.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // {0} is closed.
 struct bsw_sweep_journal {
     bsw_journal *journal;
@@ -30,7 +26,4 @@ void bsw_sweep_journal_close(struct bsw_sweep_journal *journal);
 enum bsw_status bsw_sweep_journal_put(struct bsw_sweep_journal *journal, const char *kind,
                                       const char *name, json_t *facts, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "coordinator/job/memory_answers.h"
 #include "coordinator/truth/exact_pairs.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // {0} is closed.
 struct bsw_sweep_judge {
     struct bsw_results truth;
@@ -31,7 +27,4 @@ enum bsw_status bsw_sweep_judge_recall(struct bsw_sweep_judge *judge,
                                        const struct bsw_memory_answers *answers, uint64_t k,
                                        double *recall, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 
 #include "coordinator/sweep/sweep_grid.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum { BSW_SWEEP_PLAN_MAX_BYTES = 1 << 20 };
 
 // *grids: [*num_grids], at least one; the caller's to bsw_free, after an error too. What is wrong
@@ -28,7 +24,4 @@ enum bsw_status bsw_sweep_plan_parse(const char *name, char *text,
                                      struct bsw_sweep_grid **grids, size_t *num_grids,
                                      struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -14,10 +14,6 @@
 #include "coordinator/sweep/sweep_judge.h"
 #include "coordinator/sweep/sweep_step.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_sweep_run {
     char folder[BSW_PATH_BYTES]; // absolute
     char truth[BSW_PATH_BYTES];
@@ -50,7 +46,4 @@ enum bsw_status bsw_sweep_measure(struct bsw_sweep_run *run, const struct bsw_sw
                                   const json_t *index, json_t *rows, json_t **row,
                                   struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

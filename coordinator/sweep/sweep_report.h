@@ -5,10 +5,6 @@
 #include "coordinator/sweep/sweep_point.h"
 #include "coordinator/sweep/sweep_table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_sweep_report {
     const struct bsw_sweep_run *run;
     const struct bsw_sweep_points *points;
@@ -31,7 +27,4 @@ extern const char *const bsw_sweep_plots[3]; // file names without ending
 extern const char bsw_sweep_script[];   // sweep_plots.gp
 extern const char bsw_sweep_template[]; // sweep_report.html
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,10 +12,6 @@
 #include "coordinator/search/search.h"
 #include "coordinator/sweep/sweep_grid.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The same on all ranks but for the last group; texts are borrowed.
 struct bsw_sweep_settings {
     const char *base, *queries, *folder;
@@ -85,7 +81,4 @@ enum bsw_status bsw_sweep_lead_end(struct bsw_sweep_team *team, enum bsw_status 
 // 0 is there, since it may have much to do in between.
 enum bsw_status bsw_sweep_follow(struct bsw_sweep_team *team, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A column of sweep.csv, a member of a row of sweep.json.
 struct bsw_sweep_column {
     const char *name;
@@ -39,7 +35,4 @@ typedef enum bsw_status bsw_sweep_print(FILE *out, void *context, struct bsw_err
 enum bsw_status bsw_sweep_write_file(const char *folder, const char *name, bsw_sweep_print *print,
                                      void *context, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

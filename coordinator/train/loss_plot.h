@@ -8,10 +8,6 @@
 #include "common/base/status.h"
 #include "coordinator/train/rbe_checkpoint.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // BSW_ERROR_USAGE unless the name ends in .svg.
 enum bsw_status bsw_loss_plot_check(const char *svg_path, struct bsw_error *err);
 
@@ -23,7 +19,4 @@ void bsw_loss_plot_table(const char *svg_path, char out[BSW_PATH_BYTES]);
 enum bsw_status bsw_loss_plot_write(const char *svg_path, const struct bsw_rbe_epoch *epochs,
                                     size_t num_epochs, int *is_drawn, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

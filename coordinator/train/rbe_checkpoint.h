@@ -8,10 +8,6 @@
 
 #include "common/base/memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_RBE_MAX_EPOCHS     100000
 #define BSW_RBE_SETTINGS_BYTES 1024
 
@@ -61,7 +57,4 @@ enum bsw_status bsw_rbe_checkpoint_parse(const char *name, const void *data, siz
 enum bsw_status bsw_rbe_checkpoint_read(const char *path, const char *settings,
                                         struct bsw_rbe_state *state, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -19,10 +19,6 @@
 
 #include "coordinator/train/rbe_training.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What B gives must stay where tanh is the identity, also for axes of little energy.
 #define BSW_RBE_PRINCIPAL_INPUT_RMS 0.001
 
@@ -60,7 +56,4 @@ enum bsw_status bsw_rbe_first_weights(const struct bsw_rbe_training_options *opt
 void bsw_rbe_first_rates(const struct bsw_rbe_training_options *options, const float *parameters,
                          float *rates);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 
 #include "coordinator/train/rbe_training.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Scratch of a thread.
 struct bsw_rbe_worker {
     struct bsw_rbe_pass passes[BSW_RBE_NUM_SIDES];
@@ -65,7 +61,4 @@ enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker,
 // Different numbers in 1 .. num_pairs - 1, count of them.
 void bsw_rbe_draw_shifts(uint64_t seed, size_t num_pairs, size_t count, size_t *shifts);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

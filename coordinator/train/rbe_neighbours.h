@@ -10,10 +10,6 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_neighbour_search {
     const bsw_vectors *vectors;
     const uint64_t *rows; // [num_rows] of the source, ascending
@@ -32,7 +28,4 @@ enum bsw_status bsw_find_neighbours(const struct bsw_neighbour_search *search,
                                     struct bsw_transport *transport, uint64_t *neighbours,
                                     struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -19,10 +19,6 @@
 #include "coordinator/train/rbe_training.h"
 #include "kernels/encode/encode.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A reconstruction is a tanh, which must be nearly the identity there. Measured with the
 // quantizer's first weights, before training, 2 bits: 10-recall@50 on tests/data (128-d SIFT) is
 // 0.894 at 0.8, 0.936 at 0.4, 0.960 at 0.2, 0.965 at 0.1; on 200-d word vectors 0.971 at 0.15,
@@ -75,7 +71,4 @@ void bsw_rbe_pair_source_close(struct bsw_rbe_pair_source *source);
 // For bsw_rbe_train; borrows the source.
 struct bsw_rbe_pairs bsw_rbe_pair_source_pairs(struct bsw_rbe_pair_source *source);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "coordinator/train/rbe_group.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_RBE_AUC_PAIRS    32768 // the first so many held-out pairs at most
 #define BSW_RBE_RECALL_PAIRS 4096
 
@@ -57,7 +53,4 @@ enum bsw_status bsw_rbe_quality_recall(struct bsw_rbe_quality *quality, const fl
 // sorting.
 double bsw_roc_auc(float *positives, size_t num_positives, float *negatives, size_t num_negatives);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 
 #include "coordinator/train/rbe_training.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_rbe_split {
     uint64_t *ids;      // owned: of both
     uint64_t *held_out; // [num_held_out]
@@ -36,7 +32,4 @@ enum bsw_status bsw_rbe_order_cells(const struct bsw_rbe_pairs *pairs, size_t di
                                     uint64_t seed, size_t cell_pairs, uint64_t *order,
                                     uint64_t count, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -26,10 +26,6 @@
 #include "kernels/rbe/rbe_loss.h"
 #include "kernels/rbe/rbe_model_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_RBE_GROUP_PAIRS 128
 
 // First weights.
@@ -107,7 +103,4 @@ enum bsw_status bsw_rbe_train(const struct bsw_rbe_training_options *options,
                               const struct bsw_rbe_pairs *pairs, struct bsw_transport *transport,
                               struct bsw_rbe_training_result *out, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,10 +12,6 @@
 #include "coordinator/train/rbe_pair_source.h"
 #include "coordinator/train/rbe_training.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum bsw_train_loss { BSW_TRAIN_LOSS_AUTO, BSW_TRAIN_LOSS_PAIRS, BSW_TRAIN_LOSS_SIMILARITIES };
 
 // The same on all ranks but for level and is_shown. Texts are borrowed. What the help of the
@@ -62,7 +58,4 @@ enum bsw_status bsw_train_run(const struct bsw_train_settings *settings,
                               struct bsw_error *err);
 void bsw_train_stats_deinit(struct bsw_train_stats *stats);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

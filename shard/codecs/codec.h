@@ -20,10 +20,6 @@
 #include "kernels/encode/encode.h"
 #include "shard/codecs/sample.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum bsw_stage_choice {
     BSW_STAGE_DEFAULT, // as the model says, without one BSW_STAGE_AUTO
     BSW_STAGE_AUTO,    // by the sample
@@ -240,7 +236,4 @@ enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t by
 enum bsw_status bsw_manifest_read(const char *folder, struct bsw_manifest *out,
                                   struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "common/files/index_manifest.h"
 #include "kernels/rbe/rbe_coders.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_rbe_part {
     uint64_t model_digest;
     uint32_t query_planes;
@@ -24,7 +20,4 @@ static inline struct bsw_rbe_part *bsw_rbe_part_of(const struct bsw_manifest *ma
 enum bsw_status bsw_rbe_describe(const struct bsw_rbe_coders *coders, struct bsw_manifest *manifest,
                                  struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "common/files/shard_file.h"
 #include "kernels/encode/encode.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_SAQ_MAX_DIMS 4096 // the frame is dims^2 floats, its training dims^2 doubles three times
 
 struct bsw_saq_part {
@@ -36,7 +32,4 @@ void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const f
                       const float *scales, const uint32_t *tails, const float *mean_dots,
                       const struct bsw_code_arrays *arrays, size_t row);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

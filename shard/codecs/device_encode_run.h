@@ -13,10 +13,6 @@
 #include "common/device/device.h"
 #include "shard/codecs/shard_encode.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_encode_place {
     const struct bsw_shard_writer *writer; // gets the raw rows
     uint32_t block;                        // of that shard
@@ -41,7 +37,4 @@ enum bsw_status bsw_device_encode_run(bsw_device *device,
                                       const struct bsw_device_encode_options *options,
                                       struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

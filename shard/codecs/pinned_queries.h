@@ -13,10 +13,6 @@
 #include "common/files/known_answers.h"
 #include "shard/codecs/query_batch.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 extern const uint32_t bsw_pinned_planes[BSW_KNOWN_QUERIES]; // ascending, the first is 1
 
 struct bsw_pinned_queries {
@@ -45,7 +41,4 @@ void bsw_pinned_queries_deinit(struct bsw_pinned_queries *queries); // accepts {
 void bsw_pinned_words(const struct bsw_code_layout *layout, uint32_t num_planes,
                       uint32_t query_bits, uint64_t seed, uint32_t *words);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

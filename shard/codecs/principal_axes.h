@@ -7,10 +7,6 @@
 
 #include "common/base/memory.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Eigenvectors of a covariance [dims][dims], symmetric, overwritten: axes [dims][dims], a row each,
 // in order of falling energy; energies [dims].
 enum bsw_status bsw_principal_axes(uint32_t dims, double *covariance, double *energies,
@@ -20,7 +16,4 @@ enum bsw_status bsw_principal_axes(uint32_t dims, double *covariance, double *en
 enum bsw_status bsw_random_rotation(uint64_t seed, uint32_t dims, double *matrix,
                                     struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

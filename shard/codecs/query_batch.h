@@ -8,10 +8,6 @@
 
 #include "kernels/select/key_shift.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Arrays borrowed.
 struct bsw_query_batch {
     uint32_t num_queries;
@@ -60,7 +56,4 @@ struct bsw_queue_options {
     uint64_t length; // Q: 1 .. BSW_QUEUE_MAX_LENGTH; 0: no queue selection
 };
 
-#ifdef __cplusplus
-}
-#endif
 #endif

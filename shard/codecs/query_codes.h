@@ -8,10 +8,6 @@
 
 #include "shard/codecs/codec.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Bytes of scratch that coding a query takes, 64-byte aligned: a multiple of 64.
 size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest);
 
@@ -41,7 +37,4 @@ void bsw_query_put(uint32_t *words, uint32_t words_per_plane, uint32_t query_bit
 float bsw_query_planes_scaled(const struct bsw_code_layout *layout, const float *p,
                               uint32_t query_bits, uint32_t *words);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,10 +12,6 @@
 #include "common/rows/vectors.h"
 #include "kernels/encode/encode.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_SAMPLE_ROWS 65536
 #define BSW_SAMPLE_TILE 128
 
@@ -46,7 +42,4 @@ enum bsw_status bsw_sample_next(struct bsw_sample *sample, const float **rows, f
 // BSW_ERROR_BAD_DATA: a pass found no good row.
 enum bsw_status bsw_sample_fail_empty(const struct bsw_sample *sample, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

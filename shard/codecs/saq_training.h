@@ -10,10 +10,6 @@
 #include "common/files/index_manifest.h"
 #include "shard/codecs/sample.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Mean squared error of the best uniform quantizer of a unit Gaussian with 0 to 8 bits (Max 1960).
 extern const double bsw_quantizer_errors[BSW_MAX_CODE_BITS + 1];
 
@@ -50,7 +46,4 @@ enum bsw_status bsw_train_saq_exponents(struct bsw_sample *sample, struct bsw_ma
 enum bsw_status bsw_allocate_bits(const double *energies, uint32_t dims, double bits,
                                   struct bsw_code_layout *out, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

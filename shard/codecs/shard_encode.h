@@ -12,10 +12,6 @@
 #include "kernels/encode/encode.h"
 #include "kernels/encode/prepare_rows.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct bsw_block_encoder bsw_block_encoder;
 
 // manifest: everything but shards' digests is set; borrowed until destroy, vectors likewise. Holds
@@ -45,7 +41,4 @@ enum bsw_status bsw_block_encode(bsw_block_encoder *encoder, const struct bsw_sh
 enum bsw_status bsw_fail_bad_row(const bsw_vectors *vectors, uint64_t row_id,
                                  enum bsw_row_fault fault, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

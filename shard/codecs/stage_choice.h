@@ -7,10 +7,6 @@
 #include "kernels/scan_tuning.h"
 #include "shard/codecs/sample.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Sets manifest->stage_dims, given mean, rotation, layout and metric: a multiple of 32 where a
 // stage saves at least a twentieth of the scan, else all dims. Up to 32 rows of the sample serve as
 // queries against up to 8,192 others, the best of which stand for the limit: looser than that of a
@@ -22,7 +18,4 @@ enum bsw_status bsw_choose_stage(struct bsw_sample *sample, struct bsw_manifest 
 double bsw_stage_cost(const struct bsw_scan_tuning *tuning, uint32_t dims, uint32_t padded_dims,
                       double share);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
