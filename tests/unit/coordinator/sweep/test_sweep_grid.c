@@ -1,10 +1,5 @@
 // Lists of values, the points they span, what is left out and why, and what codecs do not know.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,11 +1,6 @@
 // The record of a sweep: what was put is there for the run that resumes, and a folder that has one
 // is refused without --resume or --force.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "coordinator/sweep/sweep_journal.h"
 #include "temporary_folder.h"

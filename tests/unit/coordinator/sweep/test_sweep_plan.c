@@ -1,15 +1,9 @@
 // Plans: a grid a line, defaults for what a line leaves out, the line of what is wrong.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "common/base/memory.h"
 #include "coordinator/sweep/sweep_plan.h"
 
 static struct bsw_sweep_grid make_defaults(void)

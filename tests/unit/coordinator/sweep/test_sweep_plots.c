@@ -1,13 +1,7 @@
 // What the plots show of points that no single grid has: gnuplot itself runs the script, and says.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "common/base/file.h"
 #include "coordinator/sweep/sweep_report.h"

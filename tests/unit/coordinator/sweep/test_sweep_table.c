@@ -1,10 +1,5 @@
 // The Pareto front against its definition.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <stdio.h>
 

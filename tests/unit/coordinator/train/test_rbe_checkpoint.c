@@ -1,11 +1,6 @@
 // Checkpoints of a training: what is written is read back to the bit, and numbers that are not
 // finite are refused although the file is whole.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 

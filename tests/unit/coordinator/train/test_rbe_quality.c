@@ -1,13 +1,7 @@
 // ROC AUC and recall of held-out pairs against their definitions, pair by pair.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"

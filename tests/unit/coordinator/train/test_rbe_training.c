@@ -1,11 +1,6 @@
 // The loop of a training: it learns, it goes on where it stopped, the number of threads changes
 // nothing, and it stops at what is not finite.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 #include <omp.h>

@@ -1,10 +1,5 @@
 // train in one process, by its settings: the model that the command writes, and its messages.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include "common/base/file.h"
 #include "coordinator/job/command.h"
@@ -59,25 +54,20 @@ static enum bsw_status run_command(const char *model, const char *word, const ch
     return status;
 }
 
-static void assert_good(enum bsw_status status)
-{
-    if (status != BSW_OK) fail_msg("%s", err.message);
-}
-
 static void settings_give_the_model_of_the_command(void **state)
 {
     (void)state;
     struct bsw_train_settings s = settings_of(path_of("mine"));
     struct bsw_train_stats stats;
     struct bsw_buffer mine = {0}, theirs = {0};
-    assert_good(run(&s, &stats));
+    assert_ok(run(&s, &stats), &err);
     assert_int_equal(stats.epochs, 2);
     assert_int_equal(stats.result.num_trained + stats.result.num_held_out, 400);
     assert_int_equal(stats.shapes[BSW_RBE_QUERY].steps, 2);
     bsw_train_stats_deinit(&stats);
-    assert_good(run_command(path_of("theirs"), NULL, NULL));
-    assert_good(bsw_file_read_all(path_of("mine"), 1 << 20, &mine, &err));
-    assert_good(bsw_file_read_all(path_of("theirs"), 1 << 20, &theirs, &err));
+    assert_ok(run_command(path_of("theirs"), NULL, NULL), &err);
+    assert_ok(bsw_file_read_all(path_of("mine"), 1 << 20, &mine, &err), &err);
+    assert_ok(bsw_file_read_all(path_of("theirs"), 1 << 20, &theirs, &err), &err);
     assert_int_equal(mine.bytes, theirs.bytes);
     assert_memory_equal(mine.data, theirs.data, mine.bytes);
     bsw_buffer_deinit(&mine);

@@ -1,15 +1,6 @@
 // Query codes against sums in long double, and the values that keys stand for against the exact
 // ones.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"

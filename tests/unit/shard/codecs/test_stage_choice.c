@@ -1,11 +1,4 @@
 // stage_choice: where the first stage ends, on data made so that the answer is known.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/integer_hash.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/stage_choice.h"
