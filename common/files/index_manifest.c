@@ -157,12 +157,7 @@ static enum bsw_status pack(const struct bsw_manifest *manifest, int with_digest
     struct message_storage *storage;
     BSW_TRY(bsw_allocate_zero(&storage, 1, sizeof *storage, "manifest", err));
     enum bsw_status status = fill_message(manifest, with_digests, storage, err);
-    if (status == BSW_OK) {
-        size_t bytes = bsw__manifest__get_packed_size(&storage->manifest);
-        out->bytes = 0;
-        status = bsw_buffer_reserve(out, bytes + BSW_SEAL_BYTES, err);
-        if (status == BSW_OK) out->bytes = bsw__manifest__pack(&storage->manifest, out->data);
-    }
+    if (status == BSW_OK) status = bsw_message_pack(&storage->manifest.base, out, err);
     storage_deinit(storage);
     bsw_free(&storage);
     return status;
@@ -381,12 +376,11 @@ enum bsw_status bsw_manifest_unpack(const struct bsw_codec *const *codecs, const
 {
     *out = (struct bsw_manifest){0};
     BSW_TRY(bsw_message_check_seal(name, "manifest", data, bytes, NULL, err));
-    struct bsw_message_room room;
-    bsw_message_room_init(&room, bytes);
-    Bsw__Manifest *message = bsw__manifest__unpack(&room.allocator, bytes, data);
-    if (!message) return bsw_message_fail(&room, name, "manifest", err);
+    Bsw__Manifest *message;
+    BSW_TRY(bsw_message_unpack(&bsw__manifest__descriptor, name, "manifest", data, bytes, &message,
+                               err));
     enum bsw_status status = parse_message(codecs, name, message, out, err);
-    bsw__manifest__free_unpacked(message, &room.allocator);
+    bsw_message_free(message);
     if (status != BSW_OK) bsw_manifest_deinit(out);
     return status;
 }

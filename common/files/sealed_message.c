@@ -1,5 +1,6 @@
 #include "common/files/sealed_message.h"
 
+#include <string.h>
 #include <xxhash.h>
 
 // Field 15, 64 bits fixed.
@@ -30,11 +31,16 @@ enum bsw_status bsw_message_check_seal(const char *name, const char *what, const
     return BSW_OK;
 }
 
-// ---- memory of unpacked messages ----
+// ---- packing and unpacking ----
+
+struct room {
+    size_t left;
+    int lacked_memory; // the heap had none
+};
 
 static void *take_room(void *context, size_t bytes)
 {
-    struct bsw_message_room *room = context;
+    struct room *room = context;
     void *memory = NULL;
     size_t taken; // as the heap sees it
     if (!bsw_add_size(bytes, 2 * BSW_ALIGNMENT_BYTES, &taken) || taken > room->left) return NULL;
@@ -51,21 +57,35 @@ static void give_back(void *context, void *memory)
     bsw_free(&memory);
 }
 
-void bsw_message_room_init(struct bsw_message_room *room, size_t message_bytes)
+enum bsw_status bsw_message_pack(const ProtobufCMessage *message, struct bsw_buffer *out,
+                                 struct bsw_error *err)
 {
-    size_t bytes;
-    room->allocator = (ProtobufCAllocator){take_room, give_back, room};
-    room->left = SIZE_MAX;
-    room->lacked_memory = 0;
-    if (bsw_multiply_size(message_bytes, 2, &bytes) &&
-        bsw_add_size(bytes, BSW_MESSAGE_ROOM_BYTES, &bytes))
-        room->left = bytes;
+    size_t bytes = protobuf_c_message_get_packed_size(message);
+    out->bytes = 0;
+    BSW_TRY(bsw_buffer_reserve(out, bytes + BSW_SEAL_BYTES, err));
+    out->bytes = protobuf_c_message_pack(message, out->data);
+    return BSW_OK;
 }
 
-enum bsw_status bsw_message_fail(const struct bsw_message_room *room, const char *name,
-                                 const char *what, struct bsw_error *err)
+enum bsw_status bsw_message_unpack(const ProtobufCMessageDescriptor *type, const char *name,
+                                   const char *what, const void *data, size_t bytes, void *out,
+                                   struct bsw_error *err)
 {
-    if (room->lacked_memory)
+    struct room room = {.left = SIZE_MAX};
+    ProtobufCAllocator allocator = {take_room, give_back, &room};
+    size_t most;
+    if (bsw_multiply_size(bytes, 2, &most) && bsw_add_size(most, BSW_MESSAGE_ROOM_BYTES, &most))
+        room.left = most;
+    ProtobufCMessage *message = protobuf_c_message_unpack(type, &allocator, bytes, data);
+    memcpy(out, &message, sizeof message);
+    if (message) return BSW_OK;
+    if (room.lacked_memory)
         return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory to unpack it", name);
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no bitsweep %s", name, what);
+}
+
+void bsw_message_free(void *message)
+{
+    ProtobufCAllocator allocator = {NULL, give_back, NULL};
+    protobuf_c_message_free_unpacked(message, &allocator);
 }

@@ -26,21 +26,20 @@ enum bsw_status bsw_message_seal(struct bsw_buffer *message, uint64_t *digest,
 enum bsw_status bsw_message_check_seal(const char *name, const char *what, const void *data,
                                        size_t bytes, uint64_t *digest, struct bsw_error *err);
 
-// Memory for unpacking one message. An empty submessage has two bytes in a file and some hundred in
-// memory; a file of nothing else would take all memory there is, long before its content is looked
-// at. So a message gets room for its bytes twice, and BSW_MESSAGE_ROOM_BYTES for what stands around
-// them; unpacking one that wants more gives NULL, as a malformed one does.
+// Packs a message in place of what out has, with room for a seal.
+enum bsw_status bsw_message_pack(const ProtobufCMessage *message, struct bsw_buffer *out,
+                                 struct bsw_error *err);
+
+// *(X **)out = a message of that type, to bsw_message_free. BSW_ERROR_BAD_DATA: there is none in
+// the bytes. An empty submessage has two bytes in a file and some hundred in memory; a file of
+// nothing else would take all memory there is, long before its content is looked at. So a message
+// gets room for its bytes twice, and BSW_MESSAGE_ROOM_BYTES for what stands around them; one that
+// wants more is malformed.
 #define BSW_MESSAGE_ROOM_BYTES ((size_t)32 << 20) // 65,536 shards, or 100,000 epochs: some 16 MiB
-struct bsw_message_room {
-    ProtobufCAllocator allocator; // for X__unpack and X__free_unpacked
-    size_t left;
-    int lacked_memory; // the heap had none
-};
-// The room points to itself: it must not move.
-void bsw_message_room_init(struct bsw_message_room *room, size_t message_bytes);
-// What to return where X__unpack gave NULL: BSW_ERROR_OUT_OF_MEMORY, or BSW_ERROR_BAD_DATA.
-enum bsw_status bsw_message_fail(const struct bsw_message_room *room, const char *name,
-                                 const char *what, struct bsw_error *err);
+enum bsw_status bsw_message_unpack(const ProtobufCMessageDescriptor *type, const char *name,
+                                   const char *what, const void *data, size_t bytes, void *out,
+                                   struct bsw_error *err);
+void bsw_message_free(void *message);
 
 #ifdef __cplusplus
 }

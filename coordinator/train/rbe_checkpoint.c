@@ -102,15 +102,6 @@ static void fill_message(const char *settings, const struct bsw_rbe_state *state
     fill_arrays(state, message);
 }
 
-static enum bsw_status pack(Bsw__RbeCheckpoint *message, struct bsw_buffer *out,
-                            struct bsw_error *err)
-{
-    size_t bytes = bsw__rbe_checkpoint__get_packed_size(message);
-    BSW_TRY(bsw_buffer_reserve(out, bytes + BSW_SEAL_BYTES, err));
-    out->bytes = bsw__rbe_checkpoint__pack(message, out->data);
-    return bsw_message_seal(out, NULL, err);
-}
-
 enum bsw_status bsw_rbe_checkpoint_write(const char *path, const char *settings,
                                          const struct bsw_rbe_state *state, struct bsw_error *err)
 {
@@ -132,7 +123,8 @@ enum bsw_status bsw_rbe_checkpoint_write(const char *path, const char *settings,
     }
     message.n_epochs = count;
     message.epochs = pointers;
-    if (status == BSW_OK) status = pack(&message, &buffer, err);
+    if (status == BSW_OK) status = bsw_message_pack(&message.base, &buffer, err);
+    if (status == BSW_OK) status = bsw_message_seal(&buffer, NULL, err);
     if (status == BSW_OK) status = bsw_file_write_atomic(path, buffer.data, buffer.bytes, err);
     bsw_buffer_deinit(&buffer);
     bsw_free(&epochs);
@@ -215,13 +207,12 @@ enum bsw_status bsw_rbe_checkpoint_parse(const char *name, const void *data, siz
                                          const char *settings, struct bsw_rbe_state *state,
                                          struct bsw_error *err)
 {
-    struct bsw_message_room room;
     BSW_TRY(bsw_message_check_seal(name, "checkpoint", data, bytes, NULL, err));
-    bsw_message_room_init(&room, bytes);
-    Bsw__RbeCheckpoint *message = bsw__rbe_checkpoint__unpack(&room.allocator, bytes, data);
-    if (!message) return bsw_message_fail(&room, name, "checkpoint", err);
+    Bsw__RbeCheckpoint *message;
+    BSW_TRY(bsw_message_unpack(&bsw__rbe_checkpoint__descriptor, name, "checkpoint", data, bytes,
+                               &message, err));
     enum bsw_status status = take_message(name, settings, message, state, err);
-    bsw__rbe_checkpoint__free_unpacked(message, &room.allocator);
+    bsw_message_free(message);
     return status;
 }
 

@@ -159,10 +159,7 @@ enum bsw_status bsw_rbe_model_pack(struct bsw_rbe_model *model, struct bsw_buffe
     message.query = &sides[BSW_RBE_QUERY];
     message.document = &sides[BSW_RBE_DOCUMENT];
     message.training = &training;
-    out->bytes = 0;
-    BSW_TRY(
-        bsw_buffer_reserve(out, bsw__rbe_model__get_packed_size(&message) + BSW_SEAL_BYTES, err));
-    out->bytes = bsw__rbe_model__pack(&message, out->data);
+    BSW_TRY(bsw_message_pack(&message.base, out, err));
     return bsw_message_seal(out, &model->digest, err);
 }
 
@@ -250,12 +247,11 @@ enum bsw_status bsw_rbe_model_parse(const char *name, const void *data, size_t b
 {
     *out = (struct bsw_rbe_model){0};
     BSW_TRY(bsw_message_check_seal(name, "model", data, bytes, &out->digest, err));
-    struct bsw_message_room room;
-    bsw_message_room_init(&room, bytes);
-    Bsw__RbeModel *message = bsw__rbe_model__unpack(&room.allocator, bytes, data);
-    if (!message) return bsw_message_fail(&room, name, "model", err);
+    Bsw__RbeModel *message;
+    BSW_TRY(
+        bsw_message_unpack(&bsw__rbe_model__descriptor, name, "model", data, bytes, &message, err));
     enum bsw_status status = parse_message(name, message, out, err);
-    bsw__rbe_model__free_unpacked(message, &room.allocator);
+    bsw_message_free(message);
     if (status != BSW_OK) bsw_rbe_model_deinit(out);
     return status;
 }

@@ -124,7 +124,7 @@ struct bsw_codec_table {
     enum bsw_status (*train)(const struct bsw_codec_settings *settings, uint32_t dims,
                              struct bsw_sample *sample, const struct bsw_codec_model *model,
                              struct bsw_manifest *manifest, struct bsw_error *err);
-    // The same without rows: layout and what else decides sizes.
+    // The same without rows: layout and what else decides sizes. Bits are settled.
     enum bsw_status (*forecast)(const struct bsw_codec_forecast *forecast,
                                 struct bsw_manifest *manifest, struct bsw_error *err);
 
@@ -220,9 +220,11 @@ void bsw_codec_model_close(struct bsw_codec_model *model); // accepts {0}
 
 // ---- shared by codecs ----
 
-// BSW_ERROR_USAGE for --segments, --model and --stage.
-enum bsw_status bsw_codec_refuse_segments(const struct bsw_codec_settings *settings,
-                                          struct bsw_error *err);
+// Settles the bits of a codec without segments: BSW_ERROR_USAGE for those that it does not have,
+// for
+// --segments, --model and --stage.
+enum bsw_status bsw_codec_check_plain(const struct bsw_codec *codec,
+                                      struct bsw_codec_settings *settings, struct bsw_error *err);
 // One segment of `dims` dimensions in `bits` planes, and no first stage.
 enum bsw_status bsw_codec_lay_out_whole(struct bsw_manifest *manifest, uint32_t dims, double bits,
                                         struct bsw_error *err);

@@ -20,17 +20,9 @@ static enum bsw_status parse_part(const char *name, const void *data, size_t byt
 
 // ---- settings ----
 
-static enum bsw_status check_bits(double bits, struct bsw_error *err)
-{
-    if (bits == 0 || bits == 8) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec raw keeps all 8", bits);
-}
-
 static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_error *err)
 {
-    BSW_TRY(check_bits(o->bits, err));
-    o->bits = 8;
-    return bsw_codec_refuse_segments(o, err);
+    return bsw_codec_check_plain(&bsw_codec_raw, o, err);
 }
 
 static enum bsw_status check_rows(const char *source, enum bsw_vector_type type, uint32_t dims,
@@ -62,7 +54,6 @@ static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_m
 {
     if (o->dims > BSW_RAW_MAX_DIMS)
         return bsw_fail(err, BSW_ERROR_USAGE, "--codec raw takes up to %d dims", BSW_RAW_MAX_DIMS);
-    BSW_TRY(check_bits(o->bits, err));
     return bsw_codec_lay_out_whole(manifest, (uint32_t)o->dims, 8, err);
 }
 

@@ -39,9 +39,7 @@ static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw
     learned.row_dims = manifest->row_dims;
     learned.query_planes = part->query_planes;
     learned.scale_exponent = manifest->scale_exponent;
-    BSW_TRY(bsw_buffer_reserve(out, bsw__learned__get_packed_size(&learned), err));
-    out->bytes = bsw__learned__pack(&learned, out->data);
-    return BSW_OK;
+    return bsw_message_pack(&learned.base, out, err);
 }
 
 static enum bsw_status take_learned(const char *name, const Bsw__Learned *learned,
@@ -68,12 +66,11 @@ static enum bsw_status take_learned(const char *name, const Bsw__Learned *learne
 static enum bsw_status parse_part(const char *name, const void *data, size_t bytes,
                                   struct bsw_manifest *manifest, struct bsw_error *err)
 {
-    struct bsw_message_room room;
-    bsw_message_room_init(&room, bytes);
-    Bsw__Learned *learned = bsw__learned__unpack(&room.allocator, bytes, data);
-    if (!learned) return bsw_message_fail(&room, name, "model's description", err);
+    Bsw__Learned *learned;
+    BSW_TRY(bsw_message_unpack(&bsw__learned__descriptor, name, "model's description", data, bytes,
+                               &learned, err));
     enum bsw_status status = take_learned(name, learned, manifest, err);
-    bsw__learned__free_unpacked(learned, &room.allocator);
+    bsw_message_free(learned);
     return status;
 }
 
@@ -123,17 +120,14 @@ static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_m
                                 struct bsw_error *err)
 {
     uint64_t code_dims = o->code_dims > 0 ? o->code_dims : USUAL_CODE_DIMS;
-    double bits = o->bits > 0 ? o->bits : 2;
     if (o->dims > BSW_RBE_MAX_DIMS) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--codec rbe takes up to %d dims", BSW_RBE_MAX_DIMS);
     }
-    if (bits != floor(bits))
-        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec rbe takes whole bits", bits);
     BSW_TRY(create_part(manifest, err));
     bsw_rbe_part_of(manifest)->query_planes =
         o->query_bits > 0 ? o->query_bits : USUAL_QUERY_PLANES;
     manifest->row_dims = (uint32_t)o->dims;
-    return bsw_codec_lay_out_whole(manifest, (uint32_t)code_dims, bits, err);
+    return bsw_codec_lay_out_whole(manifest, (uint32_t)code_dims, o->bits, err);
 }
 
 // ---- models ----

@@ -67,8 +67,7 @@ static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw
     frame.tail_exponent = manifest->tail_exponent;
     frame.stage_dims = manifest->stage_dims;
     frame.axes = (char *)saq->axes;
-    enum bsw_status status = bsw_buffer_reserve(out, bsw__frame__get_packed_size(&frame), err);
-    if (status == BSW_OK) out->bytes = bsw__frame__pack(&frame, out->data);
+    enum bsw_status status = bsw_message_pack(&frame.base, out, err);
     bsw_free(&rotation);
     return status;
 }
@@ -131,12 +130,10 @@ static enum bsw_status take_frame(const char *name, const Bsw__Frame *frame,
 static enum bsw_status parse_part(const char *name, const void *data, size_t bytes,
                                   struct bsw_manifest *manifest, struct bsw_error *err)
 {
-    struct bsw_message_room room;
-    bsw_message_room_init(&room, bytes);
-    Bsw__Frame *frame = bsw__frame__unpack(&room.allocator, bytes, data);
-    if (!frame) return bsw_message_fail(&room, name, "frame", err);
+    Bsw__Frame *frame;
+    BSW_TRY(bsw_message_unpack(&bsw__frame__descriptor, name, "frame", data, bytes, &frame, err));
     enum bsw_status status = take_frame(name, frame, manifest, err);
-    bsw__frame__free_unpacked(frame, &room.allocator);
+    bsw_message_free(frame);
     return status;
 }
 
@@ -208,8 +205,7 @@ static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_m
     if (o->segments) {
         BSW_TRY(bsw_code_layout_parse(o->segments, dims, &manifest->layout, err));
     } else {
-        BSW_TRY(
-            bsw_allocate_bits(energies, dims, o->bits > 0 ? o->bits : 3, &manifest->layout, err));
+        BSW_TRY(bsw_allocate_bits(energies, dims, o->bits, &manifest->layout, err));
     }
     manifest->stage_dims = o->stage > 0 ? (uint32_t)o->stage : manifest->layout.dims;
     return BSW_OK;

@@ -74,9 +74,7 @@ static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw
     Bsw__Sq8 message = BSW__SQ8__INIT;
     message.middles = (ProtobufCBinaryData){bytes, (uint8_t *)part->middles};
     message.half_steps = (ProtobufCBinaryData){bytes, (uint8_t *)part->half_steps};
-    BSW_TRY(bsw_buffer_reserve(out, bsw__sq8__get_packed_size(&message), err));
-    out->bytes = bsw__sq8__pack(&message, out->data);
-    return BSW_OK;
+    return bsw_message_pack(&message.base, out, err);
 }
 
 static enum bsw_status take_steps(const char *name, const Bsw__Sq8 *message,
@@ -98,28 +96,18 @@ static enum bsw_status take_steps(const char *name, const Bsw__Sq8 *message,
 static enum bsw_status parse_part(const char *name, const void *data, size_t bytes,
                                   struct bsw_manifest *manifest, struct bsw_error *err)
 {
-    struct bsw_message_room room;
-    bsw_message_room_init(&room, bytes);
-    Bsw__Sq8 *message = bsw__sq8__unpack(&room.allocator, bytes, data);
-    if (!message) return bsw_message_fail(&room, name, "steps", err);
+    Bsw__Sq8 *message;
+    BSW_TRY(bsw_message_unpack(&bsw__sq8__descriptor, name, "steps", data, bytes, &message, err));
     enum bsw_status status = take_steps(name, message, manifest, err);
-    bsw__sq8__free_unpacked(message, &room.allocator);
+    bsw_message_free(message);
     return status;
 }
 
 // ---- settings and training ----
 
-static enum bsw_status check_bits(double bits, struct bsw_error *err)
-{
-    if (bits == 0 || bits == BITS) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec sq8 has 8", bits);
-}
-
 static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_error *err)
 {
-    BSW_TRY(check_bits(o->bits, err));
-    o->bits = BITS;
-    return bsw_codec_refuse_segments(o, err);
+    return bsw_codec_check_plain(&bsw_codec_sq8, o, err);
 }
 
 static enum bsw_status find_ends(struct bsw_sample *sample, uint32_t dims, float *least,
@@ -172,7 +160,6 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
 static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_manifest *manifest,
                                 struct bsw_error *err)
 {
-    BSW_TRY(check_bits(o->bits, err));
     return bsw_codec_lay_out_whole(manifest, (uint32_t)o->dims, BITS, err);
 }
 

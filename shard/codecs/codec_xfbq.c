@@ -1,6 +1,4 @@
 // xfbq: the XFBQ paper's plain codes, bit for bit. Its scale is manifest->codec_number.
-#include "shard/codecs/codec_xfbq.h"
-
 #include <math.h>
 #include <string.h>
 
@@ -86,7 +84,9 @@ static enum bsw_status find_quantile(struct bsw_sample *sample, uint64_t *counts
     return BSW_OK;
 }
 
-enum bsw_status bsw_train_xfbq_scale(struct bsw_sample *sample, float *scale, struct bsw_error *err)
+// The scale of `--scale auto`: 1 / (0.98 quantile of |x_i| over the sample's unit rows); if that
+// quantile is 0 or subnormal, the largest |x_i| takes its place.
+static enum bsw_status train_scale(struct bsw_sample *sample, float *scale, struct bsw_error *err)
 {
     uint64_t *counts;
     float quantile = 0;
@@ -101,11 +101,7 @@ enum bsw_status bsw_train_xfbq_scale(struct bsw_sample *sample, float *scale, st
 
 static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_error *err)
 {
-    BSW_TRY(bsw_codec_refuse_segments(o, err));
-    if (o->bits == 0) o->bits = 3;
-    if (o->bits != floor(o->bits)) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec xfbq takes whole bits", o->bits);
-    }
+    BSW_TRY(bsw_codec_check_plain(&bsw_codec_xfbq, o, err));
     if (!o->has_scale || (o->scale >= 1e-6 && o->scale <= 1e6)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--scale %g: 1e-6 to 1e6 is possible", o->scale);
 }
@@ -117,7 +113,7 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
     (void)model;
     BSW_TRY(bsw_codec_lay_out_whole(manifest, dims, o->bits, err));
     BSW_TRY(bsw_code_layout_check(&manifest->layout, 1, err));
-    if (!o->has_scale) return bsw_train_xfbq_scale(sample, &manifest->codec_number, err);
+    if (!o->has_scale) return train_scale(sample, &manifest->codec_number, err);
     manifest->codec_number = (float)o->scale;
     return BSW_OK;
 }
@@ -125,10 +121,7 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
 static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_manifest *manifest,
                                 struct bsw_error *err)
 {
-    double bits = o->bits > 0 ? o->bits : 3;
-    if (bits != floor(bits))
-        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec xfbq takes whole bits", bits);
-    return bsw_codec_lay_out_whole(manifest, (uint32_t)o->dims, bits, err);
+    return bsw_codec_lay_out_whole(manifest, (uint32_t)o->dims, o->bits, err);
 }
 
 // ---- rows and queries ----

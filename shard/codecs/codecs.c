@@ -1,4 +1,4 @@
-#include <stdio.h>
+#include <math.h>
 #include <string.h>
 
 #include "shard/codecs/codec.h"
@@ -61,6 +61,22 @@ enum bsw_status bsw_codec_query_bits(const struct bsw_manifest *manifest, const 
     return bsw_code_layout_check(&manifest->layout, *out, err);
 }
 
+// Of --bits, 0: not given, those that the codec then has.
+static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
+                                   struct bsw_error *err)
+{
+    const struct bsw_codec_table *table = codec->table;
+    double usual = table->fixed_bits > 0 ? table->fixed_bits : table->has_model ? 2 : 3;
+    if (*bits == 0) *bits = usual;
+    if (table->fixed_bits > 0 && *bits != table->fixed_bits)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec %s %s %g", *bits, codec->name,
+                        table->takes_numbers ? "keeps all" : "has", table->fixed_bits);
+    if (table->has_whole_bits && *bits != floor(*bits))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec %s takes whole bits", *bits,
+                        codec->name);
+    return BSW_OK;
+}
+
 enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,
                                    struct bsw_manifest *manifest, struct bsw_error *err)
 {
@@ -71,7 +87,9 @@ enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--segments is for --codec saq, and names the bits itself");
     }
-    return table->forecast(forecast, manifest, err);
+    struct bsw_codec_forecast settled = *forecast;
+    BSW_TRY(settle_bits(manifest->codec, &settled.bits, err));
+    return table->forecast(&settled, manifest, err);
 }
 
 // ---- models ----
@@ -109,8 +127,10 @@ void bsw_codec_model_close(struct bsw_codec_model *model)
 
 // ---- shared by codecs ----
 
-enum bsw_status bsw_codec_refuse_segments(const struct bsw_codec_settings *o, struct bsw_error *err)
+enum bsw_status bsw_codec_check_plain(const struct bsw_codec *codec, struct bsw_codec_settings *o,
+                                      struct bsw_error *err)
 {
+    BSW_TRY(settle_bits(codec, &o->bits, err));
     if (!o->segments && !o->model && o->stage == BSW_STAGE_DEFAULT) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec saq",
                     o->segments ? "segments"

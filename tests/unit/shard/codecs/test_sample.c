@@ -1,23 +1,10 @@
 // The rows that training sees: which, in which order, and what becomes of bad ones.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <cblas.h>
-#include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/base/integer_hash.h"
 #include "common/rows/synth.h"
 #include "sample_rows.h"
-#include "shard/codecs/codec_xfbq.h"
 #include "small_index.h"
 #include "temporary_folder.h"
 

@@ -1,17 +1,7 @@
 // What codes learn from the sample: the plain scale, bits, frame and exponents.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <cblas.h>
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "common/base/integer_hash.h"
@@ -19,7 +9,6 @@
 #include "sample_rows.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_saq.h"
-#include "shard/codecs/codec_xfbq.h"
 #include "shard/codecs/saq_training.h"
 #include "small_index.h"
 #include "temporary_folder.h"
@@ -32,13 +21,24 @@ static int compare_floats(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+static enum bsw_status train_scale(struct bsw_sample *sample, float *scale)
+{
+    const struct bsw_codec_settings settings = {.bits = 3};
+    struct bsw_manifest manifest = {.codec = &bsw_codec_xfbq};
+    uint32_t dims = bsw_vectors_dims(sample->vectors);
+    enum bsw_status status =
+        bsw_codec_xfbq.table->train(&settings, dims, sample, NULL, &manifest, &err);
+    *scale = manifest.codec_number;
+    return status;
+}
+
 // 1 / the ceil(0.98 n)-th smallest |x|, by a full sort.
 static void check_plain_scale(const char *source)
 {
     bsw_vectors *vectors = open_vectors(source, 0, 0);
     struct bsw_sample sample = make_sample(vectors, BSW_METRIC_COSINE, bsw_cpu_level_detect());
     float scale = 0;
-    assert_ok(bsw_train_xfbq_scale(&sample, &scale, &err), &err);
+    assert_ok(train_scale(&sample, &scale), &err);
     struct prepared all = take_sample(&sample);
     size_t count = all.num_rows * all.dims;
     for (size_t i = 0; i < count; i++) all.rows[i] = fabsf(all.rows[i]);
@@ -99,7 +99,7 @@ static void an_empty_sample_is_refused(void **state)
     write_fbin(path_of("zeros.fbin"), zeros, 3, 2);
     bsw_vectors *vectors = open_vectors(path_of("zeros.fbin"), 0, 0);
     struct bsw_sample sample = make_sample(vectors, BSW_METRIC_COSINE, BSW_CPU_REFERENCE);
-    assert_int_equal(bsw_train_xfbq_scale(&sample, &scale, &err), BSW_ERROR_BAD_DATA);
+    assert_int_equal(train_scale(&sample, &scale), BSW_ERROR_BAD_DATA);
     assert_non_null(strstr(err.message, "no good row"));
     assert_int_equal(bsw_train_saq_frame(&sample, &training, &manifest, &err), BSW_ERROR_BAD_DATA);
     assert_non_null(strstr(err.message, "no good row"));
