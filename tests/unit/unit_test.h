@@ -1,4 +1,5 @@
-// cmocka behind the headers that it needs, and what most unit tests do.
+// cmocka behind the headers that it needs, what most unit tests do, and tests that need no list:
+// UNIT_TEST(name) { ... } is a test of its file, whose main is run_unit_tests.
 #ifndef BITSWEEP_TESTS_UNIT_UNIT_TEST_H
 #define BITSWEEP_TESTS_UNIT_UNIT_TEST_H
 
@@ -23,6 +24,31 @@ static inline void *allocate_or_fail(size_t count, size_t size)
     void *memory;
     if (bsw_allocate_zero(&memory, count, size, "test", NULL) != BSW_OK) abort();
     return memory;
+}
+
+static struct CMUnitTest unit_tests[64];
+static size_t num_unit_tests;
+
+static inline void add_unit_test(struct CMUnitTest test)
+{
+    if (num_unit_tests == sizeof unit_tests / sizeof unit_tests[0]) abort();
+    unit_tests[num_unit_tests++] = test;
+}
+
+// Constructors run in the order of their numbers, and so the tests in that of the file.
+#define UNIT_TEST_WITH(name, setup, teardown)                                                     \
+    static void name(void **state);                                                               \
+    __attribute__((constructor(1000 + __LINE__))) static void add_##name(void)                    \
+    {                                                                                             \
+        add_unit_test((struct CMUnitTest)cmocka_unit_test_setup_teardown(name, setup, teardown)); \
+    }                                                                                             \
+    static void name(void **state __attribute__((unused)))
+#define UNIT_TEST(name) UNIT_TEST_WITH(name, NULL, NULL)
+
+// setup and teardown of all of them, or NULL; what main returns.
+static inline int run_unit_tests(CMFixtureFunction setup, CMFixtureFunction teardown)
+{
+    return _cmocka_run_group_tests("tests", unit_tests, num_unit_tests, setup, teardown);
 }
 
 #endif

@@ -1,17 +1,11 @@
 // Tuning tables: every row is sensible and found by its own layout; others get the nearest row.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "kernels/scan_tuning.h"
 #include "kernels/scan_tuning_avx2.h"
 #include "kernels/scan_tuning_avx512.h"
 #include "kernels/scan_tuning_reference.h"
+#include "unit_test.h"
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
@@ -66,9 +60,8 @@ static struct bsw_scan_tuning look_up_plain(int level, uint32_t dims, uint32_t b
     return bsw_scan_tuning_of((enum bsw_cpu_level)level, &layout);
 }
 
-static void rows_are_sensible(void **state)
+UNIT_TEST(rows_are_sensible)
 {
-    (void)state;
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level++) {
         assert_true(tables[level].num > 0);
         for (size_t i = 0; i < tables[level].num; i++) {
@@ -85,9 +78,8 @@ static void rows_are_sensible(void **state)
 }
 
 // Also says that no combination is there twice with different figures.
-static void a_row_is_found_by_its_own_layout(void **state)
+UNIT_TEST(a_row_is_found_by_its_own_layout)
 {
-    (void)state;
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level++) {
         for (size_t i = 0; i < tables[level].num; i++) {
             const struct bsw_scan_tuning *row = &tables[level].rows[i];
@@ -119,9 +111,8 @@ static void no_row_is_nearer(int level, double dims, double bits, struct bsw_sca
     }
 }
 
-static void the_nearest_row_is_found(void **state)
+UNIT_TEST(the_nearest_row_is_found)
 {
-    (void)state;
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level++) {
         for (uint32_t bits = 1; bits <= BSW_MAX_CODE_BITS; bits++) {
             uint32_t last = 0;
@@ -136,9 +127,8 @@ static void the_nearest_row_is_found(void **state)
 }
 
 // The average of the segments counts, padding included.
-static void segments_count_by_their_average(void **state)
+UNIT_TEST(segments_count_by_their_average)
 {
-    (void)state;
     for (int level = 0; level < BSW_CPU_NUM_LEVELS; level++) {
         no_row_is_nearer(level, 128, 2, look_up(level, "32x4,32x2,64x1", 128));
         no_row_is_nearer(level, 128, 2.5, look_up(level, "64x4,64x1", 128));
@@ -149,11 +139,5 @@ static void segments_count_by_their_average(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_sensible),
-        cmocka_unit_test(a_row_is_found_by_its_own_layout),
-        cmocka_unit_test(the_nearest_row_is_found),
-        cmocka_unit_test(segments_count_by_their_average),
-    };
-    return cmocka_run_group_tests(tests, expand_all, NULL);
+    return run_unit_tests(expand_all, NULL);
 }

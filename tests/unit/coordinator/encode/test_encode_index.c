@@ -71,9 +71,8 @@ static void assert_same_index(struct bsw_encode_settings settings, const char *c
 
 // ---- tests ----
 
-static void settings_make_the_index_of_the_command(void **state)
+UNIT_TEST(settings_make_the_index_of_the_command)
 {
-    (void)state;
     struct bsw_encode_settings plain = settings_of(&bsw_codec_xfbq, "mine"),
                                adaptive = settings_of(&bsw_codec_saq, "mine");
     plain.code.bits = 2;
@@ -96,9 +95,8 @@ static void settings_make_the_index_of_the_command(void **state)
 }
 
 // The same exit code and the same line.
-static void invalid_settings_are_refused_as_by_the_command(void **state)
+UNIT_TEST(invalid_settings_are_refused_as_by_the_command)
 {
-    (void)state;
     struct bsw_encode_settings s[7];
     const char *const words[7][7] = {{"--codec", "xfbq", "--bits", "2.5"},
                                      {"--codec", "xfbq", "--stage", "32"},
@@ -138,9 +136,8 @@ static void assert_refused(const struct bsw_encode_settings *s, const char *mess
 }
 
 // What the option table keeps from the command.
-static void settings_out_of_range_are_refused(void **state)
+UNIT_TEST(settings_out_of_range_are_refused)
 {
-    (void)state;
     struct bsw_encode_settings s = settings_of(&bsw_codec_saq, "mine");
     s.code.bits = 9;
     assert_refused(&s, "--bits 9: 1 to 8 is possible");
@@ -176,9 +173,8 @@ static enum bsw_status refuse(struct bsw_error *error)
     return bsw_fail(error, BSW_ERROR_IO, "the status cannot be written");
 }
 
-static void events_tell_how_far_it_is(void **state)
+UNIT_TEST(events_tell_how_far_it_is)
 {
-    (void)state;
     struct bsw_job_events events = {.output = note_output, .count = note_count};
     struct bsw_encode_settings s = settings_of(&bsw_codec_xfbq, "mine");
     struct bsw_encode_stats stats;
@@ -195,9 +191,8 @@ static void events_tell_how_far_it_is(void **state)
     assert_int_equal(remove_test_folder(path_of("mine")), 0);
 }
 
-static void nothing_is_printed(void **state)
+UNIT_TEST(nothing_is_printed)
 {
-    (void)state;
     struct bsw_encode_settings s = settings_of(&bsw_codec_saq, "mine");
     struct bsw_encode_stats stats;
     FILE *said = tmpfile();
@@ -224,13 +219,5 @@ static void nothing_is_printed(void **state)
 int main(void)
 {
     bsw_transport_local_init(&transport);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_make_the_index_of_the_command),
-        cmocka_unit_test(invalid_settings_are_refused_as_by_the_command),
-        cmocka_unit_test(settings_out_of_range_are_refused),
-        cmocka_unit_test(events_tell_how_far_it_is),
-        cmocka_unit_test(nothing_is_printed),
-    };
-    return cmocka_run_group_tests_name("encode_index", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -83,9 +83,8 @@ static void flip(int fd, uint64_t at)
     assert_ok(bsw_file_write_at(fd, "file", at, &byte, 1, &err), &err);
 }
 
-static void blocks_are_kept_with_all_their_bytes_only(void **state)
+UNIT_TEST(blocks_are_kept_with_all_their_bytes_only)
 {
-    (void)state;
     struct block_case block;
     open_block(&block);
     assert_true(is_good(&block, 1));
@@ -108,9 +107,8 @@ static void blocks_are_kept_with_all_their_bytes_only(void **state)
 }
 
 // Two rows that have changed places have the bytes of the block, and not its digest.
-static void rows_in_another_order_are_not_the_rows(void **state)
+UNIT_TEST(rows_in_another_order_are_not_the_rows)
 {
-    (void)state;
     struct block_case block;
     unsigned char first[ROW_BYTES], second[ROW_BYTES];
     open_block(&block);
@@ -130,10 +128,5 @@ static void rows_in_another_order_are_not_the_rows(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_kept_with_all_their_bytes_only),
-        cmocka_unit_test(rows_in_another_order_are_not_the_rows),
-    };
-    return cmocka_run_group_tests_name("encode_journal", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

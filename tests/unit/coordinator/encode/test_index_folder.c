@@ -46,15 +46,6 @@ static void flip_byte(const char *name, long offset)
     assert_int_equal(fclose(file), 0);
 }
 
-static void what_can_be_read_back_stays(void **state)
-{
-    (void)state;
-    struct bsw_index_folder folder = begin_index();
-    assert_ok(bsw_index_folder_commit(&folder, &manifest, &err), &err);
-    bsw_index_folder_release(&folder);
-    assert_int_equal(count_test_files(), 1 + NUM_PARTS);
-}
-
 // part: of the files as they are named at last.
 static void expect_refusal(const char *temporary, const char *part, long offset, int is_cut)
 {
@@ -70,9 +61,8 @@ static void expect_refusal(const char *temporary, const char *part, long offset,
     assert_int_equal(count_test_files(), 0);
 }
 
-static void what_cannot_has_no_manifest(void **state)
+UNIT_TEST(what_cannot_has_no_manifest)
 {
-    (void)state;
     expect_refusal("shard-00001-of-00002.codes.tmp", parts[1], 30, 0);  // its header
     expect_refusal("shard-00000-of-00002.codes.tmp", parts[0], -12, 0); // its digests
     expect_refusal("shard-00001-of-00002.codes.tmp", parts[1], 4000, 1);
@@ -84,9 +74,8 @@ static void what_cannot_has_no_manifest(void **state)
     bsw_index_folder_abandon(&folder, &manifest);
 }
 
-static void one_run_has_the_folder(void **state)
+UNIT_TEST(one_run_has_the_folder)
 {
-    (void)state;
     struct bsw_index_folder first = {0}, second = {0};
     assert_ok(bsw_index_folder_begin(&first, temporary_folder, 0, &err), &err);
     for (int force = 0; force < 2; force++) {
@@ -104,9 +93,8 @@ static void one_run_has_the_folder(void **state)
     assert_int_equal(count_test_files(), 0);
 }
 
-static void names_that_encode_makes(void **state)
+UNIT_TEST(names_that_encode_makes)
 {
-    (void)state;
     static const char *const made[] = {"manifest.pb",
                                        "model.rbe",
                                        "encode.lock",
@@ -123,6 +111,15 @@ static void names_that_encode_makes(void **state)
         assert_false(bsw_index_folder_makes(others[i]));
 }
 
+// Its files stay.
+UNIT_TEST(what_can_be_read_back_stays)
+{
+    struct bsw_index_folder folder = begin_index();
+    assert_ok(bsw_index_folder_commit(&folder, &manifest, &err), &err);
+    bsw_index_folder_release(&folder);
+    assert_int_equal(count_test_files(), 1 + NUM_PARTS);
+}
+
 static int remove_all(void **state)
 {
     bsw_manifest_deinit(&manifest);
@@ -131,11 +128,5 @@ static int remove_all(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_run_has_the_folder),
-        cmocka_unit_test(what_cannot_has_no_manifest),
-        cmocka_unit_test(what_can_be_read_back_stays),
-        cmocka_unit_test(names_that_encode_makes),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_all);
+    return run_unit_tests(make_temporary_folder, remove_all);
 }

@@ -339,9 +339,8 @@ static void check_merges(struct corpus *corpus)
 
 // On as many ranks as shards at most, and on more: slices of the queries, ranks without work,
 // slices without a query.
-static void gather_and_ladder_give_the_answer_of_a_full_sort(void **state)
+UNIT_TEST(gather_and_ladder_give_the_answer_of_a_full_sort)
 {
-    (void)state;
     static struct corpus corpus;
     static const uint32_t all_ties[] = {1, 2, 5, 40, 1000000};
     int num_idle = 0, num_empty = 0;
@@ -385,9 +384,8 @@ static void append_counts(uint64_t seed, uint32_t num_bins, struct bsw_buffer *o
     }
 }
 
-static void limits_are_those_of_the_summed_histogram(void **state)
+UNIT_TEST(limits_are_those_of_the_summed_histogram)
 {
-    (void)state;
     static struct corpus corpus;
     static struct answer answer;
     for (uint64_t seed = 0; seed < 300; seed++) {
@@ -506,9 +504,8 @@ static void check_counts(const struct corpus *corpus, enum kind kind, struct bsw
     assert_int_equal(merge_kind(corpus, kind, payloads, &unused), BSW_OK);
 }
 
-static void payloads_that_do_not_parse_are_refused(void **state)
+UNIT_TEST(payloads_that_do_not_parse_are_refused)
 {
-    (void)state;
     static struct corpus corpus;
     size_t counts[MAX_QUERIES];
     for (int kind = HISTOGRAMS; kind <= SURVIVORS; kind++) {
@@ -530,9 +527,8 @@ static void payloads_that_do_not_parse_are_refused(void **state)
 }
 
 // A rank that has no work may not send anything.
-static void an_idle_rank_that_answers_is_refused(void **state)
+UNIT_TEST(an_idle_rank_that_answers_is_refused)
 {
-    (void)state;
     static struct corpus corpus;
     struct bsw_buffer payloads[MAX_RANKS] = {{0}};
     const uint64_t nothing = 0;
@@ -547,11 +543,5 @@ static void an_idle_rank_that_answers_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gather_and_ladder_give_the_answer_of_a_full_sort),
-        cmocka_unit_test(limits_are_those_of_the_summed_histogram),
-        cmocka_unit_test(payloads_that_do_not_parse_are_refused),
-        cmocka_unit_test(an_idle_rank_that_answers_is_refused),
-    };
-    return cmocka_run_group_tests_name("batch_merge", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -180,11 +180,10 @@ static struct pass pass_of(size_t i)
     return pass;
 }
 
-static void test_answers_do_not_depend_on_batches(void **state)
+UNIT_TEST(test_answers_do_not_depend_on_batches)
 {
     struct pass expected = whole_pass();
     struct bsw_error err;
-    (void)state;
     assert_ok(run(&expected, &err), &err);
     for (size_t q = 0; q < QUERIES; q++) assert_int_equal(expected.ids[q][0], FIRST + STEP * q);
     for (size_t i = 0; i < NUM_PASSES; i++) {
@@ -200,12 +199,11 @@ static void test_answers_do_not_depend_on_batches(void **state)
 }
 
 // Queries outside the parts stay as they were.
-static void test_parts_alone_are_searched(void **state)
+UNIT_TEST(test_parts_alone_are_searched)
 {
     static const struct bsw_query_part parts[] = {{1, 1}, {3, 0}, {4, 5}, {10, 2}, {12, 0}};
     struct pass expected = whole_pass();
     struct bsw_error err;
-    (void)state;
     assert_ok(run(&expected, &err), &err);
     for (size_t i = 0; i < NUM_PASSES; i++) {
         for (size_t num_parts = 0; num_parts <= 5; num_parts++) {
@@ -249,11 +247,10 @@ static void check_error(struct pass *pass)
     assert_int_equal(pass->num_put, lowest);
 }
 
-static void test_the_error_of_the_lowest_batch_counts(void **state)
+UNIT_TEST(test_the_error_of_the_lowest_batch_counts)
 {
     static const size_t bad[] = {NONE, 0, 7, 11}, changed[] = {NONE, 1, 8},
                         refused[] = {NONE, 2, 9};
-    (void)state;
     for (size_t i = 0; i < 4 * 3 * 3; i++) {
         for (size_t b = 0; b < NUM_PASSES; b++) {
             struct pass pass = pass_of(b);
@@ -267,13 +264,12 @@ static void test_the_error_of_the_lowest_batch_counts(void **state)
 
 // A check before every batch, of which so many are a round: what was put before a round began is
 // trusted once all of its checks have passed, and not earlier.
-static void test_rounds_of_checks_begin_and_end(void **state)
+UNIT_TEST(test_rounds_of_checks_begin_and_end)
 {
     static const struct {
         uint64_t round;
         const char *rounds;
     } cases[] = {{1, "bpbpbpbpbpbpbpbpbpbpbpbp"}, {3, "bpbpbpbp"}, {5, "bpbpb"}, {13, "b"}};
-    (void)state;
     for (size_t i = 0; i < 2 * sizeof cases / sizeof *cases; i++) {
         struct pass pass = pass_of(i % 2);
         struct bsw_error err;
@@ -285,9 +281,8 @@ static void test_rounds_of_checks_begin_and_end(void **state)
 
 // The last one, as a stop stays asked for. In turn nothing else has begun; overlapped the batch
 // after it has been searched by then, and is put too.
-static void test_a_stop_drops_nothing_that_was_searched(void **state)
+UNIT_TEST(test_a_stop_drops_nothing_that_was_searched)
 {
-    (void)state;
     bsw_stop_begin(NULL, NULL);
     for (int is_overlapped = 1; is_overlapped >= 0; is_overlapped--) {
         struct pass pass = whole_pass();
@@ -305,12 +300,5 @@ int main(void)
 {
     // Before any thread there is.
     if (bsw_stop_watch(NULL) != BSW_OK) return 1;
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers_do_not_depend_on_batches),
-        cmocka_unit_test(test_parts_alone_are_searched),
-        cmocka_unit_test(test_the_error_of_the_lowest_batch_counts),
-        cmocka_unit_test(test_rounds_of_checks_begin_and_end),
-        cmocka_unit_test(test_a_stop_drops_nothing_that_was_searched),
-    };
-    return cmocka_run_group_tests(tests, make_data, remove_data);
+    return run_unit_tests(make_data, remove_data);
 }

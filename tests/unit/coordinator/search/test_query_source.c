@@ -49,9 +49,8 @@ static enum bsw_status open_rows(uint64_t first, uint64_t last, uint64_t *digest
 
 // A run that is resumed must have the same rows of it: also where others hold the same numbers,
 // since a query may be left out of its own answer by its row.
-static void digests_tell_rows_and_places_apart(void **state)
+UNIT_TEST(digests_tell_rows_and_places_apart)
 {
-    (void)state;
     uint64_t all, again, fourth, fifth, less;
     assert_ok(open_rows(0, QUERIES, &all), &err);
     assert_ok(open_rows(0, QUERIES, &again), &err);
@@ -67,9 +66,8 @@ static void digests_tell_rows_and_places_apart(void **state)
     assert_true(all != again);
 }
 
-static void a_bad_query_is_named_by_its_row(void **state)
+UNIT_TEST(a_bad_query_is_named_by_its_row)
 {
-    (void)state;
     uint64_t digest;
     float before = rows[6][3];
     rows[6][3] = NAN;
@@ -80,9 +78,8 @@ static void a_bad_query_is_named_by_its_row(void **state)
     rows[6][3] = before;
 }
 
-static void queries_of_other_dims_are_refused(void **state)
+UNIT_TEST(queries_of_other_dims_are_refused)
 {
-    (void)state;
     uint64_t digest;
     write_fbin(path_of("queries.fbin"), rows[0], QUERIES, DIMS - 1);
     assert_int_equal(open_rows(0, QUERIES, &digest), BSW_ERROR_BAD_DATA);
@@ -91,10 +88,5 @@ static void queries_of_other_dims_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(digests_tell_rows_and_places_apart),
-        cmocka_unit_test(a_bad_query_is_named_by_its_row),
-        cmocka_unit_test(queries_of_other_dims_are_refused),
-    };
-    return cmocka_run_group_tests_name("query_source", tests, make_files, remove_files);
+    return run_unit_tests(make_files, remove_files);
 }

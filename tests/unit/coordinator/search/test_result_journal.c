@@ -67,9 +67,8 @@ static uint64_t queries_left(const struct bsw_result_journal *result)
 }
 
 // Within a record and at its end; test_journal.c cuts at every byte.
-static void every_cut_gives_the_same_result(void **state)
+UNIT_TEST(every_cut_gives_the_same_result)
 {
-    (void)state;
     struct bsw_buffer journal = {0}, partial = {0}, whole = {0}, now = {0};
     struct bsw_result_journal result;
     open_result(0, &result);
@@ -101,9 +100,8 @@ static void every_cut_gives_the_same_result(void **state)
 }
 
 // A bit of an id, or of a value, of each batch in turn: that batch alone is done anew.
-static void batches_with_other_bytes_are_done_anew(void **state)
+UNIT_TEST(batches_with_other_bytes_are_done_anew)
 {
-    (void)state;
     enum { HEAD = 8, IDS = QUERIES * K * 4 };
     struct bsw_buffer journal = {0}, partial = {0};
     struct bsw_result_journal result;
@@ -127,9 +125,8 @@ static void batches_with_other_bytes_are_done_anew(void **state)
 }
 
 // A folder has taken the name of the result: nothing may look finished.
-static void a_result_without_its_name_is_not_complete(void **state)
+UNIT_TEST(a_result_without_its_name_is_not_complete)
 {
-    (void)state;
     const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
     struct bsw_result_journal result;
     open_result(0, &result);
@@ -152,10 +149,5 @@ static void a_result_without_its_name_is_not_complete(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cut_gives_the_same_result),
-        cmocka_unit_test(batches_with_other_bytes_are_done_anew),
-        cmocka_unit_test(a_result_without_its_name_is_not_complete),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -76,9 +76,8 @@ static void find(const struct bsw_search_options *options, struct bsw_memory_ans
     bsw_search_close(&search);
 }
 
-static void memory_has_what_the_file_has(void **state)
+UNIT_TEST(memory_has_what_the_file_has)
 {
-    (void)state;
     struct bsw_search_options options = usual();
     struct bsw_memory_answers answers = {0};
     struct bsw_result_sink file = {.path = result_path, .is_journaled = 1};
@@ -101,9 +100,8 @@ static void memory_has_what_the_file_has(void **state)
     bsw_memory_answers_deinit(&answers);
 }
 
-static void searches_do_not_know_of_each_other(void **state)
+UNIT_TEST(searches_do_not_know_of_each_other)
 {
-    (void)state;
     struct bsw_search_options options = usual(), wide = usual();
     struct bsw_memory_answers first = {0}, second = {0}, third = {0};
     struct bsw_search open, other;
@@ -128,9 +126,8 @@ static void searches_do_not_know_of_each_other(void **state)
     bsw_memory_answers_deinit(&third);
 }
 
-static void runs_of_parts_are_parts_of_a_run(void **state)
+UNIT_TEST(runs_of_parts_are_parts_of_a_run)
 {
-    (void)state;
     struct bsw_search_options options = usual();
     struct bsw_memory_answers whole = {0}, part = {0};
     struct bsw_search search;
@@ -169,9 +166,8 @@ static enum bsw_status refuse_to_put(void *context, uint64_t first, size_t count
     return bsw_fail(error, BSW_ERROR_IO, "no room for query %d", (int)first);
 }
 
-static void a_sink_that_refuses_ends_the_run(void **state)
+UNIT_TEST(a_sink_that_refuses_ends_the_run)
 {
-    (void)state;
     const struct bsw_search_options options = usual();
     const struct bsw_search_sink early = {.answers.take = refuse_to_put, .open = refuse_to_open},
                                  late = {.answers.take = refuse_to_put};
@@ -204,9 +200,8 @@ static void assert_refused(const struct bsw_search_options *options, const char 
     bsw_search_close(&search);
 }
 
-static void what_cannot_be_is_refused_as_by_the_command(void **state)
+UNIT_TEST(what_cannot_be_is_refused_as_by_the_command)
 {
-    (void)state;
     char message[600];
     struct bsw_search_options o = usual();
     o.request.k = ROWS + 1;
@@ -245,9 +240,8 @@ static struct bsw_search_settings settled(const struct bsw_manifest *manifest,
     return out;
 }
 
-static void settings_follow_from_what_is_asked(void **state)
+UNIT_TEST(settings_follow_from_what_is_asked)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct bsw_search_request request = usual().request;
     assert_ok(bsw_manifest_read(index_path, &manifest, &err), &err);
@@ -273,13 +267,5 @@ static void settings_follow_from_what_is_asked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_has_what_the_file_has),
-        cmocka_unit_test(searches_do_not_know_of_each_other),
-        cmocka_unit_test(runs_of_parts_are_parts_of_a_run),
-        cmocka_unit_test(a_sink_that_refuses_ends_the_run),
-        cmocka_unit_test(what_cannot_be_is_refused_as_by_the_command),
-        cmocka_unit_test(settings_follow_from_what_is_asked),
-    };
-    return cmocka_run_group_tests(tests, make_data, remove_temporary_folder);
+    return run_unit_tests(make_data, remove_temporary_folder);
 }

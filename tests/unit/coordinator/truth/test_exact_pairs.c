@@ -58,9 +58,8 @@ static double defined(enum bsw_metric metric, const float *row, const float *que
                                    : sum / (sqrt(sum_in_lanes(x, x)) * sqrt(sum_in_lanes(q, q)));
 }
 
-static void values_are_those_of_the_definition_unrounded(void **state)
+UNIT_TEST(values_are_those_of_the_definition_unrounded)
 {
-    (void)state;
     make_vectors();
     const char *rows = write_vectors("base.fbin", ROWS, DIMS, base, sizeof base),
                *asked = write_vectors("queries.fbin", QUERIES, DIMS, queries, sizeof queries);
@@ -93,14 +92,13 @@ static void values_are_those_of_the_definition_unrounded(void **state)
 }
 
 // Sums above 2^24, which floats hold no more; an id below 0 has no value.
-static void integers_are_exact(void **state)
+UNIT_TEST(integers_are_exact)
 {
     enum { WIDE = 300 };
     static unsigned char bytes[3][WIDE], query[WIDE];
     static const int64_t ids[4] = {2, -1, 0, 1};
     static const double expected[3] = {299.0 * 255 * 255, 299.0 * 255 * 255 + 1,
                                        299.0 * 255 * 255 + 2};
-    (void)state;
     memset(bytes, 255, sizeof bytes);
     memset(query, 255, sizeof query);
     query[WIDE - 1] = 1;
@@ -119,12 +117,11 @@ static void integers_are_exact(void **state)
     bsw_exact_pairs_close(&pairs);
 }
 
-static void other_dims_are_refused(void **state)
+UNIT_TEST(other_dims_are_refused)
 {
     static const float numbers[6] = {0};
     struct bsw_exact_pairs pairs;
     struct bsw_error err;
-    (void)state;
     const char *rows = write_vectors("three.fbin", 2, 3, numbers, sizeof numbers),
                *asked = write_vectors("two.fbin", 3, 2, numbers, sizeof numbers);
     assert_int_equal(bsw_exact_pairs_open(&pairs, rows, asked, BSW_ALL_ROWS, BSW_METRIC_L2,
@@ -136,10 +133,5 @@ static void other_dims_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_those_of_the_definition_unrounded),
-        cmocka_unit_test(integers_are_exact),
-        cmocka_unit_test(other_dims_are_refused),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -45,10 +45,9 @@ static void judge(struct bsw_recall *recall, size_t k, size_t width, const int64
 static const int64_t wide_ids[8] = {0, 10, 11, 1, 12, 13, 14, 15};
 static const double wide_values[8] = {9, 7, 7, 8, 7, 7, 7, 7};
 
-static void a_wide_result_with_ties_has_these_recalls(void **state)
+UNIT_TEST(a_wide_result_with_ties_has_these_recalls)
 {
     struct bsw_recall recall;
-    (void)state;
     judge(&recall, 3, 8, wide_ids, wide_values, 9, 7);
     assert_int_equal(recall.num_figures, 4);
     expect(&recall, 3, 3, 1, 2); // 0 is found, 10 and 11 tie
@@ -58,10 +57,9 @@ static void a_wide_result_with_ties_has_these_recalls(void **state)
     bsw_recall_deinit(&recall);
 }
 
-static void without_values_nothing_ties(void **state)
+UNIT_TEST(without_values_nothing_ties)
 {
     struct bsw_recall recall;
-    (void)state;
     judge(&recall, 3, 8, wide_ids, NULL, 9, 7);
     expect(&recall, 3, 3, 1, 0);
     expect(&recall, 3, 8, 2, 0);
@@ -69,11 +67,10 @@ static void without_values_nothing_ties(void **state)
 }
 
 // One unit in the last place of a double is another value.
-static void a_near_value_is_no_tie(void **state)
+UNIT_TEST(a_near_value_is_no_tie)
 {
     static const int64_t ids[2] = {0, 9};
     struct bsw_recall recall;
-    (void)state;
     for (int step = -1; step <= 1; step++) {
         double values[2] = {1, step == 0 ? 0.7 : nextafter(0.7, step)};
         judge(&recall, 2, 2, ids, values, 1, 0.7);
@@ -82,24 +79,22 @@ static void a_near_value_is_no_tie(void **state)
     }
 }
 
-static void an_id_counts_once_and_an_empty_place_never(void **state)
+UNIT_TEST(an_id_counts_once_and_an_empty_place_never)
 {
     static const int64_t ids[6] = {1, 1, -1, 8, 8, -1};
     static const double values[6] = {8, 8, 7, 7, 7, 7};
     struct bsw_recall recall;
-    (void)state;
     judge(&recall, 4, 6, ids, values, 9, 7);
     expect(&recall, 4, 4, 1, 1);
     expect(&recall, 4, 6, 1, 1);
     bsw_recall_deinit(&recall);
 }
 
-static void a_truth_that_ends_early_ties_with_nothing(void **state)
+UNIT_TEST(a_truth_that_ends_early_ties_with_nothing)
 {
     static const int64_t true_ids[3] = {0, 1, -1}, ids[3] = {0, 7, -1};
     static const double values[3] = {9, -INFINITY, -INFINITY};
     struct bsw_recall recall;
-    (void)state;
     assert_int_equal(bsw_recall_init(&recall, 3, 3, NULL), BSW_OK);
     const struct bsw_recall_query query = {.true_ids = true_ids,
                                            .ids = ids,
@@ -111,10 +106,9 @@ static void a_truth_that_ends_early_ties_with_nothing(void **state)
     bsw_recall_deinit(&recall);
 }
 
-static void the_figures_are_those_that_the_widths_allow(void **state)
+UNIT_TEST(the_figures_are_those_that_the_widths_allow)
 {
     struct bsw_recall recall;
-    (void)state;
     judge(&recall, 3, 2, wide_ids, NULL, 0, 0);
     assert_int_equal(recall.num_figures, 2); // 3-recall@2, 1-recall@2
     expect(&recall, 3, 2, 1, 0);
@@ -165,10 +159,9 @@ static void count_plainly(const struct random_query *query, size_t num_true, siz
     *tied += ties;
 }
 
-static void random_results_are_judged_as_defined(void **state)
+UNIT_TEST(random_results_are_judged_as_defined)
 {
     uint64_t all_found = 0, all_tied = 0;
-    (void)state;
     for (size_t k = 1; k <= 6; k++) {
         for (size_t width = 1; width <= MAX; width++) {
             uint64_t found[2][2] = {{0}}, tied[2][2] = {{0}}; // [k or first][at k or at width]
@@ -203,14 +196,5 @@ static void random_results_are_judged_as_defined(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_wide_result_with_ties_has_these_recalls),
-        cmocka_unit_test(without_values_nothing_ties),
-        cmocka_unit_test(a_near_value_is_no_tie),
-        cmocka_unit_test(an_id_counts_once_and_an_empty_place_never),
-        cmocka_unit_test(a_truth_that_ends_early_ties_with_nothing),
-        cmocka_unit_test(the_figures_are_those_that_the_widths_allow),
-        cmocka_unit_test(random_results_are_judged_as_defined),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

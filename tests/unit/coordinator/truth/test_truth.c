@@ -46,9 +46,8 @@ static enum bsw_status run_command(const char *out, const char *k, const char *w
                                    (char **)(uintptr_t)words, &err);
 }
 
-static void settings_give_the_file_of_the_command(void **state)
+UNIT_TEST(settings_give_the_file_of_the_command)
 {
-    (void)state;
     struct bsw_truth_settings s = settings_of(path_of("mine"));
     struct bsw_truth_stats stats;
     s.split = 1;
@@ -83,9 +82,8 @@ static enum bsw_status take(void *context, uint64_t first_query, size_t num_quer
 }
 
 // Without a file, and beside one.
-static void a_sink_gets_the_answers_of_the_file(void **state)
+UNIT_TEST(a_sink_gets_the_answers_of_the_file)
 {
-    (void)state;
     for (int has_file = 0; has_file < 2; has_file++) {
         struct answers answers = {0};
         struct bsw_results file = {0};
@@ -108,9 +106,8 @@ static void a_sink_gets_the_answers_of_the_file(void **state)
     }
 }
 
-static void an_error_of_the_sink_ends_the_job(void **state)
+UNIT_TEST(an_error_of_the_sink_ends_the_job)
 {
-    (void)state;
     struct answers answers = {.status = BSW_ERROR_TOO_LARGE};
     struct bsw_truth_settings s = settings_of(path_of("none"));
     struct bsw_truth_stats stats;
@@ -128,9 +125,8 @@ static void assert_refused(const struct bsw_truth_settings *s, const char *messa
     assert_string_equal(err.message, message);
 }
 
-static void invalid_settings_are_refused(void **state)
+UNIT_TEST(invalid_settings_are_refused)
 {
-    (void)state;
     struct bsw_truth_settings s = settings_of(path_of("none"));
     struct bsw_truth_stats stats;
     s.k = 501; // as by the command
@@ -159,12 +155,5 @@ static void invalid_settings_are_refused(void **state)
 int main(void)
 {
     bsw_transport_local_init(&transport);
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_give_the_file_of_the_command),
-        cmocka_unit_test(a_sink_gets_the_answers_of_the_file),
-        cmocka_unit_test(an_error_of_the_sink_ends_the_job),
-        cmocka_unit_test(invalid_settings_are_refused),
-    };
-    return cmocka_run_group_tests_name("truth", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

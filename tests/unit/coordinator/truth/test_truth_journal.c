@@ -67,9 +67,8 @@ static uint64_t rows_done(size_t cut)
 }
 
 // Within a record and at its end; test_journal.c cuts at every byte.
-static void every_cut_gives_the_same_lists(void **state)
+UNIT_TEST(every_cut_gives_the_same_lists)
 {
-    (void)state;
     struct bsw_ranked expected[QUERIES][KEEP], lists[QUERIES][KEEP];
     struct bsw_buffer records = {0}, slots = {0};
     struct bsw_truth_journal journal;
@@ -97,9 +96,8 @@ static void every_cut_gives_the_same_lists(void **state)
 }
 
 // A bit of the lists that the last record speaks of, those in the first slot: begun anew.
-static void lists_with_other_bytes_are_not_gone_on_with(void **state)
+UNIT_TEST(lists_with_other_bytes_are_not_gone_on_with)
 {
-    (void)state;
     enum { LEAST_BYTES = QUERIES * 8 * (1 + KEEP) }; // that they have, counts and items
     struct bsw_buffer records = {0}, slots = {0};
     stop_often();
@@ -139,9 +137,5 @@ static int close_sources(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_cut_gives_the_same_lists),
-        cmocka_unit_test(lists_with_other_bytes_are_not_gone_on_with),
-    };
-    return cmocka_run_group_tests(tests, open_sources, close_sources);
+    return run_unit_tests(open_sources, close_sources);
 }

@@ -49,9 +49,8 @@ static void merge(const bsw_neighbour_scan *scan, size_t group, int exclude_self
     assert_ok(bsw_results_read(path_of("truth"), out, &err), &err);
 }
 
-static void groups_change_nothing_and_no_row_answers_itself(void **state)
+UNIT_TEST(groups_change_nothing_and_no_row_answers_itself)
 {
-    (void)state;
     static const size_t groups[] = {QUERIES, 1, 4, QUERIES - 1};
     bsw_vectors *base, *queries;
     bsw_neighbour_scan scan;
@@ -80,9 +79,5 @@ static void groups_change_nothing_and_no_row_answers_itself(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_change_nothing_and_no_row_answers_itself),
-    };
-    return cmocka_run_group_tests_name("truth_merge", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,12 +1,6 @@
 // The table of device_tuning.h: that it is one, and which row a device finds.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "kernels/device_scan/device_tuning.h"
+#include "unit_test.h"
 
 static int is_below(const struct bsw_device_tuning *a, const struct bsw_device_tuning *b)
 {

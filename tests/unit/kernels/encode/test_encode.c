@@ -1,18 +1,13 @@
 // The papers' statements on the codes, checked on the reference; the other levels have its bits
 // (kernelcheck).
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/integer_hash.h"
 #include "kernels/encode/encode.h"
+#include "unit_test.h"
 
 #define ROWS 32
 
@@ -105,21 +100,18 @@ static void check_greedy(double x, int code, unsigned bits)
     assert_int_equal(code, greedy_code(x, bits));
 }
 
-static void test_xfbq_error_is_at_most_half_a_step(void **state)
+UNIT_TEST(test_xfbq_error_is_at_most_half_a_step)
 {
-    (void)state;
     check_values(check_error_bound);
 }
 
-static void test_xfbq_is_the_greedy_rule(void **state)
+UNIT_TEST(test_xfbq_is_the_greedy_rule)
 {
-    (void)state;
     check_values(check_greedy);
 }
 
-static void test_xfbq_clips_to_the_outermost_level(void **state)
+UNIT_TEST(test_xfbq_clips_to_the_outermost_level)
 {
-    (void)state;
     const float row[4] = {1.0f, -1.5f, 1e30f, -1e30f};
     float factor = 1.0f;
     uint32_t planes[3 * 32];
@@ -130,9 +122,8 @@ static void test_xfbq_clips_to_the_outermost_level(void **state)
     }
 }
 
-static void test_xfbq_of_a_zero_row_is_plus_one(void **state)
+UNIT_TEST(test_xfbq_of_a_zero_row_is_plus_one)
 {
-    (void)state;
     const float row[5] = {0.0f, -0.0f, 1.0f, -1.0f, 3e38f};
     float factor = 0.0f;
     uint32_t planes[4 * 32];
@@ -140,9 +131,8 @@ static void test_xfbq_of_a_zero_row_is_plus_one(void **state)
     for (size_t i = 0; i < 5; i++) assert_int_equal(read_code(planes, 4, 1, 0, i), 1);
 }
 
-static void test_xfbq_uses_factor_then_scale(void **state)
+UNIT_TEST(test_xfbq_uses_factor_then_scale)
 {
-    (void)state;
     // 10 * 0.05 * 1.2 = 0.6: code 2 * floor(2.4) + 1 of 3 bits.
     const float row = 10.0f;
     float factor = 0.05f;
@@ -152,9 +142,8 @@ static void test_xfbq_uses_factor_then_scale(void **state)
 }
 
 // Word by word, without the helper: dims 33, 2 bits, document 5, all other documents missing.
-static void test_xfbq_plane_and_bit_order(void **state)
+UNIT_TEST(test_xfbq_plane_and_bit_order)
 {
-    (void)state;
     float rows[6][33] = {{0}};
     float factors[6] = {1, 1, 1, 1, 1, 1};
     uint32_t planes[2 * 2 * 32], expected[2 * 2 * 32] = {0};
@@ -176,9 +165,8 @@ static void test_xfbq_plane_and_bit_order(void **state)
 
 // ---- conversions and sums ----
 
-static void test_halves_are_converted_exactly(void **state)
+UNIT_TEST(test_halves_are_converted_exactly)
 {
-    (void)state;
     const uint16_t halves[] = {0x3c00, 0xc000, 0x0001, 0x7bff, 0x8000, 0x3555, 0x83ff, 0x7c00};
     const float expected[] = {1.0f,  -2.0f,       0x1p-24f,      65504.0f,
                               -0.0f, 0x1.554p-2f, -0x1.ff8p-15f, INFINITY};
@@ -187,9 +175,8 @@ static void test_halves_are_converted_exactly(void **state)
     assert_memory_equal(found, expected, sizeof found);
 }
 
-static void test_bytes_are_converted_exactly(void **state)
+UNIT_TEST(test_bytes_are_converted_exactly)
 {
-    (void)state;
     const uint8_t bytes[4] = {0, 127, 128, 255};
     const float as_unsigned[4] = {0, 127, 128, 255}, as_signed[4] = {0, 127, -128, -1};
     float found[4];
@@ -199,9 +186,8 @@ static void test_bytes_are_converted_exactly(void **state)
     assert_memory_equal(found, as_signed, sizeof found);
 }
 
-static void test_squared_norms_of_integers_are_exact(void **state)
+UNIT_TEST(test_squared_norms_of_integers_are_exact)
 {
-    (void)state;
     float rows[2][100];
     double norms[2], expected = 0;
     for (int i = 0; i < 100; i++) {
@@ -285,9 +271,8 @@ static void check_nearest_odd(double z, int code, int bits)
     }
 }
 
-static void test_saq_codes_are_the_nearest_odd_integers(void **state)
+UNIT_TEST(test_saq_codes_are_the_nearest_odd_integers)
 {
-    (void)state;
     fill_fixture(100);
     for (int bits = 1; bits <= BSW_MAX_CODE_BITS; bits++) {
         char segments[32];
@@ -309,9 +294,8 @@ static void test_saq_codes_are_the_nearest_odd_integers(void **state)
 }
 
 // scale * <o, t c> = norm(o)^2: the estimate of a row against itself is exact.
-static void test_saq_scale_makes_the_own_product_exact(void **state)
+UNIT_TEST(test_saq_scale_makes_the_own_product_exact)
 {
-    (void)state;
     fill_fixture(100);
     encode_fixture("40x3,60x2", 100, BSW_METRIC_COSINE, 100);
     float scales[ROWS];
@@ -332,9 +316,8 @@ static void test_saq_scale_makes_the_own_product_exact(void **state)
 }
 
 // Places count without padding: with 40 + 60 dimensions place 64 is the 24th of the second segment.
-static void test_saq_tail_is_the_energy_beyond_the_stage(void **state)
+UNIT_TEST(test_saq_tail_is_the_energy_beyond_the_stage)
 {
-    (void)state;
     fill_fixture(100);
     const uint32_t stages[] = {0, 32, 64, 100};
     for (size_t s = 0; s < 4; s++) {
@@ -351,9 +334,8 @@ static void test_saq_tail_is_the_energy_beyond_the_stage(void **state)
     }
 }
 
-static void test_saq_zero_row_gives_zeros(void **state)
+UNIT_TEST(test_saq_zero_row_gives_zeros)
 {
-    (void)state;
     fill_fixture(64);
     fixture.factors[3] = 1.0f;
     memcpy(fixture.rows + 3 * 64, fixture.mean, 64 * sizeof(float)); // centered: 0
@@ -366,9 +348,8 @@ static void test_saq_zero_row_gives_zeros(void **state)
     assert_true(fixture.norms[5] > 0 && fixture.scales[5] > 0 && fixture.tails[5] > 0);
 }
 
-static void test_saq_padding_bits_are_zero(void **state)
+UNIT_TEST(test_saq_padding_bits_are_zero)
 {
-    (void)state;
     fill_fixture(100);
     encode_fixture("33x2,67x8", 100, BSW_METRIC_COSINE, 100);
     for (size_t r = 0; r < ROWS; r++) {
@@ -377,9 +358,8 @@ static void test_saq_padding_bits_are_zero(void **state)
     }
 }
 
-static void test_saq_center_takes_the_mean_away(void **state)
+UNIT_TEST(test_saq_center_takes_the_mean_away)
 {
-    (void)state;
     fill_fixture(100);
     for (size_t r = 0; r < ROWS; r++) fixture.factors[r] = (float)r * 0.25f;
     encode_fixture("100x1", 100, BSW_METRIC_COSINE, 100);
@@ -398,22 +378,5 @@ static void test_saq_center_takes_the_mean_away(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_xfbq_error_is_at_most_half_a_step),
-        cmocka_unit_test(test_xfbq_is_the_greedy_rule),
-        cmocka_unit_test(test_xfbq_clips_to_the_outermost_level),
-        cmocka_unit_test(test_xfbq_of_a_zero_row_is_plus_one),
-        cmocka_unit_test(test_xfbq_uses_factor_then_scale),
-        cmocka_unit_test(test_xfbq_plane_and_bit_order),
-        cmocka_unit_test(test_halves_are_converted_exactly),
-        cmocka_unit_test(test_bytes_are_converted_exactly),
-        cmocka_unit_test(test_squared_norms_of_integers_are_exact),
-        cmocka_unit_test(test_saq_codes_are_the_nearest_odd_integers),
-        cmocka_unit_test(test_saq_scale_makes_the_own_product_exact),
-        cmocka_unit_test(test_saq_tail_is_the_energy_beyond_the_stage),
-        cmocka_unit_test(test_saq_zero_row_gives_zeros),
-        cmocka_unit_test(test_saq_padding_bits_are_zero),
-        cmocka_unit_test(test_saq_center_takes_the_mean_away),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

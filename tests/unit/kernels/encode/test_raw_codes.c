@@ -1,11 +1,4 @@
 // Rows of integers as bytes: their totals against plain arithmetic, and the edge of int32.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +6,7 @@
 #include "common/files/index_manifest.h"
 #include "kernels/encode/raw_codes.h"
 #include "small_index.h"
+#include "unit_test.h"
 
 static const enum bsw_vector_type types[] = {BSW_VECTOR_UINT8, BSW_VECTOR_INT8};
 static const enum bsw_metric metrics[] = {BSW_METRIC_IP, BSW_METRIC_L2};
@@ -81,9 +75,8 @@ static void check_bundle(enum bsw_vector_type type, enum bsw_metric metric,
     bsw_free(&bytes);
 }
 
-static void totals_are_exact(void **state)
+UNIT_TEST(totals_are_exact)
 {
-    (void)state;
     static const size_t sizes[] = {1, 2, 3, 4, 5, 31, 32, 33, 45, 64, 100, 129};
     static unsigned char rows[32 * 129], query[129];
     for (size_t trial = 0; trial < 2 * 2 * 12 * 32; trial++) {
@@ -97,9 +90,8 @@ static void totals_are_exact(void **state)
 }
 
 // The extremes of rows and queries at the largest number of dimensions.
-static void the_widest_rows_are_exact(void **state)
+UNIT_TEST(the_widest_rows_are_exact)
 {
-    (void)state;
     static const unsigned char extremes[] = {0, 127, 128, 255};
     static unsigned char row[BSW_RAW_MAX_DIMS], query[BSW_RAW_MAX_DIMS];
     for (size_t trial = 0; trial < 64; trial++) {
@@ -132,9 +124,8 @@ static int64_t largest_part(enum bsw_vector_type type, enum bsw_metric metric, u
 }
 
 // Every pair of numbers: the limit of dims is safe, and one more would not be.
-static void no_sum_leaves_int32(void **state)
+UNIT_TEST(no_sum_leaves_int32)
 {
-    (void)state;
     int64_t largest = 0;
     for (size_t kind = 0; kind < 4; kind++) {
         for (unsigned pair = 0; pair < 65536; pair++) {
@@ -147,9 +138,8 @@ static void no_sum_leaves_int32(void **state)
     assert_true(largest * (BSW_RAW_MAX_DIMS + 1) > INT32_MAX);
 }
 
-static void misfits_are_found(void **state)
+UNIT_TEST(misfits_are_found)
 {
-    (void)state;
     static const float bad[] = {0.5f,     256.0f,    -129.0f,   1e9f, -1e30f,
                                 INFINITY, -INFINITY, 127.0001f, NAN,  1e-20f};
     float row[40];
@@ -177,11 +167,5 @@ static void misfits_are_found(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(totals_are_exact),
-        cmocka_unit_test(the_widest_rows_are_exact),
-        cmocka_unit_test(no_sum_leaves_int32),
-        cmocka_unit_test(misfits_are_found),
-    };
-    return cmocka_run_group_tests_name("raw_codes", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,16 +1,10 @@
 // The keys of whole tiles are refine's values of every pair, bit for bit: every type, every level.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "common/base/integer_hash.h"
 #include "kernels/exact/exact.h"
 #include "kernels/refine/refine.h"
+#include "unit_test.h"
 
 enum { MAX_DIMS = 200, NUM_ROWS = 53, NUM_QUERIES = 11 };
 static const size_t all_dims[] = {1, 31, 32, 33, 96, 100, 128, 200};
@@ -75,9 +69,8 @@ static void check_tile(const struct bsw_exact_table *table, enum bsw_metric metr
                  (int)type, dims);
 }
 
-static void keys_are_the_values_of_refine(void **state)
+UNIT_TEST(keys_are_the_values_of_refine)
 {
-    (void)state;
     for (int type = BSW_VECTOR_FLOAT32; type <= BSW_VECTOR_INT8; type++) {
         for (size_t d = 0; d < sizeof all_dims / sizeof all_dims[0]; d++) {
             make_vectors((enum bsw_vector_type)type, 1, NUM_ROWS, all_dims[d], &rows);
@@ -92,9 +85,8 @@ static void keys_are_the_values_of_refine(void **state)
     }
 }
 
-static void tables_name_their_level(void **state)
+UNIT_TEST(tables_name_their_level)
 {
-    (void)state;
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++)
         assert_string_equal(bsw_exact_table_get((enum bsw_cpu_level)level)->level,
                             bsw_cpu_level_name((enum bsw_cpu_level)level));
@@ -102,9 +94,5 @@ static void tables_name_their_level(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(keys_are_the_values_of_refine),
-        cmocka_unit_test(tables_name_their_level),
-    };
-    return cmocka_run_group_tests_name("exact", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,16 +1,11 @@
 // What the limits of every level of this CPU give back: sums, copies, and lanes that are right.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/integer_hash.h"
 #include "common/base/memory.h"
 #include "kernels/limits/limits.h"
+#include "unit_test.h"
 
 // Pages side by side, and what is left over.
 static const size_t sizes[] = {512, 1024, 4096, 32768, 33280, 100352};
@@ -43,9 +38,8 @@ static const struct bsw_limits_table *table_of(int level)
     return table;
 }
 
-static void test_sums(void **state)
+UNIT_TEST(test_sums)
 {
-    (void)state;
     for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
         const struct bsw_limits_table *table = table_of(level);
         for (size_t i = 0; i < NUM_SIZES; i++) {
@@ -57,9 +51,8 @@ static void test_sums(void **state)
     }
 }
 
-static void test_writes(void **state)
+UNIT_TEST(test_writes)
 {
-    (void)state;
     for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
         const struct bsw_limits_table *table = table_of(level);
         for (size_t i = 0; i < NUM_SIZES; i++) {
@@ -76,9 +69,8 @@ static void test_writes(void **state)
 }
 
 // Every lane of 12 chains: 16 bytes at least, so no step may be counted twice or left out.
-static void test_peaks(void **state)
+UNIT_TEST(test_peaks)
 {
-    (void)state;
     for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
         const struct bsw_limits_table *table = table_of(level);
         for (int peak = 0; peak < BSW_NUM_PEAKS; peak++) {
@@ -96,10 +88,5 @@ static void test_peaks(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_writes),
-        cmocka_unit_test(test_peaks),
-    };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    return run_unit_tests(set_up, tear_down);
 }

@@ -2,13 +2,7 @@
 // limit its candidates are those of plane_scan followed by a filter of select; at every level.
 // A staged scan and whole keys are held against plain loops over the dimensions.
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/integer_hash.h"
 #include "common/codes/half.h"
@@ -16,6 +10,7 @@
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/select/select.h"
+#include "unit_test.h"
 
 #define MAX_PADDED_DIMS 384
 #define NUM_BUNDLES     3
@@ -225,28 +220,24 @@ static void check_level(enum bsw_cpu_level level)
     }
 }
 
-static void test_reference_agrees_with_planes(void **state)
+UNIT_TEST(test_reference_agrees_with_planes)
 {
-    (void)state;
     check_level(BSW_CPU_REFERENCE);
 }
 
-static void test_avx2_agrees_with_planes(void **state)
+UNIT_TEST(test_avx2_agrees_with_planes)
 {
-    (void)state;
     check_level(BSW_CPU_AVX2);
 }
 
-static void test_avx512_agrees_with_planes(void **state)
+UNIT_TEST(test_avx512_agrees_with_planes)
 {
-    (void)state;
     check_level(BSW_CPU_AVX512);
 }
 
 // Row 18, dimension 6 of a layout with 2 bits: half 1, group 1, row 2 of the half, byte 2.
-static void test_a_code_lies_where_the_header_says(void **state)
+UNIT_TEST(test_a_code_lies_where_the_header_says)
 {
-    (void)state;
     struct bsw_code_layout layout;
     static _Alignas(64) uint32_t planes[2 * 32];
     static _Alignas(64) uint8_t bytes[32 * 32];
@@ -261,9 +252,8 @@ static void test_a_code_lies_where_the_header_says(void **state)
     }
 }
 
-static void test_a_query_becomes_odd_integers(void **state)
+UNIT_TEST(test_a_query_becomes_odd_integers)
 {
-    (void)state;
     struct bsw_code_layout layout;
     const uint32_t words[] = {1, 3, 1, 0}; // u = 3, 1 in the first segment, 2 in the second
     assert_int_equal(bsw_code_layout_parse("2x1,1x3", 3, &layout, NULL), BSW_OK);
@@ -411,9 +401,8 @@ static uint64_t check_safe_stage(const struct bsw_matrix_scan_table *table,
 }
 
 // Also a stage with odd constants, one that is longer than short sums, and rows that are.
-static void test_a_stage_leaves_out_what_cannot_reach_the_limit(void **state)
+UNIT_TEST(test_a_stage_leaves_out_what_cannot_reach_the_limit)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint32_t dims, stage_dims;
@@ -510,9 +499,8 @@ static void check_whole(const struct bsw_matrix_scan_table *table, int factor, u
     }
 }
 
-static void test_whole_keys_are_integers_to_the_ends_of_32_bits(void **state)
+UNIT_TEST(test_whole_keys_are_integers_to_the_ends_of_32_bits)
 {
-    (void)state;
     static const int32_t keys[] = {
         INT32_MIN, INT32_MIN + 1, -12345,        -1,       0, 1, 0x1234567,
         1 << 24,   (1 << 24) + 1, INT32_MAX - 1, INT32_MAX};
@@ -538,14 +526,5 @@ static void test_whole_keys_are_integers_to_the_ends_of_32_bits(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference_agrees_with_planes),
-        cmocka_unit_test(test_avx2_agrees_with_planes),
-        cmocka_unit_test(test_avx512_agrees_with_planes),
-        cmocka_unit_test(test_a_code_lies_where_the_header_says),
-        cmocka_unit_test(test_a_query_becomes_odd_integers),
-        cmocka_unit_test(test_a_stage_leaves_out_what_cannot_reach_the_limit),
-        cmocka_unit_test(test_whole_keys_are_integers_to_the_ends_of_32_bits),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,18 +1,12 @@
 // Sorted lists of shards, one after the other in row order, give the total order, whatever the
 // number of shards. Every level of this CPU.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
 #include "common/codes/result_order.h"
 #include "kernels/merge/merge.h"
+#include "unit_test.h"
 
 enum { MAX_SHARDS = 9, MAX_SHARD_ROWS = 700, MAX_ROWS = MAX_SHARDS * MAX_SHARD_ROWS };
 
@@ -71,9 +65,8 @@ static void check_merge(const struct bsw_merge_table *table, uint32_t num_scores
                  num_shards, shard_rows, keep);
 }
 
-static void shards_in_row_order_give_the_total_order(void **state)
+UNIT_TEST(shards_in_row_order_give_the_total_order)
 {
-    (void)state;
     static const uint32_t scores[] = {1, 2, 50, 100000};
     static const size_t shards[] = {1, 2, 3, 8, 9}, rows[] = {1, 20, 50, 500, 700};
     static const size_t keeps[] = {1, 10, 50, 150, 500, 4000, MAX_ROWS};
@@ -90,8 +83,5 @@ static void shards_in_row_order_give_the_total_order(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards_in_row_order_give_the_total_order),
-    };
-    return cmocka_run_group_tests_name("merge", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

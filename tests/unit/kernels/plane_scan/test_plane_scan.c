@@ -1,15 +1,10 @@
 // Eq. 7 of XFBQ: the dots are the plain integer products of the odd integers that the planes stand
 // for, at every level.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/integer_hash.h"
 #include "kernels/plane_scan/plane_scan.h"
+#include "unit_test.h"
 
 #define MAX_DIMS    100
 #define MAX_WORDS   4
@@ -120,21 +115,18 @@ static void check_level(enum bsw_cpu_level level)
     }
 }
 
-static void test_reference_dots_are_integer_products(void **state)
+UNIT_TEST(test_reference_dots_are_integer_products)
 {
-    (void)state;
     check_level(BSW_CPU_REFERENCE);
 }
 
-static void test_avx2_dots_are_integer_products(void **state)
+UNIT_TEST(test_avx2_dots_are_integer_products)
 {
-    (void)state;
     check_level(BSW_CPU_AVX2);
 }
 
-static void test_avx512_dots_are_integer_products(void **state)
+UNIT_TEST(test_avx512_dots_are_integer_products)
 {
-    (void)state;
     check_level(BSW_CPU_AVX512);
 }
 
@@ -165,9 +157,8 @@ static void check_parts(const struct bsw_plane_scan_table *table, unsigned bits,
     for (size_t row = 0; row < NUM_ROWS; row++) assert_int_equal(dots[row], plain_dot(&first, row));
 }
 
-static void test_parts_of_a_segment_add_up(void **state)
+UNIT_TEST(test_parts_of_a_segment_add_up)
 {
-    (void)state;
     static const uint32_t dims[] = {33, 64, 96, 100};
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
         const struct bsw_plane_scan_table *table =
@@ -184,9 +175,8 @@ static void test_parts_of_a_segment_add_up(void **state)
 }
 
 // One dimension, one bit each: equal bits give +1, unequal ones -1.
-static void test_bit_one_stands_for_minus_one(void **state)
+UNIT_TEST(test_bit_one_stands_for_minus_one)
 {
-    (void)state;
     static _Alignas(64) uint32_t codes[32];
     struct bsw_segment segment = {.dims = 1, .bits = 1, .words = 1};
     uint32_t query = 1;
@@ -200,12 +190,5 @@ static void test_bit_one_stands_for_minus_one(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reference_dots_are_integer_products),
-        cmocka_unit_test(test_avx2_dots_are_integer_products),
-        cmocka_unit_test(test_avx512_dots_are_integer_products),
-        cmocka_unit_test(test_parts_of_a_segment_add_up),
-        cmocka_unit_test(test_bit_one_stands_for_minus_one),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

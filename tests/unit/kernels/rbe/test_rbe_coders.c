@@ -1,13 +1,6 @@
 // Planes and scales of learned codes: they hold the components that rbe_codes.h gives, every level
 // the same bytes, and the key they make is the cosine of query and document code, or by projection
 // what rbe_coders.h says, in float64 here.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +9,7 @@
 #include "common/codes/code_layout.h"
 #include "common/codes/half.h"
 #include "kernels/rbe/rbe_coders.h"
+#include "unit_test.h"
 
 enum { MOST_DIMS = 80, MOST_CODE_DIMS = 100, ROWS = 27 };
 
@@ -137,9 +131,8 @@ static void check_shape(uint32_t dims, uint32_t n, uint32_t query_steps, uint32_
     bsw_rbe_coders_destroy(&coders);
 }
 
-static void planes_hold_the_components(void **state)
+UNIT_TEST(planes_hold_the_components)
 {
-    (void)state;
     check_shape(7, 33, 2, 1);
     check_shape(64, 64, 0, 0);
     check_shape(80, 100, 6, 7);
@@ -178,9 +171,8 @@ static void check_levels(int has_projection)
     }
 }
 
-static void levels_agree(void **state)
+UNIT_TEST(levels_agree)
 {
-    (void)state;
     check_levels(0);
     check_levels(1);
 }
@@ -197,9 +189,8 @@ static double projected(const struct bsw_rbe_side *side, const float *row, doubl
     return sum;
 }
 
-static void projections_give_scales_and_biases(void **state)
+UNIT_TEST(projections_give_scales_and_biases)
 {
-    (void)state;
     enum { DIMS = 30, N = 40, EXPONENT = -5 };
     struct bsw_rbe_model model = make_model(DIMS, N, 3, 1);
     memcpy(model.sides[1].parameters, model.sides[0].parameters, N * (DIMS + 1) * sizeof(float));
@@ -253,9 +244,8 @@ static void projections_give_scales_and_biases(void **state)
     bsw_rbe_coders_destroy(&coders);
 }
 
-static void models_without_codes_are_refused(void **state)
+UNIT_TEST(models_without_codes_are_refused)
 {
-    (void)state;
     struct bsw_rbe_model model = make_model(4, 4, 1, 1);
     struct bsw_rbe_coders *coders;
     model.is_smooth = 1;
@@ -271,11 +261,5 @@ static void models_without_codes_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(planes_hold_the_components),
-        cmocka_unit_test(levels_agree),
-        cmocka_unit_test(projections_give_scales_and_biases),
-        cmocka_unit_test(models_without_codes_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

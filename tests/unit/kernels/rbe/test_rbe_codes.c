@@ -1,18 +1,14 @@
 // Codes of rows: every level gives the reference's, the reference what the equations say in float64
 // (where no sum is so near 0 that rounding decides); tanh is near the true one everywhere.
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/integer_hash.h"
 #include "common/base/memory.h"
 #include "kernels/rbe/rbe_codes.h"
 #include "kernels/rbe/rbe_tanh.h"
+#include "unit_test.h"
 
 enum { MOST_DIMS = 300 };
 
@@ -28,9 +24,8 @@ static double distance_in_units(float value, double truth)
     return fabs((double)value - truth) / one;
 }
 
-static void tanh_is_near_the_true_one(void **state)
+UNIT_TEST(tanh_is_near_the_true_one)
 {
-    (void)state;
     float last = 0;
     for (uint32_t bits = 0; bits < 0x7f800000u; bits += bits < 0x38000000u ? 100003 : 211) {
         float x, y;
@@ -129,9 +124,8 @@ static size_t check_shape(const struct bsw_rbe_shape *shape, uint64_t seed)
     return num_sure;
 }
 
-static void codes_are_those_of_the_equations(void **state)
+UNIT_TEST(codes_are_those_of_the_equations)
 {
-    (void)state;
     static const uint32_t dims[][2] = {{1, 1}, {16, 16}, {17, 33}, {96, 64}, {300, 5}, {40, 299}};
     size_t num_sure = 0;
     uint64_t seed = 100;
@@ -148,9 +142,5 @@ static void codes_are_those_of_the_equations(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tanh_is_near_the_true_one),
-        cmocka_unit_test(codes_are_those_of_the_equations),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -2,16 +2,12 @@
 // number at a time. Where rho is a step, the model is made differentiable as the estimator says: at
 // each place rho(x) becomes rho(x0) + rho'(x0) * (x - x0), x0 the value at the parameters given.
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/base/integer_hash.h"
 #include "kernels/rbe/rbe_gradient.h"
+#include "unit_test.h"
 
 #define MOST_DIMS 40
 
@@ -150,9 +146,8 @@ static void check_side(struct bsw_rbe_shape shape, enum bsw_rbe_estimator estima
     free(slow);
 }
 
-static void gradients_are_those_of_differences(void **state)
+UNIT_TEST(gradients_are_those_of_differences)
 {
-    (void)state;
     uint64_t seed = 1;
     for (int estimator = 0; estimator < BSW_RBE_NUM_ESTIMATORS; estimator++) {
         for (uint32_t steps = 0; steps <= 3; steps++) {
@@ -167,9 +162,8 @@ static void gradients_are_those_of_differences(void **state)
 }
 
 // A sign would hide that weights ran away.
-static void a_nan_reaches_the_codes(void **state)
+UNIT_TEST(a_nan_reaches_the_codes)
 {
-    (void)state;
     const struct bsw_rbe_shape shape = {3, 2, 1, 0, 1};
     const float inputs[2][3] = {{1, 2, 3}, {1, NAN, 3}};
     float parameters[64];
@@ -189,9 +183,5 @@ static void a_nan_reaches_the_codes(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_those_of_differences),
-        cmocka_unit_test(a_nan_reaches_the_codes),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

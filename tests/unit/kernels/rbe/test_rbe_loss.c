@@ -1,15 +1,11 @@
 // The losses of rbe training and their gradients, against the definitions in float64 and their
 // finite differences.
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "common/base/integer_hash.h"
 #include "kernels/rbe/rbe_loss.h"
+#include "unit_test.h"
 
 enum { ROWS = 6, DIMS = 4, NEGATIVES = 3, COUNT = ROWS * DIMS };
 
@@ -127,21 +123,18 @@ static void check(int has_similarities)
     }
 }
 
-static void of_pairs_it_is_that_of_the_paper(void **state)
+UNIT_TEST(of_pairs_it_is_that_of_the_paper)
 {
-    (void)state;
     check(0);
 }
 
-static void of_similarities_it_is_the_divergence(void **state)
+UNIT_TEST(of_similarities_it_is_the_divergence)
 {
-    (void)state;
     check(1);
 }
 
-static void right_estimates_have_no_loss(void **state)
+UNIT_TEST(right_estimates_have_no_loss)
 {
-    (void)state;
     float rows[2][COUNT], ones[ROWS], zeros[ROWS] = {0}, exact[ROWS * ROWS], gradients[2][COUNT],
                                       scratch[ROWS * (ROWS + 6)];
     for (size_t i = 0; i < COUNT; i++) rows[0][i] = rows[1][i] = (float)unit(7, i);
@@ -158,9 +151,8 @@ static void right_estimates_have_no_loss(void **state)
     for (size_t i = 0; i < COUNT; i++) assert_true(fabsf(gradients[0][i]) < 1e-4f);
 }
 
-static void rows_of_zeros_have_a_loss(void **state)
+UNIT_TEST(rows_of_zeros_have_a_loss)
 {
-    (void)state;
     float rows[2][8] = {{0}}, gradients[2][8], scratch[2 * (2 + 6)];
     const size_t shift = 1;
     const struct bsw_rbe_loss_group group = {rows[0], rows[1], 2, 4, &shift, 1, 10, NULL};
@@ -171,11 +163,5 @@ static void rows_of_zeros_have_a_loss(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_pairs_it_is_that_of_the_paper),
-        cmocka_unit_test(of_similarities_it_is_the_divergence),
-        cmocka_unit_test(right_estimates_have_no_loss),
-        cmocka_unit_test(rows_of_zeros_have_a_loss),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

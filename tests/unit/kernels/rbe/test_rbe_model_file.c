@@ -1,12 +1,5 @@
 // model.rbe: every field comes back, every damaged bit and every length is found, and one that lies
 // with a right digest is refused for what it says.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "bitsweep.pb-c.h"
@@ -14,6 +7,7 @@
 #include "common/files/sealed_message.h"
 #include "kernels/rbe/rbe_model_file.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -59,9 +53,8 @@ static void expect_same(const struct bsw_rbe_model *a, const struct bsw_rbe_mode
     }
 }
 
-static void every_field_comes_back(void **state)
+UNIT_TEST(every_field_comes_back)
 {
-    (void)state;
     struct bsw_rbe_model model, read;
     make_model(&model);
     const char *path = path_of("model.rbe");
@@ -82,9 +75,8 @@ static void expect_refused(const struct bsw_buffer *bytes, size_t count)
     assert_null(read.sides[0].parameters);
 }
 
-static void damage_is_found(void **state)
+UNIT_TEST(damage_is_found)
 {
-    (void)state;
     struct bsw_rbe_model model;
     struct bsw_buffer bytes = {0};
     make_model(&model);
@@ -164,9 +156,8 @@ static void set_scale(Bsw__RbeModel *message)
     message->query->scale = 0;
 }
 
-static void lies_are_refused(void **state)
+UNIT_TEST(lies_are_refused)
 {
-    (void)state;
     expect_lie_refused("m: model of format version 2, this program reads 1", set_version);
     expect_lie_refused("do not fit", set_dims);
     expect_lie_refused("differ", set_other_dims);
@@ -177,9 +168,8 @@ static void lies_are_refused(void **state)
     expect_lie_refused("scale", set_scale);
 }
 
-static void models_without_codes_are_named(void **state)
+UNIT_TEST(models_without_codes_are_named)
 {
-    (void)state;
     struct bsw_rbe_model model;
     make_model(&model);
     model.is_smooth = 1;
@@ -195,11 +185,5 @@ static void models_without_codes_are_named(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_field_comes_back),
-        cmocka_unit_test(damage_is_found),
-        cmocka_unit_test(lies_are_refused),
-        cmocka_unit_test(models_without_codes_are_named),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,12 +1,5 @@
 // The first weights that are a quantizer: orthonormal rows, and codes that are the levels of a
 // uniform quantizer.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +8,7 @@
 #include "common/base/memory.h"
 #include "kernels/rbe/rbe_codes.h"
 #include "kernels/rbe/rbe_start.h"
+#include "unit_test.h"
 
 static void *allocate(size_t bytes)
 {
@@ -30,9 +24,8 @@ static double dot(const float *a, const float *b, uint32_t n)
     return sum;
 }
 
-static void rows_are_orthonormal(void **state)
+UNIT_TEST(rows_are_orthonormal)
 {
-    (void)state;
     enum { M = 40, N = 100 }; // two sets of 40, and 20 more
     struct bsw_rbe_shape shape = {M, N, 2, 0, 1};
     size_t bytes = bsw_rbe_num_parameters(&shape) * sizeof(float);
@@ -62,9 +55,8 @@ static int level_of(double x, double half_step, uint32_t bits)
     return level < -most ? -most : level > most ? most : level;
 }
 
-static void codes_begin_as_those_of_a_quantizer(void **state)
+UNIT_TEST(codes_begin_as_those_of_a_quantizer)
 {
-    (void)state;
     enum { M = 48, N = 48, ROWS = 100, MOST_STEPS = 5 };
     const double half_step = 0.02;
     size_t count = 0, equal = 0;
@@ -97,9 +89,5 @@ static void codes_begin_as_those_of_a_quantizer(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_orthonormal),
-        cmocka_unit_test(codes_begin_as_those_of_a_quantizer),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

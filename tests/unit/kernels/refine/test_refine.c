@@ -1,17 +1,11 @@
 // The exact value against sums in long double and in integers that know nothing of lanes and trees.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
 #include "common/codes/half.h"
 #include "kernels/refine/refine.h"
+#include "unit_test.h"
 
 enum { MAX_DIMS = 1000 };
 static const size_t all_dims[] = {1, 2, 31, 32, 33, 64, 96, 100, 128, 1000};
@@ -83,9 +77,8 @@ static void check_type(const struct bsw_refine_table *table, enum bsw_vector_typ
     }
 }
 
-static void values_are_the_true_ones(void **state)
+UNIT_TEST(values_are_the_true_ones)
 {
-    (void)state;
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
         const struct bsw_refine_table *table = bsw_refine_table_get((enum bsw_cpu_level)level);
         assert_string_equal(table->level, bsw_cpu_level_name((enum bsw_cpu_level)level));
@@ -96,9 +89,8 @@ static void values_are_the_true_ones(void **state)
     }
 }
 
-static void small_cases_are_as_by_hand(void **state)
+UNIT_TEST(small_cases_are_as_by_hand)
 {
-    (void)state;
     const float row[2] = {3.0f, 4.0f}, minus_zeros[2] = {-0.0f, -0.0f};
     const double query[2] = {4.0, 3.0};
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
@@ -115,9 +107,5 @@ static void small_cases_are_as_by_hand(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(values_are_the_true_ones),
-        cmocka_unit_test(small_cases_are_as_by_hand),
-    };
-    return cmocka_run_group_tests_name("refine", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,12 +1,5 @@
 // Selection as a shard runs it, tile after tile with a rising limit, against a full sort of all
 // rows; the histogram against a serial count. Every level of this CPU.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +8,7 @@
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
 #include "kernels/select/select.h"
+#include "unit_test.h"
 
 enum { NUM_BUNDLES = 211, NUM_ROWS = NUM_BUNDLES * 32, TILE_BUNDLES = 8, TILE_ROWS = 256 };
 enum { INTEGER, AFFINE, NUM_FILTERS };
@@ -117,9 +111,8 @@ static size_t threshold_selection(const struct bsw_select_table *table, int filt
     return count;
 }
 
-static void threshold_selection_finds_the_best_of_a_full_sort(void **state)
+UNIT_TEST(threshold_selection_finds_the_best_of_a_full_sort)
 {
-    (void)state;
     static const size_t nums[] = {1, 2, 10, 50, 333, 3000, NUM_ROWS};
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
         const struct bsw_select_table *table = bsw_select_table_get((enum bsw_cpu_level)level);
@@ -140,9 +133,8 @@ static void threshold_selection_finds_the_best_of_a_full_sort(void **state)
     }
 }
 
-static void tables_name_their_level(void **state)
+UNIT_TEST(tables_name_their_level)
 {
-    (void)state;
     for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++)
         assert_string_equal(bsw_select_table_get((enum bsw_cpu_level)level)->level,
                             bsw_cpu_level_name((enum bsw_cpu_level)level));
@@ -172,9 +164,8 @@ static void check_stage(const struct bsw_select_table *table, float reach, float
     assert_memory_equal(buffer, sorted, num * sizeof *sorted);
 }
 
-static void places_are_those_of_rows_whose_bound_reaches_the_limit(void **state)
+UNIT_TEST(places_are_those_of_rows_whose_bound_reaches_the_limit)
 {
-    (void)state;
     static const float reaches[] = {0.0f, 0.5f, 1000.0f};
     static const float limits[] = {-INFINITY, -20.0f, 0.0f, 2.25f, 900.0f, 1e9f};
     for (uint32_t row = 0; row < NUM_ROWS; row++)
@@ -195,9 +186,8 @@ static void places_are_those_of_rows_whose_bound_reaches_the_limit(void **state)
     }
 }
 
-static void the_histogram_is_a_serial_count(void **state)
+UNIT_TEST(the_histogram_is_a_serial_count)
 {
-    (void)state;
     enum { DOT_LIMIT = 3000, NUM_DISTANCES = 3001 };
     static uint64_t expected[NUM_DISTANCES], counts[NUM_DISTANCES];
     make_rows(MANY_TIES);
@@ -219,11 +209,5 @@ static void the_histogram_is_a_serial_count(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threshold_selection_finds_the_best_of_a_full_sort),
-        cmocka_unit_test(tables_name_their_level),
-        cmocka_unit_test(places_are_those_of_rows_whose_bound_reaches_the_limit),
-        cmocka_unit_test(the_histogram_is_a_serial_count),
-    };
-    return cmocka_run_group_tests_name("select", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }
