@@ -6,7 +6,11 @@
 #include "bench/bench_what.h"
 #include "coordinator/job/program.h"
 
-static const struct bsw_command benches[] = {
+static const struct {
+    const char *name, *summary;
+    enum bsw_status (*run)(struct bsw_transport *transport, int argc, char **argv,
+                           struct bsw_error *err);
+} benches[] = {
     {"memory", "the limits: memory bandwidth and arithmetic of every rank", bsw_bench_memory},
     {"kernels", "CPU kernels against their limits and the reference", bsw_bench_kernels},
     {"tune", "which scan and tile is best for which codes: the tables of kernels/", bsw_bench_tune},

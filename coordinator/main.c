@@ -4,25 +4,15 @@
 
 #include "coordinator/job/program.h"
 
+// A program of its own, bitsweep-bench, which takes this one's place.
 #define BENCH "bench"
 
-static const struct bsw_command commands[] = {
-    {"synth", "write generated vectors", bsw_command_synth},
-    {"encode", "make an index of codes from a vector file", bsw_command_encode},
-    {"search", "search an index with a file of queries", bsw_command_search},
-    {"groundtruth", "exact nearest neighbours of queries", bsw_command_groundtruth},
-    {"eval", "recall of a result file against a ground truth", bsw_command_eval},
-    {"info", "what is in an index, a model, a vector file or a result file", bsw_command_info},
-    {"convert", "write vectors, results or a ground truth in another format", bsw_command_convert},
-    {"train", "learn an rbe model from pairs of vectors", bsw_command_train},
-    {"verify", "check every checksum and known answer of an index", bsw_command_verify},
-    {"plan", "memory, bytes, misses and seconds before an index is made", bsw_command_plan},
-    {"sweep", "recall and speed over a grid of codes and searches", bsw_command_sweep},
-    // A program of its own, bitsweep-bench, which takes this one's place.
-    {BENCH, "measure this machine: bench memory, kernels, cluster, tune", NULL},
-};
+static const struct bsw_command *const commands[] = {
+    &bsw_command_synth,  &bsw_command_encode, &bsw_command_search,  &bsw_command_groundtruth,
+    &bsw_command_eval,   &bsw_command_info,   &bsw_command_convert, &bsw_command_train,
+    &bsw_command_verify, &bsw_command_plan,   &bsw_command_sweep};
 
-#define NUM_COMMANDS (sizeof commands / sizeof commands[0])
+#define NUM_COMMANDS (sizeof commands / sizeof *commands)
 
 static void print_usage(FILE *out)
 {
@@ -32,7 +22,8 @@ static void print_usage(FILE *out)
     fprintf(out, "usage: bitsweep COMMAND [options]\n"
                  "       deploy/run.sh -n RANKS COMMAND [options]\n\n");
     for (size_t i = 0; i < NUM_COMMANDS; i++)
-        fprintf(out, "  %-12s %s\n", commands[i].name, commands[i].summary);
+        fprintf(out, "  %-12s %s\n", commands[i]->table.command, commands[i]->table.summary);
+    fprintf(out, "  %-12s measure this machine: bench memory, kernels, cluster, tune\n", BENCH);
     fprintf(out, "\nbitsweep COMMAND --help lists a command's options.\n"
                  "Exit codes: 0 complete, 2 usage, 65 bad input, 70 self-check failed,\n"
                  "74 input, output or memory, 75 stopped or a rank was lost: --resume goes on.\n");
@@ -41,7 +32,7 @@ static void print_usage(FILE *out)
 static const struct bsw_command *find_command(const char *name)
 {
     for (size_t i = 0; i < NUM_COMMANDS; i++) {
-        if (strcmp(name, commands[i].name) == 0) return &commands[i];
+        if (strcmp(name, commands[i]->table.command) == 0) return commands[i];
     }
     return NULL;
 }
@@ -63,12 +54,12 @@ static enum bsw_status run(struct bsw_transport *transport, int argc, char **arg
     if (!command)
         return bsw_fail(err, BSW_ERROR_USAGE, "unknown command '%s'; bitsweep --help lists them",
                         argv[0]);
-    return command->run(transport, argc - 1, argv + 1, err);
+    return bsw_command_run(command, transport, argc - 1, argv + 1, err);
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 1 && strcmp(argv[1], BENCH) == 0) return bsw_program_replace("-" BENCH, argv + 1);
     const struct bsw_command *command = argc > 1 ? find_command(argv[1]) : NULL;
-    return bsw_program_run(command ? command->name : "", run, argc, argv);
+    return bsw_program_run(command ? command->table.command : "", run, argc, argv);
 }

@@ -28,17 +28,6 @@ static const struct bsw_option option_rows[] = {
     OPTION("force", files.force, .help = "replace an existing file"),
     BSW_OPTION_GROUP(struct convert_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {.command = "convert",
-                                                     .summary = "write a file in another format",
-                                                     .options = option_rows,
-                                                     .num_options = sizeof option_rows /
-                                                                    sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_transport *transport, struct convert_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
-{
-    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
-}
 
 static void report(const struct convert_options *o, const struct bsw_converted *done)
 {
@@ -79,25 +68,24 @@ static enum bsw_status check_files(const struct bsw_conversion *o, struct bsw_er
     return bsw_command_files_check(&files, err);
 }
 
-static enum bsw_status convert(const struct bsw_conversion *o, struct bsw_converted *done,
-                               struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    BSW_TRY(check_files(o, err));
-    return bsw_name_is_vectors(o->in) ? bsw_convert_vectors(o, done, err)
-                                      : bsw_convert_neighbours(o, done, err);
-}
-
-enum bsw_status bsw_command_convert(struct bsw_transport *transport, int argc, char **argv,
-                                    struct bsw_error *err)
-{
-    struct convert_options options = {0};
-    struct bsw_converted converted = {0};
-    int done;
-    BSW_TRY(parse(transport, &options, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    enum bsw_status status =
-        transport->rank == 0 ? convert(&options.files, &converted, err) : BSW_OK;
-    BSW_TRY(bsw_transport_agree(transport, status, err));
-    if (transport->rank == 0) report(&options, &converted);
+    struct convert_options *o = options;
+    const struct bsw_conversion *files = &o->files;
+    struct bsw_converted done = {0};
+    (void)transport;
+    o->files.is_shown = !o->common.quiet;
+    BSW_TRY(check_files(files, err));
+    BSW_TRY((bsw_name_is_vectors(files->in) ? bsw_convert_vectors
+                                            : bsw_convert_neighbours)(files, &done, err));
+    report(o, &done);
     return BSW_OK;
 }
+
+const struct bsw_command bsw_command_convert = {
+    .table = BSW_OPTION_TABLE(
+        "convert", "write vectors, results or a ground truth in another format", option_rows),
+    .options_bytes = sizeof(struct convert_options),
+    .run = run,
+    .is_alone = 1,
+};

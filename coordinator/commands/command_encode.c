@@ -58,11 +58,6 @@ static const struct bsw_option option_rows[] = {
     OPTION("resume", settings.resume, .help = "go on with an unfinished index; without one begin"),
     BSW_OPTION_GROUP(struct encode_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "encode",
-    .summary = "make an index of codes from a vector file",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
 // The settings that a text says.
 static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *err)
@@ -115,23 +110,25 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_facts_end(&f, BSW_OK);
 }
 
-enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, char **argv,
-                                   struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct encode_options o = {0};
-    struct bsw_encode_settings *settings = &o.settings;
+    struct encode_options *o = options;
+    struct bsw_encode_settings *settings = &o->settings;
     struct bsw_encode_stats stats;
-    int done;
-    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o.common.quiet};
-    BSW_TRY(take_texts(&o, err));
-    settings->device = o.device.text;
-    settings->device_memory = o.device.most_bytes;
-    settings->level = o.common.level;
+    struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
+    BSW_TRY(take_texts(o, err));
+    settings->device = o->device.text;
+    settings->device_memory = o->device.most_bytes;
+    settings->level = o->common.level;
     settings->progress = &progress;
     settings->events = &bsw_command_events;
     BSW_TRY(bsw_encode_run(settings, transport, &stats, err));
-    if (transport->rank == 0) report(transport, &o, &stats);
+    if (transport->rank == 0) report(transport, o, &stats);
     return BSW_OK;
 }
+
+const struct bsw_command bsw_command_encode = {
+    .table = BSW_OPTION_TABLE("encode", "make an index of codes from a vector file", option_rows),
+    .options_bytes = sizeof(struct encode_options),
+    .run = run,
+};

@@ -34,17 +34,6 @@ static const struct bsw_option option_rows[] = {
            .help = "compare files even if they say that rows, queries or metrics differ"),
     BSW_OPTION_GROUP(struct eval_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "eval",
-    .summary = "recall of a result file against a ground truth",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_transport *transport, struct eval_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
-{
-    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
-}
 
 static void name_figure(const struct bsw_recall_figure *figure, char out[64])
 {
@@ -110,19 +99,22 @@ static void report(const struct eval_options *o, const struct bsw_evaluation *e)
     bsw_facts_end(&facts, BSW_OK);
 }
 
-enum bsw_status bsw_command_eval(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct eval_options o = {0};
+    struct eval_options *o = options;
     struct bsw_evaluation evaluation = {0};
-    int done;
-    BSW_TRY(parse(transport, &o, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    o.measure.level = o.common.level;
-    enum bsw_status status =
-        transport->rank == 0 ? bsw_evaluation_run(&o.measure, &evaluation, err) : BSW_OK;
-    status = bsw_transport_agree(transport, status, err);
-    if (status == BSW_OK && transport->rank == 0) report(&o, &evaluation);
+    (void)transport;
+    o->measure.level = o->common.level;
+    enum bsw_status status = bsw_evaluation_run(&o->measure, &evaluation, err);
+    if (status == BSW_OK) report(o, &evaluation);
     bsw_evaluation_deinit(&evaluation);
     return status;
 }
+
+const struct bsw_command bsw_command_eval = {
+    .table =
+        BSW_OPTION_TABLE("eval", "recall of a result file against a ground truth", option_rows),
+    .options_bytes = sizeof(struct eval_options),
+    .run = run,
+    .is_alone = 1,
+};

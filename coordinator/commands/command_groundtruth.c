@@ -45,11 +45,6 @@ static const struct bsw_option option_rows[] = {
            .help = "go on with an unfinished file, on as many ranks, on CPUs; without one begin"),
     BSW_OPTION_GROUP(struct groundtruth_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "groundtruth",
-    .summary = "exact nearest neighbours of queries",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
 static void report(const struct bsw_transport *transport, const struct groundtruth_options *o,
                    const struct bsw_truth_stats *s)
@@ -83,25 +78,27 @@ static void report(const struct bsw_transport *transport, const struct groundtru
     bsw_facts_end(&f, BSW_OK);
 }
 
-enum bsw_status bsw_command_groundtruth(struct bsw_transport *transport, int argc, char **argv,
-                                        struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct groundtruth_options o = {0};
-    struct bsw_truth_settings *settings = &o.settings;
+    struct groundtruth_options *o = options;
+    struct bsw_truth_settings *settings = &o->settings;
     struct bsw_truth_stats stats;
-    int done;
-    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o.common.quiet};
-    settings->has_metric = o.metric != NULL;
-    if (o.metric) BSW_TRY(bsw_metric_parse(o.metric, &settings->metric, err));
-    settings->device = o.device.text;
-    settings->device_memory = o.device.most_bytes;
-    settings->num_threads = (int)o.common.threads;
-    settings->level = o.common.level;
+    struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
+    settings->has_metric = o->metric != NULL;
+    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &settings->metric, err));
+    settings->device = o->device.text;
+    settings->device_memory = o->device.most_bytes;
+    settings->num_threads = (int)o->common.threads;
+    settings->level = o->common.level;
     settings->progress = &progress;
     settings->events = &bsw_command_events;
     BSW_TRY(bsw_truth_run(settings, transport, &stats, err));
-    if (transport->rank == 0) report(transport, &o, &stats);
+    if (transport->rank == 0) report(transport, o, &stats);
     return BSW_OK;
 }
+
+const struct bsw_command bsw_command_groundtruth = {
+    .table = BSW_OPTION_TABLE("groundtruth", "exact nearest neighbours of queries", option_rows),
+    .options_bytes = sizeof(struct groundtruth_options),
+    .run = run,
+};

@@ -25,7 +25,7 @@ struct info_options {
 #define OPTION(name, member, ...) BSW_OPTION(struct info_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option option_rows[] = {
-    OPTION("path", path, .value_name = "PATH", .is_required = 1,
+    OPTION("path", path, .value_name = "PATH", .is_required = 1, .may_stand_alone = 1,
            .help = "index folder, vector file, model (.rbe), result file or synth:...; the name "
                    "may stand alone"),
     OPTION("device-memory", device_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
@@ -51,17 +51,6 @@ static const struct bsw_option option_rows[] = {
            .help = "ranks, a GPU each"),
     BSW_OPTION_GROUP(struct info_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "info",
-    .summary = "what is in an index, a vector file, a model or a result file",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_transport *transport, struct info_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
-{
-    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
-}
 
 // ---- memory of devices ----
 
@@ -204,24 +193,21 @@ static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *
     return tell_results(facts, o->path, err);
 }
 
-static enum bsw_status run(const struct info_options *o, struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
+    const struct info_options *o = options;
     struct bsw_facts facts;
+    (void)transport;
     bsw_facts_begin(&facts, o->common.json ? BSW_FACTS_JSON : BSW_FACTS_TEXT, NULL);
     enum bsw_status status = tell(&facts, o, err);
     bsw_facts_end(&facts, status);
     return status;
 }
 
-enum bsw_status bsw_command_info(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err)
-{
-    struct info_options options = {0};
-    char *words[BSW_MAX_WORDS];
-    int done;
-    BSW_TRY(bsw_name_first_word("--path", &argc, argv, words, err));
-    BSW_TRY(parse(transport, &options, argc, words, &done, err));
-    if (done) return BSW_OK;
-    enum bsw_status status = transport->rank == 0 ? run(&options, err) : BSW_OK;
-    return bsw_transport_agree(transport, status, err);
-}
+const struct bsw_command bsw_command_info = {
+    .table = BSW_OPTION_TABLE(
+        "info", "what is in an index, a model, a vector file or a result file", option_rows),
+    .options_bytes = sizeof(struct info_options),
+    .run = run,
+    .is_alone = 1,
+};

@@ -20,7 +20,7 @@ struct plan_options {
 };
 
 struct plan_job {
-    struct plan_options options;
+    struct plan_options *options;
     uint64_t ranks[BSW_PLAN_MAX_LINES];
     size_t num_ranks;
     struct bsw_plan_index index; // for the first of them
@@ -101,17 +101,6 @@ static const struct bsw_option option_rows[] = {
            .help = "of a rank: no times where its part is more; 0: enough, or the device's"),
     BSW_OPTION_GROUP(struct plan_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "plan",
-    .summary = "memory, bytes, misses and seconds of a cluster, before it is bought",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_transport *transport, struct plan_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
-{
-    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
-}
 
 static int misses_wanted(const struct plan_options *o)
 {
@@ -121,7 +110,7 @@ static int misses_wanted(const struct plan_options *o)
 // Times, or what is missing for them, or at least the memory of several numbers of ranks.
 static int times_wanted(const struct plan_job *job)
 {
-    const struct plan_options *o = &job->options;
+    const struct plan_options *o = job->options;
     for (size_t i = 0; i < BSW_NUM_RATES; i++) {
         if (bsw_rate_get(&o->times.given, i) > 0) return 1;
     }
@@ -130,7 +119,7 @@ static int times_wanted(const struct plan_job *job)
 
 static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
 {
-    struct plan_options *o = &job->options;
+    struct plan_options *o = job->options;
     struct bsw_model_rates *given = &o->times.given;
     given->scan_pairs_per_second = (double)o->scan_rate;
     given->scan_bytes_per_second = (double)o->scan_bandwidth;
@@ -149,7 +138,7 @@ static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
 
 static void report(const struct plan_job *job)
 {
-    const struct plan_options *o = &job->options;
+    const struct plan_options *o = job->options;
     struct bsw_facts facts;
     bsw_facts_begin(&facts, bsw_common_facts_form(&o->common), NULL);
     bsw_fact_text(&facts, "select", o->select, NULL);
@@ -163,7 +152,7 @@ static void report(const struct plan_job *job)
 
 static enum bsw_status plan(struct plan_job *job, struct bsw_error *err)
 {
-    const struct plan_options *o = &job->options;
+    const struct plan_options *o = job->options;
     BSW_TRY(settle(job, err));
     BSW_TRY(bsw_plan_index_make(&o->index, job->ranks[0], &job->index, err));
     if (misses_wanted(o))
@@ -172,16 +161,21 @@ static enum bsw_status plan(struct plan_job *job, struct bsw_error *err)
     return bsw_plan_times_make(&o->index, &o->times, job->ranks, job->num_ranks, &job->times, err);
 }
 
-enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct plan_job job = {0};
-    int done;
-    BSW_TRY(parse(transport, &job.options, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    enum bsw_status status = transport->rank == 0 ? plan(&job, err) : BSW_OK;
-    if (status == BSW_OK && transport->rank == 0) report(&job);
+    struct plan_job job = {.options = options};
+    (void)transport;
+    enum bsw_status status = plan(&job, err);
+    if (status == BSW_OK) report(&job);
     bsw_plan_misses_deinit(&job.misses);
     bsw_plan_index_deinit(&job.index);
-    return bsw_transport_agree(transport, status, err);
+    return status;
 }
+
+const struct bsw_command bsw_command_plan = {
+    .table = BSW_OPTION_TABLE("plan", "memory, bytes, misses and seconds before an index is made",
+                              option_rows),
+    .options_bytes = sizeof(struct plan_options),
+    .run = run,
+    .is_alone = 1,
+};

@@ -71,11 +71,6 @@ static const struct bsw_option option_rows[] = {
            .help = "go on with an unfinished result file; without one begin"),
     BSW_OPTION_GROUP(struct search_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "search",
-    .summary = "search an index with a file of queries",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
 // ---- from options to settings ----
 
@@ -143,24 +138,27 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     return take_texts(o, err);
 }
 
-enum bsw_status bsw_command_search(struct bsw_transport *transport, int argc, char **argv,
-                                   struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct search_options o = {0};
+    struct search_options *o = options;
     struct bsw_search search = {0};
-    int done;
-    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    BSW_TRY(settle(&o, err));
-    struct bsw_progress progress = {.is_shown = !o.common.quiet};
-    const struct bsw_search_sink sink = bsw_result_sink(&o.result);
-    o.search.progress = &progress;
-    o.run.sink = &sink;
-    enum bsw_status status = bsw_search_open(&search, transport, &o.search, err);
-    if (status == BSW_OK) status = bsw_search_run(&search, &o.run, err);
+    BSW_TRY(settle(o, err));
+    struct bsw_progress progress = {.is_shown = !o->common.quiet};
+    const struct bsw_search_sink sink = bsw_result_sink(&o->result);
+    o->search.progress = &progress;
+    o->run.sink = &sink;
+    enum bsw_status status = bsw_search_open(&search, transport, &o->search, err);
+    if (status == BSW_OK) status = bsw_search_run(&search, &o->run, err);
     if (status == BSW_OK && transport->rank == 0)
-        bsw_search_report(&search, bsw_common_facts_form(&o.common), o.common.pin, o.result.path);
+        bsw_search_report(&search, bsw_common_facts_form(&o->common), o->common.pin,
+                          o->result.path);
     bsw_search_close(&search);
-    bsw_result_sink_close(&o.result, status);
+    bsw_result_sink_close(&o->result, status);
     return status;
 }
+
+const struct bsw_command bsw_command_search = {
+    .table = BSW_OPTION_TABLE("search", "search an index with a file of queries", option_rows),
+    .options_bytes = sizeof(struct search_options),
+    .run = run,
+};

@@ -67,11 +67,6 @@ static const struct bsw_option option_rows[] = {
            .help = "go on with the folder, also with more points; without one begin"),
     BSW_OPTION_GROUP(struct sweep_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "sweep",
-    .summary = "recall and speed over a grid of codes and searches",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
 static void print_point(void *context, const char *name, const json_t *row)
 {
@@ -102,33 +97,36 @@ static void print_end(const char *folder, const struct bsw_sweep_outcome *outcom
            outcome->has_plots ? ", plots" : "; gnuplot is missing: no plots");
 }
 
-enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct sweep_options o = {0};
+    struct sweep_options *o = options;
     struct bsw_sweep_outcome outcome = {0};
-    int done;
-    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    if (o.launcher)
+    if (o->launcher)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--launcher: a sweep runs on its own ranks now; start all of it on them: "
                         "deploy/run.sh -n 4 sweep ...");
-    o.sweep.level = o.common.level;
-    o.sweep.level_text = o.common.level_text;
-    o.sweep.num_threads = (int)o.common.threads;
-    o.sweep.pinning = &o.common.pinning;
-    o.sweep.num_arguments = argc;
-    o.sweep.arguments = argv;
-    o.sweep.events = &bsw_command_events;
-    if (!o.common.json && !o.common.quiet) o.sweep.note_point = print_point;
-    enum bsw_status status = bsw_sweep_job_run(&o.sweep, transport, &outcome, err);
+    o->sweep.level = o->common.level;
+    o->sweep.level_text = o->common.level_text;
+    o->sweep.num_threads = (int)o->common.threads;
+    o->sweep.pinning = &o->common.pinning;
+    o->sweep.num_arguments = o->common.num_words;
+    o->sweep.arguments = o->common.words;
+    o->sweep.events = &bsw_command_events;
+    if (!o->common.json && !o->common.quiet) o->sweep.note_point = print_point;
+    enum bsw_status status = bsw_sweep_job_run(&o->sweep, transport, &outcome, err);
     if (status == BSW_OK && transport->rank == 0) {
-        if (o.common.json)
+        if (o->common.json)
             bsw_print_json(json_incref(outcome.report));
-        else if (!o.common.quiet)
-            print_end(o.sweep.folder, &outcome);
+        else if (!o->common.quiet)
+            print_end(o->sweep.folder, &outcome);
     }
     bsw_sweep_outcome_deinit(&outcome);
     return status;
 }
+
+const struct bsw_command bsw_command_sweep = {
+    .table = BSW_OPTION_TABLE("sweep", "recall and speed over a grid of codes and searches",
+                              option_rows),
+    .options_bytes = sizeof(struct sweep_options),
+    .run = run,
+};

@@ -43,17 +43,6 @@ static const struct bsw_option option_rows[] = {
     OPTION("force", force, .help = "replace existing files"),
     BSW_OPTION_GROUP(struct synth_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {.command = "synth",
-                                                     .summary = "write generated vectors",
-                                                     .options = option_rows,
-                                                     .num_options = sizeof option_rows /
-                                                                    sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_transport *transport, struct synth_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
-{
-    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
-}
 
 static enum bsw_status create(const struct synth_options *o, const struct bsw_synth *synth,
                               const char *path, uint64_t num_rows, bsw_vector_writer **out,
@@ -105,20 +94,6 @@ static enum bsw_status write_files(const struct synth_options *o, const struct b
     return status;
 }
 
-static enum bsw_status run(const struct synth_options *o, struct bsw_error *err)
-{
-    struct bsw_synth synth = {.count = o->count,
-                              .dims = (uint32_t)o->dims,
-                              .seed = o->seed,
-                              .clusters = (uint32_t)o->clusters,
-                              .type = strcmp(o->type, "uint8") == 0 ? BSW_VECTOR_UINT8
-                                                                    : BSW_VECTOR_FLOAT32};
-    char text[40];
-    snprintf(text, sizeof text, "--spectrum %g", o->spectrum);
-    BSW_TRY(bsw_synth_set_spectrum(&synth, o->spectrum, text, err));
-    return write_files(o, &synth, err);
-}
-
 static void report(const struct synth_options *o)
 {
     struct bsw_facts facts;
@@ -133,15 +108,27 @@ static void report(const struct synth_options *o)
     bsw_facts_end(&facts, BSW_OK);
 }
 
-enum bsw_status bsw_command_synth(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct synth_options options = {0};
-    int done;
-    BSW_TRY(parse(transport, &options, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    enum bsw_status status = transport->rank == 0 ? run(&options, err) : BSW_OK;
-    BSW_TRY(bsw_transport_agree(transport, status, err));
-    if (transport->rank == 0) report(&options);
+    const struct synth_options *o = options;
+    struct bsw_synth synth = {.count = o->count,
+                              .dims = (uint32_t)o->dims,
+                              .seed = o->seed,
+                              .clusters = (uint32_t)o->clusters,
+                              .type = strcmp(o->type, "uint8") == 0 ? BSW_VECTOR_UINT8
+                                                                    : BSW_VECTOR_FLOAT32};
+    char text[40];
+    (void)transport;
+    snprintf(text, sizeof text, "--spectrum %g", o->spectrum);
+    BSW_TRY(bsw_synth_set_spectrum(&synth, o->spectrum, text, err));
+    BSW_TRY(write_files(o, &synth, err));
+    report(o);
     return BSW_OK;
 }
+
+const struct bsw_command bsw_command_synth = {
+    .table = BSW_OPTION_TABLE("synth", "write generated vectors", option_rows),
+    .options_bytes = sizeof(struct synth_options),
+    .run = run,
+    .is_alone = 1,
+};

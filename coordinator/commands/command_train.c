@@ -115,11 +115,6 @@ static const struct bsw_option option_rows[] = {
     OPTION("force", settings.force, .help = "replace an existing model, begin a checkpoint anew"),
     BSW_OPTION_GROUP(struct train_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "train",
-    .summary = "learn an rbe model from pairs of vectors",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
 // The settings that a word says.
 static enum bsw_status take_words(struct train_options *o, struct bsw_error *err)
@@ -225,18 +220,19 @@ static void report(const struct bsw_transport *transport, const struct train_opt
     bsw_facts_end(&f, BSW_OK);
 }
 
-enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct train_options options = {0};
+    struct train_options *o = options;
     struct bsw_train_stats stats;
-    int done;
-    BSW_TRY(bsw_command_parse(transport, &option_table, &options, &options.common, argc, argv,
-                              &done, err));
-    if (done) return BSW_OK;
-    BSW_TRY(take_words(&options, err));
-    enum bsw_status status = bsw_train_run(&options.settings, transport, &stats, err);
-    if (status == BSW_OK && transport->rank == 0) report(transport, &options, &stats);
+    BSW_TRY(take_words(o, err));
+    enum bsw_status status = bsw_train_run(&o->settings, transport, &stats, err);
+    if (status == BSW_OK && transport->rank == 0) report(transport, o, &stats);
     bsw_train_stats_deinit(&stats);
     return status;
 }
+
+const struct bsw_command bsw_command_train = {
+    .table = BSW_OPTION_TABLE("train", "learn an rbe model from pairs of vectors", option_rows),
+    .options_bytes = sizeof(struct train_options),
+    .run = run,
+};

@@ -28,22 +28,11 @@ struct verify_totals {
 #define OPTION(name, member, ...) BSW_OPTION(struct verify_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option option_rows[] = {
-    OPTION("index", index, .value_name = "FOLDER", .is_required = 1,
+    OPTION("index", index, .value_name = "FOLDER", .is_required = 1, .may_stand_alone = 1,
            .help = "index; the name may stand alone"),
     OPTION("no-source", no_source, .help = "codes only, not the raw rows"),
     BSW_OPTION_GROUP(struct verify_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "verify",
-    .summary = "check every checksum and known answer of an index",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_transport *transport, struct verify_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
-{
-    return bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err);
-}
 
 // A shard on its way.
 struct verified_shard {
@@ -212,8 +201,8 @@ static enum bsw_status verify_model(const struct verify_options *o, struct bsw_m
     return status;
 }
 
-static enum bsw_status run(const struct verify_options *o, struct bsw_transport *transport,
-                           struct bsw_manifest *manifest, struct bsw_error *err)
+static enum bsw_status verify(const struct verify_options *o, struct bsw_transport *transport,
+                              struct bsw_manifest *manifest, struct bsw_error *err)
 {
     struct verify_totals totals = {0};
     double started = bsw_clock_seconds();
@@ -234,17 +223,17 @@ static enum bsw_status run(const struct verify_options *o, struct bsw_transport 
     return BSW_OK;
 }
 
-enum bsw_status bsw_command_verify(struct bsw_transport *transport, int argc, char **argv,
-                                   struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct verify_options options = {0};
     struct bsw_manifest manifest = {0};
-    char *words[BSW_MAX_WORDS];
-    int done;
-    BSW_TRY(bsw_name_first_word("--index", &argc, argv, words, err));
-    BSW_TRY(parse(transport, &options, argc, words, &done, err));
-    if (done) return BSW_OK;
-    enum bsw_status status = run(&options, transport, &manifest, err);
+    enum bsw_status status = verify(options, transport, &manifest, err);
     bsw_manifest_deinit(&manifest);
     return status;
 }
+
+const struct bsw_command bsw_command_verify = {
+    .table = BSW_OPTION_TABLE("verify", "check every checksum and known answer of an index",
+                              option_rows),
+    .options_bytes = sizeof(struct verify_options),
+    .run = run,
+};

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/job/run_status.h"
 
 static enum bsw_status pin_threads(const struct bsw_transport *transport,
@@ -36,23 +37,30 @@ enum bsw_status bsw_command_parse(struct bsw_transport *transport,
         return BSW_OK;
     }
     BSW_TRY(bsw_cpu_level_parse(common->level_text, &common->level, err));
-    common->threads_are_given = common->threads > 0;
-    if (common->threads_are_given)
+    common->num_words = argc;
+    common->words = argv;
+    if (common->threads > 0)
         omp_set_num_threads((int)common->threads);
     else
         common->threads = (uint64_t)omp_get_max_threads();
     return set_up(transport, common, err);
 }
 
-enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,
-                                    char *words[BSW_MAX_WORDS], struct bsw_error *err)
+enum bsw_status bsw_command_run(const struct bsw_command *command, struct bsw_transport *transport,
+                                int argc, char **argv, struct bsw_error *err)
 {
-    int count = 0;
-    if (*argc + 2 > BSW_MAX_WORDS) return bsw_fail(err, BSW_ERROR_USAGE, "too many words");
-    if (*argc > 0 && argv[0][0] != '-') words[count++] = (char *)name;
-    for (int i = 0; i < *argc; i++) words[count++] = argv[i];
-    *argc = count;
-    return BSW_OK;
+    void *options;
+    int done = 0;
+    BSW_TRY(bsw_allocate_zero(&options, 1, command->options_bytes, "options", err));
+    enum bsw_status status =
+        bsw_command_parse(transport, &command->table, options, options, argc, argv, &done, err);
+    if (status == BSW_OK && !done) {
+        if (!command->is_alone || transport->rank == 0)
+            status = command->run(transport, options, err);
+        if (command->is_alone) status = bsw_transport_agree(transport, status, err);
+    }
+    bsw_free(&options);
+    return status;
 }
 
 enum bsw_facts_form bsw_common_facts_form(const struct bsw_common_options *common)

@@ -13,42 +13,28 @@
 #include "coordinator/job/facts.h"
 #include "coordinator/job/option_table.h"
 
+// run takes the struct that the table's options were parsed into, of so many bytes, zeros but for
+// them; struct bsw_common_options is its first member.
 struct bsw_command {
-    const char *name;
-    const char *summary;
-    enum bsw_status (*run)(struct bsw_transport *transport, int argc, char **argv,
-                           struct bsw_error *err);
+    struct bsw_option_table table; // its command and summary are for main's --help too
+    size_t options_bytes;
+    enum bsw_status (*run)(struct bsw_transport *transport, void *options, struct bsw_error *err);
+    int is_alone; // rank 0 runs it, the others wait for how it ends
 };
 
-enum bsw_status bsw_command_synth(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err);
-enum bsw_status bsw_command_encode(struct bsw_transport *transport, int argc, char **argv,
-                                   struct bsw_error *err);
-enum bsw_status bsw_command_search(struct bsw_transport *transport, int argc, char **argv,
-                                   struct bsw_error *err);
-enum bsw_status bsw_command_groundtruth(struct bsw_transport *transport, int argc, char **argv,
-                                        struct bsw_error *err);
-enum bsw_status bsw_command_eval(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err);
-enum bsw_status bsw_command_convert(struct bsw_transport *transport, int argc, char **argv,
-                                    struct bsw_error *err);
-enum bsw_status bsw_command_info(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err);
-enum bsw_status bsw_command_verify(struct bsw_transport *transport, int argc, char **argv,
-                                   struct bsw_error *err);
-enum bsw_status bsw_command_plan(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err);
-enum bsw_status bsw_command_train(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err);
-enum bsw_status bsw_command_sweep(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err);
+extern const struct bsw_command bsw_command_synth, bsw_command_encode, bsw_command_search,
+    bsw_command_groundtruth, bsw_command_eval, bsw_command_info, bsw_command_convert,
+    bsw_command_train, bsw_command_verify, bsw_command_plan, bsw_command_sweep;
+
+// All ranks: parses the words, and runs the command unless they ask for --help.
+enum bsw_status bsw_command_run(const struct bsw_command *command, struct bsw_transport *transport,
+                                int argc, char **argv, struct bsw_error *err);
 
 // ---- options of subjects that several commands have: a struct and its group each ----
 
 // What every command has.
 struct bsw_common_options {
-    uint64_t threads; // 0: OMP_NUM_THREADS, or all cores; after parsing how many that is
-    int threads_are_given;
+    uint64_t threads;       // 0: OMP_NUM_THREADS, or all cores; after parsing how many that is
     const char *level_text; // for parsing
     enum bsw_cpu_level level;
     const char *pin; // "none", "cores"
@@ -56,6 +42,8 @@ struct bsw_common_options {
     double timeout, heartbeat; // seconds
     int json;
     int quiet;
+    int num_words; // the command line behind the command
+    char **words;
 };
 
 extern const struct bsw_option_group bsw_common_option_group;
@@ -72,12 +60,6 @@ enum bsw_status bsw_command_parse(struct bsw_transport *transport,
                                   const struct bsw_option_table *table, void *targets,
                                   struct bsw_common_options *common, int argc, char **argv,
                                   int *done, struct bsw_error *err);
-
-// `info PATH` for `info --path PATH`: copies argv to words with `name` before a first word that is
-// no option.
-#define BSW_MAX_WORDS 256
-enum bsw_status bsw_name_first_word(const char *name, int *argc, char **argv,
-                                    char *words[BSW_MAX_WORDS], struct bsw_error *err);
 
 // How facts are told: JSON with --json, else text, or nothing with --quiet.
 enum bsw_facts_form bsw_common_facts_form(const struct bsw_common_options *common);

@@ -171,6 +171,7 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
 {
     struct option_list list = {.count = 0};
     append(&list, table->options, table->num_options, 0);
+    int first = 0;
     *help = 0;
     for (int i = 0; i < argc; i++) {
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) *help = 1;
@@ -180,9 +181,13 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
         void *target = (char *)targets + list.items[i].offset;
         clear_target(option, target);
         if (option->default_text) BSW_TRY(set_value(option, target, option->default_text, err));
+        if (option->may_stand_alone && argc > 0 && argv[0][0] != '-' && !*help) {
+            BSW_TRY(set_value(option, target, argv[first++], err));
+            list.items[i].is_given = 1;
+        }
     }
     if (*help) return BSW_OK;
-    for (int i = 0; i < argc; i++)
+    for (int i = first; i < argc; i++)
         BSW_TRY(parse_word(table->command, &list, targets, argc, argv, &i, err));
     for (size_t i = 0; i < list.count; i++) {
         const struct bsw_option *option = list.items[i].option;

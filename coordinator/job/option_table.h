@@ -1,7 +1,8 @@
 // One option table drives parsing, defaults and --help, so that usage text cannot drift from the
 // parser.
 //
-// Options are --name VALUE or --name=VALUE; flags take no value. Unknown options, bad or missing
+// Options are --name VALUE or --name=VALUE; flags take no value; one may stand without its name in
+// front of all others. Unknown options, bad or missing
 // values, options given twice and stray words are BSW_ERROR_USAGE with one clear line. Numbers are
 // those of number_parse.h.
 #ifndef BITSWEEP_COMMON_OPTION_TABLE_H
@@ -38,6 +39,7 @@ struct bsw_option {
     const char *value_name;   // for --help, e.g. "FILE"; not for flags and choices
     const char *default_text; // parsed as if given; NULL: none
     int is_required;
+    int may_stand_alone; // the first word is its value, if it is no option
     double min, max;     // of counts and numbers
     const char *choices; // NULL, or the words that a text may be, separated by |
     const char *help;    // plain words; --help breaks them at column 100
@@ -76,6 +78,12 @@ struct bsw_option_table {
     const struct bsw_option *options;
     size_t num_options; // rows
 };
+
+#define BSW_OPTION_TABLE(name, one_line, rows)                 \
+    {                                                          \
+        .command = name, .summary = one_line, .options = rows, \
+        .num_options = sizeof(rows) / sizeof *(rows)           \
+    }
 
 #define BSW_MAX_OPTIONS 64 // of a table, with those of its groups
 

@@ -18,7 +18,7 @@ struct values {
 
 static const struct bsw_option option_rows[] = {
     OPTION("flag", flag, .help = "a flag"),
-    OPTION("text", text, .value_name = "FILE", .help = "a file"),
+    OPTION("text", text, .value_name = "FILE", .may_stand_alone = 1, .help = "a file"),
     OPTION("refine", choice, .choices = "exact|none", .default_text = "exact", .help = "one"),
     OPTION("count", count, .value_name = "N", .default_text = "2K", .is_required = 1, .min = 1,
            .max = 1e6, .help = "a count"),
@@ -26,11 +26,8 @@ static const struct bsw_option option_rows[] = {
            .help = "a number"),
     OPTION("rows", rows, .value_name = "A:B", .help = "rows"),
 };
-static const struct bsw_option_table option_table = {.command = "fuzz",
-                                                     .summary = "nothing",
-                                                     .options = option_rows,
-                                                     .num_options = sizeof option_rows /
-                                                                    sizeof option_rows[0]};
+static const struct bsw_option_table option_table =
+    BSW_OPTION_TABLE("fuzz", "nothing", option_rows);
 
 static int split(char *text, char **words)
 {

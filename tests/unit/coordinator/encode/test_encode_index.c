@@ -38,7 +38,7 @@ static enum bsw_status run_command(const char *index, const char *const *words)
     int argc = 6;
     argv[argc++] = path_of(index);
     for (; *words; words++) argv[argc++] = *words;
-    return bsw_command_encode(&transport, argc, (char **)(uintptr_t)argv, &err);
+    return bsw_command_run(&bsw_command_encode, &transport, argc, (char **)(uintptr_t)argv, &err);
 }
 
 // The index of settings and that of words are the same files.

@@ -40,7 +40,8 @@ static const struct bsw_option scale_options[] = {
 static const struct bsw_option_group scale_group = {scale_options, 2};
 static const struct bsw_option options[] = {
     OPTION("verbose", verbose, .help = "say more"),
-    OPTION("base", base, .value_name = "FILE", .is_required = 1, .help = "vectors"),
+    OPTION("base", base, .value_name = "FILE", .is_required = 1, .may_stand_alone = 1,
+           .help = "vectors"),
     OPTION("name", name, .value_name = "NAME", .default_text = "some", .help = "a name"),
     OPTION("metric", metric, .choices = "cosine|ip|l2", .default_text = "l2", .help = "nearest"),
     OPTION("k", k, .value_name = "K", .default_text = "10", .min = 1, .max = 10000,
@@ -50,10 +51,7 @@ static const struct bsw_option options[] = {
     BSW_OPTION_GROUP(struct targets, scales, scale_group),
     OPTION("rows", rows, .value_name = "A:B", .help = "a part"),
 };
-static const struct bsw_option_table table = {.command = "try",
-                                              .summary = "tries options",
-                                              .options = options,
-                                              .num_options = sizeof options / sizeof options[0]};
+static const struct bsw_option_table table = BSW_OPTION_TABLE("try", "tries options", options);
 
 static struct bsw_error err;
 static int help;
@@ -114,7 +112,7 @@ static void every_kind_is_taken(void **state)
     assert_true(targets.rows.first == 1000 && targets.rows.last == 2000000);
 }
 
-static void values_may_follow_an_equals_sign(void **state)
+static void values_may_follow_an_equals_sign_or_stand_alone(void **state)
 {
     (void)state;
     assert_int_equal(parse("--base=a=b", "--metric=ip", "--k=7", "--bits=8", "--rows=:5", NULL),
@@ -123,6 +121,8 @@ static void values_may_follow_an_equals_sign(void **state)
     assert_string_equal(targets.metric, "ip");
     assert_true(targets.k == 7 && targets.scales.bits == 8);
     assert_true(targets.rows.first == 0 && targets.rows.last == 5);
+    assert_int_equal(parse("x", "--k", "7", NULL), BSW_OK); // the first word
+    assert_string_equal(targets.base, "x");
     assert_refused(parse("--base=x", "--verbose=1", NULL), "--verbose takes no value");
     assert_refused(parse("--base=x", "--verbose=", NULL), "--verbose takes no value");
     assert_refused(parse("--base=", NULL), "--base needs a value");
@@ -148,7 +148,9 @@ static void missing_double_and_unknown_are_refused(void **state)
     assert_refused(parse("--base", "x", "y", NULL), "'y' is no option of try");
     assert_refused(parse("-k", "5", NULL), "'-k' is no option");
     assert_refused(parse("--", "--base", "x", NULL), "'--' is no option");
-    assert_refused(parse("", NULL), "'' is no option");
+    assert_refused(parse("", NULL), "--base needs a value");
+    assert_refused(parse("x", "", NULL), "'' is no option");
+    assert_refused(parse("x", "--base", "x", NULL), "--base is given twice");
     assert_refused(parse("-", NULL), "'-' is no option");
     assert_refused(parse("--=x", NULL), "unknown option -- of try");
     assert_refused(parse("---base", "x", NULL), "unknown option ---base");
@@ -457,7 +459,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_set_as_if_given),
         cmocka_unit_test(every_kind_is_taken),
-        cmocka_unit_test(values_may_follow_an_equals_sign),
+        cmocka_unit_test(values_may_follow_an_equals_sign_or_stand_alone),
         cmocka_unit_test(missing_double_and_unknown_are_refused),
         cmocka_unit_test(ranges_are_checked_at_both_ends),
         cmocka_unit_test(choices_are_whole_words),

@@ -48,8 +48,8 @@ static enum bsw_status run_command(const char *model, const char *word, const ch
     struct bsw_transport transport = {.timeout_seconds = 10};
     bsw_transport_local_init(&transport);
     memset(&err, 0, sizeof err);
-    enum bsw_status status =
-        bsw_command_train(&transport, word ? 21 : 19, (char **)(uintptr_t)words, &err);
+    enum bsw_status status = bsw_command_run(&bsw_command_train, &transport, word ? 21 : 19,
+                                             (char **)(uintptr_t)words, &err);
     bsw_transport_close(&transport, 0);
     return status;
 }

@@ -42,8 +42,8 @@ static enum bsw_status run_command(const char *out, const char *k, const char *w
                            out,         "--k",
                            k,           word,
                            value};
-    return bsw_command_groundtruth(&transport, word ? value ? 15 : 14 : 13,
-                                   (char **)(uintptr_t)words, &err);
+    return bsw_command_run(&bsw_command_groundtruth, &transport, word ? value ? 15 : 14 : 13,
+                           (char **)(uintptr_t)words, &err);
 }
 
 UNIT_TEST(settings_give_the_file_of_the_command)
