@@ -194,10 +194,8 @@ enum bsw_status bsw_file_write_atomic(const char *path, const void *data, size_t
                                       struct bsw_error *err)
 {
     char temporary[BSW_PATH_BYTES];
-    int length = snprintf(temporary, sizeof temporary, "%s.tmp.%ld", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof temporary)
-        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
     int fd;
+    BSW_TRY(bsw_path_format(temporary, err, "%s.tmp.%ld", path, (long)getpid()));
     bsw_temporary_note(temporary);
     enum bsw_status status = bsw_file_create(temporary, &fd, err);
     if (status == BSW_OK) {
@@ -230,11 +228,20 @@ enum bsw_status bsw_folder_create(const char *path, struct bsw_error *err)
     return fail_system(err, path, "cannot create folder");
 }
 
-enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
-                              struct bsw_error *err)
+enum bsw_status bsw_path_format(char out[BSW_PATH_BYTES], struct bsw_error *err, const char *format,
+                                ...)
 {
-    int length = snprintf(out, BSW_PATH_BYTES, "%s/%s", folder, name);
+    va_list list;
+    va_start(list, format);
+    int length = vsnprintf(out, BSW_PATH_BYTES, format, list);
+    va_end(list);
     if (length < 0 || length >= BSW_PATH_BYTES)
         return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
     return BSW_OK;
+}
+
+enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
+                              struct bsw_error *err)
+{
+    return bsw_path_format(out, err, "%s/%s", folder, name);
 }

@@ -65,8 +65,11 @@ int bsw_path_is_folder(const char *path);
 enum bsw_status bsw_folder_create(const char *path,
                                   struct bsw_error *err); // one level, durable; existing is ok
 
-// Joins folder and name into out; BSW_ERROR_USAGE if it does not fit.
 #define BSW_PATH_BYTES 4096
+// Prints into out; BSW_ERROR_USAGE if it does not fit.
+enum bsw_status bsw_path_format(char out[BSW_PATH_BYTES], struct bsw_error *err, const char *format,
+                                ...) BSW_PRINTF(3, 4);
+// The same of folder and name.
 enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
                               struct bsw_error *err);
 

@@ -10,11 +10,14 @@
 enum bsw_status bsw_json_file_read(const char *path, json_t **out, struct bsw_error *err)
 {
     struct bsw_buffer text = {0};
+    json_error_t fault;
     *out = NULL;
     enum bsw_status status = bsw_file_read_all(path, MAX_BYTES, &text, err);
-    if (status == BSW_OK) *out = json_loadb((const char *)text.data, text.bytes, 0, NULL);
+    if (status == BSW_OK) *out = json_loadb((const char *)text.data, text.bytes, 0, &fault);
     bsw_buffer_deinit(&text);
     if (status != BSW_OK || json_is_object(*out)) return status;
+    if (!*out)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: line %d: %s", path, fault.line, fault.text);
     json_decref(*out);
     *out = NULL;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", path);

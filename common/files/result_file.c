@@ -87,9 +87,7 @@ static enum bsw_status set_names(bsw_result_writer *writer, const char *path, in
 {
     char suffix[40] = ".partial";
     if (!is_resumable) snprintf(suffix, sizeof suffix, ".tmp.%ld", (long)getpid());
-    int length = snprintf(writer->temporary, sizeof writer->temporary, "%s%s", path, suffix);
-    if (length < 0 || (size_t)length >= sizeof writer->temporary)
-        return bsw_fail(err, BSW_ERROR_USAGE, "result file: path is too long");
+    BSW_TRY(bsw_path_format(writer->temporary, err, "%s%s", path, suffix));
     memcpy(writer->path, path, strlen(path) + 1);
     return BSW_OK;
 }

@@ -23,10 +23,7 @@ enum bsw_status bsw_new_file_create(const char *path, int force, struct bsw_new_
 {
     out->fd = -1;
     out->has_temporary = 0;
-    int length =
-        snprintf(out->temporary, sizeof out->temporary, "%s.tmp.%ld", path, (long)getpid());
-    if (length < 0 || (size_t)length >= sizeof out->temporary)
-        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    BSW_TRY(bsw_path_format(out->temporary, err, "%s.tmp.%ld", path, (long)getpid()));
     memcpy(out->path, path, strlen(path) + 1);
     BSW_TRY(bsw_new_file_check(path, force, err));
     bsw_temporary_note(out->temporary);

@@ -50,9 +50,7 @@ struct file_names {
 
 static enum bsw_status name_files(const char *path, struct file_names *out, struct bsw_error *err)
 {
-    int length = snprintf(out->json, sizeof out->json, "%s.json", path);
-    if (length < 0 || (size_t)length >= sizeof out->json)
-        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+    BSW_TRY(bsw_path_format(out->json, err, "%s.json", path));
     out->has_values = bsw_split_values_path(path, out->values);
     return BSW_OK;
 }

@@ -118,9 +118,7 @@ static enum bsw_status check_output(const struct bsw_command_files *files, const
     char name[BSW_PATH_BYTES];
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (!names[i].is_written) continue;
-        int length = snprintf(name, sizeof name, "%s%s", path, names[i].ending);
-        if (length < 0 || (size_t)length >= sizeof name)
-            return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
+        BSW_TRY(bsw_path_format(name, err, "%s%s", path, names[i].ending));
         int is_beside = strcmp(names[i].ending, ".json") == 0;
         BSW_TRY((is_beside ? check_beside : check_path)(files, name, err));
     }

@@ -10,15 +10,6 @@
 #include "common/base/json_file.h"
 #include "common/codes/metric.h"
 
-static enum bsw_status sidecar_path(char out[BSW_PATH_BYTES], const char *file,
-                                    struct bsw_error *err)
-{
-    int length = snprintf(out, BSW_PATH_BYTES, "%s.json", file);
-    if (length < 0 || length >= BSW_PATH_BYTES)
-        return bsw_fail(err, BSW_ERROR_USAGE, "path is too long");
-    return BSW_OK;
-}
-
 static void add_integer(json_t *object, const char *key, uint64_t value)
 {
     json_object_set_new(object, key, json_integer((json_int_t)value));
@@ -48,7 +39,7 @@ static enum bsw_status write_facts(const char *file, const struct bsw_sidecar *f
                                    struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
-    BSW_TRY(sidecar_path(path, file, err));
+    BSW_TRY(bsw_path_format(path, err, "%s.json", file));
     json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:s, s:I, s:I}", "metric", facts->metric,
                                "refine", facts->refine, "k", (json_int_t)facts->k, "L",
                                (json_int_t)facts->candidates, "codec", facts->codec, "rows",
@@ -66,7 +57,7 @@ enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
                                    const struct bsw_sidecar *facts, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
-    BSW_TRY(sidecar_path(path, file, err));
+    BSW_TRY(bsw_path_format(path, err, "%s.json", file));
     BSW_TRY(write_facts(file, facts, err));
     enum bsw_status status = bsw_result_writer_finish(writer, err);
     if (status != BSW_OK && !bsw_file_exists(file)) unlink(path);
@@ -78,8 +69,8 @@ enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
 {
     char from_path[BSW_PATH_BYTES], to_path[BSW_PATH_BYTES];
     json_t *object;
-    BSW_TRY(sidecar_path(from_path, from, err));
-    BSW_TRY(sidecar_path(to_path, to, err));
+    BSW_TRY(bsw_path_format(from_path, err, "%s.json", from));
+    BSW_TRY(bsw_path_format(to_path, err, "%s.json", to));
     if (bsw_file_exists(to_path) && !force)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists; --force replaces it", to_path);
     if (!bsw_file_exists(from_path)) {
@@ -144,23 +135,12 @@ static void take_facts(const json_t *object, struct bsw_sidecar *facts)
     take_inputs(object, facts);
 }
 
-enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t bytes,
-                                  struct bsw_sidecar *facts, struct bsw_error *err)
-{
-    *facts = (struct bsw_sidecar){0};
-    json_t *object = json_loadb(data, bytes, 0, NULL);
-    take_facts(object, facts);
-    int is_object = json_is_object(object);
-    json_decref(object);
-    return is_object ? BSW_OK : bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no JSON object", name);
-}
-
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
     json_t *object;
     *facts = (struct bsw_sidecar){0};
-    BSW_TRY(sidecar_path(path, file, err));
+    BSW_TRY(bsw_path_format(path, err, "%s.json", file));
     if (!bsw_file_exists(path)) return BSW_OK;
     BSW_TRY(bsw_json_file_read(path, &object, err));
     take_facts(object, facts);

@@ -41,12 +41,9 @@ enum bsw_status bsw_sidecar_finish(bsw_result_writer *writer, const char *file,
 enum bsw_status bsw_sidecar_copy(const char *from, const char *to, int is_part,
                                  uint64_t first_query, int force, struct bsw_error *err);
 
-// Metric, refine, rows, selection and what is known of the queries from memory; name: for messages.
-// What is missing is left NULL or 0 (rows 0: self-exclusion is not known either), what is no JSON
+// Metric, refine, rows, selection and what is known of the queries from FILE.json. What is missing,
+// be it the file, is left NULL or 0 (rows 0: self-exclusion is not known either), what is no JSON
 // object is BSW_ERROR_BAD_DATA.
-enum bsw_status bsw_sidecar_parse(const char *name, const void *data, size_t bytes,
-                                  struct bsw_sidecar *facts, struct bsw_error *err);
-// The same of FILE.json; a missing file is ok.
 enum bsw_status bsw_sidecar_read(const char *file, struct bsw_sidecar *facts,
                                  struct bsw_error *err);
 

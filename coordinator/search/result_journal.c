@@ -137,8 +137,8 @@ static enum bsw_status take_back(const struct bsw_result_journal_options *o,
     struct bsw_journal_facts facts;
     if (!o->is_resumed || !bsw_file_exists(journal_path) || !bsw_file_exists(o->path))
         return BSW_OK;
-    int length = snprintf(partial, sizeof partial, "%s.partial", o->path);
-    if (length < 0 || (size_t)length >= sizeof partial || bsw_file_exists(partial)) return BSW_OK;
+    if (bsw_path_format(partial, NULL, "%s.partial", o->path) != BSW_OK || bsw_file_exists(partial))
+        return BSW_OK;
     BSW_TRY(bsw_journal_read(journal_path, o->fields, NULL, NULL, &facts, err)); // the same run's
     return bsw_file_rename(o->path, partial, err);
 }
@@ -148,9 +148,7 @@ enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options 
 {
     char journal_path[BSW_PATH_BYTES];
     *out = (struct bsw_result_journal){.path = o->path};
-    int length = snprintf(journal_path, sizeof journal_path, "%s.journal", o->path);
-    if (length < 0 || (size_t)length >= sizeof journal_path)
-        return bsw_fail(err, BSW_ERROR_USAGE, "result file: path is too long");
+    BSW_TRY(bsw_path_format(journal_path, err, "%s.journal", o->path));
     if (!o->fields) {
         BSW_TRY(bsw_result_writer_create(o->path, o->num_queries, o->k, o->wide_ids, o->is_forced,
                                          &out->writer, err));

@@ -19,15 +19,6 @@
 
 // ---- names ----
 
-static enum bsw_status make_path(char path[BSW_PATH_BYTES], const char *out, int rank,
-                                 const char *end, struct bsw_error *err)
-{
-    int length = snprintf(path, BSW_PATH_BYTES, "%s.%05d%s", out, rank, end);
-    if (length < 0 || length >= BSW_PATH_BYTES)
-        return bsw_fail(err, BSW_ERROR_USAGE, "result file: path is too long");
-    return BSW_OK;
-}
-
 // Whether `name` is `stem`, a dot, five digits or more, `end`.
 static int is_of(const char *name, const char *stem, const char *end)
 {
@@ -253,8 +244,8 @@ enum bsw_status bsw_truth_journal_open(struct bsw_truth_journal *journal, const 
     journal->group_queries = bytes < GROUP_BYTES ? GROUP_BYTES / bytes : 1;
     if (journal->group_queries > scan->num_queries) journal->group_queries = scan->num_queries;
     BSW_TRY(bsw_buffer_reserve(&journal->group, journal->group_queries * bytes, err));
-    BSW_TRY(make_path(journal->lists_path, out, rank, LISTS_END, err));
-    BSW_TRY(make_path(path, out, rank, JOURNAL_END, err));
+    BSW_TRY(bsw_path_format(journal->lists_path, err, "%s.%05d" LISTS_END, out, rank));
+    BSW_TRY(bsw_path_format(path, err, "%s.%05d" JOURNAL_END, out, rank));
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = mode,
                                                 .fields = fields,

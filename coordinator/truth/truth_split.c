@@ -11,21 +11,12 @@
 
 static const char *const endings[2] = {".neighbors.ibin", ".distances.fbin"};
 
-static enum bsw_status make_name(char out[BSW_PATH_BYTES], const char *path, const char *ending,
-                                 const char *more, struct bsw_error *err)
-{
-    int length = snprintf(out, BSW_PATH_BYTES, "%s%s%s", path, ending, more);
-    if (length < 0 || length >= BSW_PATH_BYTES)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--split: path is too long");
-    return BSW_OK;
-}
-
 enum bsw_status bsw_truth_split_check(const char *path, int force, struct bsw_error *err)
 {
     for (int i = 0; i < 2; i++) {
         char name[BSW_PATH_BYTES];
-        BSW_TRY(make_name(name, path, endings[i], ".tmp.0123456789", err));
-        BSW_TRY(make_name(name, path, endings[i], "", err));
+        BSW_TRY(bsw_path_format(name, err, "%s%s.tmp.0123456789", path, endings[i]));
+        BSW_TRY(bsw_path_format(name, err, "%s%s", path, endings[i]));
         BSW_TRY(bsw_new_file_check(name, force, err));
     }
     return BSW_OK;
@@ -54,7 +45,7 @@ static enum bsw_status write_part(int from, const char *path, const char *ending
 {
     char name[BSW_PATH_BYTES];
     struct bsw_new_file file;
-    BSW_TRY(make_name(name, path, ending, "", err));
+    BSW_TRY(bsw_path_format(name, err, "%s%s", path, ending));
     BSW_TRY(bsw_new_file_create(name, 1, &file, err)); // checked before
     enum bsw_status status = copy_part(from, path, offset, bytes, file.fd, file.temporary, err);
     if (status == BSW_OK) status = bsw_new_file_finish(&file, err);

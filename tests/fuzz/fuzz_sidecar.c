@@ -8,7 +8,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
     struct bsw_sidecar facts;
     struct bsw_error err;
-    enum bsw_status status = bsw_sidecar_parse("result.json", data, bytes, &facts, &err);
+    char path[BSW_PATH_BYTES] = "";
+    strncat(path, fuzz_file("result.json", data, bytes), sizeof path - 1);
+    *strrchr(path, '.') = '\0';
+    enum bsw_status status = bsw_sidecar_read(path, &facts, &err);
     if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA)) && facts.refine)
         FUZZ_REQUIRE(strcmp(facts.refine, "exact") == 0 || strcmp(facts.refine, "none") == 0);
     return 0;
