@@ -4,7 +4,6 @@
 #include "common/base/process_memory.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/command.h"
-#include "coordinator/job/device_choice.h"
 #include "coordinator/job/facts.h"
 #include "coordinator/job/metric_choice.h"
 #include "kernels/encode/encode.h"
@@ -12,7 +11,6 @@
 
 struct encode_options {
     struct bsw_common_options common;
-    struct bsw_device_choice device;
     const char *codec, *axes, *scale, *metric, *stage;
     struct bsw_encode_settings settings;
 };
@@ -44,7 +42,7 @@ static const struct bsw_option option_rows[] = {
            .help = "saq: take the frame of this index; rbe: the model, of bitsweep train"),
     OPTION("shards", settings.shards, .value_name = "P", .default_text = "1", .min = 1,
            .max = BSW_MAX_SHARDS, .help = "shard files"),
-    BSW_OPTION_GROUP(struct encode_options, device, bsw_device_option_group),
+    BSW_OPTION_GROUP(struct encode_options, settings.device, bsw_device_option_group),
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
     OPTION("seed", settings.code.seed, .value_name = "S", .default_text = "1", .max = 9e15,
@@ -117,8 +115,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     struct bsw_encode_stats stats;
     struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
     BSW_TRY(take_texts(o, err));
-    settings->device = o->device.text;
-    settings->device_memory = o->device.most_bytes;
     settings->level = o->common.level;
     settings->progress = &progress;
     settings->events = &bsw_command_events;

@@ -1,13 +1,11 @@
 // groundtruth: exact nearest neighbours of queries, to a file (coordinator/truth/truth.h).
 #include "coordinator/job/command.h"
-#include "coordinator/job/device_choice.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/truth/truth.h"
 #include "kernels/refine/refine.h"
 
 struct groundtruth_options {
     struct bsw_common_options common;
-    struct bsw_device_choice device;
     const char *metric;
     struct bsw_truth_settings settings;
 };
@@ -36,7 +34,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("block-rows", settings.block_rows, .value_name = "N", .default_text = "0",
            .max = BSW_TRUTH_MAX_BLOCK_ROWS,
            .help = "rows read at once, of which two blocks are in memory; 0: about 1 MB"),
-    BSW_OPTION_GROUP(struct groundtruth_options, device, bsw_device_option_group),
+    BSW_OPTION_GROUP(struct groundtruth_options, settings.device, bsw_device_option_group),
     OPTION("drop-bad-rows", settings.drop_bad_rows,
            .help = "count and skip rows with NaN, Inf or (cosine) zeros"),
     OPTION("force", settings.force,
@@ -86,8 +84,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
     settings->has_metric = o->metric != NULL;
     if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &settings->metric, err));
-    settings->device = o->device.text;
-    settings->device_memory = o->device.most_bytes;
     settings->num_threads = (int)o->common.threads;
     settings->level = o->common.level;
     settings->progress = &progress;

@@ -13,7 +13,6 @@
 #include "coordinator/encode/encode_pass.h"
 #include "coordinator/encode/index_folder.h"
 #include "coordinator/job/command_files.h"
-#include "coordinator/job/device_choice.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/job/same_input.h"
 #include "shard/codecs/codec.h"
@@ -47,7 +46,7 @@ static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error 
         return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: 1 to %d is possible",
                         (unsigned long long)s->shards, BSW_MAX_SHARDS);
     if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
-    if (!s->device) s->device = "auto";
+    if (!s->device.text) s->device.text = "auto";
     return s->codec->table->check_settings(&s->code, err);
 }
 
@@ -117,12 +116,10 @@ static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err
 {
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_codec_table *codec = s->codec->table;
-    int is_idle = !codec->host_encode && !codec->worth_a_device && strcmp(s->device, "auto") == 0;
-    const struct bsw_device_choice choice = {.text = is_idle ? "cpu" : s->device,
-                                             .cpu_only = codec->host_encode,
-                                             .most_bytes = s->device_memory,
-                                             .timeout_seconds = job->transport->timeout_seconds};
-    return bsw_device_choice_open(&choice, job->transport, &job->device, err);
+    if (!codec->host_encode && !codec->worth_a_device && strcmp(s->device.text, "auto") == 0)
+        return BSW_OK;
+    return bsw_device_choice_open(&s->device, codec->host_encode, job->transport, &job->device,
+                                  err);
 }
 
 // Digest of the model that settings name: of its file, or of the manifest of the index; 0: none.

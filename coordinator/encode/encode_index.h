@@ -16,6 +16,7 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
+#include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
 #include "shard/codecs/codec.h"
 
@@ -34,9 +35,8 @@ struct bsw_encode_settings {
     enum bsw_metric metric;
     uint64_t shards; // files; 0: 1
     int copy_vectors, drop_bad_rows;
-    int force, resume;  // as --force and --resume
-    const char *device; // "auto", "cpu", "cuda", "cuda:N"; NULL: auto
-    uint64_t device_memory;
+    int force, resume;               // as --force and --resume
+    struct bsw_device_choice device; // text NULL: auto
     enum bsw_cpu_level level;
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
     const struct bsw_job_events *events; // borrowed, or NULL

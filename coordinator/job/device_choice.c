@@ -35,25 +35,26 @@ static enum bsw_status parse(const char *text, int *ordinal, struct bsw_error *e
 }
 
 static enum bsw_status open_device(const struct bsw_device_choice *choice, int ordinal,
-                                   int num_sharers, bsw_device **out, struct bsw_error *err)
+                                   int num_sharers, const struct bsw_transport *transport,
+                                   bsw_device **out, struct bsw_error *err)
 {
     const struct bsw_device_options options = {.ordinal = ordinal,
                                                .num_sharers = num_sharers,
                                                .most_bytes = choice->most_bytes,
                                                .timeout_seconds =
-                                                   DEVICE_PATIENCE * choice->timeout_seconds};
+                                                   DEVICE_PATIENCE * transport->timeout_seconds};
     return bsw_device_open(&options, out, err);
 }
 
 static enum bsw_status open_forced(const struct bsw_device_choice *choice, int ordinal,
-                                   const struct bsw_transport *transport, bsw_device **out,
-                                   struct bsw_error *err)
+                                   const char *cpu_only, const struct bsw_transport *transport,
+                                   bsw_device **out, struct bsw_error *err)
 {
     char why[128];
     int count = bsw_device_count(why, sizeof why), ranks = transport->num_host_ranks;
-    if (choice->cpu_only) {
+    if (cpu_only) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--device %s: %s runs on the CPU only", choice->text,
-                        choice->cpu_only);
+                        cpu_only);
     }
     if (count == 0) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--device %s: no device can be used: %s",
@@ -63,17 +64,17 @@ static enum bsw_status open_forced(const struct bsw_device_choice *choice, int o
         return bsw_fail(err, BSW_ERROR_USAGE, "--device %s: this host has %d, numbered from 0",
                         choice->text, count);
     }
-    if (ordinal >= 0) return open_device(choice, ordinal, ranks, out, err);
+    if (ordinal >= 0) return open_device(choice, ordinal, ranks, transport, out, err);
     if (ranks > count) {
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--device %s: %d ranks on a host with %d: start no more ranks than "
                         "devices, or share one with %s:N",
                         choice->text, ranks, count, bsw_device_kind());
     }
-    return open_device(choice, transport->host_rank, 1, out, err);
+    return open_device(choice, transport->host_rank, 1, transport, out, err);
 }
 
-enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice,
+enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice, const char *cpu_only,
                                        const struct bsw_transport *transport, bsw_device **out,
                                        struct bsw_error *err)
 {
@@ -82,13 +83,13 @@ enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice,
     *out = NULL;
     if (strcmp(choice->text, "cpu") == 0) return BSW_OK;
     if (strcmp(choice->text, "auto") == 0) {
-        if (choice->cpu_only || strcmp(bsw_device_kind(), "cuda") != 0 ||
+        if (cpu_only || strcmp(bsw_device_kind(), "cuda") != 0 ||
             bsw_device_count(why, sizeof why) < transport->num_host_ranks)
             return BSW_OK;
-        return open_device(choice, transport->host_rank, 1, out, err);
+        return open_device(choice, transport->host_rank, 1, transport, out, err);
     }
     BSW_TRY(parse(choice->text, &ordinal, err));
-    return open_forced(choice, ordinal, transport, out, err);
+    return open_forced(choice, ordinal, cpu_only, transport, out, err);
 }
 
 json_t *bsw_device_report_describe(const struct bsw_device_report *d)

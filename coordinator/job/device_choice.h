@@ -15,15 +15,14 @@
 #include "shard/shard_service.h"
 
 struct bsw_device_choice {
-    const char *text;       // of --device
-    const char *cpu_only;   // NULL, or what no device can do for this search
-    uint64_t most_bytes;    // of --device-memory; 0: all there is
-    double timeout_seconds; // of messages: three quarters of it for the device
+    const char *text;    // of --device
+    uint64_t most_bytes; // of --device-memory; 0: all there is
 };
 
-// *out is NULL for the CPU. A word that is none, no device, too few or a search for the CPU alone:
-// BSW_ERROR_USAGE.
-enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice,
+// cpu_only: NULL, or what no device can do for this job. *out is NULL for the CPU. A word that is
+// none, no device, too few or a job for the CPU alone: BSW_ERROR_USAGE. The device is waited for
+// three quarters of the time that messages are.
+enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice, const char *cpu_only,
                                        const struct bsw_transport *transport, bsw_device **out,
                                        struct bsw_error *err);
 

@@ -51,10 +51,9 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
 
 static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
 {
-    struct bsw_device_choice choice = search->options.device;
-    choice.cpu_only = search->manifest.codec->table->host_search;
-    choice.timeout_seconds = search->transport->timeout_seconds;
-    BSW_TRY(bsw_device_choice_open(&choice, search->transport, &search->device, err));
+    const char *cpu_only = search->manifest.codec->table->host_search;
+    BSW_TRY(bsw_device_choice_open(&search->options.device, cpu_only, search->transport,
+                                   &search->device, err));
     search->settings.device = search->device;
     return BSW_OK;
 }

@@ -30,7 +30,7 @@ struct bsw_search_options {
     // With index NULL: shards are coded from the source that it names; its own arrays are borrowed.
     const struct bsw_manifest *manifest;
     struct bsw_search_request request;
-    struct bsw_device_choice device; // but for cpu_only and timeout_seconds
+    struct bsw_device_choice device;
     enum bsw_link_choice link;
     enum bsw_search_overlap overlap;
     const struct bsw_thread_pinning *pinning; // of the caller's threads; NULL: none

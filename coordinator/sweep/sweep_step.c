@@ -51,7 +51,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .code = {.bits = step->bits, .model = step->model[0] ? step->model : NULL, .seed = 1},
         .shards = team->settings->shards,
         .force = 1,
-        .device = team->settings->device,
+        .device.text = team->settings->device,
         .level = team->settings->level};
     bsw_process_peak_reset();
     BSW_TRY(bsw_encode_run(&settings, team->transport, &found->index, err));

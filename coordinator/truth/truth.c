@@ -13,7 +13,6 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command_files.h"
-#include "coordinator/job/device_choice.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/job/query_digest.h"
 #include "coordinator/job/same_input.h"
@@ -46,7 +45,7 @@ struct truth_job {
 // What everything else is measured against does not go to a GPU unasked.
 static int is_on_cpu(const struct bsw_truth_settings *s)
 {
-    return strcmp(s->device, "auto") == 0 || strcmp(s->device, "cpu") == 0;
+    return strcmp(s->device.text, "auto") == 0 || strcmp(s->device.text, "cpu") == 0;
 }
 
 static enum bsw_status check_range(const char *option, uint64_t value, uint64_t least,
@@ -70,7 +69,7 @@ static enum bsw_status complete(struct bsw_truth_settings *s, struct bsw_error *
     BSW_TRY(check_range("block-rows", s->block_rows, 0, BSW_TRUTH_MAX_BLOCK_ROWS, err));
     if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
     if (s->query_rows.first == 0 && s->query_rows.last == 0) s->query_rows = BSW_ALL_ROWS;
-    if (!s->device) s->device = "auto";
+    if (!s->device.text) s->device.text = "auto";
     if (s->num_threads == 0) s->num_threads = omp_get_max_threads();
     return BSW_OK;
 }
@@ -119,7 +118,7 @@ static enum bsw_status open_inputs(struct truth_job *job, struct bsw_error *err)
     }
     if (s->resume && !is_on_cpu(s)) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--resume: --device %s keeps no journal, a CPU does",
-                        s->device);
+                        s->device.text);
     }
     return BSW_OK;
 }
@@ -189,11 +188,9 @@ static enum bsw_status prepare(struct truth_job *job, uint64_t *base_digest, uin
 
 static enum bsw_status open_scan(struct truth_job *job, struct bsw_error *err)
 {
-    const struct bsw_device_choice choice = {.text = job->settings.device,
-                                             .cpu_only = is_on_cpu(&job->settings) ? "auto" : NULL,
-                                             .most_bytes = job->settings.device_memory,
-                                             .timeout_seconds = job->transport->timeout_seconds};
-    BSW_TRY(bsw_device_choice_open(&choice, job->transport, &job->device, err));
+    const struct bsw_truth_settings *s = &job->settings;
+    if (!is_on_cpu(s))
+        BSW_TRY(bsw_device_choice_open(&s->device, NULL, job->transport, &job->device, err));
     job->backend = job->device ? &bsw_truth_device : &bsw_truth_host;
     job->stats.device = job->device ? bsw_device_kind() : "cpu";
     return job->backend->open(&job->needs, job->device, &job->state, err);

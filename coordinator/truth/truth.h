@@ -16,6 +16,7 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/answer_sink.h"
+#include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
 
 #define BSW_TRUTH_MAX_K          1000000
@@ -32,12 +33,11 @@ struct bsw_truth_settings {
     enum bsw_metric metric;
     uint64_t k;
     int drop_bad_rows, exclude_self;
-    int split;          // with out: its two files for cuvs-bench, too
-    int force, resume;  // with out: as --force and --resume
-    const char *device; // "auto", "cpu", "cuda", "cuda:N"; auto and NULL: the CPU
-    uint64_t device_memory;
-    uint64_t block_rows; // read at once; 0: about 1 MB
-    int num_threads;     // 0: those of OpenMP
+    int split;                       // with out: its two files for cuvs-bench, too
+    int force, resume;               // with out: as --force and --resume
+    struct bsw_device_choice device; // "auto" and NULL: the CPU
+    uint64_t block_rows;             // read at once; 0: about 1 MB
+    int num_threads;                 // 0: those of OpenMP
     enum bsw_cpu_level level;
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
     const struct bsw_job_events *events; // borrowed, or NULL

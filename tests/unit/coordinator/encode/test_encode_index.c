@@ -21,7 +21,7 @@ static struct bsw_encode_settings settings_of(const struct bsw_codec *codec, con
                                         .has_metric = 1,
                                         .metric = BSW_METRIC_COSINE,
                                         .code = {.seed = 1},
-                                        .device = "cpu",
+                                        .device.text = "cpu",
                                         .level = BSW_CPU_REFERENCE};
 }
 

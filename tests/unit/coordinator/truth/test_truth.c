@@ -136,7 +136,7 @@ UNIT_TEST(invalid_settings_are_refused)
     assert_string_equal(mine.message, err.message);
     s = settings_of(path_of("none"));
     s.resume = 1;
-    s.device = "cuda";
+    s.device.text = "cuda";
     assert_refused(&s, "--resume: --device cuda keeps no journal, a CPU does");
     s = settings_of(path_of("none"));
     s.k = 0;
