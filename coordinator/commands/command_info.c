@@ -16,10 +16,9 @@
 // Beside the path, a search whose use of device memory is asked for.
 struct info_options {
     struct bsw_common_options common;
-    const char *path, *refine, *select;
-    uint64_t device_memory, k, query_bits, max_candidates, batch, ranks;
-    struct bsw_queue_options queue;
-    double oversample;
+    const char *path, *refine;
+    uint64_t device_memory, ranks;
+    struct bsw_search_request request;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct info_options, name, member, __VA_ARGS__)
@@ -31,22 +30,23 @@ static const struct bsw_option option_rows[] = {
     OPTION("device-memory", device_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
            .help = "index: what each rank of a search with the options below takes of a GPU with "
                    "so much free"),
-    OPTION("k", k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
+    OPTION("k", request.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
            .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
-    OPTION("query-bits", query_bits, .value_name = "BQ", .default_text = "6", .min = 1,
+    OPTION("query-bits", request.query_bits, .value_name = "BQ", .default_text = "6", .min = 1,
            .max = BSW_MAX_QUERY_BITS, .help = "bits a query component; rbe has those of its model"),
-    OPTION("oversample", oversample, .value_name = "X", .default_text = BSW_SEARCH_OVERSAMPLE_TEXT,
-           .min = 1, .max = 10000, .help = "candidates to refine, times k"),
-    OPTION("select", select, .choices = "threshold|histogram|queue", .default_text = "threshold",
+    OPTION("oversample", request.oversample, .value_name = "X",
+           .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
+           .help = "candidates to refine, times k"),
+    OPTION("select", request.select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
            .help = "how candidates are chosen"),
-    BSW_OPTION_GROUP(struct info_options, queue, bsw_queue_option_group),
-    OPTION("max-candidates", max_candidates, .value_name = "N",
+    BSW_OPTION_GROUP(struct info_options, request.queue, bsw_queue_option_group),
+    OPTION("max-candidates", request.max_candidates, .value_name = "N",
            .default_text = BSW_SEARCH_MAX_CANDIDATES_TEXT, .min = 1, .max = 1e8,
            .help = "histogram: at most so many a query"),
     OPTION("refine", refine, .choices = "exact|none", .default_text = "exact",
            .help = "none: no more candidates than k"),
-    OPTION("batch", batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT, .min = 1,
-           .max = 1e6, .help = "queries at a time"),
+    OPTION("batch", request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
+           .min = 1, .max = 1e6, .help = "queries at a time"),
     OPTION("ranks", ranks, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
            .help = "ranks, a GPU each"),
     BSW_OPTION_GROUP(struct info_options, common, bsw_common_option_group),
@@ -58,15 +58,9 @@ static enum bsw_status settle_search(const struct info_options *o,
                                      const struct bsw_manifest *manifest,
                                      struct bsw_search_settings *out, struct bsw_error *err)
 {
-    const struct bsw_search_request request = {
-        .k = o->k,
-        .query_bits = manifest->codec->table->has_model ? 0 : o->query_bits, // those of its model
-        .oversample = o->oversample,
-        .is_refined = strcmp(o->refine, "exact") == 0,
-        .select = bsw_search_select_of(o->select),
-        .queue = o->queue,
-        .max_candidates = o->max_candidates,
-        .batch = o->batch};
+    struct bsw_search_request request = o->request;
+    if (manifest->codec->table->has_model) request.query_bits = 0; // those of its model
+    request.is_refined = strcmp(o->refine, "exact") == 0;
     if (manifest->codec->table->host_search) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s runs on the CPU only",
                         manifest->codec->table->host_search);
@@ -175,12 +169,6 @@ static enum bsw_status tell_results(struct bsw_facts *facts, const char *path,
     return BSW_OK;
 }
 
-static int ends_with(const char *path, const char *ending)
-{
-    size_t length = strlen(path), tail = strlen(ending);
-    return length >= tail && strcmp(path + length - tail, ending) == 0;
-}
-
 static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *o,
                             struct bsw_error *err)
 {
@@ -189,7 +177,7 @@ static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *
     if (o->device_memory > 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s is no index", o->path);
     if (bsw_name_is_vectors(o->path)) return tell_vectors(facts, o->path, err);
-    if (ends_with(o->path, ".rbe")) return tell_model(facts, o->path, err);
+    if (bsw_name_ends_with(o->path, ".rbe")) return tell_model(facts, o->path, err);
     return tell_results(facts, o->path, err);
 }
 

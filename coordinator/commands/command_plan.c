@@ -14,9 +14,7 @@ struct plan_options {
     struct bsw_plan_settings index;
     struct bsw_plan_time_settings times;
     const char *ranks, *select;
-    uint64_t scan_rate, scan_bandwidth, encode_rate, merge_rate, refine_rate, finish_rate;
     double target;
-    struct bsw_queue_options queue;
 };
 
 struct plan_job {
@@ -53,18 +51,18 @@ static const struct bsw_option option_rows[] = {
     OPTION("shards", index.shards, .value_name = "P", .default_text = "0", .max = BSW_MAX_SHARDS,
            .help =
                "shards of the index; 0: as many as ranks, or so many more that none has 2^32 rows"),
-    OPTION("k", index.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
+    OPTION("k", index.search.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
            .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
-    OPTION("oversample", index.oversample, .value_name = "X",
+    OPTION("oversample", index.search.oversample, .value_name = "X",
            .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
            .help = "candidates to refine, times k; 1 with --vectors none and codec raw"),
-    OPTION("query-bits", index.query_bits, .value_name = "BQ", .min = 1, .max = BSW_MAX_QUERY_BITS,
-           .help = "bits a query component [6; rbe 3]"),
-    OPTION("batch", times.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT, .min = 1,
-           .max = 1e6, .help = "queries at a time"),
+    OPTION("query-bits", index.search.query_bits, .value_name = "BQ", .min = 1,
+           .max = BSW_MAX_QUERY_BITS, .help = "bits a query component [6; rbe 3]"),
+    OPTION("batch", index.search.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
+           .min = 1, .max = 1e6, .help = "queries at a time"),
     OPTION("select", select, .choices = "threshold|queue", .default_text = "threshold",
            .help = "queue: also what rbeGIR's selection will miss of the candidates"),
-    BSW_OPTION_GROUP(struct plan_options, queue, bsw_queue_option_group),
+    BSW_OPTION_GROUP(struct plan_options, index.search.queue, bsw_queue_option_group),
     OPTION("target", target, .value_name = "PERCENT", .default_text = "99.9", .max = 100,
            .help = "queue: share of candidates to keep, for which I is sought"),
     OPTION("rates", times.rates_path, .value_name = "FILE",
@@ -74,22 +72,22 @@ static const struct bsw_option option_rows[] = {
            .help = "a message of no bytes between ranks"),
     OPTION("beta", times.given.beta_seconds_per_byte, .value_name = "SECONDS", .min = 1e-15,
            .max = 1, .help = "each byte of a message: 1 / bandwidth"),
-    OPTION("scan-rate", scan_rate, .value_name = "N", .min = 1, .max = 1e18,
+    OPTION("scan-rate", times.given.scan_pairs_per_second, .value_name = "N", .min = 1, .max = 1e18,
            .help = "pairs of row and query a rank scans a second"),
-    OPTION("scan-bandwidth", scan_bandwidth, .value_name = "BYTES", .min = 1, .max = 1e18,
-           .help = "codes a rank reads from memory a second"),
-    OPTION("encode-rate", encode_rate, .value_name = "N", .min = 1, .max = 1e18,
-           .help = "queries rank 0 codes a second"),
-    OPTION("merge-rate", merge_rate, .value_name = "N", .min = 1, .max = 1e18,
-           .help = "candidates rank 0 merges a second"),
-    OPTION("refine-rate", refine_rate, .value_name = "N", .min = 1, .max = 1e18,
-           .help = "rows a rank refines a second"),
-    OPTION("finish-rate", finish_rate, .value_name = "N", .min = 1, .max = 1e18,
-           .help = "queries rank 0 ranks and writes a second"),
+    OPTION("scan-bandwidth", times.given.scan_bytes_per_second, .value_name = "BYTES", .min = 1,
+           .max = 1e18, .help = "codes a rank reads from memory a second"),
+    OPTION("encode-rate", times.given.encode_queries_per_second, .value_name = "N", .min = 1,
+           .max = 1e18, .help = "queries rank 0 codes a second"),
+    OPTION("merge-rate", times.given.merge_candidates_per_second, .value_name = "N", .min = 1,
+           .max = 1e18, .help = "candidates rank 0 merges a second"),
+    OPTION("refine-rate", times.given.refine_rows_per_second, .value_name = "N", .min = 1,
+           .max = 1e18, .help = "rows a rank refines a second"),
+    OPTION("finish-rate", times.given.finish_queries_per_second, .value_name = "N", .min = 1,
+           .max = 1e18, .help = "queries rank 0 ranks and writes a second"),
     OPTION("device", times.device, .choices = "cpu|gpu|h200", .default_text = "cpu",
            .help =
                "gpu: rates of scans are of a GPU a rank; h200: its computed limits, not measured"),
-    OPTION("merge", times.merge, .choices = "auto|gather|ladder", .default_text = "auto",
+    OPTION("merge", index.search.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
            .help = "as for search"),
     OPTION("rank-threads", times.threads, .value_name = "N", .default_text = "0", .max = 4096,
            .help = "threads of a rank; 0: as many as rates were measured with"),
@@ -120,16 +118,7 @@ static int times_wanted(const struct plan_job *job)
 static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
 {
     struct plan_options *o = job->options;
-    struct bsw_model_rates *given = &o->times.given;
-    given->scan_pairs_per_second = (double)o->scan_rate;
-    given->scan_bytes_per_second = (double)o->scan_bandwidth;
-    given->encode_queries_per_second = (double)o->encode_rate;
-    given->merge_candidates_per_second = (double)o->merge_rate;
-    given->refine_rows_per_second = (double)o->refine_rate;
-    given->finish_queries_per_second = (double)o->finish_rate;
     o->times.level = o->common.level;
-    o->index.merge = bsw_search_merge_of(o->times.merge);
-    o->index.batch = o->times.batch;
     BSW_TRY(bsw_plan_ranks_parse(o->ranks, job->ranks, &job->num_ranks, err));
     if (job->num_ranks > 1 && misses_wanted(o))
         return bsw_fail(err, BSW_ERROR_USAGE, "--select queue takes one number of --ranks");
@@ -142,10 +131,10 @@ static void report(const struct plan_job *job)
     struct bsw_facts facts;
     bsw_facts_begin(&facts, bsw_common_facts_form(&o->common), NULL);
     bsw_fact_text(&facts, "select", o->select, NULL);
-    bsw_plan_index_facts(&facts, &o->index, &job->index, o->times.batch,
-                         job->num_ranks == 1 ? job->ranks[0] : 0);
+    bsw_plan_index_facts(&facts, &o->index, &job->index, job->num_ranks == 1 ? job->ranks[0] : 0);
     if (job->num_ranks == 1) bsw_plan_bytes_facts(&facts, &job->index);
-    if (misses_wanted(o)) bsw_plan_misses_facts(&facts, &o->queue, o->target, &job->misses);
+    if (misses_wanted(o))
+        bsw_plan_misses_facts(&facts, &o->index.search.queue, o->target, &job->misses);
     if (times_wanted(job)) bsw_plan_times_facts(&facts, &job->times);
     bsw_facts_end(&facts, BSW_OK);
 }
@@ -156,7 +145,8 @@ static enum bsw_status plan(struct plan_job *job, struct bsw_error *err)
     BSW_TRY(settle(job, err));
     BSW_TRY(bsw_plan_index_make(&o->index, job->ranks[0], &job->index, err));
     if (misses_wanted(o))
-        BSW_TRY(bsw_plan_misses_find(&job->index, &o->queue, o->target, &job->misses, err));
+        BSW_TRY(bsw_plan_misses_find(&job->index, &o->index.search.queue, o->target, &job->misses,
+                                     err));
     if (!times_wanted(job)) return BSW_OK;
     return bsw_plan_times_make(&o->index, &o->times, job->ranks, job->num_ranks, &job->times, err);
 }

@@ -13,7 +13,7 @@ struct search_options {
     struct bsw_search_run run;
     struct bsw_result_sink result;
     // What becomes a setting or a choice of one.
-    const char *scan, *select, *refine, *merge, *overlap, *link, *extra_distance, *check_every;
+    const char *refine, *extra_distance, *check_every;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct search_options, name, member, __VA_ARGS__)
@@ -31,10 +31,11 @@ static const struct bsw_option option_rows[] = {
     OPTION("oversample", search.request.oversample, .value_name = "X",
            .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
            .help = "candidates to refine, times k; codec raw needs none"),
-    OPTION("scan", scan, .choices = BSW_SCAN_NAMES, .default_text = "auto",
+    OPTION("scan", search.request.scan, .choices = BSW_SCAN_NAMES, .default_text = "auto",
            .help = "bit planes or int8 units, in full or progressively; auto: what measured "
                    "faster; a GPU takes progressive-planes as progressive-matrix"),
-    OPTION("select", select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
+    OPTION("select", search.request.select, .choices = BSW_SELECT_NAMES,
+           .default_text = "threshold",
            .help = "how candidates are chosen; queue: rbeGIR's, which may miss some"),
     BSW_OPTION_GROUP(struct search_options, search.request.queue, bsw_queue_option_group),
     OPTION("extra-distance", extra_distance, .value_name = "E",
@@ -47,14 +48,14 @@ static const struct bsw_option option_rows[] = {
     OPTION("refine", refine, .choices = "exact|none", .default_text = "exact",
            .help =
                "order by exact values of the raw vectors, or by code; codec raw is exact anyway"),
-    OPTION("merge", merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
+    OPTION("merge", search.request.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
            .help = "how candidates of shards meet; auto: ladder on several ranks"),
     OPTION("batch", search.request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
            .min = 1, .max = 1e6, .help = "queries at a time"),
-    OPTION("overlap", overlap, .choices = "auto|on|off", .default_text = "auto",
+    OPTION("overlap", search.overlap, .choices = "auto|on|off", .default_text = "auto",
            .help = "code and answer other batches beside the scan; auto: where a core is to spare"),
     BSW_OPTION_GROUP(struct search_options, search.device, bsw_device_option_group),
-    OPTION("link", link, .choices = "auto|mpi|nccl", .default_text = "auto",
+    OPTION("link", search.link, .choices = "auto|mpi|nccl", .default_text = "auto",
            .help = "what moves GPU data between ranks; auto: NCCL where each has a GPU of its own"),
     OPTION("check-every", check_every, .value_name = "SECONDS|never", .default_text = "300",
            .help = "self-checks at the start, so often and at the end; 0: start and end"),
@@ -97,33 +98,6 @@ static enum bsw_status take_extra_distance(const char *text, struct bsw_search_r
     return bsw_count_parse("--extra-distance", text, &out->extra_distance, err);
 }
 
-static enum bsw_search_overlap overlap_of(const char *name)
-{
-    return strcmp(name, "on") == 0    ? BSW_OVERLAP_ON
-           : strcmp(name, "off") == 0 ? BSW_OVERLAP_OFF
-                                      : BSW_OVERLAP_AUTO;
-}
-
-static enum bsw_link_choice link_of(const char *name)
-{
-    return strcmp(name, "nccl") == 0  ? BSW_LINK_NCCL
-           : strcmp(name, "mpi") == 0 ? BSW_LINK_MPI
-                                      : BSW_LINK_AUTO;
-}
-
-static enum bsw_status take_texts(struct search_options *o, struct bsw_error *err)
-{
-    struct bsw_search_request *request = &o->search.request;
-    request->is_refined = strcmp(o->refine, "exact") == 0;
-    request->scan = bsw_scan_kind_of(o->scan);
-    request->select = bsw_search_select_of(o->select);
-    request->merge = bsw_search_merge_of(o->merge);
-    o->search.link = link_of(o->link);
-    o->search.overlap = overlap_of(o->overlap);
-    BSW_TRY(take_checks(o->check_every, &o->search, err));
-    return take_extra_distance(o->extra_distance, request, err);
-}
-
 static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
 {
     // Several passes are for timing, and what is timed is not cut into runs.
@@ -135,7 +109,9 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     o->search.request.level = o->common.level;
     o->search.request.num_threads = (int)o->common.threads;
     o->search.pinning = &o->common.pinning;
-    return take_texts(o, err);
+    o->search.request.is_refined = strcmp(o->refine, "exact") == 0;
+    BSW_TRY(take_checks(o->check_every, &o->search, err));
+    return take_extra_distance(o->extra_distance, &o->search.request, err);
 }
 
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)

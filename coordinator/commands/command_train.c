@@ -10,7 +10,7 @@
 struct train_options {
     struct bsw_common_options common;
     struct bsw_train_settings settings;
-    const char *metric, *estimator, *precision, *start, *loss;
+    const char *metric, *precision;
 };
 
 #define TEXT_OF(number)           #number
@@ -53,8 +53,9 @@ static const struct bsw_option option_rows[] = {
                "residuals weigh 1, not 1/2, 1/4, ...: for comparison, encode refuses the model"),
     OPTION("precision", precision, .choices = "binary|float", .default_text = "binary",
            .help = "float: a tanh layer, no bits: for comparison, encode refuses the model"),
-    OPTION("estimator", estimator, .choices = "variant|straight-through|annealing",
-           .default_text = "variant", .help = "what stands in for the derivative of a sign"),
+    OPTION("estimator", settings.training.estimator,
+           .choices = "straight-through|variant|annealing", .default_text = "variant",
+           .help = "what stands in for the derivative of a sign"),
     OPTION("slope-growth", settings.training.slope_growth, .value_name = "X",
            .default_text = TEXT(BSW_TRAIN_SLOPE_GROWTH), .min = 1, .max = 10,
            .help = "annealing: the slope grows by this each epoch"),
@@ -65,7 +66,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("near-negatives", settings.training.has_near_negatives,
            .help = "draw them among pairs whose queries are near, held-out pairs' too, as for "
                    "similarities always; wants batches of 128 pairs a rank, or 256, ..."),
-    OPTION("loss", loss, .choices = "auto|pairs|similarities", .default_text = "auto",
+    OPTION("loss", settings.loss, .choices = "auto|pairs|similarities", .default_text = "auto",
            .help = "pairs: a pair's document before the others (the paper's); similarities: all "
                    "documents as near as they are, and codes scaled by projection, for rows of one "
                    "space under cosine; auto: so for --base alone, unless --start is another's"),
@@ -93,7 +94,8 @@ static const struct bsw_option option_rows[] = {
            .max = 9e15, .help = "seed of every choice"),
     OPTION("center", settings.pairs.is_centered,
            .help = "take the mean off rows first, as for similarities always"),
-    OPTION("start", start, .choices = "auto|random|quantizer|principal", .default_text = "auto",
+    OPTION("start", settings.training.start, .choices = "random|quantizer|principal|auto",
+           .default_text = "auto",
            .help = "first weights, random: the paper's; for rows of one space: quantizer of random "
                    "axes, or of principal ones (similarities alone). auto: principal, with --loss "
                    "pairs and --base quantizer, with two files random"),
@@ -119,15 +121,10 @@ static const struct bsw_option option_rows[] = {
 // The settings that a word says.
 static enum bsw_status take_words(struct train_options *o, struct bsw_error *err)
 {
-    static const char *const losses[] = {"auto", "pairs", "similarities"};
-    static const char *const starts[] = {"random", "quantizer", "principal", "auto"};
     struct bsw_train_settings *s = &o->settings;
     s->has_metric = o->metric != NULL;
     if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &s->pairs.metric, err));
-    BSW_TRY(bsw_rbe_estimator_parse(o->estimator, &s->training.estimator, err));
     if (strcmp(o->precision, "float") == 0) s->training.estimator = BSW_RBE_SMOOTH;
-    while (strcmp(o->loss, losses[s->loss]) != 0) s->loss++;
-    while (strcmp(o->start, starts[s->training.start]) != 0) s->training.start++;
     s->pairs.level = o->common.level;
     s->training.is_shown = !o->common.quiet;
     return BSW_OK;

@@ -34,6 +34,14 @@ static const struct bsw_option option_rows[] = {
     BSW_OPTION_GROUP(struct verify_options, common, bsw_common_option_group),
 };
 
+static void add_to(struct verify_totals *totals, const struct verify_totals *more)
+{
+    totals->source_digest += more->source_digest;
+    totals->blocks += more->blocks;
+    totals->rows += more->rows;
+    totals->dropped_rows += more->dropped_rows;
+}
+
 // A shard on its way.
 struct verified_shard {
     uint32_t index;
@@ -89,12 +97,7 @@ static enum bsw_status verify_blocks(const struct verified_shard *shard,
             if (result != BSW_OK) bsw_first_failure_note(&failure, block, result, &thread_error);
         }
 #pragma omp critical(bsw_verify)
-        {
-            totals->source_digest += own.source_digest;
-            totals->blocks += own.blocks;
-            totals->rows += own.rows;
-            totals->dropped_rows += own.dropped_rows;
-        }
+        add_to(totals, &own);
         bsw_free(&scratch);
         bsw_buffer_deinit(&buffer);
     }
@@ -161,10 +164,7 @@ static enum bsw_status add_totals(void *context, int rank, const struct bsw_buff
         return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of digests", rank,
                         payload->bytes);
     memcpy(&other, payload->data, sizeof other);
-    totals->source_digest += other.source_digest;
-    totals->blocks += other.blocks;
-    totals->rows += other.rows;
-    totals->dropped_rows += other.dropped_rows;
+    add_to(totals, &other);
     return BSW_OK;
 }
 

@@ -32,14 +32,16 @@ static enum bsw_status check_range(const struct bsw_option *option, const char *
                     option->min, option->max);
 }
 
-static int is_choice(const char *choices, const char *text)
+// Which of the words the text is; -1: none.
+static int find_choice(const char *choices, const char *text)
 {
     size_t length = strlen(text);
-    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+    int place = 0;
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL, place++) {
         size_t word = strcspn(at, "|");
-        if (length > 0 && word == length && memcmp(at, text, word) == 0) return 1;
+        if (length > 0 && word == length && memcmp(at, text, word) == 0) return place;
     }
-    return 0;
+    return -1;
 }
 
 // Options of a table one by one, those of its groups in their place.
@@ -72,16 +74,18 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
                                  struct bsw_error *err)
 {
     char what[64];
+    int choice = option->choices ? find_choice(option->choices, text) : 0;
     snprintf(what, sizeof what, "--%s", option->name);
+    if (choice < 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is none of %s", what, text, option->choices);
     switch (option->kind) {
     case BSW_OPTION_FLAG:
         *(int *)target = 1;
         return BSW_OK;
+    case BSW_OPTION_CHOICE:
+        *(unsigned *)target = (unsigned)choice;
+        return BSW_OK;
     case BSW_OPTION_TEXT:
-        if (option->choices && !is_choice(option->choices, text)) {
-            return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is none of %s", what, text,
-                            option->choices);
-        }
         if (*text == '\0') return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a value", what);
         *(const char **)target = text;
         return BSW_OK;
@@ -103,27 +107,6 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
         return parse_rows(what, text, target, err);
     }
     return BSW_OK;
-}
-
-static void clear_target(const struct bsw_option *option, void *target)
-{
-    switch (option->kind) {
-    case BSW_OPTION_FLAG:
-        *(int *)target = 0;
-        break;
-    case BSW_OPTION_TEXT:
-        *(const char **)target = NULL;
-        break;
-    case BSW_OPTION_COUNT:
-        *(uint64_t *)target = 0;
-        break;
-    case BSW_OPTION_NUMBER:
-        *(double *)target = 0;
-        break;
-    case BSW_OPTION_ROWS:
-        *(struct bsw_row_range *)target = BSW_ALL_ROWS;
-        break;
-    }
 }
 
 // Its place in the list, or the list's count.
@@ -179,8 +162,8 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
     for (size_t i = 0; i < list.count; i++) {
         const struct bsw_option *option = list.items[i].option;
         void *target = (char *)targets + list.items[i].offset;
-        clear_target(option, target);
-        if (option->default_text) BSW_TRY(set_value(option, target, option->default_text, err));
+        const char *text = option->kind == BSW_OPTION_ROWS ? ":" : option->default_text;
+        if (text) BSW_TRY(set_value(option, target, text, err));
         if (option->may_stand_alone && argc > 0 && argv[0][0] != '-' && !*help) {
             BSW_TRY(set_value(option, target, argv[first++], err));
             list.items[i].is_given = 1;

@@ -23,6 +23,7 @@ extern "C" {
 // What the type of a target says; BSW_OPTION finds it out.
 enum bsw_option_kind {
     BSW_OPTION_FLAG,   // int: 0 or 1
+    BSW_OPTION_CHOICE, // an enum: which of the words of choices, from 0 on
     BSW_OPTION_TEXT,   // const char *: borrowed from argv; NULL if not given and without default
     BSW_OPTION_COUNT,  // uint64_t: min .. max
     BSW_OPTION_NUMBER, // double: min .. max, finite
@@ -41,7 +42,7 @@ struct bsw_option {
     int is_required;
     int may_stand_alone; // the first word is its value, if it is no option
     double min, max;     // of counts and numbers
-    const char *choices; // NULL, or the words that a text may be, separated by |
+    const char *choices; // the words that a choice or text may be, separated by |; NULL: any text
     const char *help;    // plain words; --help breaks them at column 100
     const struct bsw_option_group *group;
 };
@@ -62,6 +63,7 @@ struct bsw_option_group {
 #define BSW_OPTION_KIND(target) \
     _Generic((target),                \
              int: BSW_OPTION_FLAG,            \
+             unsigned: BSW_OPTION_CHOICE,     \
              const char *: BSW_OPTION_TEXT,   \
              uint64_t: BSW_OPTION_COUNT,      \
              double: BSW_OPTION_NUMBER,       \
@@ -87,8 +89,9 @@ struct bsw_option_table {
 
 #define BSW_MAX_OPTIONS 64 // of a table, with those of its groups
 
-// Sets every target in *targets, the struct of the table, from defaults and argv (without program
-// and command name). *help is set, and nothing else checked, when --help or -h is among the words.
+// Sets targets in *targets, the struct of the table, which is {0}, from defaults and argv (without
+// program and command name); rows are all unless given. *help is set, and nothing else checked,
+// when --help or -h is among the words.
 enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, void *targets,
                                        int argc, char **argv, int *help, struct bsw_error *err);
 void bsw_option_table_print(const struct bsw_option_table *table, FILE *out);

@@ -7,16 +7,6 @@
 #include "kernels/merge/merge.h"
 #include "shard/shard_service.h"
 
-static double smaller(double a, double b)
-{
-    return a < b ? a : b;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
 // ---- what the cut leaves ----
 
 uint64_t bsw_cluster_ladder_places(uint64_t count)
@@ -30,7 +20,7 @@ uint64_t bsw_cluster_ladder_places(uint64_t count)
 // what each adds times P(n >= power). Numbers more than 12 deviations off do not count.
 static double expected_count(double mean)
 {
-    double reach = 12 * sqrt(mean) + 20, first = floor(larger(0, mean - reach)), below = 0, sum = 0;
+    double reach = 12 * sqrt(mean) + 20, first = floor(fmax(0, mean - reach)), below = 0, sum = 0;
     double term = exp(first * log(mean) - mean - lgamma(first + 1)); // P(n = i)
     double power = 1;
     for (double i = first; i <= mean + reach; i++) {
@@ -64,12 +54,12 @@ static double per_rate(double amount, double rate)
 
 static double ranks_of_host(const struct bsw_cluster_job *job)
 {
-    return smaller((double)job->ranks_a_host, (double)job->num_ranks);
+    return fmin((double)job->ranks_a_host, (double)job->num_ranks);
 }
 
 static double crowd_of(const struct bsw_cluster_job *job)
 {
-    return larger(1, ranks_of_host(job) * (double)job->threads / (double)job->cores);
+    return fmax(1, ranks_of_host(job) * (double)job->threads / (double)job->cores);
 }
 
 static double core_share(const struct bsw_model_rates *rates, double busy, uint64_t cores)
@@ -82,14 +72,14 @@ static double core_share(const struct bsw_model_rates *rates, double busy, uint6
 static double speed_of(const struct bsw_model_rates *rates, const struct bsw_cluster_job *job)
 {
     double threads = (double)job->threads, measured = (double)rates->threads;
-    double cores = (double)job->cores, busy = smaller(ranks_of_host(job) * threads, cores);
+    double cores = (double)job->cores, busy = fmin(ranks_of_host(job) * threads, cores);
     return threads / measured * core_share(rates, busy, job->cores) /
-           core_share(rates, smaller(measured, cores), job->cores) / crowd_of(job);
+           core_share(rates, fmin(measured, cores), job->cores) / crowd_of(job);
 }
 
 static double root_speed(const struct bsw_model_rates *rates, const struct bsw_cluster_job *job)
 {
-    return smaller((double)job->threads, (double)job->cores) / (double)rates->threads;
+    return fmin((double)job->threads, (double)job->cores) / (double)rates->threads;
 }
 
 // ---- messages ----
@@ -99,7 +89,7 @@ static double tree(const struct bsw_model_rates *rates, const struct bsw_cluster
 {
     double levels = bsw_tree_depth((uint32_t)job->num_ranks);
     if (job->num_ranks == 1) return 0;
-    levels = larger(levels, (ranks_of_host(job) - 1) / (double)job->cores);
+    levels = fmax(levels, (ranks_of_host(job) - 1) / (double)job->cores);
     return levels *
            (rates->alpha_seconds + rates->beta_seconds_per_byte * bytes + BSW_CLUSTER_NAP_SECONDS);
 }
@@ -157,7 +147,7 @@ static double scan_seconds(const struct bsw_model_rates *rates, const struct bsw
     double pairs = (double)job->rows * slice_of(job);
     double by_pairs = per_rate(pairs, rates->scan_pairs_per_second);
     double by_bytes = per_rate((double)job->scanned_bytes, rates->scan_bytes_per_second);
-    return larger(by_pairs, by_bytes) / (rates->scans_on_device ? 1 : speed_of(rates, job));
+    return fmax(by_pairs, by_bytes) / (rates->scans_on_device ? 1 : speed_of(rates, job));
 }
 
 static void add_up(const struct bsw_model_rates *rates, const struct bsw_cluster_job *job,
@@ -169,7 +159,7 @@ static void add_up(const struct bsw_model_rates *rates, const struct bsw_cluster
     // A core to spare goes to a thread of its own for both (batch_pipeline.h).
     out->is_overlapped = ranks_of_host(job) * (double)job->threads < (double)job->cores;
     if (out->is_overlapped)
-        out->total = larger(rest, beside * root_speed(rates, job) * (double)rates->threads);
+        out->total = fmax(rest, beside * root_speed(rates, job) * (double)rates->threads);
     else
         out->total = rest + beside;
     out->queries_per_second = per_rate((double)job->batch, out->total);

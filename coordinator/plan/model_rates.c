@@ -1,20 +1,17 @@
 #include "coordinator/plan/model_rates.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
-#include "common/base/file.h"
-#include "common/base/memory.h"
+#include "common/base/json_file.h"
 #include "kernels/encode/raw_codes.h"
 #include "kernels/scan_tuning.h"
 #include "shard/codecs/codec.h"
 
-#define RATES_MAX_BYTES (1u << 20)
-#define LEAST_NUMBER    1e-15
-#define MOST_NUMBER     1e18
+#define LEAST_NUMBER 1e-15
+#define MOST_NUMBER  1e18
 
-#define RATE(field)     offsetof(struct bsw_model_rates, field)
+#define RATE(field)  offsetof(struct bsw_model_rates, field)
 
 const struct bsw_rate bsw_rates[BSW_NUM_RATES] = {
     {"alpha_seconds", NULL, NULL, NULL, RATE(alpha_seconds)},
@@ -151,16 +148,11 @@ static enum bsw_status read_rates(const char *path, const json_t *json,
 enum bsw_status bsw_model_rates_read(const char *path, struct bsw_measured_rates *out,
                                      struct bsw_error *err)
 {
-    struct bsw_buffer buffer = {0};
-    json_error_t fault;
+    json_t *object;
     *out = (struct bsw_measured_rates){0};
-    BSW_TRY(bsw_file_read_all(path, RATES_MAX_BYTES, &buffer, err));
-    json_t *object = json_loadb((const char *)buffer.data, buffer.bytes, 0, &fault);
-    enum bsw_status status =
-        object ? read_rates(path, json_object_get(object, "rates"), out, err)
-               : bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: line %d: %s", path, fault.line, fault.text);
+    BSW_TRY(bsw_json_file_read(path, &object, err));
+    enum bsw_status status = read_rates(path, json_object_get(object, "rates"), out, err);
     json_decref(object);
-    bsw_buffer_deinit(&buffer);
     return status;
 }
 
@@ -233,12 +225,14 @@ static double encode_work(const struct bsw_rates_code *code, const struct bsw_ra
 static void find_factors(struct bsw_rates_scaling *s)
 {
     const struct bsw_rates_code *from = &s->from, *to = &s->to;
-    s->scan = padded(from->dims) / padded(to->dims);
+    double scan = padded(from->dims) / padded(to->dims);
     if (!bsw_scan_is_matrix(s->scan_kind) && !is_same_code(from, to))
-        s->scan *= from->bits * from->query_bits / (to->bits * to->query_bits);
-    s->encode = encode_work(from, to) / encode_work(to, from);
-    s->refine = from->dims / to->dims;
-    s->finish = from->keep > 0 ? from->keep / to->keep : 1;
+        scan *= from->bits * from->query_bits / (to->bits * to->query_bits);
+    s->factors = (struct bsw_model_rates){
+        .scan_pairs_per_second = scan,
+        .encode_queries_per_second = encode_work(from, to) / encode_work(to, from),
+        .refine_rows_per_second = from->dims / to->dims,
+        .finish_queries_per_second = from->keep > 0 ? from->keep / to->keep : 1};
     s->is_other_codec = from->codec != to->codec;
 }
 
@@ -248,16 +242,15 @@ enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measu
                                         struct bsw_rates_scaling *scaling, struct bsw_error *err)
 {
     *out = measured->rates;
-    *scaling = (struct bsw_rates_scaling){
-        .from = *code, .to = *code, .scan = 1, .encode = 1, .refine = 1, .finish = 1};
+    *scaling = (struct bsw_rates_scaling){.from = *code, .to = *code};
     if (!measured->has_code) return BSW_OK;
     scaling->from = measured->code;
     BSW_TRY(find_kinds(path, level, scaling, err));
     find_factors(scaling);
-    out->scan_pairs_per_second *= scaling->scan;
-    out->encode_queries_per_second *= scaling->encode;
-    out->refine_rows_per_second *= scaling->refine;
-    out->finish_queries_per_second *= scaling->finish;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        double factor = bsw_rate_get(&scaling->factors, i);
+        if (factor > 0) bsw_rate_set(out, i, bsw_rate_get(out, i) * factor);
+    }
     return BSW_OK;
 }
 

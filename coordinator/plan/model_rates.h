@@ -54,10 +54,10 @@ struct bsw_measured_rates {
 enum bsw_status bsw_model_rates_read(const char *path, struct bsw_measured_rates *out,
                                      struct bsw_error *err);
 
-// What was done to rates for another code: each is measured * factor, 1 where nothing was done.
+// What was done to rates for another code: measured * factor; 0: nothing.
 struct bsw_rates_scaling {
     struct bsw_rates_code from, to;
-    double scan, encode, refine, finish;
+    struct bsw_model_rates factors;
     // Guesses behind the factors.
     int is_progressive;             // the same share of rows goes on to the second stage
     int is_other_codec;             // choosing candidates takes as long a row

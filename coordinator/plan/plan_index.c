@@ -17,7 +17,7 @@ static enum bsw_status lay_out(const struct bsw_plan_settings *o, struct bsw_pla
                                           .stage = o->stage,
                                           .bits = o->bits,
                                           .segments = o->segments,
-                                          .query_bits = (uint32_t)o->query_bits};
+                                          .query_bits = (uint32_t)o->search.query_bits};
     BSW_TRY(bsw_codec_parse(o->codec, &index->manifest.codec, err));
     return bsw_codec_forecast(&forecast, &index->manifest, err);
 }
@@ -50,13 +50,9 @@ static enum bsw_status cut_shards(const struct bsw_plan_settings *o, uint64_t nu
 static enum bsw_status settle_search(const struct bsw_plan_settings *o, uint64_t num_ranks,
                                      struct bsw_plan_index *index, struct bsw_error *err)
 {
-    int has_own = index->manifest.codec->table->settle_query_bits != NULL;
-    const struct bsw_search_request request = {.k = o->k,
-                                               .query_bits = has_own ? 0 : o->query_bits,
-                                               .oversample = o->oversample,
-                                               .is_refined = strcmp(o->vectors, "none") != 0,
-                                               .merge = o->merge,
-                                               .batch = o->batch};
+    struct bsw_search_request request = o->search;
+    request.is_refined = strcmp(o->vectors, "none") != 0;
+    if (index->manifest.codec->table->settle_query_bits) request.query_bits = 0;
     return bsw_search_settle(&request, &index->manifest, "the index", (int)num_ranks,
                              &index->search, err);
 }

@@ -22,10 +22,9 @@ struct bsw_plan_settings {
     uint64_t rows, dims;          // >= 1
     uint64_t code_dims;           // rbe alone
     uint64_t shards;              // 0: as many as ranks, or so many more that none is too large
-    uint64_t k, query_bits, stage;
-    double bits, oversample;
-    enum bsw_search_merge merge;
-    uint64_t batch; // queries at a time, at most
+    uint64_t stage;
+    double bits;
+    struct bsw_search_request search; // but for is_refined, which follows from vectors
 };
 
 // Bytes of some shards.

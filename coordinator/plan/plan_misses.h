@@ -29,12 +29,6 @@ enum bsw_status bsw_plan_misses_find(const struct bsw_plan_index *index,
                                      struct bsw_plan_misses *out, struct bsw_error *err);
 void bsw_plan_misses_deinit(struct bsw_plan_misses *misses);
 
-// Of the best rows, when so many are missed.
-static inline double bsw_plan_kept_percent(const struct bsw_plan_misses *misses, double missed)
-{
-    return 100 * (1 - missed / (double)misses->num_best);
-}
-
 #ifdef __cplusplus
 }
 #endif

@@ -3,9 +3,10 @@
 #define MOST_LINES 12 // of the table of misses
 
 void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_settings *settings,
-                          const struct bsw_plan_index *index, uint64_t batch, uint64_t num_ranks)
+                          const struct bsw_plan_index *index, uint64_t num_ranks)
 {
     const struct bsw_manifest *manifest = &index->manifest;
+    uint64_t batch = settings->search.batch;
     char segments[512];
     bsw_code_layout_format(&manifest->layout, segments, sizeof segments);
     bsw_fact_integer(facts, "rows", settings->rows, "%d rows");
@@ -18,7 +19,7 @@ void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_setting
         bsw_fact_integer(facts, "ranks", num_ranks, " on %d ranks");
         bsw_fact_integer(facts, "replicas", index->assignment.num_slices, ", each row on %d");
     }
-    bsw_fact_integer(facts, "k", settings->k, "\nk %d");
+    bsw_fact_integer(facts, "k", settings->search.k, "\nk %d");
     bsw_fact_integer(facts, "L", index->search.keep, ", L %d");
     bsw_fact_integer(facts, "batch", batch, "; a batch of %d queries");
     bsw_fact_bytes(facts, "batch_bytes", bsw_plan_batch_bytes(index, batch),
@@ -124,7 +125,7 @@ void bsw_plan_misses_facts(struct bsw_facts *facts, const struct bsw_queue_optio
     bsw_fact_integer(facts, "candidates", misses->kept, ", %d candidates a query\n");
     bsw_fact_integer(facts, "best", misses->num_best, "of the %d best");
     bsw_fact_real(facts, "expected_misses", misses->expected, " %.4g are missed on average");
-    bsw_fact_real(facts, "kept_percent", bsw_plan_kept_percent(misses, misses->expected),
+    bsw_fact_real(facts, "kept_percent", 100 * (1 - misses->expected / (double)misses->num_best),
                   ": %.4f %% kept\n");
     if (misses->has_distribution)
         tell_distribution(facts, misses);

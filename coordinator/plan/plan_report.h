@@ -13,7 +13,7 @@ extern "C" {
 
 // The index and its batches; num_ranks: 0 for several numbers of them, of which nothing is told.
 void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_settings *settings,
-                          const struct bsw_plan_index *index, uint64_t batch, uint64_t num_ranks);
+                          const struct bsw_plan_index *index, uint64_t num_ranks);
 
 // Memory and disk, for one number of ranks.
 void bsw_plan_bytes_facts(struct bsw_facts *facts, const struct bsw_plan_index *index);

@@ -7,17 +7,17 @@
 
 // ---- lines ----
 
-static const char *gap_text(enum bsw_plan_gap gap)
-{
-    static const char *const texts[] = {
-        [BSW_PLAN_COMPLETE] = "",
-        [BSW_PLAN_NO_SCAN] = "no times: no rate of scans is known (--rates, --scan-rate)",
-        [BSW_PLAN_NO_NETWORK] =
-            "no times of several ranks: no network is known (--rates, or --alpha and --beta)",
-        [BSW_PLAN_NO_MEMORY] = "no times where a rank's part is more than its memory",
-    };
-    return texts[gap];
-}
+static const struct {
+    const char *of_line, *of_all;
+} gaps[] = {
+    [BSW_PLAN_NO_SCAN] = {"no rate of scans",
+                          "no times: no rate of scans is known (--rates, --scan-rate)"},
+    [BSW_PLAN_NO_NETWORK] = {"no rates of the network",
+                             "no times of several ranks: no network is known (--rates, or --alpha "
+                             "and --beta)"},
+    [BSW_PLAN_NO_MEMORY] = {"more than the memory of a rank",
+                            "no times where a rank's part is more than its memory"},
+};
 
 static int has_gap(const struct bsw_plan_times *times, enum bsw_plan_gap gap)
 {
@@ -80,10 +80,6 @@ static void tell_times(struct bsw_facts *facts, const struct bsw_plan_line *line
 
 static void tell_line(struct bsw_facts *facts, const struct bsw_plan_line *line)
 {
-    static const char *const gaps[] = {[BSW_PLAN_COMPLETE] = "",
-                                       [BSW_PLAN_NO_SCAN] = "no rate of scans",
-                                       [BSW_PLAN_NO_NETWORK] = "no rates of the network",
-                                       [BSW_PLAN_NO_MEMORY] = "more than the memory of a rank"};
     bsw_facts_open_object(facts, NULL);
     bsw_fact_integer(facts, "ranks", line->num_ranks, "  %5d");
     bsw_fact_integer(facts, "shards", line->num_shards, NULL);
@@ -94,7 +90,7 @@ static void tell_line(struct bsw_facts *facts, const struct bsw_plan_line *line)
     if (line->gap == BSW_PLAN_COMPLETE)
         tell_times(facts, line);
     else
-        bsw_fact_text(facts, "no_times", gaps[line->gap], NULL);
+        bsw_fact_text(facts, "no_times", gaps[line->gap].of_line, NULL);
     bsw_facts_say(facts, "\n");
     bsw_facts_close(facts);
 }
@@ -174,27 +170,17 @@ static void say_code(struct bsw_facts *facts, const char *before, const struct b
     if (code->keep > 0) bsw_facts_say(facts, ", L %g", code->keep);
 }
 
-struct factor {
-    const char *phase, *key; // in the report, in JSON
-    double value;
-};
-enum { NUM_FACTORS = 4 };
-
-static void list_factors(const struct bsw_rates_scaling *s, struct factor out[NUM_FACTORS])
+// Of a rate the factor, if it was scaled; else 1.
+static double factor_of(const struct bsw_rates_scaling *s, size_t rate)
 {
-    const struct factor factors[NUM_FACTORS] = {{"scan", "scan_factor", s->scan},
-                                                {"encode", "encode_factor", s->encode},
-                                                {"refine", "refine_factor", s->refine},
-                                                {"finish", "finish_factor", s->finish}};
-    memcpy(out, factors, sizeof factors);
+    double factor = bsw_rate_get(&s->factors, rate);
+    return factor > 0 ? factor : 1;
 }
 
 static int is_scaled(const struct bsw_rates_scaling *s)
 {
-    struct factor factors[NUM_FACTORS];
-    list_factors(s, factors);
-    for (size_t i = 0; i < NUM_FACTORS; i++) {
-        if (factors[i].value > 0 && factors[i].value != 1) return 1;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        if (factor_of(s, i) != 1) return 1;
     }
     return s->is_progressive || s->is_other_codec || s->scan_kind != s->wanted_kind;
 }
@@ -213,14 +199,12 @@ static void tell_from(struct bsw_facts *facts, const struct bsw_rates_scaling *s
 // What rates of another code were multiplied with, and what that takes for granted.
 static void say_scaling(struct bsw_facts *facts, const struct bsw_rates_scaling *s)
 {
-    struct factor factors[NUM_FACTORS];
     const char *separator = "; scaled by multiply-adds and bytes: ";
-    list_factors(s, factors);
     say_code(facts, "rates were measured with ", &s->from);
     say_code(facts, "\nand are wanted for ", &s->to);
-    for (size_t i = 0; i < NUM_FACTORS; i++) {
-        if (factors[i].value == 1) continue;
-        bsw_facts_say(facts, "%s%s x %.4g", separator, factors[i].phase, factors[i].value);
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        if (factor_of(s, i) == 1) continue;
+        bsw_facts_say(facts, "%s%s x %.4g", separator, bsw_rates[i].phase, factor_of(s, i));
         separator = ", ";
     }
     bsw_facts_say(facts, "\n");
@@ -239,13 +223,16 @@ static void say_scaling(struct bsw_facts *facts, const struct bsw_rates_scaling 
 static void tell_scaling(struct bsw_facts *facts, const struct bsw_plan_times *times)
 {
     const struct bsw_rates_scaling *s = &times->scaling;
-    struct factor factors[NUM_FACTORS];
-    if (s->scan <= 0 || !is_scaled(s)) return;
+    if (!is_scaled(s)) return;
     bsw_facts_open_object(facts, "scaled");
     tell_from(facts, s);
-    list_factors(s, factors);
-    for (size_t i = 0; i < NUM_FACTORS; i++)
-        bsw_fact_real(facts, factors[i].key, factors[i].value, NULL);
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        char key[32];
+        double factor = bsw_rate_get(&s->factors, i);
+        if (factor <= 0) continue;
+        snprintf(key, sizeof key, "%s_factor", bsw_rates[i].phase);
+        bsw_fact_real(facts, key, factor, NULL);
+    }
     bsw_facts_close(facts);
     if (has_gap(times, BSW_PLAN_COMPLETE)) say_scaling(facts, s);
 }
@@ -269,8 +256,6 @@ static void say_notes(struct bsw_facts *facts, const struct bsw_plan_times *time
 
 void bsw_plan_times_facts(struct bsw_facts *facts, const struct bsw_plan_times *times)
 {
-    static const enum bsw_plan_gap gaps[] = {BSW_PLAN_NO_SCAN, BSW_PLAN_NO_NETWORK,
-                                             BSW_PLAN_NO_MEMORY};
     int has_times = has_gap(times, BSW_PLAN_COMPLETE);
     tell_lines(facts, times);
     if (has_times) say_batches(facts, times);
@@ -279,7 +264,7 @@ void bsw_plan_times_facts(struct bsw_facts *facts, const struct bsw_plan_times *
     tell_scaling(facts, times);
     bsw_facts_close(facts);
     if (has_times) say_notes(facts, times);
-    for (size_t i = 0; i < sizeof gaps / sizeof gaps[0]; i++) {
-        if (has_gap(times, gaps[i])) bsw_facts_say(facts, "%s\n", gap_text(gaps[i]));
+    for (enum bsw_plan_gap gap = BSW_PLAN_NO_SCAN; gap <= BSW_PLAN_NO_MEMORY; gap++) {
+        if (has_gap(times, gap)) bsw_facts_say(facts, "%s\n", gaps[gap].of_all);
     }
 }

@@ -71,14 +71,15 @@ static void take_given(const struct bsw_model_rates *given, struct bsw_model_rat
 static void forget_given(const struct bsw_model_rates *given, int has_limits,
                          struct bsw_rates_scaling *scaling)
 {
+    struct bsw_model_rates *factors = &scaling->factors;
     if (given->scan_pairs_per_second > 0 || has_limits) {
-        scaling->scan = 1;
+        if (factors->scan_pairs_per_second > 0) factors->scan_pairs_per_second = 1;
         scaling->is_progressive = 0;
         scaling->wanted_kind = scaling->scan_kind;
     }
-    if (given->encode_queries_per_second > 0) scaling->encode = 1;
-    if (given->refine_rows_per_second > 0) scaling->refine = 1;
-    if (given->finish_queries_per_second > 0) scaling->finish = 1;
+    for (size_t i = 0; i < BSW_NUM_RATES; i++) {
+        if (bsw_rate_get(given, i) > 0 && bsw_rate_get(factors, i) > 0) bsw_rate_set(factors, i, 1);
+    }
 }
 
 // Average bits of a dimension, padding included on both sides.
@@ -94,11 +95,11 @@ static struct bsw_rates_code code_of(const struct bsw_plan_index *index, uint64_
 }
 
 static enum bsw_status settle_rates(const struct bsw_plan_time_settings *settings,
-                                    const struct bsw_plan_index *index, struct bsw_plan_times *out,
-                                    struct bsw_error *err)
+                                    const struct bsw_plan_index *index, uint64_t batch,
+                                    struct bsw_plan_times *out, struct bsw_error *err)
 {
     struct bsw_measured_rates measured = {.rates.threads = 1};
-    const struct bsw_rates_code code = code_of(index, settings->batch);
+    const struct bsw_rates_code code = code_of(index, batch);
     if (settings->rates_path) {
         BSW_TRY(bsw_model_rates_read(settings->rates_path, &measured, err));
         BSW_TRY(bsw_model_rates_convert(settings->rates_path, &measured, &code, settings->level,
@@ -201,7 +202,8 @@ enum bsw_status bsw_plan_times_make(const struct bsw_plan_settings *index_settin
     for (size_t i = 0; i < num_ranks; i++) {
         struct bsw_plan_index index;
         enum bsw_status status = bsw_plan_index_make(index_settings, ranks[i], &index, err);
-        if (status == BSW_OK && i == 0) status = settle_rates(settings, &index, out, err);
+        if (status == BSW_OK && i == 0)
+            status = settle_rates(settings, &index, index_settings->search.batch, out, err);
         if (status == BSW_OK) time_line(settings, &index, ranks[i], out);
         bsw_plan_index_deinit(&index);
         BSW_TRY(status);

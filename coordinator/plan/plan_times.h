@@ -23,12 +23,10 @@ struct bsw_plan_time_settings {
     const char *rates_path;       // NULL: none
     struct bsw_model_rates given; // in place of those of the file, where not 0
     const char *device;           // "cpu", "gpu", or a name of bsw_device_limits_of
-    const char *merge;            // "auto", "gather", "ladder"
-    uint64_t batch;
-    uint64_t threads;      // a rank; 0: as the rates were measured
-    uint64_t cores;        // a host; 0: as measured, or one for each thread of its ranks
-    uint64_t ranks_a_host; // >= 1
-    uint64_t memory_bytes; // of a rank; 0: enough
+    uint64_t threads;             // a rank; 0: as the rates were measured
+    uint64_t cores;               // a host; 0: as measured, or one for each thread of its ranks
+    uint64_t ranks_a_host;        // >= 1
+    uint64_t memory_bytes;        // of a rank; 0: enough
     enum bsw_cpu_level level;
 };
 

@@ -25,13 +25,6 @@ enum bsw_search_select bsw_search_select_of(const char *name)
                                           : BSW_SELECT_THRESHOLD;
 }
 
-enum bsw_search_merge bsw_search_merge_of(const char *name)
-{
-    return strcmp(name, "gather") == 0   ? BSW_MERGE_GATHER
-           : strcmp(name, "ladder") == 0 ? BSW_MERGE_LADDER
-                                         : BSW_MERGE_AUTO;
-}
-
 uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows)
 {
     uint64_t keep = (uint64_t)ceil((double)k * oversample - 1e-9);

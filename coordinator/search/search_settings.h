@@ -24,7 +24,6 @@ const char *bsw_search_select_name(enum bsw_search_select select);
 // THRESHOLD for a name of none.
 enum bsw_search_select bsw_search_select_of(const char *name);
 #define BSW_MERGE_NAMES "auto|gather|ladder"
-enum bsw_search_merge bsw_search_merge_of(const char *name); // AUTO for a name of none
 
 // The same on all ranks but for level and num_threads.
 struct bsw_search_request {

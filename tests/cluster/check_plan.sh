@@ -244,6 +244,8 @@ damaged 65 "codec is none"
 echo '{"rates": {"threads": 2}}' >"$folder/rates.json"
 damaged 65 "no rate in it"
 echo '[1, 2]' >"$folder/rates.json"
+damaged 65 'no JSON object'
+echo '{"rate": {}}' >"$folder/rates.json"
 damaged 65 'no object "rates"'
 echo '{"rates": {' >"$folder/rates.json"
 damaged 65 "line 2"

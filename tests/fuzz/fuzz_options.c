@@ -52,7 +52,7 @@ static void check(const struct values *values)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    struct values values;
+    struct values values = {0};
     struct bsw_error err;
     char *words[MAX_WORDS], *text = fuzz_text(data, bytes);
     int help;
