@@ -5,15 +5,8 @@
 #include "coordinator/job/facts.h"
 #include "coordinator/search/search.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // pin: --pin; out: the result.
 void bsw_search_report(const struct bsw_search *search, enum bsw_facts_form form, const char *pin,
                        const char *out);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

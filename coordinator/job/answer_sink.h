@@ -7,10 +7,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Takes the answers of queries [first, first + count): ids and values are [count][k], best first,
 // and borrowed during the call. Places without a neighbour have id -1. An error ends the job.
 typedef enum bsw_status (*bsw_answers_fn)(void *context, uint64_t first, size_t count,
@@ -26,7 +22,4 @@ struct bsw_answer_sink {
                              struct bsw_error *err);
 };
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "common/base/status.h"
 #include "common/files/index_manifest.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_MOST_FILES 8
 
 struct bsw_command_files {
@@ -33,7 +29,4 @@ struct bsw_command_files {
 enum bsw_status bsw_command_files_check(const struct bsw_command_files *files,
                                         struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "common/base/status.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Formats are those of the names.
 struct bsw_conversion {
     const char *in, *out;
@@ -35,7 +31,4 @@ enum bsw_status bsw_convert_vectors(const struct bsw_conversion *o, struct bsw_c
 enum bsw_status bsw_convert_neighbours(const struct bsw_conversion *o, struct bsw_converted *done,
                                        struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,16 +6,9 @@
 #include "coordinator/job/facts.h"
 #include "kernels/rbe/rbe_model_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // path: as the user named it.
 void bsw_index_facts(struct bsw_facts *facts, const char *path,
                      const struct bsw_manifest *manifest);
 void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw_rbe_model *model);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

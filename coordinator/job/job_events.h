@@ -8,10 +8,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Any function may be NULL.
 struct bsw_job_events {
     // Rank 0: the output at path is this job's from here on, which counts its work in `unit`. NULL
@@ -34,7 +30,4 @@ enum bsw_status bsw_events_output(const struct bsw_job_events *events, const cha
 void bsw_events_count(const struct bsw_job_events *events, uint64_t done, uint64_t total);
 enum bsw_status bsw_events_complete(const struct bsw_job_events *events, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

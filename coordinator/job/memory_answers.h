@@ -4,10 +4,6 @@
 
 #include "coordinator/job/answer_sink.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // {0}, then for any number of jobs one after another. Places without a neighbour have id -1.
 struct bsw_memory_answers {
     uint64_t num_queries, k;
@@ -19,7 +15,4 @@ struct bsw_memory_answers {
 struct bsw_answer_sink bsw_memory_sink(struct bsw_memory_answers *answers);
 void bsw_memory_answers_deinit(struct bsw_memory_answers *answers);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // For --help.
 #define BSW_METRIC_HELP "what is nearest; needed unless an HDF5 file says it (its 'distance')"
 
@@ -21,7 +17,4 @@ enum bsw_status bsw_metric_choose(const char *given, const bsw_vectors *base,
                                   const bsw_vectors *queries, enum bsw_metric *out,
                                   struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "coordinator/job/command.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The main of a program: opens the transport, calls run on every rank with the words behind the
 // program's name, prints its error once. command is what STATUS.json calls this run; borrowed.
 // Returns the exit code.
@@ -22,7 +18,4 @@ int bsw_program_run(const char *command,
 // on stderr printed, the exit code of BSW_ERROR_USAGE.
 int bsw_program_replace(const char *suffix, char **argv);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Fails with BSW_ERROR_BAD_DATA on every rank, naming `name` and the first rank whose digest is not
 // that of rank 0. Called by all ranks; ends with an agreement.
 enum bsw_status bsw_same_input_agree(struct bsw_transport *transport, uint64_t digest,
@@ -24,7 +20,4 @@ enum bsw_status bsw_same_input_agree(struct bsw_transport *transport, uint64_t d
 enum bsw_status bsw_same_input_digest(const bsw_vectors *vectors, uint64_t *out,
                                       struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -41,10 +41,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Half of the longest sleep between two looks of a rank that waits (transport_mpi.c).
 #define BSW_CLUSTER_NAP_SECONDS 1e-4
 
@@ -102,7 +98,4 @@ double bsw_cluster_survivors(uint64_t keep, uint64_t num_shards);
 // Places of a shard's list of `count` rows that the ladder sends.
 uint64_t bsw_cluster_ladder_places(uint64_t count);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -17,10 +17,6 @@
 #include "coordinator/plan/cluster_model.h"
 #include "shard/host/shard_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The numbers of struct bsw_model_rates, one by one.
 struct bsw_rate {
     const char *key;          // in files of rates and in reports
@@ -94,7 +90,4 @@ const struct bsw_device_limits *bsw_device_limits_of(const char *name);
 void bsw_device_limits_apply(const struct bsw_device_limits *limits, double padded_dims,
                              struct bsw_model_rates *rates);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

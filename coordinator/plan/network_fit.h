@@ -5,10 +5,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_network_fit {
     double alpha_seconds, beta_seconds_per_byte; // neither below 0
     double worst;                                // largest |alpha + n beta - t| / t of a size
@@ -31,7 +27,4 @@ double bsw_network_broadcast_seconds(const struct bsw_network_fit *fit, uint32_t
 double bsw_network_gather_seconds(const struct bsw_network_fit *fit, uint32_t num_ranks,
                                   double bytes);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include "shard/assignment.h"
 #include "shard/host/resident_shard.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What is asked for; texts borrowed. 0 or NULL where the codec's default is wanted.
 struct bsw_plan_settings {
     const char *codec, *segments; // segments: "32x4,96x2", saq alone
@@ -51,7 +47,4 @@ void bsw_plan_index_deinit(struct bsw_plan_index *index);
 // place.
 size_t bsw_plan_batch_bytes(const struct bsw_plan_index *index, uint64_t num_queries);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

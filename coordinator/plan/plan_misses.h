@@ -8,10 +8,6 @@
 #include "coordinator/plan/plan_index.h"
 #include "shard/host/shard_queue.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_plan_misses {
     uint64_t num_best;      // N
     uint64_t threads, kept; // of all shards; rows that their queues hold at most
@@ -29,7 +25,4 @@ enum bsw_status bsw_plan_misses_find(const struct bsw_plan_index *index,
                                      struct bsw_plan_misses *out, struct bsw_error *err);
 void bsw_plan_misses_deinit(struct bsw_plan_misses *misses);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,10 +7,6 @@
 #include "coordinator/plan/plan_misses.h"
 #include "coordinator/plan/plan_times.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The index and its batches; num_ranks: 0 for several numbers of them, of which nothing is told.
 void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_settings *settings,
                           const struct bsw_plan_index *index, uint64_t num_ranks);
@@ -25,7 +21,4 @@ void bsw_plan_misses_facts(struct bsw_facts *facts, const struct bsw_queue_optio
 // A line for each number of ranks, what the rates are, and what is not counted.
 void bsw_plan_times_facts(struct bsw_facts *facts, const struct bsw_plan_times *times);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

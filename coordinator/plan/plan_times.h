@@ -11,10 +11,6 @@
 #include "coordinator/plan/model_rates.h"
 #include "coordinator/plan/plan_index.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_PLAN_MAX_RANKS 4096
 #define BSW_PLAN_MAX_LINES 64
 
@@ -65,7 +61,4 @@ enum bsw_status bsw_plan_times_make(const struct bsw_plan_settings *index,
                                     const uint64_t *ranks, size_t num_ranks,
                                     struct bsw_plan_times *out, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
