@@ -1,13 +1,7 @@
 // Each kind of fact as text and as JSON, nested lists, what is unknown, silence.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/job/facts.h"
@@ -58,7 +52,6 @@ static char *print(enum bsw_facts_form form, enum bsw_status status)
 
 static void people_read_what_is_said(void **state)
 {
-    (void)state;
     char *text = print(BSW_FACTS_TEXT, BSW_OK);
     assert_string_equal(text, "index here\n"
                               "  codec saq  | 000000000000abcd 4611686018427387904 rows, 100 % of "
@@ -75,7 +68,6 @@ static void people_read_what_is_said(void **state)
 
 static void programs_read_every_fact(void **state)
 {
-    (void)state;
     char *text = print(BSW_FACTS_JSON, BSW_OK);
     json_t *object = json_loads(text, 0, NULL);
     json_t *wanted = json_pack(
@@ -98,7 +90,6 @@ static void programs_read_every_fact(void **state)
 
 static void nothing_is_printed_in_silence_and_no_json_after_an_error(void **state)
 {
-    (void)state;
     char *text = print(BSW_FACTS_SILENT, BSW_OK);
     assert_string_equal(text, "");
     free(text);
@@ -109,7 +100,6 @@ static void nothing_is_printed_in_silence_and_no_json_after_an_error(void **stat
 
 static void bytes_have_four_digits_and_a_unit(void **state)
 {
-    (void)state;
     const struct {
         double bytes;
         const char *text;

@@ -1,14 +1,8 @@
 // Every kind of option, its faults and its help; texts that nobody should type.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "coordinator/job/option_table.h"
@@ -85,7 +79,6 @@ static void assert_refused(enum bsw_status status, const char *clause)
 
 static void defaults_are_set_as_if_given(void **state)
 {
-    (void)state;
     assert_int_equal(parse("--base", "x", NULL), BSW_OK);
     assert_int_equal(help, 0);
     assert_int_equal(targets.verbose, 0);
@@ -99,7 +92,6 @@ static void defaults_are_set_as_if_given(void **state)
 
 static void every_kind_is_taken(void **state)
 {
-    (void)state;
     assert_int_equal(parse("--verbose", "--base", "a b", "--name", "--base", "--metric", "cosine",
                            "--k", "2K", "--batch", "0", "--bits", "2.5", "--rate", "1e-1", "--rows",
                            "1K:2M", NULL),
@@ -115,7 +107,6 @@ static void every_kind_is_taken(void **state)
 
 static void values_may_follow_an_equals_sign_or_stand_alone(void **state)
 {
-    (void)state;
     assert_int_equal(parse("--base=a=b", "--metric=ip", "--k=7", "--bits=8", "--rows=:5", NULL),
                      BSW_OK);
     assert_string_equal(targets.base, "a=b");
@@ -135,7 +126,6 @@ static void values_may_follow_an_equals_sign_or_stand_alone(void **state)
 
 static void missing_double_and_unknown_are_refused(void **state)
 {
-    (void)state;
     assert_refused(parse(NULL), "try needs --base");
     assert_refused(parse("--k", "5", NULL), "try needs --base");
     assert_refused(parse("--base", NULL), "--base needs a value");
@@ -159,7 +149,6 @@ static void missing_double_and_unknown_are_refused(void **state)
 
 static void ranges_are_checked_at_both_ends(void **state)
 {
-    (void)state;
     const char *const good[][2] = {{"--k", "1"},    {"--k", "10K"},  {"--bits", "1"},
                                    {"--bits", "8"}, {"--rate", "1"}, {"--rate", "-1"}};
     const char *const bad[][2] = {{"--k", "0"},       {"--k", "10001"}, {"--bits", "0.9999"},
@@ -175,7 +164,6 @@ static void ranges_are_checked_at_both_ends(void **state)
 
 static void choices_are_whole_words(void **state)
 {
-    (void)state;
     const char *const bad[] = {"", "L2", "l", "l22", "cosine|ip", "|", "ip|", " ip", "cos"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_refused(parse("--base", "x", "--metric", bad[i], NULL), "is none of cosine|ip|l2");
@@ -185,7 +173,6 @@ static void choices_are_whole_words(void **state)
 
 static void counts_have_units(void **state)
 {
-    (void)state;
     const struct {
         const char *text;
         uint64_t value;
@@ -237,7 +224,6 @@ static void counts_have_units(void **state)
 
 static void counts_beyond_63_bits_are_refused(void **state)
 {
-    (void)state;
     const char *const bad[] = {
         "18446744073709551615", "18446744073709551616", "9223372036854775808",
         "99999999999999999999999999999999", "9223372037G", "10000000000G", "99999999999999999M",
@@ -253,7 +239,6 @@ static void counts_beyond_63_bits_are_refused(void **state)
 
 static void numbers_are_plain_decimals(void **state)
 {
-    (void)state;
     const struct {
         const char *text;
         double value;
@@ -294,7 +279,6 @@ static void numbers_are_plain_decimals(void **state)
 
 static void row_ranges_are_half_open(void **state)
 {
-    (void)state;
     const struct {
         const char *text;
         uint64_t first, last;
@@ -320,7 +304,6 @@ static void row_ranges_are_half_open(void **state)
 
 static void hostile_texts_give_one_short_line(void **state)
 {
-    (void)state;
     static char longest[100000];
     memset(longest, '9', sizeof longest - 1);
     const char *const hostile[] = {longest, "%s%n%x", "a\nb\tc\r", "\x1b[31mred", "--", "\x80\xff"};
@@ -340,7 +323,6 @@ static void hostile_texts_give_one_short_line(void **state)
 
 static void a_null_error_is_allowed(void **state)
 {
-    (void)state;
     char word[] = "--nonsense";
     char *words[] = {word};
     assert_int_equal(bsw_option_table_parse(&table, &targets, 1, words, &help, NULL),
@@ -351,7 +333,6 @@ static void a_null_error_is_allowed(void **state)
 
 static void help_wins_over_faults(void **state)
 {
-    (void)state;
     assert_int_equal(parse("--help", NULL), BSW_OK);
     assert_int_equal(help, 1);
     assert_int_equal(parse("--nonsense", "-h", "--k", NULL), BSW_OK);
@@ -387,7 +368,6 @@ static void assert_help_has(const char *text, const struct bsw_option *option)
 
 static void help_shows_what_the_parser_takes(void **state)
 {
-    (void)state;
     char *text = NULL;
     size_t bytes;
     FILE *out = open_memstream(&text, &bytes);
@@ -412,7 +392,6 @@ static void help_shows_what_the_parser_takes(void **state)
 // No line is wider than 100 columns, and every word is there.
 static void help_breaks_long_lines(void **state)
 {
-    (void)state;
     char *text = NULL, help_text[800] = "", all[1200] = "";
     for (int i = 0; i < 60; i++) strcat(help_text, i % 7 ? " word,s" : " longest-of-words");
     const struct bsw_option long_one = {.name = "name-that-is-much-longer-than-its-column",
@@ -442,7 +421,6 @@ static void help_breaks_long_lines(void **state)
 // A default that the parser would refuse is a fault of the table, found at the first use.
 static void a_bad_default_is_found(void **state)
 {
-    (void)state;
     uint64_t count;
     const struct bsw_option bad = {.name = "n",
                                    .kind = BSW_OPTION_COUNT,

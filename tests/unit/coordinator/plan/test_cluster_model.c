@@ -1,10 +1,5 @@
 // The cluster model against sums by hand, and what must hold for any rates.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 
@@ -57,7 +52,6 @@ static struct bsw_cluster_times times_of(const struct bsw_cluster_job *job)
 
 static void test_ladder_places(void **state)
 {
-    (void)state;
     static const uint64_t places[][2] = {{0, 0}, {1, 1}, {2, 2},  {3, 3},
                                          {4, 3}, {5, 4}, {50, 7}, {64, 7}};
     for (size_t i = 0; i < sizeof places / sizeof places[0]; i++)
@@ -68,7 +62,6 @@ static void test_ladder_places(void **state)
 // and one out.
 static void test_eight_ranks(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     const struct bsw_cluster_times t = times_of(&job);
     double survivors = bsw_cluster_survivors(50, 8);
@@ -94,7 +87,6 @@ static void test_eight_ranks(void **state)
 
 static void test_one_rank_has_no_network(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     job.num_ranks = job.num_shards = 1;
     job.is_ladder = 0;
@@ -109,7 +101,6 @@ static void test_one_rank_has_no_network(void **state)
 
 static void test_bytes_rule_small_batches(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     job.batch = 1;
     assert_near(times_of(&job).scan, 50000 / 1e6);
@@ -121,7 +112,6 @@ static void test_bytes_rule_small_batches(void **state)
 
 static void test_gather_sends_whole_lists(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     job.is_ladder = 0;
     const struct bsw_cluster_times t = times_of(&job);
@@ -134,7 +124,6 @@ static void test_gather_sends_whole_lists(void **state)
 
 static void test_replicas_share_queries(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     job.scanned_bytes = 0;
     double whole = times_of(&job).scan;
@@ -147,7 +136,6 @@ static void test_replicas_share_queries(void **state)
 // The busiest rank refines for all: 2 of 5 shards on 3 ranks; a rank without a shard is no help.
 static void test_refinement_is_the_busiest_ranks(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     job.num_ranks = 3;
     job.num_shards = 5;
@@ -164,7 +152,6 @@ static void test_refinement_is_the_busiest_ranks(void **state)
 // 8 ranks on a host of 2 cores: 4 threads on each.
 static void test_crowded_host(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     const struct bsw_cluster_times apart = times_of(&job);
     job.ranks_a_host = 8;
@@ -182,7 +169,6 @@ static void test_crowded_host(void **state)
 
 static void test_busy_cores_are_slower(void **state)
 {
-    (void)state;
     struct bsw_model_rates shared = rates;
     struct bsw_cluster_times t;
     struct bsw_cluster_job job = job_of_8();
@@ -207,7 +193,6 @@ static void test_busy_cores_are_slower(void **state)
 
 static void test_overlap_hides_the_shorter_part(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     job.cores = 2;
     struct bsw_cluster_times t = times_of(&job);
@@ -223,7 +208,6 @@ static void test_overlap_hides_the_shorter_part(void **state)
 
 static void test_devices_do_not_share_cores(void **state)
 {
-    (void)state;
     struct bsw_model_rates device = rates;
     struct bsw_cluster_times t;
     struct bsw_cluster_job job = job_of_8();
@@ -239,7 +223,6 @@ static void test_devices_do_not_share_cores(void **state)
 
 static void test_unknown_rates_take_no_time(void **state)
 {
-    (void)state;
     const struct bsw_model_rates none = {.threads = 1, .scan_pairs_per_second = 1e6};
     struct bsw_cluster_job job = job_of_8();
     struct bsw_cluster_times t;
@@ -252,7 +235,6 @@ static void test_unknown_rates_take_no_time(void **state)
 // Twice the ranks for the same rows: scans halve exactly, all that goes to rank 0 grows.
 static void test_more_ranks(void **state)
 {
-    (void)state;
     struct bsw_cluster_job job = job_of_8();
     struct bsw_cluster_times before = {0};
     for (uint64_t ranks = 1; ranks <= 1024; ranks *= 2) {
@@ -272,7 +254,6 @@ static void test_more_ranks(void **state)
 
 static void test_survivors(void **state)
 {
-    (void)state;
     assert_near(bsw_cluster_survivors(50, 1), 50);
     assert_near(bsw_cluster_survivors(1, 1), 1);
     for (uint64_t keep = 1; keep <= 100000; keep *= 10) {

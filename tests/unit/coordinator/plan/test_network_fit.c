@@ -1,11 +1,6 @@
 // The two numbers of a network: found again in exact times and between noisy ones, never negative,
 // and what trees and gathers are to take by them.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit_test.h"
 
 #include <math.h>
 
@@ -25,7 +20,6 @@ static void make_sizes(double bytes[NUM_SIZES])
 
 static void exact_times_give_their_numbers(void **state)
 {
-    (void)state;
     double bytes[NUM_SIZES], seconds[NUM_SIZES];
     struct bsw_network_fit fit;
     make_sizes(bytes);
@@ -40,7 +34,6 @@ static void exact_times_give_their_numbers(void **state)
 // an error of the largest size is a thousand alphas.
 static void small_and_large_sizes_count_alike(void **state)
 {
-    (void)state;
     double bytes[NUM_SIZES], seconds[NUM_SIZES];
     struct bsw_network_fit fit;
     make_sizes(bytes);
@@ -63,7 +56,6 @@ static double sum_of_squares(double alpha, double beta, const double *bytes, con
 
 static void no_number_nearby_is_better(void **state)
 {
-    (void)state;
     double bytes[NUM_SIZES],
         seconds[NUM_SIZES] = {3e-6, 2e-6, 2.2e-6, 9e-6, 5e-6, 4e-5, 1e-4, 2e-3};
     struct bsw_network_fit fit;
@@ -80,7 +72,6 @@ static void no_number_nearby_is_better(void **state)
 
 static void neither_number_falls_below_nothing(void **state)
 {
-    (void)state;
     struct bsw_network_fit fit;
     // A larger message that is faster: all is alpha.
     assert_true(bsw_network_fit_make((double[]){1, 2}, (double[]){4e-6, 2e-6}, 2, &fit));
@@ -95,7 +86,6 @@ static void neither_number_falls_below_nothing(void **state)
 
 static void one_size_tells_nothing(void **state)
 {
-    (void)state;
     struct bsw_network_fit fit;
     assert_false(bsw_network_fit_make((double[]){64}, (double[]){1e-6}, 1, &fit));
     assert_false(bsw_network_fit_make((double[]){64, 64}, (double[]){1e-6, 2e-6}, 2, &fit));
@@ -104,7 +94,6 @@ static void one_size_tells_nothing(void **state)
 
 static void a_tree_is_as_deep_as_its_ranks_have_bits(void **state)
 {
-    (void)state;
     const uint32_t ranks[] = {1, 2, 3, 4, 5, 8, 9, 1000, 1024, 1025};
     const uint32_t depths[] = {0, 1, 2, 2, 3, 3, 4, 10, 10, 11};
     for (size_t i = 0; i < sizeof ranks / sizeof ranks[0]; i++)
@@ -113,7 +102,6 @@ static void a_tree_is_as_deep_as_its_ranks_have_bits(void **state)
 
 static void every_edge_of_the_tree_and_every_byte_of_a_gather_costs(void **state)
 {
-    (void)state;
     const struct bsw_network_fit fit = {.alpha_seconds = 1, .beta_seconds_per_byte = 0.5};
     assert_true(bsw_network_broadcast_seconds(&fit, 8, 10) == 3 * (1 + 5));
     assert_true(bsw_network_broadcast_seconds(&fit, 1, 10) == 0);
