@@ -85,21 +85,6 @@ static const struct bsw_option option_rows[] = {
            .help = "of rows and queries"),
     BSW_OPTION_GROUP(struct bsw_cluster_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "bench cluster",
-    .summary = "messages between ranks; searches on 1, 2, 4, ... of them; on CPUs",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_bench_cluster *cluster, int argc, char **argv, int *done,
-                             struct bsw_error *err)
-{
-    struct bsw_cluster_options *o = &cluster->options;
-    BSW_TRY(
-        bsw_command_parse(cluster->transport, &option_table, o, &o->common, argc, argv, done, err));
-    if (*done) return BSW_OK;
-    return check(o, cluster->transport->num_ranks, err);
-}
 
 // ---- rates ----
 
@@ -166,24 +151,27 @@ static enum bsw_status measure(struct bsw_bench_cluster *cluster, struct bsw_err
     return BSW_OK;
 }
 
-enum bsw_status bsw_bench_cluster(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
     const double none = (double)NAN;
     struct bsw_bench_cluster cluster = {
         .transport = transport,
         .rates = {none, none, none, none, none, none, none, none, none, NULL}};
-    int done;
-    BSW_TRY(parse(&cluster, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    const struct bsw_bench_report_options options = {.name = "cluster",
-                                                     .argc = argc,
-                                                     .argv = argv,
-                                                     .common = &cluster.options.common,
-                                                     .bench = &cluster.options.bench};
-    enum bsw_status status = bsw_bench_report_open(&cluster.report, &options, transport, err);
+    BSW_TRY(check(options, transport->num_ranks, err));
+    cluster.options = *(const struct bsw_cluster_options *)options;
+    const struct bsw_bench_report_options report = {
+        .name = "cluster", .common = &cluster.options.common, .bench = &cluster.options.bench};
+    enum bsw_status status = bsw_bench_report_open(&cluster.report, &report, transport, err);
     bsw_rank_group_init(&cluster.group, transport, cluster.report.batch);
     if (status == BSW_OK) status = measure(&cluster, err);
     cluster.report.batch = cluster.group.batch;
     return bsw_bench_report_close(&cluster.report, status, err);
 }
+
+const struct bsw_command bsw_bench_cluster = {
+    .table = BSW_OPTION_TABLE("bench cluster",
+                              "messages between ranks; searches on 1, 2, 4, ... of them; on CPUs",
+                              option_rows),
+    .options_bytes = sizeof(struct bsw_cluster_options),
+    .run = run,
+};

@@ -177,25 +177,6 @@ static const struct bsw_option option_rows[] = {
     OPTION("list", is_list, .help = "name the cases"),
     BSW_OPTION_GROUP(struct device_bench_settings, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "bench device",
-    .summary = "scans on one GPU of rank 0, against its limits",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
-
-static enum bsw_status parse(struct bsw_transport *transport,
-                             struct device_bench_settings *settings, int argc, char **argv,
-                             int *done, struct bsw_error *err)
-{
-    BSW_TRY(bsw_command_parse(transport, &option_table, settings, &settings->common, argc, argv,
-                              done, err));
-    if (*done) return BSW_OK;
-    BSW_TRY(check_pattern(settings->pattern, err));
-    settings->bench.check = "on";
-    *done = settings->is_list;
-    if (settings->is_list && transport->rank == 0) list_cases();
-    return BSW_OK;
-}
 
 static enum bsw_status open_device(struct device_bench *bench, struct bsw_error *err)
 {
@@ -207,13 +188,11 @@ static enum bsw_status open_device(struct device_bench *bench, struct bsw_error 
     return bsw_device_open(&options, &bench->device, err);
 }
 
-static enum bsw_status run(struct device_bench *bench, struct bsw_transport *transport, int argc,
-                           char **argv, struct bsw_error *err)
+static enum bsw_status open_and_measure(struct device_bench *bench, struct bsw_transport *transport,
+                                        struct bsw_error *err)
 {
     const struct device_bench_settings *settings = bench->settings;
     const struct bsw_bench_report_options report = {.name = "device",
-                                                    .argc = argc,
-                                                    .argv = argv,
                                                     .common = &settings->common,
                                                     .bench = &settings->bench,
                                                     .device = bench->device,
@@ -222,17 +201,19 @@ static enum bsw_status run(struct device_bench *bench, struct bsw_transport *tra
     return transport->rank == 0 ? measure(bench, err) : BSW_OK;
 }
 
-enum bsw_status bsw_bench_device(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct device_bench_settings settings = {0};
-    struct device_bench bench = {.settings = &settings};
-    int done;
-    BSW_TRY(parse(transport, &settings, argc, argv, &done, err));
-    if (done) return BSW_OK;
+    struct device_bench_settings *settings = options;
+    struct device_bench bench = {.settings = settings};
+    BSW_TRY(check_pattern(settings->pattern, err));
+    settings->bench.check = "on";
+    if (settings->is_list) {
+        if (transport->rank == 0) list_cases();
+        return BSW_OK;
+    }
     enum bsw_status status = transport->rank == 0 ? open_device(&bench, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    status = run(&bench, transport, argc, argv, err);
+    status = open_and_measure(&bench, transport, err);
     if (bench.device) {
         device_bench_codes_free(&bench);
         bsw_device_free(bench.device, &bench.flush);
@@ -241,3 +222,10 @@ enum bsw_status bsw_bench_device(struct bsw_transport *transport, int argc, char
     bsw_device_close(&bench.device);
     return bsw_bench_report_close(&bench.report, status, err);
 }
+
+const struct bsw_command bsw_bench_device = {
+    .table = BSW_OPTION_TABLE("bench device", "scans on one GPU of rank 0, against its limits",
+                              option_rows),
+    .options_bytes = sizeof(struct device_bench_settings),
+    .run = run,
+};

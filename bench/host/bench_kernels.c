@@ -332,26 +332,12 @@ static const struct bsw_option option_rows[] = {
                       "% of the limit"),
     BSW_OPTION_GROUP(struct kernels_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "bench kernels",
-    .summary = "kernels against their limits and the reference, on one thread of rank 0",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
-static enum bsw_status parse(struct bsw_transport *transport, struct kernels_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
-{
-    BSW_TRY(bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err));
-    return *done ? BSW_OK : check_options(o, err);
-}
-
-static enum bsw_status run(struct kernels_bench *bench, struct bsw_transport *transport, int argc,
-                           char **argv, struct bsw_error *err)
+static enum bsw_status open_and_measure(struct kernels_bench *bench,
+                                        struct bsw_transport *transport, struct bsw_error *err)
 {
     const struct kernels_options *o = bench->options;
     const struct bsw_bench_report_options report = {.name = "kernels",
-                                                    .argc = argc,
-                                                    .argv = argv,
                                                     .common = &o->common,
                                                     .bench = &o->bench,
                                                     .columns = columns,
@@ -368,17 +354,22 @@ static enum bsw_status run(struct kernels_bench *bench, struct bsw_transport *tr
     return transport->rank == 0 ? measure_all(bench, err) : BSW_OK;
 }
 
-enum bsw_status bsw_bench_kernels(struct bsw_transport *transport, int argc, char **argv,
-                                  struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct kernels_options o = {0};
-    int done;
-    BSW_TRY(parse(transport, &o, argc, argv, &done, err));
-    if (done) return BSW_OK;
+    struct kernels_options *o = options;
+    BSW_TRY(check_options(o, err));
     // The reference is held to the best there is.
     enum bsw_cpu_level level =
-        o.common.level == BSW_CPU_REFERENCE ? bsw_cpu_level_detect() : o.common.level;
-    struct kernels_bench bench = {.options = &o, .limits = bsw_limits_table_get(level)};
-    enum bsw_status status = run(&bench, transport, argc, argv, err);
+        o->common.level == BSW_CPU_REFERENCE ? bsw_cpu_level_detect() : o->common.level;
+    struct kernels_bench bench = {.options = o, .limits = bsw_limits_table_get(level)};
+    enum bsw_status status = open_and_measure(&bench, transport, err);
     return bsw_bench_report_close(&bench.report, status, err);
 }
+
+const struct bsw_command bsw_bench_kernels = {
+    .table = BSW_OPTION_TABLE(
+        "bench kernels", "kernels against their limits and the reference, on one thread of rank 0",
+        option_rows),
+    .options_bytes = sizeof(struct kernels_options),
+    .run = run,
+};

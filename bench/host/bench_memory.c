@@ -264,12 +264,10 @@ static enum bsw_status measure_all(struct memory_bench *bench, struct bsw_error 
 
 // ---- the command ----
 
-static enum bsw_status run(struct memory_bench *bench, int argc, char **argv, struct bsw_error *err)
+static enum bsw_status open_and_measure(struct memory_bench *bench, struct bsw_error *err)
 {
     const struct memory_options *o = bench->options;
     const struct bsw_bench_report_options report = {.name = "memory",
-                                                    .argc = argc,
-                                                    .argv = argv,
                                                     .common = &o->common,
                                                     .bench = &o->bench,
                                                     .columns = columns,
@@ -295,27 +293,26 @@ static const struct bsw_option option_rows[] = {
                       "GB/s"),
     BSW_OPTION_GROUP(struct memory_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "bench memory",
-    .summary = "bandwidth and arithmetic of every rank's cores, all ranks at once",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
-enum bsw_status bsw_bench_memory(struct bsw_transport *transport, int argc, char **argv,
-                                 struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct memory_options o = {0};
-    int done;
-    BSW_TRY(bsw_command_parse(transport, &option_table, &o, &o.common, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    BSW_TRY(bsw_bench_options_check(&o.bench, err));
-    if (o.bench.min < GRAIN_BYTES)
+    const struct memory_options *o = options;
+    BSW_TRY(bsw_bench_options_check(&o->bench, err));
+    if (o->bench.min < GRAIN_BYTES)
         return bsw_fail(err, BSW_ERROR_USAGE, "--min %llu is below %d",
-                        (unsigned long long)o.bench.min, GRAIN_BYTES);
+                        (unsigned long long)o->bench.min, GRAIN_BYTES);
     struct memory_bench bench = {
-        .options = &o, .transport = transport, .table = bsw_limits_table_get(o.common.level)};
-    enum bsw_status status = run(&bench, argc, argv, err);
+        .options = o, .transport = transport, .table = bsw_limits_table_get(o->common.level)};
+    enum bsw_status status = open_and_measure(&bench, err);
     bsw_free(&bench.results);
     bsw_free(&bench.memory);
     return bsw_bench_report_close(&bench.report, status, err);
 }
+
+const struct bsw_command bsw_bench_memory = {
+    .table = BSW_OPTION_TABLE("bench memory",
+                              "bandwidth and arithmetic of every rank's cores, all ranks at once",
+                              option_rows),
+    .options_bytes = sizeof(struct memory_options),
+    .run = run,
+};

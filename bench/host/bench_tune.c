@@ -77,18 +77,10 @@ static const struct bsw_option option_rows[] = {
     OPTION("force", force, .help = "replace an existing file"),
     BSW_OPTION_GROUP(struct tune_options, common, bsw_common_option_group),
 };
-static const struct bsw_option_table option_table = {
-    .command = "bench tune",
-    .summary = "measure which scan and tile is best, on one thread; rank 0 alone",
-    .options = option_rows,
-    .num_options = sizeof option_rows / sizeof option_rows[0]};
 
-static enum bsw_status parse(struct bsw_transport *transport, struct tune_options *o, int argc,
-                             char **argv, int *done, struct bsw_error *err)
+static enum bsw_status settle(struct tune_options *o, struct bsw_error *err)
 {
     struct bsw_scan_tuner_options *tuner = &o->tuner;
-    BSW_TRY(bsw_command_parse(transport, &option_table, o, &o->common, argc, argv, done, err));
-    if (*done) return BSW_OK;
     tuner->level = o->common.level;
     tuner->seconds = o->seconds;
     BSW_TRY(
@@ -225,8 +217,8 @@ static void take_row(void *context, const struct bsw_scan_tuner_row *row)
 }
 
 // stdout has JSON if that is asked for, else the header unless it goes to a file, else a table.
-static enum bsw_status run(const struct tune_options *o, struct tune_report *report,
-                           struct bsw_buffer *text, struct bsw_error *err)
+static enum bsw_status tune(const struct tune_options *o, struct tune_report *report,
+                            struct bsw_buffer *text, struct bsw_error *err)
 {
     if (o->out) BSW_TRY(bsw_new_file_check(o->out, o->force, err)); // before minutes of measuring
     report->is_table_shown = o->out && !o->common.json && !o->common.quiet;
@@ -250,16 +242,20 @@ static enum bsw_status run(const struct tune_options *o, struct tune_report *rep
     return BSW_OK;
 }
 
-enum bsw_status bsw_bench_tune(struct bsw_transport *transport, int argc, char **argv,
-                               struct bsw_error *err)
+static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
-    struct tune_options options = {0};
-    struct tune_report report = {.options = &options};
+    struct tune_report report = {.options = options};
     struct bsw_buffer text = {0};
-    int done;
-    BSW_TRY(parse(transport, &options, argc, argv, &done, err));
-    if (done) return BSW_OK;
-    enum bsw_status status = transport->rank == 0 ? run(&options, &report, &text, err) : BSW_OK;
+    BSW_TRY(settle(options, err));
+    enum bsw_status status = transport->rank == 0 ? tune(options, &report, &text, err) : BSW_OK;
     bsw_buffer_deinit(&text);
     return bsw_transport_agree(transport, status, err);
 }
+
+const struct bsw_command bsw_bench_tune = {
+    .table = BSW_OPTION_TABLE("bench tune",
+                              "measure which scan and tile is best, on one thread; rank 0 alone",
+                              option_rows),
+    .options_bytes = sizeof(struct tune_options),
+    .run = run,
+};

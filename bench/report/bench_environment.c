@@ -89,8 +89,9 @@ static void find_versions(const struct bsw_bench_environment *environment, struc
 static void list_words(const struct bsw_bench_environment *environment, char *out, size_t capacity)
 {
     int used = snprintf(out, capacity, "bitsweep bench %s", environment->name);
-    for (int i = 0; i < environment->argc && used >= 0 && (size_t)used < capacity; i++) {
-        used += snprintf(out + used, capacity - (size_t)used, " %s", environment->argv[i]);
+    for (int i = 0; i < environment->common->num_words && used >= 0 && (size_t)used < capacity;
+         i++) {
+        used += snprintf(out + used, capacity - (size_t)used, " %s", environment->common->words[i]);
     }
     keep_printable(out);
 }

@@ -24,8 +24,7 @@ void bsw_bench_rank_describe(const struct bsw_common_options *common, const bsw_
 
 struct bsw_bench_environment {
     const char *name; // of the bench
-    int argc;         // words of the command line behind it
-    char **argv;
+    const struct bsw_common_options *common;
     int has_device; // this rank has one: NCCL, which only devices use, is looked for
     const struct bsw_bench_rank *ranks;
     int num_ranks;

@@ -148,8 +148,7 @@ static void show_environment(struct bsw_bench_report *report, const struct bsw_b
 {
     const struct bsw_bench_report_options *o = &report->options;
     const struct bsw_bench_environment environment = {.name = o->name,
-                                                      .argc = o->argc,
-                                                      .argv = o->argv,
+                                                      .common = o->common,
                                                       .has_device = o->device != NULL,
                                                       .ranks = ranks,
                                                       .num_ranks = report->transport->num_ranks};

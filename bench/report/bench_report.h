@@ -79,8 +79,6 @@ struct bsw_bench_value {
 
 struct bsw_bench_report_options {
     const char *name; // "memory", of `bench memory`
-    int argc;         // the words behind it
-    char **argv;
     const struct bsw_common_options *common;
     const struct bsw_bench_options *bench;
     const bsw_device *device;               // this rank's, or NULL

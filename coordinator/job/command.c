@@ -26,12 +26,12 @@ static enum bsw_status set_up(struct bsw_transport *transport, struct bsw_common
     return bsw_transport_agree(transport, status, err);
 }
 
-enum bsw_status bsw_command_parse(struct bsw_transport *transport,
-                                  const struct bsw_option_table *table, void *targets,
-                                  struct bsw_common_options *common, int argc, char **argv,
-                                  int *done, struct bsw_error *err)
+// After --help *done is set.
+static enum bsw_status parse(struct bsw_transport *transport, const struct bsw_option_table *table,
+                             struct bsw_common_options *common, int argc, char **argv, int *done,
+                             struct bsw_error *err)
 {
-    BSW_TRY(bsw_option_table_parse(table, targets, argc, argv, done, err));
+    BSW_TRY(bsw_option_table_parse(table, common, argc, argv, done, err));
     if (*done) {
         if (transport->rank == 0) bsw_option_table_print(table, stdout);
         return BSW_OK;
@@ -50,10 +50,9 @@ enum bsw_status bsw_command_run(const struct bsw_command *command, struct bsw_tr
                                 int argc, char **argv, struct bsw_error *err)
 {
     void *options;
-    int done = 0;
+    int done;
     BSW_TRY(bsw_allocate_zero(&options, 1, command->options_bytes, "options", err));
-    enum bsw_status status =
-        bsw_command_parse(transport, &command->table, options, options, argc, argv, &done, err);
+    enum bsw_status status = parse(transport, &command->table, options, argc, argv, &done, err);
     if (status == BSW_OK && !done) {
         if (!command->is_alone || transport->rank == 0)
             status = command->run(transport, options, err);

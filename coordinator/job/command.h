@@ -26,7 +26,8 @@ extern const struct bsw_command bsw_command_synth, bsw_command_encode, bsw_comma
     bsw_command_groundtruth, bsw_command_eval, bsw_command_info, bsw_command_convert,
     bsw_command_train, bsw_command_verify, bsw_command_plan, bsw_command_sweep;
 
-// All ranks: parses the words, and runs the command unless they ask for --help.
+// All ranks: parses the words, applies the common options (threads of OpenMP and their cores,
+// level, timeout, heartbeats) and runs the command; on --help rank 0 prints it.
 enum bsw_status bsw_command_run(const struct bsw_command *command, struct bsw_transport *transport,
                                 int argc, char **argv, struct bsw_error *err);
 
@@ -52,14 +53,6 @@ extern const struct bsw_option_group bsw_common_option_group;
 extern const struct bsw_option_group bsw_device_option_group;
 // --items and --queue-length, of a struct bsw_queue_options.
 extern const struct bsw_option_group bsw_queue_option_group;
-
-// Parses and applies the common options (threads of OpenMP and their cores, level, timeout,
-// heartbeats). targets: the struct of the table, of which *common is part. *done is set after
-// --help, printed by rank 0.
-enum bsw_status bsw_command_parse(struct bsw_transport *transport,
-                                  const struct bsw_option_table *table, void *targets,
-                                  struct bsw_common_options *common, int argc, char **argv,
-                                  int *done, struct bsw_error *err);
 
 // How facts are told: JSON with --json, else text, or nothing with --quiet.
 enum bsw_facts_form bsw_common_facts_form(const struct bsw_common_options *common);

@@ -41,13 +41,51 @@ static enum bsw_status conclude(const struct bsw_transport *transport, enum bsw_
     return status;
 }
 
-int bsw_program_run(const char *command,
-                    enum bsw_status (*run)(struct bsw_transport *transport, int argc, char **argv,
-                                           struct bsw_error *err),
-                    int argc, char **argv)
+static const char *name_of(const struct bsw_program *program, const struct bsw_command *command)
+{
+    return command->table.command + (*program->name ? strlen(program->name) + 1 : 0);
+}
+
+static const struct bsw_command *find_command(const struct bsw_program *program, const char *name)
+{
+    for (size_t i = 0; i < program->num_commands; i++) {
+        if (strcmp(name, name_of(program, program->commands[i])) == 0) return program->commands[i];
+    }
+    return NULL;
+}
+
+static void print_usage(const struct bsw_program *program)
+{
+    fputs(program->title, stdout);
+    for (size_t i = 0; i < program->num_commands; i++)
+        printf("  %-12s %s\n", name_of(program, program->commands[i]),
+               program->commands[i]->table.summary);
+    fputs(program->end, stdout);
+}
+
+static enum bsw_status run(const struct bsw_program *program, struct bsw_transport *transport,
+                           int argc, char **argv, struct bsw_error *err)
+{
+    if (argc < 1) return bsw_fail(err, BSW_ERROR_USAGE, "%s%s", program->missing, program->hint);
+    if (strcmp(argv[0], "--help") == 0 || strcmp(argv[0], "-h") == 0 ||
+        strcmp(argv[0], "help") == 0) {
+        if (transport->rank == 0) print_usage(program);
+        return BSW_OK;
+    }
+    if (strcmp(argv[0], "--version") == 0) {
+        if (transport->rank == 0) printf("bitsweep %s\n", BITSWEEP_VERSION);
+        return BSW_OK;
+    }
+    const struct bsw_command *command = find_command(program, argv[0]);
+    if (command) return bsw_command_run(command, transport, argc - 1, argv + 1, err);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s'; %s", program->unknown, argv[0], program->hint);
+}
+
+int bsw_program_run(const struct bsw_program *program, int argc, char **argv)
 {
     struct bsw_transport transport = {0};
     struct bsw_error err = {0};
+    const struct bsw_command *command = argc > 1 ? find_command(program, argv[1]) : NULL;
     signal(SIGPIPE, SIG_IGN); // a closed stdout is a write error, not a death
     openblas_set_num_threads(1);
     enum bsw_status status = bsw_stop_watch(&err);
@@ -58,8 +96,9 @@ int bsw_program_run(const char *command,
         return bsw_status_exit_code(status);
     }
     bsw_stop_set_rank(transport.rank);
-    if (transport.rank == 0) bsw_run_status_begin(command);
-    status = run(&transport, argc - 1, argv + 1, &err);
+    if (transport.rank == 0)
+        bsw_run_status_begin(*program->name || !command ? program->name : command->table.command);
+    status = run(program, &transport, argc - 1, argv + 1, &err);
     if (status == BSW_OK && transport.rank == 0 && (fflush(stdout) != 0 || ferror(stdout))) {
         status = bsw_fail(&err, BSW_ERROR_IO, "cannot write to standard output");
     }

@@ -4,13 +4,17 @@
 
 #include "coordinator/job/command.h"
 
-// The main of a program: opens the transport, calls run on every rank with the words behind the
-// program's name, prints its error once. command is what STATUS.json calls this run; borrowed.
-// Returns the exit code.
-int bsw_program_run(const char *command,
-                    enum bsw_status (*run)(struct bsw_transport *transport, int argc, char **argv,
-                                           struct bsw_error *err),
-                    int argc, char **argv);
+struct bsw_program {
+    const char *name; // in front of its commands' names, and what STATUS.json calls a run; "": none
+    const char *title, *end; // of --help, before and behind the commands
+    const struct bsw_command *const *commands;
+    size_t num_commands;
+    const char *missing, *unknown, *hint; // what is said of no word, of another one, and after both
+};
+
+// The main of a program: opens the transport, runs the command that the first word names on every
+// rank, prints its error once. Returns the exit code.
+int bsw_program_run(const struct bsw_program *program, int argc, char **argv);
 
 // Replaces this process by the program beside it that has its own name and suffix: `bitsweep` and
 // "-bench" make bitsweep-bench. argv becomes that program's; its argv[0] is overwritten. To be

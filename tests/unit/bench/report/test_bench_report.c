@@ -73,10 +73,10 @@ static enum bsw_status report(int64_t errors, enum bsw_status measured)
 {
     char *words[] = {(char *)"--max", (char *)"8\n"};
     FILE *out = tmpfile();
+    common.num_words = 2;
+    common.words = words;
     assert_non_null(out);
     const struct bsw_bench_report_options options = {.name = "paper",
-                                                     .argc = 2,
-                                                     .argv = words,
                                                      .common = &common,
                                                      .bench = &bench,
                                                      .columns = columns,
