@@ -1,40 +1,6 @@
 // Seconds and bytes of a batch on a cluster, phase by phase, from rates that were measured or
-// given: arithmetic alone. bench/scaling.md checks it and says where it stops being true.
-//
-// A batch travels as batch_search.h has it. Names of the formulas are those of the fields below;
-// R ranks, B = batch, N = num_shards, L = keep, T = threads, C = cores, M = ranks of a host.
-//
-//   busy = min(M T, C): cores of a host at work in scan and refinement
-//   share(b) = 1 - (1 - busy_core_share) (b - 1) / (C - 1): of a core's speed, b of C at work
-//   crowd = max(1, M T / C): threads that share a core take so much longer
-//   speed = T / T0 * share(busy) / share(min(T0, C)) / crowd: of a rank, in the measured one's;
-//       1 on a device; T0 = the threads that rates were measured with, on C cores
-//   root = min(T, C) / T0: of rank 0 while the others wait
-//   slice = ceil(B / replicas): queries that a rank scans and refines for
-//   busiest = ceil(N / R) / N: of all shards those of the rank with most
-//
-//   hop(b) = alpha + beta b + nap: a message to a rank that sleeps while it waits
-//   levels = max(ceil(log2 R), (M - 1) / C): of the tree; copies on a host share its cores
-//   tree(b) = levels hop(b)
-//   inward(b) = (R - 1) alpha + beta b + nap: b bytes in all, one after the other, to rank 0
-//   agreement = inward((R - 1) 520) + tree(520)
-//
-//   listed = places 1, 2, 4, ... below min(L, rows of a shard) and that one; gather: all of them
-//   survivors = bsw_cluster_survivors(L, N), of a query; gather: L
-//
-//   encode = B / encode_queries_per_second / root
-//   broadcast = tree(B query_bytes)
-//   scan = max(rows slice / scan_pairs_per_second, scanned_bytes / scan_bytes_per_second) / speed
-//   candidates = agreement + inward(B N (8 + 16 listed) (R - 1) / R)
-//   merge = B N listed / merge_candidates_per_second / root
-//   cuts = agreement + tree(16 B)
-//   refine = slice survivors busiest / refine_rows_per_second / speed, 0 without refinement
-//   answers = agreement + inward(B (8 N + 16 survivors) (R - 1) / R)
-//   finish = B survivors / L / finish_queries_per_second / root
-//
-//   total = their sum; overlapped: the larger of encode + finish, on one thread, and the rest
-//
-// One rank has no network: hop, tree, inward and agreement are 0.
+// given: arithmetic alone. bench/scaling.md has the formulas, with the names of the fields below,
+// checks them and says where they stop being true.
 #ifndef BITSWEEP_COORDINATOR_CLUSTER_MODEL_H
 #define BITSWEEP_COORDINATOR_CLUSTER_MODEL_H
 

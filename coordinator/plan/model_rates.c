@@ -141,7 +141,6 @@ static enum bsw_status read_rates(const char *path, const json_t *json,
     out->rates.threads = threads > 0 ? (uint64_t)threads : 1;
     out->cores = (uint64_t)cores;
     const json_t *code = json_object_get(json, "code");
-    out->has_code = code != NULL;
     return code ? read_code(path, code, &out->code, err) : BSW_OK;
 }
 
@@ -243,7 +242,7 @@ enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measu
 {
     *out = measured->rates;
     *scaling = (struct bsw_rates_scaling){.from = *code, .to = *code};
-    if (!measured->has_code) return BSW_OK;
+    if (!measured->code.codec) return BSW_OK;
     scaling->from = measured->code;
     BSW_TRY(find_kinds(path, level, scaling, err));
     find_factors(scaling);

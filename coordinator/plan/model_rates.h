@@ -40,9 +40,8 @@ struct bsw_rates_code {
 
 struct bsw_measured_rates {
     struct bsw_model_rates rates;
-    uint64_t cores; // of the host; 0: not known
-    int has_code;
-    struct bsw_rates_code code;
+    uint64_t cores;             // of the host; 0: not known
+    struct bsw_rates_code code; // codec NULL: not known
 };
 
 // A missing file is BSW_ERROR_IO; what is no JSON, has no rates, or numbers that cannot be (not
@@ -61,14 +60,8 @@ struct bsw_rates_scaling {
     enum bsw_scan_kind wanted_kind; // ... and what a batch of the code takes
 };
 
-// The rates for other codes and batches, from those of `measured`, by multiply-adds and bytes:
-//
-//   scan    by matrix scans as 1 / padded dims; by planes as 1 / (padded dims * bits * query_bits);
-//           as measured even where a batch of the code would take the other way
-//   encode  saq as 1 / (dims * padded dims), so rbe, too, next to another codec; others as 1 / dims
-//   refine  as 1 / dims
-//   finish  as 1 / L
-//
+// The rates for other codes and batches, from those of `measured`, by multiply-adds and bytes
+// (bench/scaling.md); scans as measured even where a batch of the code would take the other way.
 // All others stay: bytes a second of codes are those of any code. level: for the tables that tell
 // which scan a batch takes. Rates of the other way because of the batch, not of the code, say
 // nothing about it: BSW_ERROR_USAGE with the reason, naming `path`.

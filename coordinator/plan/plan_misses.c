@@ -54,7 +54,6 @@ static enum bsw_status find_distribution(const struct bsw_miss_setting *setting,
     BSW_TRY(bsw_miss_probabilities(setting, misses->num_terms, misses->at_most,
                                    &misses->is_simulated, err));
     for (size_t l = 1; l < misses->num_terms; l++) misses->at_most[l] += misses->at_most[l - 1];
-    misses->has_distribution = 1;
     return BSW_OK;
 }
 

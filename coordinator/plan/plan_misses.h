@@ -12,10 +12,9 @@ struct bsw_plan_misses {
     uint64_t num_best;      // N
     uint64_t threads, kept; // of all shards; rows that their queues hold at most
     double expected;        // exact
-    int has_distribution;   // else there are too many misses to tell them apart
     int is_simulated;
-    double *at_most; // [num_terms]: P(L <= l); owned
-    size_t num_terms;
+    double *at_most;        // [num_terms]: P(L <= l); owned
+    size_t num_terms;       // 0: there are too many misses to tell them apart
     uint64_t largest_items; // power of two that reaches the target, 0: none
 };
 

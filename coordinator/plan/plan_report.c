@@ -127,7 +127,7 @@ void bsw_plan_misses_facts(struct bsw_facts *facts, const struct bsw_queue_optio
     bsw_fact_real(facts, "expected_misses", misses->expected, " %.4g are missed on average");
     bsw_fact_real(facts, "kept_percent", 100 * (1 - misses->expected / (double)misses->num_best),
                   ": %.4f %% kept\n");
-    if (misses->has_distribution)
+    if (misses->num_terms > 0)
         tell_distribution(facts, misses);
     else
         bsw_facts_say(facts, "(too many for a table of their probabilities)\n");
