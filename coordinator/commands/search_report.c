@@ -72,6 +72,22 @@ static void tell_phases(struct bsw_facts *facts, const struct bsw_search_times *
     bsw_fact_real(facts, "overlapped_seconds", t->overlapped, NULL);
 }
 
+static void tell_device(struct bsw_facts *facts, const struct bsw_device_report *d)
+{
+    bsw_facts_open_object(facts, "device");
+    bsw_fact_text(facts, "label", d->label, NULL);
+    bsw_fact_text(facts, "name", d->name, NULL);
+    bsw_fact_integer(facts, "used_bytes", d->used_bytes, NULL);
+    bsw_fact_integer(facts, "copied_bytes", d->figures.counts.copied_bytes, NULL);
+    bsw_fact_integer(facts, "samples", d->figures.counts.num_samples, NULL);
+    bsw_fact_integer(facts, "segments", d->figures.counts.num_segments, NULL);
+    bsw_fact_integer(facts, "overflows", d->figures.counts.num_overflows, NULL);
+    bsw_fact_integer(facts, "raw_bytes", d->figures.raw_bytes, NULL);
+    bsw_fact_integer(facts, "gathered_bytes", d->figures.gathered_bytes, NULL);
+    bsw_fact_integer(facts, "batch_allocations", d->figures.batch_allocations, NULL);
+    bsw_facts_close(facts);
+}
+
 static void tell_rank(struct bsw_facts *facts, const struct bsw_search *search, int rank,
                       int is_slowest)
 {
@@ -91,8 +107,7 @@ static void tell_rank(struct bsw_facts *facts, const struct bsw_search *search, 
     bsw_facts_say(facts, "  %10s", resident);
     bsw_fact_bytes(facts, "mapped_bytes", r->mapped_bytes, "  %12s");
     bsw_facts_say(facts, "%s\n", is_slowest ? "  slowest" : "");
-    if (facts->form == BSW_FACTS_JSON)
-        bsw_fact_json(facts, "device", bsw_device_report_describe(&r->device));
+    tell_device(facts, &r->device);
     bsw_facts_close(facts);
 }
 

@@ -55,32 +55,22 @@ static size_t narrow(enum bsw_vector_type type, const double *numbers, size_t co
     return count;
 }
 
-// A block on its way: as it was read, wide, and as it will be written.
+// A block on its way, in one piece of memory: wide, as it was read, and as it will be written.
 struct block {
     size_t most_rows;
-    void *read, *write;
     double *wide;
+    void *read, *write;
 };
-
-static void deinit_block(struct block *block)
-{
-    bsw_free(&block->read);
-    bsw_free(&block->write);
-    bsw_free(&block->wide);
-}
 
 static enum bsw_status make_block(const bsw_vectors *in, struct block *block, struct bsw_error *err)
 {
     size_t dims = bsw_vectors_dims(in), rows = BLOCK_BYTES / (dims * sizeof(double));
-    *block = (struct block){.most_rows = rows > 0 ? rows : 1};
-    enum bsw_status status = bsw_allocate(&block->wide, block->most_rows * dims, sizeof(double),
-                                          "block of vectors", err);
-    if (status == BSW_OK)
-        status = bsw_allocate(&block->read, block->most_rows * dims, 4, "block of vectors", err);
-    if (status == BSW_OK)
-        status = bsw_allocate(&block->write, block->most_rows * dims, 4, "block of vectors", err);
-    if (status != BSW_OK) deinit_block(block);
-    return status;
+    block->most_rows = rows > 0 ? rows : 1;
+    size_t numbers = block->most_rows * dims;
+    BSW_TRY(bsw_allocate(&block->wide, 2 * numbers, sizeof(double), "block of vectors", err));
+    block->read = block->wide + numbers;
+    block->write = (char *)block->read + 4 * numbers;
+    return BSW_OK;
 }
 
 // *out: the numbers to write, one of the block's buffers.
@@ -150,7 +140,7 @@ static enum bsw_status write_vectors(const struct bsw_conversion *o, const bsw_v
     enum bsw_status status = make_block(in, &block, err);
     if (status == BSW_OK) {
         status = copy_rows(o, in, type, &block, writer, err);
-        deinit_block(&block);
+        bsw_free(&block.wide);
     }
     if (status == BSW_OK) status = bsw_vector_writer_finish(writer, err);
     bsw_vector_writer_destroy(&writer);

@@ -91,16 +91,3 @@ enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice, c
     BSW_TRY(parse(choice->text, &ordinal, err));
     return open_forced(choice, ordinal, cpu_only, transport, out, err);
 }
-
-json_t *bsw_device_report_describe(const struct bsw_device_report *d)
-{
-    return json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "label", d->label,
-                     "name", d->name, "used_bytes", (json_int_t)d->used_bytes, "copied_bytes",
-                     (json_int_t)d->figures.counts.copied_bytes, "samples",
-                     (json_int_t)d->figures.counts.num_samples, "segments",
-                     (json_int_t)d->figures.counts.num_segments, "overflows",
-                     (json_int_t)d->figures.counts.num_overflows, "raw_bytes",
-                     (json_int_t)d->figures.raw_bytes, "gathered_bytes",
-                     (json_int_t)d->figures.gathered_bytes, "batch_allocations",
-                     (json_int_t)d->figures.batch_allocations);
-}

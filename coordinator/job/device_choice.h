@@ -7,12 +7,10 @@
 #ifndef BITSWEEP_COORDINATOR_DEVICE_CHOICE_H
 #define BITSWEEP_COORDINATOR_DEVICE_CHOICE_H
 
-#include <jansson.h>
 #include <stdint.h>
 
 #include "common/device/device.h"
 #include "common/net/transport.h"
-#include "shard/shard_service.h"
 
 struct bsw_device_choice {
     const char *text;    // of --device
@@ -25,13 +23,5 @@ struct bsw_device_choice {
 enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice, const char *cpu_only,
                                        const struct bsw_transport *transport, bsw_device **out,
                                        struct bsw_error *err);
-
-// What a rank reports of its device.
-struct bsw_device_report {
-    char label[24], name[64]; // "cpu" and "" without one
-    uint64_t used_bytes;
-    struct bsw_service_figures figures;
-};
-json_t *bsw_device_report_describe(const struct bsw_device_report *report);
 
 #endif

@@ -71,6 +71,13 @@ struct bsw_search_run {
     const struct bsw_search_sink *sink;
 };
 
+// What a rank reports of its device.
+struct bsw_device_report {
+    char label[24], name[64]; // "cpu" and "" without one
+    uint64_t used_bytes;
+    struct bsw_service_figures figures;
+};
+
 // What each rank reports of a run; times and bytes are those of an average pass.
 struct bsw_search_rank {
     double load_seconds, scan_seconds, refine_seconds;
