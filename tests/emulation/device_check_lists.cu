@@ -81,64 +81,57 @@ std::vector<uint64_t> best_of(const list_case &c, size_t query, uint32_t keep)
     return sorted(own.data(), kept);
 }
 
-void check_cut(const list_case &c, uint32_t keep)
-{
-    const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
-    device_array<uint64_t> items(c.items);
-    device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, old_limit));
-    const bsw_device_lists lists = {num_queries,  c.capacity,   items.get(),
-                                    counts.get(), limits.get(), {}};
-    const std::string shape = describe(c, "cut");
-    if (!check_launch(bsw_device_cut(&lists, keep, nullptr), shape)) return;
-    std::vector<uint64_t> got = items.values();
-    std::vector<uint32_t> got_counts = counts.values(), got_limits = limits.values();
-    for (uint32_t q = 0; q < num_queries; q++) {
-        std::vector<uint64_t> expected = best_of(c, q, keep);
-        const size_t kept = expected.size();
-        uint32_t limit = old_limit;
-        if (kept == keep) {
-            uint32_t worst = bsw_candidate_score(expected.back());
-            limit = worst == UINT32_MAX ? worst : worst + 1;
-        }
-        check_that(got_counts[q] == kept && got_limits[q] == limit &&
-                       sorted(got.data() + static_cast<size_t>(q) * c.capacity, kept) == expected,
-                   "%s to %u: query %u of %u items: count %u, limit %u, expected %zu, %u",
-                   shape.c_str(), keep, q, c.counts[q], got_counts[q], got_limits[q], kept, limit);
-    }
-}
+// A case in device memory.
+struct lists_on_device {
+    device_array<uint64_t> items;
+    device_array<uint32_t> counts, limits;
+    bsw_device_lists lists;
 
-void check_limit(const list_case &c, uint32_t keep)
+    explicit lists_on_device(const list_case &c)
+        : items(c.items), counts(c.counts),
+          limits(std::vector<uint32_t>(c.counts.size(), old_limit))
+    {
+        lists = {static_cast<uint32_t>(c.counts.size()),
+                 c.capacity,
+                 items.get(),
+                 counts.get(),
+                 limits.get(),
+                 {}};
+    }
+};
+
+void check_lists(const list_case &c, uint32_t keep, bool is_cut)
 {
-    const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
-    device_array<uint64_t> items(c.items);
-    device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, old_limit));
-    const bsw_device_lists lists = {num_queries,  c.capacity,   items.get(),
-                                    counts.get(), limits.get(), {}};
-    const std::string shape = describe(c, "limit");
-    if (!check_launch(bsw_device_limit(&lists, keep, nullptr), shape)) return;
-    std::vector<uint32_t> got_counts = counts.values(), got_limits = limits.values();
-    for (uint32_t q = 0; q < num_queries; q++) {
-        std::vector<uint64_t> best = best_of(c, q, keep);
+    const lists_on_device device(c);
+    const std::string shape = describe(c, is_cut ? "cut" : "limit");
+    const int code = is_cut ? bsw_device_cut(&device.lists, keep, nullptr)
+                            : bsw_device_limit(&device.lists, keep, nullptr);
+    if (!check_launch(code, shape)) return;
+    const std::vector<uint64_t> got = device.items.values();
+    const std::vector<uint32_t> counts = device.counts.values(), limits = device.limits.values();
+    for (uint32_t q = 0; q < c.counts.size(); q++) {
+        const std::vector<uint64_t> best = best_of(c, q, keep);
         uint32_t limit = best.size() == keep ? bsw_candidate_score(best.back()) : old_limit;
-        check_that(got_counts[q] == 0 && got_limits[q] == limit,
-                   "%s of %u: query %u of %u items: count %u, limit %u, expected 0, %u",
-                   shape.c_str(), keep, q, c.counts[q], got_counts[q], got_limits[q], limit);
+        if (is_cut && best.size() == keep && limit < UINT32_MAX) limit++;
+        const size_t kept = is_cut ? best.size() : 0;
+        const uint64_t *own = got.data() + static_cast<size_t>(q) * c.capacity;
+        check_that(counts[q] == kept && limits[q] == limit &&
+                       (!is_cut || sorted(own, kept) == best),
+                   "%s to %u: query %u of %u items: count %u, limit %u, expected %zu, %u",
+                   shape.c_str(), keep, q, c.counts[q], counts[q], limits[q], kept, limit);
     }
 }
 
 void check_sort(const list_case &c)
 {
-    const uint32_t num_queries = static_cast<uint32_t>(c.counts.size());
-    device_array<uint64_t> items(c.items);
-    device_array<uint32_t> counts(c.counts), limits(std::vector<uint32_t>(num_queries, 0));
-    const bsw_device_lists lists = {num_queries,  c.capacity,   items.get(),
-                                    counts.get(), limits.get(), {}};
+    const lists_on_device device(c);
+    const uint32_t num_queries = device.lists.num_queries;
     const std::string shape = describe(c, "sort");
     const size_t bytes = bsw_device_sort_bytes(num_queries, c.capacity);
     check_that(bytes > 0, "%s: no bytes", shape.c_str());
     device_array<unsigned char> scratch(bytes);
-    if (!check_launch(bsw_device_sort(&lists, scratch.get(), nullptr), shape)) return;
-    std::vector<uint64_t> got = items.values();
+    if (!check_launch(bsw_device_sort(&device.lists, scratch.get(), nullptr), shape)) return;
+    std::vector<uint64_t> got = device.items.values();
     for (uint32_t q = 0; q < num_queries; q++) {
         const uint64_t *own = c.items.data() + static_cast<size_t>(q) * c.capacity;
         const uint32_t stored = std::min(c.counts[q], c.capacity);
@@ -216,10 +209,10 @@ void check_exact_lists(const list_case &c, uint32_t keep, bool is_cut)
 
 static void check_selection(const list_case &c, uint32_t keep)
 {
-    check_cut(c, keep);
-    check_limit(c, keep);
-    check_exact_lists(c, keep, true);
-    check_exact_lists(c, keep, false);
+    for (bool is_cut : {true, false}) {
+        check_lists(c, keep, is_cut);
+        check_exact_lists(c, keep, is_cut);
+    }
 }
 
 void check_cuts()

@@ -1,4 +1,4 @@
-// Cases of device_check_scan.cu, made and judged.
+// Cases of device_check_scan.cu and device_check_queues.cu, made and judged.
 #include "device_check_scan_case.hpp"
 
 #include <algorithm>
@@ -109,39 +109,6 @@ void fill_keys(const scan_case &c, host_data &data)
                                     977.0f);
 }
 
-// Candidates of one query over the case's bundles that reach the limit, best first.
-std::vector<uint64_t> reference_candidates(const scan_case &c, const host_data &data,
-                                           uint32_t query, uint32_t limit)
-{
-    const size_t num_bundles = c.last - c.first, rows = num_bundles * 32;
-    std::vector<int32_t> dots(rows);
-    const uint32_t *words = data.words.data() + query * data.query_words;
-    for (uint32_t s = 0; s < data.layout.num_segments; s++) {
-        const bsw_segment &segment = data.layout.segments[s];
-        bsw_plane_scan_reference.dots(&segment, bsw_all_words(&segment),
-                                      data.planes[s].data() +
-                                          c.first * bsw_segment_bundle_words(&segment),
-                                      num_bundles, words, c.query_bits, s > 0, dots.data());
-        words += c.query_bits * segment.words;
-    }
-    std::vector<uint64_t> out(rows);
-    size_t count;
-    const uint32_t row = first_row + c.first * 32;
-    std::vector<uint32_t> masks(data.masks.begin() + c.first, data.masks.begin() + c.last);
-    for (size_t i = 0; i < num_bundles; i++) masks[i] = i % c.step == 0 ? masks[i] : 0;
-    if (c.keys == INTEGER_KEYS) {
-        count = bsw_select_reference.filter_integer(dots.data(), masks.data(), num_bundles, row,
-                                                    limit, out.data());
-    } else {
-        count = bsw_select_reference.filter_affine(
-            dots.data(), data.scales.data() + c.first * 32, data.biases.data() + c.first * 32,
-            data.query_scales[query], masks.data(), num_bundles, row, limit, out.data());
-    }
-    out.resize(count);
-    std::sort(out.begin(), out.end(), std::greater<uint64_t>());
-    return out;
-}
-
 uint32_t choose_limit(limit_shape shape, uint32_t query, const std::vector<uint64_t> &all)
 {
     if (shape == MIXED) shape = static_cast<limit_shape>(query % MIXED);
@@ -199,6 +166,38 @@ host_data make_data(const scan_case &c)
     fill_masks(c, data);
     fill_keys(c, data);
     return data;
+}
+
+std::vector<uint64_t> reference_candidates(const scan_case &c, const host_data &data,
+                                           uint32_t query, uint32_t limit)
+{
+    const size_t num_bundles = c.last - c.first, rows = num_bundles * 32;
+    std::vector<int32_t> dots(rows);
+    const uint32_t *words = data.words.data() + query * data.query_words;
+    for (uint32_t s = 0; s < data.layout.num_segments; s++) {
+        const bsw_segment &segment = data.layout.segments[s];
+        bsw_plane_scan_reference.dots(&segment, bsw_all_words(&segment),
+                                      data.planes[s].data() +
+                                          c.first * bsw_segment_bundle_words(&segment),
+                                      num_bundles, words, c.query_bits, s > 0, dots.data());
+        words += c.query_bits * segment.words;
+    }
+    std::vector<uint64_t> out(rows);
+    size_t count;
+    const uint32_t row = c.first_row + c.first * 32;
+    std::vector<uint32_t> masks(data.masks.begin() + c.first, data.masks.begin() + c.last);
+    for (size_t i = 0; i < num_bundles; i++) masks[i] = i % c.step == 0 ? masks[i] : 0;
+    if (c.keys == INTEGER_KEYS) {
+        count = bsw_select_reference.filter_integer(dots.data(), masks.data(), num_bundles, row,
+                                                    limit, out.data());
+    } else {
+        count = bsw_select_reference.filter_affine(
+            dots.data(), data.scales.data() + c.first * 32, data.biases.data() + c.first * 32,
+            data.query_scales[query], masks.data(), num_bundles, row, limit, out.data());
+    }
+    out.resize(count);
+    std::sort(out.begin(), out.end(), std::greater<uint64_t>());
+    return out;
 }
 
 expected_lists expect(const scan_case &c, const host_data &data)

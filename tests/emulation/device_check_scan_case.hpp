@@ -1,5 +1,5 @@
-// Cases of device_check_scan.cu: codes, queries and keys of every shape, on the host and on the
-// device, and what a scan must find.
+// Cases of device_check_scan.cu and device_check_queues.cu: codes, queries and keys of every shape,
+// on the host and on the device, and what a scan must find.
 #ifndef BITSWEEP_TESTS_DEVICE_CHECK_SCAN_CASE_HPP
 #define BITSWEEP_TESTS_DEVICE_CHECK_SCAN_CASE_HPP
 
@@ -28,6 +28,7 @@ struct scan_case {
     limit_shape limits;
     bool overflows; // room for a few rows alone
     uint64_t stream;
+    uint32_t first_row = 1000; // of bundle 0
 };
 
 constexpr uint32_t prefilled = 3; // items that stand in a list before the scan
@@ -41,8 +42,6 @@ struct host_data {
     std::vector<float> biases, query_scales;
     uint32_t query_words;
 };
-
-constexpr uint32_t first_row = 1000; // of bundle 0
 
 struct expected_lists {
     std::vector<uint32_t> limits;
@@ -77,7 +76,7 @@ struct device_data {
         codes.biases = biases.get();
         codes.masks = masks.get();
         codes.num_bundles = c.num_bundles;
-        codes.first_row = first_row;
+        codes.first_row = c.first_row;
         queries = {c.num_queries,    c.query_bits,    data.query_words,  words.get(),
                    components.get(), constants.get(), query_scales.get()};
     }
@@ -118,6 +117,9 @@ std::string describe(const scan_case &c, const char *kernel);
 scan_case make_case(const std::string &segments, uint32_t query_bits, uint32_t num_queries,
                     uint32_t num_bundles, uint32_t turn);
 host_data make_data(const scan_case &c);
+// Candidates of one query over the case's bundles that reach the limit, best first.
+std::vector<uint64_t> reference_candidates(const scan_case &c, const host_data &data,
+                                           uint32_t query, uint32_t limit);
 expected_lists expect(const scan_case &c, const host_data &data);
 
 // A scan into lists that hold something, against what is expected.
