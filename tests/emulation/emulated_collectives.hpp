@@ -8,9 +8,8 @@
 namespace emulation
 {
 
-enum class operation { sync_warp, shuffle, ballot, any, all, match, reduce, mma };
-enum class barrier_result { none, count, all, any };
-enum class reduction { add, min, max };
+enum class operation { sync_warp, shuffle, ballot, any, reduce, mma };
+enum class reduction { add, max };
 
 // One lane's part in a warp collective; lies on that fibre's stack.
 struct warp_operation {
@@ -27,7 +26,7 @@ struct warp_operation {
 typedef void (*finish_fn)(warp_operation **lanes, unsigned live);
 
 void meet_warp(warp_operation &mine, finish_fn finish);
-int meet_block(int predicate, barrier_result result, call_site site);
+int meet_block(int predicate, call_site site); // how many predicates hold
 unsigned vote(operation kind, unsigned mask, uint64_t value, call_site site);
 uint64_t reduce(reduction which, unsigned mask, uint64_t value, call_site site);
 uint64_t shuffle(unsigned mask, uint64_t value, int source, call_site site);
@@ -67,7 +66,7 @@ void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], con
 
 inline void __syncthreads(EMULATED_SITE)
 {
-    emulation::meet_block(0, emulation::barrier_result::none, site);
+    emulation::meet_block(0, site);
 }
 
 // A file compiled with this has no barriers: a fault of whole programs that tests are to notice.
@@ -77,17 +76,7 @@ inline void __syncthreads(EMULATED_SITE)
 
 inline int __syncthreads_count(int predicate, EMULATED_SITE)
 {
-    return emulation::meet_block(predicate, emulation::barrier_result::count, site);
-}
-
-inline int __syncthreads_and(int predicate, EMULATED_SITE)
-{
-    return emulation::meet_block(predicate, emulation::barrier_result::all, site);
-}
-
-inline int __syncthreads_or(int predicate, EMULATED_SITE)
-{
-    return emulation::meet_block(predicate, emulation::barrier_result::any, site);
+    return emulation::meet_block(predicate, site);
 }
 
 inline void __syncwarp(unsigned mask = ~0u, EMULATED_SITE)
@@ -105,24 +94,9 @@ inline int __any_sync(unsigned mask, int predicate, EMULATED_SITE)
     return static_cast<int>(emulation::vote(emulation::operation::any, mask, predicate != 0, site));
 }
 
-inline int __all_sync(unsigned mask, int predicate, EMULATED_SITE)
-{
-    return static_cast<int>(emulation::vote(emulation::operation::all, mask, predicate != 0, site));
-}
-
-template <class T> unsigned __match_any_sync(unsigned mask, T value, EMULATED_SITE)
-{
-    return emulation::vote(emulation::operation::match, mask, emulation::to_bits(value), site);
-}
-
 inline unsigned __reduce_add_sync(unsigned mask, unsigned value, EMULATED_SITE)
 {
     return static_cast<unsigned>(emulation::reduce(emulation::reduction::add, mask, value, site));
-}
-
-inline unsigned __reduce_min_sync(unsigned mask, unsigned value, EMULATED_SITE)
-{
-    return static_cast<unsigned>(emulation::reduce(emulation::reduction::min, mask, value, site));
 }
 
 inline unsigned __reduce_max_sync(unsigned mask, unsigned value, EMULATED_SITE)

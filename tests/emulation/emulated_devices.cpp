@@ -97,13 +97,15 @@ cudaError_t allocate_pinned(void **place, size_t bytes)
 {
     *place = nullptr;
     if (is_struck("BITSWEEP_EMULATOR_REFUSE_PINNED", own_device)) return cudaErrorMemoryAllocation;
-    return keep(allocate_host(place, bytes), place);
+    if (bytes > 0) *place = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
+    return keep(*place || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation, place);
 }
 
 cudaError_t free_pinned(void *place)
 {
     if (place) let_go(&kept, place, "cudaFreeHost");
-    return cudaFreeHost(place);
+    free(place);
+    return cudaSuccess;
 }
 
 cudaError_t register_host(void *memory, size_t, unsigned)

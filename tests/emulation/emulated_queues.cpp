@@ -182,34 +182,11 @@ void run_all_queues()
     for (cudaStream_t stream : own_streams()) run_to_end(stream);
 }
 
-cudaError_t create_queue(cudaStream_t *stream, unsigned)
-{
-    *stream = new CUstream_st;
-    (*stream)->device = own_device;
-    (*stream)->user = std::this_thread::get_id();
-    list_guard guard(streams_lock);
-    streams.push_back(*stream);
-    return cudaSuccess;
-}
+} // namespace emulation
 
-cudaError_t destroy_queue(cudaStream_t stream)
-{
-    if (!is_there(stream)) fail("cudaStreamDestroy of what is not there, or no longer");
-    run_to_end(stream);
-    list_guard guard(streams_lock);
-    streams.erase(std::find(streams.begin(), streams.end(), stream));
-    delete stream;
-    return cudaSuccess;
-}
+// ---- the runtime's names ----
 
-cudaError_t ask_queue(cudaStream_t stream)
-{
-    if (is_struck("BITSWEEP_EMULATOR_STALL", stream->device)) return cudaErrorNotReady;
-    if (is_struck("BITSWEEP_EMULATOR_FAIL", stream->device)) return cudaErrorLaunchFailure;
-    run_in_order(stream);
-    if (stream->error != cudaSuccess) return stream->error;
-    return stream->work.empty() ? take_error() : cudaErrorNotReady;
-}
+using namespace emulation;
 
 // Work without a stream is done now.
 static cudaError_t queue_work(cudaStream_t stream, std::function<cudaError_t()> work)
@@ -219,27 +196,83 @@ static cudaError_t queue_work(cudaStream_t stream, std::function<cudaError_t()> 
     return cudaSuccess;
 }
 
-cudaError_t queue_copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                       cudaStream_t stream)
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream)
 {
     return queue_work(stream, [=] { return copy_now(to, from, bytes, kind); });
 }
 
-cudaError_t queue_copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
-                            size_t row_bytes, size_t num_rows, cudaMemcpyKind kind,
-                            cudaStream_t stream)
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
+                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
 {
     return queue_work(stream, [=] {
         cudaError_t code = cudaSuccess;
-        for (size_t i = 0; i < num_rows && code == cudaSuccess; i++) {
-            code = copy_now(static_cast<char *>(to) + i * to_stride,
-                            static_cast<const char *>(from) + i * from_stride, row_bytes, kind);
+        for (size_t i = 0; i < height && code == cudaSuccess; i++) {
+            code = copy_now(static_cast<char *>(to) + i * to_pitch,
+                            static_cast<const char *>(from) + i * from_pitch, width, kind);
         }
         return code;
     });
 }
 
-cudaError_t create_mark(cudaEvent_t *event, unsigned)
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
+{
+    return queue_work(stream, [=] { return fill_now(to, value, bytes); });
+}
+
+cudaError_t cudaMemset(void *to, int value, size_t bytes)
+{
+    return fill_now(to, value, bytes);
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+{
+    *stream = new CUstream_st;
+    (*stream)->device = own_device;
+    (*stream)->user = std::this_thread::get_id();
+    list_guard guard(streams_lock);
+    streams.push_back(*stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    if (!is_there(stream)) fail("cudaStreamDestroy of what is not there, or no longer");
+    run_to_end(stream);
+    list_guard guard(streams_lock);
+    streams.erase(std::find(streams.begin(), streams.end(), stream));
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+    if (is_struck("BITSWEEP_EMULATOR_STALL", stream->device)) return cudaErrorNotReady;
+    if (is_struck("BITSWEEP_EMULATOR_FAIL", stream->device)) return cudaErrorLaunchFailure;
+    run_in_order(stream);
+    if (stream->error != cudaSuccess) return stream->error;
+    return stream->work.empty() ? take_error() : cudaErrorNotReady;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    if (!stream) return take_error();
+    cudaError_t code;
+    while ((code = cudaStreamQuery(stream)) == cudaErrorNotReady) std::this_thread::yield();
+    return code;
+}
+
+cudaError_t cudaDeviceSynchronize()
+{
+    cudaError_t first = take_error();
+    for (cudaStream_t stream : own_streams()) {
+        cudaError_t code = cudaStreamSynchronize(stream);
+        if (first == cudaSuccess) first = code;
+    }
+    return first;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
     *event = new CUevent_st;
     (*event)->device = own_device;
@@ -248,7 +281,12 @@ cudaError_t create_mark(cudaEvent_t *event, unsigned)
     return cudaSuccess;
 }
 
-cudaError_t destroy_mark(cudaEvent_t event)
+cudaError_t cudaEventCreate(cudaEvent_t *event)
+{
+    return cudaEventCreateWithFlags(event, cudaEventDefault);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
     list_guard guard(streams_lock);
     if (events.erase(event) == 0) fail("cudaEventDestroy of what is not there, or no longer");
@@ -256,7 +294,7 @@ cudaError_t destroy_mark(cudaEvent_t event)
     return cudaSuccess;
 }
 
-cudaError_t set_mark(cudaEvent_t event, cudaStream_t stream)
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
     if (!event || (stream && stream->device != event->device))
         return refuse(cudaErrorInvalidResourceHandle, "event and stream are of different devices");
@@ -272,115 +310,12 @@ static bool reach(const CUevent_st &event)
     return !event.where || !is_there(event.where) || run_until(event.where, event.position);
 }
 
-cudaError_t queue_mark(cudaStream_t stream, cudaEvent_t event, unsigned)
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     if (!event) return cudaErrorInvalidResourceHandle;
     if (is_struck("BITSWEEP_EMULATOR_FORGET", own_device)) return cudaSuccess;
     const CUevent_st now = *event; // it may be recorded again
     return queue_work(stream, [now] { return reach(now) ? cudaSuccess : cudaErrorNotReady; });
-}
-
-} // namespace emulation
-
-// ---- the runtime's names ----
-
-cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                            cudaStream_t stream)
-{
-    return emulation::queue_copy(to, from, bytes, kind, stream);
-}
-
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
-{
-    return emulation::queue_copy_rows(to, to_pitch, from, from_pitch, width, height, kind, stream);
-}
-
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
-{
-    return emulation::queue_work(stream, [=] { return emulation::fill_now(to, value, bytes); });
-}
-
-cudaError_t cudaMemset(void *to, int value, size_t bytes)
-{
-    return emulation::fill_now(to, value, bytes);
-}
-
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags)
-{
-    return emulation::create_queue(stream, flags);
-}
-
-cudaError_t cudaStreamCreate(cudaStream_t *stream)
-{
-    return emulation::create_queue(stream, cudaStreamDefault);
-}
-
-cudaError_t cudaStreamDestroy(cudaStream_t stream)
-{
-    return emulation::destroy_queue(stream);
-}
-
-cudaError_t cudaStreamQuery(cudaStream_t stream)
-{
-    return emulation::ask_queue(stream);
-}
-
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
-{
-    if (!stream) return emulation::take_error();
-    cudaError_t code;
-    while ((code = emulation::ask_queue(stream)) == cudaErrorNotReady) std::this_thread::yield();
-    return code;
-}
-
-cudaError_t cudaDeviceSynchronize()
-{
-    cudaError_t first = emulation::take_error();
-    for (cudaStream_t stream : own_streams()) {
-        cudaError_t code = cudaStreamSynchronize(stream);
-        if (first == cudaSuccess) first = code;
-    }
-    return first;
-}
-
-cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags)
-{
-    return emulation::queue_mark(stream, event, flags);
-}
-
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
-{
-    return emulation::create_mark(event, flags);
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-    return emulation::create_mark(event, cudaEventDefault);
-}
-
-cudaError_t cudaEventDestroy(cudaEvent_t event)
-{
-    return emulation::destroy_mark(event);
-}
-
-cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
-{
-    return emulation::set_mark(event, stream);
-}
-
-cudaError_t cudaEventQuery(cudaEvent_t event)
-{
-    if (!event) return cudaErrorInvalidResourceHandle;
-    if (!emulation::reach(*event)) return cudaErrorNotReady;
-    return event->where && is_there(event->where) ? event->where->error : emulation::take_error();
-}
-
-cudaError_t cudaEventSynchronize(cudaEvent_t event)
-{
-    cudaError_t code;
-    while ((code = cudaEventQuery(event)) == cudaErrorNotReady) std::this_thread::yield();
-    return code;
 }
 
 cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t from, cudaEvent_t to)

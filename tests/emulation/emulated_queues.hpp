@@ -35,18 +35,6 @@ cudaError_t count_devices(int *count);
 cudaError_t choose_device(int ordinal);
 cudaError_t describe_device(cudaDeviceProp *out, int ordinal);
 cudaError_t name_place(char *out, int capacity, int ordinal);
-cudaError_t create_queue(cudaStream_t *stream, unsigned flags);
-cudaError_t destroy_queue(cudaStream_t stream);
-cudaError_t ask_queue(cudaStream_t stream);
-cudaError_t queue_copy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
-                       cudaStream_t stream);
-cudaError_t queue_copy_rows(void *to, size_t to_stride, const void *from, size_t from_stride,
-                            size_t row_bytes, size_t num_rows, cudaMemcpyKind kind,
-                            cudaStream_t stream);
-cudaError_t create_mark(cudaEvent_t *event, unsigned flags);
-cudaError_t destroy_mark(cudaEvent_t event);
-cudaError_t set_mark(cudaEvent_t event, cudaStream_t stream);
-cudaError_t queue_mark(cudaStream_t stream, cudaEvent_t event, unsigned flags);
 cudaError_t allocate_kept(void **place, size_t bytes);
 cudaError_t free_kept(void *place);
 cudaError_t allocate_pinned(void **place, size_t bytes);

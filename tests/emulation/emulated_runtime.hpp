@@ -7,11 +7,9 @@
 #include "emulated_thread.hpp"
 
 enum cudaMemcpyKind {
-    cudaMemcpyHostToHost,
-    cudaMemcpyHostToDevice,
+    cudaMemcpyHostToDevice = 1,
     cudaMemcpyDeviceToHost,
-    cudaMemcpyDeviceToDevice,
-    cudaMemcpyDefault
+    cudaMemcpyDeviceToDevice
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaDeviceAttr {
@@ -20,13 +18,7 @@ enum cudaDeviceAttr {
     cudaDevAttrComputeCapabilityMinor = 76,
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
-enum : unsigned {
-    cudaHostAllocDefault = 0,
-    cudaStreamDefault = 0,
-    cudaStreamNonBlocking = 1,
-    cudaEventDefault = 0,
-    cudaEventDisableTiming = 2
-};
+enum : unsigned { cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2 };
 
 struct cudaDeviceProp {
     char name[256];
@@ -41,7 +33,6 @@ typedef struct CUevent_st *cudaEvent_t;
 namespace emulation
 {
 cudaError_t allocate_device(void **place, size_t bytes);
-cudaError_t allocate_host(void **place, size_t bytes);
 cudaError_t set_attribute(const void *kernel, cudaFuncAttribute which, int value);
 
 // Bytes that cudaMalloc gives out in all; also BITSWEEP_EMULATOR_MEMORY in the environment.
@@ -61,23 +52,12 @@ template <class T> cudaError_t cudaMalloc(T **place, size_t bytes)
     return emulation::allocate_device(reinterpret_cast<void **>(place), bytes);
 }
 
-template <class T> cudaError_t cudaMallocHost(T **place, size_t bytes, unsigned = 0)
-{
-    return emulation::allocate_host(reinterpret_cast<void **>(place), bytes);
-}
-
-template <class T> cudaError_t cudaHostAlloc(T **place, size_t bytes, unsigned)
-{
-    return emulation::allocate_host(reinterpret_cast<void **>(place), bytes);
-}
-
 template <class F> cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute which, int value)
 {
     return emulation::set_attribute(reinterpret_cast<const void *>(kernel), which, value);
 }
 
 cudaError_t cudaFree(void *place);
-cudaError_t cudaFreeHost(void *place);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream = nullptr);
@@ -95,7 +75,6 @@ cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device);
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device);
 
-cudaError_t cudaStreamCreate(cudaStream_t *stream);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamQuery(cudaStream_t stream);
@@ -106,13 +85,10 @@ cudaError_t cudaEventCreate(cudaEvent_t *event);
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags);
 cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
-cudaError_t cudaEventSynchronize(cudaEvent_t event);
-cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t from, cudaEvent_t to);
 
 // A fault of a kernel is kept until one of these, or a call that waits, has returned it.
 cudaError_t cudaGetLastError();
-cudaError_t cudaPeekAtLastError();
 const char *cudaGetErrorName(cudaError_t error);
 const char *cudaGetErrorString(cudaError_t error);
 

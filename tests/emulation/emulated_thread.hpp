@@ -68,7 +68,7 @@ const char *report();
 // Ends the launch with a message.
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-// Atomics and fences: in random order another fibre may run here.
+// Atomics: in random order another fibre may run here.
 void may_yield();
 
 // Notes a fault for the launch being made, unless place is NULL or in device memory.

@@ -20,7 +20,6 @@
 #define __global__
 #define __device__
 #define __host__
-#define __constant__    static
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __grid_constant__
@@ -60,17 +59,7 @@ struct dim3 {
     }
 };
 
-inline uint2 make_uint2(unsigned x, unsigned y)
-{
-    return {x, y};
-}
-
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
-{
-    return {x, y, z, w};
-}
-
-inline float4 make_float4(float x, float y, float z, float w)
 {
     return {x, y, z, w};
 }

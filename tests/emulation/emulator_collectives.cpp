@@ -12,9 +12,8 @@ namespace emulation
 
 const char *operation_name(operation kind)
 {
-    static const char *const names[] = {"__syncwarp",      "__shfl_sync", "__ballot_sync",
-                                        "__any_sync",      "__all_sync",  "__match_any_sync",
-                                        "__reduce_*_sync", "mma.sync"};
+    static const char *const names[] = {"__syncwarp", "__shfl_sync",     "__ballot_sync",
+                                        "__any_sync", "__reduce_*_sync", "mma.sync"};
     return names[static_cast<int>(kind)];
 }
 
@@ -28,14 +27,11 @@ static bool is_same_site(call_site a, call_site b)
 void release_barrier()
 {
     barrier_state &b = block.barrier;
-    b.results[0] = b.count;
-    b.results[1] = b.all;
-    b.results[2] = b.any;
+    b.result = b.count;
     b.arrived = 0;
     b.phase++;
     b.site = {nullptr, 0};
-    b.count = b.any = 0;
-    b.all = 1;
+    b.count = 0;
     for (unsigned i = 0; i < block.num_threads; i++) {
         thread_state &t = block.threads[i];
         if (!t.at_barrier) continue;
@@ -44,7 +40,7 @@ void release_barrier()
     }
 }
 
-int meet_block(int predicate, barrier_result result, call_site site)
+int meet_block(int predicate, call_site site)
 {
     thread_state *t = self();
     barrier_state &b = block.barrier;
@@ -54,8 +50,6 @@ int meet_block(int predicate, barrier_result result, call_site site)
     }
     b.site = site;
     b.count += predicate != 0;
-    b.all &= predicate != 0;
-    b.any |= predicate != 0;
     t->at_barrier = true;
     t->barrier_site = site;
     if (++b.arrived == block.num_live) {
@@ -63,7 +57,7 @@ int meet_block(int predicate, barrier_result result, call_site site)
     } else {
         give_way(t, false);
     }
-    return result == barrier_result::none ? 0 : b.results[static_cast<int>(result) - 1];
+    return b.result;
 }
 
 // ---- the warp ----
@@ -161,34 +155,16 @@ uint64_t shuffle(unsigned mask, uint64_t value, int source, call_site site)
     return mine.out;
 }
 
-static unsigned lanes_with(warp_operation **lanes, unsigned live, uint64_t value)
-{
-    unsigned out = 0;
-    for (unsigned lane = 0; lane < warp_lanes; lane++) {
-        if ((live >> lane & 1) && lanes[lane]->in == value) out |= 1u << lane;
-    }
-    return out;
-}
-
 static void finish_vote(warp_operation **lanes, unsigned live)
 {
-    unsigned ones = lanes_with(lanes, live, 1);
+    unsigned ones = 0;
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        if ((live >> lane & 1) && lanes[lane]->in == 1) ones |= 1u << lane;
+    }
     for (unsigned lane = 0; lane < warp_lanes; lane++) {
         if (!(live >> lane & 1)) continue;
         warp_operation &o = *lanes[lane];
-        switch (o.kind) {
-        case operation::any:
-            o.out = ones != 0;
-            break;
-        case operation::all:
-            o.out = ones == live;
-            break;
-        case operation::match:
-            o.out = lanes_with(lanes, live, o.in);
-            break;
-        default:
-            o.out = ones;
-        }
+        o.out = o.kind == operation::any ? ones != 0 : ones;
     }
 }
 
@@ -199,27 +175,13 @@ unsigned vote(operation kind, unsigned mask, uint64_t value, call_site site)
     return static_cast<unsigned>(mine.out);
 }
 
-static uint64_t combine(reduction which, uint64_t a, uint64_t b)
-{
-    switch (which) {
-    case reduction::min:
-        return std::min(a, b);
-    case reduction::max:
-        return std::max(a, b);
-    default:
-        return a + b;
-    }
-}
-
 static void finish_reduction(warp_operation **lanes, unsigned live)
 {
-    uint64_t total = 0;
-    bool first = true;
+    uint64_t total = 0; // of unsigned numbers, so that it changes neither a sum nor a maximum
     for (unsigned lane = 0; lane < warp_lanes; lane++) {
         if (!(live >> lane & 1)) continue;
         const warp_operation &o = *lanes[lane];
-        total = first ? o.in : combine(static_cast<reduction>(o.source), total, o.in);
-        first = false;
+        total = o.source == static_cast<int>(reduction::add) ? total + o.in : std::max(total, o.in);
     }
     for (unsigned lane = 0; lane < warp_lanes; lane++) {
         if (live >> lane & 1) lanes[lane]->out = total;
@@ -234,23 +196,30 @@ uint64_t reduce(reduction which, unsigned mask, uint64_t value, call_site site)
     return mine.out;
 }
 
-// ---- mma.m16n8k32: fragments as in the PTX manual ----
+// ---- mma.m16n8k32 of bytes and mma.m16n8k16 of bf16: fragments as in the PTX manual ----
 
 namespace
 {
 
-struct fragment {
-    int c[4];
+struct byte_tile {
+    typedef int sum;
+    typedef unsigned kept_sum; // modulo 2^32, as the device
+    int8_t a[16][32];
+    uint8_t b[32][8];
+    kept_sum c[16][8];
+};
+
+struct bf16_tile {
+    typedef float sum, kept_sum;
+    float a[16][16], b[16][8], c[16][8];
+};
+
+template <class TILE> struct fragment {
+    typename TILE::sum c[4];
     unsigned a[4], b[2];
 };
 
-struct tile {
-    int8_t a[16][32];
-    uint8_t b[32][8];
-    unsigned c[16][8];
-};
-
-void put_fragment(const fragment &f, unsigned lane, tile &out)
+void put_operands(const fragment<byte_tile> &f, unsigned lane, byte_tile &out)
 {
     unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 16; i++) { // a0, a2: row g; a1, a3: row g + 8; a2, a3: k + 16
@@ -261,11 +230,9 @@ void put_fragment(const fragment &f, unsigned lane, tile &out)
         unsigned k = place * 4 + i % 4 + (i >= 4 ? 16 : 0);
         out.b[k][group] = static_cast<uint8_t>(f.b[i / 4] >> 8 * (i % 4));
     }
-    for (unsigned i = 0; i < 4; i++)
-        out.c[group + (i >= 2 ? 8 : 0)][place * 2 + i % 2] = static_cast<unsigned>(f.c[i]);
 }
 
-void multiply(tile &t) // modulo 2^32, as the device
+void multiply(byte_tile &t)
 {
     for (unsigned row = 0; row < 16; row++) {
         for (unsigned column = 0; column < 8; column++) {
@@ -276,59 +243,12 @@ void multiply(tile &t) // modulo 2^32, as the device
     }
 }
 
-void need_all_lanes(warp_operation **lanes, unsigned live)
-{
-    if (live != ~0u)
-        fail("mma.sync needs all 32 lanes (%s:%d)", lanes[__builtin_ctz(live)]->site.file,
-             lanes[__builtin_ctz(live)]->site.line);
-}
-
-void finish_mma(warp_operation **lanes, unsigned live)
-{
-    need_all_lanes(lanes, live);
-    tile t;
-    for (unsigned lane = 0; lane < warp_lanes; lane++)
-        put_fragment(*static_cast<const fragment *>(lanes[lane]->fragment), lane, t);
-    multiply(t);
-    for (unsigned lane = 0; lane < warp_lanes; lane++) {
-        int *d = static_cast<int *>(lanes[lane]->result);
-        for (unsigned i = 0; i < 4; i++)
-            d[i] = static_cast<int>(t.c[lane / 4 + (i >= 2 ? 8 : 0)][lane % 4 * 2 + i % 2]);
-    }
-}
-
-} // namespace
-
-void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site)
-{
-    fragment f;
-    memcpy(f.c, d, sizeof f.c);
-    memcpy(f.a, a, sizeof f.a);
-    memcpy(f.b, b, sizeof f.b);
-    warp_operation mine{operation::mma, ~0u, site, 0, 0, 0, &f, d};
-    meet_warp(mine, finish_mma);
-}
-
-// ---- mma.m16n8k16 of bf16 ----
-
-namespace
-{
-
-struct bf16_fragment {
-    float c[4];
-    unsigned a[4], b[2];
-};
-
-struct bf16_tile {
-    float a[16][16], b[16][8], c[16][8];
-};
-
 float half_of(unsigned pair, unsigned place)
 {
     return __uint_as_float(place ? pair & 0xffff0000u : pair << 16);
 }
 
-void put_bf16_fragment(const bf16_fragment &f, unsigned lane, bf16_tile &out)
+void put_operands(const fragment<bf16_tile> &f, unsigned lane, bf16_tile &out)
 {
     unsigned group = lane / 4, place = lane % 4;
     for (unsigned i = 0; i < 8; i++) { // a0, a2: row g; a1, a3: row g + 8; a2, a3: k + 8
@@ -336,7 +256,6 @@ void put_bf16_fragment(const bf16_fragment &f, unsigned lane, bf16_tile &out)
         out.a[group + (i / 2 % 2 ? 8 : 0)][k] = half_of(f.a[i / 2], i % 2);
         if (i < 4) out.b[place * 2 + i % 2 + (i >= 2 ? 8 : 0)][group] = half_of(f.b[i / 2], i % 2);
     }
-    for (unsigned i = 0; i < 4; i++) out.c[group + (i >= 2 ? 8 : 0)][place * 2 + i % 2] = f.c[i];
 }
 
 // Products of bf16 are exact in double, and so is a sum of what is left of them.
@@ -355,7 +274,7 @@ float sum_cut(const double *addends, unsigned count)
     return std::fabs(static_cast<double>(out)) > std::fabs(sum) ? std::nextafterf(out, 0) : out;
 }
 
-void multiply_bf16(bf16_tile &t)
+void multiply(bf16_tile &t)
 {
     for (unsigned row = 0; row < 16; row++) {
         for (unsigned column = 0; column < 8; column++) {
@@ -367,31 +286,54 @@ void multiply_bf16(bf16_tile &t)
     }
 }
 
-void finish_mma_bf16(warp_operation **lanes, unsigned live)
+// Sum i of a lane.
+template <class TILE> auto &sum_at(TILE &t, unsigned lane, unsigned i)
 {
-    need_all_lanes(lanes, live);
-    bf16_tile t;
-    for (unsigned lane = 0; lane < warp_lanes; lane++)
-        put_bf16_fragment(*static_cast<const bf16_fragment *>(lanes[lane]->fragment), lane, t);
-    multiply_bf16(t);
+    return t.c[lane / 4 + (i >= 2 ? 8 : 0)][lane % 4 * 2 + i % 2];
+}
+
+template <class TILE> void finish_mma(warp_operation **lanes, unsigned live)
+{
+    if (live != ~0u)
+        fail("mma.sync needs all 32 lanes (%s:%d)", lanes[__builtin_ctz(live)]->site.file,
+             lanes[__builtin_ctz(live)]->site.line);
+    TILE t;
     for (unsigned lane = 0; lane < warp_lanes; lane++) {
-        float *d = static_cast<float *>(lanes[lane]->result);
+        const fragment<TILE> &f = *static_cast<const fragment<TILE> *>(lanes[lane]->fragment);
+        put_operands(f, lane, t);
         for (unsigned i = 0; i < 4; i++)
-            d[i] = t.c[lane / 4 + (i >= 2 ? 8 : 0)][lane % 4 * 2 + i % 2];
+            sum_at(t, lane, i) = static_cast<typename TILE::kept_sum>(f.c[i]);
+    }
+    multiply(t);
+    for (unsigned lane = 0; lane < warp_lanes; lane++) {
+        auto *d = static_cast<typename TILE::sum *>(lanes[lane]->result);
+        for (unsigned i = 0; i < 4; i++) d[i] = static_cast<typename TILE::sum>(sum_at(t, lane, i));
     }
 }
 
-} // namespace
-
-void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4],
-              call_site site)
+template <class TILE>
+void mma(typename TILE::sum *d, const unsigned *a, const unsigned *b, const typename TILE::sum *c,
+         call_site site)
 {
-    bf16_fragment f;
+    fragment<TILE> f;
     memcpy(f.c, c, sizeof f.c);
     memcpy(f.a, a, sizeof f.a);
     memcpy(f.b, b, sizeof f.b);
     warp_operation mine{operation::mma, ~0u, site, 0, 0, 0, &f, d};
-    meet_warp(mine, finish_mma_bf16);
+    meet_warp(mine, finish_mma<TILE>);
+}
+
+} // namespace
+
+void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site)
+{
+    mma<byte_tile>(d, a, b, d, site);
+}
+
+void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4],
+              call_site site)
+{
+    mma<bf16_tile>(d, a, b, c, site);
 }
 
 } // namespace emulation

@@ -22,10 +22,6 @@
 #undef cudaGetDeviceProperties
 #undef cudaMalloc
 #undef cudaFree
-#undef cudaMallocHost
-#undef cudaFreeHost
-#undef cudaHostRegister
-#undef cudaHostUnregister
 
 #if !defined(EMULATOR_ASAN)
 #define EMULATOR_ASAN 0
@@ -86,9 +82,8 @@ struct warp_state {
 
 struct barrier_state {
     unsigned arrived, phase;
-    call_site site; // of the first to arrive; file NULL: nobody
-    int count, all, any;
-    int results[3]; // of the last one, by barrier_result - 1
+    call_site site;    // of the first to arrive; file NULL: nobody
+    int count, result; // result: of the last one
 };
 
 // The block that runs.

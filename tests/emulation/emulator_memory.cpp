@@ -155,12 +155,6 @@ cudaError_t allocate_device(void **place, size_t bytes)
     return cudaSuccess;
 }
 
-cudaError_t allocate_host(void **place, size_t bytes)
-{
-    *place = bytes ? aligned_alloc(4096, (bytes + 4095) / 4096 * 4096) : nullptr;
-    return *place || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
-}
-
 static bool reads_device(cudaMemcpyKind kind)
 {
     return kind == cudaMemcpyDeviceToHost || kind == cudaMemcpyDeviceToDevice;
@@ -175,8 +169,8 @@ cudaError_t copy_now(void *to, const void *from, size_t bytes, cudaMemcpyKind ki
 {
     lock guard(emulator_lock);
     if (bytes == 0) return cudaSuccess;
-    if (kind != cudaMemcpyDefault && (writes_device(kind) != is_device_range(to, bytes) ||
-                                      reads_device(kind) != is_device_range(from, bytes)))
+    if (writes_device(kind) != is_device_range(to, bytes) ||
+        reads_device(kind) != is_device_range(from, bytes))
         return refuse(cudaErrorInvalidValue, "copy: a range is not where its kind says");
     open_device(true);
     memcpy(to, from, bytes);
@@ -215,12 +209,6 @@ cudaError_t cudaFree(void *place)
     emulation::allocations.erase(found);
     free(place);
     return emulation::take_error();
-}
-
-cudaError_t cudaFreeHost(void *place)
-{
-    free(place);
-    return cudaSuccess;
 }
 
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
@@ -294,12 +282,6 @@ cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
 cudaError_t cudaGetLastError()
 {
     return emulation::take_error();
-}
-
-cudaError_t cudaPeekAtLastError()
-{
-    lock guard(emulation::emulator_lock);
-    return emulation::kept_error;
 }
 
 const char *cudaGetErrorName(cudaError_t error)

@@ -199,7 +199,6 @@ static void prepare_block(unsigned num_threads, dim3 dim)
     block.num_threads = block.num_live = num_threads;
     num_ready = ready_head = 0;
     block.barrier = {};
-    block.barrier.all = 1;
     unsigned num_warps = (num_threads + warp_lanes - 1) / warp_lanes;
     for (unsigned w = 0; w < num_warps; w++) block.warps[w] = {};
     for (unsigned i = 0; i < num_threads; i++) prepare_thread(i, dim);

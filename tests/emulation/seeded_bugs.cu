@@ -62,8 +62,7 @@ template <bool RIGHT> __global__ void trust_the_warp(unsigned *out)
 
 template <bool RIGHT> __global__ void count_in_shared(unsigned *out)
 {
-    __shared__ unsigned plain_count, atomic_count;
-    unsigned *count = RIGHT ? &atomic_count : &plain_count;
+    DYNAMIC_SHARED(unsigned, count);
     if (threadIdx.x == 0) *count = 0;
     __syncthreads();
     if (RIGHT) {
