@@ -121,22 +121,40 @@ enum bsw_status device_bench_exact_u8(struct device_bench *bench, const struct d
 enum bsw_status device_bench_exact_float(struct device_bench *bench,
                                          const struct device_bench_case *c, struct bsw_error *err);
 
-// The next place in a buffer, 256-byte aligned.
-static inline size_t device_bench_place(size_t bytes, size_t *total)
+// Queries that a case measures: those of its shape, or fewer if --queries says so.
+static inline uint32_t device_bench_num_queries(const struct device_bench *bench,
+                                                const struct device_bench_shape *shape)
 {
-    return bsw_place_array(bytes, 256, total);
+    uint64_t most = bench->settings->queries;
+    return shape->queries < most ? shape->queries : (uint32_t)most;
 }
+
+// Queues a kernel; its launcher takes the stream last. `what` is for the error text.
+#define DEVICE_BENCH_LAUNCH(bench, what, err, launcher, ...)                                       \
+    bsw_device_launched((bench)->device,                                                           \
+                        launcher(__VA_ARGS__, bsw_device_stream((bench)->device, BSW_QUEUE_SCAN)), \
+                        what, err)
+
+// An array to allocate: the pointer at `address` is set to it.
+struct device_bench_array {
+    void *address;
+    size_t bytes;
+};
+// All in one buffer, each 256-byte aligned; contents undefined.
+enum bsw_status device_bench_allocate(struct device_bench *bench,
+                                      const struct device_bench_array *arrays, size_t num_arrays,
+                                      struct bsw_device_buffer *memory, struct bsw_error *err);
 
 // ---- time ----
 
-// Queues work on a queue of `device`; it may also wait for it.
+// Queues work on the scan queue of a device; it may also wait for it.
 typedef enum bsw_status (*device_bench_work_fn)(void *context, struct bsw_error *err);
 
 // Seconds between two events round the work, on cold caches: `repeat` times, or as often as
 // settings->seconds allow, once at least. The first is not counted if it took less than a second.
 enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device,
-                                  enum bsw_device_queue queue, device_bench_work_fn work,
-                                  void *context, struct device_times *out, struct bsw_error *err);
+                                  device_bench_work_fn work, void *context,
+                                  struct device_times *out, struct bsw_error *err);
 
 // CUDA's error codes; 0 is success.
 int device_bench_event_make(device_bench_event *out);
@@ -156,10 +174,9 @@ enum bsw_status device_bench_cublas_measure(struct device_bench *bench, double *
 // Launchers; CUDA's error codes. *work: what is done, in the unit of the limit.
 int device_bench_fill(void *memory, size_t bytes, uint64_t seed, bsw_stream stream);
 int device_bench_read(const void *memory, size_t bytes, uint32_t *sink, bsw_stream stream);
-int device_bench_multiply(uint64_t steps, uint32_t *sink, double *work, bsw_stream stream);
-int device_bench_popcount(uint64_t steps, uint32_t *sink, double *work, bsw_stream stream);
-int device_bench_add_products(int is_double, uint64_t steps, uint32_t *sink, double *work,
-                              bsw_stream stream);
+// limit: MMA, POPCOUNT, FLOAT32 or FLOAT64.
+int device_bench_run_steps(enum device_limit limit, uint64_t steps, uint32_t *sink, double *work,
+                           bsw_stream stream);
 // Floats from -1 to 1; whole numbers below 256.
 int device_bench_make_floats(float *numbers, size_t count, uint64_t seed, bsw_stream stream);
 int device_bench_make_doubles(double *numbers, uint64_t count, bsw_stream stream);
@@ -205,9 +222,13 @@ enum bsw_status device_bench_queries_allocate(const struct bsw_code_layout *layo
                                               struct bsw_error *err);
 void device_bench_queries_free(struct device_bench_queries *queries);
 
+// One query with one row, whose planes are lane 0 of a bundle's, by the reference.
+int32_t device_bench_dot(const struct bsw_code_layout *layout, uint32_t *const *planes,
+                         const struct device_bench_queries *queries, size_t query);
 // The score of one row and one query, computed plainly on the host.
-uint32_t device_bench_score(const struct bsw_code_layout *layout, int has_affine,
-                            const struct device_bench_queries *queries, size_t query, uint32_t row);
+enum bsw_status device_bench_score(const struct bsw_code_layout *layout, int has_affine,
+                                   const struct device_bench_queries *queries, size_t query,
+                                   uint32_t row, uint32_t *out, struct bsw_error *err);
 
 // Codes are bsw_hash2 (common/base/integer_hash.h) of such a number and a place: words of a
 // segment's array by their index there, a row's scale and bias by the row.

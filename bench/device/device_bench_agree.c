@@ -20,9 +20,9 @@ static enum bsw_status check_lists(const struct device_bench *bench,
                             q, count, lists->keep);
         }
         for (size_t i = 0; i < count; i++) {
-            uint32_t row = bsw_candidate_row(items[i]);
-            uint32_t score =
-                device_bench_score(&bench->codes.codes.layout, shape->has_affine, queries, q, row);
+            uint32_t row = bsw_candidate_row(items[i]), score;
+            BSW_TRY(device_bench_score(&bench->codes.codes.layout, shape->has_affine, queries, q,
+                                       row, &score, err));
             if (score != bsw_candidate_score(items[i]) || (i > 0 && items[i] >= items[i - 1])) {
                 return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                                 "query %zu, place %zu, row %u: score %08x, the host has %08x", q, i,
@@ -66,9 +66,7 @@ enum bsw_status device_bench_agree(struct device_bench *bench, const struct devi
     BSW_TRY(status);
     const struct device_record record = {.name = c->name,
                                          .rows = bench->codes.num_rows,
-                                         .queries = c->shape.queries < bench->settings->queries
-                                                        ? c->shape.queries
-                                                        : bench->settings->queries,
+                                         .queries = device_bench_num_queries(bench, &c->shape),
                                          .keep = c->shape.keep};
     device_bench_report(bench, &record);
     return BSW_OK;

@@ -1,4 +1,5 @@
-// Codes on the device, queries on the host, and the score of one of each computed plainly.
+// Memory and codes on the device, queries on the host, and the score of one of each computed
+// plainly.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -8,10 +9,25 @@
 #include "common/base/memory.h"
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
+#include "kernels/plane_scan/plane_scan.h"
 #include "shard/device/device_plan.h"
 
 #define QUERY_SEED  0x3000u
 #define QUERY_SCALE 0x1p-6f
+
+enum bsw_status device_bench_allocate(struct device_bench *bench,
+                                      const struct device_bench_array *arrays, size_t num_arrays,
+                                      struct bsw_device_buffer *memory, struct bsw_error *err)
+{
+    size_t total = 0, place = 0;
+    for (size_t i = 0; i < num_arrays; i++) bsw_place_array(arrays[i].bytes, 256, &total);
+    BSW_TRY(bsw_device_allocate(bench->device, total, "arrays", memory, err));
+    for (size_t i = 0; i < num_arrays; i++) {
+        void *array = memory->data + bsw_place_array(arrays[i].bytes, 256, &place);
+        memcpy(arrays[i].address, &array, sizeof array);
+    }
+    return BSW_OK;
+}
 
 // ---- codes ----
 
@@ -80,11 +96,9 @@ static enum bsw_status fill_codes(struct device_bench *bench,
                                   const struct device_bench_arrays *arrays, struct bsw_error *err)
 {
     const struct bsw_device_codes *codes = &bench->codes.codes;
-    int code =
-        device_bench_make_codes(&codes->layout, arrays->planes, arrays->scales, arrays->biases,
-                                arrays->masks, codes->num_bundles, bench->codes.num_rows,
-                                bsw_device_stream(bench->device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(bench->device, code, "codes", err));
+    BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "codes", err, device_bench_make_codes, &codes->layout,
+                                arrays->planes, arrays->scales, arrays->biases, arrays->masks,
+                                codes->num_bundles, bench->codes.num_rows));
     return bsw_device_wait(bench->device, BSW_QUEUE_SCAN, "codes", err);
 }
 
@@ -178,49 +192,51 @@ enum bsw_status device_bench_queries_make(const struct bsw_code_layout *layout, 
 
 // ---- one row on the host ----
 
-static uint32_t code_word(const struct bsw_segment *segment, uint32_t s, uint32_t row,
-                          uint32_t plane, uint32_t w)
-{
-    uint64_t place = row / BSW_BUNDLE_ROWS * (uint64_t)bsw_segment_bundle_words(segment) +
-                     (plane * segment->words + w) * BSW_BUNDLE_ROWS + row % BSW_BUNDLE_ROWS;
-    uint32_t rest = segment->dims % 32;
-    uint32_t word = (uint32_t)bsw_hash2(DEVICE_BENCH_WORD_SEED(s), place);
-    return w == segment->words - 1 && rest > 0 ? word & ((1u << rest) - 1) : word;
-}
-
-// XFBQ Eq. 10, pair by pair of planes.
-static int64_t distance_of(const struct bsw_segment *segment, uint32_t s, uint32_t row,
-                           const uint32_t *query, uint32_t query_bits)
-{
-    int64_t distance = 0;
-    for (uint32_t j = 0; j < segment->bits; j++) {
-        for (uint32_t w = 0; w < segment->words; w++) {
-            uint32_t word = code_word(segment, s, row, j, w);
-            for (uint32_t i = 0; i < query_bits; i++) {
-                int weight = (int)(query_bits - 1 - i + segment->bits - 1 - j);
-                distance += (int64_t)__builtin_popcount(query[i * segment->words + w] ^ word)
-                            << weight;
-            }
-        }
-    }
-    return distance;
-}
-
-uint32_t device_bench_score(const struct bsw_code_layout *layout, int has_affine,
-                            const struct device_bench_queries *queries, size_t query, uint32_t row)
+int32_t device_bench_dot(const struct bsw_code_layout *layout, uint32_t *const *planes,
+                         const struct device_bench_queries *queries, size_t query)
 {
     const struct bsw_query_batch *batch = &queries->batch;
-    const uint32_t *words = queries->words + query * batch->query_words;
-    int64_t dot = bsw_layout_dot_limit(layout, batch->query_bits);
+    const uint32_t *words = queries->words + query * batch->query_words, place = 0;
+    int32_t dot = 0;
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         const struct bsw_segment *segment = &layout->segments[s];
-        dot -= 2 * distance_of(segment, s, row, words, batch->query_bits);
+        bsw_plane_scan_reference.add_rows(segment, bsw_all_words(segment), planes[s], &place, 1,
+                                          words, batch->query_bits, &dot);
         words += segment->words * batch->query_bits;
     }
-    if (!has_affine) return bsw_score_from_integer((int32_t)dot);
+    return dot;
+}
+
+// A row's words, as lane 0 of a bundle.
+static void make_row_planes(const struct bsw_segment *segment, uint32_t row, uint32_t *planes)
+{
+    uint64_t first = row / BSW_BUNDLE_ROWS * (uint64_t)bsw_segment_bundle_words(segment);
+    uint32_t rest = segment->dims % 32;
+    for (uint32_t i = 0; i < segment->bits * segment->words; i++) {
+        uint64_t place = first + i * BSW_BUNDLE_ROWS + row % BSW_BUNDLE_ROWS;
+        uint32_t word = (uint32_t)bsw_hash2(DEVICE_BENCH_WORD_SEED(0), place);
+        if (rest > 0 && i % segment->words == segment->words - 1) word &= (1u << rest) - 1;
+        planes[i * BSW_BUNDLE_ROWS] = word;
+    }
+}
+
+enum bsw_status device_bench_score(const struct bsw_code_layout *layout, int has_affine,
+                                   const struct device_bench_queries *queries, size_t query,
+                                   uint32_t row, uint32_t *out, struct bsw_error *err)
+{
+    const struct bsw_segment *segment = &layout->segments[0]; // the only one
+    uint32_t *planes;
+    BSW_TRY(
+        bsw_allocate_zero(&planes, bsw_segment_bundle_words(segment), sizeof *planes, "row", err));
+    make_row_planes(segment, row, planes);
+    int32_t dot = device_bench_dot(layout, &planes, queries, query);
+    bsw_free(&planes);
+    *out = bsw_score_from_integer(dot);
+    if (!has_affine) return BSW_OK;
     uint32_t bits = (uint32_t)bsw_hash2(DEVICE_BENCH_ROW_SEED, row);
     float scale = bsw_half_to_float((uint16_t)(0x3800u | (bits & 0x3ffu)));
     float bias = (float)((int)(bits >> 10 & 0x3ffu) - 512) * (1.0f / 256);
     float product = scale * (float)dot;
-    return bsw_score_from_float(fmaf(queries->scales[query], product, bias) + 0.0f);
+    *out = bsw_score_from_float(fmaf(queries->scales[query], product, bias) + 0.0f);
+    return BSW_OK;
 }

@@ -1,8 +1,11 @@
-// Codes made where they are scanned: a hash of segment and place for every word, of the row for
-// scale and bias. device_bench_codes.c has the same for one row on the host.
+// What cases measure with, made where it is used: codes that are a hash of segment and place for
+// every word, of the row for scale and bias (device_bench_codes.c has the same for one row on the
+// host); rows to encode; pairs to refine and queries to compare with.
 #include "kernels/cuda_switch.cuh"
 
 #include "bench/device/device_bench.h"
+#include "common/base/integer_hash.h"
+#include "kernels/device_exact/device_exact.h"
 
 namespace bsw
 {
@@ -10,15 +13,6 @@ namespace
 {
 
 constexpr uint32_t threads = 256, most_blocks = 1 << 16;
-
-// bsw_hash2 of common/base/integer_hash.h for device code.
-__device__ __forceinline__ uint64_t hash(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 __device__ __forceinline__ uint64_t global_thread()
 {
@@ -34,9 +28,8 @@ __device__ __forceinline__ uint64_t num_threads()
 __global__ void make_planes(uint32_t *planes, uint64_t count, uint64_t seed, uint32_t words,
                             uint32_t last_bits)
 {
-    const uint64_t hashed_seed = hash(seed);
     for (uint64_t i = global_thread(); i < count; i += num_threads()) {
-        const uint32_t word = static_cast<uint32_t>(hash(hashed_seed ^ i));
+        const uint32_t word = static_cast<uint32_t>(bsw_hash2(seed, i));
         const bool is_last = static_cast<uint32_t>(i / BSW_BUNDLE_ROWS % words) == words - 1;
         planes[i] = is_last ? word & last_bits : word;
     }
@@ -46,10 +39,9 @@ __global__ void make_planes(uint32_t *planes, uint64_t count, uint64_t seed, uin
 __global__ void make_rows(uint16_t *scales, float *biases, uint32_t *masks, uint64_t num_bundles,
                           uint64_t num_rows)
 {
-    const uint64_t hashed_seed = hash(DEVICE_BENCH_ROW_SEED);
     for (uint64_t row = global_thread(); row < num_bundles * BSW_BUNDLE_ROWS;
          row += num_threads()) {
-        const uint32_t bits = static_cast<uint32_t>(hash(hashed_seed ^ row));
+        const uint32_t bits = static_cast<uint32_t>(bsw_hash2(DEVICE_BENCH_ROW_SEED, row));
         scales[row] = static_cast<uint16_t>(0x3800u | (bits & 0x3ffu));
         biases[row] =
             __fmul_rn(__int2float_rn(static_cast<int>(bits >> 10 & 0x3ffu) - 512), 1.0f / 256);
@@ -61,9 +53,25 @@ __global__ void make_rows(uint16_t *scales, float *biases, uint32_t *masks, uint
 
 __global__ void make_floats(float *numbers, size_t count, uint64_t seed)
 {
-    const uint64_t hashed_seed = hash(seed);
     for (uint64_t i = global_thread(); i < count; i += num_threads())
-        numbers[i] = __fmul_rn(__int2float_rn(static_cast<int>(hash(hashed_seed ^ i))), 0x1p-31f);
+        numbers[i] = __fmul_rn(__int2float_rn(static_cast<int>(bsw_hash2(seed, i))), 0x1p-31f);
+}
+
+// Query after query, any rows.
+__global__ void make_pairs(bsw_device_pair *pairs, uint64_t count, uint32_t num_queries,
+                           uint32_t num_rows)
+{
+    for (uint64_t i = global_thread(); i < count; i += num_threads()) {
+        const uint64_t part = bsw_hash(i) >> 32;
+        pairs[i].query = static_cast<uint32_t>(i * num_queries / count);
+        pairs[i].row = static_cast<uint32_t>(part * num_rows >> 32);
+    }
+}
+
+__global__ void make_doubles(double *numbers, uint64_t count)
+{
+    for (uint64_t i = global_thread(); i < count; i += num_threads())
+        numbers[i] = static_cast<double>(static_cast<int>(bsw_hash(~i) & 0xffu));
 }
 
 launch_shape shape_for(uint64_t count, bsw_stream stream)
@@ -99,4 +107,16 @@ extern "C" int device_bench_make_floats(float *numbers, size_t count, uint64_t s
                                         bsw_stream stream)
 {
     return bsw::launch(bsw::shape_for(count, stream), bsw::make_floats, numbers, count, seed);
+}
+
+extern "C" int device_bench_make_pairs(struct bsw_device_pair *pairs, uint64_t count,
+                                       uint32_t num_queries, uint32_t num_rows, bsw_stream stream)
+{
+    return bsw::launch(bsw::shape_for(count, stream), bsw::make_pairs, pairs, count, num_queries,
+                       num_rows);
+}
+
+extern "C" int device_bench_make_doubles(double *numbers, uint64_t count, bsw_stream stream)
+{
+    return bsw::launch(bsw::shape_for(count, stream), bsw::make_doubles, numbers, count);
 }

@@ -27,7 +27,9 @@ struct cublas {
     destroy_fn destroy;
     set_stream_fn set_stream;
     product_fn product;
-    struct bsw_device_buffer a, b, c;
+    struct bsw_device_buffer memory;
+    int8_t *a, *b;
+    int32_t *c;
     int edge, refused; // the library's code
 };
 
@@ -74,25 +76,23 @@ static enum bsw_status multiply(void *context, struct bsw_error *err)
     (void)err;
     if (!cublas->refused) {
         cublas->refused =
-            cublas->product(cublas->handle, OP_TRANSPOSED, OP_NONE, n, n, n, &one, cublas->a.data,
-                            TYPE_INT8, n, cublas->b.data, TYPE_INT8, n, &zero, cublas->c.data,
-                            TYPE_INT32, n, COMPUTE_INT32, ALGORITHM_DEFAULT);
+            cublas->product(cublas->handle, OP_TRANSPOSED, OP_NONE, n, n, n, &one, cublas->a,
+                            TYPE_INT8, n, cublas->b, TYPE_INT8, n, &zero, cublas->c, TYPE_INT32, n,
+                            COMPUTE_INT32, ALGORITHM_DEFAULT);
     }
     return BSW_OK;
 }
 
 static enum bsw_status allocate(struct cublas *cublas, struct bsw_error *err)
 {
-    bsw_device *device = cublas->bench->device;
     size_t squared = (size_t)cublas->edge * (size_t)cublas->edge;
-    BSW_TRY(bsw_device_allocate(device, squared, "product", &cublas->a, err));
-    BSW_TRY(bsw_device_allocate(device, squared, "product", &cublas->b, err));
-    BSW_TRY(bsw_device_allocate(device, squared * sizeof(int32_t), "product", &cublas->c, err));
-    bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    BSW_TRY(bsw_device_launched(device, device_bench_fill(cublas->a.data, squared, 3, stream),
-                                "operands", err));
-    return bsw_device_launched(device, device_bench_fill(cublas->b.data, squared, 4, stream),
-                               "operands", err);
+    const struct device_bench_array arrays[] = {
+        {&cublas->a, squared}, {&cublas->b, squared}, {&cublas->c, squared * sizeof(int32_t)}};
+    BSW_TRY(device_bench_allocate(cublas->bench, arrays, 3, &cublas->memory, err));
+    BSW_TRY(DEVICE_BENCH_LAUNCH(cublas->bench, "operands", err, device_bench_fill, cublas->a,
+                                squared, 3));
+    return DEVICE_BENCH_LAUNCH(cublas->bench, "operands", err, device_bench_fill, cublas->b,
+                               squared, 4);
 }
 
 static enum bsw_status measure(struct cublas *cublas, double *out, struct bsw_error *err)
@@ -103,7 +103,7 @@ static enum bsw_status measure(struct cublas *cublas, double *out, struct bsw_er
     BSW_TRY(allocate(cublas, err));
     cublas->refused =
         cublas->set_stream(cublas->handle, bsw_device_stream(bench->device, BSW_QUEUE_SCAN));
-    BSW_TRY(device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, multiply, cublas, &times, err));
+    BSW_TRY(device_bench_time(bench, bench->device, multiply, cublas, &times, err));
     if (!cublas->refused) *out = 2 * edge * edge * edge / times.median;
     return BSW_OK;
 }
@@ -122,8 +122,6 @@ enum bsw_status device_bench_cublas_measure(struct device_bench *bench, double *
     enum bsw_status status = cublas.refused ? BSW_OK : measure(&cublas, out, err);
     if (cublas.refused) snprintf(why, capacity, "cuBLAS refused: code %d", cublas.refused);
     if (cublas.handle) cublas.destroy(cublas.handle);
-    bsw_device_free(bench->device, &cublas.a);
-    bsw_device_free(bench->device, &cublas.b);
-    bsw_device_free(bench->device, &cublas.c);
+    bsw_device_free(bench->device, &cublas.memory);
     return status;
 }

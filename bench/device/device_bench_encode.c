@@ -40,43 +40,35 @@ static uint32_t count_rows(const struct device_bench *bench, const struct bsw_co
 static enum bsw_status allocate(struct encoding *encoding, int is_saq, struct bsw_error *err)
 {
     const struct bsw_code_layout *layout = &encoding->frame.layout;
-    size_t rows = encoding->rows.num_rows, total = 0, floats = is_saq ? rows * sizeof(float) : 0;
-    size_t numbers = device_bench_place(rows * layout->dims * sizeof(float), &total);
-    size_t faults = device_bench_place(rows, &total),
-           mean_dots = device_bench_place(floats, &total);
-    size_t centered = device_bench_place(floats * layout->dims, &total);
-    size_t projected = device_bench_place(floats * layout->padded_dims, &total);
-    size_t norms = device_bench_place(floats, &total), scales = device_bench_place(floats, &total);
-    size_t tails = device_bench_place(floats, &total);
-    size_t mean = device_bench_place(layout->dims * sizeof(float), &total);
-    size_t rotation =
-        device_bench_place((size_t)layout->dims * layout->padded_dims * sizeof(float), &total);
-    size_t words = bsw_num_bundles(rows) * bsw_segment_bundle_words(&layout->segments[0]);
-    size_t planes = device_bench_place(words * sizeof(uint32_t), &total);
-    BSW_TRY(bsw_device_allocate(encoding->bench->device, total, "rows", &encoding->memory, err));
-    unsigned char *memory = encoding->memory.data;
-    encoding->rows.numbers = encoding->numbers = (float *)(void *)(memory + numbers);
-    encoding->faults = memory + faults;
-    encoding->mean_dots = (float *)(void *)(memory + mean_dots);
-    encoding->centered = (float *)(void *)(memory + centered);
-    encoding->projected = (float *)(void *)(memory + projected);
-    encoding->frame.mean = encoding->mean = (float *)(void *)(memory + mean);
-    encoding->frame.rotation = encoding->rotation = (float *)(void *)(memory + rotation);
-    encoding->codes =
-        (struct bsw_device_saq_codes){.planes = {(uint32_t *)(void *)(memory + planes)},
-                                      .norms = (float *)(void *)(memory + norms),
-                                      .scales = (float *)(void *)(memory + scales),
-                                      .tails = (uint32_t *)(void *)(memory + tails)};
+    const struct bsw_segment *segment = &layout->segments[0];
+    size_t rows = encoding->rows.num_rows, floats = is_saq ? rows * sizeof(float) : 0;
+    size_t words = bsw_num_bundles(rows) * bsw_segment_bundle_words(segment);
+    struct bsw_device_saq_codes *codes = &encoding->codes;
+    const struct device_bench_array arrays[] = {
+        {&encoding->numbers, rows * layout->dims * sizeof(float)},
+        {&encoding->faults, rows},
+        {&encoding->mean_dots, floats},
+        {&encoding->centered, floats * layout->dims},
+        {&encoding->projected, floats * layout->padded_dims},
+        {&codes->norms, floats},
+        {&codes->scales, floats},
+        {&codes->tails, floats},
+        {&encoding->mean, layout->dims * sizeof(float)},
+        {&encoding->rotation, (size_t)layout->dims * layout->padded_dims * sizeof(float)},
+        {&codes->planes[0], words * sizeof(uint32_t)}};
+    BSW_TRY(device_bench_allocate(encoding->bench, arrays, sizeof arrays / sizeof arrays[0],
+                                  &encoding->memory, err));
+    encoding->rows.numbers = encoding->numbers;
+    encoding->frame.mean = encoding->mean;
+    encoding->frame.rotation = encoding->rotation;
     return BSW_OK;
 }
 
 static enum bsw_status fill(const struct encoding *encoding, float *numbers, size_t count,
                             uint64_t seed, struct bsw_error *err)
 {
-    bsw_device *device = encoding->bench->device;
-    int code =
-        device_bench_make_floats(numbers, count, seed, bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "rows", err);
+    return DEVICE_BENCH_LAUNCH(encoding->bench, "rows", err, device_bench_make_floats, numbers,
+                               count, seed);
 }
 
 static enum bsw_status open_encoding(struct device_bench *bench, const char *layout_text,
@@ -100,28 +92,23 @@ static enum bsw_status open_encoding(struct device_bench *bench, const char *lay
 static enum bsw_status run_xfbq(void *context, struct bsw_error *err)
 {
     const struct encoding *encoding = context;
-    bsw_device *device = encoding->bench->device;
-    int code = bsw_device_encode_xfbq(
-        &encoding->rows, XFBQ_SCALE, encoding->frame.layout.segments[0].bits,
-        encoding->codes.planes[0], encoding->faults, bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "encode", err);
+    return DEVICE_BENCH_LAUNCH(encoding->bench, "encode", err, bsw_device_encode_xfbq,
+                               &encoding->rows, XFBQ_SCALE, encoding->frame.layout.segments[0].bits,
+                               encoding->codes.planes[0], encoding->faults);
 }
 
 static enum bsw_status run_saq(void *context, struct bsw_error *err)
 {
     const struct encoding *encoding = context;
-    bsw_device *device = encoding->bench->device;
     uint32_t num_rows = encoding->rows.num_rows;
-    int code = bsw_device_saq_center(&encoding->frame, &encoding->rows, encoding->centered,
-                                     encoding->mean_dots, encoding->faults,
-                                     bsw_device_stream(device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(device, code, "center", err));
-    code = bsw_device_saq_project(&encoding->frame, encoding->centered, num_rows,
-                                  encoding->projected, bsw_device_stream(device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(device, code, "project", err));
-    code = bsw_device_saq_quantize(&encoding->frame, encoding->projected, num_rows,
-                                   &encoding->codes, bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "quantize", err);
+    BSW_TRY(DEVICE_BENCH_LAUNCH(encoding->bench, "center", err, bsw_device_saq_center,
+                                &encoding->frame, &encoding->rows, encoding->centered,
+                                encoding->mean_dots, encoding->faults));
+    BSW_TRY(DEVICE_BENCH_LAUNCH(encoding->bench, "project", err, bsw_device_saq_project,
+                                &encoding->frame, encoding->centered, num_rows,
+                                encoding->projected));
+    return DEVICE_BENCH_LAUNCH(encoding->bench, "quantize", err, bsw_device_saq_quantize,
+                               &encoding->frame, encoding->projected, num_rows, &encoding->codes);
 }
 
 // Between kernels rows are written and read again.
@@ -145,10 +132,11 @@ static enum bsw_status encode(struct device_bench *bench, const struct device_be
 {
     struct encoding encoding;
     struct device_record record = {.name = c->name};
+    device_bench_codes_free(bench);
     enum bsw_status status = open_encoding(bench, c->shape.layout, is_saq, &encoding, err);
     if (status == BSW_OK)
-        status = device_bench_time(bench, bench->device, BSW_QUEUE_SCAN,
-                                   is_saq ? run_saq : run_xfbq, &encoding, &record.times, err);
+        status = device_bench_time(bench, bench->device, is_saq ? run_saq : run_xfbq, &encoding,
+                                   &record.times, err);
     bsw_device_free(bench->device, &encoding.memory);
     BSW_TRY(status);
     count_work(&encoding, is_saq, &record);
@@ -159,13 +147,11 @@ static enum bsw_status encode(struct device_bench *bench, const struct device_be
 enum bsw_status device_bench_encode_xfbq(struct device_bench *bench,
                                          const struct device_bench_case *c, struct bsw_error *err)
 {
-    device_bench_codes_free(bench);
     return encode(bench, c, 0, err);
 }
 
 enum bsw_status device_bench_encode_saq(struct device_bench *bench,
                                         const struct device_bench_case *c, struct bsw_error *err)
 {
-    device_bench_codes_free(bench);
     return encode(bench, c, 1, err);
 }

@@ -26,67 +26,40 @@ struct exact_bench {
     int has_pairs, is_packed;
 };
 
-// Offsets in one buffer.
-struct exact_places {
-    size_t rows, norms, masks, pairs, values, row_bytes, row_terms;
-    size_t queries, query_norms, raw_queries, query_bytes, query_terms;
-    size_t scores, places, counts, limits, total;
-};
-
-static struct exact_places place_all(const struct exact_bench *exact, size_t rows, size_t queries,
-                                     size_t number_bytes)
+static enum bsw_status allocate(struct exact_bench *exact, size_t rows, size_t queries,
+                                size_t number_bytes, struct bsw_error *err)
 {
-    struct exact_places at = {.total = 0};
+    const size_t term = sizeof(struct bsw_device_packed_term);
     size_t packed = exact->is_packed ? rows : 0, pairs = exact->has_pairs ? rows : 0;
     size_t all = exact->has_pairs ? 0 : rows;
-    at.rows = device_bench_place(rows * DIMS * number_bytes, &at.total);
-    at.norms = device_bench_place(all * sizeof(double), &at.total);
-    at.masks = device_bench_place(all / 8, &at.total);
-    at.pairs = device_bench_place(pairs * sizeof(struct bsw_device_pair), &at.total);
-    at.values = device_bench_place(pairs * sizeof(double), &at.total);
-    at.row_bytes = device_bench_place(packed * DIMS, &at.total);
-    at.row_terms = device_bench_place(packed * sizeof(struct bsw_device_packed_term), &at.total);
-    at.queries = device_bench_place(queries * DIMS * sizeof(double), &at.total);
-    at.query_norms = device_bench_place(queries * sizeof(double), &at.total);
-    at.raw_queries = device_bench_place(queries * DIMS, &at.total);
-    at.query_bytes = device_bench_place(queries * DIMS, &at.total);
-    at.query_terms = device_bench_place(queries * sizeof(struct bsw_device_packed_term), &at.total);
-    at.scores = device_bench_place(queries * sizeof(uint64_t), &at.total);
-    at.places = device_bench_place(queries * sizeof(uint32_t), &at.total);
-    at.counts = device_bench_place(queries * sizeof(uint32_t), &at.total);
-    at.limits = device_bench_place(queries * sizeof(uint64_t), &at.total);
-    return at;
-}
-
-static void point(struct exact_bench *exact, const struct exact_places *at)
-{
-    unsigned char *memory = exact->memory.data;
-    exact->rows.numbers = memory + at->rows;
-    exact->raw_queries.numbers = memory + at->raw_queries;
-    exact->queries.numbers = (const double *)(void *)(memory + at->queries);
-    exact->queries.norms = (const double *)(void *)(memory + at->query_norms);
-    exact->bundles.norms = (const double *)(void *)(memory + at->norms);
-    exact->bundles.masks = (const uint32_t *)(void *)(memory + at->masks);
-    exact->packed_rows = (struct bsw_device_packed){
-        DIMS, memory + at->row_bytes,
-        (const struct bsw_device_packed_term *)(void *)(memory + at->row_terms)};
-    exact->packed_queries = (struct bsw_device_packed){
-        DIMS, memory + at->query_bytes,
-        (const struct bsw_device_packed_term *)(void *)(memory + at->query_terms)};
-    exact->pairs = (struct bsw_device_pair *)(void *)(memory + at->pairs);
-    exact->values = (double *)(void *)(memory + at->values);
-    exact->lists =
-        (struct bsw_device_exact_lists){.num_queries = exact->queries.num_queries,
-                                        .capacity = 1,
-                                        .scores = (uint64_t *)(void *)(memory + at->scores),
-                                        .rows = (uint32_t *)(void *)(memory + at->places),
-                                        .counts = (uint32_t *)(void *)(memory + at->counts),
-                                        .limits = (uint64_t *)(void *)(memory + at->limits)};
+    struct bsw_device_exact_lists *lists = &exact->lists;
+    const struct device_bench_array arrays[] = {
+        {&exact->rows.numbers, rows * DIMS * number_bytes},
+        {&exact->bundles.norms, all * sizeof(double)},
+        {&exact->bundles.masks, all / 8},
+        {&exact->pairs, pairs * sizeof *exact->pairs},
+        {&exact->values, pairs * sizeof *exact->values},
+        {&exact->packed_rows.bytes, packed * DIMS},
+        {&exact->packed_rows.terms, packed * term},
+        {&exact->queries.numbers, queries * DIMS * sizeof(double)},
+        {&exact->queries.norms, queries * sizeof(double)},
+        {&exact->raw_queries.numbers, queries * DIMS},
+        {&exact->packed_queries.bytes, queries * DIMS},
+        {&exact->packed_queries.terms, queries * term},
+        {&lists->scores, queries * sizeof *lists->scores},
+        {&lists->rows, queries * sizeof *lists->rows},
+        {&lists->counts, queries * sizeof *lists->counts},
+        {&lists->limits, queries * sizeof *lists->limits}};
+    exact->packed_rows.padded_dims = exact->packed_queries.padded_dims = DIMS;
+    lists->num_queries = exact->queries.num_queries;
+    lists->capacity = 1;
+    return device_bench_allocate(exact->bench, arrays, sizeof arrays / sizeof arrays[0],
+                                 &exact->memory, err);
 }
 
 // ---- what is compared ----
 
-static enum bsw_status set_bytes(const struct exact_bench *exact, size_t at, int value,
+static enum bsw_status set_bytes(const struct exact_bench *exact, const void *array, int value,
                                  size_t bytes, struct bsw_error *err)
 {
     unsigned char *from;
@@ -94,64 +67,51 @@ static enum bsw_status set_bytes(const struct exact_bench *exact, size_t at, int
     BSW_TRY(bsw_allocate(&from, bytes, 1, "bytes", err));
     memset(from, value, bytes);
     enum bsw_status status =
-        bsw_device_upload(device, BSW_QUEUE_SCAN, exact->memory.data + at, from, bytes, err);
+        bsw_device_upload(device, BSW_QUEUE_SCAN, (void *)array, from, bytes, err);
     if (status == BSW_OK) status = bsw_device_wait(device, BSW_QUEUE_SCAN, "bytes", err);
     bsw_free(&from);
     return status;
 }
 
-static enum bsw_status fill_vectors(struct exact_bench *exact, const struct exact_places *at,
-                                    struct bsw_error *err)
+static enum bsw_status fill_vectors(struct exact_bench *exact, struct bsw_error *err)
 {
-    bsw_device *device = exact->bench->device;
-    unsigned char *memory = exact->memory.data;
+    struct device_bench *bench = exact->bench;
     size_t numbers = (size_t)exact->rows.num_rows * DIMS, queries = exact->queries.num_queries;
-    bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    int code = exact->rows.type == BSW_VECTOR_UINT8
-                   ? device_bench_fill(memory + at->rows, numbers, ROW_SEED, stream)
-                   : device_bench_make_floats((float *)(void *)(memory + at->rows), numbers,
-                                              ROW_SEED, stream);
-    BSW_TRY(bsw_device_launched(device, code, "rows", err));
-    stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    code = device_bench_fill(memory + at->raw_queries, queries * DIMS, QUERY_SEED, stream);
-    BSW_TRY(bsw_device_launched(device, code, "queries", err));
-    stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    code =
-        device_bench_make_doubles((double *)(void *)(memory + at->queries), queries * DIMS, stream);
-    BSW_TRY(bsw_device_launched(device, code, "queries", err));
-    stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    code = device_bench_make_doubles((double *)(void *)(memory + at->query_norms), queries, stream);
-    return bsw_device_launched(device, code, "queries", err);
+    void *rows = (void *)exact->rows.numbers;
+    if (exact->rows.type == BSW_VECTOR_UINT8)
+        BSW_TRY(
+            DEVICE_BENCH_LAUNCH(bench, "rows", err, device_bench_fill, rows, numbers, ROW_SEED));
+    else
+        BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "rows", err, device_bench_make_floats, rows, numbers,
+                                    ROW_SEED));
+    BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "queries", err, device_bench_fill,
+                                (void *)exact->raw_queries.numbers, queries * DIMS, QUERY_SEED));
+    BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "queries", err, device_bench_make_doubles,
+                                (double *)exact->queries.numbers, queries * DIMS));
+    return DEVICE_BENCH_LAUNCH(bench, "queries", err, device_bench_make_doubles,
+                               (double *)exact->queries.norms, queries);
 }
 
-static enum bsw_status pack(struct exact_bench *exact, const struct exact_places *at,
+static enum bsw_status pack(struct exact_bench *exact, const struct bsw_device_raw_rows *from,
+                            int are_queries, const struct bsw_device_packed *to,
                             struct bsw_error *err)
 {
-    bsw_device *device = exact->bench->device;
-    unsigned char *memory = exact->memory.data;
-    int code = bsw_device_pack(BSW_METRIC_L2, &exact->rows, 0, memory + at->row_bytes,
-                               (struct bsw_device_packed_term *)(void *)(memory + at->row_terms),
-                               bsw_device_stream(device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(device, code, "rows", err));
-    code = bsw_device_pack(BSW_METRIC_L2, &exact->raw_queries, 1, memory + at->query_bytes,
-                           (struct bsw_device_packed_term *)(void *)(memory + at->query_terms),
-                           bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "queries", err);
+    return DEVICE_BENCH_LAUNCH(exact->bench, are_queries ? "queries" : "rows", err, bsw_device_pack,
+                               BSW_METRIC_L2, from, are_queries, (uint8_t *)to->bytes,
+                               (struct bsw_device_packed_term *)to->terms);
 }
 
-static enum bsw_status fill_lists(struct exact_bench *exact, const struct exact_places *at,
-                                  struct bsw_error *err)
+static enum bsw_status fill_lists(struct exact_bench *exact, struct bsw_error *err)
 {
-    bsw_device *device = exact->bench->device;
-    size_t queries = exact->queries.num_queries;
-    BSW_TRY(set_bytes(exact, at->counts, 0, queries * sizeof(uint32_t), err));
+    const struct bsw_device_exact_lists *lists = &exact->lists;
+    size_t queries = lists->num_queries;
+    BSW_TRY(set_bytes(exact, lists->counts, 0, queries * sizeof *lists->counts, err));
     // About 1e303.
-    BSW_TRY(set_bytes(exact, at->limits, 0xfe, queries * sizeof(uint64_t), err));
-    BSW_TRY(set_bytes(exact, at->masks, 0xff, exact->bundles.num_bundles * sizeof(uint32_t), err));
-    int code =
-        bsw_device_row_norms(&exact->rows, (double *)(void *)(exact->memory.data + at->norms),
-                             bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "norms", err);
+    BSW_TRY(set_bytes(exact, lists->limits, 0xfe, queries * sizeof *lists->limits, err));
+    BSW_TRY(set_bytes(exact, exact->bundles.masks, 0xff,
+                      exact->bundles.num_bundles * sizeof(uint32_t), err));
+    return DEVICE_BENCH_LAUNCH(exact->bench, "norms", err, bsw_device_row_norms, &exact->rows,
+                               (double *)exact->bundles.norms);
 }
 
 // As many rows as settings->bytes hold with all that belongs to them; whole bundles.
@@ -165,22 +125,22 @@ static enum bsw_status open_exact(struct exact_bench *exact, enum bsw_vector_typ
     if (rows > settings->rows) rows = settings->rows;
     if (rows > MOST_ROWS) rows = MOST_ROWS;
     rows = rows < BSW_BUNDLE_ROWS ? BSW_BUNDLE_ROWS : rows / BSW_BUNDLE_ROWS * BSW_BUNDLE_ROWS;
-    struct exact_places at = place_all(exact, (size_t)rows, (size_t)queries, number_bytes);
-    BSW_TRY(bsw_device_allocate(exact->bench->device, at.total, "rows", &exact->memory, err));
     exact->rows = (struct bsw_device_raw_rows){type, DIMS, (uint32_t)rows, NULL};
     exact->raw_queries =
         (struct bsw_device_raw_rows){BSW_VECTOR_UINT8, DIMS, (uint32_t)queries, NULL};
     exact->queries.num_queries = (uint32_t)queries;
     exact->bundles.num_bundles = (uint32_t)(rows / BSW_BUNDLE_ROWS);
-    point(exact, &at);
-    BSW_TRY(fill_vectors(exact, &at, err));
-    if (!exact->has_pairs) BSW_TRY(fill_lists(exact, &at, err));
-    if (exact->is_packed) BSW_TRY(pack(exact, &at, err));
+    BSW_TRY(allocate(exact, (size_t)rows, (size_t)queries, number_bytes, err));
+    BSW_TRY(fill_vectors(exact, err));
+    if (!exact->has_pairs) BSW_TRY(fill_lists(exact, err));
+    if (exact->is_packed) {
+        BSW_TRY(pack(exact, &exact->rows, 0, &exact->packed_rows, err));
+        BSW_TRY(pack(exact, &exact->raw_queries, 1, &exact->packed_queries, err));
+    }
     if (!exact->has_pairs) return BSW_OK;
     exact->num_pairs = (size_t)rows;
-    int code = device_bench_make_pairs(exact->pairs, rows, (uint32_t)queries, (uint32_t)rows,
-                                       bsw_device_stream(exact->bench->device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(exact->bench->device, code, "pairs", err);
+    return DEVICE_BENCH_LAUNCH(exact->bench, "pairs", err, device_bench_make_pairs, exact->pairs,
+                               rows, (uint32_t)queries, (uint32_t)rows);
 }
 
 // ---- the cases ----
@@ -188,26 +148,22 @@ static enum bsw_status open_exact(struct exact_bench *exact, enum bsw_vector_typ
 static enum bsw_status run_refine(void *context, struct bsw_error *err)
 {
     const struct exact_bench *exact = context;
-    bsw_device *device = exact->bench->device;
-    int code = bsw_device_refine(BSW_METRIC_L2, &exact->rows, &exact->queries, exact->pairs,
-                                 exact->num_pairs, exact->values,
-                                 bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "refine", err);
+    return DEVICE_BENCH_LAUNCH(exact->bench, "refine", err, bsw_device_refine, BSW_METRIC_L2,
+                               &exact->rows, &exact->queries, exact->pairs, exact->num_pairs,
+                               exact->values);
 }
 
 static enum bsw_status run_scan(void *context, struct bsw_error *err)
 {
     const struct exact_bench *exact = context;
-    bsw_device *device = exact->bench->device;
     const struct bsw_device_part part = {0, exact->bundles.num_bundles, 1};
-    bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    int code = exact->is_packed
-                   ? bsw_device_exact_integer_scan(
-                         BSW_METRIC_L2, &exact->bundles, &exact->packed_rows, &part,
-                         &exact->packed_queries, exact->queries.norms, &exact->lists, stream)
-                   : bsw_device_exact_scan(BSW_METRIC_L2, &exact->bundles, &exact->rows, &part,
-                                           &exact->queries, &exact->lists, stream);
-    return bsw_device_launched(device, code, "exact", err);
+    if (!exact->is_packed)
+        return DEVICE_BENCH_LAUNCH(exact->bench, "exact", err, bsw_device_exact_scan, BSW_METRIC_L2,
+                                   &exact->bundles, &exact->rows, &part, &exact->queries,
+                                   &exact->lists);
+    return DEVICE_BENCH_LAUNCH(exact->bench, "exact", err, bsw_device_exact_integer_scan,
+                               BSW_METRIC_L2, &exact->bundles, &exact->packed_rows, &part,
+                               &exact->packed_queries, exact->queries.norms, &exact->lists);
 }
 
 // Of a pair: a multiplication and an addition a dimension; the difference of l2 is not counted.
@@ -237,9 +193,8 @@ static enum bsw_status measure(struct exact_bench *exact, const char *name,
     device_bench_codes_free(bench);
     enum bsw_status status = open_exact(exact, type, err);
     if (status == BSW_OK)
-        status =
-            device_bench_time(bench, bench->device, BSW_QUEUE_SCAN,
-                              exact->has_pairs ? run_refine : run_scan, exact, &record.times, err);
+        status = device_bench_time(bench, bench->device, exact->has_pairs ? run_refine : run_scan,
+                                   exact, &record.times, err);
     bsw_device_free(bench->device, &exact->memory);
     BSW_TRY(status);
     count_work(exact, &record);

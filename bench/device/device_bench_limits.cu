@@ -140,11 +140,35 @@ cudaError_t count_blocks(uint32_t of_multiprocessor, uint32_t *out)
     return error;
 }
 
-cudaError_t launch_steps(void (*kernel)(uint32_t, uint32_t *), uint32_t blocks, uint64_t steps,
-                         uint32_t *sink, bsw_stream stream)
+// Over blocks that all run at once.
+template <class... P, class... A>
+cudaError_t launch_all(uint32_t of_multiprocessor, bsw_stream stream, void (*kernel)(P...),
+                       A... arguments)
 {
-    return launch({dim3(blocks), dim3(tuning.threads), 0, stream}, kernel,
-                  static_cast<uint32_t>(steps), sink);
+    uint32_t blocks = 0;
+    cudaError_t error = count_blocks(of_multiprocessor, &blocks);
+    if (error) return error;
+    return launch({dim3(blocks), dim3(tuning.threads), 0, stream}, kernel, arguments...);
+}
+
+struct steps_kernel {
+    void (*run)(uint32_t steps, uint32_t *sink);
+    uint32_t blocks;   // of a multiprocessor
+    double operations; // of a thread and step
+};
+
+steps_kernel kernel_of(enum device_limit limit)
+{
+    switch (limit) {
+    case DEVICE_LIMIT_MMA:
+        return {multiply, tuning.multiply_blocks, operations_of_mma * chains / 32};
+    case DEVICE_LIMIT_POPCOUNT:
+        return {count_bits, tuning.popcount_blocks, chains};
+    case DEVICE_LIMIT_FLOAT32:
+        return {add_products<float>, tuning.popcount_blocks, 2 * chains};
+    default:
+        return {add_products<double>, tuning.popcount_blocks, 2 * chains};
+    }
 }
 
 } // namespace
@@ -152,56 +176,26 @@ cudaError_t launch_steps(void (*kernel)(uint32_t, uint32_t *), uint32_t blocks, 
 
 extern "C" int device_bench_fill(void *memory, size_t bytes, uint64_t seed, bsw_stream stream)
 {
-    using namespace bsw;
-    uint32_t blocks = 0;
-    cudaError_t error = count_blocks(tuning.read_blocks, &blocks);
-    if (error) return error;
-    return launch({dim3(blocks), dim3(tuning.threads), 0, stream}, fill,
-                  static_cast<uint32_t *>(memory), bytes / sizeof(uint32_t),
-                  static_cast<uint32_t>(seed));
+    return bsw::launch_all(bsw::tuning.read_blocks, stream, bsw::fill,
+                           static_cast<uint32_t *>(memory), bytes / sizeof(uint32_t),
+                           static_cast<uint32_t>(seed));
 }
 
 extern "C" int device_bench_read(const void *memory, size_t bytes, uint32_t *sink,
                                  bsw_stream stream)
 {
-    using namespace bsw;
-    uint32_t blocks = 0;
-    cudaError_t error = count_blocks(tuning.read_blocks, &blocks);
-    if (error) return error;
-    return launch({dim3(blocks), dim3(tuning.threads), 0, stream}, read_all,
-                  static_cast<const uint4 *>(memory), bytes / sizeof(uint4), sink);
+    return bsw::launch_all(bsw::tuning.read_blocks, stream, bsw::read_all,
+                           static_cast<const uint4 *>(memory), bytes / sizeof(uint4), sink);
 }
 
-extern "C" int device_bench_multiply(uint64_t steps, uint32_t *sink, double *work,
-                                     bsw_stream stream)
+extern "C" int device_bench_run_steps(enum device_limit limit, uint64_t steps, uint32_t *sink,
+                                      double *work, bsw_stream stream)
 {
-    using namespace bsw;
+    const bsw::steps_kernel kernel = bsw::kernel_of(limit);
     uint32_t blocks = 0;
-    cudaError_t error = count_blocks(tuning.multiply_blocks, &blocks);
+    cudaError_t error = bsw::count_blocks(kernel.blocks, &blocks);
     if (error) return error;
-    *work = operations_of_mma * chains * static_cast<double>(steps) * blocks * tuning.threads / 32;
-    return launch_steps(multiply, blocks, steps, sink, stream);
-}
-
-extern "C" int device_bench_popcount(uint64_t steps, uint32_t *sink, double *work,
-                                     bsw_stream stream)
-{
-    using namespace bsw;
-    uint32_t blocks = 0;
-    cudaError_t error = count_blocks(tuning.popcount_blocks, &blocks);
-    if (error) return error;
-    *work = static_cast<double>(chains) * static_cast<double>(steps) * blocks * tuning.threads;
-    return launch_steps(count_bits, blocks, steps, sink, stream);
-}
-
-extern "C" int device_bench_add_products(int is_double, uint64_t steps, uint32_t *sink,
-                                         double *work, bsw_stream stream)
-{
-    using namespace bsw;
-    uint32_t blocks = 0;
-    cudaError_t error = count_blocks(tuning.popcount_blocks, &blocks);
-    if (error) return error;
-    *work = 2.0 * chains * static_cast<double>(steps) * blocks * tuning.threads;
-    return launch_steps(is_double ? add_products<double> : add_products<float>, blocks, steps, sink,
-                        stream);
+    *work = kernel.operations * static_cast<double>(steps) * blocks * bsw::tuning.threads;
+    return bsw::launch({dim3(blocks), dim3(bsw::tuning.threads), 0, stream}, kernel.run,
+                       static_cast<uint32_t>(steps), sink);
 }

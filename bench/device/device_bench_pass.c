@@ -35,8 +35,7 @@ static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows,
     const struct device_bench_shape *shape = pass->shape;
     const struct bsw_device_codes codes =
         device_bench_codes_first(bench, num_rows, shape->has_affine);
-    uint64_t most = bench->settings->queries;
-    pass->num_queries = shape->queries < most ? shape->queries : (size_t)most;
+    pass->num_queries = device_bench_num_queries(bench, shape);
     pass->host.shape = (struct bsw_shard_shape){
         .layout = codes.layout, .has_affine = shape->has_affine, .num_rows = num_rows};
     pass->host.num_bundles = codes.num_bundles;

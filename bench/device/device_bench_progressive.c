@@ -32,8 +32,8 @@ static enum bsw_status measure(struct device_bench *bench, struct scan_pair *pai
     }
     record->values = (double)rows * (double)record->queries;
     record->values_name = "pairs of row and query";
-    BSW_TRY(device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, device_bench_pass_run,
-                              pair->passes[i], &record->times, err));
+    BSW_TRY(device_bench_time(bench, bench->device, device_bench_pass_run, pair->passes[i],
+                              &record->times, err));
     record->stopped = device_bench_pass_stopped(pair->passes[i]);
     device_bench_report(bench, record);
     return BSW_OK;

@@ -12,9 +12,10 @@
 // ---- time ----
 
 static enum bsw_status time_once(struct device_bench *bench, bsw_device *device,
-                                 enum bsw_device_queue queue, device_bench_work_fn work,
-                                 void *context, double *seconds, struct bsw_error *err)
+                                 device_bench_work_fn work, void *context, double *seconds,
+                                 struct bsw_error *err)
 {
+    const enum bsw_device_queue queue = BSW_QUEUE_SCAN;
     struct bsw_device_buffer *flush = &bench->flush;
     int code = device_bench_fill(flush->data, flush->bytes, 1, bsw_device_stream(device, queue));
     BSW_TRY(bsw_device_launched(device, code, "flush", err));
@@ -31,8 +32,8 @@ static enum bsw_status time_once(struct device_bench *bench, bsw_device *device,
 }
 
 enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device,
-                                  enum bsw_device_queue queue, device_bench_work_fn work,
-                                  void *context, struct device_times *out, struct bsw_error *err)
+                                  device_bench_work_fn work, void *context,
+                                  struct device_times *out, struct bsw_error *err)
 {
     double values[DEVICE_BENCH_MOST_REPEATS], started = bsw_clock_seconds();
     size_t count = 0, repeat = (size_t)bench->settings->repeat;
@@ -40,7 +41,7 @@ enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device
     *out = (struct device_times){.count = 0};
     while (count < repeat &&
            (count == 0 || bsw_clock_seconds() - started < bench->settings->seconds)) {
-        BSW_TRY(time_once(bench, device, queue, work, context, &values[count], err));
+        BSW_TRY(time_once(bench, device, work, context, &values[count], err));
         if (is_warm || values[count] >= 1) count++;
         is_warm = 1;
     }
@@ -55,6 +56,7 @@ enum bsw_status device_bench_time(struct device_bench *bench, bsw_device *device
 
 struct limit_work {
     struct device_bench *bench;
+    enum device_limit limit; // that is measured now
     struct bsw_device_buffer memory;
     void *host;
     uint32_t *sink;
@@ -64,13 +66,9 @@ struct limit_work {
 static enum bsw_status read_memory(void *context, struct bsw_error *err)
 {
     struct limit_work *limit = context;
-    bsw_device *device = limit->bench->device;
     limit->work = (double)limit->memory.bytes;
-    return bsw_device_launched(device,
-                               device_bench_read(limit->memory.data, limit->memory.bytes,
-                                                 limit->sink,
-                                                 bsw_device_stream(device, BSW_QUEUE_SCAN)),
-                               "read", err);
+    return DEVICE_BENCH_LAUNCH(limit->bench, "read", err, device_bench_read, limit->memory.data,
+                               limit->memory.bytes, limit->sink);
 }
 
 static enum bsw_status copy_memory(void *context, struct bsw_error *err)
@@ -82,63 +80,33 @@ static enum bsw_status copy_memory(void *context, struct bsw_error *err)
                              bytes, err);
 }
 
-static enum bsw_status multiply(void *context, struct bsw_error *err)
+static enum bsw_status run_steps(void *context, struct bsw_error *err)
 {
     struct limit_work *limit = context;
-    bsw_device *device = limit->bench->device;
-    int code = device_bench_multiply(limit->bench->settings->steps, limit->sink, &limit->work,
-                                     bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "mma", err);
-}
-
-static enum bsw_status count_bits(void *context, struct bsw_error *err)
-{
-    struct limit_work *limit = context;
-    bsw_device *device = limit->bench->device;
-    int code = device_bench_popcount(limit->bench->settings->steps, limit->sink, &limit->work,
-                                     bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "popcount", err);
-}
-
-static enum bsw_status add_products(struct limit_work *limit, int is_double, struct bsw_error *err)
-{
-    bsw_device *device = limit->bench->device;
-    int code = device_bench_add_products(is_double, limit->bench->settings->steps, limit->sink,
-                                         &limit->work, bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "multiply-adds", err);
-}
-
-static enum bsw_status add_floats(void *context, struct bsw_error *err)
-{
-    return add_products(context, 0, err);
-}
-
-static enum bsw_status add_doubles(void *context, struct bsw_error *err)
-{
-    return add_products(context, 1, err);
+    return DEVICE_BENCH_LAUNCH(limit->bench, "steps", err, device_bench_run_steps, limit->limit,
+                               limit->bench->settings->steps, limit->sink, &limit->work);
 }
 
 static const struct {
     enum device_limit limit;
     device_bench_work_fn work;
-} own_limits[] = {{DEVICE_LIMIT_READ, read_memory},   {DEVICE_LIMIT_COPY, copy_memory},
-                  {DEVICE_LIMIT_MMA, multiply},       {DEVICE_LIMIT_POPCOUNT, count_bits},
-                  {DEVICE_LIMIT_FLOAT32, add_floats}, {DEVICE_LIMIT_FLOAT64, add_doubles}};
+} own_limits[] = {{DEVICE_LIMIT_READ, read_memory},  {DEVICE_LIMIT_COPY, copy_memory},
+                  {DEVICE_LIMIT_MMA, run_steps},     {DEVICE_LIMIT_POPCOUNT, run_steps},
+                  {DEVICE_LIMIT_FLOAT32, run_steps}, {DEVICE_LIMIT_FLOAT64, run_steps}};
 
 static enum bsw_status measure_own(struct device_bench *bench, struct limit_work *limit,
                                    struct bsw_error *err)
 {
     size_t copied = limit->memory.bytes < MOST_COPY_BYTES ? limit->memory.bytes : MOST_COPY_BYTES;
-    bsw_stream stream = bsw_device_stream(bench->device, BSW_QUEUE_SCAN);
-    int code = device_bench_fill(limit->memory.data, limit->memory.bytes, 2, stream);
-    BSW_TRY(bsw_device_launched(bench->device, code, "fill", err));
+    BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "fill", err, device_bench_fill, limit->memory.data,
+                                limit->memory.bytes, 2));
     BSW_TRY(bsw_device_download(bench->device, BSW_QUEUE_SCAN, limit->host, limit->memory.data,
                                 copied, err));
     for (size_t i = 0; i < sizeof own_limits / sizeof own_limits[0]; i++) {
         struct device_times times;
-        BSW_TRY(device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, own_limits[i].work, limit,
-                                  &times, err));
-        bench->limits[own_limits[i].limit] = limit->work / times.median;
+        limit->limit = own_limits[i].limit;
+        BSW_TRY(device_bench_time(bench, bench->device, own_limits[i].work, limit, &times, err));
+        bench->limits[limit->limit] = limit->work / times.median;
     }
     return BSW_OK;
 }

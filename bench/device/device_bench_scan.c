@@ -29,75 +29,56 @@ static int is_matrix(const struct device_bench_shape *shape)
     return bsw_scan_is_matrix(shape->kind);
 }
 
-// Offsets in one buffer, 256-byte aligned.
-struct bare_places {
-    size_t words, scales, components, constants, items, counts, limits, bytes;
-};
-
-static struct bare_places place_bare(const struct bsw_code_layout *layout, size_t num_queries,
-                                     size_t query_words)
+static enum bsw_status allocate_bare(struct bare_scan *bare, const struct bsw_query_batch *batch,
+                                     size_t num_queries, struct bsw_error *err)
 {
-    size_t total = 0;
-    struct bare_places at;
-    at.words = device_bench_place(num_queries * query_words * sizeof(uint32_t), &total);
-    at.scales = device_bench_place(num_queries * sizeof(float), &total);
-    at.components = device_bench_place(num_queries * layout->padded_dims, &total);
-    at.constants = device_bench_place(num_queries * sizeof(int32_t), &total);
-    at.items = device_bench_place(num_queries * sizeof(uint64_t), &total);
-    at.counts = device_bench_place(num_queries * sizeof(uint32_t), &total);
-    at.limits = device_bench_place(num_queries * sizeof(uint32_t), &total);
-    at.bytes = total;
-    return at;
-}
-
-static void point_bare(struct bare_scan *bare, const struct bsw_query_batch *batch,
-                       uint32_t num_queries, const struct bare_places *at)
-{
-    unsigned char *memory = bare->memory.data;
-    bare->queries = (struct bsw_device_queries){
-        .num_queries = num_queries,
-        .query_bits = batch->query_bits,
-        .query_words = (uint32_t)batch->query_words,
-        .words = (const uint32_t *)(void *)(memory + at->words),
-        .components = (const int8_t *)(memory + at->components),
-        .constants = (const int32_t *)(void *)(memory + at->constants),
-        .scales = bare->shape->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
-    bare->lists = (struct bsw_device_lists){.num_queries = num_queries,
-                                            .capacity = 1,
-                                            .items = (uint64_t *)(void *)(memory + at->items),
-                                            .counts = (uint32_t *)(void *)(memory + at->counts),
-                                            .limits = (uint32_t *)(void *)(memory + at->limits)};
+    struct bsw_device_queries *queries = &bare->queries;
+    struct bsw_device_lists *lists = &bare->lists;
+    const struct device_bench_array arrays[] = {
+        {&queries->words, num_queries * batch->query_words * sizeof *queries->words},
+        {&queries->scales, num_queries * sizeof *queries->scales},
+        {&queries->components, num_queries * bare->codes.layout.padded_dims},
+        {&queries->constants, num_queries * sizeof *queries->constants},
+        {&lists->items, num_queries * sizeof *lists->items},
+        {&lists->counts, num_queries * sizeof *lists->counts},
+        {&lists->limits, num_queries * sizeof *lists->limits}};
+    queries->num_queries = lists->num_queries = (uint32_t)num_queries;
+    queries->query_bits = batch->query_bits;
+    queries->query_words = (uint32_t)batch->query_words;
+    lists->capacity = 1;
+    return device_bench_allocate(bare->bench, arrays, sizeof arrays / sizeof arrays[0],
+                                 &bare->memory, err);
 }
 
 // Zero counts, limits above every score, queries and their bytes.
 static enum bsw_status send_bare(struct bare_scan *bare, const struct bsw_query_batch *batch,
-                                 const struct bare_places *at, struct bsw_error *err)
+                                 struct bsw_error *err)
 {
     bsw_device *device = bare->bench->device;
-    unsigned char *memory = bare->memory.data;
-    size_t num = bare->queries.num_queries;
+    struct bsw_device_queries *queries = &bare->queries;
+    size_t num = queries->num_queries;
     uint32_t *numbers; // counts, then limits
     BSW_TRY(bsw_allocate_zero(&numbers, 2 * num, sizeof *numbers, "limits", err));
     memset(numbers + num, 0xff, num * sizeof *numbers);
-    enum bsw_status status =
-        bsw_device_upload(device, BSW_QUEUE_SCAN, memory + at->counts, numbers, 4 * num, err);
-    if (status == BSW_OK)
-        status = bsw_device_upload(device, BSW_QUEUE_SCAN, memory + at->limits, numbers + num,
-                                   4 * num, err);
-    if (status == BSW_OK)
-        status = bsw_device_upload(device, BSW_QUEUE_SCAN, memory + at->words, batch->words,
-                                   num * batch->query_words * sizeof(uint32_t), err);
-    if (status == BSW_OK)
-        status = bsw_device_upload(device, BSW_QUEUE_SCAN, memory + at->scales, batch->scales,
-                                   num * sizeof(float), err);
+    const struct {
+        const void *to, *from;
+        size_t bytes;
+    } uploads[] = {{bare->lists.counts, numbers, 4 * num},
+                   {bare->lists.limits, numbers + num, 4 * num},
+                   {queries->words, batch->words, num * batch->query_words * sizeof(uint32_t)},
+                   {queries->scales, batch->scales, num * sizeof(float)}};
+    enum bsw_status status = BSW_OK;
+    for (size_t i = 0; i < 4 && status == BSW_OK; i++)
+        status = bsw_device_upload(device, BSW_QUEUE_SCAN, (void *)uploads[i].to, uploads[i].from,
+                                   uploads[i].bytes, err);
     if (status == BSW_OK) status = bsw_device_wait(device, BSW_QUEUE_SCAN, "queries", err);
     bsw_free(&numbers);
     BSW_TRY(status);
-    int code = bsw_device_unpack_queries(
-        &bare->codes.layout, bare->queries.num_queries, batch->query_bits,
-        bare->queries.query_words, bare->queries.words, (int8_t *)(memory + at->components),
-        (int32_t *)(void *)(memory + at->constants), bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "queries", err);
+    if (!bare->shape->has_affine) queries->scales = NULL;
+    return DEVICE_BENCH_LAUNCH(bare->bench, "queries", err, bsw_device_unpack_queries,
+                               &bare->codes.layout, queries->num_queries, batch->query_bits,
+                               queries->query_words, queries->words, (int8_t *)queries->components,
+                               (int32_t *)queries->constants);
 }
 
 typedef int (*scan_launcher)(const struct bsw_device_codes *codes,
@@ -121,14 +102,11 @@ static scan_launcher choose_launcher(const struct device_bench_shape *shape)
 static enum bsw_status run_bare(void *context, struct bsw_error *err)
 {
     struct bare_scan *bare = context;
-    bsw_device *device = bare->bench->device;
     const struct bsw_device_part part = {0, bare->codes.num_bundles, 1};
-    for (size_t i = 0; i < bare->num_launches; i++) {
-        bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-        int code =
-            choose_launcher(bare->shape)(&bare->codes, &part, &bare->queries, &bare->lists, stream);
-        BSW_TRY(bsw_device_launched(device, code, "scan", err));
-    }
+    const scan_launcher launcher = choose_launcher(bare->shape);
+    for (size_t i = 0; i < bare->num_launches; i++)
+        BSW_TRY(DEVICE_BENCH_LAUNCH(bare->bench, "scan", err, launcher, &bare->codes, &part,
+                                    &bare->queries, &bare->lists));
     return BSW_OK;
 }
 
@@ -142,13 +120,10 @@ static enum bsw_status time_bare(struct device_bench *bench, const struct device
     struct bare_scan bare = {.bench = bench, .shape = shape};
     bare.num_launches = (batch->num_queries + num - 1) / num;
     bare.codes = device_bench_codes_first(bench, num_rows, shape->has_affine);
-    struct bare_places at = place_bare(&bare.codes.layout, num, batch->query_words);
-    BSW_TRY(bsw_device_allocate(bench->device, at.bytes, "queries", &bare.memory, err));
-    point_bare(&bare, batch, num, &at);
-    enum bsw_status status = send_bare(&bare, batch, &at, err);
+    BSW_TRY(allocate_bare(&bare, batch, num, err));
+    enum bsw_status status = send_bare(&bare, batch, err);
     if (status == BSW_OK)
-        status =
-            device_bench_time(bench, bench->device, BSW_QUEUE_SCAN, run_bare, &bare, times, err);
+        status = device_bench_time(bench, bench->device, run_bare, &bare, times, err);
     bsw_device_free(bench->device, &bare.memory);
     return status;
 }
@@ -191,8 +166,8 @@ static enum bsw_status scan_rows(struct device_bench *bench, const struct device
     BSW_TRY(device_bench_pass_open(bench, shape, num_rows, &pass, err));
     record.queries = device_bench_pass_queries(pass)->batch.num_queries;
     count_work(bench, shape, &record);
-    enum bsw_status status = device_bench_time(bench, bench->device, BSW_QUEUE_SCAN,
-                                               device_bench_pass_run, pass, &record.times, err);
+    enum bsw_status status =
+        device_bench_time(bench, bench->device, device_bench_pass_run, pass, &record.times, err);
     if (status == BSW_OK)
         status = time_bare(bench, shape, num_rows, device_bench_pass_queries(pass), &bare, err);
     record.scan_seconds = bare.median;
@@ -219,12 +194,9 @@ enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
                                           const struct device_bench_case *c, struct bsw_error *err)
 {
     const struct device_bench_shape *shape = &c->shape;
-    uint64_t most = bench->settings->queries;
-    struct device_record record = {
-        .name = c->name,
-        .queries = shape->queries < most ? shape->queries : most,
-        .bytes_limit = DEVICE_LIMIT_READ,
-    };
+    struct device_record record = {.name = c->name,
+                                   .queries = device_bench_num_queries(bench, shape),
+                                   .bytes_limit = DEVICE_LIMIT_READ};
     struct device_bench_queries queries;
     BSW_TRY(device_bench_codes_make(bench, shape->layout, bench->settings->rows, err));
     const struct bsw_code_layout *layout = &bench->codes.codes.layout;

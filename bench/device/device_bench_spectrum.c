@@ -85,48 +85,32 @@ struct coding {
     uint32_t *tails;
 };
 
-static enum bsw_status allocate_block(struct coding *coding, struct bsw_error *err)
-{
-    size_t row_bytes = (DIMS + 3) * sizeof(float);
-    BSW_TRY(bsw_device_allocate(coding->bench->device, BLOCK_ROWS * row_bytes, "rows",
-                                &coding->memory, err));
-    coding->projected = (float *)(void *)coding->memory.data;
-    coding->norms = coding->projected + (size_t)BLOCK_ROWS * DIMS;
-    coding->scales = coding->norms + BLOCK_ROWS;
-    coding->tails = (uint32_t *)(void *)(coding->scales + BLOCK_ROWS);
-    return BSW_OK;
-}
-
 static enum bsw_status code_block(const struct coding *coding, uint64_t first, uint32_t count,
                                   struct bsw_error *err)
 {
-    bsw_device *device = coding->bench->device;
+    struct device_bench *bench = coding->bench;
     const struct bsw_code_layout *layout = &coding->frame.layout;
     struct bsw_device_saq_codes codes = {
         .norms = coding->norms, .scales = coding->scales, .tails = coding->tails};
-    const struct device_bench_affine affine = {
-        .norms = coding->norms,
-        .scales = coding->scales,
-        .tails = coding->tails,
-        .num_rows = count,
-        .scale_unit = ldexpf(1.0f, -SCALE_EXPONENT),
-        // A tail is never too small for three roundings.
-        .tail_unit = (float)((1 + 0x1p-21) / coding->bench->codes.tail_unit)};
+    const struct device_bench_affine affine = {.norms = coding->norms,
+                                               .scales = coding->scales,
+                                               .tails = coding->tails,
+                                               .num_rows = count,
+                                               .scale_unit = ldexpf(1.0f, -SCALE_EXPONENT),
+                                               // A tail is never too small for three roundings.
+                                               .tail_unit =
+                                                   (float)((1 + 0x1p-21) / bench->codes.tail_unit)};
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         codes.planes[s] =
             coding->arrays.planes[s] +
             (size_t)(first / BSW_BUNDLE_ROWS) * bsw_segment_bundle_words(&layout->segments[s]);
     }
-    bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    int code =
-        device_bench_spectrum_rows(&coding->weights, first, count, coding->projected, stream);
-    BSW_TRY(bsw_device_launched(device, code, "rows", err));
-    stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    code = bsw_device_saq_quantize(&coding->frame, coding->projected, count, &codes, stream);
-    BSW_TRY(bsw_device_launched(device, code, "codes", err));
-    stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    code = device_bench_spectrum_store(&affine, first, &coding->arrays, stream);
-    return bsw_device_launched(device, code, "codes", err);
+    BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "rows", err, device_bench_spectrum_rows, &coding->weights,
+                                first, count, coding->projected));
+    BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "codes", err, bsw_device_saq_quantize, &coding->frame,
+                                coding->projected, count, &codes));
+    return DEVICE_BENCH_LAUNCH(bench, "codes", err, device_bench_spectrum_store, &affine, first,
+                               &coding->arrays);
 }
 
 static enum bsw_status code_rows(struct coding *coding, struct bsw_error *err)
@@ -136,7 +120,12 @@ static enum bsw_status code_rows(struct coding *coding, struct bsw_error *err)
     BSW_TRY(make_steps(&coding->frame.layout, coding->frame.steps, err));
     make_weights(&coding->weights);
     device_bench_codes_free(bench); // before it is seen how much memory is free
-    BSW_TRY(allocate_block(coding, err));
+    const struct device_bench_array block[] = {
+        {&coding->projected, BLOCK_ROWS * (DIMS * sizeof(float))},
+        {&coding->norms, BLOCK_ROWS * sizeof(float)},
+        {&coding->scales, BLOCK_ROWS * sizeof(float)},
+        {&coding->tails, BLOCK_ROWS * sizeof(uint32_t)}};
+    BSW_TRY(device_bench_allocate(bench, block, 4, &coding->memory, err));
     BSW_TRY(device_bench_codes_allocate(bench, &coding->frame.layout, 1, bench->settings->rows,
                                         &coding->arrays, err));
     bench->codes.tail_unit = tail_unit_of(&coding->frame.layout, stage_dims);
@@ -215,37 +204,12 @@ enum bsw_status device_bench_spectrum_queries(const struct bsw_code_layout *layo
 
 // ---- one row on the host ----
 
-// XFBQ Eq. 10, of lane 0 of a bundle.
-static int64_t distance_of(const struct bsw_segment *segment, const uint32_t *planes,
-                           const uint32_t *query, uint32_t query_bits)
-{
-    int64_t distance = 0;
-    for (uint32_t j = 0; j < segment->bits; j++) {
-        for (uint32_t w = 0; w < segment->words; w++) {
-            uint32_t word = planes[(j * segment->words + w) * BSW_BUNDLE_ROWS];
-            for (uint32_t i = 0; i < query_bits; i++) {
-                uint32_t weight = query_bits - 1 - i + segment->bits - 1 - j;
-                distance += (int64_t)__builtin_popcount(query[i * segment->words + w] ^ word)
-                            << weight;
-            }
-        }
-    }
-    return distance;
-}
-
 static uint32_t score_of(const struct bsw_code_layout *layout, uint32_t *const *planes, float norm,
                          float scale, const struct device_bench_queries *queries, size_t query)
 {
-    const struct bsw_query_batch *batch = &queries->batch;
-    const uint32_t *words = queries->words + query * batch->query_words;
-    int64_t dot = bsw_layout_dot_limit(layout, batch->query_bits);
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const struct bsw_segment *segment = &layout->segments[s];
-        dot -= 2 * distance_of(segment, planes[s], words, batch->query_bits);
-        words += segment->words * batch->query_bits;
-    }
     uint16_t half = bsw_half_nearest(ldexp((double)scale, -SCALE_EXPONENT));
-    float product = bsw_half_to_float(half) * (float)dot;
+    float product =
+        bsw_half_to_float(half) * (float)device_bench_dot(layout, planes, queries, query);
     return bsw_score_from_float(fmaf(queries->scales[query], product, 0.0f - norm) + 0.0f);
 }
 

@@ -3,6 +3,7 @@
 #include "kernels/cuda_switch.cuh"
 
 #include "bench/device/device_bench.h"
+#include "common/base/integer_hash.h"
 
 namespace bsw
 {
@@ -11,15 +12,6 @@ namespace
 
 constexpr uint32_t threads = 256, warp_lanes = 32, most_blocks = 1 << 16;
 constexpr uint32_t row_words = DEVICE_BENCH_SPECTRUM_DIMS / warp_lanes;
-
-// bsw_hash2 of common/base/integer_hash.h for device code.
-__device__ __forceinline__ uint64_t hash_number(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-    return x ^ (x >> 31);
-}
 
 // Near enough to Gaussian: four numbers of 16 bits, less their mean.
 __device__ __forceinline__ int sum_of_parts(uint64_t x)
@@ -44,7 +36,6 @@ __global__ void __launch_bounds__(threads)
     make_spectrum(const __grid_constant__ device_bench_weights weights, uint64_t first_row,
                   uint32_t num_rows, float *projected)
 {
-    const uint64_t hashed_seed = hash_number(DEVICE_BENCH_SPECTRUM_SEED);
     const uint32_t lane = threadIdx.x % warp_lanes, num_warps = gridDim.x * (threads / warp_lanes);
     float own[row_words];
 #pragma unroll
@@ -55,7 +46,8 @@ __global__ void __launch_bounds__(threads)
         float *to = projected + static_cast<size_t>(row) * DEVICE_BENCH_SPECTRUM_DIMS + lane;
 #pragma unroll
         for (uint32_t w = 0; w < row_words; w++) {
-            const int sum = sum_of_parts(hash_number(hashed_seed ^ (place + w * warp_lanes)));
+            const int sum =
+                sum_of_parts(bsw_hash2(DEVICE_BENCH_SPECTRUM_SEED, place + w * warp_lanes));
             to[w * warp_lanes] = mix_lanes(__fmul_rn(own[w], __int2float_rn(sum)));
         }
     }

@@ -108,8 +108,7 @@ static enum bsw_status measure(struct device_bench *bench, struct small_device *
     if (record->bytes <= 0)
         return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                         "nothing was copied: the device holds all codes");
-    return device_bench_time(bench, small->device, BSW_QUEUE_SCAN, run_small, small, &record->times,
-                             err);
+    return device_bench_time(bench, small->device, run_small, small, &record->times, err);
 }
 
 static enum bsw_status stream_rows(struct device_bench *bench, uint64_t num_rows,
@@ -136,12 +135,11 @@ enum bsw_status device_bench_stream(struct device_bench *bench, const struct dev
         bsw_device_bundle_bytes(&bench->codes.codes.layout, c->shape.has_affine, 0);
     uint64_t most = settings->host_bytes / bundle_bytes * BSW_BUNDLE_ROWS;
     uint64_t rows = bench->codes.num_rows < most ? bench->codes.num_rows : most;
-    struct device_record record = {
-        .name = c->name,
-        .rows = rows,
-        .queries = c->shape.queries < settings->queries ? c->shape.queries : settings->queries,
-        .keep = c->shape.keep,
-        .bytes_limit = DEVICE_LIMIT_COPY};
+    struct device_record record = {.name = c->name,
+                                   .rows = rows,
+                                   .queries = device_bench_num_queries(bench, &c->shape),
+                                   .keep = c->shape.keep,
+                                   .bytes_limit = DEVICE_LIMIT_COPY};
     enum bsw_status status = stream_rows(bench, rows, &small, &record, err);
     close_small(&small);
     if (status == BSW_OK) device_bench_report(bench, &record);

@@ -5,7 +5,13 @@
 
 #include <stdint.h>
 
-static inline uint64_t bsw_hash(uint64_t x)
+#if defined(__CUDACC__) // kernels call it too
+#define BSW_HASH_CALL __host__ __device__ static inline
+#else
+#define BSW_HASH_CALL static inline
+#endif
+
+BSW_HASH_CALL uint64_t bsw_hash(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -14,7 +20,7 @@ static inline uint64_t bsw_hash(uint64_t x)
 }
 
 // Hash of a pair; order matters.
-static inline uint64_t bsw_hash2(uint64_t a, uint64_t b)
+BSW_HASH_CALL uint64_t bsw_hash2(uint64_t a, uint64_t b)
 {
     return bsw_hash(bsw_hash(a) ^ b);
 }
