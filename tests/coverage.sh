@@ -52,7 +52,7 @@ files=(common/rows/chunk_filters.c common/codes/code_layout.c common/rows/hdf5_s
     common/job/journal.c coordinator/encode/encode_journal.c coordinator/search/result_journal.c
     coordinator/truth/truth_journal.c
     coordinator/search/batch_merge.c coordinator/truth/truth_merge.c kernels/merge/merge_avx2.c
-    kernels/merge/merge_avx512.c kernels/merge/merge_reference.c kernels/merge/merge_table.c)
+    kernels/merge/merge_avx512.c kernels/merge/merge_reference.c)
 
 units='batch_merge|cluster_model|chunk_filters|code_layout|file|hdf5_source|index_manifest|journal|memory|merge|neighbour_scan'
 units+='|option_table|query_codes|rbe_model_file|rbe_training|result_file|result_order|shard_file|source_name'

@@ -6,6 +6,7 @@
 #include "common/codes/half.h"
 #include "kernels/encode/encode.h"
 #include "kernels/kernel_sums.h"
+#include "kernels/kernel_table.h"
 
 static void reference_to_float(enum bsw_vector_type type, const void *numbers, size_t n, float *out)
 {
@@ -179,3 +180,5 @@ const struct bsw_encode_table bsw_encode_reference = {
     .saq_project = reference_saq_project,
     .saq_quantize = reference_saq_quantize,
 };
+
+BSW_KERNEL_TABLE_GET(encode)

@@ -3,6 +3,7 @@
 
 #include "kernels/exact/exact.h"
 #include "kernels/kernel_sums.h"
+#include "kernels/kernel_table.h"
 #include "kernels/refine/refine_value.h"
 
 static double pair_key(enum bsw_metric metric, double sum, const double *row_norms, size_t r,
@@ -43,3 +44,5 @@ const struct bsw_exact_table bsw_exact_reference = {
     .level = "reference",
     .keys_double = reference_keys_double,
 };
+
+BSW_KERNEL_TABLE_GET(exact)

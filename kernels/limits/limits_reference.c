@@ -1,4 +1,5 @@
 // Plain C on short vectors: what a compiler makes of it for any CPU.
+#include "kernels/kernel_table.h"
 #include "kernels/limits/limits_loops.h"
 
 typedef uint16_t words16 __attribute__((vector_size(16)));
@@ -41,3 +42,5 @@ LIMITS_PEAK(popcount, words32, START_INT, step_popcount, LIMITS_WORD - (words32)
             (uint32_t)(steps *LIMITS_BITS), 4)
 
 LIMITS_TABLE(bsw_limits_reference, "reference")
+
+BSW_KERNEL_TABLE_GET(limits)

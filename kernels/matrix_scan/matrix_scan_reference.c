@@ -3,6 +3,7 @@
 
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
+#include "kernels/kernel_table.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select_quick.h"
 
@@ -147,3 +148,5 @@ const struct bsw_matrix_scan_table bsw_matrix_scan_reference = {
     .scan = reference_scan,
     .scan_staged = reference_scan_staged,
 };
+
+BSW_KERNEL_TABLE_GET(matrix_scan)

@@ -1,6 +1,7 @@
 // The oracle: qsort, and the textbook merge sort, which is stable.
 #include <stdlib.h>
 
+#include "kernels/kernel_table.h"
 #include "kernels/merge/merge.h"
 
 static int compare_descending(const void *a, const void *b)
@@ -49,3 +50,5 @@ const struct bsw_merge_table bsw_merge_reference = {
     .sort_candidates = reference_sort_candidates,
     .best_ranked = reference_best_ranked,
 };
+
+BSW_KERNEL_TABLE_GET(merge)

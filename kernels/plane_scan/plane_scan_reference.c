@@ -1,4 +1,5 @@
 // The oracle: Eq. 10 plane pair by plane pair, Eq. 7 at the end.
+#include "kernels/kernel_table.h"
 #include "kernels/plane_scan/plane_scan.h"
 
 static int32_t row_dot(const struct bsw_segment *segment, struct bsw_word_range range,
@@ -51,3 +52,5 @@ const struct bsw_plane_scan_table bsw_plane_scan_reference = {
     .dots = reference_dots,
     .add_rows = reference_add_rows,
 };
+
+BSW_KERNEL_TABLE_GET(plane_scan)

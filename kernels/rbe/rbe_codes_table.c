@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "kernels/kernel_table.h"
 #include "kernels/rbe/rbe_coder_layers.h"
 
 #define OUTPUT_MULTIPLE 16u
@@ -51,13 +52,4 @@ void bsw_rbe_coder_init(const struct bsw_rbe_shape *shape, const float *paramete
     }
 }
 
-const struct bsw_rbe_codes_table *bsw_rbe_codes_table_get(enum bsw_cpu_level level)
-{
-#if defined(__x86_64__)
-    if (level >= BSW_CPU_AVX512) return &bsw_rbe_codes_avx512;
-    if (level >= BSW_CPU_AVX2) return &bsw_rbe_codes_avx2;
-#else
-    (void)level;
-#endif
-    return &bsw_rbe_codes_reference;
-}
+BSW_KERNEL_TABLE_GET(rbe_codes)

@@ -4,6 +4,7 @@
 
 #include "common/codes/half.h"
 #include "kernels/kernel_sums.h"
+#include "kernels/kernel_table.h"
 #include "kernels/refine/refine.h"
 #include "kernels/refine/refine_value.h"
 
@@ -65,3 +66,5 @@ const struct bsw_refine_table bsw_refine_reference = {
     .squared_norm = reference_squared_norm,
     .value = reference_value,
 };
+
+BSW_KERNEL_TABLE_GET(refine)

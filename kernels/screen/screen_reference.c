@@ -1,6 +1,7 @@
 // The oracle: screen.h's definitions number by number.
 #include <math.h>
 
+#include "kernels/kernel_table.h"
 #include "kernels/screen/screen.h"
 
 static void reference_pack(const float *rows, const float *scales, size_t num_rows, size_t dims,
@@ -88,3 +89,5 @@ const struct bsw_screen_table bsw_screen_reference = {
     .pack_codes = reference_pack_codes,
     .scan = reference_scan,
 };
+
+BSW_KERNEL_TABLE_GET(screen)

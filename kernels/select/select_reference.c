@@ -4,6 +4,7 @@
 
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
+#include "kernels/kernel_table.h"
 #include "kernels/select/select.h"
 
 static size_t reference_filter_integer(const int32_t *dots, const uint32_t *masks,
@@ -132,3 +133,5 @@ const struct bsw_select_table bsw_select_reference = {
     .keep_best = reference_keep_best,
     .keep_exact = reference_keep_exact,
 };
+
+BSW_KERNEL_TABLE_GET(select)
