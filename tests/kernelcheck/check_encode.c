@@ -102,8 +102,8 @@ static void check_to_float(struct kernelcheck *check)
             }
             bsw_encode_reference.to_float((enum bsw_vector_type)type, numbers, n, expected);
             candidate_of(check)->to_float((enum bsw_vector_type)type, numbers, n, found);
-            kernelcheck_compare(check, "to_float", expected, found, n * sizeof *found,
-                                "type %d, %zu numbers", type, n);
+            kernelcheck_case(check, "type %d, %zu numbers", type, n);
+            kernelcheck_compare(check, "to_float", expected, found, n * sizeof *found);
             kernelcheck_free(numbers);
         }
     }
@@ -119,8 +119,8 @@ static void check_squared_norms(struct kernelcheck *check, size_t num_rows, size
     fill_rows(check, 1, 0, rows, num_rows, dims, dims);
     bsw_encode_reference.squared_norms(rows, num_rows, dims, expected);
     candidate_of(check)->squared_norms(rows, num_rows, dims, found);
-    kernelcheck_compare(check, "squared_norms", expected, found, num_rows * sizeof *found,
-                        "%zu rows of %zu", num_rows, dims);
+    kernelcheck_case(check, "%zu rows of %zu", num_rows, dims);
+    kernelcheck_compare(check, "squared_norms", expected, found, num_rows * sizeof *found);
     static const float bad[] = {INFINITY, -INFINITY, NAN};
     for (size_t b = 0; b < sizeof bad / sizeof bad[0]; b++) { // which NaN is left open
         rows[kernelcheck_random(check, 2, b) % (num_rows * dims)] = bad[b];
@@ -128,8 +128,8 @@ static void check_squared_norms(struct kernelcheck *check, size_t num_rows, size
         candidate_of(check)->squared_norms(rows, num_rows, dims, found);
         for (size_t r = 0; r < num_rows; r++) {
             int finite[2] = {isfinite(expected[r]) != 0, isfinite(found[r]) != 0};
-            kernelcheck_compare(check, "squared_norms", &finite[0], &finite[1], sizeof finite[0],
-                                "row %zu of %zu with NaN or Inf", r, dims);
+            kernelcheck_case(check, "row %zu of %zu with NaN or Inf", r, dims);
+            kernelcheck_compare(check, "squared_norms", &finite[0], &finite[1], sizeof finite[0]);
         }
     }
     kernelcheck_free(rows);
@@ -158,9 +158,9 @@ static void check_xfbq(struct kernelcheck *check, size_t num_rows, size_t dims, 
     if (num_rows > 21) rows[21 * dims] = INFINITY;
     bsw_encode_reference.xfbq(rows, num_rows, dims, factors, scale, bits, expected);
     candidate_of(check)->xfbq(rows, num_rows, dims, factors, scale, bits, found);
-    kernelcheck_compare(check, "xfbq", expected, found, planes_bytes,
-                        "%zu rows of %zu, %u bits, scale %a, kind %d", num_rows, dims, bits,
-                        (double)scale, kind);
+    kernelcheck_case(check, "%zu rows of %zu, %u bits, scale %a, kind %d", num_rows, dims, bits,
+                     (double)scale, kind);
+    kernelcheck_compare(check, "xfbq", expected, found, planes_bytes);
     kernelcheck_free(rows);
 }
 
@@ -179,36 +179,28 @@ static void check_xfbq_shapes(struct kernelcheck *check, size_t dims)
 
 // ---- saq ----
 
-// A frame on guarded memory.
-struct frame_box {
-    struct bsw_saq_frame frame;
-    float *mean, *rotation;
-};
-
-static void make_frame(const struct kernelcheck *check, const char *segments, uint32_t dims,
-                       struct frame_box *box)
+// A frame on guarded memory; the mean was allocated first.
+static struct bsw_saq_frame make_frame(const struct kernelcheck *check, const char *segments,
+                                       uint32_t dims)
 {
-    struct bsw_saq_frame *frame = &box->frame;
-    *frame = (struct bsw_saq_frame){.metric = BSW_METRIC_COSINE, .stage_dims = dims};
-    struct bsw_error err;
-    if (bsw_code_layout_parse(segments, dims, &frame->layout, &err) != BSW_OK) __builtin_trap();
-    size_t padded_dims = frame->layout.padded_dims;
-    box->mean = allocate_floats(dims);
-    box->rotation = allocate_floats(dims * padded_dims);
-    for (size_t j = 0; j < dims; j++) box->mean[j] = kernelcheck_float(check, 6, j);
-    memset(box->rotation, 0, dims * padded_dims * sizeof(float));
-    for (uint32_t s = 0; s < frame->layout.num_segments; s++) {
-        const struct bsw_segment *segment = &frame->layout.segments[s];
+    struct bsw_saq_frame frame = {.metric = BSW_METRIC_COSINE, .stage_dims = dims};
+    if (bsw_code_layout_parse(segments, dims, &frame.layout, NULL) != BSW_OK) __builtin_trap();
+    size_t padded_dims = frame.layout.padded_dims;
+    float *mean = allocate_floats(dims), *rotation = allocate_floats(dims * padded_dims);
+    for (size_t j = 0; j < dims; j++) mean[j] = kernelcheck_float(check, 6, j);
+    memset(rotation, 0, dims * padded_dims * sizeof(float));
+    for (uint32_t s = 0; s < frame.layout.num_segments; s++) {
+        const struct bsw_segment *segment = &frame.layout.segments[s];
         for (size_t j = 0; j < dims; j++) {
-            float *row = box->rotation + j * padded_dims + segment->padded_dim;
-            for (size_t i = 0; i < segment->dims; i++) {
+            float *row = rotation + j * padded_dims + segment->padded_dim;
+            for (size_t i = 0; i < segment->dims; i++)
                 row[i] = kernelcheck_float(check, 7 + s, j * 65536 + i) * 0.1f;
-            }
         }
-        frame->steps[s] = saq_steps[(s + dims) % NUM_STEPS];
+        frame.steps[s] = saq_steps[(s + dims) % NUM_STEPS];
     }
-    frame->mean = box->mean;
-    frame->rotation = box->rotation;
+    frame.mean = mean;
+    frame.rotation = rotation;
+    return frame;
 }
 
 static void check_center(struct kernelcheck *check, const struct bsw_saq_frame *frame,
@@ -222,10 +214,9 @@ static void check_center(struct kernelcheck *check, const struct bsw_saq_frame *
     for (size_t r = 0; r < num_rows; r++) factors[r] = r % 3 ? 1.0f : 0.37f * (float)r;
     bsw_encode_reference.saq_center(frame, rows, num_rows, factors, expected, expected_dots);
     candidate_of(check)->saq_center(frame, rows, num_rows, factors, found, dots);
-    kernelcheck_compare(check, "saq_center", expected, found, num_rows * dims * sizeof *found,
-                        "centered, %zu rows of %zu, kind %d", num_rows, dims, kind);
-    kernelcheck_compare(check, "saq_center", expected_dots, dots, num_rows * sizeof *dots,
-                        "mean_dots, %zu rows of %zu, kind %d", num_rows, dims, kind);
+    kernelcheck_case(check, "%zu rows of %zu, kind %d", num_rows, dims, kind);
+    kernelcheck_compare(check, "saq_center", expected, found, num_rows * dims * sizeof *found);
+    kernelcheck_compare(check, "saq_center (dots)", expected_dots, dots, num_rows * sizeof *dots);
     kernelcheck_free(rows);
 }
 
@@ -240,8 +231,8 @@ static void check_negative_zero_sums(struct kernelcheck *check, uint32_t dims)
     for (size_t j = 0; j < dims; j++) rows[j] = -1e-30f;
     bsw_encode_reference.saq_center(&frame, rows, 1, &factor, expected, &expected_dot);
     candidate_of(check)->saq_center(&frame, rows, 1, &factor, found, &dot);
-    kernelcheck_compare(check, "saq_center", &expected_dot, &dot, sizeof dot, "-0.0, %u dims",
-                        dims);
+    kernelcheck_case(check, "-0.0, %u dims", dims);
+    kernelcheck_compare(check, "saq_center", &expected_dot, &dot, sizeof dot);
     kernelcheck_free(mean);
 }
 
@@ -255,9 +246,9 @@ static void check_project(struct kernelcheck *check, const struct bsw_saq_frame 
     fill_rows(check, 60, 0, centered, num_rows, dims, dims);
     bsw_encode_reference.saq_project(frame, centered, num_rows, expected);
     candidate_of(check)->saq_project(frame, centered, num_rows, found);
+    kernelcheck_case(check, "%zu rows of %zu to %zu", num_rows, dims, padded_dims);
     kernelcheck_compare(check, "saq_project", expected, found,
-                        num_rows * padded_dims * sizeof *found, "%zu rows of %zu to %zu", num_rows,
-                        dims, padded_dims);
+                        num_rows * padded_dims * sizeof *found);
     kernelcheck_free(centered);
 }
 
@@ -298,21 +289,17 @@ static void check_quantize(struct kernelcheck *check, const struct bsw_saq_frame
                                       expected.scales, expected.tails);
     candidate_of(check)->saq_quantize(frame, projected, num_rows, found.planes, found.norms,
                                       found.scales, found.tails);
-    char shape[160], text[64];
+    char text[64];
     bsw_code_layout_format(layout, text, sizeof text);
-    snprintf(shape, sizeof shape, "%zu rows of %s, metric %d, stage %u, kind %d", num_rows, text,
-             (int)frame->metric, frame->stage_dims, kind);
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        kernelcheck_compare(check, "saq_quantize", expected.planes[s], found.planes[s],
-                            planes_bytes_of(layout, s), "planes %u, %s", s, shape);
-    }
+    kernelcheck_case(check, "%zu rows of %s, metric %d, stage %u, kind %d", num_rows, text,
+                     (int)frame->metric, frame->stage_dims, kind);
+    for (uint32_t s = 0; s < layout->num_segments; s++)
+        kernelcheck_compare(check, "saq_quantize (planes)", expected.planes[s], found.planes[s],
+                            planes_bytes_of(layout, s));
     size_t bytes = num_rows * 4;
-    kernelcheck_compare(check, "saq_quantize", expected.norms, found.norms, bytes, "norms, %s",
-                        shape);
-    kernelcheck_compare(check, "saq_quantize", expected.scales, found.scales, bytes, "scales, %s",
-                        shape);
-    kernelcheck_compare(check, "saq_quantize", expected.tails, found.tails, bytes, "tails, %s",
-                        shape);
+    kernelcheck_compare(check, "saq_quantize (norms)", expected.norms, found.norms, bytes);
+    kernelcheck_compare(check, "saq_quantize (scales)", expected.scales, found.scales, bytes);
+    kernelcheck_compare(check, "saq_quantize (tails)", expected.tails, found.tails, bytes);
     kernelcheck_free(projected);
 }
 
@@ -350,14 +337,13 @@ static void check_project_shapes(struct kernelcheck *check, const struct bsw_saq
 static void check_frame(struct kernelcheck *check, const char *segments, uint32_t dims)
 {
     static const size_t row_counts[] = {1, 31, 32, 33};
-    struct frame_box box;
-    make_frame(check, segments, dims, &box);
+    struct bsw_saq_frame frame = make_frame(check, segments, dims);
     for (int kind = 0; kind < NUM_ROW_KINDS; kind++) {
-        check_center(check, &box.frame, row_counts[kind % 4], kind);
+        check_center(check, &frame, row_counts[kind % 4], kind);
     }
-    check_project_shapes(check, &box.frame);
-    check_quantize_shapes(check, &box.frame);
-    kernelcheck_free(box.mean);
+    check_project_shapes(check, &frame);
+    check_quantize_shapes(check, &frame);
+    kernelcheck_free((void *)frame.mean);
 }
 
 static void check_saq(struct kernelcheck *check)

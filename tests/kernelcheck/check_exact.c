@@ -98,15 +98,14 @@ static void check_case(struct kernelcheck *check, struct shape shape, size_t dim
         enum bsw_metric metric = (enum bsw_metric)m;
         const double *row_norms = metric == BSW_METRIC_COSINE ? rows.norms : NULL;
         const double *query_norms = metric == BSW_METRIC_COSINE ? queries.norms : NULL;
-        const char *text = "%s, %zu rows x %zu queries, %zu dims, %s";
-        const char *name = bsw_metric_name(metric);
         bsw_exact_reference.keys_double(metric, rows.numbers, nr, row_norms, queries.numbers, nq,
                                         query_norms, dims, expected);
         memset(found, 0xff, bytes);
         table->keys_double(metric, rows.numbers, nr, row_norms, queries.numbers, nq, query_norms,
                            dims, found);
-        kernelcheck_compare(check, "keys_double", expected, found, bytes, text, name, nr, nq, dims,
-                            fill_names[fill]);
+        kernelcheck_case(check, "%s, %zu rows x %zu queries, %zu dims, %s", bsw_metric_name(metric),
+                         nr, nq, dims, fill_names[fill]);
+        kernelcheck_compare(check, "keys_double", expected, found, bytes);
     }
     kernelcheck_free(rows.numbers);
 }

@@ -28,7 +28,9 @@ struct scan_case {
     size_t room;
     enum bsw_plane_fill fill;
     int mask_fill, keys;
-    int is_raw, factor; // whole keys: any bytes and components; 1 or 2
+    uint32_t stage_dims; // 0: no first stage
+    int reach_fill;      // of a first stage
+    int is_raw, factor;  // whole keys: any bytes and components; 1 or 2
     struct bsw_matrix_tile tile;
     struct bsw_matrix_queries queries;
     uint64_t *expected_items, *found_items;
@@ -122,6 +124,16 @@ static void fill_raw(const struct kernelcheck *check, struct scan_case *c)
     }
 }
 
+static void name_case(struct kernelcheck *check, const struct scan_case *c, size_t query, int round)
+{
+    kernelcheck_case(check,
+                     "%s, %u query bits, %zu bundles, query %zu of %zu, keys %d, fill %d, masks "
+                     "%d, %u stage dimensions, reaches %d, round %d, limit %08x",
+                     c->name, c->scan.query_bits, c->scan.num_bundles, query, c->scan.num_queries,
+                     c->keys, (int)c->fill, c->mask_fill, c->stage_dims, c->reach_fill, round,
+                     c->scan.limits[query]);
+}
+
 static void make_case(const struct kernelcheck *check, struct scan_case *c, uint32_t first_row)
 {
     struct bsw_scan_case *scan = &c->scan;
@@ -155,8 +167,7 @@ static void check_unpack(struct kernelcheck *check, const struct scan_case *c)
     size_t bytes = bsw_matrix_tile_bytes(c->scan.layout.padded_dims, c->scan.num_bundles);
     uint8_t *found = kernelcheck_allocate(bytes);
     bsw_scan_case_unpack(&c->scan, check->level, 0, c->scan.num_bundles, found);
-    kernelcheck_compare(check, "unpack", c->scan.bytes, found, bytes, "%s, %zu bundles, fill %d",
-                        c->name, c->scan.num_bundles, (int)c->fill);
+    kernelcheck_compare(check, "unpack", c->scan.bytes, found, bytes);
     kernelcheck_free(found);
 }
 
@@ -170,11 +181,9 @@ static void check_unpack_query(struct kernelcheck *check, const struct scan_case
         bsw_matrix_scan_table_get(check->level)
             ->unpack_query(&c->scan.layout, c->scan.query_planes + q * words, c->scan.query_bits,
                            found, &constant);
-        kernelcheck_compare(check, "unpack_query", c->scan.components + q * bytes, found, bytes,
-                            "%s, %u query bits, query %zu", c->name, c->scan.query_bits, q);
-        kernelcheck_compare(check, "unpack_query", &c->scan.constants[q], &constant,
-                            sizeof constant, "constant of %s, %u query bits, query %zu", c->name,
-                            c->scan.query_bits, q);
+        kernelcheck_compare(check, "unpack_query", c->scan.components + q * bytes, found, bytes);
+        kernelcheck_compare(check, "unpack_query (constant)", &c->scan.constants[q], &constant,
+                            sizeof constant);
     }
     kernelcheck_free(found);
 }
@@ -197,18 +206,10 @@ static void compare_outputs(struct kernelcheck *check, const struct scan_case *c
                             const char *function, int round)
 {
     for (size_t q = 0; q < c->scan.num_queries; q++) {
+        name_case(check, c, q, round);
         const struct bsw_matrix_output *expected = &c->expected[q], *found = &c->found[q];
-        const char *shape = "%s, %u query bits, %zu bundles, query %zu of %zu, keys %d, fill %d, "
-                            "masks %d, round %d, limit %08x";
-        kernelcheck_compare(check, function, &expected->count, &found->count, sizeof found->count,
-                            shape, c->name, c->scan.query_bits, c->scan.num_bundles, q,
-                            c->scan.num_queries, c->keys, (int)c->fill, c->mask_fill, round,
-                            c->scan.limits[q]);
-        if (expected->count != found->count) continue;
-        kernelcheck_compare(check, function, expected->items, found->items,
-                            found->count * sizeof *found->items, shape, c->name, c->scan.query_bits,
-                            c->scan.num_bundles, q, c->scan.num_queries, c->keys, (int)c->fill,
-                            c->mask_fill, round, c->scan.limits[q]);
+        kernelcheck_compare_lists(check, function, expected->items, expected->count, found->items,
+                                  found->count, sizeof *found->items);
     }
 }
 
@@ -223,9 +224,9 @@ static void compare_scans(struct kernelcheck *check, const struct scan_case *c, 
 
 // Tails, reaches and slacks; none of them need be safe. With infinite tails bounds may be NaN,
 // which no limit lets pass.
-static struct bsw_matrix_stage fill_stage(const struct kernelcheck *check, struct scan_case *c,
-                                          uint32_t dims, int reach_fill)
+static struct bsw_matrix_stage fill_stage(const struct kernelcheck *check, struct scan_case *c)
 {
+    const int reach_fill = c->reach_fill;
     for (size_t r = 0; r < c->scan.num_bundles * BSW_BUNDLE_ROWS; r++) {
         uint64_t random = kernelcheck_random(check, 18, r); // some tiny, most near the biases
         c->scan.tails[r] = (uint16_t)(r % 8 == 0 ? random % 0x5400 : 0x4800 + random % 0xc00);
@@ -240,25 +241,22 @@ static struct bsw_matrix_stage fill_stage(const struct kernelcheck *check, struc
         c->scan.slacks[q] = reach_fill == FAR_REACH           ? 1e30f
                             : reach_fill == NO_REACH || q % 2 ? 0.0f
                                                               : some;
-        bsw_scan_case_set_stage(&c->scan, q, dims);
+        bsw_scan_case_set_stage(&c->scan, q, c->stage_dims);
     }
-    return bsw_scan_case_stage(&c->scan, dims);
+    return bsw_scan_case_stage(&c->scan, c->stage_dims);
 }
 
 static void compare_staged(struct kernelcheck *check, const struct scan_case *c,
-                           const struct bsw_matrix_stage *stage, int reach_fill, int round)
+                           const struct bsw_matrix_stage *stage, int round)
 {
+    name_case(check, c, 0, round);
     struct bsw_stage_counts expected = {7, 5}, found = expected; // they are added to
     reset_outputs(c, c->expected_items, c->expected);
     reset_outputs(c, c->found_items, c->found);
     bsw_matrix_scan_reference.scan_staged(&c->tile, stage, &c->queries, c->expected, &expected);
     bsw_matrix_scan_table_get(check->level)
         ->scan_staged(&c->tile, stage, &c->queries, c->found, &found);
-    kernelcheck_compare(check, "scan_staged counts", &expected, &found, sizeof found,
-                        "%s, %u query bits, %zu bundles, %zu queries, keys %d, fill %d, masks %d, "
-                        "%u stage dimensions, reaches %d, round %d",
-                        c->name, c->scan.query_bits, c->scan.num_bundles, c->scan.num_queries,
-                        c->keys, (int)c->fill, c->mask_fill, stage->dims, reach_fill, round);
+    kernelcheck_compare(check, "scan_staged (counts)", &expected, &found, sizeof found);
     compare_outputs(check, c, "scan_staged", round);
 }
 
@@ -301,11 +299,12 @@ static void choose_high_limits(struct scan_case *c)
 static void check_case(struct kernelcheck *check, struct scan_case *c, uint32_t first_row)
 {
     make_case(check, c, first_row);
+    memset(c->scan.limits, 0, c->scan.num_queries * sizeof *c->scan.limits);
+    name_case(check, c, 0, 0);
     if (!c->is_raw) {
         check_unpack(check, c);
         check_unpack_query(check, c);
     }
-    memset(c->scan.limits, 0, c->scan.num_queries * sizeof *c->scan.limits);
     compare_scans(check, c, 0);
     choose_limits(check, c);
     compare_scans(check, c, 1);
@@ -334,11 +333,10 @@ static void choose_bounds(const struct kernelcheck *check, const struct bsw_matr
 
 // Limits that all rows pass, some, few and none; those of some and few are taken from whole scans.
 // Then those that one row just passes.
-static void check_staged_case(struct kernelcheck *check, struct scan_case *c, uint32_t first_row,
-                              uint32_t stage_dims, int reach_fill)
+static void check_staged_case(struct kernelcheck *check, struct scan_case *c, uint32_t first_row)
 {
     make_case(check, c, first_row);
-    const struct bsw_matrix_stage stage = fill_stage(check, c, stage_dims, reach_fill);
+    const struct bsw_matrix_stage stage = fill_stage(check, c);
     for (int round = 0; round < 5; round++) {
         memset(c->scan.limits, round == 3 ? 0xff : 0, c->scan.num_queries * sizeof *c->scan.limits);
         if (round == 1 || round == 2) {
@@ -348,7 +346,7 @@ static void check_staged_case(struct kernelcheck *check, struct scan_case *c, ui
         if (round == 1) choose_limits(check, c);
         if (round == 2) choose_high_limits(c);
         if (round == 4) choose_bounds(check, &stage, c);
-        compare_staged(check, c, &stage, reach_fill, round);
+        compare_staged(check, c, &stage, round);
     }
     kernelcheck_free(c->scan.planes[0]);
 }
@@ -496,11 +494,12 @@ static void check_stages(struct kernelcheck *check)
                                       .scan.query_bits = (unsigned)(1 + turn % BSW_MAX_QUERY_BITS),
                                       .fill = fills[turn / 5 % LENGTH(fills)],
                                       .mask_fill = mask_fill,
-                                      .keys = turn / 4 % 3 ? PLAIN_KEYS : WIDE_KEYS};
+                                      .keys = turn / 4 % 3 ? PLAIN_KEYS : WIDE_KEYS,
+                                      .stage_dims = stages[i].stage_dims,
+                                      .reach_fill = reach_fill};
                 if (bsw_code_layout_parse(stages[i].text, stages[i].dims, &c.scan.layout, NULL))
                     abort();
-                check_staged_case(check, &c, first_rows[turn % LENGTH(first_rows)],
-                                  stages[i].stage_dims, reach_fill);
+                check_staged_case(check, &c, first_rows[turn % LENGTH(first_rows)]);
             }
         }
     }

@@ -56,7 +56,8 @@ static void check_sort(struct kernelcheck *check, int fill, size_t n)
     }
     bsw_merge_reference.sort_candidates(expected, n, scratch);
     bsw_merge_table_get(check->level)->sort_candidates(found, n, scratch);
-    kernelcheck_compare(check, "sort_candidates", expected, found, bytes, "%zu, fill %d", n, fill);
+    kernelcheck_case(check, "%zu, fill %d", n, fill);
+    kernelcheck_compare(check, "sort_candidates", expected, found, bytes);
     kernelcheck_free(expected);
 }
 
@@ -73,12 +74,10 @@ static void check_best(struct kernelcheck *check, int fill, size_t n, size_t kee
     }
     size_t expected_kept = bsw_merge_reference.best_ranked(expected, n, keep, by, scratch);
     size_t kept = bsw_merge_table_get(check->level)->best_ranked(found, n, keep, by, scratch);
-    const char *shape = by == BSW_RANKED_BY_KEY ? "%zu of %zu by key, fill %d"
-                                                : "%zu of %zu by exact score, fill %d";
-    kernelcheck_compare(check, "best_ranked", &expected_kept, &kept, sizeof kept, shape, keep, n,
-                        fill);
-    kernelcheck_compare(check, "best_ranked", expected, found, expected_kept * sizeof *found, shape,
-                        keep, n, fill);
+    kernelcheck_case(check, "%zu of %zu by %s, fill %d", keep, n,
+                     by == BSW_RANKED_BY_KEY ? "key" : "exact score", fill);
+    kernelcheck_compare(check, "best_ranked", &expected_kept, &kept, sizeof kept);
+    kernelcheck_compare(check, "best_ranked", expected, found, expected_kept * sizeof *found);
     kernelcheck_free(expected);
 }
 

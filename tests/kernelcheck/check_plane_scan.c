@@ -16,10 +16,7 @@ static struct bsw_segment make_segment(uint32_t dims, uint32_t bits)
 
 // Codes, a query, and dots to add to; expected and found start equal. All guarded.
 struct scan_case {
-    struct bsw_segment segment;
-    size_t num_bundles, num_dots;
-    unsigned query_bits;
-    int fill;
+    size_t num_dots;
     uint32_t *codes, *query;
     int32_t *expected, *found;
 };
@@ -27,11 +24,7 @@ struct scan_case {
 static struct scan_case make_case(const struct kernelcheck *check, struct bsw_segment segment,
                                   size_t num_bundles, unsigned query_bits, int fill)
 {
-    struct scan_case c = {.segment = segment,
-                          .num_bundles = num_bundles,
-                          .num_dots = num_bundles * BSW_BUNDLE_ROWS,
-                          .query_bits = query_bits,
-                          .fill = fill};
+    struct scan_case c = {.num_dots = num_bundles * BSW_BUNDLE_ROWS};
     size_t codes_words = bsw_segment_bundle_words(&segment) * num_bundles;
     int query_fill = fill == BSW_PLANES_ONES    ? BSW_PLANES_ZEROS // the largest distance
                      : fill == BSW_PLANES_ZEROS ? BSW_PLANES_ONES
@@ -59,10 +52,11 @@ static void check_range(struct kernelcheck *check, struct bsw_segment segment,
                                   accumulate, c.expected);
     bsw_plane_scan_table_get(check->level)
         ->dots(&segment, range, c.codes, num_bundles, c.query, query_bits, accumulate, c.found);
-    kernelcheck_compare(check, "dots", c.expected, c.found, c.num_dots * sizeof *c.found,
-                        "%u dims, words %u + %u, %u x %u bits, %zu bundles, accumulate %d, fill %d",
-                        segment.dims, range.first, range.count, query_bits, segment.bits,
-                        num_bundles, accumulate, fill);
+    kernelcheck_case(check,
+                     "%u dims, words %u + %u, %u x %u bits, %zu bundles, accumulate %d, fill %d",
+                     segment.dims, range.first, range.count, query_bits, segment.bits, num_bundles,
+                     accumulate, fill);
+    kernelcheck_compare(check, "dots", c.expected, c.found, c.num_dots * sizeof *c.found);
     kernelcheck_free(c.codes);
 }
 
@@ -87,10 +81,10 @@ static void check_rows(struct kernelcheck *check, struct bsw_segment segment,
                                       c.expected);
     bsw_plane_scan_table_get(check->level)
         ->add_rows(&segment, range, c.codes, places, num, c.query, query_bits, c.found);
-    kernelcheck_compare(check, "add_rows", c.expected, c.found, c.num_dots * sizeof *c.found,
-                        "%u dims, words %u + %u, %u x %u bits, %zu of %zu rows, fill %d",
-                        segment.dims, range.first, range.count, query_bits, segment.bits, num,
-                        c.num_dots, fill);
+    kernelcheck_case(check, "%u dims, words %u + %u, %u x %u bits, %zu of %zu rows, fill %d",
+                     segment.dims, range.first, range.count, query_bits, segment.bits, num,
+                     c.num_dots, fill);
+    kernelcheck_compare(check, "add_rows", c.expected, c.found, c.num_dots * sizeof *c.found);
     kernelcheck_free(c.codes);
 }
 

@@ -115,19 +115,18 @@ static void check_conversion(struct kernelcheck *check, enum bsw_vector_type typ
 {
     const struct bsw_refine_table *table = bsw_refine_table_get(check->level);
     size_t bytes = dims * sizeof(double);
+    kernelcheck_case(check, "%zu dims, type %d, fill %d", dims, type, fill);
     double *expected = kernelcheck_allocate(bytes), *found = kernelcheck_allocate(bytes);
     for (int odd = 0; odd < 2; odd++) {
         struct row row = make_row(check, fill, type, 1, dims, odd);
         bsw_refine_reference.to_double(type, row.numbers, dims, expected);
         table->to_double(type, row.numbers, dims, found);
-        kernelcheck_compare(check, "to_double", expected, found, bytes,
-                            "%zu dims, type %d, fill %d", dims, type, fill);
+        kernelcheck_compare(check, "to_double", expected, found, bytes);
         kernelcheck_free(row.memory);
     }
     double norms[2] = {bsw_refine_reference.squared_norm(expected, dims),
                        table->squared_norm(expected, dims)};
-    kernelcheck_compare(check, "squared_norm", &norms[0], &norms[1], sizeof norms[0],
-                        "%zu dims, type %d, fill %d", dims, type, fill);
+    kernelcheck_compare(check, "squared_norm", &norms[0], &norms[1], sizeof norms[0]);
     kernelcheck_free(expected);
 }
 
@@ -146,9 +145,9 @@ static void check_values(struct kernelcheck *check, enum bsw_vector_type type, s
                 bsw_refine_reference.value(metric, type, row.numbers, query, norm, dims);
             double found = bsw_refine_table_get(check->level)
                                ->value(metric, type, row.numbers, query, norm, dims);
-            kernelcheck_compare(check, "value", &expected, &found, sizeof found,
-                                "%s, %zu dims, type %d, fills %d and %d", bsw_metric_name(metric),
-                                dims, type, fill, query_fill);
+            kernelcheck_case(check, "%s, %zu dims, type %d, fills %d and %d",
+                             bsw_metric_name(metric), dims, type, fill, query_fill);
+            kernelcheck_compare(check, "value", &expected, &found, sizeof found);
         }
         kernelcheck_free(row.memory);
     }

@@ -117,7 +117,8 @@ static void check_case(struct kernelcheck *check, size_t num_rows, size_t num_qu
                             .num_bundles = (num_rows + BSW_BUNDLE_ROWS - 1) / BSW_BUNDLE_ROWS,
                             .num_queries = num_queries,
                             .dims = dims};
-    const char *text = "%s, %zu rows x %zu queries, %zu dims", *name = fill_names[fill];
+    kernelcheck_case(check, "%s, %zu rows x %zu queries, %zu dims", fill_names[fill], num_rows,
+                     num_queries, dims);
     make_case(check, fill, &c);
     size_t padded = c.num_bundles * BSW_BUNDLE_ROWS, bytes = padded * dims * sizeof(float);
     size_t place_bytes = num_queries * padded * sizeof(uint32_t);
@@ -130,19 +131,15 @@ static void check_case(struct kernelcheck *check, size_t num_rows, size_t num_qu
     memset(c.packed, 0xff, bytes);
     pack_case(table, &c);
     // Which NaN a product of NaN is, nobody asks.
-    if (fill != BAD)
-        kernelcheck_compare(check, "pack", expected, c.packed, bytes, text, name, num_rows,
-                            num_queries, dims);
+    if (fill != BAD) kernelcheck_compare(check, "pack", expected, c.packed, bytes);
     for (uint64_t turn = 0; turn < 4; turn++) {
         set_limits(check, &c, turn);
         scan_case(&bsw_screen_reference, &c);
         memcpy(places, c.places, place_bytes);
         memcpy(outputs, c.outputs, output_bytes);
         scan_case(table, &c);
-        kernelcheck_compare(check, "scan (counts)", outputs, c.outputs, output_bytes, text, name,
-                            num_rows, num_queries, dims);
-        kernelcheck_compare(check, "scan", places, c.places, place_bytes, text, name, num_rows,
-                            num_queries, dims);
+        kernelcheck_compare(check, "scan (counts)", outputs, c.outputs, output_bytes);
+        kernelcheck_compare(check, "scan", places, c.places, place_bytes);
     }
     kernelcheck_free(c.rows);
 }
@@ -152,7 +149,6 @@ static void check_codes(struct kernelcheck *check, size_t num_rows, size_t dims,
 {
     enum { STEPS, ERRORS, NUM_SIDES };
     const struct bsw_screen_table *table = bsw_screen_table_get(check->level);
-    const char *text = "%s, %zu rows, %zu dims";
     size_t bytes = BSW_BUNDLE_ROWS * ((dims + 31) / 32 * 32), sides = num_rows * sizeof(float);
     float *rows = kernelcheck_allocate(num_rows * dims * sizeof(float)), *numbers[2][NUM_SIDES];
     uint8_t *codes[2];
@@ -172,12 +168,11 @@ static void check_codes(struct kernelcheck *check, size_t num_rows, size_t dims,
             ->pack_codes(rows, num_rows, dims, codes[side], numbers[side][STEPS],
                          numbers[side][ERRORS]);
     }
-    kernelcheck_compare(check, "pack_codes", codes[0], codes[1], bytes, text, fill_names[fill],
-                        num_rows, dims);
+    kernelcheck_case(check, "%s, %zu rows, %zu dims", fill_names[fill], num_rows, dims);
+    kernelcheck_compare(check, "pack_codes", codes[0], codes[1], bytes);
     for (int i = 0; i < NUM_SIDES; i++)
         kernelcheck_compare(check, i == STEPS ? "pack_codes (steps)" : "pack_codes (errors)",
-                            numbers[0][i], numbers[1][i], sides, text, fill_names[fill], num_rows,
-                            dims);
+                            numbers[0][i], numbers[1][i], sides);
     kernelcheck_free(rows);
 }
 

@@ -145,13 +145,10 @@ static void check_limit(struct kernelcheck *check, const struct tile *tile, int 
 {
     size_t expected = run_filter(&bsw_select_reference, tile, filter, limit, tile->expected);
     size_t found = run_filter(bsw_select_table_get(check->level), tile, filter, limit, tile->found);
-    const char *shape = "limit %08x, %zu rows, fill %d, masks %d";
-    kernelcheck_compare(check, filter_names[filter], &expected, &found, sizeof found, shape, limit,
-                        tile->num_rows, tile->fill, tile->mask_fill);
-    if (found != expected) return;
-    kernelcheck_compare(check, filter_names[filter], tile->expected, tile->found,
-                        found * sizeof *tile->found, shape, limit, tile->num_rows, tile->fill,
-                        tile->mask_fill);
+    kernelcheck_case(check, "limit %08x, %zu rows, fill %d, masks %d", limit, tile->num_rows,
+                     tile->fill, tile->mask_fill);
+    kernelcheck_compare_lists(check, filter_names[filter], tile->expected, expected, tile->found,
+                              found, sizeof *tile->found);
 }
 
 // Limits that mean everything and nothing, those at the borders of the floats (-infinity, the
@@ -194,26 +191,19 @@ static void check_reach(struct kernelcheck *check, const struct tile *tile, floa
     const struct bsw_select_table *table = bsw_select_table_get(check->level);
     size_t expected = run_reach(&bsw_select_reference, tile, reach, limit, tile->expected_places);
     size_t found = run_reach(table, tile, reach, limit, tile->found_places);
-    const char *shape = "reach %g, limit %a, %zu rows, fill %d, masks %d";
-    kernelcheck_compare(check, "filter_reach", &expected, &found, sizeof found, shape,
-                        (double)reach, (double)limit, tile->num_rows, tile->fill, tile->mask_fill);
-    if (found != expected) return;
-    kernelcheck_compare(check, "filter_reach", tile->expected_places, tile->found_places,
-                        found * sizeof *tile->found_places, shape, (double)reach, (double)limit,
-                        tile->num_rows, tile->fill, tile->mask_fill);
+    kernelcheck_case(check, "reach %g, limit %a, %zu rows, fill %d, masks %d", (double)reach,
+                     (double)limit, tile->num_rows, tile->fill, tile->mask_fill);
+    if (!kernelcheck_compare_lists(check, "filter_reach", tile->expected_places, expected,
+                                   tile->found_places, found, sizeof *tile->found_places))
+        return;
     for (int i = 0; i < 4; i++) {
         uint32_t score = i == 0 || expected == 0 ? 0 : bsw_candidate_score(tile->expected[0]);
         if (i > 1) score += i == 2 ? 1 : UINT32_MAX;
         size_t num = run_places(&bsw_select_reference, tile, tile->expected_places, expected, score,
                                 tile->expected);
         size_t count = run_places(table, tile, tile->expected_places, expected, score, tile->found);
-        kernelcheck_compare(check, "filter_places", &num, &count, sizeof count, shape,
-                            (double)reach, (double)limit, tile->num_rows, tile->fill,
-                            tile->mask_fill);
-        if (num != count) continue;
-        kernelcheck_compare(check, "filter_places", tile->expected, tile->found,
-                            count * sizeof *tile->found, shape, (double)reach, (double)limit,
-                            tile->num_rows, tile->fill, tile->mask_fill);
+        kernelcheck_compare_lists(check, "filter_places", tile->expected, num, tile->found, count,
+                                  sizeof *tile->found);
     }
 }
 
@@ -254,9 +244,9 @@ static void check_queue(struct kernelcheck *check, const struct tile *tile, size
         tables[i]->queue_insert(tile->found, half, length, queues);
         tables[i]->queue_insert(tile->found + half, count - half, length, queues);
     }
-    kernelcheck_compare(check, "queue_insert", expected, found, num * sizeof *found,
-                        "length %zu, %zu rows, fill %d, masks %d", length, tile->num_rows,
-                        tile->fill, tile->mask_fill);
+    kernelcheck_case(check, "length %zu, %zu rows, fill %d, masks %d", length, tile->num_rows,
+                     tile->fill, tile->mask_fill);
+    kernelcheck_compare(check, "queue_insert", expected, found, num * sizeof *found);
     kernelcheck_free(expected);
 }
 
@@ -293,9 +283,9 @@ static void check_histogram(struct kernelcheck *check, size_t num_bundles, int m
     bsw_select_reference.histogram(tile.dots, tile.masks, num_bundles, dot_limit, expected);
     bsw_select_table_get(check->level)
         ->histogram(tile.dots, tile.masks, num_bundles, dot_limit, found);
-    kernelcheck_compare(check, "histogram", expected, found, bytes,
-                        "%zu bundles, masks %d, %u distances", num_bundles, mask_fill,
-                        num_distances);
+    kernelcheck_case(check, "%zu bundles, masks %d, %u distances", num_bundles, mask_fill,
+                     num_distances);
+    kernelcheck_compare(check, "histogram", expected, found, bytes);
     kernelcheck_free(tile.dots);
 }
 
@@ -338,16 +328,14 @@ static void check_keep(struct kernelcheck *check, int order, size_t n, size_t ke
     for (size_t i = 0; i < n; i++) expected[i] = found[i] = fill_candidate(check, order, i, n);
     size_t expected_kept = bsw_select_reference.keep_best(expected, n, keep, scratch);
     size_t kept = bsw_select_table_get(check->level)->keep_best(found, n, keep, scratch);
-    const char *shape = "%zu of %zu, order %d";
-    kernelcheck_compare(check, "keep_best", &expected_kept, &kept, sizeof kept, shape, keep, n,
-                        order);
+    kernelcheck_case(check, "%zu of %zu, order %d", keep, n, order);
+    kernelcheck_compare(check, "keep_best", &expected_kept, &kept, sizeof kept);
     size_t front = expected_kept < n ? expected_kept : n; // in any order
     if (front > 0) {
         qsort(expected, front, sizeof *expected, compare_candidates);
         qsort(found, front, sizeof *found, compare_candidates);
     }
-    kernelcheck_compare(check, "keep_best", expected, found, front * sizeof *found, shape, keep, n,
-                        order);
+    kernelcheck_compare(check, "keep_best", expected, found, front * sizeof *found);
     kernelcheck_free(expected);
 }
 
@@ -370,13 +358,10 @@ static void check_keep_exact(struct kernelcheck *check, int order, size_t n, siz
     uint64_t worst = bsw_select_reference.keep_exact(expected, expected_rows, n, keep, scratch);
     uint64_t found_worst =
         bsw_select_table_get(check->level)->keep_exact(found, found_rows, n, keep, scratch);
-    const char *shape = "%zu of %zu, order %d, %u ties";
-    kernelcheck_compare(check, "keep_exact", &worst, &found_worst, sizeof worst, shape, keep, n,
-                        order, ties);
-    kernelcheck_compare(check, "keep_exact", expected, found, keep * sizeof *found, shape, keep, n,
-                        order, ties);
-    kernelcheck_compare(check, "keep_exact", expected_rows, found_rows, keep * sizeof *found_rows,
-                        shape, keep, n, order, ties);
+    kernelcheck_case(check, "%zu of %zu, order %d, %u ties", keep, n, order, ties);
+    kernelcheck_compare(check, "keep_exact", &worst, &found_worst, sizeof worst);
+    kernelcheck_compare(check, "keep_exact", expected, found, keep * sizeof *found);
+    kernelcheck_compare(check, "keep_exact", expected_rows, found_rows, keep * sizeof *found_rows);
     kernelcheck_free(expected);
 }
 

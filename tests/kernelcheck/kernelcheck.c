@@ -157,27 +157,41 @@ void kernelcheck_free(void *memory)
 
 // ---- comparing ----
 
+void kernelcheck_case(struct kernelcheck *check, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(check->shape, sizeof check->shape, format, arguments);
+    va_end(arguments);
+}
+
 void kernelcheck_compare(struct kernelcheck *check, const char *function, const void *reference,
-                         const void *candidate, size_t bytes, const char *shape, ...)
+                         const void *candidate, size_t bytes)
 {
     check->num_checks++;
     const unsigned char *a = reference, *b = candidate;
     if (bytes == 0 || memcmp(a, b, bytes) == 0) return;
     size_t at = 0;
     while (a[at] == b[at]) at++;
-    char text[256], detail[512];
-    va_list arguments;
-    va_start(arguments, shape);
-    vsnprintf(text, sizeof text, shape, arguments);
-    va_end(arguments);
+    char detail[512];
     uint32_t expected = 0, found = 0;
     size_t word = at / 4 * 4, part = bytes - word < 4 ? bytes - word : 4;
     memcpy(&expected, a + word, part);
     memcpy(&found, b + word, part);
     snprintf(detail, sizeof detail,
-             "%s: byte %zu of %zu differs, word %08" PRIx32 " not %08" PRIx32, text, at, bytes,
-             found, expected);
+             "%s: byte %zu of %zu differs, word %08" PRIx32 " not %08" PRIx32, check->shape, at,
+             bytes, found, expected);
     count_failure(check, function, detail);
+}
+
+int kernelcheck_compare_lists(struct kernelcheck *check, const char *function,
+                              const void *reference, size_t num_reference, const void *candidate,
+                              size_t num_candidate, size_t item_bytes)
+{
+    kernelcheck_compare(check, function, &num_reference, &num_candidate, sizeof num_candidate);
+    if (num_reference != num_candidate) return 0;
+    kernelcheck_compare(check, function, reference, candidate, num_candidate * item_bytes);
+    return 1;
 }
 
 // ---- the proof that a check can fail ----
@@ -224,9 +238,9 @@ static int self_test_passes(uint64_t seed)
     int passes = 1;
     quiet = 1;
     current_check = &check;
-    kernelcheck_compare(&check, "right", right, right, sizeof right, "equal");
+    kernelcheck_compare(&check, "right", right, right, sizeof right);
     passes &= check.num_failures == 0;
-    kernelcheck_compare(&check, "wrong", right, wrong, sizeof right, "one bit differs");
+    kernelcheck_compare(&check, "wrong", right, wrong, sizeof right);
     passes &= check.num_failures == 1;
     passes &= failures_of_overwrite(&check, 0) == 0;
     passes &= failures_of_overwrite(&check, 99) == 0;

@@ -14,6 +14,7 @@ struct kernelcheck {
     uint64_t seed;            // printed at the start; --seed gives it
     enum bsw_cpu_level level; // the level under test, above BSW_CPU_REFERENCE
     const char *family;
+    char shape[256]; // of the case, set by kernelcheck_case
     long num_checks;
     long num_failures;
 };
@@ -47,10 +48,16 @@ enum bsw_status kernelcheck_allocate_array(void *out, size_t count, size_t size,
 // Frees it and all that was allocated after it. Checks the zones; a broken one counts as a failure
 // of the current check.
 void kernelcheck_free(void *memory);
-// Counts a check; prints and counts a failure if the bytes differ: `shape` is printf text of the
-// case.
+// What is compared from now on: printf text, printed with a failure.
+void kernelcheck_case(struct kernelcheck *check, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+// Counts a check; prints and counts a failure if the bytes differ.
 void kernelcheck_compare(struct kernelcheck *check, const char *function, const void *reference,
-                         const void *candidate, size_t bytes, const char *shape, ...)
-    __attribute__((format(printf, 6, 7)));
+                         const void *candidate, size_t bytes);
+// The same of numbers of items, and of the items where the numbers are the same; returns whether
+// they are.
+int kernelcheck_compare_lists(struct kernelcheck *check, const char *function,
+                              const void *reference, size_t num_reference, const void *candidate,
+                              size_t num_candidate, size_t item_bytes);
 
 #endif
