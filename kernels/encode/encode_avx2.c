@@ -98,30 +98,6 @@ static void half_to_float(const uint16_t *numbers, size_t n, float *out)
     for (; i < n; i++) out[i] = bsw_half_to_float(numbers[i]);
 }
 
-// The integer conversions are left to the compiler, which has vectors for them.
-static void avx2_to_float(enum bsw_vector_type type, const void *numbers, size_t n, float *out)
-{
-    const uint8_t *bytes = numbers;
-    const int8_t *signed_bytes = numbers;
-    switch (type) {
-    case BSW_VECTOR_FLOAT32:
-        memcpy(out, numbers, n * sizeof *out);
-        break;
-    case BSW_VECTOR_FLOAT16:
-        half_to_float(numbers, n, out);
-        break;
-    case BSW_VECTOR_UINT8:
-        for (size_t i = 0; i < n; i++) out[i] = bytes[i];
-        break;
-    case BSW_VECTOR_INT8:
-        for (size_t i = 0; i < n; i++) out[i] = signed_bytes[i];
-        break;
-    default:
-        memset(out, 0, n * sizeof *out);
-        break;
-    }
-}
-
 // Squares are never -0.0, so here lanes past the end may add +0.0.
 INLINE void add_squares(const float *x, size_t n, __m256d s[8])
 {
@@ -195,44 +171,6 @@ INLINE void xfbq_word(const float *x, size_t n, float factor, float scale, unsig
     store_word(v, bits, first_lanes(n), word, plane_stride);
 }
 
-INLINE void xfbq_rows(const float *rows, size_t num_rows, size_t dims, const float *factors,
-                      float scale, unsigned bits, uint32_t *planes)
-{
-    size_t plane_stride = (dims + 31) / 32 * BSW_BUNDLE_ROWS;
-    for (size_t r = 0; r < num_rows; r++) {
-        const float *x = rows + r * dims;
-        uint32_t *word = planes + r;
-        size_t i = 0;
-        for (; i + 32 <= dims; i += 32, word += BSW_BUNDLE_ROWS) {
-            xfbq_word(x + i, 32, factors[r], scale, bits, word, plane_stride);
-        }
-        if (i < dims) xfbq_word(x + i, dims - i, factors[r], scale, bits, word, plane_stride);
-    }
-}
-
-static void avx2_xfbq(const float *rows, size_t num_rows, size_t dims, const float *factors,
-                      float scale, unsigned bits, uint32_t *planes)
-{
-    if (num_rows < BSW_BUNDLE_ROWS) {
-        memset(planes, 0, bits * ((dims + 31) / 32) * BSW_BUNDLE_ROWS * sizeof *planes);
-    }
-    switch (bits) {
-#define CASE(constant)                                                     \
-    case constant:                                                         \
-        xfbq_rows(rows, num_rows, dims, factors, scale, constant, planes); \
-        break;
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-#undef CASE
-    }
-}
-
 // One row's lanes of mean * centered; writes centered.
 INLINE struct lanes center_word(const float *x, const float *mean, float factor, size_t n,
                                 struct lanes dot, float *centered)
@@ -243,25 +181,6 @@ INLINE struct lanes center_word(const float *x, const float *mean, float factor,
     }
     store_lanes(centered, n, o);
     return add_products(m, o, dot, n);
-}
-
-static void avx2_saq_center(const struct bsw_saq_frame *frame, const float *rows, size_t num_rows,
-                            const float *factors, float *centered, float *mean_dots)
-{
-    size_t dims = frame->layout.dims;
-    for (size_t r = 0; r < num_rows; r++) {
-        const float *x = rows + r * dims;
-        float *o = centered + r * dims;
-        struct lanes dot = zero_lanes();
-        size_t i = 0;
-        for (; i + 32 <= dims; i += 32) {
-            dot = center_word(x + i, frame->mean + i, factors[r], 32, dot, o + i);
-        }
-        if (i < dims) {
-            dot = center_word(x + i, frame->mean + i, factors[r], dims - i, dot, o + i);
-        }
-        mean_dots[r] = tree_sum(dot);
-    }
 }
 
 // The product: a tile of rows by 16 outputs lives in registers while the input dimensions go by. A
@@ -310,85 +229,12 @@ INLINE void project_tile(const float *centered, size_t stride, const float *pane
     EACH_ROW(STORE_ROW)
 }
 
-typedef void (*tile_fn)(const float *centered, size_t stride, const float *panel,
-                        size_t panel_stride, size_t depth, int fresh, float *out,
-                        size_t out_stride);
-
-#define TILE(rows)                                                                                \
-    static void project_tile_##rows(const float *centered, size_t stride, const float *panel,     \
-                                    size_t panel_stride, size_t depth, int fresh, float *out,     \
-                                    size_t out_stride)                                            \
-    {                                                                                             \
-        project_tile(centered, stride, panel, panel_stride, depth, fresh, out, out_stride, rows); \
-    }
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
-#undef TILE
-
-static const tile_fn tiles[TILE_ROWS + 1] = {NULL,           project_tile_1, project_tile_2,
-                                             project_tile_3, project_tile_4, project_tile_5,
-                                             project_tile_6};
-
-// All rows against one panel, in tiles as equal as they can be: no short last one.
-static void project_panel(const float *centered, size_t num_rows, size_t stride, const float *panel,
-                          size_t panel_stride, size_t depth, int fresh, float *out,
-                          size_t out_stride)
-{
-    size_t num_tiles = (num_rows + TILE_ROWS - 1) / TILE_ROWS;
-    for (size_t t = 0, row = 0; t < num_tiles; t++) {
-        size_t rows = (num_rows - row) / (num_tiles - t);
-        tiles[rows](centered + row * stride, stride, panel, panel_stride, depth, fresh,
-                    out + row * out_stride, out_stride);
-        row += rows;
-    }
-}
-
 INLINE void copy_panel(const float *rotation, size_t stride, size_t depth, float *panel)
 {
     for (size_t k = 0; k < depth; k++) {
         _mm256_store_ps(panel + k * PANEL, _mm256_load_ps(rotation + k * stride));
         _mm256_store_ps(panel + k * PANEL + 8, _mm256_load_ps(rotation + k * stride + 8));
     }
-}
-
-static void avx2_saq_project(const struct bsw_saq_frame *frame, const float *centered,
-                             size_t num_rows, float *projected)
-{
-    _Alignas(64) float panel[DEPTH * PANEL];
-    size_t dims = frame->layout.dims, padded_dims = frame->layout.padded_dims;
-    for (size_t j = 0; j < dims; j += DEPTH) {
-        size_t depth = dims - j < DEPTH ? dims - j : DEPTH;
-        for (size_t i = 0; i < padded_dims; i += PANEL) {
-            const float *rotation = frame->rotation + j * padded_dims + i;
-            if (num_rows <= TILE_ROWS) { // used once: a copy would cost as much as the product
-                project_panel(centered + j, num_rows, dims, rotation, padded_dims, depth, j == 0,
-                              projected + i, padded_dims);
-                continue;
-            }
-            copy_panel(rotation, padded_dims, depth, panel);
-            project_panel(centered + j, num_rows, dims, panel, PANEL, depth, j == 0, projected + i,
-                          padded_dims);
-        }
-    }
-}
-
-static float row_norm(const struct bsw_code_layout *layout, const float *o)
-{
-    float norm = 0.0f;
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const float *part = o + layout->segments[s].padded_dim;
-        struct lanes sum = zero_lanes();
-        for (size_t w = 0; w < layout->segments[s].words; w++) {
-            struct lanes x = load_lanes(part + 32 * w, 32);
-            sum = add_products(x, x, sum, 32);
-        }
-        norm = s == 0 ? tree_sum(sum) : norm + tree_sum(sum);
-    }
-    return norm;
 }
 
 // Adds c^2 of places first .. last - 1 of 32.
@@ -435,82 +281,14 @@ INLINE float quantize_segment(const struct bsw_segment *segment, const float *o,
     return tree_sum(e);
 }
 
-static float quantize_any(const struct bsw_segment *segment, const float *o, float inverse,
-                          size_t stage_place, uint32_t *word, uint32_t *tail)
-{
-    switch (segment->bits) {
-#define CASE(constant) \
-    case constant:     \
-        return quantize_segment(segment, o, inverse, stage_place, constant, word, tail);
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-#undef CASE
-    }
-    return 0.0f;
-}
-
-// Codes of a row whose rms is known; returns den.
-static float quantize_row(const struct bsw_saq_frame *frame, const float *o, float rms, size_t lane,
-                          uint32_t *const *planes, uint32_t *tail)
-{
-    const struct bsw_code_layout *layout = &frame->layout;
-    size_t place = 0; // of the segment's first dimension, without padding
-    float den = 0.0f;
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const struct bsw_segment *segment = &layout->segments[s];
-        const float *part = o + segment->padded_dim;
-        float inverse = 1.0f / ((2.0f * frame->steps[s]) * rms);
-        size_t stage_place = frame->stage_dims > place ? frame->stage_dims - place : 0;
-        float e = quantize_any(segment, part, inverse, stage_place, planes[s] + lane, tail);
-        den = __builtin_fmaf(frame->steps[s], e, den);
-        place += segment->dims;
-    }
-    return den;
-}
-
-// Step by step over all rows: one row's sums, root and divisions form a chain that is longer than
-// its work, and rows wait for nothing.
-static void avx2_saq_quantize(const struct bsw_saq_frame *frame, const float *projected,
-                              size_t num_rows, uint32_t *const *planes, float *norms, float *scales,
-                              uint32_t *tails)
-{
-    const struct bsw_code_layout *layout = &frame->layout;
-    float rms[BSW_BUNDLE_ROWS], dens[BSW_BUNDLE_ROWS];
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        memset(planes[s], 0, bsw_segment_bundle_words(&layout->segments[s]) * sizeof *planes[s]);
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        norms[r] = row_norm(layout, projected + r * layout->padded_dims);
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        rms[r] = __builtin_sqrtf(norms[r] / (float)layout->dims);
-        tails[r] = 0;
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        if (norms[r] < 0x1p-126f) continue;
-        const float *o = projected + r * layout->padded_dims;
-        dens[r] = quantize_row(frame, o, rms[r], r, planes, &tails[r]);
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        int is_zero = norms[r] < 0x1p-126f;
-        if (is_zero) norms[r] = 0.0f;
-        scales[r] = is_zero ? 0.0f : norms[r] / dens[r];
-        if (frame->metric == BSW_METRIC_L2) scales[r] = 2.0f * scales[r];
-    }
-}
+#include "kernels/encode/encode_rows.h"
 
 const struct bsw_encode_table bsw_encode_avx2 = {
     .level = "avx2",
-    .to_float = avx2_to_float,
+    .to_float = to_float,
     .squared_norms = avx2_squared_norms,
-    .xfbq = avx2_xfbq,
-    .saq_center = avx2_saq_center,
-    .saq_project = avx2_saq_project,
-    .saq_quantize = avx2_saq_quantize,
+    .xfbq = xfbq,
+    .saq_center = saq_center,
+    .saq_project = saq_project,
+    .saq_quantize = saq_quantize,
 };

@@ -9,7 +9,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 // Lanes 0 .. 15 and 16 .. 31 of 32 numbers.
-struct pair {
+struct lanes {
     __m512 low, high;
 };
 
@@ -18,21 +18,28 @@ INLINE uint32_t first_lanes(size_t n)
     return n >= 32 ? 0xffffffffu : (1u << n) - 1u;
 }
 
-// Lanes outside of the mask are +0.0 and not read.
-INLINE struct pair load_pair(const float *x, uint32_t lanes)
+INLINE struct lanes zero_lanes(void)
 {
-    return (struct pair){_mm512_maskz_loadu_ps((__mmask16)lanes, x),
-                         _mm512_maskz_loadu_ps((__mmask16)(lanes >> 16), x + 16)};
+    return (struct lanes){_mm512_setzero_ps(), _mm512_setzero_ps()};
 }
 
-// Lanes outside of the mask keep s: adding +0.0 would turn a -0.0 there into +0.0.
-INLINE struct pair add_products(struct pair a, struct pair b, struct pair s, uint32_t lanes)
+// n floats of 32 from x; the rest is +0.0 and not read. n is a constant 32 in the loops.
+INLINE struct lanes load_lanes(const float *x, size_t n)
 {
-    return (struct pair){_mm512_mask3_fmadd_ps(a.low, b.low, s.low, (__mmask16)lanes),
-                         _mm512_mask3_fmadd_ps(a.high, b.high, s.high, (__mmask16)(lanes >> 16))};
+    uint32_t lanes = first_lanes(n);
+    return (struct lanes){_mm512_maskz_loadu_ps((__mmask16)lanes, x),
+                          _mm512_maskz_loadu_ps((__mmask16)(lanes >> 16), x + 16)};
 }
 
-INLINE float tree_sum(struct pair s)
+// Lanes from n on keep s: adding +0.0 would turn a -0.0 there into +0.0.
+INLINE struct lanes add_products(struct lanes a, struct lanes b, struct lanes s, size_t n)
+{
+    uint32_t lanes = first_lanes(n);
+    return (struct lanes){_mm512_mask3_fmadd_ps(a.low, b.low, s.low, (__mmask16)lanes),
+                          _mm512_mask3_fmadd_ps(a.high, b.high, s.high, (__mmask16)(lanes >> 16))};
+}
+
+INLINE float tree_sum(struct lanes s)
 {
     __m512 a = _mm512_add_ps(s.low, s.high);
     __m256 b = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
@@ -63,30 +70,6 @@ static void half_to_float(const uint16_t *numbers, size_t n, float *out)
             size_t at = i + (size_t)__builtin_ctz(nans);
             out[at] = bsw_half_to_float(numbers[at]);
         }
-    }
-}
-
-// The integer conversions are left to the compiler, which has vectors for them.
-static void avx512_to_float(enum bsw_vector_type type, const void *numbers, size_t n, float *out)
-{
-    const uint8_t *bytes = numbers;
-    const int8_t *signed_bytes = numbers;
-    switch (type) {
-    case BSW_VECTOR_FLOAT32:
-        memcpy(out, numbers, n * sizeof *out);
-        break;
-    case BSW_VECTOR_FLOAT16:
-        half_to_float(numbers, n, out);
-        break;
-    case BSW_VECTOR_UINT8:
-        for (size_t i = 0; i < n; i++) out[i] = bytes[i];
-        break;
-    case BSW_VECTOR_INT8:
-        for (size_t i = 0; i < n; i++) out[i] = signed_bytes[i];
-        break;
-    default:
-        memset(out, 0, n * sizeof *out);
-        break;
     }
 }
 
@@ -149,92 +132,33 @@ INLINE void store_word(__m512i f_low, __m512i f_high, unsigned bits, uint32_t va
 
 // Three products in this order: scale times a power of two at once would differ where y * scale is
 // subnormal.
-INLINE void xfbq_word(const float *x, uint32_t valid, float factor, float scale, unsigned bits,
+INLINE void xfbq_word(const float *x, size_t n, float factor, float scale, unsigned bits,
                       uint32_t *word, size_t plane_stride)
 {
     float end = (float)(1 << (bits - 1));
     __m512 low = _mm512_set1_ps(-end), high = _mm512_set1_ps(end - 1.0f);
-    struct pair v = load_pair(x, valid);
+    struct lanes v = load_lanes(x, n);
     v.low = _mm512_mul_ps(v.low, _mm512_set1_ps(factor));
     v.high = _mm512_mul_ps(v.high, _mm512_set1_ps(factor));
     v.low = _mm512_mul_ps(v.low, _mm512_set1_ps(scale));
     v.high = _mm512_mul_ps(v.high, _mm512_set1_ps(scale));
     v.low = _mm512_mul_ps(v.low, _mm512_set1_ps(end));
     v.high = _mm512_mul_ps(v.high, _mm512_set1_ps(end));
-    store_word(clipped_floor(v.low, low, high), clipped_floor(v.high, low, high), bits, valid, word,
-               plane_stride);
-}
-
-INLINE void xfbq_rows(const float *rows, size_t num_rows, size_t dims, const float *factors,
-                      float scale, unsigned bits, uint32_t *planes)
-{
-    size_t plane_stride = (dims + 31) / 32 * BSW_BUNDLE_ROWS;
-    for (size_t r = 0; r < num_rows; r++) {
-        const float *x = rows + r * dims;
-        uint32_t *word = planes + r;
-        size_t i = 0;
-        for (; i + 32 <= dims; i += 32, word += BSW_BUNDLE_ROWS) {
-            xfbq_word(x + i, 0xffffffffu, factors[r], scale, bits, word, plane_stride);
-        }
-        if (i < dims) {
-            xfbq_word(x + i, first_lanes(dims - i), factors[r], scale, bits, word, plane_stride);
-        }
-    }
-}
-
-static void avx512_xfbq(const float *rows, size_t num_rows, size_t dims, const float *factors,
-                        float scale, unsigned bits, uint32_t *planes)
-{
-    if (num_rows < BSW_BUNDLE_ROWS) {
-        memset(planes, 0, bits * ((dims + 31) / 32) * BSW_BUNDLE_ROWS * sizeof *planes);
-    }
-    switch (bits) {
-#define CASE(constant)                                                     \
-    case constant:                                                         \
-        xfbq_rows(rows, num_rows, dims, factors, scale, constant, planes); \
-        break;
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-#undef CASE
-    }
+    store_word(clipped_floor(v.low, low, high), clipped_floor(v.high, low, high), bits,
+               first_lanes(n), word, plane_stride);
 }
 
 // One row's lanes of mean * centered; writes centered.
-INLINE struct pair center_word(const float *x, const float *mean, __m512 factor, uint32_t lanes,
-                               struct pair dot, float *centered)
+INLINE struct lanes center_word(const float *x, const float *mean, float factor, size_t n,
+                                struct lanes dot, float *centered)
 {
-    struct pair o = load_pair(x, lanes), m = load_pair(mean, lanes);
-    o.low = _mm512_sub_ps(_mm512_mul_ps(o.low, factor), m.low);
-    o.high = _mm512_sub_ps(_mm512_mul_ps(o.high, factor), m.high);
+    struct lanes o = load_lanes(x, n), m = load_lanes(mean, n);
+    uint32_t lanes = first_lanes(n);
+    o.low = _mm512_sub_ps(_mm512_mul_ps(o.low, _mm512_set1_ps(factor)), m.low);
+    o.high = _mm512_sub_ps(_mm512_mul_ps(o.high, _mm512_set1_ps(factor)), m.high);
     _mm512_mask_storeu_ps(centered, (__mmask16)lanes, o.low);
     _mm512_mask_storeu_ps(centered + 16, (__mmask16)(lanes >> 16), o.high);
-    return add_products(m, o, dot, lanes);
-}
-
-static void avx512_saq_center(const struct bsw_saq_frame *frame, const float *rows, size_t num_rows,
-                              const float *factors, float *centered, float *mean_dots)
-{
-    size_t dims = frame->layout.dims;
-    for (size_t r = 0; r < num_rows; r++) {
-        const float *x = rows + r * dims;
-        float *o = centered + r * dims;
-        __m512 factor = _mm512_set1_ps(factors[r]);
-        struct pair dot = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-        size_t i = 0;
-        for (; i + 32 <= dims; i += 32) {
-            dot = center_word(x + i, frame->mean + i, factor, 0xffffffffu, dot, o + i);
-        }
-        if (i < dims) {
-            dot = center_word(x + i, frame->mean + i, factor, first_lanes(dims - i), dot, o + i);
-        }
-        mean_dots[r] = tree_sum(dot);
-    }
+    return add_products(m, o, dot, n);
 }
 
 // The product: a tile of rows by 32 outputs lives in registers while the input dimensions go by. A
@@ -298,93 +222,12 @@ INLINE void project_tile(const float *centered, size_t stride, const float *pane
     EACH_ROW(STORE_ROW)
 }
 
-typedef void (*tile_fn)(const float *centered, size_t stride, const float *panel,
-                        size_t panel_stride, size_t depth, int fresh, float *out,
-                        size_t out_stride);
-
-#define TILE(rows)                                                                                \
-    static void project_tile_##rows(const float *centered, size_t stride, const float *panel,     \
-                                    size_t panel_stride, size_t depth, int fresh, float *out,     \
-                                    size_t out_stride)                                            \
-    {                                                                                             \
-        project_tile(centered, stride, panel, panel_stride, depth, fresh, out, out_stride, rows); \
-    }
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
-TILE(7)
-TILE(8)
-TILE(9)
-TILE(10)
-TILE(11)
-TILE(12)
-#undef TILE
-
-static const tile_fn tiles[TILE_ROWS + 1] = {NULL,           project_tile_1,  project_tile_2,
-                                             project_tile_3, project_tile_4,  project_tile_5,
-                                             project_tile_6, project_tile_7,  project_tile_8,
-                                             project_tile_9, project_tile_10, project_tile_11,
-                                             project_tile_12};
-
-// All rows against one panel, in tiles as equal as they can be: no short last one.
-static void project_panel(const float *centered, size_t num_rows, size_t stride, const float *panel,
-                          size_t panel_stride, size_t depth, int fresh, float *out,
-                          size_t out_stride)
-{
-    size_t num_tiles = (num_rows + TILE_ROWS - 1) / TILE_ROWS;
-    for (size_t t = 0, row = 0; t < num_tiles; t++) {
-        size_t rows = (num_rows - row) / (num_tiles - t);
-        tiles[rows](centered + row * stride, stride, panel, panel_stride, depth, fresh,
-                    out + row * out_stride, out_stride);
-        row += rows;
-    }
-}
-
 INLINE void copy_panel(const float *rotation, size_t stride, size_t depth, float *panel)
 {
     for (size_t k = 0; k < depth; k++) {
         _mm512_store_ps(panel + k * PANEL, _mm512_load_ps(rotation + k * stride));
         _mm512_store_ps(panel + k * PANEL + 16, _mm512_load_ps(rotation + k * stride + 16));
     }
-}
-
-static void avx512_saq_project(const struct bsw_saq_frame *frame, const float *centered,
-                               size_t num_rows, float *projected)
-{
-    _Alignas(64) float panel[DEPTH * PANEL];
-    size_t dims = frame->layout.dims, padded_dims = frame->layout.padded_dims;
-    for (size_t j = 0; j < dims; j += DEPTH) {
-        size_t depth = dims - j < DEPTH ? dims - j : DEPTH;
-        for (size_t i = 0; i < padded_dims; i += PANEL) {
-            const float *rotation = frame->rotation + j * padded_dims + i;
-            if (num_rows <= TILE_ROWS) { // used once: a copy would cost as much as the product
-                project_panel(centered + j, num_rows, dims, rotation, padded_dims, depth, j == 0,
-                              projected + i, padded_dims);
-                continue;
-            }
-            copy_panel(rotation, padded_dims, depth, panel);
-            project_panel(centered + j, num_rows, dims, panel, PANEL, depth, j == 0, projected + i,
-                          padded_dims);
-        }
-    }
-}
-
-static float row_norm(const struct bsw_code_layout *layout, const float *o)
-{
-    float norm = 0.0f;
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const float *part = o + layout->segments[s].padded_dim;
-        struct pair sum = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-        for (size_t w = 0; w < layout->segments[s].words; w++) {
-            struct pair x = load_pair(part + 32 * w, 0xffffffffu);
-            sum = add_products(x, x, sum, 0xffffffffu);
-        }
-        norm = s == 0 ? tree_sum(sum) : norm + tree_sum(sum);
-    }
-    return norm;
 }
 
 // Adds (2f + 1)^2 of the lanes of a mask.
@@ -409,16 +252,16 @@ INLINE float quantize_segment(const struct bsw_segment *segment, const float *o,
     float end = (float)(1 << (bits - 1));
     __m512 low = _mm512_set1_ps(-end), high = _mm512_set1_ps(end - 1.0f);
     __m512 two = _mm512_set1_ps(2.0f), one = _mm512_set1_ps(1.0f), by = _mm512_set1_ps(inverse);
-    struct pair e = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+    struct lanes e = zero_lanes();
     __m512i squares = _mm512_setzero_si512();
     for (size_t i = 0; i < segment->dims; i += 32, word += BSW_BUNDLE_ROWS) {
         uint32_t valid = first_lanes(segment->dims - i);
-        struct pair x = load_pair(o + i, 0xffffffffu), c;
+        struct lanes x = load_lanes(o + i, 32), c;
         __m512i f_low = clipped_floor(_mm512_mul_ps(x.low, by), low, high);
         __m512i f_high = clipped_floor(_mm512_mul_ps(x.high, by), low, high);
         c.low = _mm512_fmadd_ps(two, _mm512_cvtepi32_ps(f_low), one); // small integers: exact
         c.high = _mm512_fmadd_ps(two, _mm512_cvtepi32_ps(f_high), one);
-        e = add_products(x, c, e, 0xffffffffu);
+        e = add_products(x, c, e, 32);
         store_word(f_low, f_high, bits, valid, word, plane_stride);
         uint32_t beyond = lanes_beyond(i, stage_place) & valid;
         squares = add_code_squares(squares, f_low, (__mmask16)beyond);
@@ -428,82 +271,14 @@ INLINE float quantize_segment(const struct bsw_segment *segment, const float *o,
     return tree_sum(e);
 }
 
-static float quantize_any(const struct bsw_segment *segment, const float *o, float inverse,
-                          size_t stage_place, uint32_t *word, uint32_t *tail)
-{
-    switch (segment->bits) {
-#define CASE(constant) \
-    case constant:     \
-        return quantize_segment(segment, o, inverse, stage_place, constant, word, tail);
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-#undef CASE
-    }
-    return 0.0f;
-}
-
-// Codes of a row whose rms is known; returns den.
-static float quantize_row(const struct bsw_saq_frame *frame, const float *o, float rms, size_t lane,
-                          uint32_t *const *planes, uint32_t *tail)
-{
-    const struct bsw_code_layout *layout = &frame->layout;
-    size_t place = 0; // of the segment's first dimension, without padding
-    float den = 0.0f;
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        const struct bsw_segment *segment = &layout->segments[s];
-        const float *part = o + segment->padded_dim;
-        float inverse = 1.0f / ((2.0f * frame->steps[s]) * rms);
-        size_t stage_place = frame->stage_dims > place ? frame->stage_dims - place : 0;
-        float e = quantize_any(segment, part, inverse, stage_place, planes[s] + lane, tail);
-        den = __builtin_fmaf(frame->steps[s], e, den);
-        place += segment->dims;
-    }
-    return den;
-}
-
-// Step by step over all rows: one row's sums, root and divisions form a chain that is longer than
-// its work, and rows wait for nothing.
-static void avx512_saq_quantize(const struct bsw_saq_frame *frame, const float *projected,
-                                size_t num_rows, uint32_t *const *planes, float *norms,
-                                float *scales, uint32_t *tails)
-{
-    const struct bsw_code_layout *layout = &frame->layout;
-    float rms[BSW_BUNDLE_ROWS], dens[BSW_BUNDLE_ROWS];
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        memset(planes[s], 0, bsw_segment_bundle_words(&layout->segments[s]) * sizeof *planes[s]);
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        norms[r] = row_norm(layout, projected + r * layout->padded_dims);
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        rms[r] = __builtin_sqrtf(norms[r] / (float)layout->dims);
-        tails[r] = 0;
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        if (norms[r] < 0x1p-126f) continue;
-        const float *o = projected + r * layout->padded_dims;
-        dens[r] = quantize_row(frame, o, rms[r], r, planes, &tails[r]);
-    }
-    for (size_t r = 0; r < num_rows; r++) {
-        int is_zero = norms[r] < 0x1p-126f;
-        if (is_zero) norms[r] = 0.0f;
-        scales[r] = is_zero ? 0.0f : norms[r] / dens[r];
-        if (frame->metric == BSW_METRIC_L2) scales[r] = 2.0f * scales[r];
-    }
-}
+#include "kernels/encode/encode_rows.h"
 
 const struct bsw_encode_table bsw_encode_avx512 = {
     .level = "avx512",
-    .to_float = avx512_to_float,
+    .to_float = to_float,
     .squared_norms = avx512_squared_norms,
-    .xfbq = avx512_xfbq,
-    .saq_center = avx512_saq_center,
-    .saq_project = avx512_saq_project,
-    .saq_quantize = avx512_saq_quantize,
+    .xfbq = xfbq,
+    .saq_center = saq_center,
+    .saq_project = saq_project,
+    .saq_quantize = saq_quantize,
 };
