@@ -67,6 +67,14 @@ __device__ __forceinline__ void begin_products()
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
 
+// The 64 sums of a thread as operands that are read and written.
+#define BSW_EIGHT_SUMS(d, i)                                                                    \
+    "+r"(d[i]), "+r"(d[i + 1]), "+r"(d[i + 2]), "+r"(d[i + 3]), "+r"(d[i + 4]), "+r"(d[i + 5]), \
+        "+r"(d[i + 6]), "+r"(d[i + 7])
+#define BSW_SUMS(d)                                                                           \
+    BSW_EIGHT_SUMS(d, 0), BSW_EIGHT_SUMS(d, 8), BSW_EIGHT_SUMS(d, 16), BSW_EIGHT_SUMS(d, 24), \
+        BSW_EIGHT_SUMS(d, 32), BSW_EIGHT_SUMS(d, 40), BSW_EIGHT_SUMS(d, 48), BSW_EIGHT_SUMS(d, 56)
+
 // d [64][128] s32 = a [64][32] s8 * b [32][128] u8, plus d if `adds`, by a warpgroup: queued only,
 // d is not to be touched before finish_products. Registers as in hopper_layout.cuh.
 __device__ __forceinline__ void multiply_64x128(int (&d)[64], const unsigned (&a)[4], uint64_t b,
@@ -82,17 +90,7 @@ __device__ __forceinline__ void multiply_64x128(int (&d)[64], const unsigned (&a
                  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
                  "{%64, %65, %66, %67}, %68, adds;\n"
                  "}"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]), "+r"(d[4]), "+r"(d[5]),
-                   "+r"(d[6]), "+r"(d[7]), "+r"(d[8]), "+r"(d[9]), "+r"(d[10]), "+r"(d[11]),
-                   "+r"(d[12]), "+r"(d[13]), "+r"(d[14]), "+r"(d[15]), "+r"(d[16]), "+r"(d[17]),
-                   "+r"(d[18]), "+r"(d[19]), "+r"(d[20]), "+r"(d[21]), "+r"(d[22]), "+r"(d[23]),
-                   "+r"(d[24]), "+r"(d[25]), "+r"(d[26]), "+r"(d[27]), "+r"(d[28]), "+r"(d[29]),
-                   "+r"(d[30]), "+r"(d[31]), "+r"(d[32]), "+r"(d[33]), "+r"(d[34]), "+r"(d[35]),
-                   "+r"(d[36]), "+r"(d[37]), "+r"(d[38]), "+r"(d[39]), "+r"(d[40]), "+r"(d[41]),
-                   "+r"(d[42]), "+r"(d[43]), "+r"(d[44]), "+r"(d[45]), "+r"(d[46]), "+r"(d[47]),
-                   "+r"(d[48]), "+r"(d[49]), "+r"(d[50]), "+r"(d[51]), "+r"(d[52]), "+r"(d[53]),
-                   "+r"(d[54]), "+r"(d[55]), "+r"(d[56]), "+r"(d[57]), "+r"(d[58]), "+r"(d[59]),
-                   "+r"(d[60]), "+r"(d[61]), "+r"(d[62]), "+r"(d[63])
+                 : BSW_SUMS(d)
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
 
@@ -101,20 +99,13 @@ __device__ __forceinline__ void finish_products(int (&d)[64])
 {
     asm volatile("wgmma.commit_group.sync.aligned;\n"
                  "wgmma.wait_group.sync.aligned 0;"
-                 : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]), "+r"(d[4]), "+r"(d[5]),
-                   "+r"(d[6]), "+r"(d[7]), "+r"(d[8]), "+r"(d[9]), "+r"(d[10]), "+r"(d[11]),
-                   "+r"(d[12]), "+r"(d[13]), "+r"(d[14]), "+r"(d[15]), "+r"(d[16]), "+r"(d[17]),
-                   "+r"(d[18]), "+r"(d[19]), "+r"(d[20]), "+r"(d[21]), "+r"(d[22]), "+r"(d[23]),
-                   "+r"(d[24]), "+r"(d[25]), "+r"(d[26]), "+r"(d[27]), "+r"(d[28]), "+r"(d[29]),
-                   "+r"(d[30]), "+r"(d[31]), "+r"(d[32]), "+r"(d[33]), "+r"(d[34]), "+r"(d[35]),
-                   "+r"(d[36]), "+r"(d[37]), "+r"(d[38]), "+r"(d[39]), "+r"(d[40]), "+r"(d[41]),
-                   "+r"(d[42]), "+r"(d[43]), "+r"(d[44]), "+r"(d[45]), "+r"(d[46]), "+r"(d[47]),
-                   "+r"(d[48]), "+r"(d[49]), "+r"(d[50]), "+r"(d[51]), "+r"(d[52]), "+r"(d[53]),
-                   "+r"(d[54]), "+r"(d[55]), "+r"(d[56]), "+r"(d[57]), "+r"(d[58]), "+r"(d[59]),
-                   "+r"(d[60]), "+r"(d[61]), "+r"(d[62]), "+r"(d[63])
+                 : BSW_SUMS(d)
                  :
                  : "memory");
 }
+
+#undef BSW_SUMS
+#undef BSW_EIGHT_SUMS
 
 // What another thread has written, seen through a barrier_wait.
 __device__ __forceinline__ float2 load_after_wait(const float2 *place)
