@@ -336,24 +336,6 @@ int end(ncclComm *comm)
 
 extern "C" {
 
-int ncclGetVersion(int *version);
-int ncclGetUniqueId(bsw_nccl_unique_id *id);
-int ncclCommInitRankConfig(ncclComm **comm, int num_ranks, bsw_nccl_unique_id id, int rank,
-                           bsw_nccl_config *config);
-int ncclCommGetAsyncError(ncclComm *comm, int *state);
-int ncclCommFinalize(ncclComm *comm);
-int ncclCommDestroy(ncclComm *comm);
-int ncclCommAbort(ncclComm *comm);
-int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, ncclComm *comm,
-                  cudaStream_t stream);
-int ncclSend(const void *from, size_t count, int type, int peer, ncclComm *comm,
-             cudaStream_t stream);
-int ncclRecv(void *to, size_t count, int type, int peer, ncclComm *comm, cudaStream_t stream);
-int ncclGroupStart();
-int ncclGroupEnd();
-const char *ncclGetErrorString(int result);
-const char *ncclGetLastError(ncclComm *comm);
-
 int ncclGetVersion(int *version)
 {
     *version = version_of_library();
