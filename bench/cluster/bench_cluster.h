@@ -53,16 +53,4 @@ struct bsw_bench_cluster {
 enum bsw_status bsw_cluster_network_run(struct bsw_bench_cluster *cluster, struct bsw_error *err);
 enum bsw_status bsw_cluster_scaling_run(struct bsw_bench_cluster *cluster, struct bsw_error *err);
 
-// A value of a row.
-static inline struct bsw_bench_value bsw_bench_number(double number)
-{
-    struct bsw_bench_value value = {number, NULL};
-    return value;
-}
-static inline struct bsw_bench_value bsw_bench_text(const char *text)
-{
-    struct bsw_bench_value value = {0, text};
-    return value;
-}
-
 #endif

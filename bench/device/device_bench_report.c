@@ -95,12 +95,7 @@ static int is_int8(enum device_limit limit)
 // NAN: there is none.
 static struct bsw_bench_value number_if(int is_there, double value)
 {
-    return (struct bsw_bench_value){is_there ? value : (double)NAN, ""};
-}
-
-static struct bsw_bench_value text_of(const char *text)
-{
-    return (struct bsw_bench_value){0, text};
+    return bsw_bench_number(is_there ? value : (double)NAN);
 }
 
 static struct bsw_bench_value share_of_limit(const struct device_bench *bench, double rate,
@@ -136,20 +131,22 @@ static void set_rates(const struct device_bench *bench, const struct device_reco
     double int8_work = is_int8(record->operations_limit) ? work : 0;
     values[BANDWIDTH] = number_if(bytes > 0, bytes);
     values[BANDWIDTH_SHARE] = share_of_limit(bench, bytes, record->bytes_limit);
-    values[BANDWIDTH_LIMIT] = text_of(bytes > 0 ? limit_names[record->bytes_limit].short_name : "");
+    values[BANDWIDTH_LIMIT] =
+        bsw_bench_text(bytes > 0 ? limit_names[record->bytes_limit].short_name : "");
     values[OPERATIONS] = number_if(work > 0, work);
     values[OPERATIONS_SHARE] = share_of_limit(bench, work, record->operations_limit);
-    values[LIMIT] = text_of(work > 0 ? limit_names[record->operations_limit].short_name : "");
+    values[LIMIT] =
+        bsw_bench_text(work > 0 ? limit_names[record->operations_limit].short_name : "");
     values[OF_MMA] = share_of_limit(bench, int8_work, DEVICE_LIMIT_MMA);
     values[OF_CUBLAS] = share_of_limit(bench, int8_work, DEVICE_LIMIT_CUBLAS);
     values[VALUES] =
         number_if(is_timed && record->values > 0, record->values / record->times.median);
-    values[VALUES_NAME] = text_of(record->values > 0 ? record->values_name : "");
+    values[VALUES_NAME] = bsw_bench_text(record->values > 0 ? record->values_name : "");
 }
 
 void device_bench_report(struct device_bench *bench, const struct device_record *record)
 {
-    struct bsw_bench_value values[NUM_COLUMNS] = {[CASE] = text_of(record->name)};
+    struct bsw_bench_value values[NUM_COLUMNS] = {[CASE] = bsw_bench_text(record->name)};
     values[ROWS].number = (double)record->rows;
     values[QUERIES].number = (double)record->queries;
     values[KEEP].number = (double)record->keep;

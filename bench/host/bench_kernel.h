@@ -11,6 +11,8 @@
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
 
+#define BSW_KERNEL_MAX_ARRAYS (BSW_MAX_SEGMENTS + 24)
+
 // No padding: gcc 12 with -ftrivial-auto-var-init, told to clear padding behind an array of structs
 // in a variable with an initializer, clears a part of the array instead.
 struct bsw_kernel_shape {
@@ -39,10 +41,12 @@ struct bsw_kernel_output {
     size_t *counts;        // [num_lists]
 };
 
-// A kernel on its input. make fills it, the driver frees the input by destroy.
+// A kernel on its input. make fills it.
 struct bsw_kernel_run {
+    int variant; // of the case, set before
     void *input;
-    void (*destroy)(void *input);
+    void *arrays[BSW_KERNEL_MAX_ARRAYS]; // from bsw_kernel_allocate; the driver frees them
+    size_t num_arrays;
     size_t num_tiles; // 0: the shape has no such kernel
     // Tile `tile` by the functions of `level`, every value and count of the output set.
     void (*run_tile)(void *input, enum bsw_cpu_level level, size_t tile,
@@ -53,10 +57,14 @@ struct bsw_kernel_run {
     size_t queries; // 0: none
 };
 
+// Zeroed memory of a run's input (a bsw_scan_case_allocate_fn).
+enum bsw_status bsw_kernel_allocate(void *run, void *out, size_t count, size_t size,
+                                    struct bsw_error *err);
+
 struct bsw_kernel_case {
     const char *family, *name;
     enum bsw_kernel_limit limit;
-    // On failure *out may hold an input, which the caller destroys.
+    int variant; // what else tells cases with the same make apart
     enum bsw_status (*make)(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                             struct bsw_error *err);
 };

@@ -4,7 +4,6 @@
 
 #include "bench/host/bench_kernel.h"
 #include "common/base/integer_hash.h"
-#include "common/base/memory.h"
 #include "kernels/encode/encode.h"
 
 #define BLOCK_ROWS    128 // of one product of saq
@@ -138,17 +137,6 @@ static void run_saq(void *context, enum bsw_cpu_level level, size_t tile,
     run_quantize(context, level, tile, output);
 }
 
-static void destroy(void *context)
-{
-    struct coding_input *input = context;
-    bsw_free(&input->projected);
-    bsw_free(&input->centered);
-    bsw_free(&input->rotation);
-    bsw_free(&input->mean);
-    bsw_free(&input->rows);
-    bsw_free(&input);
-}
-
 static void fill(float *numbers, size_t num, uint64_t seed)
 {
     for (size_t i = 0; i < num; i++) numbers[i] = (float)(int64_t)bsw_hash2(seed, i) * 0x1p-63f;
@@ -158,12 +146,11 @@ static enum bsw_status make_rows(const struct bsw_kernel_shape *shape, struct bs
                                  struct bsw_error *err)
 {
     struct coding_input *input = NULL;
-    BSW_TRY(bsw_allocate_zero(&input, 1, sizeof *input, "input of a kernel", err));
+    BSW_TRY(bsw_kernel_allocate(out, &input, 1, sizeof *input, err));
     out->input = input;
-    out->destroy = destroy;
     input->shape = *shape;
-    BSW_TRY(bsw_allocate(&input->rows, shape->rows, shape->layout.dims * sizeof(float),
-                         "rows to encode", err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->rows, shape->rows, shape->layout.dims * sizeof(float),
+                                err));
     fill(input->rows, shape->rows * shape->layout.dims, 1);
     out->num_tiles = (shape->rows + BLOCK_ROWS - 1) / BLOCK_ROWS;
     out->num_lists = 1;
@@ -198,10 +185,10 @@ static enum bsw_status make_saq(const struct bsw_kernel_shape *shape, struct bsw
     BSW_TRY(make_rows(shape, out, err));
     struct coding_input *input = out->input;
     size_t dims = shape->layout.dims, padded = shape->layout.padded_dims;
-    BSW_TRY(bsw_allocate(&input->mean, dims, sizeof(float), "mean", err));
-    BSW_TRY(bsw_allocate_zero(&input->rotation, dims, padded * sizeof(float), "rotation", err));
-    BSW_TRY(bsw_allocate(&input->centered, BLOCK_ROWS, dims * sizeof(float), "centered", err));
-    BSW_TRY(bsw_allocate(&input->projected, BLOCK_ROWS, padded * sizeof(float), "projected", err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->mean, dims, sizeof(float), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->rotation, dims, padded * sizeof(float), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->centered, BLOCK_ROWS, dims * sizeof(float), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->projected, BLOCK_ROWS, padded * sizeof(float), err));
     fill(input->mean, dims, 2);
     for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
         const struct bsw_segment *segment = &shape->layout.segments[s];
@@ -271,11 +258,11 @@ static enum bsw_status make_quantize(const struct bsw_kernel_shape *shape,
 }
 
 const struct bsw_kernel_case bsw_kernel_codings[] = {
-    {"encode", "xfbq", BSW_LIMIT_READ, make_xfbq},
-    {"encode", "saq", BSW_LIMIT_FLOAT32, make_saq},
-    {"encode", "squared_norms", BSW_LIMIT_READ, make_norms},
-    {"encode", "saq_center", BSW_LIMIT_COPY, make_center},
-    {"encode", "saq_project", BSW_LIMIT_FLOAT32, make_project},
-    {"encode", "saq_quantize", BSW_LIMIT_READ, make_quantize},
+    {"encode", "xfbq", BSW_LIMIT_READ, 0, make_xfbq},
+    {"encode", "saq", BSW_LIMIT_FLOAT32, 0, make_saq},
+    {"encode", "squared_norms", BSW_LIMIT_READ, 0, make_norms},
+    {"encode", "saq_center", BSW_LIMIT_COPY, 0, make_center},
+    {"encode", "saq_project", BSW_LIMIT_FLOAT32, 0, make_project},
+    {"encode", "saq_quantize", BSW_LIMIT_READ, 0, make_quantize},
     {0},
 };

@@ -167,23 +167,6 @@ static void run_staged(void *context, enum bsw_cpu_level level, size_t tile,
 
 // ---- input ----
 
-static void destroy(void *context)
-{
-    struct scan_input *input = context;
-    bsw_free(&input->outputs);
-    bsw_free(&input->stage_limits);
-    bsw_free(&input->candidates);
-    bsw_free(&input->all_dots);
-    bsw_free(&input->integer_limits);
-    bsw_scan_case_free(&input->scan);
-    bsw_free(&input);
-}
-
-static enum bsw_status allocate(void *out, size_t count, size_t size, struct bsw_error *err)
-{
-    return bsw_allocate(out, count, size, "input of a kernel", err);
-}
-
 static void fill_all(struct bsw_scan_case *scan)
 {
     bsw_scan_case_fill_codes(scan, BSW_PLANES_RANDOM, 1);
@@ -217,7 +200,7 @@ static enum bsw_status choose_limits(struct scan_input *input, struct bsw_error 
     struct bsw_scan_case *scan = &input->scan;
     size_t num_bundles = tile_size(input, 0), rows = num_bundles * BSW_BUNDLE_ROWS;
     uint32_t *scores = NULL;
-    BSW_TRY(allocate(&scores, rows, sizeof *scores, err));
+    BSW_TRY(bsw_allocate(&scores, rows, sizeof *scores, "scores", err));
     for (size_t q = 0; q < scan->num_queries; q++) {
         bsw_scan_case_dots(scan, BSW_CPU_REFERENCE, q, 0, num_bundles, scan->dots);
         for (size_t r = 0; r < rows; r++) scores[r] = bsw_score_from_integer(scan->dots[r]);
@@ -240,9 +223,8 @@ static enum bsw_status make_input(const struct bsw_kernel_shape *shape, size_t n
                                   struct bsw_error *err)
 {
     struct scan_input *input = NULL;
-    BSW_TRY(bsw_allocate_zero(&input, 1, sizeof *input, "input of a kernel", err));
+    BSW_TRY(bsw_kernel_allocate(out, &input, 1, sizeof *input, err));
     out->input = input;
-    out->destroy = destroy;
     input->shape = *shape;
     struct bsw_scan_case *scan = &input->scan;
     scan->layout = shape->layout;
@@ -250,10 +232,10 @@ static enum bsw_status make_input(const struct bsw_kernel_shape *shape, size_t n
     scan->num_queries = num_queries;
     scan->num_bundles = bsw_num_bundles(shape->rows);
     scan->tile_bundles = tile_bundles < scan->num_bundles ? tile_bundles : scan->num_bundles;
-    BSW_TRY(bsw_scan_case_allocate(scan, allocate, err));
-    BSW_TRY(allocate(&input->integer_limits, num_queries, sizeof(uint32_t), err));
-    BSW_TRY(allocate(&input->stage_limits, num_queries, sizeof(uint32_t), err));
-    BSW_TRY(allocate(&input->outputs, num_queries, sizeof *input->outputs, err));
+    BSW_TRY(bsw_scan_case_allocate(scan, bsw_kernel_allocate, out, err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->integer_limits, num_queries, sizeof(uint32_t), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->stage_limits, num_queries, sizeof(uint32_t), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->outputs, num_queries, sizeof *input->outputs, err));
     fill_all(scan);
     BSW_TRY(choose_limits(input, err));
     out->num_tiles = (scan->num_bundles + scan->tile_bundles - 1) / scan->tile_bundles;
@@ -307,7 +289,7 @@ static enum bsw_status choose_stage_limits(struct scan_input *input, struct bsw_
 {
     size_t num_halves = 2 * tile_size(input, 0);
     uint32_t *scores = NULL;
-    BSW_TRY(allocate(&scores, num_halves, sizeof *scores, err));
+    BSW_TRY(bsw_allocate(&scores, num_halves, sizeof *scores, "scores", err));
     for (size_t q = 0; q < input->scan.num_queries; q++) {
         prepare_stage(input, q);
         for (size_t h = 0; h < num_halves; h++)
@@ -340,69 +322,40 @@ static double num_popcounts(const struct bsw_kernel_shape *shape)
     return code_bytes(shape) / 4 * shape->query_bits;
 }
 
-static enum bsw_status make_planes(const struct bsw_kernel_shape *shape, enum filter filter,
-                                   struct bsw_kernel_run *out, struct bsw_error *err)
+// The variant is a filter.
+static enum bsw_status make_planes(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
+                                   struct bsw_error *err)
 {
     BSW_TRY(make_input(shape, 1, BSW_TILE_BUNDLES, out, err));
     struct scan_input *input = out->input;
-    input->filter = filter;
+    input->filter = (enum filter)out->variant;
     out->run_tile = run_planes;
     out->list_values = input->scan.tile_bundles * BSW_BUNDLE_ROWS;
-    out->value_bytes = filter == NO_FILTER ? sizeof(int32_t) : sizeof(uint64_t);
-    out->bytes = code_bytes(shape) + row_bytes(shape, filter);
+    out->value_bytes = input->filter == NO_FILTER ? sizeof(int32_t) : sizeof(uint64_t);
+    out->bytes = code_bytes(shape) + row_bytes(shape, input->filter);
     out->operations = num_popcounts(shape);
     return BSW_OK;
 }
 
-static enum bsw_status make_dots_case(const struct bsw_kernel_shape *shape,
-                                      struct bsw_kernel_run *out, struct bsw_error *err)
+static enum bsw_status make_filter(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
+                                   struct bsw_error *err)
 {
-    return make_planes(shape, NO_FILTER, out, err);
-}
-
-static enum bsw_status make_plain_case(const struct bsw_kernel_shape *shape,
-                                       struct bsw_kernel_run *out, struct bsw_error *err)
-{
-    return make_planes(shape, INTEGER_FILTER, out, err);
-}
-
-static enum bsw_status make_scaled_case(const struct bsw_kernel_shape *shape,
-                                        struct bsw_kernel_run *out, struct bsw_error *err)
-{
-    return make_planes(shape, AFFINE_FILTER, out, err);
-}
-
-static enum bsw_status make_filter(const struct bsw_kernel_shape *shape, enum filter filter,
-                                   struct bsw_kernel_run *out, struct bsw_error *err)
-{
-    BSW_TRY(make_planes(shape, filter, out, err));
+    BSW_TRY(make_planes(shape, out, err));
     struct scan_input *input = out->input;
-    BSW_TRY(allocate(&input->all_dots, shape->rows, sizeof(int32_t), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->all_dots, shape->rows, sizeof(int32_t), err));
     bsw_scan_case_dots(&input->scan, BSW_CPU_REFERENCE, 0, 0, input->scan.num_bundles,
                        input->all_dots);
     out->run_tile = run_filter;
-    out->bytes = row_bytes(shape, filter) + 4 * (double)shape->rows; // the integers
+    out->bytes = row_bytes(shape, input->filter) + 4 * (double)shape->rows; // the integers
     out->operations = 0;
     return BSW_OK;
-}
-
-static enum bsw_status make_filter_integer(const struct bsw_kernel_shape *shape,
-                                           struct bsw_kernel_run *out, struct bsw_error *err)
-{
-    return make_filter(shape, INTEGER_FILTER, out, err);
-}
-
-static enum bsw_status make_filter_affine(const struct bsw_kernel_shape *shape,
-                                          struct bsw_kernel_run *out, struct bsw_error *err)
-{
-    return make_filter(shape, AFFINE_FILTER, out, err);
 }
 
 // XFBQ Algorithm 1's counts of distances.
 static enum bsw_status make_histogram(const struct bsw_kernel_shape *shape,
                                       struct bsw_kernel_run *out, struct bsw_error *err)
 {
-    BSW_TRY(make_filter(shape, INTEGER_FILTER, out, err));
+    BSW_TRY(make_filter(shape, out, err));
     out->run_tile = run_histogram;
     out->list_values = (size_t)bsw_layout_dot_limit(&shape->layout, shape->query_bits) + 1;
     return BSW_OK;
@@ -411,9 +364,9 @@ static enum bsw_status make_histogram(const struct bsw_kernel_shape *shape,
 static enum bsw_status make_queue(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                                   struct bsw_error *err)
 {
-    BSW_TRY(make_filter(shape, INTEGER_FILTER, out, err));
+    BSW_TRY(make_filter(shape, out, err));
     struct scan_input *input = out->input;
-    BSW_TRY(allocate(&input->candidates, shape->rows, sizeof(uint64_t), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->candidates, shape->rows, sizeof(uint64_t), err));
     bsw_select_reference.filter_integer(input->all_dots, input->scan.masks, input->scan.num_bundles,
                                         0, 0, input->candidates);
     out->run_tile = run_queue;
@@ -422,10 +375,13 @@ static enum bsw_status make_queue(const struct bsw_kernel_shape *shape, struct b
     return BSW_OK;
 }
 
-static enum bsw_status make_matrix(const struct bsw_kernel_shape *shape, size_t num_queries,
-                                   struct bsw_kernel_run *out, struct bsw_error *err)
+enum { ALL_QUERIES, ONE_QUERY };
+
+static enum bsw_status make_matrix(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
+                                   struct bsw_error *err)
 {
     struct bsw_scan_tuning tuning = bsw_scan_tuning_of(shape->level, &shape->layout);
+    size_t num_queries = out->variant == ONE_QUERY ? 1 : shape->queries;
     BSW_TRY(make_input(shape, num_queries,
                        bsw_matrix_tile_bundles(shape->layout.padded_dims, tuning.tile_kib), out,
                        err));
@@ -441,7 +397,7 @@ static enum bsw_status make_matrix(const struct bsw_kernel_shape *shape, size_t 
 static enum bsw_status make_unpack(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                                    struct bsw_error *err)
 {
-    BSW_TRY(make_matrix(shape, 1, out, err));
+    BSW_TRY(make_matrix(shape, out, err));
     const struct scan_input *input = out->input;
     out->run_tile = run_unpack;
     out->num_lists = 1;
@@ -453,16 +409,10 @@ static enum bsw_status make_unpack(const struct bsw_kernel_shape *shape, struct 
     return BSW_OK;
 }
 
-static enum bsw_status make_scan(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
-                                 struct bsw_error *err)
-{
-    return make_matrix(shape, shape->queries, out, err);
-}
-
 static enum bsw_status make_whole(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                                   struct bsw_error *err)
 {
-    BSW_TRY(make_matrix(shape, shape->queries, out, err));
+    BSW_TRY(make_matrix(shape, out, err));
     struct scan_input *input = out->input;
     input->is_whole = 1;
     out->bytes = code_bytes(shape) + row_bytes(shape, AFFINE_FILTER);
@@ -473,7 +423,7 @@ static enum bsw_status make_whole(const struct bsw_kernel_shape *shape, struct b
 static enum bsw_status make_staged(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                                    struct bsw_error *err)
 {
-    BSW_TRY(make_matrix(shape, shape->queries, out, err));
+    BSW_TRY(make_matrix(shape, out, err));
     struct scan_input *input = out->input;
     input->stage_dims = shape->layout.padded_dims / 64 * 32;
     if (input->stage_dims == 0) out->num_tiles = 0;
@@ -483,16 +433,16 @@ static enum bsw_status make_staged(const struct bsw_kernel_shape *shape, struct 
 }
 
 const struct bsw_kernel_case bsw_kernel_scans[] = {
-    {"plane_scan", "dots", BSW_LIMIT_READ, make_dots_case},
-    {"plane_scan", "plain rows", BSW_LIMIT_READ, make_plain_case},
-    {"plane_scan", "scaled rows", BSW_LIMIT_READ, make_scaled_case},
-    {"matrix_scan", "unpack", BSW_LIMIT_COPY, make_unpack},
-    {"matrix_scan", "scan", BSW_LIMIT_INT8, make_scan},
-    {"matrix_scan", "staged scan", BSW_LIMIT_INT8, make_staged},
-    {"matrix_scan", "unpack and scan", BSW_LIMIT_INT8, make_whole},
-    {"select", "filter_integer", BSW_LIMIT_READ, make_filter_integer},
-    {"select", "filter_affine", BSW_LIMIT_READ, make_filter_affine},
-    {"select", "histogram", BSW_LIMIT_READ, make_histogram},
-    {"select", "queue_insert", BSW_LIMIT_READ, make_queue},
+    {"plane_scan", "dots", BSW_LIMIT_READ, NO_FILTER, make_planes},
+    {"plane_scan", "plain rows", BSW_LIMIT_READ, INTEGER_FILTER, make_planes},
+    {"plane_scan", "scaled rows", BSW_LIMIT_READ, AFFINE_FILTER, make_planes},
+    {"matrix_scan", "unpack", BSW_LIMIT_COPY, ONE_QUERY, make_unpack},
+    {"matrix_scan", "scan", BSW_LIMIT_INT8, ALL_QUERIES, make_matrix},
+    {"matrix_scan", "staged scan", BSW_LIMIT_INT8, ALL_QUERIES, make_staged},
+    {"matrix_scan", "unpack and scan", BSW_LIMIT_INT8, ALL_QUERIES, make_whole},
+    {"select", "filter_integer", BSW_LIMIT_READ, INTEGER_FILTER, make_filter},
+    {"select", "filter_affine", BSW_LIMIT_READ, AFFINE_FILTER, make_filter},
+    {"select", "histogram", BSW_LIMIT_READ, INTEGER_FILTER, make_histogram},
+    {"select", "queue_insert", BSW_LIMIT_READ, INTEGER_FILTER, make_queue},
     {0},
 };

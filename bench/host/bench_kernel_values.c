@@ -4,7 +4,6 @@
 
 #include "bench/host/bench_kernel.h"
 #include "common/base/integer_hash.h"
-#include "common/base/memory.h"
 #include "common/codes/result_order.h"
 #include "kernels/exact/exact.h"
 #include "kernels/merge/merge.h"
@@ -134,40 +133,12 @@ static void run_ranked(void *context, enum bsw_cpu_level level, size_t tile,
 
 // ---- input ----
 
-static void destroy(void *context)
-{
-    struct value_input *input = context;
-    bsw_free(&input->ranked_scratch);
-    bsw_free(&input->ranked);
-    bsw_free(&input->scratch);
-    bsw_free(&input->kept);
-    bsw_free(&input->candidates);
-    bsw_free(&input->outputs);
-    bsw_free(&input->masks);
-    bsw_free(&input->limits);
-    bsw_free(&input->packed_queries);
-    bsw_free(&input->biases);
-    bsw_free(&input->packed);
-    bsw_free(&input->query_norms);
-    bsw_free(&input->query_numbers);
-    bsw_free(&input->norms);
-    bsw_free(&input->numbers);
-    bsw_free(&input->bytes);
-    bsw_free(&input);
-}
-
-static enum bsw_status allocate(void *out, size_t count, size_t size, struct bsw_error *err)
-{
-    return bsw_allocate(out, count, size, "input of a kernel", err);
-}
-
 static enum bsw_status make_input(const struct bsw_kernel_shape *shape, size_t tile_rows,
                                   struct bsw_kernel_run *out, struct bsw_error *err)
 {
     struct value_input *input = NULL;
-    BSW_TRY(bsw_allocate_zero(&input, 1, sizeof *input, "input of a kernel", err));
+    BSW_TRY(bsw_kernel_allocate(out, &input, 1, sizeof *input, err));
     out->input = input;
-    out->destroy = destroy;
     input->shape = *shape;
     input->tile_rows = tile_rows;
     out->num_tiles = (shape->rows + tile_rows - 1) / tile_rows;
@@ -182,11 +153,12 @@ static int number_at(uint64_t seed, size_t at)
 }
 
 // numbers and squared norms of `num` vectors
-static enum bsw_status make_numbers(size_t num, size_t dims, uint64_t seed, double **numbers,
-                                    double **norms, struct bsw_error *err)
+static enum bsw_status make_numbers(struct bsw_kernel_run *out, size_t num, size_t dims,
+                                    uint64_t seed, double **numbers, double **norms,
+                                    struct bsw_error *err)
 {
-    BSW_TRY(allocate(numbers, num, dims * sizeof(double), err));
-    BSW_TRY(allocate(norms, num, sizeof(double), err));
+    BSW_TRY(bsw_kernel_allocate(out, numbers, num, dims * sizeof(double), err));
+    BSW_TRY(bsw_kernel_allocate(out, norms, num, sizeof(double), err));
     for (size_t i = 0; i < num * dims; i++) (*numbers)[i] = number_at(seed, i);
     for (size_t i = 0; i < num; i++)
         (*norms)[i] = bsw_refine_reference.squared_norm(*numbers + i * dims, dims);
@@ -206,8 +178,9 @@ static enum bsw_status make_exact(const struct bsw_kernel_shape *shape, struct b
     size_t dims = shape->layout.dims;
     BSW_TRY(make_input(shape, EXACT_TILE_ROWS, out, err));
     struct value_input *input = out->input;
-    BSW_TRY(make_numbers(shape->rows, dims, 1, &input->numbers, &input->norms, err));
-    BSW_TRY(make_numbers(shape->queries, dims, 2, &input->query_numbers, &input->query_norms, err));
+    BSW_TRY(make_numbers(out, shape->rows, dims, 1, &input->numbers, &input->norms, err));
+    BSW_TRY(make_numbers(out, shape->queries, dims, 2, &input->query_numbers, &input->query_norms,
+                         err));
     out->run_tile = run_exact_double;
     out->list_values = EXACT_TILE_ROWS * shape->queries;
     out->operations = num_products(shape);
@@ -221,9 +194,10 @@ static enum bsw_status make_refine(const struct bsw_kernel_shape *shape, struct 
     size_t dims = shape->layout.dims;
     BSW_TRY(make_input(shape, REFINE_PAIRS, out, err));
     struct value_input *input = out->input;
-    BSW_TRY(allocate(&input->bytes, shape->rows, dims, err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->bytes, shape->rows, dims, err));
     for (size_t i = 0; i < shape->rows * dims; i++) input->bytes[i] = (uint8_t)number_at(1, i);
-    BSW_TRY(make_numbers(shape->queries, dims, 2, &input->query_numbers, &input->query_norms, err));
+    BSW_TRY(make_numbers(out, shape->queries, dims, 2, &input->query_numbers, &input->query_norms,
+                         err));
     out->run_tile = run_refine;
     out->list_values = REFINE_PAIRS;
     out->bytes = (double)shape->rows * (double)dims;
@@ -245,12 +219,13 @@ static enum bsw_status make_screen(const struct bsw_kernel_shape *shape, struct 
     size_t query_numbers = bsw_screen_query_numbers(shape->queries, dims);
     BSW_TRY(make_input(shape, tile_rows, out, err));
     struct value_input *input = out->input;
-    BSW_TRY(allocate(&input->packed, shape->rows, dims * sizeof(float), err));
-    BSW_TRY(bsw_allocate_zero(&input->biases, shape->rows, sizeof(float), "biases", err));
-    BSW_TRY(allocate(&input->packed_queries, query_numbers, sizeof(float), err));
-    BSW_TRY(allocate(&input->limits, shape->queries, sizeof(float), err));
-    BSW_TRY(allocate(&input->masks, shape->rows / BSW_BUNDLE_ROWS, sizeof(uint32_t), err));
-    BSW_TRY(allocate(&input->outputs, shape->queries, sizeof *input->outputs, err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->packed, shape->rows, dims * sizeof(float), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->biases, shape->rows, sizeof(float), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->packed_queries, query_numbers, sizeof(float), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->limits, shape->queries, sizeof(float), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->masks, shape->rows / BSW_BUNDLE_ROWS, sizeof(uint32_t),
+                                err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->outputs, shape->queries, sizeof *input->outputs, err));
     for (size_t i = 0; i < shape->rows * dims; i++) input->packed[i] = uniform_at(1, i);
     for (size_t i = 0; i < query_numbers; i++) input->packed_queries[i] = uniform_at(2, i);
     for (size_t q = 0; q < shape->queries; q++)
@@ -270,8 +245,8 @@ static enum bsw_status make_sort(const struct bsw_kernel_shape *shape, struct bs
 {
     BSW_TRY(make_input(shape, shape->rows, out, err));
     struct value_input *input = out->input;
-    BSW_TRY(allocate(&input->candidates, shape->rows, sizeof(uint64_t), err));
-    BSW_TRY(allocate(&input->scratch, shape->rows, sizeof(uint64_t), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->candidates, shape->rows, sizeof(uint64_t), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->scratch, shape->rows, sizeof(uint64_t), err));
     for (size_t i = 0; i < shape->rows; i++)
         input->candidates[i] =
             bsw_candidate_pack(bsw_score_from_float(uniform_at(1, i)), (uint32_t)i);
@@ -287,7 +262,7 @@ static enum bsw_status make_keep(const struct bsw_kernel_shape *shape, struct bs
 {
     BSW_TRY(make_sort(shape, out, err));
     struct value_input *input = out->input;
-    BSW_TRY(allocate(&input->kept, shape->rows, sizeof(uint64_t), err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->kept, shape->rows, sizeof(uint64_t), err));
     out->run_tile = run_keep;
     out->list_values = 2;
     return BSW_OK;
@@ -300,8 +275,9 @@ static enum bsw_status make_ranked(const struct bsw_kernel_shape *shape, struct 
     BSW_TRY(make_input(shape, shape->rows, out, err));
     struct value_input *input = out->input;
     size_t list = (shape->rows + 7) / 8;
-    BSW_TRY(allocate(&input->ranked, shape->rows, sizeof *input->ranked, err));
-    BSW_TRY(allocate(&input->ranked_scratch, shape->rows, sizeof *input->ranked, err));
+    BSW_TRY(bsw_kernel_allocate(out, &input->ranked, shape->rows, sizeof *input->ranked, err));
+    BSW_TRY(
+        bsw_kernel_allocate(out, &input->ranked_scratch, shape->rows, sizeof *input->ranked, err));
     for (size_t i = 0; i < shape->rows; i++) {
         uint32_t step = (uint32_t)(0x400000 / list) + 1;
         uint32_t score = 0xbf800000u - step * (uint32_t)(i % list) - (uint32_t)(bsw_hash(i) % step);
@@ -315,11 +291,11 @@ static enum bsw_status make_ranked(const struct bsw_kernel_shape *shape, struct 
 }
 
 const struct bsw_kernel_case bsw_kernel_values[] = {
-    {"exact", "keys_double", BSW_LIMIT_FLOAT64, make_exact},
-    {"screen", "scan", BSW_LIMIT_FLOAT32, make_screen},
-    {"refine", "value", BSW_LIMIT_READ, make_refine},
-    {"select", "keep_best", BSW_LIMIT_COPY, make_keep},
-    {"merge", "sort_candidates", BSW_LIMIT_COPY, make_sort},
-    {"merge", "best_ranked", BSW_LIMIT_COPY, make_ranked},
+    {"exact", "keys_double", BSW_LIMIT_FLOAT64, 0, make_exact},
+    {"screen", "scan", BSW_LIMIT_FLOAT32, 0, make_screen},
+    {"refine", "value", BSW_LIMIT_READ, 0, make_refine},
+    {"select", "keep_best", BSW_LIMIT_COPY, 0, make_keep},
+    {"merge", "sort_candidates", BSW_LIMIT_COPY, 0, make_sort},
+    {"merge", "best_ranked", BSW_LIMIT_COPY, 0, make_ranked},
     {0},
 };

@@ -1,5 +1,6 @@
 // bench kernels: each family of kernels on one thread of rank 0, over numbers of rows, beside the
 // limit that bounds it and compared with the plain reference bit for bit.
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -184,6 +185,18 @@ static double take_times(struct measurement *m, const struct bsw_bench_options *
 
 // ---- a row ----
 
+enum bsw_status bsw_kernel_allocate(void *context, void *out, size_t count, size_t size,
+                                    struct bsw_error *err)
+{
+    struct bsw_kernel_run *run = context;
+    void *array;
+    assert(run->num_arrays < BSW_KERNEL_MAX_ARRAYS);
+    BSW_TRY(bsw_allocate_zero(&array, count, size, "input of a kernel", err));
+    run->arrays[run->num_arrays++] = array;
+    memcpy(out, &array, sizeof array);
+    return BSW_OK;
+}
+
 static enum bsw_status make_output(const struct bsw_kernel_run *run, struct bsw_kernel_output *out,
                                    struct bsw_error *err)
 {
@@ -214,7 +227,7 @@ static void free_measurement(struct measurement *m)
     bsw_free(&m->expected.counts);
     bsw_free(&m->found.values);
     bsw_free(&m->found.counts);
-    if (m->run.input) m->run.destroy(m->run.input);
+    for (size_t i = 0; i < m->run.num_arrays; i++) bsw_free(&m->run.arrays[i]);
 }
 
 static double rate_or_none(double work, double seconds)
@@ -274,8 +287,10 @@ static enum bsw_status measure_kernel(struct kernels_bench *bench,
     enum bsw_status status = BSW_OK;
     for (uint64_t size = sizes->min; size && status == BSW_OK;
          size = bsw_bench_next_size(sizes, size)) {
-        struct measurement m = {
-            .kernel = kernel, .level = bench->options->common.level, .limits = bench->limits};
+        struct measurement m = {.kernel = kernel,
+                                .level = bench->options->common.level,
+                                .run.variant = kernel->variant,
+                                .limits = bench->limits};
         status = measure(bench, &m, bsw_num_bundles(size) * BSW_BUNDLE_ROWS, err);
         free_measurement(&m);
     }

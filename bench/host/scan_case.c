@@ -43,12 +43,12 @@ static size_t list_arrays(struct bsw_scan_case *c, struct array arrays[MAX_ARRAY
 }
 
 enum bsw_status bsw_scan_case_allocate(struct bsw_scan_case *c, bsw_scan_case_allocate_fn allocate,
-                                       struct bsw_error *err)
+                                       void *context, struct bsw_error *err)
 {
     struct array arrays[MAX_ARRAYS];
     size_t num = list_arrays(c, arrays);
     for (size_t i = 0; i < num; i++)
-        BSW_TRY(allocate(arrays[i].address, arrays[i].count, arrays[i].size, err));
+        BSW_TRY(allocate(context, arrays[i].address, arrays[i].count, arrays[i].size, err));
     return BSW_OK;
 }
 
@@ -134,7 +134,7 @@ void bsw_scan_case_set_stage(struct bsw_scan_case *c, size_t query, uint32_t sta
 
 // ---- what kernels are given ----
 
-const uint32_t *bsw_scan_case_planes(const struct bsw_scan_case *c, uint32_t segment, size_t bundle)
+static const uint32_t *planes_at(const struct bsw_scan_case *c, uint32_t segment, size_t bundle)
 {
     return c->planes[segment] + bundle * bsw_segment_bundle_words(&c->layout.segments[segment]);
 }
@@ -146,8 +146,8 @@ void bsw_scan_case_dots(const struct bsw_scan_case *c, enum bsw_cpu_level level,
     for (uint32_t s = 0; s < c->layout.num_segments; s++) {
         const struct bsw_segment *segment = &c->layout.segments[s];
         bsw_plane_scan_table_get(level)->dots(segment, bsw_all_words(segment),
-                                              bsw_scan_case_planes(c, s, bundle), num_bundles,
-                                              words, c->query_bits, s > 0, dots);
+                                              planes_at(c, s, bundle), num_bundles, words,
+                                              c->query_bits, s > 0, dots);
         words += (size_t)segment->words * c->query_bits;
     }
 }
@@ -156,8 +156,7 @@ void bsw_scan_case_unpack(const struct bsw_scan_case *c, enum bsw_cpu_level leve
                           size_t num_bundles, uint8_t *bytes)
 {
     const uint32_t *planes[BSW_MAX_SEGMENTS];
-    for (uint32_t s = 0; s < c->layout.num_segments; s++)
-        planes[s] = bsw_scan_case_planes(c, s, bundle);
+    for (uint32_t s = 0; s < c->layout.num_segments; s++) planes[s] = planes_at(c, s, bundle);
     bsw_matrix_scan_table_get(level)->unpack(&c->layout, planes, num_bundles, bytes);
 }
 

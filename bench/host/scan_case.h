@@ -46,10 +46,10 @@ struct bsw_scan_case {
 
 // Arrays from `allocate`, which stores an address in *out; contents undefined. planes[0] is the
 // first. On failure the caller frees what there is.
-typedef enum bsw_status (*bsw_scan_case_allocate_fn)(void *out, size_t count, size_t size,
-                                                     struct bsw_error *err);
+typedef enum bsw_status (*bsw_scan_case_allocate_fn)(void *context, void *out, size_t count,
+                                                     size_t size, struct bsw_error *err);
 enum bsw_status bsw_scan_case_allocate(struct bsw_scan_case *c, bsw_scan_case_allocate_fn allocate,
-                                       struct bsw_error *err);
+                                       void *context, struct bsw_error *err);
 // Of bsw_allocate.
 void bsw_scan_case_free(struct bsw_scan_case *c);
 
@@ -77,8 +77,6 @@ void bsw_scan_case_set_stage(struct bsw_scan_case *c, size_t query, uint32_t sta
 
 // ---- what kernels are given ----
 
-const uint32_t *bsw_scan_case_planes(const struct bsw_scan_case *c, uint32_t segment,
-                                     size_t bundle);
 // The integers of a query with bundles [bundle, bundle + num_bundles).
 void bsw_scan_case_dots(const struct bsw_scan_case *c, enum bsw_cpu_level level, size_t query,
                         size_t bundle, size_t num_bundles, int32_t *dots);

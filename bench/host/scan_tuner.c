@@ -316,8 +316,10 @@ static void tune_stage(struct tuner *tuner, struct bsw_scan_tuner_row *row)
 
 // ---- the table ----
 
-static enum bsw_status allocate(void *out, size_t count, size_t size, struct bsw_error *err)
+static enum bsw_status allocate(void *unused, void *out, size_t count, size_t size,
+                                struct bsw_error *err)
 {
+    (void)unused;
     return bsw_allocate_zero(out, count, size, "tuning", err);
 }
 
@@ -337,7 +339,7 @@ static enum bsw_status make_scan(struct tuner *tuner, uint32_t dims, uint32_t bi
     scan->tile_bundles = BSW_TILE_BUNDLES;
     scan->query_bits = QUERY_BITS;
     scan->has_tails = 1;
-    BSW_TRY(bsw_scan_case_allocate(scan, allocate, err));
+    BSW_TRY(bsw_scan_case_allocate(scan, allocate, NULL, err));
     bsw_scan_case_fill_codes(scan, BSW_PLANES_RANDOM, 1);
     for (size_t b = 0; b < scan->num_bundles; b++) scan->masks[b] = UINT32_MAX;
     for (size_t row = 0; row < scan->num_bundles * BSW_BUNDLE_ROWS; row++)
@@ -387,10 +389,11 @@ enum bsw_status bsw_scan_tuner_run(const struct bsw_scan_tuner_options *options,
     struct tuner tuner = {.options = options,
                           .matrix = bsw_matrix_scan_table_get(options->level),
                           .select = bsw_select_table_get(options->level)};
-    enum bsw_status status = allocate(&tuner.zeros, MOST_QUERIES, sizeof(float), err);
+    enum bsw_status status = allocate(NULL, &tuner.zeros, MOST_QUERIES, sizeof(float), err);
     if (status == BSW_OK)
-        status = allocate(&tuner.outputs, MOST_QUERIES, sizeof *tuner.outputs, err);
-    if (status == BSW_OK) status = allocate(&tuner.items, BSW_TILE_ROWS, sizeof(uint64_t), err);
+        status = allocate(NULL, &tuner.outputs, MOST_QUERIES, sizeof *tuner.outputs, err);
+    if (status == BSW_OK)
+        status = allocate(NULL, &tuner.items, BSW_TILE_ROWS, sizeof(uint64_t), err);
     for (size_t i = 0; status == BSW_OK && i < options->num_dims; i++)
         status = tune_dims(&tuner, options->dims[i], emit, context, err);
     bsw_scan_case_free(&tuner.scan);

@@ -77,6 +77,15 @@ struct bsw_bench_value {
     const char *text; // of columns of text; "": there is none, "-" and null
 };
 
+static inline struct bsw_bench_value bsw_bench_number(double number)
+{
+    return (struct bsw_bench_value){number, NULL};
+}
+static inline struct bsw_bench_value bsw_bench_text(const char *text)
+{
+    return (struct bsw_bench_value){0, text};
+}
+
 struct bsw_bench_report_options {
     const char *name; // "memory", of `bench memory`
     const struct bsw_common_options *common;

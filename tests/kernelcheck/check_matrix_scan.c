@@ -141,7 +141,7 @@ static void make_case(const struct kernelcheck *check, struct scan_case *c, uint
     scan->has_tails = scan->has_offsets = 1;
     scan->tile_bundles = scan->num_bundles;
     scan->first_row = first_row;
-    if (bsw_scan_case_allocate(scan, kernelcheck_allocate_array, NULL) != BSW_OK) abort();
+    if (bsw_scan_case_allocate(scan, kernelcheck_allocate_array, NULL, NULL) != BSW_OK) abort();
     c->room = scan->num_bundles * BSW_BUNDLE_ROWS + 2; // up to 2 items are there before
     c->expected_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));
     c->found_items = kernelcheck_allocate(queries * c->room * sizeof(uint64_t));

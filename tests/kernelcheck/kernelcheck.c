@@ -102,9 +102,10 @@ void *kernelcheck_allocate(size_t bytes)
     return allocation->memory;
 }
 
-enum bsw_status kernelcheck_allocate_array(void *out, size_t count, size_t size,
+enum bsw_status kernelcheck_allocate_array(void *unused, void *out, size_t count, size_t size,
                                            struct bsw_error *err)
 {
+    (void)unused;
     (void)err;
     void *memory = kernelcheck_allocate(count * size);
     memcpy(out, &memory, sizeof memory);

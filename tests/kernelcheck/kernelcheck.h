@@ -43,7 +43,7 @@ float kernelcheck_float(const struct kernelcheck *check, uint64_t stream,
 // alignment of the size given).
 void *kernelcheck_allocate(size_t bytes);
 // The same as bsw_scan_case_allocate_fn (bench/host/scan_case.h).
-enum bsw_status kernelcheck_allocate_array(void *out, size_t count, size_t size,
+enum bsw_status kernelcheck_allocate_array(void *unused, void *out, size_t count, size_t size,
                                            struct bsw_error *err);
 // Frees it and all that was allocated after it. Checks the zones; a broken one counts as a failure
 // of the current check.

@@ -12,8 +12,10 @@
 #define BUNDLES 3
 #define QUERIES 2
 
-static enum bsw_status allocate(void *out, size_t count, size_t size, struct bsw_error *err)
+static enum bsw_status allocate(void *unused, void *out, size_t count, size_t size,
+                                struct bsw_error *err)
 {
+    (void)unused;
     return bsw_allocate_zero(out, count, size, "a case", err);
 }
 
@@ -24,7 +26,7 @@ static void make(struct bsw_scan_case *c, enum bsw_plane_fill fill)
     c->num_bundles = c->tile_bundles = BUNDLES;
     c->num_queries = QUERIES;
     c->first_row = 1000;
-    assert_int_equal(bsw_scan_case_allocate(c, allocate, NULL), BSW_OK);
+    assert_int_equal(bsw_scan_case_allocate(c, allocate, NULL, NULL), BSW_OK);
     bsw_scan_case_fill_codes(c, fill, 1);
     for (size_t q = 0; q < QUERIES; q++) bsw_scan_case_fill_query(c, q, fill, 2);
     bsw_scan_case_unpack(c, BSW_CPU_REFERENCE, 0, BUNDLES, c->bytes);
