@@ -79,14 +79,11 @@ static void saq_center(const struct bsw_saq_frame *frame, const float *rows, siz
     for (size_t r = 0; r < num_rows; r++) {
         const float *x = rows + r * dims;
         float *o = centered + r * dims;
+        const float *mean = frame->mean, factor = factors[r]; // read once: o may alias them
         struct lanes dot = zero_lanes();
         size_t i = 0;
-        for (; i + 32 <= dims; i += 32) {
-            dot = center_word(x + i, frame->mean + i, factors[r], 32, dot, o + i);
-        }
-        if (i < dims) {
-            dot = center_word(x + i, frame->mean + i, factors[r], dims - i, dot, o + i);
-        }
+        for (; i + 32 <= dims; i += 32) dot = center_word(x + i, mean + i, factor, 32, dot, o + i);
+        if (i < dims) dot = center_word(x + i, mean + i, factor, dims - i, dot, o + i);
         mean_dots[r] = tree_sum(dot);
     }
 }
