@@ -36,11 +36,6 @@ static const struct axis_rule {
     [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1},
 };
 
-const char *bsw_sweep_axis_name(enum bsw_sweep_axis_kind axis)
-{
-    return rules[axis].name;
-}
-
 int bsw_sweep_axis_of(const char *name)
 {
     for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++) {

@@ -32,9 +32,7 @@ struct bsw_sweep_grid {
     struct bsw_sweep_axis axes[BSW_SWEEP_NUM_AXES];
 };
 
-// The option, and the name in a plan: "query-bits".
-const char *bsw_sweep_axis_name(enum bsw_sweep_axis_kind axis);
-// -1: no axis has this name.
+// By the name of the option, which is also that in a plan: "query-bits"; -1: no axis has it.
 int bsw_sweep_axis_of(const char *name);
 
 // Replaces the values of an axis by those of text, "1,1.5,4" or "xfbq,saq". Each must be in its

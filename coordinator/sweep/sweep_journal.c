@@ -34,30 +34,17 @@ static enum bsw_status replay(void *context, const void *payload, size_t bytes,
     return status;
 }
 
-static enum bsw_status count_point(void *context, const void *payload, size_t bytes,
-                                   struct bsw_error *err)
-{
-    const char *kind = "";
-    json_t *record = json_loadb(payload, bytes, 0, NULL);
-    json_unpack(record, "{s:s}", "kind", &kind);
-    *(uint64_t *)context += strcmp(kind, "point") == 0;
-    json_decref(record);
-    (void)err;
-    return BSW_OK;
-}
-
 // A folder that has a sweep, of any inputs: whether it came to its end, and what may be done.
-static enum bsw_status refuse_sweep(const char *folder, const char *name, const char *path,
-                                    struct bsw_error *err)
+static enum bsw_status refuse_sweep(struct bsw_sweep_journal *journal, const char *folder,
+                                    const char *name, const char *path, struct bsw_error *err)
 {
     struct bsw_journal_facts facts;
-    uint64_t points = 0;
-    BSW_TRY(bsw_journal_read(path, NULL, count_point, &points, &facts, err));
+    BSW_TRY(bsw_journal_read(path, NULL, replay, journal, &facts, err));
     return bsw_fail(err, BSW_ERROR_USAGE,
-                    "%s: has %s sweep, of %llu points: --resume measures what of this grid is not "
+                    "%s: has %s sweep, of %zu points: --resume measures what of this grid is not "
                     "among them, --force all anew",
                     name, bsw_run_status_is_complete(folder) ? "a finished" : "an unfinished",
-                    (unsigned long long)points);
+                    json_object_size(journal->rows));
 }
 
 enum bsw_status bsw_sweep_journal_open(struct bsw_sweep_journal *journal, const char *folder,
@@ -69,7 +56,8 @@ enum bsw_status bsw_sweep_journal_open(struct bsw_sweep_journal *journal, const 
     *journal = (struct bsw_sweep_journal){
         .truths = json_object(), .indexes = json_object(), .rows = json_object()};
     BSW_TRY(bsw_path_join(path, folder, "sweep.journal", err));
-    if (!force && !resume && bsw_file_exists(path)) return refuse_sweep(folder, name, path, err);
+    if (!force && !resume && bsw_file_exists(path))
+        return refuse_sweep(journal, folder, name, path, err);
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = bsw_journal_mode_of(force, resume),
                                                 .fields = fields,

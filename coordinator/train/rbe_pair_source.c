@@ -5,10 +5,9 @@
 #include <xxhash.h>
 
 #include "common/base/integer_hash.h"
+#include "common/base/parts.h"
 #include "common/files/result_file.h"
-#include "coordinator/job/command.h"
 #include "coordinator/job/same_input.h"
-#include "coordinator/train/rbe_neighbours.h"
 #include "kernels/encode/prepare_rows.h"
 
 #define MAX_ROW_BYTES (BSW_RBE_MAX_DIMS * sizeof(float))
@@ -328,16 +327,7 @@ static enum bsw_status find_pairs(struct bsw_rbe_pair_source *source,
                              : o->groundtruth ? read_truth(source, err)
                                               : draw_sample(source, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    if (source->rows) {
-        const struct bsw_neighbour_search search = {.vectors = source->files[0],
-                                                    .rows = source->rows,
-                                                    .num_rows = (size_t)source->num_pairs,
-                                                    .metric = o->metric,
-                                                    .num_neighbours = source->num_choices,
-                                                    .level = o->level,
-                                                    .is_shown = o->is_shown};
-        BSW_TRY(bsw_find_neighbours(&search, transport, source->choices, err));
-    }
+    if (source->rows) BSW_TRY(bsw_rbe_find_neighbours(source, transport, err));
     if (!source->choices) return BSW_OK;
     size_t bytes = (size_t)source->num_pairs * source->num_choices * sizeof(uint64_t);
     uint64_t digest = XXH3_64bits(source->choices, bytes);

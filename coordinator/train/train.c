@@ -1,6 +1,7 @@
 #include "coordinator/train/train.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/clock.h"
@@ -8,9 +9,16 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/command_files.h"
+#include "coordinator/job/gnuplot.h"
 #include "coordinator/job/metric_choice.h"
-#include "coordinator/train/loss_plot.h"
 #include "coordinator/train/rbe_first_weights.h"
+
+// From the table as stdin to an SVG as stdout.
+#define TRAINING_PLOT                                                               \
+    "set terminal svg size 800,500 dynamic background rgb 'white'; "                \
+    "set xlabel 'epoch'; set ylabel 'loss'; set grid; plot '/dev/stdin' using 1:2 " \
+    "with linespoints lw 2 pt 7 title 'training'"
+#define VALIDATION_PLOT ", '' using 1:3 with linespoints lw 2 pt 5 title 'validation'"
 
 // What parameters, moments and gradients of a few groups can be held of.
 #define MAX_PARAMETERS ((size_t)1 << 28)
@@ -116,6 +124,21 @@ static enum bsw_status settle_metric(struct train_job *job, struct bsw_error *er
     return status;
 }
 
+// A name that ends in .svg.
+static enum bsw_status check_plot(const char *svg_path, struct bsw_error *err)
+{
+    size_t length = strlen(svg_path);
+    if (length > 4 && length < BSW_PATH_BYTES && strcmp(svg_path + length - 4, ".svg") == 0)
+        return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--plot %s: a name that ends in .svg", svg_path);
+}
+
+// The table beside the plot.
+static void name_table(const char *svg_path, char out[BSW_PATH_BYTES])
+{
+    snprintf(out, BSW_PATH_BYTES, "%.*s.tsv", (int)strlen(svg_path) - 4, svg_path);
+}
+
 static enum bsw_status complete(struct train_job *job, struct bsw_error *err)
 {
     const struct bsw_train_settings *o = &job->settings;
@@ -124,7 +147,7 @@ static enum bsw_status complete(struct train_job *job, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_USAGE, "--resume needs --checkpoint");
     BSW_TRY(settle_loss(job, err));
     BSW_TRY(settle_start(job, err));
-    return o->plot ? bsw_loss_plot_check(o->plot, err) : BSW_OK;
+    return o->plot ? check_plot(o->plot, err) : BSW_OK;
 }
 
 // Rank 0: whether the model that is there was trained as this one is, on as many ranks. What it was
@@ -151,7 +174,7 @@ static enum bsw_status check_outputs(const struct train_job *job, struct bsw_err
     const struct bsw_train_settings *o = &job->settings;
     const char *checkpoint = o->training.checkpoint;
     char table[BSW_PATH_BYTES] = "";
-    if (o->plot) bsw_loss_plot_table(o->plot, table);
+    if (o->plot) name_table(o->plot, table);
     const struct bsw_command_files files = {
         .inputs = {o->pairs.queries, o->pairs.documents, o->pairs.base, o->pairs.groundtruth},
         .outputs = {o->model, checkpoint, o->plot, o->plot ? table : NULL}};
@@ -279,6 +302,41 @@ static int32_t scale_exponent(double largest)
     return exponent < -126 ? -126 : exponent > 126 ? 126 : exponent;
 }
 
+// Epoch, training loss, validation loss, rate.
+static enum bsw_status write_table(const char *path, const struct bsw_rbe_epoch *epochs,
+                                   size_t num_epochs, struct bsw_error *err)
+{
+    struct bsw_buffer buffer = {0};
+    char line[160] = "# epoch\ttrain_loss\tvalidation_loss\trate\n";
+    enum bsw_status status = bsw_buffer_append(&buffer, line, strlen(line), err);
+    for (size_t i = 0; i < num_epochs && status == BSW_OK; i++) {
+        int length = snprintf(line, sizeof line, "%zu\t%.6f\t%.6f\t%.6g\n", i + 1,
+                              epochs[i].train_loss, epochs[i].validation_loss, epochs[i].rate);
+        status = bsw_buffer_append(&buffer, line, (size_t)length, err);
+    }
+    if (status == BSW_OK) status = bsw_file_write_atomic(path, buffer.data, buffer.bytes, err);
+    bsw_buffer_deinit(&buffer);
+    return status;
+}
+
+// The table, then the plot where there is gnuplot.
+static enum bsw_status write_plot(struct train_job *job, struct bsw_error *err)
+{
+    const char *svg_path = job->settings.plot;
+    const struct bsw_rbe_state *state = &job->stats->result.state;
+    size_t num_epochs = (size_t)state->epoch;
+    char table[BSW_PATH_BYTES];
+    int has_validation = num_epochs > 0 && state->epochs[num_epochs - 1].validation_loss > 0;
+    const char *const arguments[] = {
+        "gnuplot", "-e", has_validation ? TRAINING_PLOT VALIDATION_PLOT : TRAINING_PLOT, NULL};
+    const struct bsw_gnuplot gnuplot = {.arguments = arguments, .in = table, .out = svg_path};
+    name_table(svg_path, table);
+    BSW_TRY(write_table(table, state->epochs, num_epochs, err));
+    if (num_epochs == 0) return BSW_OK;
+    BSW_TRY(bsw_gnuplot_run(&gnuplot, &job->stats->is_drawn, err));
+    return job->stats->is_drawn ? BSW_OK : bsw_file_remove(svg_path, err);
+}
+
 static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
 {
     struct bsw_rbe_model model = {.metric = job->settings.pairs.metric,
@@ -295,9 +353,7 @@ static enum bsw_status write_model(struct train_job *job, struct bsw_error *err)
     describe_origin(job, &job->stats->origin);
     model.origin = job->stats->origin;
     BSW_TRY(bsw_rbe_model_write(&model, job->settings.model, err));
-    if (!job->settings.plot) return BSW_OK;
-    return bsw_loss_plot_write(job->settings.plot, job->stats->result.state.epochs,
-                               (size_t)job->stats->result.state.epoch, &job->stats->is_drawn, err);
+    return job->settings.plot ? write_plot(job, err) : BSW_OK;
 }
 
 // ---- the whole ----

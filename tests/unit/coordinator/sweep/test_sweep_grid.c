@@ -27,19 +27,18 @@ static void lists_are_read(void **state)
                 axes[BSW_SWEEP_CODEC].values[2] == 3);
     assert_int_equal(bsw_sweep_axis_of("query-bits"), BSW_SWEEP_QUERY_BITS);
     assert_int_equal(bsw_sweep_axis_of("query"), -1);
-    assert_string_equal(bsw_sweep_axis_name(BSW_SWEEP_EXTRA_DISTANCE), "extra-distance");
 }
 
 static void assert_refused(enum bsw_sweep_axis_kind axis, const char *text)
 {
     struct bsw_sweep_grid grid;
     struct bsw_error err = {0};
-    char name[40];
     enum bsw_status status = bsw_sweep_grid_set(&grid, axis, "--", text, &err);
     if (status != BSW_ERROR_USAGE) print_error("'%s' was taken\n", text);
     assert_int_equal(status, BSW_ERROR_USAGE);
-    snprintf(name, sizeof name, "--%s", bsw_sweep_axis_name(axis));
-    assert_ptr_equal(strstr(err.message, name), err.message);
+    assert_memory_equal(err.message, "--", 2);
+    err.message[strcspn(err.message, ": ")] = '\0';
+    assert_int_equal(bsw_sweep_axis_of(err.message + 2), axis);
 }
 
 static void bad_lists_are_refused(void **state)

@@ -250,27 +250,6 @@ static void a_resumed_training_reaches_the_same_weights(void **state)
     bsw_rbe_state_deinit(&part.state);
 }
 
-static void every_kind_of_model_resumes(void **state)
-{
-    (void)state;
-    for (size_t kind = 0; kind < NUM_KINDS; kind++) {
-        struct bsw_rbe_training_options options = options_of(&kinds[kind]);
-        struct bsw_rbe_training_result whole, part;
-        options.batch_pairs = 120; // 3 an epoch, 12 in all
-        assert_int_equal(train(&options, &whole), BSW_OK);
-        options.checkpoint = path_of("checkpoint of a kind");
-        options.most_batches = 7;
-        assert_int_equal(train(&options, &part), BSW_OK);
-        bsw_rbe_state_deinit(&part.state);
-        options.is_resumed = 1;
-        assert_int_equal(train(&options, &part), BSW_OK);
-        assert_true(part.state.num_updates == 12);
-        expect_same_weights(&whole, &part);
-        bsw_rbe_state_deinit(&whole.state);
-        bsw_rbe_state_deinit(&part.state);
-    }
-}
-
 static void checkpoints_of_others_are_refused(void **state)
 {
     (void)state;
@@ -409,7 +388,6 @@ int main(void)
         cmocka_unit_test(it_stops_when_nothing_is_gained),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(a_resumed_training_reaches_the_same_weights),
-        cmocka_unit_test(every_kind_of_model_resumes),
         cmocka_unit_test(checkpoints_of_others_are_refused),
         cmocka_unit_test(what_is_not_finite_stops_it),
         cmocka_unit_test(too_few_pairs_are_refused),
