@@ -13,15 +13,14 @@ static enum bsw_status check_truth(const struct bsw_sweep_judge *judge, const ch
 }
 
 enum bsw_status bsw_sweep_judge_open(struct bsw_sweep_judge *judge, const char *path,
-                                     const char *base, const char *queries, uint64_t num_queries,
-                                     enum bsw_metric metric, enum bsw_cpu_level level,
-                                     int counts_ties, struct bsw_error *err)
+                                     const struct bsw_sweep_settings *s, uint64_t num_queries,
+                                     enum bsw_metric metric, struct bsw_error *err)
 {
-    *judge = (struct bsw_sweep_judge){.counts_ties = counts_ties};
+    *judge = (struct bsw_sweep_judge){.counts_ties = s->counts_ties};
     BSW_TRY(bsw_results_read(path, &judge->truth, err));
-    if (counts_ties)
-        BSW_TRY(
-            bsw_exact_pairs_open(&judge->pairs, base, queries, BSW_ALL_ROWS, metric, level, err));
+    if (s->counts_ties)
+        BSW_TRY(bsw_exact_pairs_open(&judge->pairs, s->base, s->queries, BSW_ALL_ROWS, metric,
+                                     s->level, err));
     return check_truth(judge, path, num_queries, err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/files/result_file.h"
 #include "coordinator/job/memory_answers.h"
+#include "coordinator/sweep/sweep_step.h"
 #include "coordinator/truth/exact_pairs.h"
 
 // {0} is closed.
@@ -13,13 +14,13 @@ struct bsw_sweep_judge {
     struct bsw_exact_pairs pairs;
 };
 
-// path: of the ground truth. base, queries, metric and level are for ties. A ground truth of
-// another number of queries, or with ids that base does not have, is BSW_ERROR_BAD_DATA. To be
-// closed also after an error.
+// path: of the ground truth; the settings' base and queries are for ties. A ground truth of another
+// number of queries, or with ids that base does not have, is BSW_ERROR_BAD_DATA. To be closed also
+// after an error.
 enum bsw_status bsw_sweep_judge_open(struct bsw_sweep_judge *judge, const char *path,
-                                     const char *base, const char *queries, uint64_t num_queries,
-                                     enum bsw_metric metric, enum bsw_cpu_level level,
-                                     int counts_ties, struct bsw_error *err);
+                                     const struct bsw_sweep_settings *settings,
+                                     uint64_t num_queries, enum bsw_metric metric,
+                                     struct bsw_error *err);
 void bsw_sweep_judge_close(struct bsw_sweep_judge *judge);
 
 // k-recall@answers->k; 1 <= k <= neighbours of the truth. 0 .. 1.

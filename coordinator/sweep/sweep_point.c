@@ -279,11 +279,10 @@ static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const stru
 // The ground truth that is there now: a smaller one may have been made anew.
 static enum bsw_status open_judge(struct bsw_sweep_run *run, uint64_t k, struct bsw_error *err)
 {
-    const struct bsw_sweep_settings *s = run->team.settings;
     if (run->judge.truth.k >= k) return BSW_OK;
     bsw_sweep_judge_close(&run->judge);
-    BSW_TRY(bsw_sweep_judge_open(&run->judge, run->truth, s->base, s->queries, run->num_queries,
-                                 run->metric, s->level, s->counts_ties, err));
+    BSW_TRY(bsw_sweep_judge_open(&run->judge, run->truth, run->team.settings, run->num_queries,
+                                 run->metric, err));
     if (run->judge.truth.k >= k) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: has %llu neighbours a query, not %llu",
                     run->truth, (unsigned long long)run->judge.truth.k, (unsigned long long)k);

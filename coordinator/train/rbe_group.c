@@ -7,15 +7,15 @@
 #include "common/base/integer_hash.h"
 
 enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *options,
-                                    size_t max_pairs, struct bsw_rbe_worker *out,
-                                    struct bsw_error *err)
+                                    const struct bsw_rbe_pairs *pairs, size_t max_pairs,
+                                    struct bsw_rbe_worker *out, struct bsw_error *err)
 {
     const struct bsw_rbe_shape *shapes = options->shapes;
     size_t dims = shapes[0].dims, code_dims = shapes[0].code_dims;
     size_t similarity_floats =
         options->has_similarities ? max_pairs * (max_pairs + 3 + code_dims) : 0;
     size_t scratch_floats = bsw_rbe_loss_scratch_floats(max_pairs);
-    *out = (struct bsw_rbe_worker){0};
+    *out = (struct bsw_rbe_worker){.options = options, .pairs = pairs};
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++)
         BSW_TRY(bsw_rbe_pass_init(&shapes[i], max_pairs, &out->passes[i], err));
     BSW_TRY(bsw_allocate(&out->shifts, options->negatives, sizeof *out->shifts, "training", err));
@@ -62,10 +62,11 @@ void bsw_rbe_draw_shifts(uint64_t seed, size_t num_pairs, size_t count, size_t *
     }
 }
 
-static enum bsw_status read_inputs(struct bsw_rbe_worker *worker, const struct bsw_rbe_pairs *pairs,
-                                   const struct bsw_rbe_group *group, size_t dims,
+static enum bsw_status read_inputs(struct bsw_rbe_worker *worker, const struct bsw_rbe_group *group,
                                    struct bsw_error *err)
 {
+    const struct bsw_rbe_pairs *pairs = worker->pairs;
+    size_t dims = worker->options->shapes[0].dims;
     for (size_t i = 0; i < group->num_pairs; i++) {
         BSW_TRY(pairs->read(pairs->context, group->pairs[i], group->draw,
                             worker->inputs[BSW_RBE_QUERY] + i * dims,
@@ -82,10 +83,10 @@ static float dot_of(const float *a, const float *b, size_t n)
 }
 
 // The exact similarities, less what is the same for all documents of a query.
-static void fill_exact(struct bsw_rbe_worker *worker, const struct bsw_rbe_pairs *pairs,
-                       size_t count, size_t dims)
+static void fill_exact(struct bsw_rbe_worker *worker, size_t count)
 {
-    float unit = 1 / pairs->scale;
+    size_t dims = worker->options->shapes[0].dims;
+    float unit = 1 / worker->pairs->scale;
     const float *q = worker->inputs[BSW_RBE_QUERY], *d = worker->inputs[BSW_RBE_DOCUMENT];
     for (size_t i = 0; i < count; i++)
         memcpy(worker->exact + i * count, worker->offsets, count * sizeof(float));
@@ -95,10 +96,11 @@ static void fill_exact(struct bsw_rbe_worker *worker, const struct bsw_rbe_pairs
 
 // Scales that search will have of queries and documents, and its biases; a document without a scale
 // counts by its bias alone.
-static void fill_weights(struct bsw_rbe_worker *worker, const struct bsw_rbe_pairs *pairs,
-                         const struct bsw_rbe_shape *shapes, const float *parameters, size_t count,
+static void fill_weights(struct bsw_rbe_worker *worker, const float *parameters, size_t count,
                          const float *const *codes)
 {
+    const struct bsw_rbe_shape *shapes = worker->options->shapes;
+    const struct bsw_rbe_pairs *pairs = worker->pairs;
     size_t n = shapes[0].code_dims, dims = shapes[0].dims;
     const float *projected = worker->passes[BSW_RBE_QUERY].base;
     float square_unit = 1 / (pairs->scale * pairs->scale);
@@ -117,38 +119,32 @@ static void fill_weights(struct bsw_rbe_worker *worker, const struct bsw_rbe_pai
     }
 }
 
-enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker,
-                                      const struct bsw_rbe_training_options *options,
-                                      const struct bsw_rbe_pairs *pairs, const float *parameters,
+enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker, const float *parameters,
                                       const struct bsw_rbe_group *group,
                                       const float *outputs[BSW_RBE_NUM_SIDES],
                                       struct bsw_error *err)
 {
-    const struct bsw_rbe_shape *shapes = options->shapes;
+    const struct bsw_rbe_shape *shapes = worker->options->shapes;
     const float *first = parameters;
-    BSW_TRY(read_inputs(worker, pairs, group, shapes[0].dims, err));
+    BSW_TRY(read_inputs(worker, group, err));
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
-        bsw_rbe_forward(&worker->passes[i], parameters, options->estimator, group->slope,
+        bsw_rbe_forward(&worker->passes[i], parameters, worker->options->estimator, group->slope,
                         worker->inputs[i], group->num_pairs);
         outputs[i] = worker->passes[i].codes[shapes[i].steps];
         parameters += bsw_rbe_num_parameters(&shapes[i]);
     }
-    if (options->has_similarities)
-        fill_weights(worker, pairs, shapes, first, group->num_pairs, outputs);
+    if (worker->options->has_similarities) fill_weights(worker, first, group->num_pairs, outputs);
     return BSW_OK;
 }
 
-enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker,
-                                            const struct bsw_rbe_training_options *options,
-                                            const struct bsw_rbe_pairs *pairs,
-                                            const float *parameters,
+enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker, const float *parameters,
                                             const struct bsw_rbe_group *group, double *largest,
                                             struct bsw_error *err)
 {
-    uint32_t steps = options->shapes[BSW_RBE_DOCUMENT].steps;
+    uint32_t steps = worker->options->shapes[BSW_RBE_DOCUMENT].steps;
     const float *outputs[BSW_RBE_NUM_SIDES];
     *largest = 0;
-    BSW_TRY(bsw_rbe_group_forward(worker, options, pairs, parameters, group, outputs, err));
+    BSW_TRY(bsw_rbe_group_forward(worker, parameters, group, outputs, err));
     for (size_t i = 0; i < group->num_pairs; i++) {
         double scale = ldexp((double)worker->weights[BSW_RBE_DOCUMENT][i], -(int)steps);
         *largest = scale > *largest ? scale : *largest;
@@ -156,36 +152,35 @@ enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker,
     return BSW_OK;
 }
 
-enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker,
-                                  const struct bsw_rbe_training_options *options,
-                                  const struct bsw_rbe_pairs *pairs, const float *parameters,
+enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker, const float *parameters,
                                   const struct bsw_rbe_group *group, float share, float *gradient,
                                   double *loss, struct bsw_error *err)
 {
-    const struct bsw_rbe_shape *shapes = options->shapes;
+    const struct bsw_rbe_shape *shapes = worker->options->shapes;
     size_t count = group->num_pairs, code_dims = shapes[0].code_dims;
     const float *outputs[BSW_RBE_NUM_SIDES];
     size_t offsets[BSW_RBE_NUM_SIDES] = {0, bsw_rbe_num_parameters(&shapes[0])};
-    BSW_TRY(bsw_rbe_group_forward(worker, options, pairs, parameters, group, outputs, err));
-    bsw_rbe_draw_shifts(group->shift_seed, count, (size_t)options->negatives, worker->shifts);
+    BSW_TRY(bsw_rbe_group_forward(worker, parameters, group, outputs, err));
+    bsw_rbe_draw_shifts(group->shift_seed, count, (size_t)worker->options->negatives,
+                        worker->shifts);
     const struct bsw_rbe_similarities similarities = {
         worker->exact, worker->weights[0], worker->weights[1], worker->offsets, worker->projected};
-    if (options->has_similarities) fill_exact(worker, pairs, count, shapes[0].dims);
+    if (worker->options->has_similarities) fill_exact(worker, count);
     const struct bsw_rbe_loss_group loss_group = {
         .queries = outputs[0],
         .documents = outputs[1],
         .num_rows = count,
         .code_dims = code_dims,
         .shifts = worker->shifts,
-        .num_negatives = (size_t)options->negatives,
-        .gamma = (float)options->gamma,
-        .similarities = options->has_similarities ? &similarities : NULL};
+        .num_negatives = (size_t)worker->options->negatives,
+        .gamma = (float)worker->options->gamma,
+        .similarities = worker->options->has_similarities ? &similarities : NULL};
     *loss = bsw_rbe_loss(&loss_group, worker->scratch, worker->gradients[0], worker->gradients[1]);
     if (!gradient) return BSW_OK;
     memset(gradient, 0, (offsets[1] + bsw_rbe_num_parameters(&shapes[1])) * sizeof *gradient);
     for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
         for (size_t k = 0; k < count * code_dims; k++) worker->gradients[i][k] *= share;
-        bsw_rbe_backward(&worker->passes[i], parameters + offsets[i], options->estimator,
+        bsw_rbe_backward(&worker->passes[i], parameters + offsets[i], worker->options->estimator,
                          group->slope, worker->inputs[i], count, worker->gradients[i],
                          gradient + offsets[i], NULL);
     }

@@ -9,6 +9,8 @@
 
 // Scratch of a thread.
 struct bsw_rbe_worker {
+    const struct bsw_rbe_training_options *options; // borrowed, as pairs
+    const struct bsw_rbe_pairs *pairs;
     struct bsw_rbe_pass passes[BSW_RBE_NUM_SIDES];
     float *memory;
     float *inputs[BSW_RBE_NUM_SIDES];    // [max_pairs][dims]
@@ -22,8 +24,8 @@ struct bsw_rbe_worker {
 };
 
 enum bsw_status bsw_rbe_worker_init(const struct bsw_rbe_training_options *options,
-                                    size_t max_pairs, struct bsw_rbe_worker *out,
-                                    struct bsw_error *err);
+                                    const struct bsw_rbe_pairs *pairs, size_t max_pairs,
+                                    struct bsw_rbe_worker *out, struct bsw_error *err);
 void bsw_rbe_worker_deinit(struct bsw_rbe_worker *worker);
 
 struct bsw_rbe_group {
@@ -34,27 +36,20 @@ struct bsw_rbe_group {
 };
 
 // Both sides' outputs [num_pairs][code_dims], in the worker until its next call.
-enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker,
-                                      const struct bsw_rbe_training_options *options,
-                                      const struct bsw_rbe_pairs *pairs, const float *parameters,
+enum bsw_status bsw_rbe_group_forward(struct bsw_rbe_worker *worker, const float *parameters,
                                       const struct bsw_rbe_group *group,
                                       const float *outputs[BSW_RBE_NUM_SIDES],
                                       struct bsw_error *err);
 
 // *loss: mean over the pairs. gradient: NULL, or [both sides' parameters], overwritten with share *
 // the gradient of the loss.
-enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker,
-                                  const struct bsw_rbe_training_options *options,
-                                  const struct bsw_rbe_pairs *pairs, const float *parameters,
+enum bsw_status bsw_rbe_group_run(struct bsw_rbe_worker *worker, const float *parameters,
                                   const struct bsw_rbe_group *group, float share, float *gradient,
                                   double *loss, struct bsw_error *err);
 
 // The largest scale that the group's documents get (rbe_coders.h), for integer components. Only for
 // the loss of similarities.
-enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker,
-                                            const struct bsw_rbe_training_options *options,
-                                            const struct bsw_rbe_pairs *pairs,
-                                            const float *parameters,
+enum bsw_status bsw_rbe_group_largest_scale(struct bsw_rbe_worker *worker, const float *parameters,
                                             const struct bsw_rbe_group *group, double *largest,
                                             struct bsw_error *err);
 

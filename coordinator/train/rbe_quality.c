@@ -77,8 +77,7 @@ static enum bsw_status code_group(struct bsw_rbe_quality *quality, const float *
     const float *outputs[BSW_RBE_NUM_SIDES];
     struct bsw_rbe_worker *worker = &quality->workers[omp_get_thread_num()];
     int has_similarities = quality->options->has_similarities;
-    BSW_TRY(bsw_rbe_group_forward(worker, quality->options, quality->pairs, parameters, &group,
-                                  outputs, err));
+    BSW_TRY(bsw_rbe_group_forward(worker, parameters, &group, outputs, err));
     for (size_t i = 0; i < group.num_pairs; i++)
         quality->offsets[first + i] = has_similarities ? worker->offsets[i] : 0;
     for (int side = 0; side < BSW_RBE_NUM_SIDES; side++) {

@@ -14,7 +14,6 @@
 
 struct bsw_rbe_quality {
     const struct bsw_rbe_training_options *options; // borrowed, as held_out and workers
-    const struct bsw_rbe_pairs *pairs;
     const uint64_t *held_out;
     size_t num_pairs, group_pairs;
     struct bsw_rbe_worker *workers; // for 2 * group_pairs - 1 rows

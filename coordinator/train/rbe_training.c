@@ -82,9 +82,9 @@ static enum bsw_status allocate(struct training *training, struct bsw_error *err
     BSW_TRY(bsw_allocate_zero(&training->workers, training->num_workers, sizeof *training->workers,
                               "training", err));
     for (size_t i = 0; i < training->num_workers; i++)
-        BSW_TRY(bsw_rbe_worker_init(o, 2 * training->group_pairs, &training->workers[i], err));
+        BSW_TRY(bsw_rbe_worker_init(o, training->pairs, 2 * training->group_pairs,
+                                    &training->workers[i], err));
     training->quality = (struct bsw_rbe_quality){.options = o,
-                                                 .pairs = training->pairs,
                                                  .held_out = training->split.held_out,
                                                  .num_pairs = (size_t)training->split.num_held_out,
                                                  .group_pairs = training->group_pairs,
@@ -130,9 +130,8 @@ static enum bsw_status run_group(struct training *training, const struct slice *
     int has_gradient = slice->batch_pairs > 0;
     float *gradient = has_gradient ? training->group_gradients + g * parameters : NULL;
     float share = has_gradient ? (float)count / (float)slice->batch_pairs : 0;
-    BSW_TRY(bsw_rbe_group_run(&training->workers[omp_get_thread_num()], training->options,
-                              training->pairs, training->state->parameters, &group, share, gradient,
-                              &training->group_losses[g], err));
+    BSW_TRY(bsw_rbe_group_run(&training->workers[omp_get_thread_num()], training->state->parameters,
+                              &group, share, gradient, &training->group_losses[g], err));
     training->group_losses[g] *= (double)count;
     return BSW_OK;
 }
@@ -512,9 +511,8 @@ static enum bsw_status find_scale(struct training *training, struct bsw_error *e
             .num_pairs = count < training->group_pairs ? count : training->group_pairs};
         double largest = 0;
         if (count > 0)
-            BSW_TRY(bsw_rbe_group_largest_scale(&training->workers[0], training->options,
-                                                training->pairs, training->state->best_parameters,
-                                                &group, &largest, err));
+            BSW_TRY(bsw_rbe_group_largest_scale(
+                &training->workers[0], training->state->best_parameters, &group, &largest, err));
         if (largest > training->largest_scale) training->largest_scale = largest;
     }
     return BSW_OK;

@@ -65,8 +65,8 @@ static double recall_of(const struct bsw_memory_answers *answers, uint64_t k, in
 {
     struct bsw_sweep_judge judge;
     double recall = -1;
-    assert_ok(bsw_sweep_judge_open(&judge, truth_path, base_path, queries_path, QUERIES,
-                                   BSW_METRIC_L2, settings.level, counts_ties, &err),
+    settings.counts_ties = counts_ties;
+    assert_ok(bsw_sweep_judge_open(&judge, truth_path, &settings, QUERIES, BSW_METRIC_L2, &err),
               &err);
     assert_ok(bsw_sweep_judge_recall(&judge, answers, k, &recall, &err), &err);
     bsw_sweep_judge_close(&judge);
@@ -122,9 +122,9 @@ static void a_truth_of_other_queries_is_refused(void **state)
 {
     (void)state;
     struct bsw_sweep_judge judge;
-    assert_int_equal(bsw_sweep_judge_open(&judge, truth_path, base_path, queries_path, QUERIES + 1,
-                                          BSW_METRIC_L2, settings.level, 0, &err),
-                     BSW_ERROR_BAD_DATA);
+    assert_int_equal(
+        bsw_sweep_judge_open(&judge, truth_path, &settings, QUERIES + 1, BSW_METRIC_L2, &err),
+        BSW_ERROR_BAD_DATA);
     bsw_sweep_judge_close(&judge);
 }
 

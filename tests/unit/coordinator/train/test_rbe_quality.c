@@ -53,9 +53,9 @@ static void open_fixture(struct fixture *f, enum bsw_rbe_estimator estimator, si
     }
     for (uint64_t i = 0; i < PAIRS; i++) f->held_out[i] = (i * 7 + 3) % PAIRS;
     for (int i = 0; i < WORKERS; i++)
-        assert_int_equal(bsw_rbe_worker_init(&f->options, 2 * GROUP, &f->workers[i], &err), BSW_OK);
+        assert_int_equal(
+            bsw_rbe_worker_init(&f->options, &f->pairs, 2 * GROUP, &f->workers[i], &err), BSW_OK);
     f->quality = (struct bsw_rbe_quality){.options = &f->options,
-                                          .pairs = &f->pairs,
                                           .held_out = f->held_out,
                                           .num_pairs = num_pairs,
                                           .group_pairs = GROUP,
@@ -79,9 +79,8 @@ static void code_all(struct fixture *f, size_t num_pairs, float *codes)
         const struct bsw_rbe_group group = {
             .pairs = f->held_out + first, .num_pairs = last - first, .slope = 1};
         const float *outputs[BSW_RBE_NUM_SIDES];
-        assert_int_equal(bsw_rbe_group_forward(&f->workers[0], &f->options, &f->pairs,
-                                               f->parameters, &group, outputs, &err),
-                         BSW_OK);
+        assert_int_equal(
+            bsw_rbe_group_forward(&f->workers[0], f->parameters, &group, outputs, &err), BSW_OK);
         for (int i = 0; i < BSW_RBE_NUM_SIDES; i++) {
             memcpy(codes + ((size_t)i * PAIRS + first) * CODE_DIMS, outputs[i],
                    (last - first) * CODE_DIMS * sizeof(float));

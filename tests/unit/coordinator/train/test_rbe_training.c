@@ -113,19 +113,15 @@ static void expect_same_weights(const struct bsw_rbe_training_result *a,
 
 // ---- one group ----
 
-static double group_loss(struct bsw_rbe_worker *worker,
-                         const struct bsw_rbe_training_options *options, const float *parameters,
-                         float share, float *gradient)
+static double group_loss(struct bsw_rbe_worker *worker, const float *parameters, float share,
+                         float *gradient)
 {
     enum { GROUP = 20 };
-    const struct bsw_rbe_pairs pairs = {.num_pairs = PAIRS, .read = read_pair};
     uint64_t ids[GROUP];
     double loss;
     for (uint64_t i = 0; i < GROUP; i++) ids[i] = 7 * i;
     struct bsw_rbe_group group = {ids, GROUP, 1, 3, 1};
-    assert_int_equal(bsw_rbe_group_run(worker, options, &pairs, parameters, &group, share, gradient,
-                                       &loss, &err),
-                     BSW_OK);
+    assert_ok(bsw_rbe_group_run(worker, parameters, &group, share, gradient, &loss, &err), &err);
     return loss;
 }
 
@@ -136,6 +132,7 @@ static void a_group_has_the_gradient_of_its_loss(void **state)
     enum { MOST = 4096 };
     const float step = 1.0f / 128, share = 0.25f;
     struct bsw_rbe_training_options options = make_options();
+    const struct bsw_rbe_pairs pairs = {.num_pairs = PAIRS, .read = read_pair};
     struct bsw_rbe_worker worker;
     float parameters[MOST], gradient[MOST];
     options.estimator = BSW_RBE_SMOOTH;
@@ -145,14 +142,14 @@ static void a_group_has_the_gradient_of_its_loss(void **state)
     assert_in_range(count, 1, MOST);
     bsw_rbe_initialize(&options.shapes[0], 1, parameters);
     bsw_rbe_initialize(&options.shapes[1], 2, parameters + first);
-    assert_int_equal(bsw_rbe_worker_init(&options, 20, &worker, &err), BSW_OK);
-    group_loss(&worker, &options, parameters, share, gradient);
+    assert_int_equal(bsw_rbe_worker_init(&options, &pairs, 20, &worker, &err), BSW_OK);
+    group_loss(&worker, parameters, share, gradient);
     for (size_t i = 0; i < count; i += 11) {
         float kept = parameters[i];
         parameters[i] = kept + step;
-        double above = group_loss(&worker, &options, parameters, share, NULL);
+        double above = group_loss(&worker, parameters, share, NULL);
         parameters[i] = kept - step;
-        double below = group_loss(&worker, &options, parameters, share, NULL);
+        double below = group_loss(&worker, parameters, share, NULL);
         parameters[i] = kept;
         double expected = (double)share * (above - below) / (2 * (double)step);
         if (!(fabs((double)gradient[i] - expected) <= 0.02 * fabs(expected) + 1e-4))
