@@ -142,38 +142,6 @@ static void saq_queries_are_odd_multiples_of_their_scale(void **state)
     check_saq_queries("synth:count=50,dims=31", 50, 0, "30x1,1x8", 31);
 }
 
-// Every level has the bits of the reference.
-static void levels_give_the_same_queries(void **state)
-{
-    (void)state;
-    enum { DIMS = 70 };
-    struct small_index what = {.source = "synth:count=300,dims=70,clusters=7",
-                               .codec = &bsw_codec_saq,
-                               .metric = BSW_METRIC_IP,
-                               .segments = "33x4,37x2"};
-    struct bsw_manifest manifest;
-    float *rows = make_queries(300, DIMS, 7), *scratch = allocate_or_fail(512, sizeof *scratch);
-    make_small_index(&what, temporary_folder, &manifest);
-    for (size_t q = 0; q < QUERIES; q++) {
-        uint32_t expected[64], found[64];
-        size_t bytes = bsw_layout_query_words(&manifest.layout, 6) * sizeof(uint32_t);
-        union bsw_query_number scales[2];
-        float addends[2];
-        assert_true(bytes <= sizeof found);
-        for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
-            bsw_query_encode(bsw_encode_table_get((enum bsw_cpu_level)level), &manifest,
-                             rows + q * DIMS, 1.0f, 6, level ? found : expected, &scales[level > 0],
-                             &addends[level > 0], scratch);
-            if (level == 0) continue;
-            assert_memory_equal(found, expected, bytes);
-            assert_true(scales[0].scale == scales[1].scale && addends[0] == addends[1]);
-        }
-    }
-    bsw_free(&scratch);
-    bsw_free(&rows);
-    bsw_manifest_deinit(&manifest);
-}
-
 // ---- xfbq ----
 
 // Coded as a document is: c = 2 * floor(x * scale * 2^(Bq-1)) + 1, clipped.
@@ -431,7 +399,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(saq_queries_are_odd_multiples_of_their_scale),
-        cmocka_unit_test(levels_give_the_same_queries),
         cmocka_unit_test(plain_queries_are_coded_as_documents),
         cmocka_unit_test(plain_values_are_scaled_integers),
         cmocka_unit_test(values_are_near_the_exact_ones),

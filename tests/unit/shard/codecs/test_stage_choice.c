@@ -65,16 +65,6 @@ static void without_a_falling_spectrum_there_is_none(void **state)
     assert_int_equal(choose(flat, BSW_METRIC_L2, BSW_CPU_REFERENCE), DIMS);
 }
 
-static void every_level_chooses_the_same(void **state)
-{
-    (void)state;
-    const char *source = write_rows("some.fbin", 48, 0.3f);
-    uint32_t dims = choose(source, BSW_METRIC_L2, BSW_CPU_REFERENCE);
-    assert_true(dims % 32 == 0 && dims < DIMS);
-    for (int level = 1; level <= (int)bsw_cpu_level_detect(); level++)
-        assert_int_equal(choose(source, BSW_METRIC_L2, (enum bsw_cpu_level)level), dims);
-}
-
 // One row, two rows, less than a block of dimensions.
 static void tiny_corpora_have_a_choice_too(void **state)
 {
@@ -103,7 +93,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_stage_ends_where_the_energy_does),
         cmocka_unit_test(without_a_falling_spectrum_there_is_none),
-        cmocka_unit_test(every_level_chooses_the_same),
         cmocka_unit_test(tiny_corpora_have_a_choice_too),
         cmocka_unit_test(the_cost_is_counted_in_dimensions),
     };
