@@ -34,27 +34,22 @@ enum bsw_status bsw_rbe_state_init(size_t num_parameters, struct bsw_rbe_state *
 void bsw_rbe_state_deinit(struct bsw_rbe_state *state)
 {
     bsw_free(&state->parameters);
-    bsw_free(&state->epochs);
+    bsw_buffer_deinit(&state->curve);
 }
 
-static enum bsw_status reserve_epochs(struct bsw_rbe_state *state, size_t count,
-                                      struct bsw_error *err)
+static enum bsw_status add_epoch(struct bsw_rbe_state *state, const struct bsw_rbe_epoch *epoch,
+                                 struct bsw_error *err)
 {
-    if (count <= state->epochs_capacity) return BSW_OK;
-    struct bsw_rbe_epoch *grown;
-    BSW_TRY(bsw_allocate(&grown, 2 * count, sizeof *grown, "loss curve", err));
-    if (state->epochs) memcpy(grown, state->epochs, state->epochs_capacity * sizeof *grown);
-    bsw_free(&state->epochs);
-    state->epochs = grown;
-    state->epochs_capacity = 2 * count;
+    BSW_TRY(bsw_buffer_append(&state->curve, epoch, sizeof *epoch, err));
+    state->epochs = (struct bsw_rbe_epoch *)(void *)state->curve.data;
     return BSW_OK;
 }
 
 enum bsw_status bsw_rbe_state_end_epoch(struct bsw_rbe_state *state,
                                         const struct bsw_rbe_epoch *epoch, struct bsw_error *err)
 {
-    BSW_TRY(reserve_epochs(state, (size_t)state->epoch + 1, err));
-    state->epochs[state->epoch++] = *epoch;
+    BSW_TRY(add_epoch(state, epoch, err));
+    state->epoch++;
     state->batch = 0;
     state->loss_sum = 0;
     return BSW_OK;
@@ -187,11 +182,12 @@ static enum bsw_status take_message(const char *path, const char *settings,
         return bad(path, "epochs do not add up", err);
     }
     BSW_TRY(take_arrays(path, message, state, err));
-    BSW_TRY(reserve_epochs(state, message->n_epochs, err));
+    state->curve.bytes = 0;
     for (size_t i = 0; i < message->n_epochs; i++) {
-        const Bsw__RbeEpoch *epoch = message->epochs[i];
-        state->epochs[i] = (struct bsw_rbe_epoch){epoch->train_loss, epoch->validation_loss,
-                                                  epoch->rate, epoch->roc_auc};
+        const Bsw__RbeEpoch *read = message->epochs[i];
+        const struct bsw_rbe_epoch epoch = {read->train_loss, read->validation_loss, read->rate,
+                                            read->roc_auc};
+        BSW_TRY(add_epoch(state, &epoch, err));
     }
     state->epoch = message->epoch;
     state->batch = message->batch;

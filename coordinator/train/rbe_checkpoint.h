@@ -26,8 +26,8 @@ struct bsw_rbe_state {
     uint64_t epochs_without_gain;
     double best_loss;             // of validation, or of training without one; HUGE_VAL: none yet
     double loss_sum;              // over this epoch's batches so far
-    struct bsw_rbe_epoch *epochs; // [epoch], the finished ones; owned, as the arrays
-    size_t epochs_capacity;
+    struct bsw_rbe_epoch *epochs; // [epoch], the finished ones, in curve
+    struct bsw_buffer curve;      // owned, as the arrays
 };
 
 // All numbers 0.
