@@ -33,7 +33,7 @@ every=1 # how manieth of what is expected is asked of several ranks, too
 search=(search --queries "$in/q.fbin" --out OUT/r --k 300)
 
 check_files() {
-    local name code text every=4
+    local name code text every=8 turn=0
     while IFS='|' read -r name code text; do
         expect "$code" "$name: $text" encode --base "$in/$name" --metric l2 --index OUT/i
         expect "$code" "$name: $text" search --index "$index/good" --queries "$in/$name" --out OUT/r
@@ -91,7 +91,7 @@ check_views() {
 }
 
 check_rows() {
-    local name text every=2
+    local name text every=4
     while IFS='|' read -r name text; do
         expect 65 "$name.fbin: row 290 $text" encode --base "$in/$name.fbin" --metric cosine \
             --index OUT/i
@@ -150,7 +150,7 @@ check_dropped() {
 }
 
 check_options() {
-    local every=5 bare=(encode --base "$in/base.fbin" --index OUT/i)
+    local every=12 bare=(encode --base "$in/base.fbin" --index OUT/i)
     local base=("${bare[@]}" --metric cosine)
     local find=(search --index "$index/good" --queries "$in/q.fbin" --out OUT/r)
     local truth=(groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out OUT/r)
@@ -248,7 +248,7 @@ put_fault_in_the_way() {
 }
 
 check_outputs() {
-    local every=2 prepare=put_output truth=(groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2)
+    local every=4 prepare=put_output truth=(groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2)
     local find=(search --index "$index/good" --queries "$in/q.fbin")
     expect 2 'out/r: exists; --force replaces it' "${find[@]}" --out OUT/r
     expect 2 'out/r: exists; --force replaces it' "${truth[@]}" --out OUT/r
@@ -303,7 +303,7 @@ check_replacing() {
 }
 
 check_indexes() {
-    local name code text last=shard-00002-of-00003 view every=3
+    local name code text last=shard-00002-of-00003 view every=6 turn=0
     while IFS='|' read -r name code text; do
         view=${name##*/}
         [[ $name == */* ]] && view=$folder/$name || view=$index/$name
@@ -327,6 +327,7 @@ size/index/good|65|base.fbin: changed since the index was made: its size
 cut/index/good|65|base.fbin: the header says 300 x 16 .*, the file has 19144
 gone/index/good|74|base.fbin: cannot open: No such file
 LIST
+    turn=""
     text="rawcodes/$last.codes: block 0 of 1 .* is corrupt"
     expect 65 "$text" search --index "$index/rawcodes" --queries "$in/q.u8bin" --out OUT/r
     expect 65 "$text" verify "$index/rawcodes"
@@ -358,7 +359,7 @@ check_late_batches() {
 }
 
 check_eval() {
-    local name=$in/short.fbin every=5
+    local name=$in/short.fbin every=10
     bitsweep groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --out "$in/truth"
     bitsweep groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric ip --out "$in/truth-ip"
     bitsweep groundtruth --base "$in/base.fbin" --queries "$in/q.fbin" --metric l2 --query-rows 0:5 \

@@ -4,7 +4,7 @@
 # 4 ranks, devices (emulated), runs stopped or killed and resumed.
 # usage: check_fuzzed_searches.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
-# FUZZ_MINUTES: how long it draws cases (1). FUZZ_SEED: the number of the first case (1), from which they count up. FUZZ_CASES:
+# FUZZ_MINUTES: how long it draws cases (half a minute). FUZZ_SEED: the number of the first case (1), from which they count up. FUZZ_CASES:
 # how many, instead. A number always is the same case, but for the moment at which a run is struck, where the same kernel
 # levels, ranks and devices can be had. A case that fails prints its commands, for an empty folder, and how to repeat it:
 #     FUZZ_SEED=123 FUZZ_CASES=1 tests/cluster/check_fuzzed_searches.sh build/release/bitsweep .
@@ -18,7 +18,7 @@ source_folder=$(realpath "$2")
 tools=$(dirname "$program")/tests
 run=$(realpath "$run")
 needs "$tools/brute_force" "$tools/hostile_rows"
-minutes=${FUZZ_MINUTES:-1}
+most_seconds=$((${FUZZ_MINUTES:-0} > 0 ? 60 * FUZZ_MINUTES : 30))
 num_cases=${FUZZ_CASES:-}
 number=${FUZZ_SEED:-1}
 work=${FUZZ_KEEP:-$folder/cases}
@@ -387,7 +387,7 @@ check_case() {
 
 begin=$SECONDS
 done=0
-while if [[ $num_cases ]]; then ((done < num_cases)); else ((SECONDS - begin < 60 * minutes)); fi; do
+while if [[ $num_cases ]]; then ((done < num_cases)); else ((SECONDS - begin < most_seconds)); fi; do
     check_case
     echo "case $number: $title"
     number=$((number + 1))

@@ -5,7 +5,7 @@
 #
 # Every codec is searched with every k and refinement by one rank over one shard with the reference
 # kernels; searches with everything else different must give the same bytes. They cover each value
-# of each axis with each codec, and between codecs most pairs of values. With FULL=1 in the
+# of each axis with each code, and between codes every pair of values of two axes. With FULL=1 in the
 # environment they are all combinations (k and refinement take turns; about an hour), what else takes
 # turns does not, and the program is built again with clang. BITSWEEP_OTHER names a program of another
 # compiler to compare with.
@@ -113,7 +113,7 @@ encode_once() {
 
 # index_job CODE SHARDS TURN: the index that searches use, and the same again in other ways.
 index_job() {
-    local name base metric options shards=$2 turn=$3 i ranks threads level what
+    local name base metric options shards=$2 turn=$3 ranks threads level what
     IFS='|' read -r name base metric options <<<"$1"
     local index=$folder/index/$name-$shards arguments
     read -ra arguments <<<"--metric $metric $options"
@@ -127,12 +127,12 @@ index_job() {
     else
         failed "verify $name, $shards shards" "$folder/err.$job"
     fi
-    for i in 0 1 2; do
-        ranks=$((i + 1))
+    for ranks in 1 2 3; do
+        # A code meets each of them with another number of shards.
         [[ " ${ranks_axis[*]} " == *" $ranks "* ]] || continue
-        if [[ -z $full ]] && (((i + turn + turn / 3) % 3 == 0)); then continue; fi
-        threads=${threads_axis[(i + turn + 1) % 2]}
-        level=${levels[(i + turn) % ${#levels[@]}]}
+        if [[ -z $full ]] && ((ranks != (turn + turn / 3) % 3 + 1)); then continue; fi
+        threads=${threads_axis[turn % 2]}
+        level=${levels[(ranks + turn) % ${#levels[@]}]}
         what="encode $name, $shards shards: $ranks ranks, $threads threads, $level"
         if encode_once "$program" "$ranks" "$threads" "$level" "$base" "$shards" \
             "$folder/variant/$job" "${arguments[@]}"; then
@@ -206,20 +206,18 @@ search_plainly() {
     finish_jobs
 }
 
-# Ten searches a codec: each number of ranks twice, with both ways of merging and numbers of threads; but
-# the most ranks, which take longest, once.
+# Five searches a code: each number of ranks, and each way to scan, once. Every other axis is met by each code, too,
+# and between codes every pair of values of two axes.
 search_covering() {
-    local c=0 r search
+    local c r
     local num_ranks=${#ranks_axis[@]} num_levels=${#levels[@]}
-    for search in "${searches[@]}"; do
-        for ((r = 0; r < 10; r++)); do
-            if ((num_ranks == 5 && r == (c / 2 % 2 ? 4 : 9))); then continue; fi
-            start_search "$search" $(((r + 3 * c) % 8)) "${ranks_axis[r % num_ranks]}" \
-                "${shards_axis[(r / 2 + c) % 3]}" "${threads_axis[(r + r / 5 + c) % 2]}" \
-                "${batch_axis[(r + r / 3 + c) % 3]}" "${levels[(r + c) % num_levels]}" \
-                "${merge_axis[(r / 5 + c) % 2]}" "${scan_axis[(r + c) % 5]}"
+    for ((c = 0; c < ${#searches[@]}; c++)); do
+        for ((r = 0; r < 5; r++)); do
+            start_search "${searches[c]}" $(((r + 3 * c) % 8)) "${ranks_axis[r % num_ranks]}" \
+                "${shards_axis[(r + 2 * c) % 3]}" "${threads_axis[(r + c / 2) % 2]}" \
+                "${batch_axis[(r + r / 3 + c / 2) % 3]}" "${levels[(r + c) % num_levels]}" \
+                "${merge_axis[(r / 2 + c) % 2]}" "${scan_axis[(r + c) % 5]}"
         done
-        c=$((c + 1))
     done
     finish_jobs
 }
@@ -305,14 +303,15 @@ check_tiny() {
     finish_jobs
 }
 
-# Several blocks of codes a shard, and enough rows that threads share a shard.
+# Several blocks of codes a shard, and enough rows that threads share a shard. The reference takes seconds, so one run of
+# several ranks has it.
 large_index_job() {
-    local name=$1 ranks threads=1 level
+    local name=$1 shards ranks threads=1 level
     shift
-    encode_once "$program" 1 2 "${levels[-1]}" synth:count=100K,dims=64,seed=3 1 \
-        "$folder/index/$name-1" "$@" || failed "encode $name" "$folder/err.$job"
-    encode_once "$program" 1 1 reference synth:count=100K,dims=64,seed=3 3 \
-        "$folder/index/$name-3" "$@" || failed "encode $name" "$folder/err.$job"
+    for shards in 1 3; do
+        encode_once "$program" 1 2 "${levels[-1]}" synth:count=100K,dims=64,seed=3 "$shards" \
+            "$folder/index/$name-$shards" "$@" || failed "encode $name" "$folder/err.$job"
+    done
     for ranks in "${ranks_axis[@]:0:3}"; do
         level=${levels[ranks % ${#levels[@]}]}
         threads=$((3 - threads))

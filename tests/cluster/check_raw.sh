@@ -40,25 +40,29 @@ search() {
     check "search $what: the bytes of the ground truth" cmp "$expected" "$folder/result"
 }
 
-# every_way NAME QUERIES: indexes of NAME-1, NAME-4 and NAME-7 shards against the truths of $k.
+# every_way NAME QUERIES: indexes of NAME-1, NAME-4 and NAME-7 shards against the truths of $k; on one rank all of
+# them, on others one. Between the names every pair of values of two axes is met.
 turn=0
+name_turn=0
 every_way() {
-    local name=$1 asked=$2 ranks shards threads batch level merge k
-    local ks=(1 10 100 1000) batches=(1 7 1000) merges=(gather ladder) several=(1 1 1 "${ranks_axis[@]}")
-    if [[ $is_short ]]; then several=("${ranks_axis[@]}"); fi
-    for ranks in "${several[@]}"; do
-        for shards in 1 4 7; do
-            turn=$((turn + 1))
-            threads=$((turn / 2 % 2 + 1))
-            k=${ks[(turn + turn / 4) % 4]}
-            batch=${batches[(turn + turn / 3) % 3]}
-            level=${levels[(turn + turn / 3 * 2) % ${#levels[@]}]}
-            merge=${merges[turn % 2]}
-            search "$name-$shards" "$ranks" "$name-truth-$k" "$k" --index "$folder/$name-$shards" \
-                --queries "$asked" --threads "$threads" --batch "$batch" --level "$level" \
-                --merge "$merge"
-        done
+    local name=$1 asked=$2 ranks shards ways=("1 1" "1 4" "1 7") threads batch level merge k
+    local ks=(1 10 100 1000) batches=(1 7 1000) merges=(gather ladder) num_shards=(1 4 7)
+    [[ $is_short ]] || ways+=("${ways[@]}")
+    for ranks in "${ranks_axis[@]:1}"; do
+        ways+=("$ranks ${num_shards[(${#ways[@]} + name_turn) % 3]}")
     done
+    for ranks in "${ways[@]}"; do
+        read -r ranks shards <<<"$ranks"
+        turn=$((turn + 1))
+        threads=$((turn / 2 % 2 + 1))
+        k=${ks[(turn + 2 * name_turn) % 4]}
+        batch=${batches[(turn + turn / 3 + 2 * name_turn) % 3]}
+        level=${levels[(turn + turn / 3 * 2 + name_turn) % ${#levels[@]}]}
+        merge=${merges[(turn + name_turn / 2) % 2]}
+        search "$name-$shards" "$ranks" "$name-truth-$k" "$k" --index "$folder/$name-$shards" \
+            --queries "$asked" --threads "$threads" --batch "$batch" --level "$level" --merge "$merge"
+    done
+    name_turn=$((name_turn + 1))
 }
 
 # Vectors of 45 dims, most of them several times, on both sides of every cut; the same bytes are

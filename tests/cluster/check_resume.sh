@@ -48,6 +48,7 @@ refused() { # refused CODE PATTERN ARGUMENTS: one line on stderr
 
 base=synth:count=24K,dims=96,clusters=30,seed=3
 truth_base=synth:count=$((most_ranks < 3 ? 30 : 120))K,dims=96,clusters=30,seed=3
+encode_base=synth:count=$((most_ranks < 3 ? 60 : 160))K,dims=256,seed=5
 "$program" synth --count 10 --dims 96 --out base.fbin --queries 4800 --queries-out q.fbin --quiet
 "$program" encode --base $base --index idx --metric l2 --shards 3 --threads 1 --quiet
 
@@ -55,7 +56,7 @@ truth_base=synth:count=$((most_ranks < 3 ? 30 : 120))K,dims=96,clusters=30,seed=
 job() {
     case $1 in
     search) arguments=(search --index idx --queries q.fbin --k 10 --batch 24 --out "$2") ;;
-    encode) arguments=(encode --base "synth:count=160K,dims=256,seed=5" --bits 6.5 --axes random
+    encode) arguments=(encode --base "$encode_base" --bits 6.5 --axes random
         --metric l2 --shards 3 --index "$2" --copy-vectors) ;;
     groundtruth) arguments=(groundtruth --base "$truth_base" --queries q.fbin --query-rows 0:1200 --metric l2
         --block-rows 500 --out "$2") ;;

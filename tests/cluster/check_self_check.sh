@@ -8,15 +8,17 @@
 # ctest labels: asan
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
 #
-# SELF_CHECK_FLIPS: bits flipped, one a search (12); SELF_CHECK_SCORES: searches with wrong keys (8).
+# SELF_CHECK_FLIPS: bits flipped, one a search (12, under sanitizers 6); SELF_CHECK_SCORES: searches with wrong keys
+# (8, 3).
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
 needs "${emulated}_faults"
 faults=$(dirname "$program")/tests/bitsweep_faults
-flips=${SELF_CHECK_FLIPS:-12}
-num_scores=${SELF_CHECK_SCORES:-8}
+is_short=${BITSWEEP_MAX_RANKS:+yes} # under sanitizers
+flips=${SELF_CHECK_FLIPS:-$([[ $is_short ]] && echo 6 || echo 12)}
+num_scores=${SELF_CHECK_SCORES:-$([[ $is_short ]] && echo 3 || echo 8)}
 export OMP_NUM_THREADS=1 OMP_WAIT_POLICY=passive OPENBLAS_NUM_THREADS=1
 unset BITSWEEP_DAMAGE BITSWEEP_DAMAGE_SHARE
 cd "$folder"

@@ -119,7 +119,10 @@ find_levels() {
 num_jobs=0
 : >"$folder/ended"
 next_job() {
-    while (($(jobs -rp | wc -l) >= $1)); do wait -n || true; done
+    local running
+    while jobs -rp >"$folder/running" && mapfile -t running <"$folder/running" && ((${#running[@]} >= $1)); do
+        wait -n || true
+    done
     num_jobs=$((num_jobs + 1))
     job=$folder/$num_jobs
     mkdir "$job"
