@@ -152,7 +152,8 @@ static inline void assert_same_lists(const struct bsw_candidate_lists *a,
     }
 }
 
-// Returns how many scans that were.
+// In every way, and as `auto` chooses for the best one and for a part of the queries. Returns how
+// many scans that were.
 static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, size_t first,
                                   size_t num_queries, const uint32_t *limits, size_t keep)
 {
@@ -161,7 +162,8 @@ static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, 
     memset(&expected, 0, sizeof expected);
     memset(&found, 0, sizeof found);
     int has_stage = scan->host.stage_dims > 0 && scan->workspace.queue.length == 0;
-    for (int kind = BSW_SCAN_AUTO; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
+    int first_kind = num_queries < QUERIES || keep == 1 ? BSW_SCAN_AUTO : BSW_SCAN_AUTO + 1;
+    for (int kind = first_kind; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
         if (kind == BSW_SCAN_PROGRESSIVE_PLANES) kind++; // one kernel has both
         if (kind == BSW_SCAN_PROGRESSIVE_MATRIX && !has_stage) break;
         scan->workspace.scan = (enum bsw_scan_kind)kind;
