@@ -117,5 +117,4 @@ BITSWEEP_EMULATOR_DEVICES=0 expect 2 '--device emulated: no device can be used: 
 BITSWEEP_EMULATOR_FAIL=3 expect 74 'emulated:0: .*LaunchFailure' --base "$floats" --metric cosine --device-memory 60K
 BITSWEEP_EMULATOR_STALL=2 expect 74 'emulated:0: .*: not done within 0.75 s' --base "$floats" --metric cosine --device-memory 60K --timeout 1
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -111,5 +111,4 @@ if ((several > 1)); then
     BITSWEEP_EMULATOR_REFUSE_PINNED=1:1 expect "$several" 'rank 1: emulated:1: .*: no host memory for'
 fi
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -20,8 +20,6 @@ index=$folder/index
 mkdir "$in" "$index"
 pool=6 # starting mpirun is mostly waiting
 
-verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what
-: >"$verdicts"
 num_expected=0
 every=1 # how manieth of what is expected is asked of several ranks, too
 
@@ -135,9 +133,9 @@ check_dropped() {
             --queries "$in/q.fbin" --k 300 --out "$folder/dropped-$name.bin"
         ids=$(od -An -v -td4 -j 8 -N 1200 -w4 "$folder/dropped-$name.bin" | sort -n | tr -d ' ' | tr '\n' ' ')
         if [[ $ids == "-1 $(seq -s ' ' 0 289) $(seq -s ' ' 291 299) " ]]; then
-            passed
+            pass
         else
-            failed "$name: the 300 places do not hold all rows but 290, and one -1"
+            complain "$name: the 300 places do not hold all rows but 290, and one -1"
         fi
         succeed "ground truth without the $name row" bitsweep groundtruth --base "$in/$name.fbin" \
             --drop-bad-rows --metric cosine --queries "$in/q.fbin" --k 299 --out "$folder/truth-$name.bin"
@@ -296,9 +294,9 @@ check_replacing() {
     left=$(cd "$out" && find . -type f | sort | tr '\n' ' ')
     if [[ $left == "./i.json ./i/manifest.pb ./i/shard-00000-of-00002.codes \
 ./i/shard-00001-of-00002.codes ./r ./r.json ./v.fbin " ]]; then
-        passed
+        pass
     else
-        failed "--force left files of the old index or temporary ones: $left"
+        complain "--force left files of the old index or temporary ones: $left"
     fi
 }
 
@@ -415,7 +413,7 @@ full_case() {
         exit "${code:-0}"' - "$out" "$out" \
         "$run" -n "$num_ranks" -- "${arguments[@]}" >"$job/stdout" 2>"$job/stderr" || got=$?
     if [[ -s $job/left ]]; then
-        failed "full disk, $num_ranks ranks: $* left something behind" "$job/left"
+        complain "full disk, $num_ranks ranks: $* left something behind" "$job/left"
     else
         judge "full disk, $num_ranks ranks: $*" 74 "$pattern" "$got" $((SECONDS - begin))
     fi
@@ -451,9 +449,9 @@ expect_stdout_full() {
     [[ -w /dev/full ]] || { echo "  skipped: there is no /dev/full" && return; }
     "$program" info "$index/good" >/dev/full 2>"$folder/stderr" || got=$?
     if ((got == 74)) && grep -q '^bitsweep: cannot write to standard output' "$folder/stderr"; then
-        passed
+        pass
     else
-        failed "stdout is full: exit code $got" "$folder/stderr"
+        complain "stdout is full: exit code $got" "$folder/stderr"
     fi
 }
 
@@ -484,22 +482,22 @@ signal_case() {
         >"$job/stdout" 2>"$job/stderr" &
     pid=$!
     if ! await_work; then
-        failed "kill -$signal of rank $rank: the ranks did not begin" "$job/stderr"
+        complain "kill -$signal of rank $rank: the ranks did not begin" "$job/stderr"
     fi
     sleep 0.3
     begin=$SECONDS
-    kill -"$signal" "$(cat "$job/pids/$rank")" || failed "rank $rank is no longer there"
+    kill -"$signal" "$(cat "$job/pids/$rank")" || complain "rank $rank is no longer there"
     wait "$pid" || got=$?
     if ((SECONDS - begin > most_seconds + 2)); then
-        failed "kill -$signal of rank $rank, $1: took $((SECONDS - begin)) s"
+        complain "kill -$signal of rank $rank, $1: took $((SECONDS - begin)) s"
     elif ((got == 0)) || [[ $code != - && $code != "$got" ]]; then
-        failed "kill -$signal of rank $rank, $1: exit code $got instead of $code" "$job/stderr"
+        complain "kill -$signal of rank $rank, $1: exit code $got instead of $code" "$job/stderr"
     elif ! grep -qE "$pattern" "$job/stderr"; then
-        failed "kill -$signal of rank $rank, $1: stderr has no '$pattern'" "$job/stderr"
+        complain "kill -$signal of rank $rank, $1: stderr has no '$pattern'" "$job/stderr"
     elif [[ -e $out/r || -e $out/i/manifest.pb ]] || grep -qs complete "$out/r.json"; then
-        failed "kill -$signal of rank $rank, $1: left an output"
+        complain "kill -$signal of rank $rank, $1: left an output"
     else
-        passed
+        pass
     fi
     if [[ -d $out/i ]]; then expect_no_index; fi
 }
@@ -507,16 +505,16 @@ signal_case() {
 # What an encoder that was killed leaves is no index, and does not stand in the way of one.
 expect_no_index() {
     local names
-    if "$program" info "$out/i" >/dev/null 2>&1; then failed "a killed encoder left an index"; fi
+    if "$program" info "$out/i" >/dev/null 2>&1; then complain "a killed encoder left an index"; fi
     if ! "$program" encode --base "$in/base.fbin" --metric l2 --shards 3 --index "$out/i" --quiet \
         --force 2>"$job/stderr" || ! "$program" verify "$out/i" --quiet >/dev/null 2>"$job/stderr"; then
-        failed "encoding over the remains of a killed encoder" "$job/stderr"
+        complain "encoding over the remains of a killed encoder" "$job/stderr"
     fi
     names=$(cd "$out/i" && echo *)
     if [[ $names == "$(cd "$index/good" && echo *)" ]]; then
-        passed
+        pass
     else
-        failed "encoding over the remains of a killed encoder left $names"
+        complain "encoding over the remains of a killed encoder left $names"
     fi
 }
 
@@ -563,17 +561,13 @@ check_late_batches
 section "full disk"
 check_full_disk
 section "nothing was written beside the inputs"
-snapshot "$in" | diff - "$folder/in-before" >"$folder/diff" || failed "in" "$folder/diff"
-snapshot "$index" | diff - "$folder/index-before" >"$folder/diff" || failed "index" "$folder/diff"
-passed
+snapshot "$in" | diff - "$folder/in-before" >"$folder/diff" || complain "in" "$folder/diff"
+snapshot "$index" | diff - "$folder/index-before" >"$folder/diff" || complain "index" "$folder/diff"
+pass
 section "results and ground truths"
 check_eval
 check_query_types
 section "ranks that die or stop"
 check_signals
-finish_all_jobs || failed "a job did not come to its end"
-section "end"
-num_failed=$(grep -c '^FAILED' "$verdicts" || true)
-echo "$(grep -c '^ok' "$verdicts") passed, $num_failed failed"
-((num_failed == 0)) || exit 1
-((has_mpi)) || exit 77
+finish_all_jobs || complain "a job did not come to its end"
+finish

@@ -31,5 +31,4 @@ for ranks in "${ranks_axis[@]}"; do
     check "too low, $ranks ranks: nothing is there" test ! -e refused
 done
 
-echo "$passed checks passed, $failed failed"
-((failed == 0))
+finish

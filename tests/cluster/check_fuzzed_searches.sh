@@ -386,7 +386,7 @@ check_case() {
 }
 
 begin=$SECONDS
-done=0
+done=0 failed=0
 while if [[ $num_cases ]]; then ((done < num_cases)); else ((SECONDS - begin < most_seconds)); fi; do
     check_case
     echo "case $number: $title"

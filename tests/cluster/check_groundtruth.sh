@@ -111,5 +111,4 @@ for metric in cosine ip l2; do
 done
 check_siftsmall
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -23,8 +23,6 @@ other=${BITSWEEP_OTHER:-}
 pool=4 # starting mpirun is mostly waiting
 
 mkdir "$folder/index" "$folder/variant" "$folder/truth"
-verdicts=$folder/verdicts # a line for each case: ok, or FAILED and what
-: >"$verdicts"
 
 # ---- jobs ----------------------------------------------------------------------------------------
 
@@ -36,29 +34,8 @@ start() {
 }
 
 finish_jobs() {
-    finish_all_jobs || failed "a job did not come to its end"
-    if grep -q '^FAILED' "$verdicts"; then grep '^FAILED' "$verdicts" && finish; fi
-}
-
-passed() {
-    echo ok >>"$verdicts"
-}
-
-# failed WHAT [FILE]: with the first line of FILE, in one write.
-failed() {
-    local line=""
-    if [[ -n ${2:-} && -s $2 ]]; then line=": $(head -n 1 "$2")"; fi
-    echo "FAILED: $1$line" >>"$verdicts"
-}
-
-finish() {
-    local num_passed num_failed
-    num_passed=$(grep -c '^ok' "$verdicts" || true)
-    num_failed=$(grep -c '^FAILED' "$verdicts" || true)
-    echo "$num_passed passed, $num_failed failed"
-    ((num_failed == 0)) || exit 1
-    ((has_mpi)) || exit 77
-    exit 0
+    finish_all_jobs || complain "a job did not come to its end"
+    if grep -q '^FAILED' "$verdicts"; then finish; fi
 }
 
 # ---- axes ----------------------------------------------------------------------------------------
@@ -92,10 +69,10 @@ for code in "${codes[@]}"; do searches+=("${code%%|*}|threshold|"); done
 # compare_index WHAT EXPECTED GOT
 compare_index() {
     if diff -r "$2" "$3" >"$folder/diff.$job" 2>&1; then
-        passed
+        pass
         rm -rf "$3"
     else
-        failed "$1" "$folder/diff.$job"
+        complain "$1" "$folder/diff.$job"
     fi
 }
 
@@ -119,13 +96,13 @@ index_job() {
     read -ra arguments <<<"--metric $metric $options"
     base=$folder/base.$base
     if ! encode_once "$program" 1 1 reference "$base" "$shards" "$index" "${arguments[@]}"; then
-        failed "encode $name, $shards shards" "$folder/err.$job"
+        complain "encode $name, $shards shards" "$folder/err.$job"
         return
     fi
     if "$program" verify "$index" --quiet >/dev/null 2>"$folder/err.$job"; then
-        passed
+        pass
     else
-        failed "verify $name, $shards shards" "$folder/err.$job"
+        complain "verify $name, $shards shards" "$folder/err.$job"
     fi
     for ranks in 1 2 3; do
         # A code meets each of them with another number of shards.
@@ -138,7 +115,7 @@ index_job() {
             "$folder/variant/$job" "${arguments[@]}"; then
             compare_index "$what" "$index" "$folder/variant/$job"
         else
-            failed "$what" "$folder/err.$job"
+            complain "$what" "$folder/err.$job"
         fi
     done
 }
@@ -159,25 +136,25 @@ search_job() {
         --refine "$refine" --threads "$threads" --batch "$batch" --level "$level" --merge "$merge" \
         --overlap "${overlap[job % 2]}" --device cpu --quiet --json "$@" \
         >"$folder/json.$job" 2>"$folder/err.$job"; then
-        failed "$what" "$folder/err.$job"
+        complain "$what" "$folder/err.$job"
         return
     fi
     for fact in "\"ranks\": $ranks" "\"threads\": $threads" "\"batch\": $batch" \
         "\"level\": \"$level\"" "\"merge\": \"$merge\"" "\"select\": \"$select\"" "\"k\": $k" \
         "\"refine\": \"$refine\"" "\"shards\": ${index##*-}"; do
         json_says "$folder/json.$job" "$fact" || {
-            failed "$what: --json does not say $fact"
+            complain "$what: --json does not say $fact"
             return
         }
     done
     if [[ $out == "$expected" ]]; then
-        passed
+        pass
     elif cmp "$expected" "$out" >"$folder/diff.$job" 2>&1 &&
         cmp "$expected.json" "$out.json" >"$folder/diff.$job" 2>&1; then
-        passed
+        pass
         rm "$out" "$out.json"
     else
-        failed "$what" "$folder/diff.$job"
+        complain "$what" "$folder/diff.$job"
     fi
 }
 
@@ -250,7 +227,7 @@ search_everything() {
 
 # ties_job CODE: all rows in the order of their keys; L is 5 k, k, or k + 7 above.
 ties_job() {
-    local name base rest line places=(1 5 8 10 17 50 100 107 500 1000)
+    local name base rest places=(1 5 8 10 17 50 100 107 500 1000)
     IFS='|' read -r name base rest <<<"$1"
     # Rows of zeros are dropped for cosine: there are 992 others.
     [[ $name != *[23]-cosine || $base != u8bin ]] || places=("${places[@]:0:9}")
@@ -258,11 +235,11 @@ ties_job() {
         --refine none --out "$folder/variant/$job.bin" --quiet 2>"$folder/err.$job" ||
         ! "$tool" ties "$folder/base.$base" "$folder/variant/$job.bin" "${places[@]}" \
             >"$folder/ties.$job"; then
-        failed "order by key of $name" "$folder/err.$job"
+        complain "order by key of $name" "$folder/err.$job"
         return
     fi
     while read -r place count; do
-        if ((count > 0)); then passed; else failed "$name: no tie at place $place"; fi
+        if ((count > 0)); then pass; else complain "$name: no tie at place $place"; fi
     done <"$folder/ties.$job"
 }
 
@@ -310,7 +287,7 @@ large_index_job() {
     shift
     for shards in 1 3; do
         encode_once "$program" 1 2 "${levels[-1]}" synth:count=100K,dims=64,seed=3 "$shards" \
-            "$folder/index/$name-$shards" "$@" || failed "encode $name" "$folder/err.$job"
+            "$folder/index/$name-$shards" "$@" || complain "encode $name" "$folder/err.$job"
     done
     for ranks in "${ranks_axis[@]:0:3}"; do
         level=${levels[ranks % ${#levels[@]}]}
@@ -320,7 +297,7 @@ large_index_job() {
             compare_index "encode $name: $ranks ranks, $threads threads, $level" \
                 "$folder/index/$name-3" "$folder/variant/$job"
         else
-            failed "encode $name: $ranks ranks, $threads threads, $level" "$folder/err.$job"
+            complain "encode $name: $ranks ranks, $threads threads, $level" "$folder/err.$job"
         fi
     done
 }
@@ -365,11 +342,11 @@ truth_job() {
     if ! "$run" -n "$ranks" groundtruth --base "$folder/base.$type" --queries "$folder/query.$type" \
         --metric "$metric" --k "$k" --out "$out" --threads "$threads" --level "$level" \
         --drop-bad-rows --quiet >/dev/null 2>"$folder/err.$job"; then
-        failed "$what" "$folder/err.$job"
+        complain "$what" "$folder/err.$job"
     elif cmp "$folder/truth/$code-$metric-$pair" "$out" >"$folder/diff.$job" 2>&1; then
-        passed
+        pass
     else
-        failed "$what" "$folder/diff.$job"
+        complain "$what" "$folder/diff.$job"
     fi
 }
 
@@ -404,7 +381,7 @@ build_other() {
         other=$folder/clang/bitsweep
     else
         tail -n 20 "$folder/build.log"
-        failed "building with clang"
+        complain "building with clang"
     fi
 }
 
@@ -417,7 +394,7 @@ other_job() {
         "${arguments[@]}"; then
         compare_index "encode $name: other compiler" "$folder/index/$name-4" "$folder/variant/$job"
     else
-        failed "encode $name: other compiler" "$folder/err.$job"
+        complain "encode $name: other compiler" "$folder/err.$job"
     fi
     export BITSWEEP=$other
     for turn in 1 6; do
@@ -434,16 +411,16 @@ self_job() {
     "$program" search --index "$folder/index/xfbq-4" --queries "$folder/query.fbin" --k 10 \
         --query-bits 5 --refine none --out "$folder/variant/$job.bin" --quiet
     if cmp -s "$folder/truth/xfbq-5" "$folder/variant/$job.bin"; then
-        failed "fewer query bits gave the same results"
+        complain "fewer query bits gave the same results"
     else
-        passed
+        pass
     fi
     "$program" encode --base "$folder/base.fbin" --segments 45x2 --seed 2 --metric l2 --shards 4 \
         --index "$folder/variant/$job" --quiet
     if diff -rq "$folder/index/one2-l2-4" "$folder/variant/$job" >/dev/null; then
-        failed "another seed gave the same index"
+        complain "another seed gave the same index"
     else
-        passed
+        pass
     fi
 }
 

@@ -52,5 +52,4 @@ check "mapped rows are not the process's own" "$own" $(($(number "$work/none.jso
 "$bitsweep" search --index "$work/mapped" --queries "$queries" --k 10 --device cpu --out "$work/result" --force >"$work/text"
 check "columns of the resident set and of what is mapped" 1 "$(grep -c ' resident  of it mapped$' "$work/text")"
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

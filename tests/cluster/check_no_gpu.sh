@@ -45,5 +45,4 @@ for ranks in "${ranks_axis[@]}"; do
     fi
 done
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -259,5 +259,4 @@ fi
 rm "$folder/rates.json"
 damaged 74 "No such file"
 
-echo "$passed passed, $failed failed"
-[[ $failed == 0 ]]
+finish

@@ -22,5 +22,4 @@ else
     echo "script is missing: bars are not looked at"
 fi
 
-echo "$passed checks passed, $failed failed"
-((failed == 0))
+finish

@@ -147,6 +147,4 @@ check_ties
 check_options
 check_shapes
 
-echo "$passed passed, $failed failed"
-((failed == 0)) || exit 1
-((has_mpi)) || exit 77
+finish

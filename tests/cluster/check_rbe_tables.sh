@@ -4,25 +4,19 @@
 # usage: check_rbe_tables.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-BITSWEEP=$(realpath "$1")
-export BITSWEEP
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
 script=$2/bench/rbe_tables.sh
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
 
 # check TEXT COMMAND
 check() {
     local text=$1
     shift
     if "$@" >"$folder/messages" 2>&1; then
-        passed=$((passed + 1))
-        echo "ok: $text"
+        pass "$text"
     else
-        failed=$((failed + 1))
-        echo "FAILED: $text" >&2
-        tail -n 60 "$folder/messages" "$folder/stdout" "$folder/stderr" >&2
+        complain "$text"
+        tail -n 60 "$folder/messages" "$folder/stdout" >&2
     fi
 }
 
@@ -97,5 +91,4 @@ grep -v '^m_3' "$folder/paper.tsv" >"$folder/less.tsv"
 check "a model without a run" tables 2 --report "$folder/less.tsv" "$folder/less"
 check "an unknown option" tables 2 --rate 3 "$folder/less"
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -27,21 +27,11 @@ if ((most_ranks < 2)); then has_mpi=0; fi
 verdict() { # verdict WHAT COMMAND: passes if it succeeds
     local what=$1
     shift
-    if "$@" >verdict.out 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what: $(head -n 5 verdict.out | tr '\n' '|')"
-    fi
+    if "$@" >verdict.out 2>&1; then pass; else complain "$what" verdict.out; fi
 }
 
-refused() { # refused CODE PATTERN ARGUMENTS: one line on stderr
-    local code=$1 pattern=$2 got=0
-    shift 2
-    "$program" "$@" >/dev/null 2>stderr || got=$?
-    verdict "$*: exit code $got: $(cat stderr)" test "$got" = "$code"
-    verdict "$*: says $(cat stderr), not $pattern" grep -qE "$pattern" stderr
-    verdict "$*: more than a line" test "$(wc -l <stderr)" = 1
+refuse() { # refuse CODE PATTERN ARGUMENTS
+    refused "$1" "$2" "$program" "${@:3}"
 }
 
 # ---- the jobs ------------------------------------------------------------------------------------
@@ -305,12 +295,12 @@ unfinished() {
 unfinished search s
 if [[ -e s.journal ]]; then
     cp s.partial before.partial && cp s.journal before.journal
-    refused 2 's.journal: left by a run.*--resume goes on, --force' "${arguments[@]}"
-    refused 2 's.journal: begun with query bits 6, now it is 5; --force' "${arguments[@]}" --resume \
+    refuse 2 's.journal: left by a run.*--resume goes on, --force' "${arguments[@]}"
+    refuse 2 's.journal: begun with query bits 6, now it is 5; --force' "${arguments[@]}" --resume \
         --query-bits 5
-    refused 2 'only a search of one pass|of one pass' "${arguments[@]}" --resume --repeat 2
+    refuse 2 'only a search of one pass|of one pass' "${arguments[@]}" --resume --repeat 2
     cp q.fbin kept.fbin && printf '\1\1' | dd of=q.fbin bs=1 seek=5000 conv=notrunc status=none
-    refused 2 's.journal: begun with queries [0-9a-f]{16}, now it is' "${arguments[@]}" --resume
+    refuse 2 's.journal: begun with queries [0-9a-f]{16}, now it is' "${arguments[@]}" --resume
     mv kept.fbin q.fbin
     verdict "what was refused left the files alone" cmp s.partial before.partial
     verdict "what was refused left the journal alone" cmp s.journal before.journal
@@ -322,7 +312,7 @@ if [[ -e s.journal ]]; then
     verdict "STATUS where the environment asks for it" cmp <(sed 's/^ *//' asked.json) \
         <(sed -n '/"run": {/,/}/{s/^ *//; s/"run": //; p}' s.json)
 else
-    echo "FAILED: no unfinished search" && failed=$((failed + 1))
+    complain "no unfinished search"
 fi
 
 # --force keeps the old result until the new one is there; --resume goes on with that.
@@ -341,22 +331,22 @@ first=$!
 "$program" "${arguments[@]}" 2>/dev/null &
 second=$!
 until [[ -e w.partial ]] || ! kill -0 $second 2>/dev/null; do sleep 0.01; done
-refused 2 'w.partial: another run is writing it|w: exists' "${arguments[@]}" --resume
+refuse 2 'w.partial: another run is writing it|w: exists' "${arguments[@]}" --resume
 kill -TERM $first 2>/dev/null || true
 wait $first $second 2>/dev/null || true
 verdict "a search of many passes leaves no temporary file" test -z "$(find . -name 'w.tmp*')"
 
 unfinished encode e
 if compgen -G 'e/encode-*.journal' >/dev/null; then
-    refused 2 'e/encode-00000.journal: left by a run.*--resume goes on' "${arguments[@]}"
-    refused 2 'e/encode.plan: begun with seed 1, now it is 7; --force' "${arguments[@]}" --resume --seed 7
+    refuse 2 'e/encode-00000.journal: left by a run.*--resume goes on' "${arguments[@]}"
+    refuse 2 'e/encode.plan: begun with seed 1, now it is 7; --force' "${arguments[@]}" --resume --seed 7
     for file in e/shard-0000?-of-00003.codes.tmp; do
         printf 'XX' | dd of="$file" bs=1 seek=5000 conv=notrunc status=none
     done
     verdict "resume over changed codes" "$program" "${arguments[@]}" --resume
     verdict "resume over changed codes: the same bytes" same encode e
 else
-    echo "FAILED: no unfinished index" && failed=$((failed + 1))
+    complain "no unfinished index"
 fi
 unfinished encode e2
 verdict "--force begins an index anew" "$program" "${arguments[@]}" --force
@@ -365,11 +355,11 @@ verdict "--force begins an index anew: the same bytes" same encode e2
 unfinished groundtruth t
 if [[ -e t.00000.journal ]]; then
     cp t.00000.lists before.lists && cp t.00000.journal before.journal
-    refused 2 't.00000.journal: left by a run.*--resume goes on, --force' "${arguments[@]}"
-    refused 2 't.00000.journal: begun with k 10, now it is 9; --force' "${arguments[@]}" --resume --k 9
-    refused 2 'begun with exclude-self off, now it is on' "${arguments[@]}" --resume --exclude-self
-    refused 2 'begun with number of rows [0-9]+, now it is 900' "${arguments[@]}" --resume --rows 0:900
-    refused 2 'resume: --device cuda keeps no journal' "${arguments[@]}" --resume --device cuda
+    refuse 2 't.00000.journal: left by a run.*--resume goes on, --force' "${arguments[@]}"
+    refuse 2 't.00000.journal: begun with k 10, now it is 9; --force' "${arguments[@]}" --resume --k 9
+    refuse 2 'begun with exclude-self off, now it is on' "${arguments[@]}" --resume --exclude-self
+    refuse 2 'begun with number of rows [0-9]+, now it is 900' "${arguments[@]}" --resume --rows 0:900
+    refuse 2 'resume: --device cuda keeps no journal' "${arguments[@]}" --resume --device cuda
     if ((has_mpi)); then
         got=0
         "$run" -n 2 -- "${arguments[@]}" --resume >/dev/null 2>stderr || got=$?
@@ -377,7 +367,7 @@ if [[ -e t.00000.journal ]]; then
         verdict "other ranks: $(cat stderr)" grep -q 'begun with ranks 1, now it is 2; --force' stderr
     fi
     cp q.fbin kept.fbin && printf '\1\1' | dd of=q.fbin bs=1 seek=20 conv=notrunc status=none
-    refused 2 't.00000.journal: begun with queries [0-9a-f]{16}, now it is' "${arguments[@]}" --resume
+    refuse 2 't.00000.journal: begun with queries [0-9a-f]{16}, now it is' "${arguments[@]}" --resume
     mv kept.fbin q.fbin
     verdict "what was refused left the lists alone" cmp t.00000.lists before.lists
     verdict "what was refused left the journal alone" cmp t.00000.journal before.journal
@@ -392,7 +382,7 @@ if [[ -e t.00000.journal ]]; then
     # Of a rank that this run does not have.
     cp t.00000.journal u.00002.journal
     job groundtruth u
-    refused 2 'u.00002.journal: left by a run' "${arguments[@]}"
+    refuse 2 'u.00002.journal: left by a run' "${arguments[@]}"
     verdict "--force takes all ranks' journals" "$program" "${arguments[@]}" --force
     verdict "--force takes all ranks' journals: the same bytes" same groundtruth u
     # Lists that are not as recorded are made again, whichever slot counts.
@@ -405,7 +395,7 @@ if [[ -e t.00000.journal ]]; then
     verdict "resume over changed lists: $resumed" test "$resumed" = '"resumed_rows": 0'
     verdict "resume over changed lists: the same bytes" same groundtruth t
 else
-    echo "FAILED: no unfinished ground truth" && failed=$((failed + 1))
+    complain "no unfinished ground truth"
 fi
 
 # Commands without a journal clean up.
@@ -423,5 +413,4 @@ for signal in TERM INT USR1; do
     verdict "synth, $signal: temporary file" test -z "$(find . -name 'big.fbin*')"
 done
 
-echo "$passed passed, $failed failed [$SECONDS s]"
-((failed == 0)) || exit 1
+finish

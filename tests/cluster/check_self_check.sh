@@ -195,5 +195,4 @@ fi
 echo "$caught of $flipped flipped bits of host memory caught, $emulated_caught of $emulated_flips on an emulated device"
 echo "wrong keys: $known of $num_scores caught by known answers at the start; of a sixteenth wrong" \
     "$keys of $num_scores by keys of a batch, the others at the end"
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

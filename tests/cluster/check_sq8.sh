@@ -22,19 +22,24 @@ recall() {
     check "recall of $1: $found, at least $2" awk -v a="$found" -v b="$2" 'BEGIN {exit !(a >= b)}'
 }
 
+# next_level: by turns, another one for the same ranks and scan under the next metric.
+turn=0
+next_level() {
+    level=${levels[(turn + turn / 15) % ${#levels[@]}]}
+    turn=$((turn + 1))
+}
+
 for metric in cosine ip l2; do
     check "ground truth, $metric" "$program" groundtruth --base "$folder/base.fbin" \
         --queries "$folder/queries.fbin" --metric "$metric" --k 10 --out "$folder/truth" --force --quiet
     check "encode, $metric" "$program" encode --base "$folder/base.fbin" --codec sq8 --metric "$metric" \
         --index "$folder/one" --shards 3 --force --quiet
     for ranks in "${ranks_axis[@]}"; do
-        for level in "${levels[@]}"; do
-            check "encode, $metric, $ranks ranks, $level" on "$ranks" encode --base "$folder/base.fbin" \
-                --codec sq8 --metric "$metric" --index "$folder/other" --shards 3 --level "$level" \
-                --threads 2 --force --quiet
-            for file in manifest.pb shard-00000-of-00003.codes shard-00002-of-00003.codes; do
-                check "$file is the same" cmp "$folder/one/$file" "$folder/other/$file"
-            done
+        next_level
+        check "encode, $metric, $ranks ranks, $level" on "$ranks" encode --base "$folder/base.fbin" \
+            --codec sq8 --metric "$metric" --index "$folder/other" --shards 3 --level "$level" --threads 2 --force --quiet
+        for file in manifest.pb shard-00000-of-00003.codes shard-00002-of-00003.codes; do
+            check "$file is the same" cmp "$folder/one/$file" "$folder/other/$file"
         done
     done
     for refine in none exact; do
@@ -42,18 +47,14 @@ for metric in cosine ip l2; do
             --queries "$folder/queries.fbin" --k 10 --refine "$refine" --out "$folder/first" --force --quiet
         for ranks in "${ranks_axis[@]}"; do
             for scan in planes matrix; do
-                for level in "${levels[@]}"; do
-                    check "search, $metric, refine $refine, $ranks ranks, $scan, $level" on "$ranks" search \
-                        --index "$folder/one" --queries "$folder/queries.fbin" --k 10 --refine "$refine" \
-                        --scan "$scan" --level "$level" --batch 7 --threads 2 --out "$folder/again" \
-                        --force --quiet
-                    check "the same bytes" cmp "$folder/first" "$folder/again"
-                done
+                next_level
+                check "search, $metric, refine $refine, $ranks ranks, $scan, $level" on "$ranks" search \
+                    --index "$folder/one" --queries "$folder/queries.fbin" --k 10 --refine "$refine" \
+                    --scan "$scan" --level "$level" --batch 7 --threads 2 --out "$folder/again" --force --quiet
+                check "the same bytes" cmp "$folder/first" "$folder/again"
             done
         done
         if [[ $refine == none ]]; then recall "$folder/first" 0.93; else recall "$folder/first" 1; fi
     done
 done
-echo "$passed passed, $failed failed"
-((failed == 0)) || exit 1
-((has_mpi)) || exit 77
+finish

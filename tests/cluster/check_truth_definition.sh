@@ -166,5 +166,4 @@ for kind in copies parts units large mixed zeros far between noise3 noise6 steps
 done
 
 echo "$num_runs runs, $num_resumed of them stopped or killed and resumed"
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

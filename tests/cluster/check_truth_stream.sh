@@ -3,29 +3,15 @@
 # usage: check_truth_stream.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
-program=$1
-run=$2/deploy/run.sh
-export BITSWEEP=$program
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-passed=0
-failed=0
-ranks_axis=(1)
-if command -v mpirun >/dev/null && "$run" -n 2 -- --version >/dev/null 2>&1; then ranks_axis=(8 3 1); fi
-# More ranks than cores: none may keep the others from running.
-export OMP_WAIT_POLICY=passive
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+find_ranks 3 8
 
 # check WHAT COMMAND: passes if it succeeds.
 check() {
     local what=$1
     shift
-    if "$@" >"$folder/output" 2>&1; then
-        passed=$((passed + 1))
-    else
-        failed=$((failed + 1))
-        echo "FAILED: $what" >&2
-        head -n 40 "$folder/output" >&2
-    fi
+    if "$@" >"$folder/output" 2>&1; then pass; else complain "$what" "$folder/output"; fi
 }
 
 # truth OUT ARGUMENTS: on one rank.
@@ -151,5 +137,4 @@ code=0
     --metric l2 --split --out "$folder/none" --quiet >"$folder/line" 2>&1 || code=$?
 check "--split has no such ids" test "$code" = 2
 
-echo "$passed passed, $failed failed"
-((failed == 0))
+finish

@@ -18,16 +18,6 @@ section() {
     echo "$1 [$SECONDS s]"
 }
 
-failed() {
-    local text=""
-    if [[ -n ${2:-} && -s $2 ]]; then text=": $(head -n 3 "$2" | tr '\n' '|')"; fi
-    echo "FAILED: $1$text" | tee -a "$verdicts"
-}
-
-passed() {
-    echo ok >>"$verdicts"
-}
-
 # snapshot FOLDER: what is in it; most are empty, which no process is started for.
 snapshot() {
     if compgen -G "$1/*" >/dev/null || compgen -G "$1/.[!.]*" >/dev/null; then
@@ -67,17 +57,17 @@ judge() {
     # mpirun itself sometimes says so when a rank ends: libevent, of a pipe that is closed already.
     for line in "${lines[@]}"; do [[ $line == "[warn] Epoll "* ]] || said+=("$line"); done
     if ((got != code)); then
-        failed "$what: exit code $got instead of $code" "$job/stderr"
+        complain "$what: exit code $got instead of $code" "$job/stderr"
     elif ((${#said[@]} != 1)) || [[ ! ${said[0]} =~ ^bitsweep:\ .*($pattern) ]]; then
-        failed "$what: stderr is not one line like '$pattern'" "$job/stderr"
+        complain "$what: stderr is not one line like '$pattern'" "$job/stderr"
     elif [[ -s $job/stdout ]]; then
-        failed "$what: wrote to stdout" "$job/stdout"
+        complain "$what: wrote to stdout" "$job/stdout"
     elif ((seconds > most_seconds)); then
-        failed "$what: took $seconds s"
+        complain "$what: took $seconds s"
     elif ! diff "$job/before" "$job/after" >"$job/diff"; then
-        failed "$what: left something behind" "$job/diff"
+        complain "$what: left something behind" "$job/diff"
     else
-        passed
+        pass
     fi
 }
 
@@ -128,7 +118,7 @@ expect_last() {
 succeed() {
     local what=$1
     shift
-    if "$@" >"$folder/stdout" 2>"$folder/stderr"; then passed; else failed "$what" "$folder/stderr"; fi
+    if "$@" >"$folder/stdout" 2>"$folder/stderr"; then pass; else complain "$what" "$folder/stderr"; fi
 }
 
 # ---- data ----------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@
 #   emulated          the program with emulated devices; may not be built
 #   base, queries     20,000 rows and 200 queries
 #   folder            for files of the test, removed at the end when no job writes there any more
-#   passed, failed    counts; the last lines of a script print and judge them
+#   verdicts          a file with a line for each check, "ok" or "FAILED: ...", also of jobs in the background;
+#                     the last line of a script, finish, counts them
 
 program=$(realpath -s "$1")
 run=$2/deploy/run.sh
@@ -15,8 +16,8 @@ base=$2/tests/data/sift20k_base.u8bin
 queries=$2/tests/data/sift20k_query.u8bin
 folder=$(mktemp -d)
 trap 'wait; rm -rf "$folder"' EXIT
-passed=0
-failed=0
+verdicts=$folder/verdicts
+: >"$verdicts"
 
 export BITSWEEP=$program
 BITSWEEP_RUN=$(dirname "$program")/bitsweep-run # also where a test wraps the program
@@ -30,21 +31,29 @@ export TMPDIR=$folder OMPI_MCA_btl_vader_backing_directory=$folder
 # pass [WHAT]
 pass() {
     local what
-    passed=$((passed + 1))
+    echo ok >>"$verdicts"
     for what; do echo "ok: $what"; done
 }
 
 # complain WHAT [FILE]: with what FILE says, or the last stderr.
 complain() {
     local file=${2:-$folder/stderr}
-    failed=$((failed + 1))
-    echo "FAILED: $1" >&2
+    echo "FAILED: $1" | tee -a "$verdicts" >&2
     if [[ -s $file ]]; then head -n 60 "$file" >&2; fi
 }
 
 # fail WHAT [FILE]: the same.
 fail() {
     complain "$@"
+}
+
+# finish: the exit code is 1 after a failure, 77 where several ranks were left out.
+finish() {
+    local num_failed
+    num_failed=$(grep -c '^FAILED' "$verdicts" || true)
+    echo "$(grep -c '^ok$' "$verdicts" || true) passed, $num_failed failed [$SECONDS s]"
+    ((num_failed == 0)) || exit 1
+    ((${has_mpi:-1})) || exit 77
 }
 
 # check WHAT COMMAND: passes if it succeeds and prints nothing on stderr.
@@ -56,6 +65,18 @@ check() {
     else
         complain "$what"
         head -n 20 "$folder/stdout" >&2
+    fi
+}
+
+# refused CODE PATTERN COMMAND...: it ends with that exit code, and says one line like the pattern.
+refused() {
+    local code=$1 pattern=$2 got=0
+    shift 2
+    "$@" >"$folder/stdout" 2>"$folder/stderr" || got=$?
+    if ((got == code)) && (($(wc -l <"$folder/stderr") == 1)) && grep -qE -e "$pattern" "$folder/stderr"; then
+        pass
+    else
+        complain "$*: exit code $got, not $code, or not one line like '$pattern'"
     fi
 }
 

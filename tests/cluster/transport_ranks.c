@@ -11,7 +11,6 @@
 //   transport_ranks polled RANK    the same, and rank 0 polls
 //   transport_ranks together       every rank may use the same CPUs: places 0, 1, ... of all
 //   transport_ranks apart          rank r may use the r-th CPU only: each has a place of its own
-//   transport_ranks speed          prints latency and bandwidth
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE // sched_setaffinity
 #endif
@@ -28,7 +27,6 @@
 #include "common/net/transport.h"
 
 #define LARGE_BYTES           ((size_t)12 * 1000 * 1000)
-#define SPEED_BYTES           ((size_t)40 * 1000 * 1000)
 #define TEST_TIMEOUT_SECONDS  25.0
 #define SHORT_TIMEOUT_SECONDS 2.0
 
@@ -48,13 +46,6 @@ static struct bsw_message message_of(enum kind kind, uint64_t batch)
 {
     static const char *const names[] = {"", "queries", "candidates", "values"};
     return (struct bsw_message){.kind = kind, .batch = batch, .name = names[kind]};
-}
-
-static double now_seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
 static void sleep_seconds(double seconds)
@@ -455,54 +446,6 @@ static enum bsw_status run_apart(bsw_transport *transport, const char *argument,
     return bsw_transport_agree(transport, status, err);
 }
 
-// ---- speed --------------------------------------------------------------------------------------
-
-static enum bsw_status time_round_trips(bsw_transport *transport, struct bsw_buffer *data,
-                                        struct bsw_error *err)
-{
-    enum { NUM_TRIPS = 2000 };
-    struct bsw_message message = message_of(KIND_VALUES, next_batch++);
-    double begin = now_seconds();
-    for (int i = 0; i < NUM_TRIPS && transport->rank < 2; i++) {
-        if (transport->rank == 0)
-            BSW_TRY(bsw_transport_send(transport, 1, &message, &i, sizeof i, err));
-        BSW_TRY(bsw_transport_receive(transport, transport->rank ^ 1, &message, data, NULL, err));
-        if (transport->rank == 1)
-            BSW_TRY(bsw_transport_send(transport, 0, &message, &i, sizeof i, err));
-    }
-    if (transport->rank == 0)
-        printf("round trip of 4 bytes: %.2f us\n", (now_seconds() - begin) / NUM_TRIPS * 1e6);
-    return BSW_OK;
-}
-
-static enum bsw_status time_broadcasts(bsw_transport *transport, struct bsw_buffer *data,
-                                       struct bsw_error *err)
-{
-    for (int i = 0; i < 5; i++) {
-        struct bsw_message message = message_of(KIND_QUERIES, next_batch++);
-        if (transport->rank == 0) BSW_TRY(fill(data, 1, SPEED_BYTES, err));
-        BSW_TRY(bsw_transport_agree(transport, BSW_OK, err));
-        double begin = now_seconds();
-        BSW_TRY(bsw_transport_broadcast(transport, &message, data, err));
-        BSW_TRY(bsw_transport_agree(transport, BSW_OK, err));
-        double seconds = now_seconds() - begin;
-        if (transport->rank == 0) printf("broadcast of 40 MB: %.1f ms\n", seconds * 1e3);
-    }
-    return BSW_OK;
-}
-
-static enum bsw_status run_speed(bsw_transport *transport, const char *argument,
-                                 struct bsw_error *err)
-{
-    (void)argument;
-    struct bsw_buffer data = {0};
-    enum bsw_status status = BSW_OK;
-    if (transport->num_ranks > 1) status = time_round_trips(transport, &data, err);
-    if (status == BSW_OK) status = time_broadcasts(transport, &data, err);
-    bsw_buffer_deinit(&data);
-    return bsw_transport_agree(transport, status, err);
-}
-
 // ---- the program --------------------------------------------------------------------------------
 
 static const struct {
@@ -511,7 +454,7 @@ static const struct {
 } modes[] = {{"all", run_all},         {"pieces", run_pieces},     {"silent", run_silent},
              {"stopped", run_stopped}, {"absent", run_absent},     {"killed", run_killed},
              {"fail", run_fail},       {"together", run_together}, {"apart", run_apart},
-             {"speed", run_speed},     {"alarm", run_alarm},       {"polled", run_polled}};
+             {"alarm", run_alarm},     {"polled", run_polled}};
 
 static enum bsw_status run_mode(bsw_transport *transport, const char *name, const char *argument,
                                 struct bsw_error *err)
