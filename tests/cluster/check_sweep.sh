@@ -202,7 +202,9 @@ fi
 # ---- stopped, killed, resumed ----
 
 cp -r a/groundtruth a/groundtruth.json .
-resumed=(sweep "${common[@]}" "${grid[@]}" --groundtruth groundtruth --folder b --resume)
+# Time to be stopped in: of several ranks SIGTERM lets go on for a second.
+slow=("${common[@]/%1/1000}") # --repeat 1000
+resumed=(sweep "${slow[@]}" "${grid[@]}" --groundtruth groundtruth --folder b --resume)
 
 # until_rows N FOLDER: until there are so many rows, or for 40 s.
 until_rows() {
@@ -236,7 +238,7 @@ check "the same rows" same_rows a/sweep.csv b/sweep.csv
 check "nothing of a step is left" test -z "$(find b -name 'step.*' -o -name '*.tmp*')"
 check "nothing twice" cmp <(column before.csv qps) <(column b/sweep.csv qps | head -n "$(column before.csv qps | wc -l)")
 check "rows were there before" test "$(column before.csv qps | wc -l)" -ge 3
-check "a larger grid" "$program" sweep "${common[@]}" --codec saq --bits 2 --k 4,5 --oversample 4 \
+check "a larger grid" "$program" sweep "${slow[@]}" --codec saq --bits 2 --k 4,5 --oversample 4 \
     --groundtruth groundtruth --folder b --resume
 cp stdout said
 check "says what of it was there" grep -q '^2 points, 1 of them from before' said
@@ -297,7 +299,6 @@ if ((has_mpi)); then
     check "two ranks of mpirun" "${mpirun[@]}" "$program" sweep "${common[@]}" --bits 2 --oversample 1,2 --folder e
     check "the same rows from them" same_rows d/sweep.csv e/sweep.csv
     # The same rows from two ranks, of every codec and selection, and after a kill.
-    slow=("${common[@]/%1/20}") # --repeat 20: time to be stopped in
     parallel=("$run" -n 2 sweep "${slow[@]}" "${grid[@]}" --shards 2 --resume)
     "$program" sweep "${parallel[@]:4}" --folder f --quiet
     "${parallel[@]}" --folder g >out 2>err &
