@@ -8,10 +8,6 @@
 #include "common/base/cpu_level.h"
 #include "common/codes/code_layout.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_scan_tuning {
     uint32_t dims, bits;          // padded dims and average bits the figures were measured at
     uint32_t matrix_from_queries; // from here on matrix_scan beats plane_scan; UINT32_MAX: never
@@ -34,7 +30,4 @@ struct bsw_scan_tuning_row {
 struct bsw_scan_tuning bsw_scan_tuning_of(enum bsw_cpu_level level,
                                           const struct bsw_code_layout *layout);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

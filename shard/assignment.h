@@ -15,10 +15,6 @@
 #include "common/files/index_manifest.h"
 #include "common/net/transport.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_NO_RANK UINT32_MAX // nobody answers for that shard and slice
 
 struct bsw_assignment {
@@ -68,7 +64,4 @@ uint32_t bsw_assignment_num_units(const struct bsw_assignment *table, uint32_t r
 uint64_t bsw_assignment_coverage(const struct bsw_assignment *table,
                                  const struct bsw_manifest *manifest, uint32_t slice);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

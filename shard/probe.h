@@ -18,10 +18,6 @@
 
 #include "shard/backend.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_work_item {
     size_t first_bundle, num_bundles; // runs that one query looks at do not overlap
     const uint32_t *queries; // [num_queries]: places among the range's queries, each once; NULL:
@@ -57,7 +53,4 @@ enum bsw_status bsw_probe_histogram(const struct bsw_backend *backend, void *sta
                                     struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
                                     void *context, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -24,10 +24,6 @@
 #include "shard/host/shard_scan.h"
 #include "shard/probe.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The worst candidate that stays, in the total order; {0, UINT64_MAX} keeps all.
 struct bsw_cut {
     uint32_t score;
@@ -110,7 +106,4 @@ enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
                                          const struct bsw_cut *cuts, struct bsw_buffer *out,
                                          struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

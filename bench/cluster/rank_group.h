@@ -9,10 +9,6 @@
 
 #include "common/net/transport.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_rank_group {
     bsw_transport *whole; // borrowed; not to be used between begin and end
     bsw_transport ranks;  // the members' own; what it says of ranks on this host is of all ranks
@@ -41,7 +37,4 @@ enum bsw_status bsw_own_status(const bsw_transport *transport, enum bsw_status s
 enum bsw_status bsw_rank_group_end(struct bsw_rank_group *group, enum bsw_status status,
                                    struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

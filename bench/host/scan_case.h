@@ -11,10 +11,6 @@
 #include "common/codes/code_layout.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_HALF_ROWS 16 // of a bundle
 
 struct bsw_scan_case {
@@ -89,7 +85,4 @@ struct bsw_matrix_tile bsw_scan_case_tile(const struct bsw_scan_case *c, size_t 
 struct bsw_matrix_queries bsw_scan_case_queries(const struct bsw_scan_case *c, size_t num_queries);
 struct bsw_matrix_stage bsw_scan_case_stage(const struct bsw_scan_case *c, uint32_t stage_dims);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

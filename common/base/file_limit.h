@@ -6,17 +6,10 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Makes room for `more` files beside those that are open and BSW_FILES_TO_SPARE others (messages,
 // libraries): raises the soft limit (RLIMIT_NOFILE) where it is lower. Where the hard limit is
 // lower, too, BSW_ERROR_IO with both figures. Not for several threads at once.
 #define BSW_FILES_TO_SPARE 32
 enum bsw_status bsw_file_limit_raise(uint64_t more, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

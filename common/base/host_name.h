@@ -4,16 +4,9 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_HOST_NAME_BYTES 64 // with the 0 at the end; longer names are cut
 
 // "unknown" where there is none; always terminated, capacity > 8.
 void bsw_host_name(char *out, size_t capacity);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

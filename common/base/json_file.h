@@ -6,10 +6,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The caller's to json_decref(). A missing file is BSW_ERROR_IO; one above 1 MiB, or that is no
 // JSON object, BSW_ERROR_BAD_DATA.
 enum bsw_status bsw_json_file_read(const char *path, json_t **out, struct bsw_error *err);
@@ -18,7 +14,4 @@ enum bsw_status bsw_json_file_read(const char *path, json_t **out, struct bsw_er
 // which may be NULL where there was no memory for it.
 enum bsw_status bsw_json_file_write(const char *path, json_t *object, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

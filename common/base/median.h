@@ -4,14 +4,7 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Sorts the n >= 1 values; of an even number the mean of the middle two. No NaN.
 double bsw_median(double *values, size_t n);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -3,10 +3,6 @@
 #ifndef BITSWEEP_COMMON_TEMPORARY_FILES_H
 #define BITSWEEP_COMMON_TEMPORARY_FILES_H
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Before the file, or a folder that stays only if it gets something in it, is created; path is
 // copied. Beyond 16 at a time, and without memory, it is not noted and would stay behind.
 void bsw_temporary_note(const char *path);
@@ -17,7 +13,4 @@ void bsw_temporary_forget(const char *path);
 // end.
 void bsw_temporaries_remove(void);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

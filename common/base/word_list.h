@@ -5,10 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Copies the next word of *text, which ends at a separator or with the text, to word[capacity], and
 // moves *text behind the separator, or to NULL after the last word. Returns 0 where *text is NULL.
 // A word may be empty. One that is too long ends with dots, and so is neither number nor choice.
@@ -26,7 +22,4 @@ static inline int bsw_word_take(const char **text, char separator, char *word, s
     return 1;
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

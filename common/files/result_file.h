@@ -14,10 +14,6 @@
 #include "common/base/file.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Writer: creates PATH.tmp.PID beside the final name, takes batches in any order, renames on
 // finish.
 typedef struct bsw_result_writer bsw_result_writer;
@@ -82,7 +78,4 @@ void bsw_results_deinit(struct bsw_results *results);
 // NAME.distances.fbin for NAME.neighbors.ibin; 0 for another name.
 int bsw_split_values_path(const char *ids_path, char out[BSW_PATH_BYTES]);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -10,10 +10,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Tag and 8 bytes.
 #define BSW_SEAL_BYTES 9
 
@@ -41,7 +37,4 @@ enum bsw_status bsw_message_unpack(const ProtobufCMessageDescriptor *type, const
                                    struct bsw_error *err);
 void bsw_message_free(void *message);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

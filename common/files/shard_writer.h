@@ -9,10 +9,6 @@
 
 #include "common/files/shard_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_shard_writer {
     const struct bsw_manifest *manifest; // borrowed, as the folder
     const char *folder;
@@ -61,7 +57,4 @@ enum bsw_status bsw_shard_writer_name(const struct bsw_shard_writer *writer, str
 // Removes files that do not have their names yet, if they are there.
 void bsw_shard_writer_remove(const struct bsw_shard_writer *writer);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

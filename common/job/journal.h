@@ -27,10 +27,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_JOURNAL_SECONDS \
     5.0 // or what BITSWEEP_JOURNAL_SECONDS says: 0 commits always, for tests
 #define BSW_JOURNAL_MAX_FIELDS  40
@@ -143,7 +139,4 @@ void bsw_journal_close(bsw_journal **journal);
 // Accepts NULL inside: 0.
 int bsw_journal_abandon(bsw_journal **journal, enum bsw_status status);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -19,10 +19,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // `bytes` of the file in fd, from its beginning on, are mapped at `map`; path is copied, for
 // messages. The first call starts the thread and sets the handler, which must come after those of
 // libraries (MPI). From any thread.
@@ -35,7 +31,4 @@ void bsw_mapped_file_forget(const void *map);
 // by now, or none, passes. One stat for all mappings of a file that follow each other.
 enum bsw_status bsw_mapped_files_check(struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -4,10 +4,6 @@
 
 #include "common/base/file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_new_file {
     char path[BSW_PATH_BYTES];
     char temporary[BSW_PATH_BYTES]; // PATH.tmp.PID
@@ -30,7 +26,4 @@ enum bsw_status bsw_new_file_finish(struct bsw_new_file *file, struct bsw_error 
 // Removes the temporary file if it was not finished.
 void bsw_new_file_deinit(struct bsw_new_file *file);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

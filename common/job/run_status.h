@@ -16,10 +16,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Rank 0, once the arguments are known. command is borrowed.
 void bsw_run_status_begin(const char *command);
 // Rank 0, once this run owns the output: a file, or a folder with or without '/' at its end. unit
@@ -40,7 +36,4 @@ enum bsw_status bsw_run_status_write(enum bsw_status status, const char *message
 // complete; older versions', too.
 int bsw_run_status_is_complete(const char *output);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

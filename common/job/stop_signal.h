@@ -11,10 +11,6 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Of main, before any thread and before MPI: all threads to come leave the signals to this one.
 enum bsw_status bsw_stop_watch(struct bsw_error *err);
 // Rank 0 is the one that says why on stderr and writes STATUS.json.
@@ -73,7 +69,4 @@ struct bsw_stop_observer {
 // Copied; NULL: none from here on.
 void bsw_stop_set_observer(const struct bsw_stop_observer *observer);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "common/net/transport.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Rank 0's view of another rank's payload, which is the function's until it returns.
 typedef enum bsw_status bsw_collect_take(void *context, int rank, const struct bsw_buffer *payload,
                                          struct bsw_error *err);
@@ -36,7 +32,4 @@ enum bsw_status bsw_collect_buffers(bsw_transport *transport, const struct bsw_m
 enum bsw_status bsw_share_record(bsw_transport *transport, const struct bsw_message *message,
                                  void *data, size_t bytes, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -18,10 +18,6 @@
 #include "common/device/device.h"
 #include "common/net/transport.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct bsw_device_link bsw_device_link;
 
 // What --link says. AUTO: over NCCL where there are several ranks, each has a device of its own and
@@ -66,7 +62,4 @@ enum bsw_status bsw_device_link_gather(bsw_device_link *link,
 enum bsw_status bsw_device_link_wait(bsw_device_link *link, const char *what,
                                      struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

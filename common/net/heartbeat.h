@@ -17,10 +17,6 @@
 #include "common/job/stop_signal.h"
 #include "common/net/heartbeat_socket.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 typedef struct bsw_heartbeat bsw_heartbeat;
 
 struct bsw_heartbeat_options {
@@ -55,7 +51,4 @@ void bsw_heartbeat_await_close(bsw_heartbeat *heartbeat, int milliseconds);
 // NULL inside.
 void bsw_heartbeat_close(bsw_heartbeat **heartbeat);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

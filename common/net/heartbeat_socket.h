@@ -10,10 +10,6 @@
 #include "common/base/host_name.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_HEARTBEAT_ADDRESS_BYTES 48
 #define BSW_HEARTBEAT_MAX_ADDRESSES 16
 
@@ -51,7 +47,4 @@ enum bsw_status bsw_heartbeat_open_listener(int num_ranks, int *fd,
 enum bsw_status bsw_heartbeat_connect(const struct bsw_heartbeat_place *place, int rank, int *fd,
                                       struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 #include "common/net/device_link.h"
 #include "common/net/nccl_library.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What a rank tells of itself; all of it travels.
 struct bsw_link_facts {
     int32_t has_device;
@@ -42,7 +38,4 @@ enum bsw_status bsw_link_choose(bsw_transport *transport, const bsw_device *devi
                                 enum bsw_link_choice choice, struct bsw_nccl_library *library,
                                 struct bsw_link_verdict *out, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

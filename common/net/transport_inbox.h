@@ -7,10 +7,6 @@
 
 #include "common/net/transport.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What a rank reports of itself in an agreement or alarm: all of it travels, padding-free, so that
 // no stack bytes leave the process.
 struct bsw_outcome {
@@ -73,7 +69,4 @@ enum bsw_status bsw_inbox_check_alarm(const struct bsw_inbox *inbox, struct bsw_
 
 void bsw_inbox_deinit(struct bsw_inbox *inbox);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

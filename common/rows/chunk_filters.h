@@ -7,10 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // HDF5's numbers of the filters.
 #define BSW_FILTER_DEFLATE    1
 #define BSW_FILTER_SHUFFLE    2
@@ -37,7 +33,4 @@ unsigned char *bsw_chunk_unpack(const struct bsw_chunk_filters *filters, uint32_
                                 size_t number_bytes, unsigned char *const buffers[2],
                                 size_t stored_bytes, size_t chunk_bytes);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

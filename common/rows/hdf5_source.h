@@ -14,10 +14,6 @@
 #include "common/base/status.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Most bytes of a chunk, before compression: libhdf5 unpacks a chunk whole.
 #define BSW_HDF5_CHUNK_BYTES ((uint64_t)64 << 20)
 
@@ -48,7 +44,4 @@ enum bsw_status bsw_hdf5_ids_read(const char *name, const char *file, const char
 enum bsw_status bsw_hdf5_distance_read(const char *name, const char *file,
                                        char out[BSW_DISTANCE_BYTES], struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "common/base/file.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Datasets of ann-benchmarks' files, where a name does not say which.
 #define BSW_HDF5_BASE      "train"
 #define BSW_HDF5_QUERIES   "test"
@@ -32,7 +28,4 @@ int bsw_name_is_vectors(const char *name);
 // 1 for ids of neighbours without values: .ivecs, .ibin.
 int bsw_name_is_ids(const char *name);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 #include "common/base/status.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What a file of this name holds; .npy: `fallback`. BSW_ERROR_USAGE for a name that no vectors are
 // written to. .ivecs and .ibin hold int32, the others never.
 enum bsw_status bsw_vector_writer_type(const char *path, enum bsw_vector_type fallback,
@@ -37,7 +33,4 @@ enum bsw_status bsw_vector_writer_finish(bsw_vector_writer *writer, struct bsw_e
 // Removes the temporary file if not finished; nulls the pointer; accepts NULL inside.
 void bsw_vector_writer_destroy(bsw_vector_writer **writer);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

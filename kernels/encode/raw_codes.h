@@ -18,10 +18,6 @@
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Bits of a query's component: a coded query is padded_dims int8, and bsw_layout_query_words of so
 // many bits is their size in words.
 #define BSW_RAW_QUERY_BITS 8
@@ -48,7 +44,4 @@ size_t bsw_raw_first_misfit(enum bsw_vector_type type, const float *row, size_t 
 void bsw_raw_query_encode(enum bsw_vector_type type, enum bsw_metric metric, const float *row,
                           size_t dims, size_t padded_dims, int8_t *components, int32_t *constant);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

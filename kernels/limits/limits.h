@@ -11,10 +11,6 @@
 
 #include "common/base/cpu_level.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_LIMITS_BLOCK_BYTES 512 // of reading, copying and writing
 
 // In a row, or eight pages side by side: more streams for the hardware's prefetchers. Which is
@@ -55,7 +51,4 @@ extern const struct bsw_limits_table bsw_limits_avx2;
 extern const struct bsw_limits_table bsw_limits_avx512;
 #endif
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -7,16 +7,9 @@
 
 #include "common/codes/code_layout.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 void bsw_unpack_avx512(const struct bsw_code_layout *layout, const uint32_t *const *planes,
                        size_t num_bundles, uint8_t *bytes);
 void bsw_unpack_query_avx512(const struct bsw_code_layout *layout, const uint32_t *words,
                              unsigned query_bits, int8_t *components, int32_t *constant);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 
 #include "kernels/merge/merge.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_MERGE_MOST_FEW  192
 #define BSW_MERGE_FEW_SPARE 16 // places that a level may write behind the last
 
@@ -43,7 +39,4 @@ static inline void bsw_rank_few(struct bsw_ranked *entries, size_t n, uint64_t b
     memcpy(entries, scratch, n * sizeof *entries);
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

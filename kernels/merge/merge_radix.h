@@ -12,10 +12,6 @@
 
 #include "kernels/merge/merge.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_RADIX_BITS       8
 #define BSW_RADIX_SIZE       256
 #define BSW_RADIX_MAX_DIGITS 8
@@ -126,7 +122,4 @@ static inline uint64_t bsw_radix_cutoff(const struct bsw_ranked *entries, size_t
     return same | (uint64_t)digit << shift;
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

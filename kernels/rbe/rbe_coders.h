@@ -27,10 +27,6 @@
 #include "kernels/rbe/rbe_codes.h"
 #include "kernels/rbe/rbe_model_file.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_rbe_coders {
     struct bsw_rbe_model model; // owned
     const struct bsw_rbe_codes_table *table;
@@ -65,7 +61,4 @@ void bsw_rbe_encode_bundle(const struct bsw_rbe_coders *coders, const float *row
 void bsw_rbe_encode_query(const struct bsw_rbe_coders *coders, const float *row, float factor,
                           void *scratch, uint32_t *words, float *scale, float *addend);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 #include "common/base/cpu_level.h"
 #include "kernels/rbe/rbe_model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A side as encoding wants it. Weights transposed: [num_in][padded], padded = num_out up to a
 // multiple of 16, padding 0.
 struct bsw_rbe_coder {
@@ -60,7 +56,4 @@ extern const struct bsw_rbe_codes_table bsw_rbe_codes_avx2;
 extern const struct bsw_rbe_codes_table bsw_rbe_codes_avx512;
 #endif
 
-#ifdef __cplusplus
-}
-#endif
 #endif

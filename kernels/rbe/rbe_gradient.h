@@ -16,10 +16,6 @@
 #include "common/base/memory.h"
 #include "kernels/rbe/rbe_model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 enum bsw_rbe_estimator {
     BSW_RBE_STRAIGHT_THROUGH,
     BSW_RBE_VARIANT,
@@ -63,7 +59,4 @@ void bsw_rbe_backward(struct bsw_rbe_pass *pass, const float *parameters,
                       size_t num_rows, const float *output_gradient, float *gradient,
                       float *input_gradient);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

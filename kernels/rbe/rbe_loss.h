@@ -11,10 +11,6 @@
 
 #include <stddef.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_RBE_MAX_NEGATIVES 1024
 
 // Query i with document j: score = offsets[j] + query_weights[i] * document_weights[j] * dot of
@@ -46,7 +42,4 @@ static inline size_t bsw_rbe_loss_scratch_floats(size_t num_rows)
 double bsw_rbe_loss(const struct bsw_rbe_loss_group *group, float *scratch, float *query_gradient,
                     float *document_gradient);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -20,10 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Planes a document may have less one; queries are capped at BSW_MAX_QUERY_BITS planes.
 #define BSW_RBE_MAX_STEPS 7
 #define BSW_RBE_MAX_DIMS  4096
@@ -63,7 +59,4 @@ float bsw_rbe_residual_weight(const struct bsw_rbe_shape *shape, uint32_t step);
 // paper. The same bits everywhere for a seed.
 void bsw_rbe_initialize(const struct bsw_rbe_shape *shape, uint64_t seed, float *parameters);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -13,10 +13,6 @@
 #include "kernels/rbe/rbe_gradient.h"
 #include "kernels/rbe/rbe_model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_RBE_MODEL_VERSION 1
 
 enum bsw_rbe_side_kind { BSW_RBE_QUERY, BSW_RBE_DOCUMENT, BSW_RBE_NUM_SIDES };
@@ -74,7 +70,4 @@ enum bsw_status bsw_rbe_model_parse(const char *name, const void *data, size_t b
 enum bsw_status bsw_rbe_model_check_codes(const struct bsw_rbe_model *model, const char *name,
                                           struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -12,17 +12,10 @@
 
 #include "kernels/rbe/rbe_model.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // half_step: half the distance of two levels, in units of a component of W f. More code_dims than
 // dims: several sets of orthonormal rows. Biases 0. The same bits everywhere for a seed.
 // Cost: code_dims * min(code_dims, dims) * dims multiply-adds.
 void bsw_rbe_initialize_quantizer(const struct bsw_rbe_shape *shape, uint64_t seed,
                                   double half_step, float *parameters);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

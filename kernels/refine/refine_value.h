@@ -6,10 +6,6 @@
 
 #include "common/codes/metric.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // sum: of x*q (cosine, ip) or of (x - q)^2 (l2). The norms are squared ones, used by cosine alone.
 static inline double bsw_refine_value(enum bsw_metric metric, double sum, double row_norm,
                                       double query_norm)
@@ -18,7 +14,4 @@ static inline double bsw_refine_value(enum bsw_metric metric, double sum, double
     return sum + 0.0;
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -22,10 +22,6 @@
 #include "common/base/cpu_level.h"
 #include "common/codes/code_layout.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_SCREEN_QUERIES       12
 #define BSW_SCREEN_LEAST_MAXIMUM 1e-30f // of rows that have a code
 
@@ -89,7 +85,4 @@ extern const struct bsw_screen_table bsw_screen_avx2;
 extern const struct bsw_screen_table bsw_screen_avx512;
 #endif
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -59,10 +59,6 @@
 #include "common/codes/metric.h"
 #include "common/codes/result_order.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #if BSW_MAX_DIMS > 65536
 #error "the proof's bound of g"
 #endif
@@ -168,7 +164,4 @@ static inline double bsw_screen_code_share(enum bsw_metric metric, double row_er
     return BSW_SCREEN_CODE_SHARE + (metric == BSW_METRIC_L2 ? f * f / balance : f);
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

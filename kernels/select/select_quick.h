@@ -11,10 +11,6 @@
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A float f with (key >= f) == (score of key >= limit) for every key a filter may meet: none is
 // NaN or -0. Scores below that of -infinity are reached by all keys. Scores above that of
 // +infinity are NaN patterns; the NaN compares false with every key, as it must.
@@ -150,7 +146,4 @@ BSW_QUICK_INLINE uint64_t bsw_quick_nth(const uint64_t *values, size_t n, size_t
     return few[keep - 1];
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

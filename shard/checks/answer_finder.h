@@ -9,10 +9,6 @@
 #include "shard/codecs/pinned_queries.h"
 #include "shard/host/shard_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The best rows so far, descending; {0}: none. Which blocks came first makes no difference, nor
 // whether one came twice.
 struct bsw_answer_lists {
@@ -47,7 +43,4 @@ enum bsw_status bsw_answer_lists_check(const struct bsw_answer_lists *lists,
                                        const struct bsw_manifest *manifest, uint32_t shard,
                                        struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

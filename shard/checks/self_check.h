@@ -21,10 +21,6 @@
 #include "shard/codecs/pinned_queries.h"
 #include "shard/host/shard_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_CHECK_QUERIES 16
 #define BSW_CHECK_KEYS    8
 
@@ -76,7 +72,4 @@ enum bsw_status bsw_self_check_survivors(struct bsw_shard_service *service,
                                          const struct bsw_survivor *survivors,
                                          struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

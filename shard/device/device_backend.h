@@ -6,17 +6,10 @@
 #include "shard/device/device_refine.h"
 #include "shard/device/device_shard.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What struct bsw_backend_shard owns.
 struct bsw_device_unit {
     struct bsw_device_shard codes;
     struct bsw_device_raw_shard rows;
 };
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -8,10 +8,6 @@
 
 #include "shard/device/device_shard.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // As bsw_shard_histogram, except that no empty bin comes last, and that the last one counts no more
 // rows than make k in all. That
 // changes no K-th distance of any number of shards: where this shard's bins end they have reached k
@@ -25,7 +21,4 @@ enum bsw_status bsw_device_shard_histogram(struct bsw_device_engine *engine,
                                            struct bsw_candidate_lists *lists, bsw_histogram_fn emit,
                                            void *context, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -21,10 +21,6 @@
 #include "kernels/device_exact/device_exact.h"
 #include "kernels/device_scan/device_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Of a launch: its rows and a list's capacity together stay below 2^32, as the kernels want.
 #define BSW_MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
 
@@ -71,7 +67,4 @@ enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void 
 enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,
                                                 uint32_t *rows, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -26,10 +26,6 @@
 #include "kernels/device_scan/device_scan.h"
 #include "shard/host/shard_queue.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What a rank will ask of its device. All shards have the same layout.
 struct bsw_device_needs {
     const struct bsw_shard_shape *shapes; // [num_shards], borrowed by bsw_device_plan_make
@@ -94,7 +90,4 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
                                      struct bsw_device_plan *out, struct bsw_error *err);
 void bsw_device_plan_deinit(struct bsw_device_plan *plan);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

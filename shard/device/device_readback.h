@@ -10,10 +10,6 @@
 
 #include "shard/device/device_shard.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_READBACK_BLOCKS 16
 #define BSW_READBACK_BYTES  ((size_t)1 << 30)
 
@@ -37,7 +33,4 @@ uint32_t bsw_device_readback_most(const struct bsw_shard_shape *shape);
 // Blocks that have bundles on the device.
 uint32_t bsw_device_shard_blocks(const struct bsw_device_shard *shard);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -16,10 +16,6 @@
 #include "kernels/device_exact/device_exact.h"
 #include "shard/host/shard_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_device_refine_needs {
     enum bsw_metric metric;
     enum bsw_vector_type type; // of raw rows
@@ -73,7 +69,4 @@ enum bsw_status bsw_device_refiner_run(struct bsw_device_refiner *refiner,
                                        struct bsw_scan_workspace *workspace,
                                        struct bsw_survivor *survivors, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

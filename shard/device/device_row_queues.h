@@ -12,10 +12,6 @@
 
 #include "shard/device/device_lists.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // After bsw_device_list_run_begin; run->lists has queues, run->keep plus one round has room in the
 // lists.
 enum bsw_status bsw_device_row_queues_begin(struct bsw_device_list_run *run, struct bsw_error *err);
@@ -27,7 +23,4 @@ enum bsw_status bsw_device_row_queues_scan(struct bsw_device_list_run *run, size
                                            size_t shard_bundles, bsw_device_scan_fn scan,
                                            void *context, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -6,10 +6,6 @@
 
 #include "shard/device/device_shard.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Rows that are scanned at most, and queries, which are random: enough for every shape of tile.
 // With queues twice as many rows.
 #define BSW_SELF_CHECK_ROWS    256
@@ -21,7 +17,4 @@ extern "C" {
 enum bsw_status bsw_device_self_check(struct bsw_device_engine *engine,
                                       const struct bsw_device_shard *shard, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

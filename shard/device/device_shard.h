@@ -16,10 +16,6 @@
 #include "shard/device/device_plan.h"
 #include "shard/host/shard_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // What all shards of a rank share. Everything is allocated when it is opened, nothing for a batch.
 struct bsw_device_engine {
     bsw_device *device; // borrowed
@@ -74,7 +70,4 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
                                       struct bsw_scan_workspace *workspace,
                                       struct bsw_candidate_lists *out, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

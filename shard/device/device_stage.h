@@ -12,10 +12,6 @@
 
 #include "kernels/device_scan/device_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Of a group of queries. {.is_always, .words, .stage_words} then zeros.
 struct bsw_device_stage_run {
     int is_always; // after the first launch: also where it does not pay
@@ -48,7 +44,4 @@ void bsw_device_stage_end_part(struct bsw_device_stage_run *run, uint64_t num_ov
 // goes on.
 int bsw_device_stage_pays(uint32_t words, uint32_t stage_words, double share);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

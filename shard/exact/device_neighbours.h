@@ -14,10 +14,6 @@
 #include "kernels/device_exact/device_exact.h"
 #include "shard/device/device_lists.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_device_neighbours_needs {
     enum bsw_metric metric;
     enum bsw_vector_type type; // of rows
@@ -99,7 +95,4 @@ enum bsw_status bsw_device_neighbours_find(struct bsw_device_neighbours *neighbo
                                            uint64_t *scores, uint32_t *rows, uint32_t *counts,
                                            struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

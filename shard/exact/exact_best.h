@@ -10,10 +10,6 @@
 #include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_exact_best {
     uint64_t *scores; // [capacity], borrowed
     uint32_t *rows;   // [capacity], borrowed
@@ -59,7 +55,4 @@ void bsw_exact_best_order_rows(struct bsw_exact_best *list, const struct bsw_mer
 void bsw_exact_best_sort(struct bsw_exact_best *list, const struct bsw_select_table *select,
                          const struct bsw_merge_table *merge, void *scratch);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -11,10 +11,6 @@
 
 #include "shard/exact/neighbour_tiles.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Codes query q, whose numbers and norm are in their places, times `scale`.
 void bsw_neighbour_codes_put_query(struct bsw_neighbour_tiles *tiles, size_t q, double scale);
 
@@ -34,7 +30,4 @@ int bsw_neighbour_codes_scan(const struct bsw_neighbour_tiles *tiles, size_t thr
                              const struct bsw_exact_best *lists,
                              struct bsw_matrix_output outputs[BSW_NEIGHBOUR_TILE_QUERIES]);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

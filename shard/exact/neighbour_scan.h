@@ -19,10 +19,6 @@
 #include "shard/exact/exact_best.h"
 #include "shard/exact/neighbour_tiles.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_neighbour_needs {
     enum bsw_metric metric;
     enum bsw_cpu_level level;
@@ -81,7 +77,4 @@ void bsw_neighbour_scan_restore(bsw_neighbour_scan *scan, uint64_t next_row, uin
 // Sorts lists [first, first + count), for reading.
 void bsw_neighbour_scan_finish(bsw_neighbour_scan *scan, size_t first, size_t count);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

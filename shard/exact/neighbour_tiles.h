@@ -23,10 +23,6 @@
 #include "kernels/select/select.h"
 #include "shard/exact/exact_best.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // A tile: queries that one thread takes at once, and bundles between which limits rise.
 #define BSW_NEIGHBOUR_TILE_QUERIES (10 * BSW_SCREEN_QUERIES)
 #define BSW_NEIGHBOUR_STEP_BUNDLES 32
@@ -127,7 +123,4 @@ void bsw_neighbour_tiles_scan(const struct bsw_neighbour_tiles *tiles, size_t th
                               const struct bsw_neighbour_step *step, struct bsw_exact_best *lists,
                               void *scratch);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

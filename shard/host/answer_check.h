@@ -6,10 +6,6 @@
 
 #include "common/files/index_manifest.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // found [count]: candidates in the total order, of a scan that keeps `keep`. They must be the best
 // min(keep, known) rows; with has_gaps rows may be missing, but not the best: a queue keeps only
 // the best of each thread. `query` is below the manifest's num_known. BSW_ERROR_SELF_CHECK says
@@ -18,7 +14,4 @@ enum bsw_status bsw_known_answer_check(const struct bsw_manifest *manifest, uint
                                        uint32_t query, const uint64_t *found, size_t count,
                                        size_t keep, int has_gaps, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,17 +5,10 @@
 
 #include "shard/host/shard_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // The score (common/codes/result_order.h) of local row `row` of the shard, which has its codes;
 // masks are not asked. query: of the batch. Thread-safe; some dims * planes of both sides
 // operations.
 uint32_t bsw_plain_score(const struct bsw_resident_shard *shard,
                          const struct bsw_query_batch *batch, size_t query, uint32_t row);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -5,10 +5,6 @@
 #include "common/base/memory.h"
 #include "shard/codecs/query_batch.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // {0} is a valid empty one. The batch points into the buffer, which is kept for the next.
 struct bsw_query_gather {
     struct bsw_query_batch batch; // what scans read; no vectors, nothing in device memory
@@ -21,7 +17,4 @@ enum bsw_status bsw_query_gather_run(const struct bsw_query_batch *from, size_t 
                                      const uint32_t *places, size_t num,
                                      struct bsw_query_gather *out, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Ends the process with 1 and a line, after removing the folder.
 #define FAULT_REQUIRE(condition, ...) \
     ((condition) ? (void)0 : fault_fail(__FILE__, __LINE__, #condition, __VA_ARGS__))
@@ -56,7 +52,4 @@ void fault_check_refusal(const struct fault_run *run, const char *what);
 // The same of an error of the library.
 void fault_check_error(enum bsw_status status, const struct bsw_error *err, const char *what);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

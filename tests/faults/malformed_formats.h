@@ -5,10 +5,6 @@
 
 #include "tests/faults/fault_tools.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define MAX_FIELDS 12
 
 // How headers of a family are changed.
@@ -45,7 +41,4 @@ size_t malformed_change(const struct malformed_format *format, struct fault_rand
 int malformed_must_refuse(const struct malformed_format *format, const unsigned char *data,
                           size_t bytes);
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -9,10 +9,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // One input through the parser. Aborts where the parser breaks its contract; 0.
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 
@@ -52,7 +48,4 @@ char *fuzz_text(const uint8_t *data, size_t bytes);
 // not find a checksum by chance. 0.
 int fuzz_take_sealed(void (*take)(const void *data, size_t bytes), const void *data, size_t bytes);
 
-#ifdef __cplusplus
-}
-#endif
 #endif
