@@ -363,13 +363,14 @@ fake() {
 }
 
 # stuck EXIT_CODE LINES PATTERN: an mpirun that takes no note of the end of its only rank, which has
-# written the code if it is not 75.
+# written the code if it is not 75, and ends once mpirun is stopped: a shell that still runs would
+# take note of it.
 stuck() {
     mkdir "$job/bin"
     cat >"$job/bin/mpirun" <<'MPIRUN'
 #!/usr/bin/env bash
 if [[ $1 == --version ]]; then echo "mpirun (Open MPI)" && exit; fi
-OMPI_COMM_WORLD_RANK=0 bash -c "$RANK" &
+OMPI_COMM_WORLD_RANK=0 bash -c "until grep -q '^State:.T' /proc/$$/status; do sleep 0.01; done; $RANK" &
 kill -STOP $$
 MPIRUN
     chmod +x "$job/bin/mpirun"
