@@ -2,13 +2,6 @@
 #ifndef BITSWEEP_TESTS_UNIT_DEVICE_SCAN_CASE_H
 #define BITSWEEP_TESTS_UNIT_DEVICE_SCAN_CASE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +12,7 @@
 #include "shard/device/device_histogram.h"
 #include "small_index.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 #if !defined(TEST_ROWS) // fewer under the race detector
 #define TEST_ROWS 1503

@@ -2,13 +2,6 @@
 #ifndef BITSWEEP_TESTS_UNIT_MANIFEST_CASES_H
 #define BITSWEEP_TESTS_UNIT_MANIFEST_CASES_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <xxhash.h>
 
@@ -21,6 +14,7 @@
 #include "shard/codecs/codec_rbe.h"
 #include "shard/codecs/codec_saq.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 

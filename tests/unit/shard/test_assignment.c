@@ -1,15 +1,9 @@
 // Assignments of shards: every shard and slice has a rank, ranks share them evenly, and a table
 // that was sent is taken as it was made or not at all.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "shard/assignment.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -19,9 +13,8 @@ static void made(uint32_t num_ranks, uint32_t num_shards, struct bsw_assignment 
     assert_int_equal(out->epoch, 1);
 }
 
-static void ranks_share_all_shards_evenly(void **state)
+UNIT_TEST(ranks_share_all_shards_evenly)
 {
-    (void)state;
     for (uint32_t num_ranks = 1; num_ranks <= 20; num_ranks++) {
         for (uint32_t num_shards = 1; num_shards <= 9; num_shards++) {
             struct bsw_assignment table;
@@ -44,9 +37,8 @@ static void ranks_share_all_shards_evenly(void **state)
     }
 }
 
-static void what_is_sent_is_what_was_made(void **state)
+UNIT_TEST(what_is_sent_is_what_was_made)
 {
-    (void)state;
     struct bsw_assignment table, sent;
     struct bsw_buffer bytes = {0};
     made(7, 3, &table);
@@ -73,9 +65,8 @@ static void what_is_sent_is_what_was_made(void **state)
     bsw_assignment_deinit(&table);
 }
 
-static void coverage_counts_rows_that_somebody_answers_for(void **state)
+UNIT_TEST(coverage_counts_rows_that_somebody_answers_for)
 {
-    (void)state;
     struct bsw_shard_entry entries[3] = {
         {.num_rows = 5}, {.first_row = 5, .num_rows = 6}, {.first_row = 11, .num_rows = 7}};
     const struct bsw_manifest manifest = {.num_rows = 18, .num_shards = 3, .shards = entries};
@@ -87,9 +78,8 @@ static void coverage_counts_rows_that_somebody_answers_for(void **state)
     bsw_assignment_deinit(&table);
 }
 
-static void one_rank_shares_with_itself(void **state)
+UNIT_TEST(one_rank_shares_with_itself)
 {
-    (void)state;
     struct bsw_transport transport = {0};
     struct bsw_assignment table;
     bsw_transport_local_init(&transport);
@@ -100,11 +90,5 @@ static void one_rank_shares_with_itself(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_share_all_shards_evenly),
-        cmocka_unit_test(what_is_sent_is_what_was_made),
-        cmocka_unit_test(coverage_counts_rows_that_somebody_answers_for),
-        cmocka_unit_test(one_rank_shares_with_itself),
-    };
-    return cmocka_run_group_tests_name("assignment", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

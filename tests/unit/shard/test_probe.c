@@ -288,9 +288,8 @@ static const struct small_index bytes = {.source = "synth:count=1311,dims=45,see
                                          .metric = BSW_METRIC_L2};
 static const struct bsw_queue_options no_queue, queue = {3, 2};
 
-static void items_on_the_host(void **state)
+UNIT_TEST(items_on_the_host)
 {
-    (void)state;
     check_probes(&plain, no_queue, 0, 0);
     check_probes(&staged, no_queue, 0, 0);
     check_probes(&bytes, no_queue, 0, 0);
@@ -298,9 +297,8 @@ static void items_on_the_host(void **state)
     check_probes(&staged, queue, 0, 0);
 }
 
-static void items_on_a_device(void **state)
+UNIT_TEST(items_on_a_device)
 {
-    (void)state;
     if (bsw_device_kind()[0] == '\0') skip();
     check_probes(&plain, no_queue, 0, 1);
     check_probes(&staged, no_queue, 0, 1);
@@ -371,18 +369,16 @@ static void check_histograms(int on_device)
     close_probed(&probed);
 }
 
-static void histograms_of_items(void **state)
+UNIT_TEST(histograms_of_items)
 {
-    (void)state;
     check_histograms(0);
     if (bsw_device_kind()[0] != '\0') check_histograms(1);
 }
 
 // ---- what is refused ----
 
-static void items_beyond_the_shard_are_refused(void **state)
+UNIT_TEST(items_beyond_the_shard_are_refused)
 {
-    (void)state;
     struct probed probed;
     struct bsw_scan_workspace workspace;
     struct bsw_candidate_lists lists = {0};
@@ -402,12 +398,5 @@ static void items_beyond_the_shard_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_on_the_host),
-        cmocka_unit_test(items_on_a_device),
-        cmocka_unit_test(histograms_of_items),
-        cmocka_unit_test(items_beyond_the_shard_are_refused),
-    };
-    return cmocka_run_group_tests_name("probe", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

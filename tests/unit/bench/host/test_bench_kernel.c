@@ -1,14 +1,9 @@
 // How bench kernels compares what a tile gives with what the reference gives.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "bench/host/bench_kernel.h"
+#include "unit_test.h"
 
 #define LISTS  3
 #define VALUES 4
@@ -29,9 +24,8 @@ static void fill(struct lists *lists)
                                                (unsigned char *)lists->values, lists->counts};
 }
 
-static void test_counts(void **state)
+UNIT_TEST(test_counts)
 {
-    (void)state;
     static struct lists a, b;
     fill(&a);
     fill(&b);
@@ -51,6 +45,5 @@ static void test_counts(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_counts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,13 +1,7 @@
 // Cases of scans: the two kernels of a scan see the same codes and queries in them.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "bench/host/scan_case.h"
 #include "common/base/memory.h"
+#include "unit_test.h"
 
 #define BUNDLES 3
 #define QUERIES 2
@@ -44,9 +38,8 @@ static int32_t dot_of(const struct bsw_scan_case *c, size_t row, size_t query, u
     return sum;
 }
 
-static void both_scans_agree(void **state)
+UNIT_TEST(both_scans_agree)
 {
-    (void)state;
     for (int fill = 0; fill < BSW_NUM_PLANE_FILLS; fill++) {
         struct bsw_scan_case c = {0};
         make(&c, (enum bsw_plane_fill)fill);
@@ -64,9 +57,8 @@ static void both_scans_agree(void **state)
     }
 }
 
-static void padding_is_zero(void **state)
+UNIT_TEST(padding_is_zero)
 {
-    (void)state;
     uint32_t planes[2 * 2 * 3]; // planes, words, lanes
     for (int fill = 0; fill < BSW_NUM_PLANE_FILLS; fill++) {
         uint32_t last = 0;
@@ -78,9 +70,8 @@ static void padding_is_zero(void **state)
 }
 
 // With all dimensions in the stage a constant is the whole one; the tile is at its rows.
-static void stage_and_tile(void **state)
+UNIT_TEST(stage_and_tile)
 {
-    (void)state;
     struct bsw_scan_case c = {0};
     make(&c, BSW_PLANES_RANDOM);
     bsw_scan_case_set_stage(&c, 1, c.layout.padded_dims);
@@ -97,10 +88,5 @@ static void stage_and_tile(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_scans_agree),
-        cmocka_unit_test(padding_is_zero),
-        cmocka_unit_test(stage_and_tile),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

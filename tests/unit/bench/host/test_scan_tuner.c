@@ -1,15 +1,9 @@
 // The tuner: a row for each combination, in order, with figures it can have; what they are is not
 // judged.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "bench/host/scan_tuner.h"
+#include "unit_test.h"
 
 struct taken {
     struct bsw_scan_tuner_row rows[8];
@@ -41,9 +35,8 @@ static void check_row(const struct bsw_scan_tuner_row *row, uint32_t dims, uint3
     assert_true(is_time(row->plane_ns) && is_time(row->matrix_ns) && is_time(row->full_ns));
 }
 
-static void every_combination_has_a_row(void **state)
+UNIT_TEST(every_combination_has_a_row)
 {
-    (void)state;
     int highest = (int)bsw_cpu_level_detect();
     for (int level = 0; level <= highest; level++) {
         // The middle bits stand for all of a dims: after 8 bits the tile holds numbers too large.
@@ -68,8 +61,5 @@ static void every_combination_has_a_row(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_combination_has_a_row),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,17 +1,12 @@
 // The report of a bench: sizes, table, document, and what decides its exit code.
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
 #include "bench/report/bench_report.h"
+#include "unit_test.h"
 
 #define TEXT_BYTES 8192
 
@@ -29,7 +24,6 @@ static const struct bsw_bench_column columns[] = {
 
 static int set_up(void **state)
 {
-    (void)state;
     bsw_transport_local_init(&transport);
     common = (struct bsw_common_options){.threads = 3, .level = BSW_CPU_REFERENCE};
     bench = (struct bsw_bench_options){.min = 1, .max = 8, .factor = 2, .repeat = 1, .check = "on"};
@@ -38,7 +32,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-    (void)state;
     bsw_transport_close(&transport, 0);
     return 0;
 }
@@ -54,9 +47,8 @@ static void assert_sizes(uint64_t min, uint64_t max, uint64_t factor, uint64_t s
     assert_int_equal(size, 0);
 }
 
-static void test_sizes(void **state)
+UNIT_TEST_WITH(test_sizes, set_up, tear_down)
 {
-    (void)state;
     assert_sizes(3, 3, 2, 0, (const uint64_t[]){3, 0});
     assert_sizes(1, 8, 2, 0, (const uint64_t[]){1, 2, 4, 8, 0});
     assert_sizes(3, 29, 3, 0, (const uint64_t[]){3, 9, 27, 0});
@@ -96,9 +88,8 @@ static enum bsw_status report(int64_t errors, enum bsw_status measured)
     return status;
 }
 
-static void test_table(void **state)
+UNIT_TEST_WITH(test_table, set_up, tear_down)
 {
-    (void)state;
     assert_int_equal(report(0, BSW_OK), BSW_OK);
     assert_non_null(strstr(text, "# command: bitsweep bench paper --max 8?\n"));
     assert_non_null(strstr(text, "reference  cpu"));
@@ -111,26 +102,23 @@ static void test_table(void **state)
                                  "# average of rate: 4 GB/s\n"));
 }
 
-static void test_wrong_values(void **state)
+UNIT_TEST_WITH(test_wrong_values, set_up, tear_down)
 {
-    (void)state;
     assert_int_equal(report(7, BSW_OK), BSW_ERROR_SELF_CHECK);
     assert_string_equal(err.message, "bench paper: 7 wrong values in 1 of 2 rows");
     assert_non_null(strstr(text, "# 2 rows, 2 checked: 7 wrong values in 1, FAILED\n"));
     assert_int_equal(bsw_status_exit_code(BSW_ERROR_SELF_CHECK), 70);
 }
 
-static void test_unchecked(void **state)
+UNIT_TEST_WITH(test_unchecked, set_up, tear_down)
 {
-    (void)state;
     assert_int_equal(report(BSW_BENCH_UNCHECKED, BSW_OK), BSW_OK);
     assert_non_null(strstr(text, "  peak          -    5.00      N/A\n"));
     assert_non_null(strstr(text, "# 2 rows, 1 checked: no wrong value, OK\n"));
 }
 
-static void test_least(void **state)
+UNIT_TEST_WITH(test_least, set_up, tear_down)
 {
-    (void)state;
     bench.least = 4;
     assert_int_equal(report(0, BSW_OK), BSW_OK);
     assert_non_null(strstr(text, "# average of rate: 4 GB/s, at least 4 asked: OK\n"));
@@ -142,9 +130,8 @@ static void test_least(void **state)
 }
 
 // Of a bench whose tables, if any, have no average.
-static void test_least_without_average(void **state)
+UNIT_TEST_WITH(test_least_without_average, set_up, tear_down)
 {
-    (void)state;
     struct bsw_bench_report r;
     FILE *out = tmpfile();
     assert_non_null(out);
@@ -160,9 +147,8 @@ static void test_least_without_average(void **state)
 }
 
 // No footer for what was not measured to its end.
-static void test_failed_measurement(void **state)
+UNIT_TEST_WITH(test_failed_measurement, set_up, tear_down)
 {
-    (void)state;
     bsw_fail(&err, BSW_ERROR_IO, "the disk is gone");
     assert_int_equal(report(0, BSW_ERROR_IO), BSW_ERROR_IO);
     assert_string_equal(err.message, "the disk is gone");
@@ -172,9 +158,8 @@ static void test_failed_measurement(void **state)
     assert_string_equal(text, "");
 }
 
-static void test_document(void **state)
+UNIT_TEST_WITH(test_document, set_up, tear_down)
 {
-    (void)state;
     common.json = 1;
     bench.least = 1;
     assert_int_equal(report(7, BSW_OK), BSW_ERROR_SELF_CHECK);
@@ -210,9 +195,8 @@ static void test_document(void **state)
 }
 
 // A document is kept in a file beside the table; it has columns that the table has not.
-static void test_kept_document(void **state)
+UNIT_TEST_WITH(test_kept_document, set_up, tear_down)
 {
-    (void)state;
     static const struct bsw_bench_column wide[] = {
         {"what", "", "what", 8, BSW_BENCH_TEXT, 1},
         {"least", "s", "least_seconds", 0, 3, 1},
@@ -253,9 +237,8 @@ static void test_kept_document(void **state)
 }
 
 // A file that cannot be written fails the bench, at its end.
-static void test_lost_document(void **state)
+UNIT_TEST_WITH(test_lost_document, set_up, tear_down)
 {
-    (void)state;
     struct bsw_bench_report r;
     FILE *out = tmpfile();
     assert_non_null(out);
@@ -276,17 +259,5 @@ static void test_lost_document(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_sizes, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_wrong_values, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_unchecked, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_least, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_least_without_average, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_failed_measurement, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_document, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_kept_document, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(test_lost_document, set_up, tear_down),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

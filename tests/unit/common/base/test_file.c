@@ -1,17 +1,11 @@
 // Files: whole reads and writes, atomic replacement, messages with the path.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <errno.h>
 #include <sys/file.h>
 #include <sys/syscall.h>
 
 #include "common/base/file.h"
 #include "tests/unit/temporary_folder.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -52,9 +46,8 @@ static void assert_content(const char *path, const char *text)
     bsw_buffer_deinit(&buffer);
 }
 
-static void written_bytes_are_read_back_at_their_offsets(void **state)
+UNIT_TEST(written_bytes_are_read_back_at_their_offsets)
 {
-    (void)state;
     const char *path = path_of("offsets");
     int fd;
     uint64_t bytes;
@@ -77,9 +70,8 @@ static void written_bytes_are_read_back_at_their_offsets(void **state)
     bsw_file_close(&fd);
 }
 
-static void file_that_ends_first_is_bad_data(void **state)
+UNIT_TEST(file_that_ends_first_is_bad_data)
 {
-    (void)state;
     const char *path = write_test_file("short", "12345678", 8);
     int fd;
     uint64_t bytes;
@@ -90,9 +82,8 @@ static void file_that_ends_first_is_bad_data(void **state)
     bsw_file_close(&fd);
 }
 
-static void what_is_no_file_is_refused_at_once(void **state)
+UNIT_TEST(what_is_no_file_is_refused_at_once)
 {
-    (void)state;
     const char *pipe_path = path_of("pipe"), *missing = path_of("missing");
     int fd;
     uint64_t bytes;
@@ -113,9 +104,8 @@ static void what_is_no_file_is_refused_at_once(void **state)
     alarm(0);
 }
 
-static void full_device_is_reported(void **state)
+UNIT_TEST(full_device_is_reported)
 {
-    (void)state;
     int fd;
     if (access("/dev/full", W_OK) != 0) {
         print_message("skipped: no /dev/full here\n");
@@ -127,9 +117,8 @@ static void full_device_is_reported(void **state)
     bsw_file_close(&fd);
 }
 
-static void read_all_keeps_to_its_limit(void **state)
+UNIT_TEST(read_all_keeps_to_its_limit)
 {
-    (void)state;
     const char *path = write_test_file("ten", "0123456789", 10);
     struct bsw_buffer buffer = {0};
     assert_int_equal(bsw_file_read_all(path, 9, &buffer, &err), BSW_ERROR_BAD_DATA);
@@ -144,9 +133,8 @@ static void read_all_keeps_to_its_limit(void **state)
     bsw_buffer_deinit(&buffer);
 }
 
-static void atomic_write_replaces_and_leaves_nothing_else(void **state)
+UNIT_TEST(atomic_write_replaces_and_leaves_nothing_else)
 {
-    (void)state;
     const char *path = path_of("atomic");
     size_t before = count_test_files();
     assert_int_equal(bsw_file_write_atomic(path, "old text", 8, &err), BSW_OK);
@@ -158,9 +146,8 @@ static void atomic_write_replaces_and_leaves_nothing_else(void **state)
     assert_int_equal(count_test_files(), before + 1);
 }
 
-static void failed_atomic_write_leaves_nothing(void **state)
+UNIT_TEST(failed_atomic_write_leaves_nothing)
 {
-    (void)state;
     const char *folder = path_of("in_the_way");
     assert_int_equal(mkdir(folder, 0700), 0);
     size_t before = count_test_files();
@@ -170,9 +157,8 @@ static void failed_atomic_write_leaves_nothing(void **state)
     assert_int_equal(count_test_files(), before);
 }
 
-static void rename_moves_also_without_a_slash(void **state)
+UNIT_TEST(rename_moves_also_without_a_slash)
 {
-    (void)state;
     int fd = open(".", O_RDONLY | O_DIRECTORY);
     assert_true(fd >= 0);
     assert_int_equal(chdir(temporary_folder), 0);
@@ -187,9 +173,8 @@ static void rename_moves_also_without_a_slash(void **state)
     assert_int_equal(bsw_file_rename(path_of("missing"), path_of("x"), &err), BSW_ERROR_IO);
 }
 
-static void one_run_alone_has_a_file_that_keeps_its_name(void **state)
+UNIT_TEST(one_run_alone_has_a_file_that_keeps_its_name)
 {
-    (void)state;
     const char *path = path_of("exclusive");
     int first, second;
     assert_int_equal(bsw_file_open_exclusive(path, &first, &err), BSW_OK);
@@ -207,9 +192,8 @@ static void one_run_alone_has_a_file_that_keeps_its_name(void **state)
 }
 
 // Network file systems that cannot sync a folder say EINVAL; a disk that fails says EIO.
-static void a_folder_that_cannot_be_synced_is_an_error_but_for_einval(void **state)
+UNIT_TEST(a_folder_that_cannot_be_synced_is_an_error_but_for_einval)
 {
-    (void)state;
     const char *path = path_of("synced");
     folder_error = EINVAL;
     enum bsw_status status = bsw_file_write_atomic(path, "x", 1, &err);
@@ -221,9 +205,8 @@ static void a_folder_that_cannot_be_synced_is_an_error_but_for_einval(void **sta
     assert_message(temporary_folder, ": cannot sync folder: Input/output error");
 }
 
-static void what_exists_is_told_apart(void **state)
+UNIT_TEST(what_exists_is_told_apart)
 {
-    (void)state;
     const char *file = write_test_file("file", "", 0), *link = path_of("dangling");
     assert_int_equal(symlink("nowhere", link), 0);
     assert_true(bsw_file_exists(file) && bsw_file_exists(temporary_folder));
@@ -235,9 +218,8 @@ static void what_exists_is_told_apart(void **state)
     assert_false(bsw_path_is_folder(path_of("missing")));
 }
 
-static void folder_is_created_once(void **state)
+UNIT_TEST(folder_is_created_once)
 {
-    (void)state;
     const char *folder = path_of("made"), *file = write_test_file("not_a_folder", "", 0);
     assert_int_equal(bsw_folder_create(folder, &err), BSW_OK);
     assert_true(bsw_path_is_folder(folder));
@@ -247,9 +229,8 @@ static void folder_is_created_once(void **state)
     assert_int_equal(bsw_folder_create(path_of("missing/made"), &err), BSW_ERROR_IO);
 }
 
-static void paths_that_do_not_fit_are_refused(void **state)
+UNIT_TEST(paths_that_do_not_fit_are_refused)
 {
-    (void)state;
     static char name[BSW_PATH_BYTES + 10], out[BSW_PATH_BYTES];
     assert_int_equal(bsw_path_join(out, "folder", "name", &err), BSW_OK);
     assert_string_equal(out, "folder/name");
@@ -263,21 +244,5 @@ static void paths_that_do_not_fit_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written_bytes_are_read_back_at_their_offsets),
-        cmocka_unit_test(file_that_ends_first_is_bad_data),
-        cmocka_unit_test(what_is_no_file_is_refused_at_once),
-        cmocka_unit_test(full_device_is_reported),
-        cmocka_unit_test(read_all_keeps_to_its_limit),
-        cmocka_unit_test(atomic_write_replaces_and_leaves_nothing_else),
-        cmocka_unit_test(failed_atomic_write_leaves_nothing),
-        cmocka_unit_test(rename_moves_also_without_a_slash),
-        cmocka_unit_test(one_run_alone_has_a_file_that_keeps_its_name),
-        cmocka_unit_test(a_folder_that_cannot_be_synced_is_an_error_but_for_einval),
-        cmocka_unit_test(what_exists_is_told_apart),
-        cmocka_unit_test(folder_is_created_once),
-        cmocka_unit_test(paths_that_do_not_fit_are_refused),
-    };
-    return cmocka_run_group_tests_name("file", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

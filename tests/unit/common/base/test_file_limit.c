@@ -1,16 +1,10 @@
 // The limit of open files is raised to what is needed, and no further than the hard one.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 
 #include "common/base/file_limit.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -28,9 +22,8 @@ static rlim_t soft_limit(void)
 }
 
 // The hard limit can only be lowered, so the order of the tests matters.
-static void the_soft_limit_is_raised_to_what_is_needed(void **state)
+UNIT_TEST(the_soft_limit_is_raised_to_what_is_needed)
 {
-    (void)state;
     set_limits(100, 1000);
     assert_int_equal(bsw_file_limit_raise(0, &err), BSW_OK);
     assert_int_equal(soft_limit(), 100); // enough
@@ -41,9 +34,8 @@ static void the_soft_limit_is_raised_to_what_is_needed(void **state)
     assert_int_equal(soft_limit(), before); // never lowered
 }
 
-static void files_that_are_open_count(void **state)
+UNIT_TEST(files_that_are_open_count)
 {
-    (void)state;
     FILE *files[40];
     set_limits(90, 1000);
     for (int i = 0; i < 40; i++) assert_non_null(files[i] = fopen("/dev/null", "r"));
@@ -53,9 +45,8 @@ static void files_that_are_open_count(void **state)
     for (int i = 0; i < 40; i++) fclose(files[i]);
 }
 
-static void a_hard_limit_that_is_too_low_is_named_with_the_need(void **state)
+UNIT_TEST(a_hard_limit_that_is_too_low_is_named_with_the_need)
 {
-    (void)state;
     unsigned long long needed, most;
     set_limits(100, 200);
     assert_int_equal(bsw_file_limit_raise(4000, &err), BSW_ERROR_IO);
@@ -71,10 +62,5 @@ static void a_hard_limit_that_is_too_low_is_named_with_the_need(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_soft_limit_is_raised_to_what_is_needed),
-        cmocka_unit_test(files_that_are_open_count),
-        cmocka_unit_test(a_hard_limit_that_is_too_low_is_named_with_the_need),
-    };
-    return cmocka_run_group_tests_name("file_limit", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,20 +1,13 @@
 // Allocation and the growing buffer.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
-static void memory_is_aligned_and_writable(void **state)
+UNIT_TEST(memory_is_aligned_and_writable)
 {
-    (void)state;
     for (size_t bytes = 0; bytes < 300; bytes++) {
         unsigned char *data;
         assert_int_equal(bsw_allocate(&data, bytes, 1, "test", &err), BSW_OK);
@@ -27,9 +20,8 @@ static void memory_is_aligned_and_writable(void **state)
     }
 }
 
-static void zeroed_memory_is_zero(void **state)
+UNIT_TEST(zeroed_memory_is_zero)
 {
-    (void)state;
     for (int round = 0; round < 20; round++) {
         uint32_t *numbers;
         assert_int_equal(bsw_allocate_zero(&numbers, 1000, sizeof *numbers, "test", &err), BSW_OK);
@@ -39,9 +31,8 @@ static void zeroed_memory_is_zero(void **state)
     }
 }
 
-static void sizes_that_overflow_are_refused(void **state)
+UNIT_TEST(sizes_that_overflow_are_refused)
 {
-    (void)state;
     static const size_t sizes[][2] = {{SIZE_MAX, 1},      {SIZE_MAX, 2},
                                       {SIZE_MAX / 2, 2},  {SIZE_MAX / 2 + 1, 2},
                                       {SIZE_MAX - 63, 1}, {(size_t)1 << 32, (size_t)1 << 32}};
@@ -57,9 +48,8 @@ static void sizes_that_overflow_are_refused(void **state)
     }
 }
 
-static void checked_sums_and_products_leave_the_result_on_overflow(void **state)
+UNIT_TEST(checked_sums_and_products_leave_the_result_on_overflow)
 {
-    (void)state;
     size_t result = 77;
     assert_int_equal(bsw_multiply_size(SIZE_MAX, 2, &result), 0);
     assert_int_equal(bsw_add_size(SIZE_MAX, 1, &result), 0);
@@ -70,9 +60,8 @@ static void checked_sums_and_products_leave_the_result_on_overflow(void **state)
     assert_true(result == SIZE_MAX);
 }
 
-static void buffer_keeps_its_bytes_while_it_grows(void **state)
+UNIT_TEST(buffer_keeps_its_bytes_while_it_grows)
 {
-    (void)state;
     struct bsw_buffer buffer = {0};
     for (unsigned i = 0; i < 5000; i++) {
         assert_int_equal(bsw_buffer_append(&buffer, &i, sizeof i, &err), BSW_OK);
@@ -91,9 +80,8 @@ static void buffer_keeps_its_bytes_while_it_grows(void **state)
     bsw_buffer_deinit(&buffer);
 }
 
-static void buffer_is_reused_without_moving(void **state)
+UNIT_TEST(buffer_is_reused_without_moving)
 {
-    (void)state;
     struct bsw_buffer buffer = {0};
     assert_int_equal(bsw_buffer_reserve(&buffer, 1000, &err), BSW_OK);
     unsigned char *data = buffer.data;
@@ -108,9 +96,8 @@ static void buffer_is_reused_without_moving(void **state)
     bsw_buffer_deinit(&buffer);
 }
 
-static void buffer_survives_a_refused_growth(void **state)
+UNIT_TEST(buffer_survives_a_refused_growth)
 {
-    (void)state;
     struct bsw_buffer buffer = {0};
     assert_int_equal(bsw_buffer_append(&buffer, "abc", 3, &err), BSW_OK);
     assert_int_equal(bsw_buffer_append(&buffer, "abc", SIZE_MAX - 1, &err),
@@ -123,14 +110,5 @@ static void buffer_survives_a_refused_growth(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_is_aligned_and_writable),
-        cmocka_unit_test(zeroed_memory_is_zero),
-        cmocka_unit_test(sizes_that_overflow_are_refused),
-        cmocka_unit_test(checked_sums_and_products_leave_the_result_on_overflow),
-        cmocka_unit_test(buffer_keeps_its_bytes_while_it_grows),
-        cmocka_unit_test(buffer_is_reused_without_moving),
-        cmocka_unit_test(buffer_survives_a_refused_growth),
-    };
-    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

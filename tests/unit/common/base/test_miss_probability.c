@@ -1,12 +1,5 @@
 // The formulas against all placements of small cases one by one, the paper's own sum, its Table 7,
 // and random placements.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -15,6 +8,7 @@
 #include "common/codes/result_order.h"
 #include "kernels/select/select.h"
 #include "shard/host/shard_queue.h"
+#include "unit_test.h"
 
 enum { MAX_ROWS = 18, TERMS = 64 };
 
@@ -34,9 +28,8 @@ static void assert_near(double found, double expected, double error)
 
 // ---- binomials ----
 
-static void test_log_binomial(void **state)
+UNIT_TEST(test_log_binomial)
 {
-    (void)state;
     double row[61] = {1}; // of Pascal's triangle, exact
     for (size_t n = 1; n <= 60; n++) {
         for (size_t k = n; k > 0; k--) row[k] += row[k - 1];
@@ -90,9 +83,8 @@ static void check_small(unsigned num_threads, unsigned num_items, unsigned num_b
     assert_near(bsw_expected_misses(&class, 1, num_best, queue_length), mean, 1e-10);
 }
 
-static void test_all_placements(void **state)
+UNIT_TEST(test_all_placements)
 {
-    (void)state;
     static const unsigned shapes[][2] = {{1, 1}, {1, 5}, {5, 1}, {2, 3}, {3, 4}, {6, 2}, {4, 4}};
     for (size_t s = 0; s < sizeof shapes / sizeof shapes[0]; s++) {
         unsigned num_rows = shapes[s][0] * shapes[s][1];
@@ -123,9 +115,8 @@ static double paper_probability(double threads, double items, size_t num_best, s
                bsw_log_binomial(threads * items, (double)num_best));
 }
 
-static void test_paper(void **state)
+UNIT_TEST(test_paper)
 {
-    (void)state;
     static const double table7[] = {0.88040, 0.99256, 0.99969}; // the paper cut the first
     const struct bsw_miss_setting setting = bsw_miss_setting_of(1000000000, 256, 1000, 1);
     double found[TERMS], sum = 0;
@@ -163,9 +154,8 @@ static void check_sum(const struct bsw_miss_setting *setting)
     assert_near(mean, expected, 1e-8 * (1 + expected));
 }
 
-static void test_sums(void **state)
+UNIT_TEST(test_sums)
 {
-    (void)state;
     static const struct bsw_miss_setting settings[] = {
         {3906250, 256, 1000, 1}, {3906, 256, 1000, 1},      {3906, 256, 1000, 2},
         {3906, 256, 3906, 4},    {100000, 16, 100000, 8},   {100000, 1 << 20, 100000, 5},
@@ -177,9 +167,8 @@ static void test_sums(void **state)
 
 // Settings that formula and simulation both have: the formula's at N = T, the simulation's one row
 // beyond, where little differs.
-static void test_simulation_joins_formula(void **state)
+UNIT_TEST(test_simulation_joins_formula)
 {
-    (void)state;
     double formula[TERMS], simulated[TERMS];
     int is_simulated;
     for (uint64_t length = 2; length <= 4; length++) {
@@ -202,9 +191,8 @@ static void test_simulation_joins_formula(void **state)
 
 // Real threads of a shard, T_b = 256, against what the formula assumes: never fewer misses, and
 // hardly more where there are many blocks.
-static void test_ragged(void **state)
+UNIT_TEST(test_ragged)
 {
-    (void)state;
     static const struct {
         uint64_t rows, items, best;
         double most; // relative
@@ -226,9 +214,8 @@ static void test_ragged(void **state)
 }
 
 // The mean over uneven threads and the assumption, against all placements.
-static void test_ragged_placements(void **state)
+UNIT_TEST(test_ragged_placements)
 {
-    (void)state;
     for (unsigned num_rows = 1; num_rows <= 14; num_rows++) {
         unsigned threads[MAX_ROWS];
         struct bsw_thread_class classes[MAX_ROWS] = {{0, 0}};
@@ -255,9 +242,8 @@ static void test_ragged_placements(void **state)
     }
 }
 
-static void test_classes(void **state)
+UNIT_TEST(test_classes)
 {
-    (void)state;
     for (uint64_t items = 1; items <= 5; items++) {
         for (uint64_t rows = 1; rows < 4000; rows += 7) {
             struct bsw_thread_class classes[3];
@@ -346,16 +332,14 @@ static void check_measured(size_t length, double share)
     }
 }
 
-static void test_measured(void **state)
+UNIT_TEST(test_measured)
 {
-    (void)state;
     check_measured(1, 0.883);
     check_measured(2, 0.9905);
 }
 
-static void test_bad_settings(void **state)
+UNIT_TEST(test_bad_settings)
 {
-    (void)state;
     static const struct bsw_miss_setting bad[] = {
         {10, 10, 101, 1}, {10, 10, 0, 1}, {10, 10, 5, 0}, {0, 10, 1, 1}, {1000000, 10, 100001, 1}};
     double out[4];
@@ -372,17 +356,5 @@ static void test_bad_settings(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_log_binomial),
-        cmocka_unit_test(test_all_placements),
-        cmocka_unit_test(test_paper),
-        cmocka_unit_test(test_sums),
-        cmocka_unit_test(test_simulation_joins_formula),
-        cmocka_unit_test(test_ragged),
-        cmocka_unit_test(test_ragged_placements),
-        cmocka_unit_test(test_classes),
-        cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_bad_settings),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,18 +1,11 @@
 // Status codes, exit codes and one-line messages.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "common/base/status.h"
+#include "unit_test.h"
 
-static void names_and_exit_codes_are_fixed(void **state)
+UNIT_TEST(names_and_exit_codes_are_fixed)
 {
-    (void)state;
     static const struct {
         enum bsw_status status;
         int exit_code;
@@ -35,9 +28,8 @@ static void names_and_exit_codes_are_fixed(void **state)
     assert_int_equal(BSW_OK, 0);
 }
 
-static void fail_writes_and_returns_the_status(void **state)
+UNIT_TEST(fail_writes_and_returns_the_status)
 {
-    (void)state;
     struct bsw_error err = {.rank = 5};
     assert_int_equal(bsw_fail(&err, BSW_ERROR_IO, "%s: %d", "path", 7), BSW_ERROR_IO);
     assert_int_equal(err.status, BSW_ERROR_IO);
@@ -47,9 +39,8 @@ static void fail_writes_and_returns_the_status(void **state)
     assert_int_equal(bsw_prefix(NULL, BSW_ERROR_USAGE, "unseen"), BSW_ERROR_USAGE);
 }
 
-static void hostile_names_stay_on_one_line(void **state)
+UNIT_TEST(hostile_names_stay_on_one_line)
 {
-    (void)state;
     struct bsw_error err;
     bsw_fail(&err, BSW_ERROR_IO, "%s: gone", "a\nb\r\x1b[2J\x7f\tä");
     assert_string_equal(err.message, "a?b??[2J??ä: gone");
@@ -57,9 +48,8 @@ static void hostile_names_stay_on_one_line(void **state)
     assert_string_equal(err.message, "x?y: a?b??[2J??ä: gone");
 }
 
-static void long_messages_are_cut_and_terminated(void **state)
+UNIT_TEST(long_messages_are_cut_and_terminated)
 {
-    (void)state;
     char text[2000];
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = '\0';
@@ -76,9 +66,8 @@ static void long_messages_are_cut_and_terminated(void **state)
     assert_int_equal(strncmp(err.message, "clause of some length: xxx", 26), 0);
 }
 
-static void prefix_keeps_status_and_message(void **state)
+UNIT_TEST(prefix_keeps_status_and_message)
 {
-    (void)state;
     struct bsw_error err;
     bsw_fail(&err, BSW_ERROR_BAD_DATA, "row %d is wrong", 3);
     assert_int_equal(bsw_prefix(&err, BSW_ERROR_BAD_DATA, "shard %d: ", 2), BSW_ERROR_BAD_DATA);
@@ -103,9 +92,8 @@ out:
     return status;
 }
 
-static void try_macros_leave_at_the_first_failure(void **state)
+UNIT_TEST(try_macros_leave_at_the_first_failure)
 {
-    (void)state;
     int reached = 0, cleaned = 0;
     assert_int_equal(try_to_end(BSW_ERROR_PEER, &reached), BSW_ERROR_PEER);
     assert_int_equal(reached, 0);
@@ -119,9 +107,8 @@ static void try_macros_leave_at_the_first_failure(void **state)
 }
 
 // Threads come to their places in any order: the lowest that failed counts, its text whole.
-static void the_lowest_failure_is_reported(void **state)
+UNIT_TEST(the_lowest_failure_is_reported)
 {
-    (void)state;
     for (int run = 0; run < 50; run++) {
         struct bsw_first_failure failure = {0};
         struct bsw_error err = {.message = "as it was"};
@@ -142,14 +129,5 @@ static void the_lowest_failure_is_reported(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_and_exit_codes_are_fixed),
-        cmocka_unit_test(fail_writes_and_returns_the_status),
-        cmocka_unit_test(hostile_names_stay_on_one_line),
-        cmocka_unit_test(long_messages_are_cut_and_terminated),
-        cmocka_unit_test(prefix_keeps_status_and_message),
-        cmocka_unit_test(try_macros_leave_at_the_first_failure),
-        cmocka_unit_test(the_lowest_failure_is_reported),
-    };
-    return cmocka_run_group_tests_name("status", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

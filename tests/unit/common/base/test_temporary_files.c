@@ -1,17 +1,10 @@
 // Files that a stop removes: those that are noted and not forgotten.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/temporary_files.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
-static void all_that_are_noted_go_and_no_other(void **state)
+UNIT_TEST(all_that_are_noted_go_and_no_other)
 {
-    (void)state;
     static const char *const names[] = {"kept", "a", "b", "forgotten", "c"};
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) write_test_file(names[i], "", 0);
     bsw_temporary_note(path_of("folder")); // before what is in it, and removed after it
@@ -30,7 +23,5 @@ static void all_that_are_noted_go_and_no_other(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_that_are_noted_go_and_no_other)};
-    return cmocka_run_group_tests_name("temporary_files", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

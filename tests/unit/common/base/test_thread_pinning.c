@@ -1,12 +1,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE // sched_getaffinity
 #endif
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <omp.h>
 #include <pthread.h>
@@ -14,6 +8,7 @@
 #include <string.h>
 
 #include "common/base/thread_pinning.h"
+#include "unit_test.h"
 
 #define MAX_THREADS 16
 
@@ -27,7 +22,6 @@ static int count_allowed(void)
 
 static int restore(void **state)
 {
-    (void)state;
     int failed = 0;
 #pragma omp parallel num_threads(count_allowed()) reduction(+ : failed)
     failed += sched_setaffinity(0, sizeof allowed, &allowed) != 0;
@@ -42,9 +36,8 @@ static void get_team(int num_threads, cpu_set_t *sets)
         CPU_ZERO(&sets[omp_get_thread_num()]);
 }
 
-static void test_every_thread_has_a_cpu_of_its_own(void **state)
+UNIT_TEST_WITH(test_every_thread_has_a_cpu_of_its_own, NULL, restore)
 {
-    (void)state;
     int num_threads = count_allowed();
     struct bsw_thread_pinning pinning;
     struct bsw_error err;
@@ -65,7 +58,7 @@ static void test_every_thread_has_a_cpu_of_its_own(void **state)
 }
 
 // One thread each: the ranks of a host together use every CPU once, each what it had in one team.
-static void test_ranks_have_cpus_of_their_own(void **state)
+UNIT_TEST_WITH(test_ranks_have_cpus_of_their_own, NULL, restore)
 {
     int num_ranks = count_allowed();
     struct bsw_thread_pinning pinning;
@@ -82,9 +75,8 @@ static void test_ranks_have_cpus_of_their_own(void **state)
 }
 
 // A part of the machine, as a container or mpirun gives it: only that part is used.
-static void test_only_the_allowed_part_is_used(void **state)
+UNIT_TEST_WITH(test_only_the_allowed_part_is_used, NULL, restore)
 {
-    (void)state;
     struct bsw_thread_pinning pinning;
     struct bsw_error err;
     cpu_set_t one, own;
@@ -101,9 +93,8 @@ static void test_only_the_allowed_part_is_used(void **state)
     }
 }
 
-static void test_too_few_cpus_is_one_line_with_both_numbers(void **state)
+UNIT_TEST_WITH(test_too_few_cpus_is_one_line_with_both_numbers, NULL, restore)
 {
-    (void)state;
     struct bsw_thread_pinning pinning;
     struct bsw_error err;
     cpu_set_t one, own;
@@ -134,9 +125,8 @@ static void *run_helper(void *context)
     return NULL;
 }
 
-static void test_a_helper_leaves_the_core_it_was_started_on(void **state)
+UNIT_TEST_WITH(test_a_helper_leaves_the_core_it_was_started_on, NULL, restore)
 {
-    (void)state;
     struct bsw_thread_pinning pinning;
     struct bsw_error err;
     struct helper helper = {.pinning = &pinning};
@@ -152,13 +142,6 @@ static void test_a_helper_leaves_the_core_it_was_started_on(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(test_every_thread_has_a_cpu_of_its_own, restore),
-        cmocka_unit_test_teardown(test_ranks_have_cpus_of_their_own, restore),
-        cmocka_unit_test_teardown(test_only_the_allowed_part_is_used, restore),
-        cmocka_unit_test_teardown(test_too_few_cpus_is_one_line_with_both_numbers, restore),
-        cmocka_unit_test_teardown(test_a_helper_leaves_the_core_it_was_started_on, restore),
-    };
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,14 +1,8 @@
 // Segments of a code: words, padding, text form, limits.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "common/codes/code_layout.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -20,9 +14,8 @@ static struct bsw_code_layout layout_of(const char *text, uint32_t dims)
     return layout;
 }
 
-static void segments_follow_one_another(void **state)
+UNIT_TEST(segments_follow_one_another)
 {
-    (void)state;
     struct bsw_code_layout layout = layout_of("33x4,96x2,1x8", 130);
     assert_int_equal(layout.num_segments, 3);
     assert_int_equal(layout.dims, 130);
@@ -39,9 +32,8 @@ static void segments_follow_one_another(void **state)
     assert_true(bsw_layout_row_bytes(&layout) == 4 * (4 * 2 + 2 * 3 + 8 * 1));
 }
 
-static void text_form_comes_back(void **state)
+UNIT_TEST(text_form_comes_back)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint32_t dims;
@@ -54,9 +46,8 @@ static void text_form_comes_back(void **state)
     }
 }
 
-static void format_stays_inside_its_buffer(void **state)
+UNIT_TEST(format_stays_inside_its_buffer)
 {
-    (void)state;
     struct bsw_code_layout layout = layout_of("32x4,96x2", 128);
     for (size_t capacity = 0; capacity <= 10; capacity++) {
         char text[16];
@@ -70,9 +61,8 @@ static void format_stays_inside_its_buffer(void **state)
     }
 }
 
-static void wrong_texts_are_refused(void **state)
+UNIT_TEST(wrong_texts_are_refused)
 {
-    (void)state;
     static const char *const texts[] = {
         "",          "128",          "128x",          "x3",        "128x3,",
         ",128x3",    "128x3 ",       " 128x3",        "+128x3",    "128x-3",
@@ -87,9 +77,8 @@ static void wrong_texts_are_refused(void **state)
     }
 }
 
-static void append_keeps_the_limits(void **state)
+UNIT_TEST(append_keeps_the_limits)
 {
-    (void)state;
     struct bsw_code_layout layout;
     bsw_code_layout_init(&layout);
     assert_int_equal(bsw_code_layout_append(&layout, BSW_MAX_DIMS, 1, &err), BSW_OK);
@@ -106,9 +95,8 @@ static void append_keeps_the_limits(void **state)
     assert_int_equal(layout.dims, 32 * BSW_MAX_SEGMENTS);
 }
 
-static void check_holds_products_to_32_bits(void **state)
+UNIT_TEST(check_holds_products_to_32_bits)
 {
-    (void)state;
     struct bsw_code_layout layout = layout_of("32000x8", 32000);
     assert_true(bsw_layout_dot_limit(&layout, 7) == (int64_t)32000 * 127 * 255);
     assert_int_equal(bsw_code_layout_check(&layout, 7, &err), BSW_OK);
@@ -123,9 +111,8 @@ static void check_holds_products_to_32_bits(void **state)
     assert_int_equal(bsw_code_layout_check(&layout, 7, &err), BSW_ERROR_USAGE);
 }
 
-static void query_bits_out_of_range_are_refused(void **state)
+UNIT_TEST(query_bits_out_of_range_are_refused)
 {
-    (void)state;
     struct bsw_code_layout layout = layout_of("128x3", 128);
     assert_int_equal(bsw_code_layout_check(&layout, 0, &err), BSW_ERROR_USAGE);
     assert_int_equal(bsw_code_layout_check(&layout, 1, &err), BSW_OK);
@@ -133,9 +120,8 @@ static void query_bits_out_of_range_are_refused(void **state)
     assert_int_equal(bsw_code_layout_check(&layout, UINT32_MAX, &err), BSW_ERROR_USAGE);
 }
 
-static void bundles_cover_all_rows(void **state)
+UNIT_TEST(bundles_cover_all_rows)
 {
-    (void)state;
     assert_int_equal(bsw_num_bundles(0), 0);
     assert_int_equal(bsw_num_bundles(1), 1);
     assert_int_equal(bsw_num_bundles(32), 1);
@@ -145,15 +131,5 @@ static void bundles_cover_all_rows(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(segments_follow_one_another),
-        cmocka_unit_test(text_form_comes_back),
-        cmocka_unit_test(format_stays_inside_its_buffer),
-        cmocka_unit_test(wrong_texts_are_refused),
-        cmocka_unit_test(append_keeps_the_limits),
-        cmocka_unit_test(check_holds_products_to_32_bits),
-        cmocka_unit_test(query_bits_out_of_range_are_refused),
-        cmocka_unit_test(bundles_cover_all_rows),
-    };
-    return cmocka_run_group_tests_name("code_layout", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,9 @@
 // Half precision: all 65536 values, and rounding against the neighbours.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "common/base/integer_hash.h"
 #include "common/codes/half.h"
+#include "unit_test.h"
 
 #define HALF_TOP      0x7bff // 65504
 #define HALF_INFINITY 0x7c00
@@ -28,9 +22,8 @@ static double half_value(uint16_t half)
     return half & 0x8000 ? -value : value;
 }
 
-static void every_half_has_its_value(void **state)
+UNIT_TEST(every_half_has_its_value)
 {
-    (void)state;
     for (uint32_t half = 0; half < 65536; half++) {
         double expected = half_value((uint16_t)half), got = bsw_half_to_float((uint16_t)half);
         if (isnan(expected)) {
@@ -43,9 +36,8 @@ static void every_half_has_its_value(void **state)
     assert_true(bsw_half_to_float(HALF_TOP) == BSW_HALF_MAX);
 }
 
-static void every_positive_half_comes_back(void **state)
+UNIT_TEST(every_positive_half_comes_back)
 {
-    (void)state;
     for (uint32_t half = 0; half <= HALF_TOP; half++) {
         double value = bsw_half_to_float((uint16_t)half);
         assert_int_equal(bsw_half_floor(value), half);
@@ -65,9 +57,8 @@ static void assert_between(double value, uint16_t below)
         fail_msg("%a between %04x and %04x", value, below, below + 1);
 }
 
-static void middles_go_to_the_even_half_and_their_sides_apart(void **state)
+UNIT_TEST(middles_go_to_the_even_half_and_their_sides_apart)
 {
-    (void)state;
     for (uint32_t half = 0; half < HALF_TOP; half++) {
         double low = half_value((uint16_t)half), high = half_value((uint16_t)(half + 1));
         double middle = low + (high - low) / 2;
@@ -80,9 +71,8 @@ static void middles_go_to_the_even_half_and_their_sides_apart(void **state)
     }
 }
 
-static void random_numbers_go_to_their_neighbours(void **state)
+UNIT_TEST(random_numbers_go_to_their_neighbours)
 {
-    (void)state;
     for (uint64_t run = 0; run < 200000; run++) {
         uint64_t bits = bsw_hash(run);
         double value = ldexp((double)(bits >> 11), (int)(bits % 50) - 86); // 2^-33 to 2^16
@@ -96,9 +86,8 @@ static void random_numbers_go_to_their_neighbours(void **state)
     }
 }
 
-static void beyond_the_range_is_as_stated(void **state)
+UNIT_TEST(beyond_the_range_is_as_stated)
 {
-    (void)state;
     static const double values[] = {65504.0 + 1e-9, 65519.9, 65520.0, 65536.0, 1e30, 1e300};
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
         assert_int_equal(bsw_half_floor(values[i]), HALF_TOP);
@@ -113,12 +102,5 @@ static void beyond_the_range_is_as_stated(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_half_has_its_value),
-        cmocka_unit_test(every_positive_half_comes_back),
-        cmocka_unit_test(middles_go_to_the_even_half_and_their_sides_apart),
-        cmocka_unit_test(random_numbers_go_to_their_neighbours),
-        cmocka_unit_test(beyond_the_range_is_as_stated),
-    };
-    return cmocka_run_group_tests_name("half", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,20 +1,13 @@
 // The order of scores and packed candidates is the order of keys, then of rows; both come back.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <float.h>
 #include <math.h>
 
 #include "common/base/integer_hash.h"
 #include "common/codes/result_order.h"
+#include "unit_test.h"
 
-static void float_scores_keep_the_order(void **state)
+UNIT_TEST(float_scores_keep_the_order)
 {
-    (void)state;
     static const float rising[] = {
         -INFINITY,          -FLT_MAX, -1e10f,    -1.5f,   -1.0f, -FLT_MIN,
         -0x1p-149f,         0.0f,     0x1p-149f, FLT_MIN, 0.5f,  1.0f,
@@ -27,9 +20,8 @@ static void float_scores_keep_the_order(void **state)
 }
 
 // All scores between those of the infinities, in large steps.
-static void float_scores_come_back(void **state)
+UNIT_TEST(float_scores_come_back)
 {
-    (void)state;
     float before = -INFINITY;
     for (uint64_t score = 0x007fffffu; score <= 0xff800000u; score += 997) {
         float key = bsw_score_to_float((uint32_t)score);
@@ -41,9 +33,8 @@ static void float_scores_come_back(void **state)
     assert_true(isnan(bsw_score_to_float(UINT32_MAX)));
 }
 
-static void integer_scores_keep_the_order(void **state)
+UNIT_TEST(integer_scores_keep_the_order)
 {
-    (void)state;
     static const int32_t rising[] = {INT32_MIN, INT32_MIN + 1, -70000,   -1, 0, 1,
                                      2,         70000,         INT32_MAX};
     for (size_t i = 0; i < sizeof rising / sizeof rising[0]; i++) {
@@ -54,9 +45,8 @@ static void integer_scores_keep_the_order(void **state)
 }
 
 // Few scores and few rows, so that ties are met.
-static void candidates_order_by_score_then_smaller_row(void **state)
+UNIT_TEST(candidates_order_by_score_then_smaller_row)
 {
-    (void)state;
     for (uint64_t run = 0; run < 100000; run++) {
         uint64_t a = bsw_hash2(1, run), b = bsw_hash2(2, run);
         uint32_t a_score = (uint32_t)(a % 3) * 0x7fffffffu,
@@ -76,11 +66,5 @@ static void candidates_order_by_score_then_smaller_row(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(float_scores_keep_the_order),
-        cmocka_unit_test(float_scores_come_back),
-        cmocka_unit_test(integer_scores_keep_the_order),
-        cmocka_unit_test(candidates_order_by_score_then_smaller_row),
-    };
-    return cmocka_run_group_tests_name("result_order", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

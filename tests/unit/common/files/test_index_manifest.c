@@ -76,9 +76,8 @@ static void check_round_trip(struct bsw_manifest *in)
     bsw_manifest_deinit(in);
 }
 
-static void manifests_come_back(void **state)
+UNIT_TEST(manifests_come_back)
 {
-    (void)state;
     static const struct {
         const char *segments;
         uint32_t dims;
@@ -111,9 +110,8 @@ static void manifests_come_back(void **state)
     }
 }
 
-static void a_missing_manifest_is_a_fault_of_the_system(void **state)
+UNIT_TEST(a_missing_manifest_is_a_fault_of_the_system)
 {
-    (void)state;
     struct bsw_manifest manifest;
     assert_int_equal(bsw_manifest_read(path_of("nowhere"), &manifest, &err), BSW_ERROR_IO);
     assert_non_null(strstr(err.message, "nowhere/manifest.pb"));
@@ -141,9 +139,8 @@ static void check_damage(struct bsw_manifest *manifest)
     bsw_manifest_deinit(manifest);
 }
 
-static void every_damaged_bit_and_truncation_is_found(void **state)
+UNIT_TEST(every_damaged_bit_and_truncation_is_found)
 {
-    (void)state;
     struct bsw_manifest manifest;
     make_plain(&manifest);
     check_damage(&manifest);
@@ -169,9 +166,8 @@ static uint64_t digest_of(const struct bsw_manifest *manifest)
         make_saq(&m, "7x3,33x1", 40);     \
     }
 
-static void build_digest_depends_on_every_parameter(void **state)
+UNIT_TEST(build_digest_depends_on_every_parameter)
 {
-    (void)state;
     struct bsw_manifest m;
     uint64_t digests[64];
     size_t count = 0;
@@ -218,9 +214,8 @@ static void build_digest_depends_on_every_parameter(void **state)
     bsw_manifest_deinit(&m);
 }
 
-static void build_digest_depends_on_what_was_learned(void **state)
+UNIT_TEST(build_digest_depends_on_what_was_learned)
 {
-    (void)state;
     struct bsw_manifest m;
     uint64_t digests[5];
     make_rbe(&m);
@@ -239,13 +234,5 @@ static void build_digest_depends_on_what_was_learned(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(manifests_come_back),
-        cmocka_unit_test(a_missing_manifest_is_a_fault_of_the_system),
-        cmocka_unit_test(every_damaged_bit_and_truncation_is_found),
-        cmocka_unit_test(build_digest_depends_on_every_parameter),
-        cmocka_unit_test(build_digest_depends_on_what_was_learned),
-    };
-    return cmocka_run_group_tests_name("index_manifest", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,13 +1,7 @@
 // Where an index finds its source and its shards: paths of bsw_source_relative, there and back.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/files/index_manifest.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -33,9 +27,8 @@ static void check_relative(const struct place *place)
     assert_true(there.st_ino == found.st_ino && there.st_dev == found.st_dev);
 }
 
-static void sources_are_found_from_their_index(void **state)
+UNIT_TEST(sources_are_found_from_their_index)
 {
-    (void)state;
     static const char *const folders[] = {"a", "a/b", "a/b/c", "ab", "abc"};
     static const char *const files[] = {"f", "a/f", "a/b/f", "a/b/c/f", "ab/f", "abc/f", "a/bf"};
     static const struct place places[] = {
@@ -72,9 +65,8 @@ static void sources_are_found_from_their_index(void **state)
     for (size_t i = 5; i-- > 0;) rmdir(path_of(folders[i]));
 }
 
-static void other_sources_stay_as_they_are(void **state)
+UNIT_TEST(other_sources_stay_as_they_are)
 {
-    (void)state;
     struct bsw_manifest manifest = {.source_path = "synth:count=5,dims=3"};
     char out[BSW_PATH_BYTES];
     assert_int_equal(bsw_source_relative("synth:count=5,dims=3", "/nowhere", out, &err), BSW_OK);
@@ -90,10 +82,5 @@ static void other_sources_stay_as_they_are(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sources_are_found_from_their_index),
-        cmocka_unit_test(other_sources_stay_as_they_are),
-    };
-    return cmocka_run_group_tests_name("index_paths", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

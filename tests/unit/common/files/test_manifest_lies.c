@@ -289,9 +289,8 @@ static const struct {
     {lie_rbe_digest, NULL}, // found when the model is opened
 };
 
-static void manifests_that_lie_are_refused(void **state)
+UNIT_TEST(manifests_that_lie_are_refused)
 {
-    (void)state;
     struct bsw_manifest plain, saq, raw, rbe;
     struct bsw_buffer plain_bytes = {0}, saq_bytes = {0}, raw_bytes = {0}, rbe_bytes = {0};
     make_rbe(&rbe);
@@ -326,9 +325,8 @@ static void manifests_that_lie_are_refused(void **state)
 
 // What arrays cannot hold: 33 segments, more shards than there may be, two segments of a plain
 // code.
-static void too_many_parts_are_refused(void **state)
+UNIT_TEST(too_many_parts_are_refused)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct bsw_buffer buffer = {0};
     Bsw__Segment segment = BSW__SEGMENT__INIT, *segments[33];
@@ -371,9 +369,8 @@ static void too_many_parts_are_refused(void **state)
 }
 
 // Bytes that are no protobuf, with a right digest.
-static void noise_with_a_right_digest_is_refused(void **state)
+UNIT_TEST(noise_with_a_right_digest_is_refused)
 {
-    (void)state;
     unsigned char data[64 + 9];
     for (uint64_t trial = 0; trial < 20000; trial++) {
         size_t bytes = 1 + bsw_hash2(5, trial) % 64;
@@ -385,11 +382,5 @@ static void noise_with_a_right_digest_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(manifests_that_lie_are_refused),
-        cmocka_unit_test(too_many_parts_are_refused),
-        cmocka_unit_test(noise_with_a_right_digest_is_refused),
-    };
-    return cmocka_run_group_tests_name("manifest_lies", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,16 +1,10 @@
 // Result files: written in any order, read back in every form, refused when wrong.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 
 #include "common/base/integer_hash.h"
 #include "common/files/result_file.h"
 #include "tests/unit/temporary_folder.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -59,9 +53,8 @@ static bsw_result_writer *create(const char *path, uint64_t num_queries, uint64_
     return writer;
 }
 
-static void both_forms_are_parsed(void **state)
+UNIT_TEST(both_forms_are_parsed)
 {
-    (void)state;
     for (int is_wide = 0; is_wide <= 1; is_wide++) {
         unsigned char file[256];
         size_t bytes = make_file(is_wide, 2, 3, small_ids, small_values, file);
@@ -77,9 +70,8 @@ static void both_forms_are_parsed(void **state)
     }
 }
 
-static void written_bytes_are_the_layout(void **state)
+UNIT_TEST(written_bytes_are_the_layout)
 {
-    (void)state;
     for (int is_wide = 0; is_wide <= 1; is_wide++) {
         unsigned char expected[256], got[256];
         size_t bytes = make_file(is_wide, 2, 3, small_ids, small_values, expected);
@@ -105,9 +97,8 @@ static void written_bytes_are_the_layout(void **state)
 #define MANY_QUERIES 700
 #define MANY_K       100
 
-static void batches_in_any_order_are_read_back(void **state)
+UNIT_TEST(batches_in_any_order_are_read_back)
 {
-    (void)state;
     static int64_t ids[MANY_QUERIES * MANY_K];
     static float values[MANY_QUERIES * MANY_K];
     for (int is_wide = 0; is_wide <= 1; is_wide++) {
@@ -137,9 +128,8 @@ static void batches_in_any_order_are_read_back(void **state)
     }
 }
 
-static void existing_file_is_replaced_by_force_only(void **state)
+UNIT_TEST(existing_file_is_replaced_by_force_only)
 {
-    (void)state;
     const char *path = write_test_file("old.bin", "old", 3);
     char text[600];
     bsw_result_writer *writer;
@@ -161,9 +151,8 @@ static void existing_file_is_replaced_by_force_only(void **state)
     assert_int_equal(facts.st_size, 16);
 }
 
-static void unfinished_file_is_removed(void **state)
+UNIT_TEST(unfinished_file_is_removed)
 {
-    (void)state;
     size_t before = count_test_files();
     bsw_result_writer *writer = create(path_of("never.bin"), 2, 3, 0);
     assert_int_equal(count_test_files(), before + 1);
@@ -179,10 +168,9 @@ static int has_digest(bsw_result_writer *writer, uint64_t first, uint64_t count,
 }
 
 // Of 40,000 places a query, so that a batch takes several pieces of a digest.
-static void partial_file_is_gone_on_with(void **state)
+UNIT_TEST(partial_file_is_gone_on_with)
 {
     enum { QUERIES = 3, K = 40000 };
-    (void)state;
     const char *path = path_of("part");
     static int64_t ids[QUERIES * K];
     static float values[QUERIES * K];
@@ -237,9 +225,8 @@ static void partial_file_is_gone_on_with(void **state)
 }
 
 // What a run left is only cut once begun, and then not to what another shape would take.
-static void partial_file_is_cut_to_its_size(void **state)
+UNIT_TEST(partial_file_is_cut_to_its_size)
 {
-    (void)state;
     const char *path = path_of("cut");
     struct stat facts;
     bsw_result_writer *writer;
@@ -259,9 +246,8 @@ static void partial_file_is_cut_to_its_size(void **state)
     assert_int_equal(access(path_of("cut.partial"), F_OK), -1);
 }
 
-static void places_that_cannot_hold_a_file_are_refused(void **state)
+UNIT_TEST(places_that_cannot_hold_a_file_are_refused)
 {
-    (void)state;
     const char *folder = path_of("folder"), *pipe_path = path_of("pipe"), *link = path_of("link");
     assert_int_equal(mkdir(folder, 0700), 0);
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
@@ -291,9 +277,8 @@ static void places_that_cannot_hold_a_file_are_refused(void **state)
     alarm(0);
 }
 
-static void impossible_counts_are_refused(void **state)
+UNIT_TEST(impossible_counts_are_refused)
 {
-    (void)state;
     static const struct {
         uint64_t num_queries, k;
         int is_wide;
@@ -315,9 +300,8 @@ static void impossible_counts_are_refused(void **state)
     }
 }
 
-static void puts_outside_the_file_are_refused(void **state)
+UNIT_TEST(puts_outside_the_file_are_refused)
 {
-    (void)state;
     bsw_result_writer *writer = create(path_of("outside.bin"), 2, 3, 0);
     static const struct {
         uint64_t first;
@@ -336,9 +320,8 @@ static void puts_outside_the_file_are_refused(void **state)
     bsw_result_writer_destroy(&writer);
 }
 
-static void every_truncation_is_refused(void **state)
+UNIT_TEST(every_truncation_is_refused)
 {
-    (void)state;
     for (int is_wide = 0; is_wide <= 1; is_wide++) {
         unsigned char file[256];
         size_t bytes = make_file(is_wide, 2, 3, small_ids, small_values, file);
@@ -348,9 +331,8 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-static void messages_name_file_and_numbers(void **state)
+UNIT_TEST(messages_name_file_and_numbers)
 {
-    (void)state;
     unsigned char file[256];
     size_t bytes = make_file(0, 2, 3, small_ids, small_values, file);
     assert_refused("r", file, bytes - 1,
@@ -363,9 +345,8 @@ static void messages_name_file_and_numbers(void **state)
     assert_refused("r", wide_none, sizeof wide_none, "r: the header says 3 queries x 0");
 }
 
-static void wrong_ids_and_values_are_named(void **state)
+UNIT_TEST(wrong_ids_and_values_are_named)
 {
-    (void)state;
     for (int is_wide = 0; is_wide <= 1; is_wide++) {
         unsigned char file[256];
         int64_t ids[6];
@@ -387,9 +368,8 @@ static void wrong_ids_and_values_are_named(void **state)
 }
 
 // X.neighbors.ibin with X.distances.fbin beside it: uint32 rows, uint32 dims, then numbers.
-static void split_values_are_of_the_same_shape(void **state)
+UNIT_TEST(split_values_are_of_the_same_shape)
 {
-    (void)state;
     const struct {
         uint32_t shape[2];
         int32_t ids[6];
@@ -431,9 +411,8 @@ static size_t make_ivecs(uint32_t num_rows, uint32_t k, unsigned char *out)
     return (size_t)(at - out);
 }
 
-static void ivecs_have_ids_and_no_values(void **state)
+UNIT_TEST(ivecs_have_ids_and_no_values)
 {
-    (void)state;
     unsigned char file[256];
     size_t bytes = make_ivecs(3, 5, file);
     const char *path = write_test_file("truth.ivecs", file, bytes);
@@ -457,9 +436,8 @@ static void ivecs_have_ids_and_no_values(void **state)
     assert_refused("t.ivecs", file, bytes, "t.ivecs: query 2, place 1: id -7");
 }
 
-static void mutated_files_are_read_or_refused(void **state)
+UNIT_TEST(mutated_files_are_read_or_refused)
 {
-    (void)state;
     for (uint64_t run = 0; run < 6000; run++) {
         unsigned char file[256];
         int kind = (int)(run % 3);
@@ -485,9 +463,8 @@ static void mutated_files_are_read_or_refused(void **state)
 }
 
 // A huge file that is no result file is refused by its header, not loaded.
-static void wrong_huge_file_is_not_loaded(void **state)
+UNIT_TEST(wrong_huge_file_is_not_loaded)
 {
-    (void)state;
     const char *path = write_test_file("huge.bin", "\1\0\0\0\1\0\0\0", 8);
     if (truncate(path, (off_t)1 << 42) != 0) {
         print_message("skipped: no sparse file of 4 TiB here\n");
@@ -498,9 +475,8 @@ static void wrong_huge_file_is_not_loaded(void **state)
     assert_non_null(strstr(err.message, "the file has 4398046511104"));
 }
 
-static void siftsmall_truth_is_read(void **state)
+UNIT_TEST(siftsmall_truth_is_read)
 {
-    (void)state;
     const char *folder = getenv("BITSWEEP_SHARED_DATA");
     char path[4096];
     snprintf(path, sizeof path, "%s/siftsmall_groundtruth.ivecs", folder ? folder : "");
@@ -518,26 +494,5 @@ static void siftsmall_truth_is_read(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(both_forms_are_parsed),
-        cmocka_unit_test(written_bytes_are_the_layout),
-        cmocka_unit_test(batches_in_any_order_are_read_back),
-        cmocka_unit_test(existing_file_is_replaced_by_force_only),
-        cmocka_unit_test(unfinished_file_is_removed),
-        cmocka_unit_test(partial_file_is_gone_on_with),
-        cmocka_unit_test(partial_file_is_cut_to_its_size),
-        cmocka_unit_test(places_that_cannot_hold_a_file_are_refused),
-        cmocka_unit_test(impossible_counts_are_refused),
-        cmocka_unit_test(puts_outside_the_file_are_refused),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(messages_name_file_and_numbers),
-        cmocka_unit_test(wrong_ids_and_values_are_named),
-        cmocka_unit_test(split_values_are_of_the_same_shape),
-        cmocka_unit_test(ivecs_have_ids_and_no_values),
-        cmocka_unit_test(mutated_files_are_read_or_refused),
-        cmocka_unit_test(wrong_huge_file_is_not_loaded),
-        cmocka_unit_test(siftsmall_truth_is_read),
-    };
-    return cmocka_run_group_tests_name("result_file", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -61,9 +61,8 @@ static void check_shard(const struct small_index *what, const struct bsw_manifes
     bsw_vectors_close(&vectors);
 }
 
-static void blocks_come_back(void **state)
+UNIT_TEST(blocks_come_back)
 {
-    (void)state;
     struct bsw_manifest manifest;
     for (int codec = 0; codec < BSW_NUM_CODECS; codec++) {
         struct small_index what = small(bsw_codecs[codec]);
@@ -85,9 +84,8 @@ static void blocks_come_back(void **state)
 }
 
 // The bytes by the words of shard_file.h alone: 2 bundles, segments of 8 x 4 and 9 x 2 bits.
-static void bytes_lie_where_the_header_says(void **state)
+UNIT_TEST(bytes_lie_where_the_header_says)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_saq);
     struct plain_shard plain;
@@ -128,9 +126,8 @@ static void bytes_lie_where_the_header_says(void **state)
 }
 
 // The same for raw: 2 bundles of 32 padded dims, offsets of l2, and nothing else.
-static void raw_bytes_lie_where_the_header_says(void **state)
+UNIT_TEST(raw_bytes_lie_where_the_header_says)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_raw);
     make_small_index(&what, temporary_folder, &manifest);
@@ -163,9 +160,8 @@ static void raw_bytes_lie_where_the_header_says(void **state)
 }
 
 // A dropped row leaves its place: mask bit 0, digest counted.
-static void dropped_rows_keep_their_place(void **state)
+UNIT_TEST(dropped_rows_keep_their_place)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_saq);
     struct plain_shard plain;
@@ -203,9 +199,8 @@ static const char *part_of(size_t offset, size_t size, size_t footer_bytes)
     return offset < size - footer_bytes ? "block 0 of 1 (bytes 4096 to " : "footer is corrupt";
 }
 
-static void every_damaged_bit_of_codes_is_found(void **state)
+UNIT_TEST(every_damaged_bit_of_codes_is_found)
 {
-    (void)state;
     struct bsw_manifest manifest;
     for (int codec = 0; codec < BSW_NUM_CODECS; codec++) {
         struct small_index what = small(bsw_codecs[codec]);
@@ -226,9 +221,8 @@ static void every_damaged_bit_of_codes_is_found(void **state)
 }
 
 // In a file of five blocks the message names the one, also when the shard is loaded by threads.
-static void a_damaged_block_is_named(void **state)
+UNIT_TEST(a_damaged_block_is_named)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct bsw_resident_shard resident;
     struct bsw_shard_shape shape;
@@ -258,9 +252,8 @@ static void a_damaged_block_is_named(void **state)
     bsw_manifest_deinit(&manifest);
 }
 
-static void wrong_sizes_are_refused(void **state)
+UNIT_TEST(wrong_sizes_are_refused)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_saq);
     what.copies_vectors = 1;
@@ -293,9 +286,8 @@ static void wrong_sizes_are_refused(void **state)
 
 // ---- foreign files ----
 
-static void missing_files_are_named(void **state)
+UNIT_TEST(missing_files_are_named)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_saq);
     char opened[BSW_PATH_BYTES];
@@ -317,9 +309,8 @@ static void replace(const char *path, const unsigned char *bytes, size_t size)
 }
 
 // Files of the same shape from another seed, and from another place of the same index.
-static void exchanged_shards_are_refused(void **state)
+UNIT_TEST(exchanged_shards_are_refused)
 {
-    (void)state;
     struct bsw_manifest first, second;
     struct small_index what = small(&bsw_codec_saq);
     static const char *const names[2] = {".codes", ".vectors"};
@@ -357,9 +348,8 @@ static void exchanged_shards_are_refused(void **state)
 }
 
 // Changed codes with every digest inside the file made right again: the manifest knows the footer.
-static void a_resealed_file_is_refused(void **state)
+UNIT_TEST(a_resealed_file_is_refused)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_xfbq);
     make_small_index(&what, temporary_folder, &manifest);
@@ -377,9 +367,8 @@ static void a_resealed_file_is_refused(void **state)
     bsw_manifest_deinit(&manifest);
 }
 
-static void every_damaged_bit_of_a_vectors_header_is_found(void **state)
+UNIT_TEST(every_damaged_bit_of_a_vectors_header_is_found)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_xfbq);
     unsigned char *bytes;
@@ -401,9 +390,8 @@ static void every_damaged_bit_of_a_vectors_header_is_found(void **state)
 }
 
 // Who writes a file can make its checksums fit.
-static void rows_behind_the_last_are_refused(void **state)
+UNIT_TEST(rows_behind_the_last_are_refused)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct bsw_shard_file file;
     struct bsw_code_arrays arrays;
@@ -437,19 +425,5 @@ static void rows_behind_the_last_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_come_back),
-        cmocka_unit_test(bytes_lie_where_the_header_says),
-        cmocka_unit_test(raw_bytes_lie_where_the_header_says),
-        cmocka_unit_test(dropped_rows_keep_their_place),
-        cmocka_unit_test(every_damaged_bit_of_codes_is_found),
-        cmocka_unit_test(a_damaged_block_is_named),
-        cmocka_unit_test(wrong_sizes_are_refused),
-        cmocka_unit_test(missing_files_are_named),
-        cmocka_unit_test(exchanged_shards_are_refused),
-        cmocka_unit_test(a_resealed_file_is_refused),
-        cmocka_unit_test(every_damaged_bit_of_a_vectors_header_is_found),
-        cmocka_unit_test(rows_behind_the_last_are_refused),
-    };
-    return cmocka_run_group_tests_name("shard_file", tests, make_files, remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }

@@ -62,9 +62,8 @@ static int exists(const char *ending)
     return bsw_file_exists(path);
 }
 
-static void blocks_put_in_any_order_are_the_shard(void **state)
+UNIT_TEST(blocks_put_in_any_order_are_the_shard)
 {
-    (void)state;
     struct bsw_shard_entry entry;
     struct bsw_manifest manifest;
     struct bsw_shard_writer writer;
@@ -111,9 +110,8 @@ static void blocks_put_in_any_order_are_the_shard(void **state)
     bsw_file_close(&fd);
 }
 
-static void removing_takes_files_without_their_names(void **state)
+UNIT_TEST(removing_takes_files_without_their_names)
 {
-    (void)state;
     struct bsw_shard_entry entry;
     struct bsw_manifest manifest;
     struct bsw_shard_writer writer;
@@ -127,9 +125,8 @@ static void removing_takes_files_without_their_names(void **state)
     assert_int_equal(writer.codes_fd, -1);
 }
 
-static void rows_go_nowhere_where_they_are_not_copied(void **state)
+UNIT_TEST(rows_go_nowhere_where_they_are_not_copied)
 {
-    (void)state;
     struct bsw_shard_entry entry;
     struct bsw_manifest manifest;
     struct bsw_shard_writer writer;
@@ -145,9 +142,8 @@ static void rows_go_nowhere_where_they_are_not_copied(void **state)
     bsw_shard_writer_remove(&writer);
 }
 
-static void names_are_told_from_others(void **state)
+UNIT_TEST(names_are_told_from_others)
 {
-    (void)state;
     assert_true(bsw_shard_file_is_named("shard-00000-of-00001.codes", 0));
     assert_true(bsw_shard_file_is_named("shard-00003-of-00010.vectors", 0));
     assert_true(bsw_shard_file_is_named("shard-00003-of-00010.vectors.tmp", 1));
@@ -159,12 +155,5 @@ static void names_are_told_from_others(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_put_in_any_order_are_the_shard),
-        cmocka_unit_test(removing_takes_files_without_their_names),
-        cmocka_unit_test(rows_go_nowhere_where_they_are_not_copied),
-        cmocka_unit_test(names_are_told_from_others),
-    };
-    return cmocka_run_group_tests_name("shard_writer", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

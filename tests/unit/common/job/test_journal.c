@@ -1,15 +1,9 @@
 // common/job/journal.h: what is replayed, what is cut, what is refused, and when files appear.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/file.h"
 #include "common/base/memory.h"
 #include "common/job/journal.h"
 #include "tests/unit/temporary_folder.h"
+#include "unit_test.h"
 
 enum { NUM_RECORDS = 5 };
 
@@ -105,9 +99,8 @@ static void parse(const struct bsw_buffer *file, size_t bytes, size_t expected_r
                      file->bytes - (NUM_RECORDS - expected_records) * record_bytes);
 }
 
-static void test_every_truncation(void **state)
+UNIT_TEST_WITH(test_every_truncation, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     struct bsw_buffer file = {0};
     make_file(path, &file);
@@ -127,9 +120,8 @@ static void test_every_truncation(void **state)
 
 // In the last three records a wrong byte ends what is good before its record; in the header it is
 // an error, whatever it hits.
-static void test_every_flipped_byte(void **state)
+UNIT_TEST_WITH(test_every_flipped_byte, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     struct bsw_buffer file = {0};
     make_file(path, &file);
@@ -153,9 +145,8 @@ static void test_every_flipped_byte(void **state)
 }
 
 // What a torn write left is cut, and the next record stands in its place.
-static void test_torn_end_is_cut(void **state)
+UNIT_TEST_WITH(test_torn_end_is_cut, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     struct bsw_buffer file = {0}, again = {0};
     make_file(path, &file);
@@ -175,9 +166,9 @@ static void test_torn_end_is_cut(void **state)
 
 // A disk may keep a later write and lose an earlier one: a whole record behind the torn one is not
 // to come back once another has been written in the place of that.
-static void test_what_lies_behind_a_torn_record_is_gone(void **state)
+UNIT_TEST_WITH(test_what_lies_behind_a_torn_record_is_gone, make_temporary_folder,
+               remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     struct bsw_buffer file = {0};
     struct replayed replayed = {0};
@@ -197,9 +188,8 @@ static void test_what_lies_behind_a_torn_record_is_gone(void **state)
 }
 
 // A record in the place of another of its length, of the same run.
-static void test_records_in_another_order_end_it(void **state)
+UNIT_TEST_WITH(test_records_in_another_order_end_it, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     struct bsw_buffer file = {0};
     make_file(path_of("j"), &file);
     unsigned char *last = file.data + file.bytes - record_bytes;
@@ -211,9 +201,8 @@ static void test_records_in_another_order_end_it(void **state)
 }
 
 // Records of another run, whose sequence numbers would fit, are not taken for those of this one.
-static void test_records_of_another_run(void **state)
+UNIT_TEST_WITH(test_records_of_another_run, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j"), *other = path_of("other");
     struct bsw_buffer file = {0}, theirs = {0};
     make_file(path, &file);
@@ -238,9 +227,8 @@ static void expect_refusal(const char *path, const struct bsw_journal_fields *fi
     if (!strstr(err.message, text)) fail_msg("'%s' is not in '%s'", text, err.message);
 }
 
-static void test_other_fields_are_named(void **state)
+UNIT_TEST_WITH(test_other_fields_are_named, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     struct bsw_buffer file = {0};
     make_file(path, &file);
@@ -260,9 +248,8 @@ static void test_other_fields_are_named(void **state)
     bsw_buffer_deinit(&file);
 }
 
-static void test_long_values_differ(void **state)
+UNIT_TEST_WITH(test_long_values_differ, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     char text[3000];
     struct bsw_journal_fields fields = {0}, others = {0};
@@ -281,9 +268,8 @@ static void test_long_values_differ(void **state)
     expect_refusal(path, &others, "begun with base aaaa");
 }
 
-static void test_modes(void **state)
+UNIT_TEST_WITH(test_modes, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     struct bsw_error err = {0};
     struct bsw_buffer file = {0};
@@ -323,9 +309,8 @@ static enum bsw_status fail_sync(void *context, struct bsw_error *err)
 }
 
 // No record without its data, and nothing after a sync that failed.
-static void test_failed_sync(void **state)
+UNIT_TEST_WITH(test_failed_sync, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     const char *path = path_of("j");
     int num_syncs = 0;
     const struct bsw_journal_fields fields = make_fields(10);
@@ -344,9 +329,8 @@ static void test_failed_sync(void **state)
     assert_false(bsw_journal_abandon(&journal, BSW_ERROR_STOPPED));
 }
 
-static void test_abandon(void **state)
+UNIT_TEST_WITH(test_abandon, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     static const struct {
         enum bsw_status status;
         int is_stored, is_kept;
@@ -365,9 +349,8 @@ static void test_abandon(void **state)
 }
 
 // After a failed self-check what was marked and trusted stays, stored or not, and nothing else.
-static void test_failed_self_check(void **state)
+UNIT_TEST_WITH(test_failed_self_check, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     static const struct {
         int is_marked, is_trusted, is_committed_before, expected;
     } cases[] = {{0, 0, 1, 0}, {1, 0, 1, 0}, {1, 1, 1, 3}, {1, 1, 0, 3}};
@@ -400,9 +383,8 @@ static void test_failed_self_check(void **state)
 }
 
 // Threads append while one commits: every record is there once, and in order.
-static void test_threads(void **state)
+UNIT_TEST_WITH(test_threads, make_temporary_folder, remove_temporary_folder)
 {
-    (void)state;
     enum { PER_THREAD = 500, THREADS = 4 };
     const char *path = path_of("j");
     struct bsw_buffer file = {0};
@@ -423,25 +405,7 @@ static void test_threads(void **state)
     bsw_buffer_deinit(&file);
 }
 
-#define TEST(function) \
-    cmocka_unit_test_setup_teardown(function, make_temporary_folder, remove_temporary_folder)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST(test_every_truncation),
-        TEST(test_every_flipped_byte),
-        TEST(test_torn_end_is_cut),
-        TEST(test_what_lies_behind_a_torn_record_is_gone),
-        TEST(test_records_in_another_order_end_it),
-        TEST(test_records_of_another_run),
-        TEST(test_other_fields_are_named),
-        TEST(test_long_values_differ),
-        TEST(test_modes),
-        TEST(test_failed_sync),
-        TEST(test_abandon),
-        TEST(test_failed_self_check),
-        TEST(test_threads),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,18 +1,12 @@
 // Mapped files that become shorter: how the process ends that reads behind their end, that a page
 // of zeros is found, and that other bus errors are not taken for one. Each end in a process of its
 // own.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -21,6 +15,7 @@
 #include "common/job/mapped_files.h"
 #include "common/job/stop_signal.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 enum { FILE_BYTES = 100000, LEFT_BYTES = 5000, RETURNED = 99, HANDLED = 98 };
 
@@ -180,26 +175,23 @@ static void expect_bus_error(void (*act)(void))
     "bitsweep: %s: became shorter while it was read: 5000 of 100000 bytes are left; put it back " \
     "and start again\n"
 
-static void a_file_that_was_cut_is_one_line_and_65(void **state)
+UNIT_TEST(a_file_that_was_cut_is_one_line_and_65)
 {
-    (void)state;
     expect_exit(read_one_of_two, 65, LINE);
     expect_exit(read_by_many_threads, 65, LINE);
     expect_exit(read_what_was_replaced, 65,
                 "bitsweep: %s: became shorter while it was read, and has another name by now\n");
 }
 
-static void other_bus_errors_stay_what_they_are(void **state)
+UNIT_TEST(other_bus_errors_stay_what_they_are)
 {
-    (void)state;
     expect_bus_error(read_what_is_not_noted);
     expect_bus_error(read_what_was_forgotten);
     expect_exit(get_a_signal_of_another_process, HANDLED, "");
 }
 
-static void zeros_behind_the_end_are_found(void **state)
+UNIT_TEST(zeros_behind_the_end_are_found)
 {
-    (void)state;
     struct bsw_error err;
     make_files();
     struct map first = map_file("b", 1), second = map_file("b", 1), map = map_file("a", 1);
@@ -223,10 +215,5 @@ static void zeros_behind_the_end_are_found(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_that_was_cut_is_one_line_and_65), // forks before there is a thread
-        cmocka_unit_test(other_bus_errors_stay_what_they_are),
-        cmocka_unit_test(zeros_behind_the_end_are_found),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,15 +1,9 @@
 // "run" in OUTPUT.json, and the STATUS file: what an earlier run left is gone before this one
 // works, and what it says at the end.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/file.h"
 #include "common/job/run_status.h"
 #include "tests/unit/temporary_folder.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -26,9 +20,8 @@ static void assert_says(const char *path, const char *const *facts)
 
 // Whoever reads it must not take the end of another run for that of one that is still at work, or
 // died before it had anything to say.
-static void what_an_earlier_run_said_is_gone_at_once(void **state)
+UNIT_TEST(what_an_earlier_run_said_is_gone_at_once)
 {
-    (void)state;
     const char *asked = write_test_file("asked", "{\"status\": \"complete\"}\n", 23);
     static const char said[] = "{\"k\": 10, \"run\": {\"status\": \"complete\"}}\n";
     static const char *const facts[] = {"{\n  \"k\": 10\n}\n", NULL};
@@ -54,9 +47,8 @@ static void what_an_earlier_run_said_is_gone_at_once(void **state)
     bsw_run_status_begin("search");                        // of nothing
 }
 
-static void both_places_say_how_it_ended(void **state)
+UNIT_TEST(both_places_say_how_it_ended)
 {
-    (void)state;
     static const struct {
         enum bsw_status status;
         const char *facts[5];
@@ -84,9 +76,8 @@ static void both_places_say_how_it_ended(void **state)
     }
 }
 
-static void one_place_that_cannot_be_written_does_not_spoil_the_other(void **state)
+UNIT_TEST(one_place_that_cannot_be_written_does_not_spoil_the_other)
 {
-    (void)state;
     static const char *const facts[] = {"\"status\": \"complete\"", NULL};
     assert_int_equal(setenv("BITSWEEP_STATUS", path_of("missing/asked"), 1), 0);
     bsw_run_status_begin("search");
@@ -100,11 +91,5 @@ static void one_place_that_cannot_be_written_does_not_spoil_the_other(void **sta
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_an_earlier_run_said_is_gone_at_once),
-        cmocka_unit_test(both_places_say_how_it_ended),
-        cmocka_unit_test(one_place_that_cannot_be_written_does_not_spoil_the_other),
-    };
-    return cmocka_run_group_tests_name("run_status", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,15 +1,9 @@
 // How a process ends for a cause that another thread has learnt, or a signal whose cause it has:
 // what is printed, saved, told, written, and the exit code. Each time in a process of its own.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-#include <signal.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,6 +11,7 @@
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 #define RETURNED 99 // the process was not ended
 
@@ -141,26 +136,23 @@ static struct scene scene_of(int rank, enum bsw_status status, void (*act)(const
     return scene;
 }
 
-static void a_cause_is_printed_saved_written_and_told(void **state)
+UNIT_TEST(a_cause_is_printed_saved_written_and_told)
 {
-    (void)state;
     struct scene scene = scene_of(0, BSW_ERROR_IO, end_for_cause);
     expect(&scene, 74, 1, "bitsweep: rank 3 is lost\nsaved\ntold rank 3 is lost 1\n");
     scene = scene_of(2, BSW_ERROR_PEER, end_for_cause); // STATUS is rank 0's
     expect(&scene, 75, 0, "bitsweep: rank 2: rank 3 is lost\nsaved\ntold rank 3 is lost 1\n");
 }
 
-static void what_is_said_elsewhere_is_not_printed(void **state)
+UNIT_TEST(what_is_said_elsewhere_is_not_printed)
 {
-    (void)state;
     struct scene scene = scene_of(0, BSW_ERROR_PEER, end_for_cause);
     scene.cause.is_said = 1;
     expect(&scene, 75, 1, "saved\ntold rank 3 is lost 1\n");
 }
 
-static void what_several_ranks_may_have_met_is_left_to_rank_0(void **state)
+UNIT_TEST(what_several_ranks_may_have_met_is_left_to_rank_0)
 {
-    (void)state;
     struct scene scene = scene_of(2, BSW_ERROR_BAD_DATA, end_for_cause);
     scene.cause.is_rank0s = 1;
     expect(&scene, 65, 0, "told rank 3 is lost 0\nsaved\ntold rank 3 is lost 1\n");
@@ -169,35 +161,31 @@ static void what_several_ranks_may_have_met_is_left_to_rank_0(void **state)
     expect(&scene, 65, 1, "bitsweep: rank 3 is lost\nsaved\ntold rank 3 is lost 1\n");
 }
 
-static void an_expelled_rank_writes_nothing(void **state)
+UNIT_TEST(an_expelled_rank_writes_nothing)
 {
-    (void)state;
     struct scene scene = scene_of(0, BSW_ERROR_PEER, end_for_cause);
     scene.cause.is_said = scene.cause.is_expelled = 1;
     expect(&scene, 75, 0, "told rank 3 is lost 1\n");
 }
 
-static void nothing_is_held_where_there_is_a_cause(void **state)
+UNIT_TEST(nothing_is_held_where_there_is_a_cause)
 {
-    (void)state;
     struct scene scene = scene_of(0, BSW_ERROR_PEER, hold);
     expect(&scene, RETURNED, 0, "");
     scene.is_known = scene.cause.is_said = scene.cause.is_expelled = 1;
     expect(&scene, 75, 0, "told rank 3 is lost 1\n");
 }
 
-static void a_stop_waits_for_what_must_be_done_whole(void **state)
+UNIT_TEST(a_stop_waits_for_what_must_be_done_whole)
 {
-    (void)state;
     struct scene scene = scene_of(0, BSW_ERROR_PEER, hold_through_a_signal);
     expect(&scene, 75, 1,
            "named\nbitsweep: stopped by SIGTERM; --resume goes on\nsaved\n"
            "told stopped by SIGTERM; --resume goes on 1\n");
 }
 
-static void a_signal_gives_way_to_a_cause_that_is_known(void **state)
+UNIT_TEST(a_signal_gives_way_to_a_cause_that_is_known)
 {
-    (void)state;
     struct scene scene = scene_of(0, BSW_ERROR_BAD_DATA, get_signal);
     scene.is_known = 1;
     expect(&scene, 65, 1, "bitsweep: rank 3 is lost\nsaved\ntold rank 3 is lost 1\n");
@@ -214,34 +202,21 @@ static void a_signal_gives_way_to_a_cause_that_is_known(void **state)
     expect(&scene, 75, 0, text);
 }
 
-static void a_signal_cuts_a_pause_short(void **state)
+UNIT_TEST(a_signal_cuts_a_pause_short)
 {
-    (void)state;
     struct scene scene = scene_of(2, BSW_ERROR_PEER, get_signal);
     scene.is_known = 1;
     scene.cause.pause_seconds = 25; // longer than get_signal gives it
     expect(&scene, 75, 0, "saved\ntold rank 3 is lost 1\n");
 }
 
-static void a_run_that_has_its_outcome_keeps_it(void **state)
+UNIT_TEST(a_run_that_has_its_outcome_keeps_it)
 {
-    (void)state;
     struct scene scene = scene_of(0, BSW_ERROR_PEER, conclude_and_end);
     expect(&scene, 0, 0, "bitsweep: rank 3 is lost\ntold nothing 1\n");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_cause_is_printed_saved_written_and_told),
-        cmocka_unit_test(what_is_said_elsewhere_is_not_printed),
-        cmocka_unit_test(what_several_ranks_may_have_met_is_left_to_rank_0),
-        cmocka_unit_test(an_expelled_rank_writes_nothing),
-        cmocka_unit_test(nothing_is_held_where_there_is_a_cause),
-        cmocka_unit_test(a_stop_waits_for_what_must_be_done_whole),
-        cmocka_unit_test(a_signal_gives_way_to_a_cause_that_is_known),
-        cmocka_unit_test(a_signal_cuts_a_pause_short),
-        cmocka_unit_test(a_run_that_has_its_outcome_keeps_it),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

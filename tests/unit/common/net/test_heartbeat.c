@@ -1,16 +1,11 @@
 // Ranks that beat, fall silent, break off, leave and end, and strangers at the door. Both sides run
 // in this process, or one of them is a bare socket that plays its part.
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
 #include <arpa/inet.h>
-#include <cmocka.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,6 +16,7 @@
 
 #include "common/base/clock.h"
 #include "common/net/heartbeat.h"
+#include "unit_test.h"
 
 #define LIMIT_SECONDS   1.0
 #define PATIENT_SECONDS 30.0 // on a busy machine; nothing waits for it where all is well
@@ -176,9 +172,8 @@ static int take_in(int listener, struct joining *joining, uint64_t welcome)
 
 // ---- tests ----
 
-static void ranks_that_beat_are_left_alone_and_leave_in_good_order(void **state)
+UNIT_TEST(ranks_that_beat_are_left_alone_and_leave_in_good_order)
 {
-    (void)state;
     enum { NUM_RANKS = 4 };
     struct bsw_heartbeat_place place;
     struct news news[NUM_RANKS];
@@ -194,9 +189,8 @@ static void ranks_that_beat_are_left_alone_and_leave_in_good_order(void **state)
     bsw_heartbeat_close(&ranks[0]); // of none
 }
 
-static void a_silent_rank_is_named_after_the_limit_and_told_that_it_is_lost(void **state)
+UNIT_TEST(a_silent_rank_is_named_after_the_limit_and_told_that_it_is_lost)
 {
-    (void)state;
     struct bsw_heartbeat_place place;
     struct news news, other;
     unsigned char end[3];
@@ -220,9 +214,8 @@ static void a_silent_rank_is_named_after_the_limit_and_told_that_it_is_lost(void
     close(silent);
 }
 
-static void beats_keep_a_rank_alive(void **state)
+UNIT_TEST(beats_keep_a_rank_alive)
 {
-    (void)state;
     struct bsw_heartbeat_place place;
     struct news news;
     bsw_heartbeat *zero = listen_for(2, &place, &news);
@@ -258,9 +251,8 @@ static _Noreturn void be_rank_0(double limit_seconds, int in, int out)
 
 // A job that is suspended as a whole, or a machine that sleeps: while rank 0 was not running it has
 // heard nobody, and that is nobody's fault.
-static void time_in_which_nobody_ran_is_not_silence(void **state)
+UNIT_TEST(time_in_which_nobody_ran_is_not_silence)
 {
-    (void)state;
     const double limit = 2; // leaves both processes time on a busy machine
     struct bsw_heartbeat_place place;
     int to_child[2], from_child[2], status;
@@ -297,9 +289,8 @@ static void time_in_which_nobody_ran_is_not_silence(void **state)
     close(fd);
 }
 
-static void a_broken_connection_is_noticed_but_not_after_goodbye(void **state)
+UNIT_TEST(a_broken_connection_is_noticed_but_not_after_goodbye)
 {
-    (void)state;
     struct bsw_heartbeat_place place;
     struct bsw_stop_cause cause;
     struct news news;
@@ -316,9 +307,8 @@ static void a_broken_connection_is_noticed_but_not_after_goodbye(void **state)
     bsw_heartbeat_close(&zero);
 }
 
-static void bytes_that_make_no_sense_are_a_broken_connection(void **state)
+UNIT_TEST(bytes_that_make_no_sense_are_a_broken_connection)
 {
-    (void)state;
     struct bsw_heartbeat_place place;
     struct news news;
     bsw_heartbeat *zero = listen_for(2, &place, &news);
@@ -330,9 +320,8 @@ static void bytes_that_make_no_sense_are_a_broken_connection(void **state)
     close(fd);
 }
 
-static void ranks_speak_of_rank_0_in_turn(void **state)
+UNIT_TEST(ranks_speak_of_rank_0_in_turn)
 {
-    (void)state;
     static const struct {
         int rank;
         double pause_seconds;
@@ -356,9 +345,8 @@ static void ranks_speak_of_rank_0_in_turn(void **state)
     }
 }
 
-static void a_rank_that_ends_the_job_says_why(void **state)
+UNIT_TEST(a_rank_that_ends_the_job_says_why)
 {
-    (void)state;
     for (int is_said = 0; is_said <= 1; is_said++) {
         struct bsw_heartbeat_place place;
         struct news news, other;
@@ -380,9 +368,8 @@ static void a_rank_that_ends_the_job_says_why(void **state)
     }
 }
 
-static void strangers_are_dropped_and_ranks_come_in_beside_them(void **state)
+UNIT_TEST(strangers_are_dropped_and_ranks_come_in_beside_them)
 {
-    (void)state;
     struct bsw_heartbeat_place place;
     struct news news, other;
     bsw_heartbeat *zero = listen_for(3, &place, &news);
@@ -414,9 +401,8 @@ static void strangers_are_dropped_and_ranks_come_in_beside_them(void **state)
     assert_false(atomic_load(&news.has_come) || atomic_load(&other.has_come));
 }
 
-static void whoever_says_nothing_is_dropped_in_time(void **state)
+UNIT_TEST(whoever_says_nothing_is_dropped_in_time)
 {
-    (void)state;
     struct bsw_heartbeat_place place;
     struct news news;
     bsw_heartbeat *zero = listen_for(2, &place, &news);
@@ -428,9 +414,8 @@ static void whoever_says_nothing_is_dropped_in_time(void **state)
     bsw_heartbeat_close(&zero);
 }
 
-static void a_place_that_cannot_be_reached_is_an_error_that_names_it(void **state)
+UNIT_TEST(a_place_that_cannot_be_reached_is_an_error_that_names_it)
 {
-    (void)state;
     struct bsw_heartbeat_place place;
     struct news news;
     int listener;
@@ -457,18 +442,5 @@ static void a_place_that_cannot_be_reached_is_an_error_that_names_it(void **stat
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranks_that_beat_are_left_alone_and_leave_in_good_order),
-        cmocka_unit_test(a_silent_rank_is_named_after_the_limit_and_told_that_it_is_lost),
-        cmocka_unit_test(beats_keep_a_rank_alive),
-        cmocka_unit_test(time_in_which_nobody_ran_is_not_silence),
-        cmocka_unit_test(a_broken_connection_is_noticed_but_not_after_goodbye),
-        cmocka_unit_test(bytes_that_make_no_sense_are_a_broken_connection),
-        cmocka_unit_test(ranks_speak_of_rank_0_in_turn),
-        cmocka_unit_test(a_rank_that_ends_the_job_says_why),
-        cmocka_unit_test(strangers_are_dropped_and_ranks_come_in_beside_them),
-        cmocka_unit_test(whoever_says_nothing_is_dropped_in_time),
-        cmocka_unit_test(a_place_that_cannot_be_reached_is_an_error_that_names_it),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,15 +1,9 @@
 // Which ranks can be linked, and what is said where they cannot.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "common/net/link_choice.h"
+#include "unit_test.h"
 
 enum { RANKS = 4 };
 
@@ -59,9 +53,8 @@ static void expect_link(int num_ranks, enum bsw_link_choice choice, int is_share
     assert_int_equal(verdict.status, BSW_OK);
 }
 
-static void devices_of_their_own_are_linked(void **state)
+UNIT_TEST(devices_of_their_own_are_linked)
 {
-    (void)state;
     make_facts(21900);
     expect_link(RANKS, BSW_LINK_AUTO, 0);
     assert_string_equal(verdict.note, "NCCL 2.19.0");
@@ -75,9 +68,8 @@ static void devices_of_their_own_are_linked(void **state)
     assert_string_equal(verdict.note, "one rank");
 }
 
-static void what_one_rank_lacks_is_said_of_it(void **state)
+UNIT_TEST(what_one_rank_lacks_is_said_of_it)
 {
-    (void)state;
     make_facts(22809);
     facts[3].version = 23001;
     expect_refusal("rank 0 has NCCL 2.28.9, rank 3 has 2.30.1: all need the same");
@@ -88,9 +80,8 @@ static void what_one_rank_lacks_is_said_of_it(void **state)
     expect_refusal("rank 1 has no GPU");
 }
 
-static void a_shared_device_needs_a_late_version(void **state)
+UNIT_TEST(a_shared_device_needs_a_late_version)
 {
-    (void)state;
     make_facts(22999);
     share(3, 1);
     expect_refusal("ranks 1 and 3 share cuda:1 (0000:01:00.0), which NCCL 2.29.99 refuses and 2.30 "
@@ -108,9 +99,8 @@ static void a_shared_device_needs_a_late_version(void **state)
     assert_int_equal(verdict.is_shared, 1);
 }
 
-static void the_longest_words_fit(void **state)
+UNIT_TEST(the_longest_words_fit)
 {
-    (void)state;
     make_facts(22809);
     facts[0].is_usable = 0;
     memset(facts[0].problem, 'x', sizeof facts[0].problem - 1);
@@ -120,11 +110,5 @@ static void the_longest_words_fit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(devices_of_their_own_are_linked),
-        cmocka_unit_test(what_one_rank_lacks_is_said_of_it),
-        cmocka_unit_test(a_shared_device_needs_a_late_version),
-        cmocka_unit_test(the_longest_words_fit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,16 +1,10 @@
 // Loading NCCL: what is found, what is missing and what is too old. The stand-in is loaded as the
 // real one is.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/net/nccl_library.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 static struct bsw_nccl_library library;
@@ -23,7 +17,7 @@ static enum bsw_status load_version(const char *file, const char *version)
     return bsw_nccl_library_load_file(file, &library, &err);
 }
 
-static void versions_read_as_people_write_them(void **state)
+UNIT_TEST(versions_read_as_people_write_them)
 {
     static const struct {
         int version;
@@ -31,18 +25,16 @@ static void versions_read_as_people_write_them(void **state)
     } cases[] = {{21900, "2.19.0"}, {22809, "2.28.9"}, {23012, "2.30.12"},
                  {2708, "2.7.8"},   {30102, "3.1.2"},  {20912, "2.9.12"}};
     char text[24];
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         bsw_nccl_version_format(cases[i].version, text, sizeof text);
         assert_string_equal(text, cases[i].text);
     }
 }
 
-static void a_good_one_has_every_function(void **state)
+UNIT_TEST(a_good_one_has_every_function)
 {
     struct bsw_nccl_unique_id id;
     int version = 0;
-    (void)state;
     assert_int_equal(load_version(NCCL_STAND_IN, "21900"), BSW_OK);
     assert_int_equal(library.version, 21900);
     assert_string_equal(library.version_text, "2.19.0");
@@ -57,9 +49,8 @@ static void a_good_one_has_every_function(void **state)
     assert_string_equal(library.get_error_string(BSW_NCCL_SUCCESS), "no error");
 }
 
-static void one_that_is_too_old_is_named(void **state)
+UNIT_TEST(one_that_is_too_old_is_named)
 {
-    (void)state;
     assert_int_equal(load_version(NCCL_STAND_IN, "21803"), BSW_ERROR_USAGE);
     assert_string_equal(err.message,
                         "NCCL 2.18.3 (" NCCL_STAND_IN ") is too old: 2.19.0 or later is needed");
@@ -71,9 +62,8 @@ static void one_that_is_too_old_is_named(void **state)
     assert_int_equal(library.version, 0);
 }
 
-static void one_that_is_missing_is_named(void **state)
+UNIT_TEST(one_that_is_missing_is_named)
 {
-    (void)state;
     assert_int_equal(load_version("/nowhere/libnccl.so.2", "22809"), BSW_ERROR_USAGE);
     assert_non_null(strstr(err.message, "NCCL cannot be loaded: /nowhere/libnccl.so.2: "));
     assert_int_equal(library.version, 0);
@@ -83,21 +73,13 @@ static void one_that_is_missing_is_named(void **state)
     assert_int_equal(bsw_nccl_library_load(&library, &err), BSW_OK);
 }
 
-static void another_library_is_none(void **state)
+UNIT_TEST(another_library_is_none)
 {
-    (void)state;
     assert_int_equal(load_version("libm.so.6", "22809"), BSW_ERROR_USAGE);
     assert_string_equal(err.message, "libm.so.6 has no ncclGetVersion: is it NCCL?");
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(versions_read_as_people_write_them),
-        cmocka_unit_test(a_good_one_has_every_function),
-        cmocka_unit_test(one_that_is_too_old_is_named),
-        cmocka_unit_test(one_that_is_missing_is_named),
-        cmocka_unit_test(another_library_is_none),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

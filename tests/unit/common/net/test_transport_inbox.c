@@ -1,14 +1,9 @@
 // Messages that are still on their way, and the agreements' own sequence: what a single rank's
 // transport never shows.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/net/transport_inbox.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -35,9 +30,8 @@ static void take(struct bsw_inbox *inbox, int from, struct bsw_message expected,
     bsw_buffer_deinit(&data);
 }
 
-static void nothing_overtakes_an_unfinished_message_of_its_sender(void **state)
+UNIT_TEST(nothing_overtakes_an_unfinished_message_of_its_sender)
 {
-    (void)state;
     struct bsw_inbox inbox = {0};
     struct bsw_message message = {.kind = 1, .batch = 5};
     struct bsw_envelope *large = push(&inbox, 2, message, 0);
@@ -53,9 +47,8 @@ static void nothing_overtakes_an_unfinished_message_of_its_sender(void **state)
     bsw_inbox_deinit(&inbox);
 }
 
-static void agreements_count_apart_from_batches(void **state)
+UNIT_TEST(agreements_count_apart_from_batches)
 {
-    (void)state;
     struct bsw_inbox inbox = {0};
     struct bsw_message batch_7 = {.kind = 1, .batch = 7};
     struct bsw_message agreement_1 = {.kind = BSW_KIND_RESERVED, .batch = 1};
@@ -69,9 +62,8 @@ static void agreements_count_apart_from_batches(void **state)
     bsw_inbox_deinit(&inbox);
 }
 
-static void the_rest_is_freed_and_the_list_stays_whole(void **state)
+UNIT_TEST(the_rest_is_freed_and_the_list_stays_whole)
 {
-    (void)state;
     struct bsw_inbox inbox = {0};
     struct bsw_message old = {.kind = 1, .batch = 1}, now = {.kind = 1, .batch = 2};
     push(&inbox, 0, old, 1);
@@ -98,9 +90,8 @@ static void push_alarm(struct bsw_inbox *inbox, int source, int32_t status, cons
     assert_int_equal(bsw_inbox_push_copy(inbox, source, &alarm, &outcome, bytes, &err), BSW_OK);
 }
 
-static void an_alarm_stays_whatever_is_taken(void **state)
+UNIT_TEST(an_alarm_stays_whatever_is_taken)
 {
-    (void)state;
     struct bsw_inbox inbox = {0};
     struct bsw_message agreement = {.kind = BSW_KIND_RESERVED, .batch = UINT64_MAX - 1};
     struct bsw_message batch = {.kind = 1, .batch = UINT64_MAX};
@@ -116,9 +107,8 @@ static void an_alarm_stays_whatever_is_taken(void **state)
     bsw_inbox_deinit(&inbox);
 }
 
-static void an_alarm_that_makes_no_sense_is_one_too(void **state)
+UNIT_TEST(an_alarm_that_makes_no_sense_is_one_too)
 {
-    (void)state;
     struct bsw_inbox inbox = {0};
     push_alarm(&inbox, 3, BSW_ERROR_IO, "", sizeof(struct bsw_outcome) - 1);
     assert_int_equal(bsw_inbox_check_alarm(&inbox, &err), BSW_ERROR_PEER);
@@ -133,12 +123,5 @@ static void an_alarm_that_makes_no_sense_is_one_too(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nothing_overtakes_an_unfinished_message_of_its_sender),
-        cmocka_unit_test(agreements_count_apart_from_batches),
-        cmocka_unit_test(the_rest_is_freed_and_the_list_stays_whole),
-        cmocka_unit_test(an_alarm_stays_whatever_is_taken),
-        cmocka_unit_test(an_alarm_that_makes_no_sense_is_one_too),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

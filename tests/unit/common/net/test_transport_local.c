@@ -1,14 +1,9 @@
 // The transport of a program that runs alone.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "common/net/transport.h"
+#include "unit_test.h"
 
 enum { KIND_QUERIES = 1, KIND_CANDIDATES = 2 };
 
@@ -61,7 +56,7 @@ static void expect_text(bsw_transport *transport, struct bsw_message message, co
     bsw_buffer_deinit(&data);
 }
 
-static void a_program_alone_is_rank_0_of_1(void **state)
+UNIT_TEST_WITH(a_program_alone_is_rank_0_of_1, open_transport, close_transport)
 {
     bsw_transport *transport = *state;
     assert_string_equal(transport->ops->name, "local");
@@ -71,7 +66,7 @@ static void a_program_alone_is_rank_0_of_1(void **state)
     assert_true(bsw_transport_patience_seconds(transport) == 1800.0);
 }
 
-static void messages_to_itself_keep_their_order(void **state)
+UNIT_TEST_WITH(messages_to_itself_keep_their_order, open_transport, close_transport)
 {
     send_text(*state, candidates_of(3), "first");
     send_text(*state, candidates_of(3), "");
@@ -81,7 +76,7 @@ static void messages_to_itself_keep_their_order(void **state)
     expect_text(*state, candidates_of(3), "third");
 }
 
-static void kinds_and_later_batches_wait(void **state)
+UNIT_TEST_WITH(kinds_and_later_batches_wait, open_transport, close_transport)
 {
     struct bsw_message queries = {.kind = KIND_QUERIES, .batch = 3};
     send_text(*state, candidates_of(4), "later");
@@ -92,7 +87,7 @@ static void kinds_and_later_batches_wait(void **state)
     expect_text(*state, candidates_of(4), "later");
 }
 
-static void older_batches_and_epochs_are_dropped(void **state)
+UNIT_TEST_WITH(older_batches_and_epochs_are_dropped, open_transport, close_transport)
 {
     struct bsw_message new_epoch = candidates_of(1), queries = {.kind = KIND_QUERIES, .batch = 2};
     new_epoch.epoch = 1;
@@ -113,7 +108,7 @@ static void older_batches_and_epochs_are_dropped(void **state)
     }
 }
 
-static void large_messages_arrive_whole(void **state)
+UNIT_TEST_WITH(large_messages_arrive_whole, open_transport, close_transport)
 {
     const size_t bytes = 3 * 1000 * 1000;
     unsigned char *sent = malloc(bytes);
@@ -130,7 +125,7 @@ static void large_messages_arrive_whole(void **state)
     free(sent);
 }
 
-static void receiving_what_was_never_sent_fails_at_once(void **state)
+UNIT_TEST_WITH(receiving_what_was_never_sent_fails_at_once, open_transport, close_transport)
 {
     bsw_transport *transport = *state;
     struct bsw_message message = candidates_of(7);
@@ -144,7 +139,7 @@ static void receiving_what_was_never_sent_fails_at_once(void **state)
     assert_int_equal(bsw_transport_send(transport, 0, &message, "x", 1, NULL), BSW_ERROR_PEER);
 }
 
-static void a_broadcast_leaves_the_data_alone(void **state)
+UNIT_TEST_WITH(a_broadcast_leaves_the_data_alone, open_transport, close_transport)
 {
     struct bsw_message message = {.kind = KIND_QUERIES, .batch = 1};
     struct bsw_buffer data = {0};
@@ -155,7 +150,7 @@ static void a_broadcast_leaves_the_data_alone(void **state)
     bsw_buffer_deinit(&data);
 }
 
-static void an_agreement_is_the_own_status(void **state)
+UNIT_TEST_WITH(an_agreement_is_the_own_status, open_transport, close_transport)
 {
     assert_int_equal(bsw_transport_agree(*state, BSW_OK, &err), BSW_OK);
     assert_int_equal(bsw_transport_agree(*state, BSW_ERROR_IO, NULL), BSW_ERROR_IO);
@@ -165,7 +160,7 @@ static void an_agreement_is_the_own_status(void **state)
     assert_int_equal(err.rank, -1);
 }
 
-static void misuse_is_refused(void **state)
+UNIT_TEST_WITH(misuse_is_refused, open_transport, close_transport)
 {
     struct bsw_message message = candidates_of(1), reserved = {.kind = BSW_KIND_RESERVED};
     struct bsw_buffer data = {0};
@@ -176,9 +171,8 @@ static void misuse_is_refused(void **state)
     assert_int_equal(bsw_transport_broadcast(*state, &reserved, &data, &err), BSW_ERROR_USAGE);
 }
 
-static void several_unconnected_processes_are_refused(void **state)
+UNIT_TEST(several_unconnected_processes_are_refused)
 {
-    (void)state;
     bsw_transport transport;
     forget_launchers();
     setenv("SLURM_STEP_NUM_TASKS", "4", 1);
@@ -192,9 +186,8 @@ static void several_unconnected_processes_are_refused(void **state)
 }
 
 #ifndef BITSWEEP_HAVE_MPI
-static void mpirun_without_mpi_is_refused(void **state)
+UNIT_TEST(mpirun_without_mpi_is_refused)
 {
-    (void)state;
     bsw_transport transport;
     setenv("OMPI_COMM_WORLD_SIZE", "2", 1);
     assert_int_equal(bsw_transport_open(&transport, &err), BSW_ERROR_USAGE);
@@ -204,25 +197,7 @@ static void mpirun_without_mpi_is_refused(void **state)
 }
 #endif
 
-#define TEST_OPEN(function) \
-    cmocka_unit_test_setup_teardown(function, open_transport, close_transport)
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        TEST_OPEN(a_program_alone_is_rank_0_of_1),
-        TEST_OPEN(messages_to_itself_keep_their_order),
-        TEST_OPEN(kinds_and_later_batches_wait),
-        TEST_OPEN(older_batches_and_epochs_are_dropped),
-        TEST_OPEN(large_messages_arrive_whole),
-        TEST_OPEN(receiving_what_was_never_sent_fails_at_once),
-        TEST_OPEN(a_broadcast_leaves_the_data_alone),
-        TEST_OPEN(an_agreement_is_the_own_status),
-        TEST_OPEN(misuse_is_refused),
-        cmocka_unit_test(several_unconnected_processes_are_refused),
-#ifndef BITSWEEP_HAVE_MPI
-        cmocka_unit_test(mpirun_without_mpi_is_refused),
-#endif
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

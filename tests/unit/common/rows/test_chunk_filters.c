@@ -1,16 +1,10 @@
 // Packed chunks: unpacked as they were, whole or not at all.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 #include <zlib.h>
 
 #include "common/base/integer_hash.h"
 #include "common/rows/chunk_filters.h"
+#include "unit_test.h"
 
 enum { CHUNK = 1200, ROOM = CHUNK + CHUNK / 64 + 4096 };
 
@@ -67,9 +61,8 @@ static const struct bsw_chunk_filters all_filters[] = {
     {0, {0}}, {1, {1}}, {1, {2}}, {1, {3}}, {2, {2, 1}}, {3, {2, 1, 3}}, {3, {3, 2, 1}}};
 #define NUM_FILTERS (sizeof all_filters / sizeof all_filters[0])
 
-static void chunks_come_out_as_they_were(void **state)
+UNIT_TEST(chunks_come_out_as_they_were)
 {
-    (void)state;
     static const size_t sizes[] = {1, 2, 4, 8};
     for (size_t i = 0; i < 4 * NUM_FILTERS; i++) {
         const struct bsw_chunk_filters *filters = &all_filters[i / 4];
@@ -82,9 +75,8 @@ static void chunks_come_out_as_they_were(void **state)
     }
 }
 
-static void a_filter_that_was_not_applied_is_skipped(void **state)
+UNIT_TEST(a_filter_that_was_not_applied_is_skipped)
 {
-    (void)state;
     const struct bsw_chunk_filters shuffled = {1, {BSW_FILTER_SHUFFLE}};
     const struct bsw_chunk_filters both = {2, {BSW_FILTER_SHUFFLE, BSW_FILTER_DEFLATE}};
     size_t stored = pack(&shuffled, 4, CHUNK);
@@ -93,9 +85,8 @@ static void a_filter_that_was_not_applied_is_skipped(void **state)
     for (size_t b = 0; b < CHUNK; b++) assert_int_equal(out[b], number_byte(b));
 }
 
-static void another_size_is_refused(void **state)
+UNIT_TEST(another_size_is_refused)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_FILTERS; i++) {
         for (size_t bytes = CHUNK - 40; bytes < CHUNK; bytes += 13) {
             size_t stored = pack(&all_filters[i], 4, bytes);
@@ -112,9 +103,8 @@ static void another_size_is_refused(void **state)
     assert_null(bsw_chunk_unpack(&deflate, 0, 4, buffers, packed, CHUNK));
 }
 
-static void damage_is_refused(void **state)
+UNIT_TEST(damage_is_refused)
 {
-    (void)state;
     const struct bsw_chunk_filters summed = {1, {BSW_FILTER_FLETCHER32}};
     const struct bsw_chunk_filters deflate = {1, {BSW_FILTER_DEFLATE}};
     const struct bsw_chunk_filters unknown = {1, {32000}};
@@ -134,12 +124,6 @@ static void damage_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chunks_come_out_as_they_were),
-        cmocka_unit_test(a_filter_that_was_not_applied_is_skipped),
-        cmocka_unit_test(another_size_is_refused),
-        cmocka_unit_test(damage_is_refused),
-    };
     assert_int_equal(bsw_chunk_room(CHUNK), ROOM);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,11 +1,5 @@
 // HDF5 files made here by libhdf5: what they hold is read, what cannot be is refused with its
 // cause, and a damaged file is never more than an error.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #define H5_USE_110_API
 #include <hdf5.h>
@@ -15,6 +9,7 @@
 #include "common/files/result_file.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/vector_images.h"
+#include "unit_test.h"
 
 enum { ROWS = 157, DIMS = 23 };
 
@@ -135,9 +130,8 @@ static void check_set(const char *file, const char *dataset, enum bsw_vector_typ
     bsw_vectors_close(&vectors);
 }
 
-static void every_type_and_storage_is_read(void **state)
+UNIT_TEST(every_type_and_storage_is_read)
 {
-    (void)state;
     hid_t half = half_type();
     const struct {
         const char *name;
@@ -158,9 +152,8 @@ static void every_type_and_storage_is_read(void **state)
 }
 
 // Base, queries and ground truth have their names without being told.
-static void the_name_may_leave_the_dataset_out(void **state)
+UNIT_TEST(the_name_may_leave_the_dataset_out)
 {
-    (void)state;
     bsw_vectors *vectors;
     struct bsw_results truth;
     int64_t ids[ROWS * DIMS];
@@ -187,9 +180,8 @@ static void the_name_may_leave_the_dataset_out(void **state)
 }
 
 // libhdf5's own checksums, also where their sums are multiples of 65535.
-static void checksums_fit(void **state)
+UNIT_TEST(checksums_fit)
 {
-    (void)state;
     static unsigned char numbers[ROWS * DIMS], out[ROWS * DIMS];
     static const unsigned char fills[] = {0, 0xff, 0x80, 1};
     for (size_t f = 0; f < sizeof fills; f++) {
@@ -205,9 +197,8 @@ static void checksums_fit(void **state)
     }
 }
 
-static void ids_below_minus_one_are_refused(void **state)
+UNIT_TEST(ids_below_minus_one_are_refused)
 {
-    (void)state;
     struct bsw_results truth;
     int32_t ids[6] = {0, 1, -1, 3, -2, 5};
     hid_t file = new_file("ids.hdf5");
@@ -258,9 +249,8 @@ static void add_huge_chunk(hid_t file)
     H5Sclose(space);
 }
 
-static void what_cannot_be_used_is_refused_with_its_cause(void **state)
+UNIT_TEST(what_cannot_be_used_is_refused_with_its_cause)
 {
-    (void)state;
     hid_t file = new_file("other.hdf5");
     add_image(file, "train", H5T_IEEE_F32LE, CONTIGUOUS);
     H5Fclose(file);
@@ -328,9 +318,8 @@ static int try_all(const char *path)
     return is_good;
 }
 
-static void every_truncated_file_is_refused(void **state)
+UNIT_TEST(every_truncated_file_is_refused)
 {
-    (void)state;
     for (enum storage storage = CONTIGUOUS; storage <= DEFLATED; storage += DEFLATED) {
         size_t bytes;
         hid_t file = new_file("whole.hdf5");
@@ -344,9 +333,8 @@ static void every_truncated_file_is_refused(void **state)
 }
 
 // One byte after the other is changed: the file is refused, or its numbers are others.
-static void a_changed_byte_is_at_most_an_error(void **state)
+UNIT_TEST(a_changed_byte_is_at_most_an_error)
 {
-    (void)state;
     size_t bytes, num_refused = 0;
     hid_t file = new_file("whole.hdf5");
     add_set(file, "train", H5T_IEEE_F32LE, 30, DIMS, DEFLATED, image_numbers(DIMS * 4));
@@ -376,9 +364,8 @@ static void write_chunk(const void *bytes, size_t num_bytes, int skipped)
 }
 
 // libhdf5 reads beyond its buffer where a chunk comes to fewer bytes than it should.
-static void chunks_of_a_wrong_size_are_refused(void **state)
+UNIT_TEST(chunks_of_a_wrong_size_are_refused)
 {
-    (void)state;
     static const unsigned char bytes[ROWS * DIMS + 1];
     static unsigned char packed[ROWS * DIMS + 100], rows[ROWS * DIMS];
     for (int is_packed = 0; is_packed < 2; is_packed++) {
@@ -405,9 +392,8 @@ static unsigned char *find_int64(unsigned char *data, size_t bytes)
     return NULL;
 }
 
-static void numbers_of_odd_sizes_are_refused(void **state)
+UNIT_TEST(numbers_of_odd_sizes_are_refused)
 {
-    (void)state;
     static const unsigned char sizes[] = {0, 9, 255};
     static int64_t ids[ROWS * DIMS];
     size_t bytes;
@@ -440,9 +426,8 @@ static void add_distance(hid_t object, const char *text, int is_variable, hid_t 
     H5Tclose(type);
 }
 
-static void a_file_says_its_distance(void **state)
+UNIT_TEST(a_file_says_its_distance)
 {
-    (void)state;
     static const struct {
         const char *text, *read;
         int is_variable;
@@ -469,9 +454,8 @@ static void a_file_says_its_distance(void **state)
 }
 
 // That of a dataset, several texts, another kind of source.
-static void what_says_no_distance(void **state)
+UNIT_TEST(what_says_no_distance)
 {
-    (void)state;
     char distance[BSW_DISTANCE_BYTES];
     const hsize_t two = 2;
     hid_t file = new_file("silent.hdf5"), space = H5Screate(H5S_SCALAR);
@@ -511,9 +495,8 @@ static void what_says_no_distance(void **state)
 }
 
 // A thread that has not opened a file prints errors of libhdf5 until it is told not to.
-static void reading_prints_no_errors(void **state)
+UNIT_TEST(reading_prints_no_errors)
 {
-    (void)state;
     H5E_auto2_t print = (H5E_auto2_t)H5Eprint2;
     void *to = NULL;
     hid_t file = new_file("quiet.hdf5");
@@ -546,9 +529,8 @@ static void *read_often(void *context)
     return NULL;
 }
 
-static void threads_read_at_once(void **state)
+UNIT_TEST(threads_read_at_once)
 {
-    (void)state;
     enum { THREADS = 4 };
     pthread_t threads[THREADS];
     struct reader readers[THREADS];
@@ -570,20 +552,5 @@ static void threads_read_at_once(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_type_and_storage_is_read),
-        cmocka_unit_test(the_name_may_leave_the_dataset_out),
-        cmocka_unit_test(checksums_fit),
-        cmocka_unit_test(ids_below_minus_one_are_refused),
-        cmocka_unit_test(what_cannot_be_used_is_refused_with_its_cause),
-        cmocka_unit_test(every_truncated_file_is_refused),
-        cmocka_unit_test(a_changed_byte_is_at_most_an_error),
-        cmocka_unit_test(chunks_of_a_wrong_size_are_refused),
-        cmocka_unit_test(numbers_of_odd_sizes_are_refused),
-        cmocka_unit_test(a_file_says_its_distance),
-        cmocka_unit_test(what_says_no_distance),
-        cmocka_unit_test(reading_prints_no_errors),
-        cmocka_unit_test(threads_read_at_once),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,18 +1,11 @@
 // Names of sources: kinds by their endings, datasets behind a colon.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "common/rows/source_name.h"
+#include "unit_test.h"
 
-static void hdf5_names_have_a_file_and_a_dataset(void **state)
+UNIT_TEST(hdf5_names_have_a_file_and_a_dataset)
 {
-    (void)state;
     static const struct {
         const char *name, *file, *dataset;
     } good[] = {{"a.hdf5", "a.hdf5", "train"},
@@ -35,9 +28,8 @@ static void hdf5_names_have_a_file_and_a_dataset(void **state)
         assert_false(bsw_hdf5_name_parse(bad[i], "train", &name));
 }
 
-static void a_path_that_is_too_long_is_no_name(void **state)
+UNIT_TEST(a_path_that_is_too_long_is_no_name)
 {
-    (void)state;
     static char text[BSW_PATH_BYTES + 16];
     struct bsw_hdf5_name name;
     for (size_t length = BSW_PATH_BYTES - 2; length < BSW_PATH_BYTES + 4; length++) {
@@ -47,9 +39,8 @@ static void a_path_that_is_too_long_is_no_name(void **state)
     }
 }
 
-static void kinds_follow_the_ending(void **state)
+UNIT_TEST(kinds_follow_the_ending)
 {
-    (void)state;
     static const char *const vectors[] = {"a.fvecs", "a.bvecs", "a.fbin", "a.u8bin",   "a.i8bin",
                                           "a.npy",   "a.hdf5",  "a.h5",   "a.h5:test", "synth:"};
     static const char *const others[] = {"result", "a.ivecs", "a.ibin",     "a.h5:neighbors",
@@ -64,10 +55,5 @@ static void kinds_follow_the_ending(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(hdf5_names_have_a_file_and_a_dataset),
-        cmocka_unit_test(a_path_that_is_too_long_is_no_name),
-        cmocka_unit_test(kinds_follow_the_ending),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -1,11 +1,4 @@
 // Generated vectors: fixed bits, right statistics, strict words.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +7,7 @@
 #include "common/base/integer_hash.h"
 #include "common/codes/code_layout.h"
 #include "common/rows/synth.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -24,9 +18,8 @@ static struct bsw_synth synth_of(const char *text)
     return synth;
 }
 
-static void words_are_parsed_in_any_order(void **state)
+UNIT_TEST(words_are_parsed_in_any_order)
 {
-    (void)state;
     struct bsw_synth synth = synth_of("count=1G,dims=96");
     assert_true(synth.count == 1000000000 && synth.dims == 96 && synth.seed == 1);
     assert_true(synth.clusters == 0 && synth.type == BSW_VECTOR_FLOAT32);
@@ -46,9 +39,8 @@ static void words_are_parsed_in_any_order(void **state)
     assert_int_equal(synth_of("count=1,dims=65536,spectrum=0.0").spectrum, 0);
 }
 
-static void wrong_words_are_refused_by_name(void **state)
+UNIT_TEST(wrong_words_are_refused_by_name)
 {
-    (void)state;
     static const struct {
         const char *text;
         const char *message;
@@ -119,9 +111,8 @@ static const struct golden golden_rows[] = {
     {2, 100, 1000000000, {35435, -60368, 62195, -132242}, {145, 98, 158, 63}},
 };
 
-static void first_numbers_are_golden(void **state)
+UNIT_TEST(first_numbers_are_golden)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof golden_rows / sizeof golden_rows[0]; i++) {
         const struct golden *golden = &golden_rows[i];
         struct bsw_synth synth = {.count = 1,
@@ -144,9 +135,8 @@ static void first_numbers_are_golden(void **state)
 #define FINGERPRINT_ROWS 100
 #define FINGERPRINT_DIMS 33
 
-static void many_numbers_have_a_golden_fingerprint(void **state)
+UNIT_TEST(many_numbers_have_a_golden_fingerprint)
 {
-    (void)state;
     static const struct {
         uint32_t clusters;
         uint64_t numbers;
@@ -174,9 +164,8 @@ static void many_numbers_have_a_golden_fingerprint(void **state)
 
 // Computed once apart from this code: integers of any length, sums of signs in place of
 // butterflies.
-static void spectra_are_golden(void **state)
+UNIT_TEST(spectra_are_golden)
 {
-    (void)state;
     static const struct {
         const char *text;
         uint64_t row;
@@ -208,9 +197,8 @@ static void spectra_are_golden(void **state)
     }
 }
 
-static void a_spectrum_of_two_blocks_has_a_golden_fingerprint(void **state)
+UNIT_TEST(a_spectrum_of_two_blocks_has_a_golden_fingerprint)
 {
-    (void)state;
     static uint32_t numbers[20 * 96];
     static uint8_t bytes[20 * 96];
     uint64_t of_numbers = 0, of_bytes = 0;
@@ -251,9 +239,8 @@ static double component_energy(const float *rows, size_t start, size_t size, siz
     return energy / SPECTRUM_ROWS;
 }
 
-static void energies_decay_as_asked(void **state)
+UNIT_TEST(energies_decay_as_asked)
 {
-    (void)state;
     static float rows[SPECTRUM_ROWS * SPECTRUM_DIMS];
     double energies[SPECTRUM_DIMS], total = 0, wanted = 0;
     struct bsw_synth synth = synth_of("count=4000,dims=96,spectrum=0.75");
@@ -272,9 +259,8 @@ static void energies_decay_as_asked(void **state)
     }
 }
 
-static void blocks_give_what_the_whole_gives(void **state)
+UNIT_TEST(blocks_give_what_the_whole_gives)
 {
-    (void)state;
     static float whole[1000 * 13], part[1000 * 13];
     struct bsw_synth synth = synth_of("count=1000,dims=13,clusters=5,seed=9");
     for (synth.spectrum = 0; synth.spectrum < 2; synth.spectrum++) {
@@ -287,9 +273,8 @@ static void blocks_give_what_the_whole_gives(void **state)
     }
 }
 
-static void seeds_and_rows_differ(void **state)
+UNIT_TEST(seeds_and_rows_differ)
 {
-    (void)state;
     static float one[500 * 20], two[500 * 20];
     struct bsw_synth synth = synth_of("count=1000,dims=20,seed=1");
     bsw_synth_rows(&synth, 0, 500, one);
@@ -303,9 +288,8 @@ static void seeds_and_rows_differ(void **state)
     assert_in_range(equal_seeds, 0, 10);
 }
 
-static void mean_and_spread_are_as_stated(void **state)
+UNIT_TEST(mean_and_spread_are_as_stated)
 {
-    (void)state;
     static float numbers[2000 * 64];
     static const struct {
         const char *text;
@@ -326,9 +310,8 @@ static void mean_and_spread_are_as_stated(void **state)
 }
 
 // Pairs of one cluster are about 64 * 2 * 4/3 = 171 apart (squared), others five times that.
-static void rows_of_a_cluster_are_near(void **state)
+UNIT_TEST(rows_of_a_cluster_are_near)
 {
-    (void)state;
     static float rows[300][64];
     struct bsw_synth synth = synth_of("count=300,dims=64,clusters=10,seed=3");
     bsw_synth_rows(&synth, 0, 300, rows);
@@ -351,9 +334,8 @@ static void rows_of_a_cluster_are_near(void **state)
     assert_true(between < pairs / 500);
 }
 
-static void bytes_are_the_numbers_shifted_and_clipped(void **state)
+UNIT_TEST(bytes_are_the_numbers_shifted_and_clipped)
 {
-    (void)state;
     static float numbers[2000 * 64];
     static uint8_t bytes[2000 * 64];
     for (uint32_t clusters = 0; clusters <= 50; clusters += 50) {
@@ -376,9 +358,8 @@ static void bytes_are_the_numbers_shifted_and_clipped(void **state)
     }
 }
 
-static void rows_beyond_count_share_the_clusters(void **state)
+UNIT_TEST(rows_beyond_count_share_the_clusters)
 {
-    (void)state;
     struct bsw_synth few = synth_of("count=10,dims=8,clusters=3"), many = few;
     float one[8], two[8];
     many.count = 1000;
@@ -389,20 +370,5 @@ static void rows_beyond_count_share_the_clusters(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_parsed_in_any_order),
-        cmocka_unit_test(wrong_words_are_refused_by_name),
-        cmocka_unit_test(first_numbers_are_golden),
-        cmocka_unit_test(many_numbers_have_a_golden_fingerprint),
-        cmocka_unit_test(spectra_are_golden),
-        cmocka_unit_test(a_spectrum_of_two_blocks_has_a_golden_fingerprint),
-        cmocka_unit_test(energies_decay_as_asked),
-        cmocka_unit_test(blocks_give_what_the_whole_gives),
-        cmocka_unit_test(seeds_and_rows_differ),
-        cmocka_unit_test(mean_and_spread_are_as_stated),
-        cmocka_unit_test(rows_of_a_cluster_are_near),
-        cmocka_unit_test(bytes_are_the_numbers_shifted_and_clipped),
-        cmocka_unit_test(rows_beyond_count_share_the_clusters),
-    };
-    return cmocka_run_group_tests_name("synth", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

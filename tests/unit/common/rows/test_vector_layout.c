@@ -1,13 +1,7 @@
 // Headers of vector files: right ones, cut ones, mutated ones.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/codes/code_layout.h"
 #include "tests/unit/vector_images.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -36,9 +30,8 @@ static int rows_are_inside(const struct bsw_vector_layout *layout, uint64_t file
     return end == file_bytes;
 }
 
-static void every_format_is_read(void **state)
+UNIT_TEST(every_format_is_read)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         const struct image_kind *kind = &image_kinds[i];
         struct image image = make_image(kind, 7, 5);
@@ -56,9 +49,8 @@ static void every_format_is_read(void **state)
     }
 }
 
-static void one_row_of_one_dim_is_read(void **state)
+UNIT_TEST(one_row_of_one_dim_is_read)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         struct image image = make_image(&image_kinds[i], 1, 1);
         struct bsw_vector_layout layout;
@@ -70,9 +62,8 @@ static void one_row_of_one_dim_is_read(void **state)
     }
 }
 
-static void every_truncation_is_refused(void **state)
+UNIT_TEST(every_truncation_is_refused)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         const struct image_kind *kind = &image_kinds[i];
         struct image image = make_image(kind, 3, 5);
@@ -93,9 +84,8 @@ static void every_truncation_is_refused(void **state)
     }
 }
 
-static void bytes_behind_the_rows_are_refused(void **state)
+UNIT_TEST(bytes_behind_the_rows_are_refused)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         struct image image = make_image(&image_kinds[i], 3, 5);
         struct bsw_vector_layout layout;
@@ -117,9 +107,8 @@ static void mutate(unsigned char *data, size_t bytes, uint64_t *seed)
     }
 }
 
-static void mutated_headers_never_lead_outside_the_file(void **state)
+UNIT_TEST(mutated_headers_never_lead_outside_the_file)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         const struct image_kind *kind = &image_kinds[i];
         struct image image = make_image(kind, 3, 5);
@@ -151,9 +140,8 @@ static void assert_refused(const char *name, const void *data, size_t bytes, uin
     assert_string_equal(err.message, text);
 }
 
-static void messages_name_file_and_numbers(void **state)
+UNIT_TEST(messages_name_file_and_numbers)
 {
-    (void)state;
     const uint32_t header[4] = {20000, 128};
     assert_refused("x.u8bin", header, 16, 2560009, BSW_ERROR_BAD_DATA,
                    "x.u8bin: the header says 20000 x 128 (2560008 bytes), the file has 2560009");
@@ -175,9 +163,8 @@ static void messages_name_file_and_numbers(void **state)
                    "x.npy: does not begin as a .npy file does");
 }
 
-static void dims_and_rows_out_of_range_are_refused(void **state)
+UNIT_TEST(dims_and_rows_out_of_range_are_refused)
 {
-    (void)state;
     const int32_t negative = -5, none = 0, large = BSW_MAX_DIMS + 1;
     assert_refused("x.fvecs", &negative, 4, 4, BSW_ERROR_BAD_DATA,
                    "x.fvecs: the first row says -5 dims, 1 to 65536 are possible");
@@ -198,9 +185,8 @@ static void dims_and_rows_out_of_range_are_refused(void **state)
     assert_int_equal(parse("x.i8bin", hidden_overflow, 16, 16, &layout), BSW_ERROR_BAD_DATA);
 }
 
-static void huge_files_are_read_in_both_forms(void **state)
+UNIT_TEST(huge_files_are_read_in_both_forms)
 {
-    (void)state;
     unsigned char head[64] = {0};
     struct bsw_vector_layout layout;
     const uint32_t narrow[2] = {4000000000u, 96};
@@ -258,9 +244,8 @@ static const struct dict_case dict_cases[] = {
     {"", "wrong at byte"},
 };
 
-static void npy_headers_are_parsed_strictly(void **state)
+UNIT_TEST(npy_headers_are_parsed_strictly)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof dict_cases / sizeof dict_cases[0]; i++) {
         for (int version = 1; version <= 3; version++) {
             unsigned char file[256] = {0};
@@ -281,9 +266,8 @@ static void npy_headers_are_parsed_strictly(void **state)
     }
 }
 
-static void npy_of_one_axis_is_one_row(void **state)
+UNIT_TEST(npy_of_one_axis_is_one_row)
 {
-    (void)state;
     static const char *const orders[] = {"False", "True"}; // one axis has no order
     for (size_t i = 0; i < 2; i++) {
         unsigned char file[256] = {0};
@@ -298,9 +282,8 @@ static void npy_of_one_axis_is_one_row(void **state)
     }
 }
 
-static void npy_of_other_versions_is_refused(void **state)
+UNIT_TEST(npy_of_other_versions_is_refused)
 {
-    (void)state;
     unsigned char file[256] = {0};
     size_t bytes =
         6 + npy_header(1, "{'descr': '|u1', 'fortran_order': False, 'shape': (3, 2)}", file);
@@ -314,9 +297,8 @@ static void npy_of_other_versions_is_refused(void **state)
     assert_int_equal(parse("x.npy", file, bytes, bytes, &layout), BSW_ERROR_BAD_DATA);
 }
 
-static void npy_header_beyond_the_head_is_refused(void **state)
+UNIT_TEST(npy_header_beyond_the_head_is_refused)
 {
-    (void)state;
     unsigned char *file = calloc(1, BSW_VECTOR_HEAD_BYTES);
     assert_non_null(file);
     npy_header(2, "", file);
@@ -334,19 +316,5 @@ static void npy_header_beyond_the_head_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_is_read),
-        cmocka_unit_test(one_row_of_one_dim_is_read),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(bytes_behind_the_rows_are_refused),
-        cmocka_unit_test(mutated_headers_never_lead_outside_the_file),
-        cmocka_unit_test(messages_name_file_and_numbers),
-        cmocka_unit_test(dims_and_rows_out_of_range_are_refused),
-        cmocka_unit_test(huge_files_are_read_in_both_forms),
-        cmocka_unit_test(npy_headers_are_parsed_strictly),
-        cmocka_unit_test(npy_of_one_axis_is_one_row),
-        cmocka_unit_test(npy_of_other_versions_is_refused),
-        cmocka_unit_test(npy_header_beyond_the_head_is_refused),
-    };
-    return cmocka_run_group_tests_name("vector_layout", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

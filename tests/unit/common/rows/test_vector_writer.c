@@ -1,16 +1,10 @@
 // Written vectors are read back as they were, and nothing is left of a file that was not finished.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "common/base/file.h"
 #include "common/codes/code_layout.h"
 #include "common/rows/vector_writer.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/vector_images.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -53,9 +47,8 @@ static void check_rows(const char *path, enum bsw_vector_type type, uint32_t dim
     free(rows);
 }
 
-static void what_is_written_is_read(void **state)
+UNIT_TEST(what_is_written_is_read)
 {
-    (void)state;
     static const struct {
         const char *name;
         enum bsw_vector_type type;
@@ -79,9 +72,8 @@ static void what_is_written_is_read(void **state)
 }
 
 // The bytes are those of images that were made without the writer.
-static void the_bytes_are_those_of_the_format(void **state)
+UNIT_TEST(the_bytes_are_those_of_the_format)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         const struct image_kind *kind = &image_kinds[i];
         static unsigned char bytes[8192];
@@ -100,9 +92,8 @@ static void the_bytes_are_those_of_the_format(void **state)
 }
 
 // Beyond 2^32 - 1 rows the header has 16 bytes; one row of them is written, the rest a hole.
-static void many_rows_get_the_wide_header(void **state)
+UNIT_TEST(many_rows_get_the_wide_header)
 {
-    (void)state;
     static const uint64_t counts[] = {UINT32_MAX, (uint64_t)UINT32_MAX + 1};
     for (size_t i = 0; i < 2; i++) {
         const char *path = path_of("many.u8bin");
@@ -132,9 +123,8 @@ static void assert_refused(const char *name, enum bsw_vector_type type, uint32_t
     assert_null(writer);
 }
 
-static void what_cannot_be_written_is_refused(void **state)
+UNIT_TEST(what_cannot_be_written_is_refused)
 {
-    (void)state;
     size_t before = count_test_files();
     assert_refused("a.hdf5", BSW_VECTOR_FLOAT32, 3, 3, BSW_ERROR_USAGE);
     assert_refused("a.fbin", BSW_VECTOR_UINT8, 3, 3, BSW_ERROR_USAGE);
@@ -150,9 +140,8 @@ static void what_cannot_be_written_is_refused(void **state)
     assert_int_equal(count_test_files(), before + 1);
 }
 
-static void an_unfinished_file_leaves_nothing(void **state)
+UNIT_TEST(an_unfinished_file_leaves_nothing)
 {
-    (void)state;
     bsw_vector_writer *writer;
     size_t before = count_test_files();
     assert_int_equal(
@@ -167,12 +156,5 @@ static void an_unfinished_file_leaves_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read),
-        cmocka_unit_test(the_bytes_are_those_of_the_format),
-        cmocka_unit_test(many_rows_get_the_wide_header),
-        cmocka_unit_test(what_cannot_be_written_is_refused),
-        cmocka_unit_test(an_unfinished_file_leaves_nothing),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

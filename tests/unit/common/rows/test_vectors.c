@@ -1,17 +1,11 @@
 // Vector sources: what is in a file comes out, whole, by blocks and by range.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <pthread.h>
 
 #include "common/codes/code_layout.h"
 #include "common/rows/synth.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/vector_images.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -59,9 +53,8 @@ static int is_corpus(const struct image_kind *kind)
     return kind->type != BSW_VECTOR_INT32;
 }
 
-static void every_format_is_read_whole(void **state)
+UNIT_TEST(every_format_is_read_whole)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         const struct image_kind *kind = &image_kinds[i];
         if (!is_corpus(kind)) continue;
@@ -85,9 +78,8 @@ static void every_format_is_read_whole(void **state)
     }
 }
 
-static void every_format_is_read_by_blocks(void **state)
+UNIT_TEST(every_format_is_read_by_blocks)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         if (!is_corpus(&image_kinds[i])) continue;
         bsw_vectors *vectors = open_source(write_image(&image_kinds[i], 200, 37), 0, UINT64_MAX);
@@ -103,9 +95,8 @@ static void every_format_is_read_by_blocks(void **state)
     }
 }
 
-static void every_format_is_read_by_range(void **state)
+UNIT_TEST(every_format_is_read_by_range)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         if (!is_corpus(&image_kinds[i])) continue;
         const char *path = write_image(&image_kinds[i], 200, 37);
@@ -123,9 +114,8 @@ static void every_format_is_read_by_range(void **state)
     }
 }
 
-static void one_row_files_are_read(void **state)
+UNIT_TEST(one_row_files_are_read)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         if (!is_corpus(&image_kinds[i])) continue;
         bsw_vectors *vectors = open_source(write_image(&image_kinds[i], 1, 1), 0, UINT64_MAX);
@@ -135,9 +125,8 @@ static void one_row_files_are_read(void **state)
     }
 }
 
-static void reads_outside_the_range_are_refused(void **state)
+UNIT_TEST(reads_outside_the_range_are_refused)
 {
-    (void)state;
     bsw_vectors *vectors = open_source(write_image(&image_kinds[3], 200, 4), 50, 120);
     static const struct {
         uint64_t first;
@@ -154,9 +143,8 @@ static void reads_outside_the_range_are_refused(void **state)
     bsw_vectors_close(&vectors);
 }
 
-static void wrong_ranges_are_refused_with_the_numbers(void **state)
+UNIT_TEST(wrong_ranges_are_refused_with_the_numbers)
 {
-    (void)state;
     const char *path = write_image(&image_kinds[3], 200, 4);
     char text[600];
     snprintf(text, sizeof text, "--rows 10:500: %s has 200 rows", path);
@@ -177,9 +165,8 @@ static void wrong_ranges_are_refused_with_the_numbers(void **state)
 }
 
 // Rows of .vecs files come through a block; these need several, the last of them partial.
-static void large_vecs_files_are_stripped_block_by_block(void **state)
+UNIT_TEST(large_vecs_files_are_stripped_block_by_block)
 {
-    (void)state;
     bsw_vectors *vectors = open_source(write_image(&image_kinds[0], 900, 500), 0, UINT64_MAX);
     assert_rows(vectors, 0, 900);
     assert_rows(vectors, 1, 898);
@@ -189,9 +176,8 @@ static void large_vecs_files_are_stripped_block_by_block(void **state)
     bsw_vectors_close(&vectors);
 }
 
-static void vecs_row_with_other_dims_is_named(void **state)
+UNIT_TEST(vecs_row_with_other_dims_is_named)
 {
-    (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct image image = make_image(&image_kinds[i], 900, 500);
         const uint32_t wrong = 499;
@@ -209,9 +195,8 @@ static void vecs_row_with_other_dims_is_named(void **state)
     }
 }
 
-static void file_cut_while_open_is_bad_data(void **state)
+UNIT_TEST(file_cut_while_open_is_bad_data)
 {
-    (void)state;
     for (size_t i = 0; i < NUM_IMAGE_KINDS; i++) {
         if (!is_corpus(&image_kinds[i])) continue;
         const char *path = write_image(&image_kinds[i], 200, 8);
@@ -225,9 +210,8 @@ static void file_cut_while_open_is_bad_data(void **state)
     }
 }
 
-static void what_is_no_vector_file_is_refused(void **state)
+UNIT_TEST(what_is_no_vector_file_is_refused)
 {
-    (void)state;
     assert_refused(path_of("missing.fbin"), 0, UINT64_MAX, BSW_ERROR_IO, "cannot open");
     assert_refused(write_test_file("empty.npy", "", 0), 0, UINT64_MAX, BSW_ERROR_BAD_DATA,
                    "empty.npy: empty");
@@ -240,9 +224,8 @@ static void what_is_no_vector_file_is_refused(void **state)
     assert_refused("", 0, UINT64_MAX, BSW_ERROR_IO, "cannot open");
 }
 
-static void pipes_and_folders_are_refused_at_once(void **state)
+UNIT_TEST(pipes_and_folders_are_refused_at_once)
 {
-    (void)state;
     const char *pipe_path = path_of("pipe.fbin"), *folder = path_of("folder.fbin");
     assert_int_equal(mkfifo(pipe_path, 0600), 0);
     assert_int_equal(mkdir(folder, 0700), 0);
@@ -253,9 +236,8 @@ static void pipes_and_folders_are_refused_at_once(void **state)
     alarm(0);
 }
 
-static void synth_is_a_source_like_a_file(void **state)
+UNIT_TEST(synth_is_a_source_like_a_file)
 {
-    (void)state;
     const char *source = "synth:count=1K,dims=20,seed=7,type=uint8";
     bsw_vectors *vectors = open_source(source, 100, 300);
     assert_string_equal(bsw_vectors_name(vectors), source);
@@ -299,9 +281,8 @@ static void *read_blocks(void *argument)
     return NULL;
 }
 
-static void several_threads_read_one_source(void **state)
+UNIT_TEST(several_threads_read_one_source)
 {
-    (void)state;
     static const size_t kinds[] = {0, 3, 9};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         bsw_vectors *vectors =
@@ -331,16 +312,14 @@ static void assert_shape(const char *path, enum bsw_vector_type type, uint64_t n
     bsw_vectors_close(&vectors);
 }
 
-static void sample_in_the_repository_has_its_shape(void **state)
+UNIT_TEST(sample_in_the_repository_has_its_shape)
 {
-    (void)state;
     assert_shape(TEST_DATA_FOLDER "/sift20k_base.u8bin", BSW_VECTOR_UINT8, 20000);
     assert_shape(TEST_DATA_FOLDER "/sift20k_query.u8bin", BSW_VECTOR_UINT8, 200);
 }
 
-static void siftsmall_has_its_shape(void **state)
+UNIT_TEST(siftsmall_has_its_shape)
 {
-    (void)state;
     const char *folder = getenv("BITSWEEP_SHARED_DATA");
     char path[4096];
     snprintf(path, sizeof path, "%s/siftsmall_base.fvecs", folder ? folder : "");
@@ -353,23 +332,5 @@ static void siftsmall_has_its_shape(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_format_is_read_whole),
-        cmocka_unit_test(every_format_is_read_by_blocks),
-        cmocka_unit_test(every_format_is_read_by_range),
-        cmocka_unit_test(one_row_files_are_read),
-        cmocka_unit_test(reads_outside_the_range_are_refused),
-        cmocka_unit_test(wrong_ranges_are_refused_with_the_numbers),
-        cmocka_unit_test(large_vecs_files_are_stripped_block_by_block),
-        cmocka_unit_test(vecs_row_with_other_dims_is_named),
-        cmocka_unit_test(file_cut_while_open_is_bad_data),
-        cmocka_unit_test(what_is_no_vector_file_is_refused),
-        cmocka_unit_test(pipes_and_folders_are_refused_at_once),
-        cmocka_unit_test(synth_is_a_source_like_a_file),
-        cmocka_unit_test(several_threads_read_one_source),
-        cmocka_unit_test(sample_in_the_repository_has_its_shape),
-        cmocka_unit_test(siftsmall_has_its_shape),
-    };
-    return cmocka_run_group_tests_name("vectors", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -50,7 +50,7 @@ static char *print(enum bsw_facts_form form, enum bsw_status status)
     return text;
 }
 
-static void people_read_what_is_said(void **state)
+UNIT_TEST(people_read_what_is_said)
 {
     char *text = print(BSW_FACTS_TEXT, BSW_OK);
     assert_string_equal(text, "index here\n"
@@ -66,7 +66,7 @@ static void people_read_what_is_said(void **state)
     free(text);
 }
 
-static void programs_read_every_fact(void **state)
+UNIT_TEST(programs_read_every_fact)
 {
     char *text = print(BSW_FACTS_JSON, BSW_OK);
     json_t *object = json_loads(text, 0, NULL);
@@ -88,7 +88,7 @@ static void programs_read_every_fact(void **state)
     free(text);
 }
 
-static void nothing_is_printed_in_silence_and_no_json_after_an_error(void **state)
+UNIT_TEST(nothing_is_printed_in_silence_and_no_json_after_an_error)
 {
     char *text = print(BSW_FACTS_SILENT, BSW_OK);
     assert_string_equal(text, "");
@@ -98,7 +98,7 @@ static void nothing_is_printed_in_silence_and_no_json_after_an_error(void **stat
     free(text);
 }
 
-static void bytes_have_four_digits_and_a_unit(void **state)
+UNIT_TEST(bytes_have_four_digits_and_a_unit)
 {
     const struct {
         double bytes;
@@ -114,11 +114,5 @@ static void bytes_have_four_digits_and_a_unit(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(people_read_what_is_said),
-        cmocka_unit_test(programs_read_every_fact),
-        cmocka_unit_test(nothing_is_printed_in_silence_and_no_json_after_an_error),
-        cmocka_unit_test(bytes_have_four_digits_and_a_unit),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

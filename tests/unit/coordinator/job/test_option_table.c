@@ -77,7 +77,7 @@ static void assert_refused(enum bsw_status status, const char *clause)
 
 // ---- targets ----
 
-static void defaults_are_set_as_if_given(void **state)
+UNIT_TEST(defaults_are_set_as_if_given)
 {
     assert_int_equal(parse("--base", "x", NULL), BSW_OK);
     assert_int_equal(help, 0);
@@ -90,7 +90,7 @@ static void defaults_are_set_as_if_given(void **state)
     assert_true(targets.rows.first == 0 && targets.rows.last == UINT64_MAX);
 }
 
-static void every_kind_is_taken(void **state)
+UNIT_TEST(every_kind_is_taken)
 {
     assert_int_equal(parse("--verbose", "--base", "a b", "--name", "--base", "--metric", "cosine",
                            "--k", "2K", "--batch", "0", "--bits", "2.5", "--rate", "1e-1", "--rows",
@@ -105,7 +105,7 @@ static void every_kind_is_taken(void **state)
     assert_true(targets.rows.first == 1000 && targets.rows.last == 2000000);
 }
 
-static void values_may_follow_an_equals_sign_or_stand_alone(void **state)
+UNIT_TEST(values_may_follow_an_equals_sign_or_stand_alone)
 {
     assert_int_equal(parse("--base=a=b", "--metric=ip", "--k=7", "--bits=8", "--rows=:5", NULL),
                      BSW_OK);
@@ -124,7 +124,7 @@ static void values_may_follow_an_equals_sign_or_stand_alone(void **state)
 
 // ---- faults of the line ----
 
-static void missing_double_and_unknown_are_refused(void **state)
+UNIT_TEST(missing_double_and_unknown_are_refused)
 {
     assert_refused(parse(NULL), "try needs --base");
     assert_refused(parse("--k", "5", NULL), "try needs --base");
@@ -147,7 +147,7 @@ static void missing_double_and_unknown_are_refused(void **state)
     assert_refused(parse("---base", "x", NULL), "unknown option ---base");
 }
 
-static void ranges_are_checked_at_both_ends(void **state)
+UNIT_TEST(ranges_are_checked_at_both_ends)
 {
     const char *const good[][2] = {{"--k", "1"},    {"--k", "10K"},  {"--bits", "1"},
                                    {"--bits", "8"}, {"--rate", "1"}, {"--rate", "-1"}};
@@ -162,7 +162,7 @@ static void ranges_are_checked_at_both_ends(void **state)
     }
 }
 
-static void choices_are_whole_words(void **state)
+UNIT_TEST(choices_are_whole_words)
 {
     const char *const bad[] = {"", "L2", "l", "l22", "cosine|ip", "|", "ip|", " ip", "cos"};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -171,7 +171,7 @@ static void choices_are_whole_words(void **state)
 
 // ---- numbers ----
 
-static void counts_have_units(void **state)
+UNIT_TEST(counts_have_units)
 {
     const struct {
         const char *text;
@@ -222,7 +222,7 @@ static void counts_have_units(void **state)
     }
 }
 
-static void counts_beyond_63_bits_are_refused(void **state)
+UNIT_TEST(counts_beyond_63_bits_are_refused)
 {
     const char *const bad[] = {
         "18446744073709551615", "18446744073709551616", "9223372036854775808",
@@ -237,7 +237,7 @@ static void counts_beyond_63_bits_are_refused(void **state)
     assert_true(value == 77);
 }
 
-static void numbers_are_plain_decimals(void **state)
+UNIT_TEST(numbers_are_plain_decimals)
 {
     const struct {
         const char *text;
@@ -277,7 +277,7 @@ static void numbers_are_plain_decimals(void **state)
     }
 }
 
-static void row_ranges_are_half_open(void **state)
+UNIT_TEST(row_ranges_are_half_open)
 {
     const struct {
         const char *text;
@@ -302,7 +302,7 @@ static void row_ranges_are_half_open(void **state)
 
 // ---- texts that nobody should type ----
 
-static void hostile_texts_give_one_short_line(void **state)
+UNIT_TEST(hostile_texts_give_one_short_line)
 {
     static char longest[100000];
     memset(longest, '9', sizeof longest - 1);
@@ -321,7 +321,7 @@ static void hostile_texts_give_one_short_line(void **state)
     }
 }
 
-static void a_null_error_is_allowed(void **state)
+UNIT_TEST(a_null_error_is_allowed)
 {
     char word[] = "--nonsense";
     char *words[] = {word};
@@ -331,7 +331,7 @@ static void a_null_error_is_allowed(void **state)
 
 // ---- help ----
 
-static void help_wins_over_faults(void **state)
+UNIT_TEST(help_wins_over_faults)
 {
     assert_int_equal(parse("--help", NULL), BSW_OK);
     assert_int_equal(help, 1);
@@ -366,7 +366,7 @@ static void assert_help_has(const char *text, const struct bsw_option *option)
     assert_int_equal(strstr(line, wanted) != NULL, option->default_text != NULL);
 }
 
-static void help_shows_what_the_parser_takes(void **state)
+UNIT_TEST(help_shows_what_the_parser_takes)
 {
     char *text = NULL;
     size_t bytes;
@@ -390,7 +390,7 @@ static void help_shows_what_the_parser_takes(void **state)
 }
 
 // No line is wider than 100 columns, and every word is there.
-static void help_breaks_long_lines(void **state)
+UNIT_TEST(help_breaks_long_lines)
 {
     char *text = NULL, help_text[800] = "", all[1200] = "";
     for (int i = 0; i < 60; i++) strcat(help_text, i % 7 ? " word,s" : " longest-of-words");
@@ -419,7 +419,7 @@ static void help_breaks_long_lines(void **state)
 }
 
 // A default that the parser would refuse is a fault of the table, found at the first use.
-static void a_bad_default_is_found(void **state)
+UNIT_TEST(a_bad_default_is_found)
 {
     uint64_t count;
     const struct bsw_option bad = {.name = "n",
@@ -435,23 +435,5 @@ static void a_bad_default_is_found(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults_are_set_as_if_given),
-        cmocka_unit_test(every_kind_is_taken),
-        cmocka_unit_test(values_may_follow_an_equals_sign_or_stand_alone),
-        cmocka_unit_test(missing_double_and_unknown_are_refused),
-        cmocka_unit_test(ranges_are_checked_at_both_ends),
-        cmocka_unit_test(choices_are_whole_words),
-        cmocka_unit_test(counts_have_units),
-        cmocka_unit_test(counts_beyond_63_bits_are_refused),
-        cmocka_unit_test(numbers_are_plain_decimals),
-        cmocka_unit_test(row_ranges_are_half_open),
-        cmocka_unit_test(hostile_texts_give_one_short_line),
-        cmocka_unit_test(a_null_error_is_allowed),
-        cmocka_unit_test(help_wins_over_faults),
-        cmocka_unit_test(help_shows_what_the_parser_takes),
-        cmocka_unit_test(help_breaks_long_lines),
-        cmocka_unit_test(a_bad_default_is_found),
-    };
-    return cmocka_run_group_tests_name("option_table", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

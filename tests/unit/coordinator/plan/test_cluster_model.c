@@ -50,7 +50,7 @@ static struct bsw_cluster_times times_of(const struct bsw_cluster_job *job)
 
 // ---- by hand ----
 
-static void test_ladder_places(void **state)
+UNIT_TEST(test_ladder_places)
 {
     static const uint64_t places[][2] = {{0, 0}, {1, 1}, {2, 2},  {3, 3},
                                          {4, 3}, {5, 4}, {50, 7}, {64, 7}};
@@ -60,7 +60,7 @@ static void test_ladder_places(void **state)
 
 // 3 levels of a tree; a hop of b bytes takes 1.1 ms + b us, an agreement 7 outcomes of 520 bytes in
 // and one out.
-static void test_eight_ranks(void **state)
+UNIT_TEST(test_eight_ranks)
 {
     struct bsw_cluster_job job = job_of_8();
     const struct bsw_cluster_times t = times_of(&job);
@@ -85,7 +85,7 @@ static void test_eight_ranks(void **state)
     assert_false(t.is_overlapped);
 }
 
-static void test_one_rank_has_no_network(void **state)
+UNIT_TEST(test_one_rank_has_no_network)
 {
     struct bsw_cluster_job job = job_of_8();
     job.num_ranks = job.num_shards = 1;
@@ -99,7 +99,7 @@ static void test_one_rank_has_no_network(void **state)
     assert_near(t.total, 0.1 + 0.1 + 0.05 + 0.5 + 0.05);
 }
 
-static void test_bytes_rule_small_batches(void **state)
+UNIT_TEST(test_bytes_rule_small_batches)
 {
     struct bsw_cluster_job job = job_of_8();
     job.batch = 1;
@@ -110,7 +110,7 @@ static void test_bytes_rule_small_batches(void **state)
     assert_near(times_of(&job).scan, 51000 / 1e6);
 }
 
-static void test_gather_sends_whole_lists(void **state)
+UNIT_TEST(test_gather_sends_whole_lists)
 {
     struct bsw_cluster_job job = job_of_8();
     job.is_ladder = 0;
@@ -122,7 +122,7 @@ static void test_gather_sends_whole_lists(void **state)
     assert_near(times_of(&job).candidates_bytes, 100 * 7 * (8 + 16 * 20.0));
 }
 
-static void test_replicas_share_queries(void **state)
+UNIT_TEST(test_replicas_share_queries)
 {
     struct bsw_cluster_job job = job_of_8();
     job.scanned_bytes = 0;
@@ -134,7 +134,7 @@ static void test_replicas_share_queries(void **state)
 }
 
 // The busiest rank refines for all: 2 of 5 shards on 3 ranks; a rank without a shard is no help.
-static void test_refinement_is_the_busiest_ranks(void **state)
+UNIT_TEST(test_refinement_is_the_busiest_ranks)
 {
     struct bsw_cluster_job job = job_of_8();
     job.num_ranks = 3;
@@ -150,7 +150,7 @@ static void test_refinement_is_the_busiest_ranks(void **state)
 // ---- cores ----
 
 // 8 ranks on a host of 2 cores: 4 threads on each.
-static void test_crowded_host(void **state)
+UNIT_TEST(test_crowded_host)
 {
     struct bsw_cluster_job job = job_of_8();
     const struct bsw_cluster_times apart = times_of(&job);
@@ -167,7 +167,7 @@ static void test_crowded_host(void **state)
     assert_near(times_of(&job).scan, 4 * apart.scan);
 }
 
-static void test_busy_cores_are_slower(void **state)
+UNIT_TEST(test_busy_cores_are_slower)
 {
     struct bsw_model_rates shared = rates;
     struct bsw_cluster_times t;
@@ -191,7 +191,7 @@ static void test_busy_cores_are_slower(void **state)
     assert_near(t.scan, 0.1 * 5 * 0.8);
 }
 
-static void test_overlap_hides_the_shorter_part(void **state)
+UNIT_TEST(test_overlap_hides_the_shorter_part)
 {
     struct bsw_cluster_job job = job_of_8();
     job.cores = 2;
@@ -206,7 +206,7 @@ static void test_overlap_hides_the_shorter_part(void **state)
     assert_near(t.total, t.encode + t.finish); // what is beside is longer now
 }
 
-static void test_devices_do_not_share_cores(void **state)
+UNIT_TEST(test_devices_do_not_share_cores)
 {
     struct bsw_model_rates device = rates;
     struct bsw_cluster_times t;
@@ -221,7 +221,7 @@ static void test_devices_do_not_share_cores(void **state)
 
 // ---- for any rates ----
 
-static void test_unknown_rates_take_no_time(void **state)
+UNIT_TEST(test_unknown_rates_take_no_time)
 {
     const struct bsw_model_rates none = {.threads = 1, .scan_pairs_per_second = 1e6};
     struct bsw_cluster_job job = job_of_8();
@@ -233,7 +233,7 @@ static void test_unknown_rates_take_no_time(void **state)
 }
 
 // Twice the ranks for the same rows: scans halve exactly, all that goes to rank 0 grows.
-static void test_more_ranks(void **state)
+UNIT_TEST(test_more_ranks)
 {
     struct bsw_cluster_job job = job_of_8();
     struct bsw_cluster_times before = {0};
@@ -252,7 +252,7 @@ static void test_more_ranks(void **state)
     }
 }
 
-static void test_survivors(void **state)
+UNIT_TEST(test_survivors)
 {
     assert_near(bsw_cluster_survivors(50, 1), 50);
     assert_near(bsw_cluster_survivors(1, 1), 1);
@@ -279,21 +279,5 @@ static void test_survivors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ladder_places),
-        cmocka_unit_test(test_eight_ranks),
-        cmocka_unit_test(test_one_rank_has_no_network),
-        cmocka_unit_test(test_bytes_rule_small_batches),
-        cmocka_unit_test(test_gather_sends_whole_lists),
-        cmocka_unit_test(test_replicas_share_queries),
-        cmocka_unit_test(test_refinement_is_the_busiest_ranks),
-        cmocka_unit_test(test_crowded_host),
-        cmocka_unit_test(test_busy_cores_are_slower),
-        cmocka_unit_test(test_overlap_hides_the_shorter_part),
-        cmocka_unit_test(test_devices_do_not_share_cores),
-        cmocka_unit_test(test_unknown_rates_take_no_time),
-        cmocka_unit_test(test_more_ranks),
-        cmocka_unit_test(test_survivors),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

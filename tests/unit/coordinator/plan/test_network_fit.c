@@ -18,7 +18,7 @@ static void make_sizes(double bytes[NUM_SIZES])
     for (size_t i = 0; i < NUM_SIZES; i++) bytes[i] = pow(8, (double)i + 1);
 }
 
-static void exact_times_give_their_numbers(void **state)
+UNIT_TEST(exact_times_give_their_numbers)
 {
     double bytes[NUM_SIZES], seconds[NUM_SIZES];
     struct bsw_network_fit fit;
@@ -32,7 +32,7 @@ static void exact_times_give_their_numbers(void **state)
 
 // Times off by a tenth, up and down in turns: plain least squares would miss alpha by far more, as
 // an error of the largest size is a thousand alphas.
-static void small_and_large_sizes_count_alike(void **state)
+UNIT_TEST(small_and_large_sizes_count_alike)
 {
     double bytes[NUM_SIZES], seconds[NUM_SIZES];
     struct bsw_network_fit fit;
@@ -54,7 +54,7 @@ static double sum_of_squares(double alpha, double beta, const double *bytes, con
     return sum;
 }
 
-static void no_number_nearby_is_better(void **state)
+UNIT_TEST(no_number_nearby_is_better)
 {
     double bytes[NUM_SIZES],
         seconds[NUM_SIZES] = {3e-6, 2e-6, 2.2e-6, 9e-6, 5e-6, 4e-5, 1e-4, 2e-3};
@@ -70,7 +70,7 @@ static void no_number_nearby_is_better(void **state)
     }
 }
 
-static void neither_number_falls_below_nothing(void **state)
+UNIT_TEST(neither_number_falls_below_nothing)
 {
     struct bsw_network_fit fit;
     // A larger message that is faster: all is alpha.
@@ -84,7 +84,7 @@ static void neither_number_falls_below_nothing(void **state)
         is_near(fit.beta_seconds_per_byte, (1 / 1e-6 + 2 / 3e-6) / (1 / 1e-12 + 4 / 9e-12), 1e-9));
 }
 
-static void one_size_tells_nothing(void **state)
+UNIT_TEST(one_size_tells_nothing)
 {
     struct bsw_network_fit fit;
     assert_false(bsw_network_fit_make((double[]){64}, (double[]){1e-6}, 1, &fit));
@@ -92,7 +92,7 @@ static void one_size_tells_nothing(void **state)
     assert_false(bsw_network_fit_make(NULL, NULL, 0, &fit));
 }
 
-static void a_tree_is_as_deep_as_its_ranks_have_bits(void **state)
+UNIT_TEST(a_tree_is_as_deep_as_its_ranks_have_bits)
 {
     const uint32_t ranks[] = {1, 2, 3, 4, 5, 8, 9, 1000, 1024, 1025};
     const uint32_t depths[] = {0, 1, 2, 2, 3, 3, 4, 10, 10, 11};
@@ -100,7 +100,7 @@ static void a_tree_is_as_deep_as_its_ranks_have_bits(void **state)
         assert_int_equal(bsw_tree_depth(ranks[i]), depths[i]);
 }
 
-static void every_edge_of_the_tree_and_every_byte_of_a_gather_costs(void **state)
+UNIT_TEST(every_edge_of_the_tree_and_every_byte_of_a_gather_costs)
 {
     const struct bsw_network_fit fit = {.alpha_seconds = 1, .beta_seconds_per_byte = 0.5};
     assert_true(bsw_network_broadcast_seconds(&fit, 8, 10) == 3 * (1 + 5));
@@ -111,14 +111,5 @@ static void every_edge_of_the_tree_and_every_byte_of_a_gather_costs(void **state
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(exact_times_give_their_numbers),
-        cmocka_unit_test(small_and_large_sizes_count_alike),
-        cmocka_unit_test(no_number_nearby_is_better),
-        cmocka_unit_test(neither_number_falls_below_nothing),
-        cmocka_unit_test(one_size_tells_nothing),
-        cmocka_unit_test(a_tree_is_as_deep_as_its_ranks_have_bits),
-        cmocka_unit_test(every_edge_of_the_tree_and_every_byte_of_a_gather_costs),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -12,9 +12,8 @@ static enum bsw_status set(struct bsw_sweep_grid *grid, enum bsw_sweep_axis_kind
     return bsw_sweep_grid_set(grid, axis, "--", text, NULL);
 }
 
-static void lists_are_read(void **state)
+UNIT_TEST(lists_are_read)
 {
-    (void)state;
     struct bsw_sweep_grid grid;
     const struct bsw_sweep_axis *axes = grid.axes;
     assert_int_equal(set(&grid, BSW_SWEEP_BITS, "1,1.5,8"), BSW_OK);
@@ -41,9 +40,8 @@ static void assert_refused(enum bsw_sweep_axis_kind axis, const char *text)
     assert_int_equal(bsw_sweep_axis_of(err.message + 2), axis);
 }
 
-static void bad_lists_are_refused(void **state)
+UNIT_TEST(bad_lists_are_refused)
 {
-    (void)state;
     static const char *const numbers[] = {
         "",      ",",   "1,",  ",1",    "1,,2",  "1,1",
         "1,2,1", "0.5", "8.5", "1,nan", "inf",   "x",
@@ -84,9 +82,8 @@ static struct bsw_sweep_points expand(const struct bsw_sweep_grid *grid,
     return points;
 }
 
-static void what_cannot_be_is_left_out(void **state)
+UNIT_TEST(what_cannot_be_is_left_out)
 {
-    (void)state;
     const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 150, .is_cosine = 1};
     struct bsw_sweep_points points = expand(&two_codecs, &limits);
     assert_int_equal(points.num_points, 3 * 2 * 2 * 2);
@@ -106,9 +103,8 @@ static void what_cannot_be_is_left_out(void **state)
     bsw_sweep_points_deinit(&points);
 }
 
-static void limits_of_truth_metric_and_candidates_hold(void **state)
+UNIT_TEST(limits_of_truth_metric_and_candidates_hold)
 {
-    (void)state;
     struct bsw_sweep_limits limits = {.num_rows = 1000000, .truth_k = 50, .is_cosine = 0};
     struct bsw_sweep_points points = expand(&two_codecs, &limits);
     assert_int_equal(points.num_points, 2 * 2 * 2); // saq, k 10
@@ -143,9 +139,8 @@ static size_t count_of(const struct bsw_sweep_points *points, const char *codec,
     return count;
 }
 
-static void axes_that_a_codec_does_not_know_count_once(void **state)
+UNIT_TEST(axes_that_a_codec_does_not_know_count_once)
 {
-    (void)state;
     struct bsw_sweep_limits limits = {
         .num_rows = 200, .truth_k = 200, .is_cosine = 1, .is_integer = 1};
     struct bsw_sweep_points points = expand(&all_codecs, &limits);
@@ -179,9 +174,8 @@ static void axes_that_a_codec_does_not_know_count_once(void **state)
     bsw_sweep_points_deinit(&points);
 }
 
-static void points_of_several_grids_are_there_once(void **state)
+UNIT_TEST(points_of_several_grids_are_there_once)
 {
-    (void)state;
     const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 200, .is_cosine = 1};
     struct bsw_sweep_grid grids[2] = {all_codecs, all_codecs};
     grids[0].axes[BSW_SWEEP_CODEC] = grids[1].axes[BSW_SWEEP_CODEC] =
@@ -196,9 +190,8 @@ static void points_of_several_grids_are_there_once(void **state)
     bsw_sweep_points_deinit(&points);
 }
 
-static void too_many_points_are_refused(void **state)
+UNIT_TEST(too_many_points_are_refused)
 {
-    (void)state;
     const struct bsw_sweep_limits limits = {.num_rows = 200, .truth_k = 200, .is_cosine = 1};
     struct bsw_sweep_grid wide = all_codecs;
     struct bsw_sweep_points points;
@@ -209,14 +202,5 @@ static void too_many_points_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_read),
-        cmocka_unit_test(bad_lists_are_refused),
-        cmocka_unit_test(what_cannot_be_is_left_out),
-        cmocka_unit_test(limits_of_truth_metric_and_candidates_hold),
-        cmocka_unit_test(axes_that_a_codec_does_not_know_count_once),
-        cmocka_unit_test(points_of_several_grids_are_there_once),
-        cmocka_unit_test(too_many_points_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -15,9 +15,8 @@ static enum bsw_status open_journal(struct bsw_sweep_journal *journal, int force
     return bsw_sweep_journal_open(journal, temporary_folder, "f", force, resume, &fields, &err);
 }
 
-static void what_was_put_is_there_again(void **state)
+UNIT_TEST(what_was_put_is_there_again)
 {
-    (void)state;
     struct bsw_sweep_journal journal;
     assert_int_equal(open_journal(&journal, 0, 1, 2), BSW_OK); // nothing to resume: begins
     assert_int_equal(
@@ -36,9 +35,8 @@ static void what_was_put_is_there_again(void **state)
     bsw_sweep_journal_close(&journal);
 }
 
-static void a_folder_with_a_sweep_is_refused(void **state)
+UNIT_TEST(a_folder_with_a_sweep_is_refused)
 {
-    (void)state;
     struct bsw_sweep_journal journal;
     assert_int_equal(open_journal(&journal, 0, 0, 2), BSW_ERROR_USAGE);
     assert_non_null(strstr(err.message, "f: has an unfinished sweep, of 1 points: --resume"));
@@ -53,9 +51,5 @@ static void a_folder_with_a_sweep_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_was_put_is_there_again),
-        cmocka_unit_test(a_folder_with_a_sweep_is_refused),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

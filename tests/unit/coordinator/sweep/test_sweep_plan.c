@@ -27,9 +27,8 @@ static enum bsw_status parse(const char *text, struct bsw_sweep_grid **grids, si
     return bsw_sweep_plan_parse("plan", copy, &defaults, grids, count, err);
 }
 
-static void lines_are_grids(void **state)
+UNIT_TEST(lines_are_grids)
 {
-    (void)state;
     struct bsw_sweep_grid *grids;
     size_t count;
     assert_int_equal(parse("# what to compare\n\n \t\nbits=2,4 codec=xfbq\r\n"
@@ -47,9 +46,8 @@ static void lines_are_grids(void **state)
     bsw_free(&grids);
 }
 
-static void what_is_wrong_is_named(void **state)
+UNIT_TEST(what_is_wrong_is_named)
 {
-    (void)state;
     static const struct {
         const char *text, *message;
     } cases[] = {
@@ -75,9 +73,8 @@ static void what_is_wrong_is_named(void **state)
     }
 }
 
-static void more_lines_than_points_are_refused(void **state)
+UNIT_TEST(more_lines_than_points_are_refused)
 {
-    (void)state;
     enum { LINES = BSW_SWEEP_MAX_POINTS + 1, BYTES = 4 };
     static char text[LINES * BYTES + 1];
     const struct bsw_sweep_grid defaults = make_defaults();
@@ -93,10 +90,5 @@ static void more_lines_than_points_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_are_grids),
-        cmocka_unit_test(what_is_wrong_is_named),
-        cmocka_unit_test(more_lines_than_points_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -87,9 +87,8 @@ static void check_axis(const struct bsw_buffer *text, const char *axis, double l
     assert_in_range(count, 3, 24);
 }
 
-static void axes_are_chosen_from_the_points(void **state)
+UNIT_TEST(axes_are_chosen_from_the_points)
 {
-    (void)state;
     const struct {
         double low, high, most_low, most_high;   // recall
         double slow, fast, most_slow, most_fast; // queries a second
@@ -124,9 +123,8 @@ static void axes_are_chosen_from_the_points(void **state)
 
 // No codec is missing because its first selection, or its finest queries, are of other points. The
 // panel of the last k is looked at.
-static void finest_queries_and_first_selections_are_drawn(void **state)
+UNIT_TEST(finest_queries_and_first_selections_are_drawn)
 {
-    (void)state;
     json_t *rows = json_object();
     struct bsw_buffer text = {0};
     need_gnuplot();
@@ -148,9 +146,8 @@ static void finest_queries_and_first_selections_are_drawn(void **state)
     json_decref(rows);
 }
 
-static void colours_that_run_out_are_in_the_legend(void **state)
+UNIT_TEST(colours_that_run_out_are_in_the_legend)
 {
-    (void)state;
     json_t *rows = json_object();
     struct bsw_buffer text = {0};
     need_gnuplot();
@@ -166,9 +163,8 @@ static void colours_that_run_out_are_in_the_legend(void **state)
 
 // Colours, the axis and points that are the same go by the bits that codes have, not by what was
 // asked for.
-static void true_bits_are_drawn(void **state)
+UNIT_TEST(true_bits_are_drawn)
 {
-    (void)state;
     const char *name;
     json_t *row, *rows = json_object();
     struct bsw_buffer text = {0};
@@ -186,9 +182,8 @@ static void true_bits_are_drawn(void **state)
 }
 
 // The table may have any name for the corpus.
-static void odd_names_do_no_harm(void **state)
+UNIT_TEST(odd_names_do_no_harm)
 {
-    (void)state;
     json_t *rows = json_object();
     struct bsw_buffer text = {0};
     need_gnuplot();
@@ -204,9 +199,8 @@ static void odd_names_do_no_harm(void **state)
 }
 
 // Last, as it takes gnuplot away: the script is there for another time.
-static void without_gnuplot_the_script_is_written(void **state)
+UNIT_TEST(without_gnuplot_the_script_is_written)
 {
-    (void)state;
     char path[BSW_PATH_BYTES];
     struct bsw_buffer text = {0};
     int is_drawn = 1;
@@ -222,13 +216,5 @@ static void without_gnuplot_the_script_is_written(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(axes_are_chosen_from_the_points),
-        cmocka_unit_test(finest_queries_and_first_selections_are_drawn),
-        cmocka_unit_test(colours_that_run_out_are_in_the_legend),
-        cmocka_unit_test(true_bits_are_drawn),
-        cmocka_unit_test(odd_names_do_no_harm),
-        cmocka_unit_test(without_gnuplot_the_script_is_written),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -73,9 +73,8 @@ static double recall_of(const struct bsw_memory_answers *answers, uint64_t k, in
     return recall;
 }
 
-static void steps_follow_each_other(void **state)
+UNIT_TEST(steps_follow_each_other)
 {
-    (void)state;
     struct bsw_sweep_found found = {0};
     const struct bsw_sweep_step truth = step_of(BSW_SWEEP_TRUTH, truth_path),
                                 encode = step_of(BSW_SWEEP_ENCODE, index_path),
@@ -103,9 +102,8 @@ static void steps_follow_each_other(void **state)
     bsw_sweep_found_deinit(&found);
 }
 
-static void a_step_that_fails_says_which(void **state)
+UNIT_TEST(a_step_that_fails_says_which)
 {
-    (void)state;
     struct bsw_sweep_found found = {0};
     struct bsw_sweep_step search = step_of(BSW_SWEEP_SEARCH, index_path);
     search.request.k = ROWS + 1;
@@ -118,9 +116,8 @@ static void a_step_that_fails_says_which(void **state)
     bsw_sweep_found_deinit(&found);
 }
 
-static void a_truth_of_other_queries_is_refused(void **state)
+UNIT_TEST(a_truth_of_other_queries_is_refused)
 {
-    (void)state;
     struct bsw_sweep_judge judge;
     assert_int_equal(
         bsw_sweep_judge_open(&judge, truth_path, &settings, QUERIES + 1, BSW_METRIC_L2, &err),
@@ -130,10 +127,5 @@ static void a_truth_of_other_queries_is_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_follow_each_other),
-        cmocka_unit_test(a_step_that_fails_says_which),
-        cmocka_unit_test(a_truth_of_other_queries_is_refused),
-    };
-    return cmocka_run_group_tests(tests, make_data, remove_data);
+    return run_unit_tests(make_data, remove_data);
 }

@@ -27,9 +27,8 @@ static json_t *random_rows(uint64_t seed, int count)
     return rows;
 }
 
-static void the_front_is_what_the_definition_says(void **state)
+UNIT_TEST(the_front_is_what_the_definition_says)
 {
-    (void)state;
     int num_front = 0, num_behind = 0;
     for (uint64_t seed = 0; seed < 50; seed++) {
         json_t *a, *b, *rows = random_rows(seed, 20);
@@ -56,8 +55,5 @@ static void the_front_is_what_the_definition_says(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_front_is_what_the_definition_says),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

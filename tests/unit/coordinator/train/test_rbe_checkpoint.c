@@ -26,9 +26,8 @@ static void make_state(struct bsw_rbe_state *state)
     state->loss_sum = 1.5;
 }
 
-static void what_is_written_is_read_back(void **state)
+UNIT_TEST(what_is_written_is_read_back)
 {
-    (void)state;
     struct bsw_rbe_state written, read;
     make_state(&written);
     const char *path = path_of("checkpoint");
@@ -47,9 +46,8 @@ static void what_is_written_is_read_back(void **state)
     bsw_rbe_state_deinit(&read);
 }
 
-static void numbers_that_are_not_finite_are_refused(void **state)
+UNIT_TEST(numbers_that_are_not_finite_are_refused)
 {
-    (void)state;
     const float wrong[] = {NAN, INFINITY, -INFINITY};
     struct bsw_rbe_state written, read;
     make_state(&written);
@@ -67,9 +65,8 @@ static void numbers_that_are_not_finite_are_refused(void **state)
     bsw_rbe_state_deinit(&read);
 }
 
-static void checkpoints_of_other_trainings_are_refused(void **state)
+UNIT_TEST(checkpoints_of_other_trainings_are_refused)
 {
-    (void)state;
     struct bsw_rbe_state written, other;
     make_state(&written);
     const char *path = path_of("other");
@@ -86,11 +83,5 @@ static void checkpoints_of_other_trainings_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_written_is_read_back),
-        cmocka_unit_test(numbers_that_are_not_finite_are_refused),
-        cmocka_unit_test(checkpoints_of_other_trainings_are_refused),
-    };
-    return cmocka_run_group_tests_name("rbe_checkpoint", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

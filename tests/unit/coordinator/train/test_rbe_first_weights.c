@@ -1,17 +1,13 @@
 // First weights from principal axes: components go where they remove most error, together they are
 // the uniform quantizer that the header promises, and its estimates beat those of random axes.
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
-
-#include <cmocka.h>
 
 #include "common/base/integer_hash.h"
 #include "coordinator/train/rbe_first_weights.h"
 #include "kernels/rbe/rbe_gradient.h"
 #include "kernels/rbe/rbe_start.h"
+#include "unit_test.h"
 
 static struct bsw_error err;
 
@@ -24,9 +20,8 @@ static double gaussian(uint64_t seed, uint64_t i)
 }
 
 // Max (1960): levels, distance, error.
-static void steps_are_those_of_the_table(void **state)
+UNIT_TEST(steps_are_those_of_the_table)
 {
-    (void)state;
     static const double table[][3] = {
         {2, 1.596, 0.3634}, {4, 0.9957, 0.1188}, {8, 0.5860, 0.03744}, {16, 0.3352, 0.01154}};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
@@ -36,9 +31,8 @@ static void steps_are_those_of_the_table(void **state)
     }
 }
 
-static void components_go_where_the_energy_is(void **state)
+UNIT_TEST(components_go_where_the_energy_is)
 {
-    (void)state;
     const double energies[4] = {100, 10, 1, 0.001};
     uint32_t counts[4];
     bsw_rbe_deal_components(energies, 4, 2, 4, 16, counts);
@@ -51,9 +45,8 @@ static void components_go_where_the_energy_is(void **state)
 }
 
 // One axis, two components, two planes: seven levels, each the nearest.
-static void components_of_an_axis_share_its_levels(void **state)
+UNIT_TEST(components_of_an_axis_share_its_levels)
 {
-    (void)state;
     enum { ROWS = 4000 };
     const struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES] = {{1, 2, 5, 0, 1}, {1, 2, 1, 0, 1}};
     static float inputs[ROWS];
@@ -117,9 +110,8 @@ static double estimate_error(const struct bsw_rbe_shape *shapes, const float *pa
     return sqrt(error / squares);
 }
 
-static void estimates_beat_those_of_random_axes(void **state)
+UNIT_TEST(estimates_beat_those_of_random_axes)
 {
-    (void)state;
     const struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES] = {{DIMS, DIMS, 6, 0, 1},
                                                             {DIMS, DIMS, 1, 0, 1}};
     static float inputs[SAMPLE * DIMS];
@@ -140,9 +132,8 @@ static void estimates_beat_those_of_random_axes(void **state)
         fail_msg("%g of principal axes, %g of random", principal, random);
 }
 
-static void rows_without_energy_are_refused(void **state)
+UNIT_TEST(rows_without_energy_are_refused)
 {
-    (void)state;
     const struct bsw_rbe_shape shapes[BSW_RBE_NUM_SIDES] = {{2, 2, 1, 0, 1}, {2, 2, 1, 0, 1}};
     const float inputs[8] = {0};
     float parameters[128];
@@ -152,12 +143,5 @@ static void rows_without_energy_are_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(steps_are_those_of_the_table),
-        cmocka_unit_test(components_go_where_the_energy_is),
-        cmocka_unit_test(components_of_an_axis_share_its_levels),
-        cmocka_unit_test(estimates_beat_those_of_random_axes),
-        cmocka_unit_test(rows_without_energy_are_refused),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -169,9 +169,8 @@ static void check(enum bsw_rbe_estimator estimator, size_t num_pairs)
     close_fixture(&f);
 }
 
-static void figures_are_what_their_definitions_say(void **state)
+UNIT_TEST(figures_are_what_their_definitions_say)
 {
-    (void)state;
     const enum bsw_rbe_estimator estimators[] = {BSW_RBE_VARIANT, BSW_RBE_ANNEALING,
                                                  BSW_RBE_SMOOTH};
     for (size_t i = 0; i < 3; i++) {
@@ -181,9 +180,8 @@ static void figures_are_what_their_definitions_say(void **state)
     }
 }
 
-static void nothing_held_out_is_nothing(void **state)
+UNIT_TEST(nothing_held_out_is_nothing)
 {
-    (void)state;
     struct fixture f;
     struct bsw_rbe_recall recall;
     double auc = 1;
@@ -194,9 +192,8 @@ static void nothing_held_out_is_nothing(void **state)
     close_fixture(&f);
 }
 
-static void a_pair_that_cannot_be_read_is_reported(void **state)
+UNIT_TEST(a_pair_that_cannot_be_read_is_reported)
 {
-    (void)state;
     struct fixture f;
     struct bsw_rbe_recall recall;
     uint64_t lost = 60;
@@ -235,9 +232,8 @@ static void fill_scores(float *values, size_t count, uint64_t seed, uint64_t num
     }
 }
 
-static void the_area_is_what_the_definition_says(void **state)
+UNIT_TEST(the_area_is_what_the_definition_says)
 {
-    (void)state;
     float positives[MOST], negatives[MOST];
     const uint64_t num_values[] = {1, 2, 7, 100, 1u << 20};
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -253,9 +249,8 @@ static void the_area_is_what_the_definition_says(void **state)
     }
 }
 
-static void the_ends_of_the_scale(void **state)
+UNIT_TEST(the_ends_of_the_scale)
 {
-    (void)state;
     float high[] = {5, 3, 4}, low[] = {2, 1}, same[] = {7, 7, 7, 7};
     assert_true(bsw_roc_auc(high, 3, low, 2) == 1);
     assert_true(bsw_roc_auc(low, 2, high, 3) == 0);
@@ -265,12 +260,5 @@ static void the_ends_of_the_scale(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_area_is_what_the_definition_says),
-        cmocka_unit_test(the_ends_of_the_scale),
-        cmocka_unit_test(figures_are_what_their_definitions_say),
-        cmocka_unit_test(nothing_held_out_is_nothing),
-        cmocka_unit_test(a_pair_that_cannot_be_read_is_reported),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

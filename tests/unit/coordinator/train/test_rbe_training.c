@@ -126,9 +126,8 @@ static double group_loss(struct bsw_rbe_worker *worker, const float *parameters,
 }
 
 // Both sides and the loss, of a model that has a derivative.
-static void a_group_has_the_gradient_of_its_loss(void **state)
+UNIT_TEST(a_group_has_the_gradient_of_its_loss)
 {
-    (void)state;
     enum { MOST = 4096 };
     const float step = 1.0f / 128, share = 0.25f;
     struct bsw_rbe_training_options options = make_options();
@@ -160,9 +159,8 @@ static void a_group_has_the_gradient_of_its_loss(void **state)
 
 // ---- what is learned ----
 
-static void a_small_set_is_learned(void **state)
+UNIT_TEST(a_small_set_is_learned)
 {
-    (void)state;
     for (size_t kind = 0; kind < NUM_KINDS; kind++) {
         struct bsw_rbe_training_options options = options_of(&kinds[kind]);
         struct bsw_rbe_training_result result;
@@ -184,9 +182,8 @@ static void a_small_set_is_learned(void **state)
     }
 }
 
-static void it_stops_when_nothing_is_gained(void **state)
+UNIT_TEST(it_stops_when_nothing_is_gained)
 {
-    (void)state;
     struct bsw_rbe_training_options options = make_options();
     struct bsw_rbe_training_result result;
     options.rate = 1e-12; // nothing moves
@@ -200,9 +197,8 @@ static void it_stops_when_nothing_is_gained(void **state)
 
 // ---- the same weights ----
 
-static void threads_change_nothing(void **state)
+UNIT_TEST(threads_change_nothing)
 {
-    (void)state;
     struct bsw_rbe_training_options options = make_options();
     struct bsw_rbe_training_result one, three;
     int threads = omp_get_max_threads();
@@ -222,9 +218,8 @@ static void threads_change_nothing(void **state)
 }
 
 // Stopped after so many batches each time, within epochs and at their ends.
-static void a_resumed_training_reaches_the_same_weights(void **state)
+UNIT_TEST(a_resumed_training_reaches_the_same_weights)
 {
-    (void)state;
     struct bsw_rbe_training_options options = make_options();
     struct bsw_rbe_training_result whole, part = {0};
     options.estimator = BSW_RBE_ANNEALING;
@@ -247,9 +242,8 @@ static void a_resumed_training_reaches_the_same_weights(void **state)
     bsw_rbe_state_deinit(&part.state);
 }
 
-static void checkpoints_of_others_are_refused(void **state)
+UNIT_TEST(checkpoints_of_others_are_refused)
 {
-    (void)state;
     struct bsw_rbe_training_options options = make_options();
     struct bsw_rbe_training_result result;
     options.checkpoint = path_of("other");
@@ -280,9 +274,8 @@ static void checkpoints_of_others_are_refused(void **state)
 
 // ---- faults ----
 
-static void what_is_not_finite_stops_it(void **state)
+UNIT_TEST(what_is_not_finite_stops_it)
 {
-    (void)state;
     struct bsw_rbe_training_options options = make_options();
     struct bsw_rbe_training_result result;
     const char *path = path_of("kept");
@@ -313,9 +306,8 @@ static void what_is_not_finite_stops_it(void **state)
     bsw_buffer_deinit(&after);
 }
 
-static void too_few_pairs_are_refused(void **state)
+UNIT_TEST(too_few_pairs_are_refused)
 {
-    (void)state;
     struct bsw_rbe_training_options options = make_options();
     struct bsw_rbe_training_result result;
     options.batch_pairs = 10; // 10 negatives take 11
@@ -331,9 +323,8 @@ static void too_few_pairs_are_refused(void **state)
 // ---- the order of an epoch ----
 
 // Pairs in cells lie nearer each other than pairs at random; every pair is still there once.
-static void cells_hold_near_queries(void **state)
+UNIT_TEST(cells_hold_near_queries)
 {
-    (void)state;
     const struct bsw_rbe_pairs pairs = {.num_pairs = PAIRS, .read = read_pair};
     enum { CELL = 16, LEFT = 5, COUNT = PAIRS - PAIRS % CELL - CELL + LEFT };
     uint64_t orders[2][PAIRS];
@@ -358,9 +349,8 @@ static void cells_hold_near_queries(void **state)
     for (size_t i = 0; i < PAIRS; i++) assert_int_equal(seen[i], 1);
 }
 
-static void shifts_are_different(void **state)
+UNIT_TEST(shifts_are_different)
 {
-    (void)state;
     size_t shifts[40];
     int seen[41] = {0};
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -379,17 +369,5 @@ static void shifts_are_different(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_group_has_the_gradient_of_its_loss),
-        cmocka_unit_test(a_small_set_is_learned),
-        cmocka_unit_test(it_stops_when_nothing_is_gained),
-        cmocka_unit_test(threads_change_nothing),
-        cmocka_unit_test(a_resumed_training_reaches_the_same_weights),
-        cmocka_unit_test(checkpoints_of_others_are_refused),
-        cmocka_unit_test(what_is_not_finite_stops_it),
-        cmocka_unit_test(too_few_pairs_are_refused),
-        cmocka_unit_test(cells_hold_near_queries),
-        cmocka_unit_test(shifts_are_different),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

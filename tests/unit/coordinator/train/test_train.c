@@ -54,9 +54,8 @@ static enum bsw_status run_command(const char *model, const char *word, const ch
     return status;
 }
 
-static void settings_give_the_model_of_the_command(void **state)
+UNIT_TEST(settings_give_the_model_of_the_command)
 {
-    (void)state;
     struct bsw_train_settings s = settings_of(path_of("mine"));
     struct bsw_train_stats stats;
     struct bsw_buffer mine = {0}, theirs = {0};
@@ -74,9 +73,8 @@ static void settings_give_the_model_of_the_command(void **state)
     bsw_buffer_deinit(&theirs);
 }
 
-static void invalid_settings_are_refused_as_by_the_command(void **state)
+UNIT_TEST(invalid_settings_are_refused_as_by_the_command)
 {
-    (void)state;
     struct bsw_train_stats stats;
     struct bsw_train_settings s = settings_of(path_of("none"));
     s.training.negatives = 200;
@@ -100,10 +98,5 @@ static void invalid_settings_are_refused_as_by_the_command(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(settings_give_the_model_of_the_command),
-        cmocka_unit_test(invalid_settings_are_refused_as_by_the_command),
-    };
-    return cmocka_run_group_tests_name("train", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

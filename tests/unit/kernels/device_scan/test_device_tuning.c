@@ -7,17 +7,15 @@ static int is_below(const struct bsw_device_tuning *a, const struct bsw_device_t
     return a->major < b->major || (a->major == b->major && a->minor < b->minor);
 }
 
-static void test_rows_rise(void **state)
+UNIT_TEST(test_rows_rise)
 {
-    (void)state;
     assert_true(bsw_num_device_tunings > 0);
     for (size_t i = 1; i < bsw_num_device_tunings; i++)
         assert_true(is_below(&bsw_device_tunings[i - 1], &bsw_device_tunings[i]));
 }
 
-static void test_rows_are_in_range(void **state)
+UNIT_TEST(test_rows_are_in_range)
 {
-    (void)state;
     for (size_t i = 0; i < bsw_num_device_tunings; i++) {
         const struct bsw_device_tuning *row = &bsw_device_tunings[i];
         const struct bsw_device_division divisions[] = {row->plane, row->matrix, row->hopper};
@@ -43,9 +41,8 @@ static void assert_finds(int major, int minor, int row_major, int row_minor)
     assert_int_equal(row->minor, row_minor);
 }
 
-static void test_devices_find_their_row(void **state)
+UNIT_TEST(test_devices_find_their_row)
 {
-    (void)state;
     for (size_t i = 0; i < bsw_num_device_tunings; i++) {
         const struct bsw_device_tuning *row = &bsw_device_tunings[i];
         assert_finds(row->major, row->minor, row->major, row->minor);
@@ -60,8 +57,5 @@ static void test_devices_find_their_row(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_rise),
-                                       cmocka_unit_test(test_rows_are_in_range),
-                                       cmocka_unit_test(test_devices_find_their_row)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

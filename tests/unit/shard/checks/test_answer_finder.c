@@ -14,9 +14,8 @@ static struct bsw_error err;
 
 // ---- pinned queries ----
 
-static void pinned_queries_do_not_follow_query_bits(void **state)
+UNIT_TEST(pinned_queries_do_not_follow_query_bits)
 {
-    (void)state;
     enum { DIMS = 77 };
     struct bsw_code_layout layout;
     uint32_t words[8 * 8];
@@ -135,9 +134,8 @@ static void check_shard(const struct bsw_manifest *manifest, uint32_t shard)
     bsw_pinned_queries_deinit(&queries);
 }
 
-static void the_finder_keeps_the_best_rows(void **state)
+UNIT_TEST(the_finder_keeps_the_best_rows)
 {
-    (void)state;
     uint32_t most_blocks = 0;
     for (size_t i = 0; i < sizeof indexes / sizeof indexes[0]; i++) {
         struct bsw_manifest manifest;
@@ -158,9 +156,8 @@ static void the_finder_keeps_the_best_rows(void **state)
 
 #define FOUND 40
 
-static void lists_that_differ_are_refused(void **state)
+UNIT_TEST(lists_that_differ_are_refused)
 {
-    (void)state;
     struct bsw_shard_entry entry = {.first_row = 1000, .num_rows = 500};
     struct bsw_manifest manifest = {.num_shards = 1, .shards = &entry};
     uint64_t found[FOUND];
@@ -189,9 +186,8 @@ static void lists_that_differ_are_refused(void **state)
 }
 
 // A queue leaves rows out, but not the best, and gives no row that is not among the best known.
-static void queues_may_leave_rows_out(void **state)
+UNIT_TEST(queues_may_leave_rows_out)
 {
-    (void)state;
     struct bsw_shard_entry entry = {.num_rows = 500};
     struct bsw_manifest manifest = {.num_shards = 1, .shards = &entry};
     uint64_t found[FOUND];
@@ -217,12 +213,5 @@ static void queues_may_leave_rows_out(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pinned_queries_do_not_follow_query_bits),
-        cmocka_unit_test(the_finder_keeps_the_best_rows),
-        cmocka_unit_test(lists_that_differ_are_refused),
-        cmocka_unit_test(queues_may_leave_rows_out),
-    };
-    return cmocka_run_group_tests_name("answer_finder", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -109,9 +109,8 @@ static void flip_all(const struct bsw_resident_shard *shard, void *array, size_t
     }
 }
 
-static void every_resident_bit_is_seen(void **state)
+UNIT_TEST(every_resident_bit_is_seen)
 {
-    (void)state;
     struct checked checked;
     open_service(&staged, 1, &checked);
     for (uint32_t u = 0; u < checked.service.num_units; u++) {
@@ -140,9 +139,8 @@ static void every_resident_bit_is_seen(void **state)
 
 // ---- known answers ----
 
-static void known_answers_are_asked(void **state)
+UNIT_TEST(known_answers_are_asked)
 {
-    (void)state;
     struct checked checked;
     open_service(&staged, 1, &checked);
     assert_ok(bsw_self_check_answers(&checked.service, &err), &err);
@@ -164,9 +162,8 @@ static void known_answers_are_asked(void **state)
     close_service(&checked);
 }
 
-static void an_index_without_known_answers_is_searched(void **state)
+UNIT_TEST(an_index_without_known_answers_is_searched)
 {
-    (void)state;
     struct checked checked;
     open_service(&staged, 0, &checked);
     assert_ok(bsw_self_check_end(&checked.service, &err), &err);
@@ -178,9 +175,8 @@ static void an_index_without_known_answers_is_searched(void **state)
 
 // ---- rounds ----
 
-static void rounds_see_the_shards_of_every_rank(void **state)
+UNIT_TEST(rounds_see_the_shards_of_every_rank)
 {
-    (void)state;
     struct bsw_manifest manifest;
     make_small_index(&staged, temporary_folder, &manifest);
     assert_int_equal(bsw_self_check_round(&manifest, made_assignment(1, 2)), 2);
@@ -236,9 +232,8 @@ static void check_share(struct checked *checked, const struct bsw_survivor *surv
     bsw_free(&wrong);
 }
 
-static void wrong_keys_are_seen_as_often_as_said(void **state)
+UNIT_TEST(wrong_keys_are_seen_as_often_as_said)
 {
-    (void)state;
     struct checked checked;
     struct bsw_buffer survivors = {0};
     size_t counts[NUM_QUERIES], total = 0;
@@ -263,9 +258,8 @@ static void wrong_keys_are_seen_as_often_as_said(void **state)
 }
 
 // Row digests that have changed in memory are to blame, not the rows.
-static void row_digests_are_blamed(void **state)
+UNIT_TEST(row_digests_are_blamed)
 {
-    (void)state;
     struct checked checked;
     struct bsw_buffer survivors = {0};
     size_t counts[NUM_QUERIES];
@@ -292,9 +286,8 @@ static void row_digests_are_blamed(void **state)
 }
 
 // A mask that has a row too many leads nowhere.
-static void rows_behind_the_last_are_seen(void **state)
+UNIT_TEST(rows_behind_the_last_are_seen)
 {
-    (void)state;
     struct checked checked;
     struct bsw_buffer candidates = {0};
     open_service(&staged, 1, &checked);
@@ -311,15 +304,5 @@ static void rows_behind_the_last_are_seen(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_resident_bit_is_seen),
-        cmocka_unit_test(known_answers_are_asked),
-        cmocka_unit_test(an_index_without_known_answers_is_searched),
-        cmocka_unit_test(rounds_see_the_shards_of_every_rank),
-        cmocka_unit_test(wrong_keys_are_seen_as_often_as_said),
-        cmocka_unit_test(row_digests_are_blamed),
-        cmocka_unit_test(rows_behind_the_last_are_seen),
-    };
-    return cmocka_run_group_tests_name("self_check", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

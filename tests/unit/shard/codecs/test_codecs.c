@@ -14,9 +14,8 @@ enum { ROWS = 300, DIMS = 37, QUERIES = 20 };
 
 static struct bsw_error err;
 
-static void codecs_are_found_by_their_names(void **state)
+UNIT_TEST(codecs_are_found_by_their_names)
 {
-    (void)state;
     const struct bsw_codec *found;
     char names[128] = "";
     for (int i = 0; i < BSW_NUM_CODECS; i++) {
@@ -33,9 +32,8 @@ static void codecs_are_found_by_their_names(void **state)
 }
 
 // A key is a whole number, with a value of its own, or a float with a scale and a bias.
-static void what_a_codec_says_goes_together(void **state)
+UNIT_TEST(what_a_codec_says_goes_together)
 {
-    (void)state;
     for (int i = 0; i < BSW_NUM_CODECS; i++) {
         const struct bsw_codec *codec = bsw_codecs[i];
         const struct bsw_codec_table *table = codec->table;
@@ -54,9 +52,8 @@ static void what_a_codec_says_goes_together(void **state)
     }
 }
 
-static void a_metric_that_a_codec_lacks_is_refused(void **state)
+UNIT_TEST(a_metric_that_a_codec_lacks_is_refused)
 {
-    (void)state;
     assert_string_equal(bsw_codec_only_metric(&bsw_codec_xfbq), "cosine");
     assert_null(bsw_codec_only_metric(&bsw_codec_raw));
     assert_int_equal(bsw_codec_check_metric(&bsw_codec_xfbq, BSW_METRIC_L2, &err), BSW_ERROR_USAGE);
@@ -158,15 +155,13 @@ static void check_sq8(enum bsw_metric metric)
     bsw_free(&rows);
 }
 
-static void sq8_codes_and_keys_are_those_of_its_formula(void **state)
+UNIT_TEST(sq8_codes_and_keys_are_those_of_its_formula)
 {
-    (void)state;
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) check_sq8((enum bsw_metric)metric);
 }
 
-static void sq8_comes_back_from_its_manifest(void **state)
+UNIT_TEST(sq8_comes_back_from_its_manifest)
 {
-    (void)state;
     struct bsw_manifest manifest, again;
     struct bsw_buffer first = {0}, second = {0};
     float *rows = make_rows(ROWS);
@@ -186,9 +181,8 @@ static void sq8_comes_back_from_its_manifest(void **state)
     bsw_free(&rows);
 }
 
-static void sq8_refuses_what_it_cannot_code(void **state)
+UNIT_TEST(sq8_refuses_what_it_cannot_code)
 {
-    (void)state;
     struct bsw_codec_settings settings = {.bits = 4}, model = {.model = "other"};
     assert_int_equal(bsw_codec_sq8.table->check_settings(&settings, &err), BSW_ERROR_USAGE);
     assert_string_equal(err.message, "--bits 4: --codec sq8 has 8");
@@ -211,13 +205,5 @@ static void sq8_refuses_what_it_cannot_code(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codecs_are_found_by_their_names),
-        cmocka_unit_test(what_a_codec_says_goes_together),
-        cmocka_unit_test(a_metric_that_a_codec_lacks_is_refused),
-        cmocka_unit_test(sq8_codes_and_keys_are_those_of_its_formula),
-        cmocka_unit_test(sq8_comes_back_from_its_manifest),
-        cmocka_unit_test(sq8_refuses_what_it_cannot_code),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

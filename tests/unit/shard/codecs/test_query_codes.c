@@ -132,9 +132,8 @@ static void check_saq_queries(const char *source, uint64_t count, uint32_t clust
     bsw_free(&vectors);
 }
 
-static void saq_queries_are_odd_multiples_of_their_scale(void **state)
+UNIT_TEST(saq_queries_are_odd_multiples_of_their_scale)
 {
-    (void)state;
     check_saq_queries("synth:count=300,dims=64,clusters=7", 300, 7, "64x3", 64);
     check_saq_queries("synth:count=300,dims=70,clusters=7", 300, 7, "33x4,5x2,32x1", 70);
     check_saq_queries("synth:count=300,dims=200", 300, 0, "96x3,104x2", 200);
@@ -145,9 +144,8 @@ static void saq_queries_are_odd_multiples_of_their_scale(void **state)
 // ---- xfbq ----
 
 // Coded as a document is: c = 2 * floor(x * scale * 2^(Bq-1)) + 1, clipped.
-static void plain_queries_are_coded_as_documents(void **state)
+UNIT_TEST(plain_queries_are_coded_as_documents)
 {
-    (void)state;
     enum { DIMS = 45 };
     struct small_index what = {.source = "synth:count=200,dims=45,clusters=7",
                                .codec = &bsw_codec_xfbq,
@@ -176,9 +174,8 @@ static void plain_queries_are_coded_as_documents(void **state)
 }
 
 // dot * 2^-(B + Bq) / scale^2, one rounding: float64 on the way may move it by one unit.
-static void plain_values_are_scaled_integers(void **state)
+UNIT_TEST(plain_values_are_scaled_integers)
 {
-    (void)state;
     static const float scales[] = {1, 2, 3.7f, 0.01f, 1e6f};
     static const int32_t dots[] = {0, 1, -1, 45, -1001, 1000003, -(1 << 30), (1 << 30) - 1};
     struct bsw_manifest manifest = {.codec = &bsw_codec_xfbq, .metric = BSW_METRIC_COSINE};
@@ -297,9 +294,8 @@ static float *read_rows(const char *path, size_t num_rows, uint32_t *dims)
     return rows;
 }
 
-static void values_are_near_the_exact_ones(void **state)
+UNIT_TEST(values_are_near_the_exact_ones)
 {
-    (void)state;
     uint32_t dims;
     const char *base = TEST_DATA_FOLDER "/sift20k_base.u8bin";
     float *rows = read_rows(base, 250, &dims);
@@ -339,9 +335,8 @@ static void assert_finite_values(const struct bsw_manifest *manifest, const floa
 }
 
 // The query is the mean: q' is 0, all codes +1, and every value is that of the mean itself.
-static void a_query_at_the_mean_gives_finite_values(void **state)
+UNIT_TEST(a_query_at_the_mean_gives_finite_values)
 {
-    (void)state;
     for (int metric = BSW_METRIC_IP; metric < BSW_METRIC_NUM; metric++) {
         struct small_index what = {.source = "synth:count=300,dims=40,clusters=7",
                                    .codec = &bsw_codec_saq,
@@ -366,9 +361,8 @@ static void a_query_at_the_mean_gives_finite_values(void **state)
 }
 
 // The longest and the shortest rows and queries that are let in.
-static void extreme_lengths_give_finite_values(void **state)
+UNIT_TEST(extreme_lengths_give_finite_values)
 {
-    (void)state;
     enum { ROWS = 64, DIMS = 20 };
     static const float lengths[] = {3e18f, 1e-18f, 1e-30f, 0};
     float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows), query[DIMS];
@@ -397,14 +391,5 @@ static void extreme_lengths_give_finite_values(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(saq_queries_are_odd_multiples_of_their_scale),
-        cmocka_unit_test(plain_queries_are_coded_as_documents),
-        cmocka_unit_test(plain_values_are_scaled_integers),
-        cmocka_unit_test(values_are_near_the_exact_ones),
-        cmocka_unit_test(a_query_at_the_mean_gives_finite_values),
-        cmocka_unit_test(extreme_lengths_give_finite_values),
-    };
-    return cmocka_run_group_tests_name("query_codes", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

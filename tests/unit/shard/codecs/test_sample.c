@@ -9,9 +9,8 @@
 #include "temporary_folder.h"
 
 // More than 65,536 rows: place p comes from the p-th of 65,536 equal strata of the range.
-static void a_large_corpus_gives_a_row_of_each_stratum(void **state)
+UNIT_TEST(a_large_corpus_gives_a_row_of_each_stratum)
 {
-    (void)state;
     enum { DIMS = 3, FIRST = 7 };
     const struct bsw_synth synth = {.count = 100007, .dims = DIMS, .seed = 1};
     bsw_vectors *vectors = open_vectors("synth:count=100007,dims=3", FIRST, 100007);
@@ -42,9 +41,8 @@ static void a_large_corpus_gives_a_row_of_each_stratum(void **state)
     bsw_vectors_close(&vectors);
 }
 
-static void a_small_corpus_is_its_own_sample(void **state)
+UNIT_TEST(a_small_corpus_is_its_own_sample)
 {
-    (void)state;
     static const uint64_t counts[] = {1, 127, 128, 129, 1000, 65536};
     for (size_t i = 0; i < 6; i++) {
         char source[64];
@@ -65,9 +63,8 @@ static void a_small_corpus_is_its_own_sample(void **state)
 }
 
 // Bad rows of the sample are left out, the good ones close up in order.
-static void bad_rows_are_skipped(void **state)
+UNIT_TEST(bad_rows_are_skipped)
 {
-    (void)state;
     enum { ROWS = 300, DIMS = 2 };
     float rows[ROWS][DIMS], good[ROWS][DIMS];
     size_t num_good = 0;
@@ -89,9 +86,8 @@ static void bad_rows_are_skipped(void **state)
 }
 
 // A pass says how far it is, with its label; the caller decides whether.
-static void passes_show_their_progress(void **state)
+UNIT_TEST(passes_show_their_progress)
 {
-    (void)state;
     const float *rows;
     float factors[BSW_SAMPLE_TILE];
     size_t num_rows;
@@ -122,12 +118,5 @@ static void passes_show_their_progress(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_large_corpus_gives_a_row_of_each_stratum),
-        cmocka_unit_test(a_small_corpus_is_its_own_sample),
-        cmocka_unit_test(bad_rows_are_skipped),
-        cmocka_unit_test(passes_show_their_progress),
-    };
-    return cmocka_run_group_tests_name("sample", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -54,9 +54,8 @@ static void check_plain_scale(const char *source)
     bsw_vectors_close(&vectors);
 }
 
-static void plain_scale_is_the_quantile_of_a_full_sort(void **state)
+UNIT_TEST(plain_scale_is_the_quantile_of_a_full_sort)
 {
-    (void)state;
     static const char *const sources[] = {"synth:count=1,dims=1",
                                           "synth:count=1,dims=49",
                                           "synth:count=1,dims=50",
@@ -70,9 +69,8 @@ static void plain_scale_is_the_quantile_of_a_full_sort(void **state)
 }
 
 // Mostly zeros, or numbers whose reciprocal is no float: the largest takes the quantile's place.
-static void a_zero_quantile_gives_way_to_the_largest(void **state)
+UNIT_TEST(a_zero_quantile_gives_way_to_the_largest)
 {
-    (void)state;
     enum { ROWS = 50, DIMS = 200 };
     static const float fillers[] = {0, 0x1p-149f, 0x1p-130f, 0x1.fffffcp-127f};
     float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
@@ -89,9 +87,8 @@ static void a_zero_quantile_gives_way_to_the_largest(void **state)
 }
 
 // A corpus without any good row has no scale and no frame.
-static void an_empty_sample_is_refused(void **state)
+UNIT_TEST(an_empty_sample_is_refused)
 {
-    (void)state;
     const float zeros[6] = {0};
     struct bsw_manifest manifest = {.metric = BSW_METRIC_COSINE, .codec = &bsw_codec_saq};
     const struct bsw_saq_training training = {3, "auto", 0, 1};
@@ -157,9 +154,8 @@ static void check_layout(const double *energies, uint32_t dims, double bits, int
     if (is_falling && bits < 8 && dims % 32 == 0) assert_true(most - total < smallest);
 }
 
-static void bits_stay_within_what_was_asked(void **state)
+UNIT_TEST(bits_stay_within_what_was_asked)
 {
-    (void)state;
     static const uint32_t all_dims[] = {1, 31, 32, 33, 64, 128, 200, 1000, 4096};
     double *energies = allocate_or_fail(4096, sizeof *energies);
     for (size_t d = 0; d < 9; d++) {
@@ -173,9 +169,8 @@ static void bits_stay_within_what_was_asked(void **state)
     bsw_free(&energies);
 }
 
-static void quarters_are_met_exactly_at_128_dims(void **state)
+UNIT_TEST(quarters_are_met_exactly_at_128_dims)
 {
-    (void)state;
     double energies[128];
     struct bsw_code_layout layout;
     for (int shape = 0; shape < 12; shape++) {
@@ -188,9 +183,8 @@ static void quarters_are_met_exactly_at_128_dims(void **state)
 }
 
 // Two groups, one with more energy: Max's errors say which bit removes more for its price.
-static void bits_go_where_they_remove_most_error(void **state)
+UNIT_TEST(bits_go_where_they_remove_most_error)
 {
-    (void)state;
     double energies[64];
     char text[64];
     struct bsw_code_layout layout;
@@ -307,9 +301,8 @@ static void check_frame(const struct frame_case *what)
     bsw_manifest_deinit(&manifest);
 }
 
-static void frames_are_orthonormal_with_the_right_mean(void **state)
+UNIT_TEST(frames_are_orthonormal_with_the_right_mean)
 {
-    (void)state;
     static const char *const sources[] = {
         "synth:count=1000,dims=1", "synth:count=500,dims=31,clusters=5", "synth:count=20,dims=33",
         "synth:count=3000,dims=96,clusters=20,type=uint8", "synth:count=1500,dims=200,clusters=50"};
@@ -337,9 +330,8 @@ static void assert_same_frame(const struct bsw_manifest *a, const struct bsw_man
 }
 
 // Twice the same bits, at every level and whatever number of BLAS threads was set before.
-static void frames_depend_on_data_and_seed_alone(void **state)
+UNIT_TEST(frames_depend_on_data_and_seed_alone)
 {
-    (void)state;
     for (int random_axes = 0; random_axes < 2; random_axes++) {
         struct frame_case what = {"synth:count=1000,dims=300,clusters=30",
                                   BSW_METRIC_COSINE,
@@ -366,9 +358,8 @@ static void frames_depend_on_data_and_seed_alone(void **state)
 
 // Principal axes: segments come in the order of their energy, and with given bits their steps tell
 // how uneven it is.
-static void principal_axes_gather_the_energy(void **state)
+UNIT_TEST(principal_axes_gather_the_energy)
 {
-    (void)state;
     enum { ROWS = 2000, DIMS = 64 };
     float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
     const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 5};
@@ -403,9 +394,8 @@ static void principal_axes_gather_the_energy(void **state)
 }
 
 // Nothing to learn: one row, equal rows, one dimension, one row of one dimension.
-static void poor_samples_give_usable_frames(void **state)
+UNIT_TEST(poor_samples_give_usable_frames)
 {
-    (void)state;
     float rows[40 * 40];
     for (size_t i = 0; i < 1600; i++) rows[i] = 1.5f + (float)(i % 40);
     write_fbin(path_of("equal.fbin"), rows, 40, 40);
@@ -423,9 +413,8 @@ static void poor_samples_give_usable_frames(void **state)
     }
 }
 
-static void bad_segments_are_refused(void **state)
+UNIT_TEST(bad_segments_are_refused)
 {
-    (void)state;
     static const char *const bad[] = {"32x3", "65x3", "64x9", "64x0", "x", "", "32x3,33x3"};
     bsw_vectors *vectors = open_vectors("synth:count=100,dims=64", 0, 0);
     struct bsw_sample sample = make_sample(vectors, BSW_METRIC_L2, BSW_CPU_REFERENCE);
@@ -443,9 +432,8 @@ static void bad_segments_are_refused(void **state)
 
 // The largest scale of the sample comes to lie at 2^7 to 2^8, however long the rows are, and no
 // tail passes its scale.
-static void exponents_fit_the_sample(void **state)
+UNIT_TEST(exponents_fit_the_sample)
 {
-    (void)state;
     enum { ROWS = 200, DIMS = 48 };
     float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
     const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 5};
@@ -476,20 +464,5 @@ static void exponents_fit_the_sample(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(plain_scale_is_the_quantile_of_a_full_sort),
-        cmocka_unit_test(a_zero_quantile_gives_way_to_the_largest),
-        cmocka_unit_test(an_empty_sample_is_refused),
-        cmocka_unit_test(bits_stay_within_what_was_asked),
-        cmocka_unit_test(quarters_are_met_exactly_at_128_dims),
-        cmocka_unit_test(bits_go_where_they_remove_most_error),
-        cmocka_unit_test(frames_are_orthonormal_with_the_right_mean),
-        cmocka_unit_test(frames_depend_on_data_and_seed_alone),
-        cmocka_unit_test(principal_axes_gather_the_energy),
-        cmocka_unit_test(poor_samples_give_usable_frames),
-        cmocka_unit_test(bad_segments_are_refused),
-        cmocka_unit_test(exponents_fit_the_sample),
-    };
-    return cmocka_run_group_tests_name("saq_training", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -47,9 +47,8 @@ static uint32_t choose(const char *source, enum bsw_metric metric, enum bsw_cpu_
 }
 
 // With nearly all of the energy in 32 or 64 dimensions the bound is tight from there on.
-static void the_stage_ends_where_the_energy_does(void **state)
+UNIT_TEST(the_stage_ends_where_the_energy_does)
 {
-    (void)state;
     const char *of32 = write_rows("32.fbin", 32, 0.01f), *of64 = write_rows("64.fbin", 64, 0.01f);
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
         assert_int_equal(choose(of32, (enum bsw_metric)metric, BSW_CPU_REFERENCE), 32);
@@ -58,17 +57,15 @@ static void the_stage_ends_where_the_energy_does(void **state)
 }
 
 // Equal energy everywhere: half the dimensions say nothing that would stop a row.
-static void without_a_falling_spectrum_there_is_none(void **state)
+UNIT_TEST(without_a_falling_spectrum_there_is_none)
 {
-    (void)state;
     const char *flat = write_rows("flat.fbin", DIMS, 0);
     assert_int_equal(choose(flat, BSW_METRIC_L2, BSW_CPU_REFERENCE), DIMS);
 }
 
 // One row, two rows, less than a block of dimensions.
-static void tiny_corpora_have_a_choice_too(void **state)
+UNIT_TEST(tiny_corpora_have_a_choice_too)
 {
-    (void)state;
     const float rows[2][40] = {{1, 2, 3}, {-1, 0.5f, 2}};
     for (uint32_t num_rows = 1; num_rows <= 2; num_rows++) {
         const char *path = path_of("tiny.fbin");
@@ -80,9 +77,8 @@ static void tiny_corpora_have_a_choice_too(void **state)
     }
 }
 
-static void the_cost_is_counted_in_dimensions(void **state)
+UNIT_TEST(the_cost_is_counted_in_dimensions)
 {
-    (void)state;
     const struct bsw_scan_tuning tuning = {.stage_overhead = 5, .finish_factor = 4};
     assert_true(bsw_stage_cost(&tuning, 32, 128, 0) == 37);
     assert_true(bsw_stage_cost(&tuning, 64, 128, 0.25) == 64 + 5 + 64);
@@ -90,12 +86,5 @@ static void the_cost_is_counted_in_dimensions(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_stage_ends_where_the_energy_does),
-        cmocka_unit_test(without_a_falling_spectrum_there_is_none),
-        cmocka_unit_test(tiny_corpora_have_a_choice_too),
-        cmocka_unit_test(the_cost_is_counted_in_dimensions),
-    };
-    return cmocka_run_group_tests_name("stage_choice", tests, make_temporary_folder,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -22,9 +22,8 @@ static unsigned check_rising_or_equal(struct small_index *what, float *vectors, 
 }
 
 // Lists with room for one more bundle: no sample is worth anything, and a segment is one bundle.
-static void smallest_lists_lose_nothing(void **state)
+UNIT_TEST(smallest_lists_lose_nothing)
 {
-    (void)state;
     static const size_t keeps[] = {40, 700};
     const struct small_index what = duplicates(&bsw_codec_saq, BSW_METRIC_L2);
     struct scan_case scan;
@@ -44,9 +43,8 @@ static void smallest_lists_lose_nothing(void **state)
 
 // Every row is better than all before it, so those that reach the sample's limit are all at the
 // end, more than a list has room for.
-static void rising_rows_overflow_and_lose_nothing(void **state)
+UNIT_TEST(rising_rows_overflow_and_lose_nothing)
 {
-    (void)state;
     struct small_index what = duplicates(&bsw_codec_saq, BSW_METRIC_L2);
     float *vectors = allocate_or_fail(QUERIES * DIMS, sizeof *vectors);
     struct bsw_scan_counts counts;
@@ -59,9 +57,8 @@ static void rising_rows_overflow_and_lose_nothing(void **state)
 }
 
 // The limit of a sample is what all rows have: each of them passes until a list has been cut.
-static void equal_rows_overflow_and_lose_nothing(void **state)
+UNIT_TEST(equal_rows_overflow_and_lose_nothing)
 {
-    (void)state;
     for (int codec = 0; codec < 2; codec++) {
         struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
         struct bsw_scan_counts counts;
@@ -76,9 +73,8 @@ static void equal_rows_overflow_and_lose_nothing(void **state)
 
 // Where rows come in no order lists of the chosen length, or short ones, do not overflow, and a few
 // segments are enough.
-static void lists_hardly_ever_overflow(void **state)
+UNIT_TEST(lists_hardly_ever_overflow)
 {
-    (void)state;
     const struct small_index what = duplicates(&bsw_codec_saq, BSW_METRIC_L2);
     struct scan_case scan;
     open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
@@ -169,9 +165,8 @@ static uint64_t scan_many_rows(bsw_device *device, uint32_t keep, uint32_t capac
     return run.num_segments;
 }
 
-static void many_rows_take_few_segments(void **state)
+UNIT_TEST(many_rows_take_few_segments)
 {
-    (void)state;
     const struct bsw_device_options options = {.num_sharers = 1, .timeout_seconds = 60};
     bsw_device *device;
     assert_ok(bsw_device_open(&options, &device, &err), &err);
@@ -183,12 +178,5 @@ static void many_rows_take_few_segments(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(smallest_lists_lose_nothing),
-        cmocka_unit_test(rising_rows_overflow_and_lose_nothing),
-        cmocka_unit_test(equal_rows_overflow_and_lose_nothing),
-        cmocka_unit_test(lists_hardly_ever_overflow),
-        cmocka_unit_test(many_rows_take_few_segments),
-    };
-    return cmocka_run_group_tests_name("device_lists", tests, make_files, remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }

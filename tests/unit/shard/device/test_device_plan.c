@@ -1,16 +1,10 @@
 // How memory of a device is shared: for every size of it what is planned fits, and what fits is
 // planned.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <string.h>
 
 #include "shard/device/device_plan.h"
+#include "unit_test.h"
 
 enum { SHARDS = 3, QUERY_BITS = 6 };
 
@@ -42,9 +36,8 @@ static size_t bundles_of(const struct bsw_device_needs *needs, size_t shard)
 }
 
 // Arrays lie behind each other without overlap, each at a multiple of 256.
-static void arrays_of_codes_do_not_overlap(void **state)
+UNIT_TEST(arrays_of_codes_do_not_overlap)
 {
-    (void)state;
     struct bsw_shard_shape shapes[SHARDS];
     make_shapes("33x3,7x2", 40, 1, shapes);
     for (size_t bundles = 1; bundles < 70; bundles++) {
@@ -132,9 +125,8 @@ static void check_all_sizes(const struct bsw_device_needs *needs)
     assert_int_equal(seen, PLANNED | IN_BLOCKS | REFUSED);
 }
 
-static void every_size_of_memory_is_used_and_kept_to(void **state)
+UNIT_TEST(every_size_of_memory_is_used_and_kept_to)
 {
-    (void)state;
     struct bsw_shard_shape shapes[SHARDS];
     static const size_t keeps[] = {1, 50, 3000}, queries[] = {1, 17, 300};
     for (int has_affine = 0; has_affine < 2; has_affine++) {
@@ -151,9 +143,8 @@ static void every_size_of_memory_is_used_and_kept_to(void **state)
     }
 }
 
-static void what_is_needed_at_least_is_enough(void **state)
+UNIT_TEST(what_is_needed_at_least_is_enough)
 {
-    (void)state;
     struct bsw_shard_shape shapes[SHARDS];
     struct bsw_device_plan plan;
     unsigned long long free_bytes, needed;
@@ -178,9 +169,8 @@ static void what_is_needed_at_least_is_enough(void **state)
 }
 
 // Long lists for few queries, never at the price of codes that have to come in blocks.
-static void lists_are_long_where_memory_is_free(void **state)
+UNIT_TEST(lists_are_long_where_memory_is_free)
 {
-    (void)state;
     static const size_t queries[] = {1, 512, 1024, 100000}, keeps[] = {10, 10, 10000, 10};
     static const size_t capacities[] = {1 << 16, 1 << 16, 1 << 15, 3 * 10 + 1024};
     struct bsw_shard_shape shapes[SHARDS];
@@ -210,9 +200,8 @@ static void lists_are_long_where_memory_is_free(void **state)
 }
 
 // Lists have room for a round, or for all rows; what no thread can use takes no memory.
-static void queues_have_room_for_a_round(void **state)
+UNIT_TEST(queues_have_room_for_a_round)
 {
-    (void)state;
     static const struct bsw_queue_options queues[] = {
         {1, 1}, {16, 3}, {256, 1}, {BSW_QUEUE_MAX_ITEMS, BSW_QUEUE_MAX_LENGTH}};
     static const size_t blocks[] = {129, 9, 1, 1}; // of 33024 rows with padding
@@ -245,9 +234,8 @@ static void queues_have_room_for_a_round(void **state)
     }
 }
 
-static void a_rank_without_shards_needs_nothing(void **state)
+UNIT_TEST(a_rank_without_shards_needs_nothing)
 {
-    (void)state;
     struct bsw_device_plan plan;
     const struct bsw_device_needs needs = {
         .num_shards = 0, .query_bits = QUERY_BITS, .max_queries = 100, .keep = 10};
@@ -259,13 +247,5 @@ static void a_rank_without_shards_needs_nothing(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(arrays_of_codes_do_not_overlap),
-        cmocka_unit_test(every_size_of_memory_is_used_and_kept_to),
-        cmocka_unit_test(what_is_needed_at_least_is_enough),
-        cmocka_unit_test(lists_are_long_where_memory_is_free),
-        cmocka_unit_test(queues_have_room_for_a_round),
-        cmocka_unit_test(a_rank_without_shards_needs_nothing),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

@@ -90,9 +90,8 @@ static void assert_named(uint32_t shard, uint32_t block)
     if (!strstr(err.message, text)) fail_msg("'%s' is not of %s", err.message, text);
 }
 
-static void every_block_is_seen_when_its_turn_comes(void **state)
+UNIT_TEST(every_block_is_seen_when_its_turn_comes)
 {
-    (void)state;
     assert_int_equal(bsw_self_check_round(&manifest, made_assignment(1, SHARDS)), SHARDS * CHECKS);
     assert_int_equal(bsw_self_check_round(&manifest, made_assignment(2, SHARDS)), CHECKS);
     for (uint32_t i = 0; i < SHARDS * BLOCKS; i++) {
@@ -111,9 +110,8 @@ static void every_block_is_seen_when_its_turn_comes(void **state)
     assert_ok(bsw_self_check_end(&service, &err), &err);
 }
 
-static void a_round_ends_where_it_began(void **state)
+UNIT_TEST(a_round_ends_where_it_began)
 {
-    (void)state;
     service.check.next_unit = service.check.next_block = 0;
     for (int round = 0; round < 3; round++) {
         for (int check = 0; check < SHARDS * CHECKS; check++) {
@@ -126,9 +124,5 @@ static void a_round_ends_where_it_began(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_block_is_seen_when_its_turn_comes),
-        cmocka_unit_test(a_round_ends_where_it_began),
-    };
-    return cmocka_run_group_tests_name("device_readback", tests, open_service, close_service);
+    return run_unit_tests(open_service, close_service);
 }

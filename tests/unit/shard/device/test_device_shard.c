@@ -6,9 +6,8 @@
 
 // ---- the same lists ----
 
-static void lists_are_those_of_the_cpu(void **state)
+UNIT_TEST(lists_are_those_of_the_cpu)
 {
-    (void)state;
     for (int i = -1; i < BSW_METRIC_NUM; i++) {
         struct small_index what = i < 0 ? duplicates(&bsw_codec_xfbq, BSW_METRIC_COSINE)
                                         : duplicates(&bsw_codec_saq, (enum bsw_metric)i);
@@ -36,9 +35,8 @@ static void lists_are_those_of_the_cpu(void **state)
 }
 
 // Limits that many, few or no rows reach; all of them in groups of queries too.
-static void limits_and_groups_are_kept(void **state)
+UNIT_TEST(limits_and_groups_are_kept)
 {
-    (void)state;
     for (int codec = 0; codec < 2; codec++) {
         const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
         struct scan_case scan;
@@ -72,9 +70,8 @@ static void limits_and_groups_are_kept(void **state)
 }
 
 // Queries that a link has brought: nothing of them is read in host memory.
-static void queries_may_lie_on_the_device_already(void **state)
+UNIT_TEST(queries_may_lie_on_the_device_already)
 {
-    (void)state;
     for (int codec = 0; codec < 2; codec++) {
         const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
         struct scan_case scan;
@@ -120,9 +117,8 @@ static void queries_may_lie_on_the_device_already(void **state)
 
 // Rounds of one block of queues and of more, lists that hold all rows, blocks of codes that end
 // inside those of queues, groups of queries; limits that half the rows reach.
-static void queues_are_those_of_the_cpu(void **state)
+UNIT_TEST(queues_are_those_of_the_cpu)
 {
-    (void)state;
     static const struct device_case cases[] = {
         {.keep = 40, .queue = {1, 1}},
         {.keep = 20, .capacity = 20 + 256, .queue = {1, 1}, .is_checked = 1},
@@ -154,9 +150,8 @@ static void queues_are_those_of_the_cpu(void **state)
 
 // Real descriptors, 128-d with the stage at 64: the device stops what the CPU's bound stops, or
 // nearly so, in all but the first segment, with and without blocks.
-static void a_stage_stops_most_rows(void **state)
+UNIT_TEST(a_stage_stops_most_rows)
 {
-    (void)state;
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
         const struct small_index what = {.source = TEST_DATA_FOLDER "/sift20k_base.u8bin",
                                          .last_row = 2500,
@@ -236,9 +231,8 @@ static void check_bins(const struct bins *expected, const struct bins *found, ui
     }
 }
 
-static void histograms_say_the_same_of_the_best(void **state)
+UNIT_TEST(histograms_say_the_same_of_the_best)
 {
-    (void)state;
     static const uint64_t ks[] = {1, 50, ROWS, ROWS + 9};
     const struct small_index what = duplicates(&bsw_codec_xfbq, BSW_METRIC_COSINE);
     struct bsw_candidate_lists lists = {0};
@@ -272,9 +266,8 @@ static void histograms_say_the_same_of_the_best(void **state)
 
 // ---- blocks ----
 
-static void codes_come_in_blocks(void **state)
+UNIT_TEST(codes_come_in_blocks)
 {
-    (void)state;
     for (int codec = 0; codec < 2; codec++) {
         const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
         struct scan_case scan;
@@ -334,22 +327,19 @@ static void check_fault(const char *variable, const char *number, const char *te
     close_case(&scan);
 }
 
-static void a_silent_device_ends_at_the_deadline(void **state)
+UNIT_TEST(a_silent_device_ends_at_the_deadline)
 {
-    (void)state;
     check_fault("BITSWEEP_EMULATOR_STALL", "1", "not done within 0.2 s");
 }
 
-static void a_failed_launch_is_told(void **state)
+UNIT_TEST(a_failed_launch_is_told)
 {
-    (void)state;
     check_fault("BITSWEEP_EMULATOR_FAIL", "1", "scan: cudaErrorLaunchFailure");
 }
 
 // Other bits in the codes that the CPU sees: no scan on the device can agree with it any more.
-static void wrong_bits_are_noticed_at_the_start(void **state)
+UNIT_TEST(wrong_bits_are_noticed_at_the_start)
 {
-    (void)state;
     for (int codec = 0; codec < 2; codec++) {
         const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
         struct scan_case scan;
@@ -374,9 +364,8 @@ static void wrong_bits_are_noticed_at_the_start(void **state)
     }
 }
 
-static void too_little_memory_is_told_with_numbers(void **state)
+UNIT_TEST(too_little_memory_is_told_with_numbers)
 {
-    (void)state;
     const struct small_index what = duplicates(&bsw_codec_saq, BSW_METRIC_L2);
     const struct bsw_device_options options = {
         .num_sharers = 1, .most_bytes = 4000, .timeout_seconds = 60};
@@ -406,18 +395,5 @@ static void too_little_memory_is_told_with_numbers(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lists_are_those_of_the_cpu),
-        cmocka_unit_test(limits_and_groups_are_kept),
-        cmocka_unit_test(queries_may_lie_on_the_device_already),
-        cmocka_unit_test(queues_are_those_of_the_cpu),
-        cmocka_unit_test(histograms_say_the_same_of_the_best),
-        cmocka_unit_test(a_stage_stops_most_rows),
-        cmocka_unit_test(codes_come_in_blocks),
-        cmocka_unit_test(a_silent_device_ends_at_the_deadline),
-        cmocka_unit_test(a_failed_launch_is_told),
-        cmocka_unit_test(wrong_bits_are_noticed_at_the_start),
-        cmocka_unit_test(too_little_memory_is_told_with_numbers),
-    };
-    return cmocka_run_group_tests(tests, make_files, remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }

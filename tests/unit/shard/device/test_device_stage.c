@@ -1,12 +1,6 @@
 // When a device scans progressively: what follows from shares that go well, badly, or change.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "shard/device/device_stage.h"
+#include "unit_test.h"
 
 enum { QUERIES = 7 };
 
@@ -42,9 +36,8 @@ static uint64_t scan_part(struct bsw_device_stage_run *run, const struct bsw_dev
     return staged;
 }
 
-static void the_first_launch_is_full_and_the_others_staged(void **state)
+UNIT_TEST(the_first_launch_is_full_and_the_others_staged)
 {
-    (void)state;
     for (int is_always = 0; is_always < 2; is_always++) {
         struct bsw_device_stage_run run = new_run(is_always);
         uint64_t survivors = 0, staged = 0;
@@ -61,9 +54,8 @@ static void the_first_launch_is_full_and_the_others_staged(void **state)
 }
 
 // Hostile rows: of a scan no more than a small part is tried in vain; unless it was asked for.
-static void what_does_not_pay_is_not_done(void **state)
+UNIT_TEST(what_does_not_pay_is_not_done)
 {
-    (void)state;
     struct bsw_device_stage_run run = new_run(0), always = new_run(1);
     uint64_t survivors = 0, always_survivors = 0, staged = 0, total = 0;
     for (uint32_t first = 0, last = 1 << 10; last <= 1 << 24; first = last, last *= 2) {
@@ -83,9 +75,8 @@ static void what_does_not_pay_is_not_done(void **state)
     assert_int_equal(bsw_device_stage_next(&run, &part, &beginning), BSW_STAGE_STAGED);
 }
 
-static void parts_that_overflow_stop_nothing(void **state)
+UNIT_TEST(parts_that_overflow_stop_nothing)
 {
-    (void)state;
     struct bsw_device_stage_run run = new_run(1);
     const struct bsw_device_part part = {0, 10, 1};
     uint64_t survivors = 0, overflows = 3;
@@ -99,9 +90,8 @@ static void parts_that_overflow_stop_nothing(void **state)
     assert_true(run.stopped == 10 * BSW_BUNDLE_ROWS * QUERIES);
 }
 
-static void costs_follow_the_share(void **state)
+UNIT_TEST(costs_follow_the_share)
 {
-    (void)state;
     assert_true(bsw_device_stage_pays(4, 1, 0));
     assert_true(bsw_device_stage_pays(4, 2, 0.001));
     assert_false(bsw_device_stage_pays(4, 1, 0.5));
@@ -115,11 +105,5 @@ static void costs_follow_the_share(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_launch_is_full_and_the_others_staged),
-        cmocka_unit_test(what_does_not_pay_is_not_done),
-        cmocka_unit_test(parts_that_overflow_stop_nothing),
-        cmocka_unit_test(costs_follow_the_share),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

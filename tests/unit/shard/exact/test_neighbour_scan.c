@@ -1,13 +1,6 @@
 // Streamed neighbours are those of the plain definition, an exact value for every pair and a full
 // sort, bit for bit: on data that leaves a float32 screen little to go by, for every level, metric,
 // block and number of threads, and after a stop between blocks.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +13,7 @@
 #include "shard/exact/neighbour_codes.h"
 #include "shard/exact/neighbour_scan.h"
 #include "tests/unit/temporary_folder.h"
+#include "unit_test.h"
 
 enum { NUM_ROWS = 211, NUM_QUERIES = 14, MAX_DIMS = 40 };
 enum { CLUSTERED, NEAR_TIES, LARGE, TINY, FAR, RISING, SPREAD, BAD, BYTES, NUM_KINDS };
@@ -213,9 +207,8 @@ static void check_way(const struct data *data, struct way way, const char *name)
     bsw_neighbour_scan_close(&scan);
 }
 
-static void all_data_give_the_neighbours_of_the_definition(void **state)
+UNIT_TEST(all_data_give_the_neighbours_of_the_definition)
 {
-    (void)state;
     static const size_t all_dims[] = {1, 33, MAX_DIMS}, blocks[] = {NUM_ROWS, 32, 7, 100, 1000};
     const size_t num_rows[] = {NUM_ROWS, NUM_ROWS, 40}; // the last with fewer than a long step
     unsigned turn = 0;
@@ -242,9 +235,8 @@ static void all_data_give_the_neighbours_of_the_definition(void **state)
 
 // Ordinary rows are screened by codes, where the level has them; those of which codes tell nothing
 // are given up, step after step.
-static void codes_are_used_where_they_tell_rows_apart(void **state)
+UNIT_TEST(codes_are_used_where_they_tell_rows_apart)
 {
-    (void)state;
     struct bsw_neighbour_needs needs = {.metric = BSW_METRIC_L2,
                                         .level = bsw_cpu_level_detect(),
                                         .num_rows = 3000,
@@ -276,9 +268,8 @@ static void codes_are_used_where_they_tell_rows_apart(void **state)
 }
 
 // Lists carried over: the limits are made anew.
-static void a_scan_goes_on_where_another_stopped(void **state)
+UNIT_TEST(a_scan_goes_on_where_another_stopped)
 {
-    (void)state;
     struct data data = make_data(NEAR_TIES, 33, NUM_ROWS);
     struct way way = {bsw_cpu_level_detect(), BSW_METRIC_L2, 10, 50, 1};
     const struct bsw_neighbour_needs needs = needs_of(&data, way);
@@ -305,9 +296,8 @@ static void a_scan_goes_on_where_another_stopped(void **state)
     free_data(&data);
 }
 
-static void what_does_not_fit_or_is_bad_is_refused(void **state)
+UNIT_TEST(what_does_not_fit_or_is_bad_is_refused)
 {
-    (void)state;
     struct data data = make_data(BAD, 33, NUM_ROWS);
     struct way way = {BSW_CPU_REFERENCE, BSW_METRIC_L2, 10, 50, 1};
     struct bsw_neighbour_needs needs = needs_of(&data, way);
@@ -332,9 +322,8 @@ static void what_does_not_fit_or_is_bad_is_refused(void **state)
     free_data(&data);
 }
 
-static void blocks_hold_a_range_and_no_more(void **state)
+UNIT_TEST(blocks_hold_a_range_and_no_more)
 {
-    (void)state;
     assert_int_equal(bsw_neighbour_block_rows(512, 1 << 20), 2048);
     assert_int_equal(bsw_neighbour_block_rows(512, 96), 96);
     assert_int_equal(bsw_neighbour_block_rows(512, 97), 128);
@@ -395,9 +384,8 @@ static void check_codes(const struct data *data, enum bsw_metric metric, const c
     bsw_neighbour_scan_close(&scan);
 }
 
-static void codes_rule_out_no_row_at_its_own_value(void **state)
+UNIT_TEST(codes_rule_out_no_row_at_its_own_value)
 {
-    (void)state;
     for (int kind = 0; kind < BYTES; kind++) {
         struct data data = make_data(kind, 33, NUM_ROWS);
         for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
@@ -409,9 +397,8 @@ static void codes_rule_out_no_row_at_its_own_value(void **state)
 }
 
 // Screened numbers of ordinary data rule out nearly all rows, or all of the above proved nothing.
-static void a_screen_lets_few_rows_through(void **state)
+UNIT_TEST(a_screen_lets_few_rows_through)
 {
-    (void)state;
     for (int m = 0; m < BSW_METRIC_NUM; m++) {
         enum bsw_metric metric = (enum bsw_metric)m;
         // A row whose value equals the limit passes, one a ten-thousandth worse does not.
@@ -483,9 +470,8 @@ static int passes_screen(enum bsw_metric metric, const float *row, const float *
     return output.count > 0;
 }
 
-static void roundings_that_all_go_one_way_lose_no_row(void **state)
+UNIT_TEST(roundings_that_all_go_one_way_lose_no_row)
 {
-    (void)state;
     static float row[LOSSY_DIMS], query[LOSSY_DIMS];
     for (int m = 0; m < BSW_METRIC_NUM; m++) {
         enum bsw_metric metric = (enum bsw_metric)m;
@@ -500,9 +486,8 @@ static void roundings_that_all_go_one_way_lose_no_row(void **state)
 
 // What a code's error holds already, 2^-14 of a step for each number, is as much as the four
 // roundings can take, so no row shows this constant: it has to be what the proof adds up to.
-static void the_share_of_codes_is_that_of_four_roundings(void **state)
+UNIT_TEST(the_share_of_codes_is_that_of_four_roundings)
 {
-    (void)state;
     const double roundings = 4, lengths = 4, u = 0x1p-24; // |x^||q^| <= 4 |x||q|
     assert_true(BSW_SCREEN_CODE_SHARE >= 1.01 * roundings * lengths * u);
     assert_true(bsw_screen_code_share(BSW_METRIC_IP, 0.0, 0.0, 1.0) == BSW_SCREEN_CODE_SHARE);
@@ -510,16 +495,5 @@ static void the_share_of_codes_is_that_of_four_roundings(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_data_give_the_neighbours_of_the_definition),
-        cmocka_unit_test(codes_are_used_where_they_tell_rows_apart),
-        cmocka_unit_test(a_scan_goes_on_where_another_stopped),
-        cmocka_unit_test(what_does_not_fit_or_is_bad_is_refused),
-        cmocka_unit_test(blocks_hold_a_range_and_no_more),
-        cmocka_unit_test(codes_rule_out_no_row_at_its_own_value),
-        cmocka_unit_test(a_screen_lets_few_rows_through),
-        cmocka_unit_test(roundings_that_all_go_one_way_lose_no_row),
-        cmocka_unit_test(the_share_of_codes_is_that_of_four_roundings),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

@@ -1,11 +1,4 @@
 // Selection by histograms against XFBQ Algorithm 1 line by line, every pair of bits by itself.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +11,7 @@
 #include "shard/host/shard_scan.h"
 #include "small_index.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 enum { ROWS = 5003, DISTINCT = 900, DIMS = DUPLICATE_DIMS, QUERIES = 20, QUERY_BITS = 6 };
 
@@ -216,9 +210,8 @@ static void check_algorithm(struct algorithm_case *job, uint64_t k, uint64_t ext
     for (uint32_t s = 0; s < SHARDS; s++) bsw_candidate_lists_deinit(&lists[s]);
 }
 
-static void histogram_selection_is_algorithm_1(void **state)
+UNIT_TEST(histogram_selection_is_algorithm_1)
 {
-    (void)state;
     static const uint64_t ks[] = {1, 2, 10, 100, 2000, ROWS - 200, ROWS, 1000000};
     static const uint64_t extras[] = {0, 1, 7, 200, 1000000000};
     struct algorithm_case job;
@@ -236,9 +229,8 @@ static void histogram_selection_is_algorithm_1(void **state)
 }
 
 // Groups of one query, and a histogram too large for its budget.
-static void histograms_keep_to_their_budget(void **state)
+UNIT_TEST(histograms_keep_to_their_budget)
 {
-    (void)state;
     struct algorithm_case job;
     struct bsw_buffer payload = {0};
     open_algorithm(&job, 2, 6);
@@ -255,10 +247,5 @@ static void histograms_keep_to_their_budget(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(histogram_selection_is_algorithm_1),
-        cmocka_unit_test(histograms_keep_to_their_budget),
-    };
-    return cmocka_run_group_tests_name("histogram_selection", tests, make_files,
-                                       remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }

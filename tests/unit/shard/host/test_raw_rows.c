@@ -30,9 +30,8 @@ static enum bsw_status get_row(const struct bsw_manifest *manifest, uint32_t sha
 }
 
 // From the source, from the copy and generated again: the same rows.
-static void raw_rows_are_those_of_the_source(void **state)
+UNIT_TEST(raw_rows_are_those_of_the_source)
 {
-    (void)state;
     const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 3, .clusters = 5};
     for (int kind = 0; kind < 3; kind++) {
         struct bsw_manifest manifest;
@@ -104,9 +103,8 @@ static void check_raw_bits(int copies_vectors, uint32_t shard)
     bsw_manifest_deinit(&manifest);
 }
 
-static void every_damaged_bit_of_raw_rows_is_found(void **state)
+UNIT_TEST(every_damaged_bit_of_raw_rows_is_found)
 {
-    (void)state;
     for (uint32_t shard = 0; shard < 2; shard++) {
         check_raw_bits(0, shard);
         check_raw_bits(1, shard);
@@ -132,9 +130,8 @@ static void write_head_and_zeros(const char *name, const void *head, size_t head
     bsw_free(&all);
 }
 
-static void a_changed_source_is_found(void **state)
+UNIT_TEST(a_changed_source_is_found)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_xfbq);
     write_source("moving.fbin", 64, 2);
@@ -177,9 +174,8 @@ static void write_npy(const char *name, const char *descr, unsigned num_rows, un
     write_test_file(name, bytes, sizeof bytes);
 }
 
-static void a_source_of_another_type_is_found(void **state)
+UNIT_TEST(a_source_of_another_type_is_found)
 {
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_xfbq);
     write_npy("moving.npy", "<f4", 64, 2);
@@ -193,7 +189,7 @@ static void a_source_of_another_type_is_found(void **state)
 }
 
 // More numbers a row than the manifest says would be written where there is no room for them.
-static void a_generated_source_of_another_shape_is_found(void **state)
+UNIT_TEST(a_generated_source_of_another_shape_is_found)
 {
     static const char *const others[][2] = {
         {"synth:count=70,dims=65536", "its dims"},
@@ -201,7 +197,6 @@ static void a_generated_source_of_another_shape_is_found(void **state)
         {"synth:count=71,dims=17", "its number of rows"},
         {"synth:count=70", "no source"},
     };
-    (void)state;
     struct bsw_manifest manifest;
     struct small_index what = small(&bsw_codec_xfbq);
     what.source = "synth:count=70,dims=17";
@@ -215,12 +210,5 @@ static void a_generated_source_of_another_shape_is_found(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(raw_rows_are_those_of_the_source),
-        cmocka_unit_test(every_damaged_bit_of_raw_rows_is_found),
-        cmocka_unit_test(a_changed_source_is_found),
-        cmocka_unit_test(a_source_of_another_type_is_found),
-        cmocka_unit_test(a_generated_source_of_another_shape_is_found),
-    };
-    return cmocka_run_group_tests_name("raw_rows", tests, make_files, remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }

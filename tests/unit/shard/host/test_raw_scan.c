@@ -1,12 +1,5 @@
 // Codec raw from file to candidates: rows of integers scanned where they lie, against all distances
 // of plain arithmetic, sorted.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +11,7 @@
 #include "shard/host/shard_scan.h"
 #include "small_index.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 enum { ROWS = 5003, DISTINCT = 900, DIMS = 45, PADDED_DIMS = 64, QUERIES = 20 };
 
@@ -224,9 +218,8 @@ static size_t count_ties(const struct scan_case *scan)
     return ties;
 }
 
-static void candidates_are_the_best_of_a_full_sort(void **state)
+UNIT_TEST(candidates_are_the_best_of_a_full_sort)
 {
-    (void)state;
     static const enum bsw_vector_type types[] = {BSW_VECTOR_UINT8, BSW_VECTOR_INT8};
     static const enum bsw_metric metrics[] = {BSW_METRIC_IP, BSW_METRIC_L2};
     static struct scan_case scan;
@@ -241,9 +234,8 @@ static void candidates_are_the_best_of_a_full_sort(void **state)
 }
 
 // One row, one bundle less one row, one bundle and one row.
-static void smallest_shards_are_scanned(void **state)
+UNIT_TEST(smallest_shards_are_scanned)
 {
-    (void)state;
     static const uint64_t sizes[] = {1, 31, 32, 33};
     static struct scan_case scan;
     for (size_t i = 0; i < 4; i++) {
@@ -256,9 +248,5 @@ static void smallest_shards_are_scanned(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(candidates_are_the_best_of_a_full_sort),
-        cmocka_unit_test(smallest_shards_are_scanned),
-    };
-    return cmocka_run_group_tests_name("raw_scan", tests, make_files, remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }

@@ -70,9 +70,8 @@ static void check_shards(const struct bsw_manifest *manifest)
     }
 }
 
-static void coded_shards_are_loaded_ones(void **state)
+UNIT_TEST(coded_shards_are_loaded_ones)
 {
-    (void)state;
     const struct small_index indexes[] = {
         {.source = "synth:count=2K,dims=70,seed=3,clusters=7,spectrum=1",
          .codec = &bsw_codec_saq,
@@ -99,9 +98,8 @@ static void coded_shards_are_loaded_ones(void **state)
 }
 
 // Held rows that are not those the codes were made from are found like a file's.
-static void held_rows_are_checked(void **state)
+UNIT_TEST(held_rows_are_checked)
 {
-    (void)state;
     const struct small_index index = {.source = "synth:count=100,dims=40,seed=5,type=uint8",
                                       .codec = &bsw_codec_raw,
                                       .metric = BSW_METRIC_L2};
@@ -123,9 +121,5 @@ static void held_rows_are_checked(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(coded_shards_are_loaded_ones),
-        cmocka_unit_test(held_rows_are_checked),
-    };
-    return cmocka_run_group_tests(tests, make_temporary_folder, remove_temporary_folder);
+    return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }

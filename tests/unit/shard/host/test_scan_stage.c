@@ -1,13 +1,6 @@
 // The bound of a first stage at its tightest: rows whose rest is parallel to the query's, with
 // tails that nothing was added to, so that reach, slack and the roundings of float32 are all there
 // is between a row and its loss.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +11,7 @@
 #include "common/codes/result_order.h"
 #include "shard/host/scan_stage.h"
 #include "shard/host/shard_scan.h"
+#include "unit_test.h"
 
 // Planes of zeros: every component of a row is 7, every one of a query 63. The stage has 32
 // dimensions; the norm of what is left of a row is 56, of a query 504, both exact.
@@ -108,9 +102,8 @@ static struct bsw_scan_stage stage_of(const struct shard *shard, float query_sca
 // ---- the constants ----
 
 // scale_q * norm of the query's rest, rounded up and by no more than 2^-19 of it.
-static void a_reach_is_the_norm_rounded_up(void **state)
+UNIT_TEST(a_reach_is_the_norm_rounded_up)
 {
-    (void)state;
     float biases[ROWS] = {0}, memory[3];
     struct shard shard;
     open_shard(biases, &shard);
@@ -127,9 +120,8 @@ static void a_reach_is_the_norm_rounded_up(void **state)
 // A key has two roundings, a bound three and the limit less the slack one, each of at most 2^-24 of
 // scale_q * scale_d * M + |bias|, and products of roundings are less than another: at most 8 *
 // 2^-24, half of 2^-20, of which the slack is twice.
-static void a_slack_is_four_times_what_is_rounded(void **state)
+UNIT_TEST(a_slack_is_four_times_what_is_rounded)
 {
-    (void)state;
     float biases[ROWS] = {0}, memory[3];
     static const float scales[] = {0x1p-30f, 0.37f, 1, 12345};
     struct shard shard;
@@ -240,9 +232,8 @@ static float worst_scale(const struct shard *shard, struct bound_row *rows, size
 
 // Biases of the size of the products, where reach decides, and many times larger, where the
 // roundings of the key go up and all those of the bound down.
-static void no_row_at_the_limit_is_lost(void **state)
+UNIT_TEST(no_row_at_the_limit_is_lost)
 {
-    (void)state;
     static const float spreads[] = {1e2f, 1e6f, 1e9f};
     static struct bound_row rows[ROWS];
     float biases[ROWS];
@@ -263,10 +254,5 @@ static void no_row_at_the_limit_is_lost(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_reach_is_the_norm_rounded_up),
-        cmocka_unit_test(a_slack_is_four_times_what_is_rounded),
-        cmocka_unit_test(no_row_at_the_limit_is_lost),
-    };
-    return cmocka_run_group_tests_name("scan_stage", tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }

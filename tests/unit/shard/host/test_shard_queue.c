@@ -1,12 +1,5 @@
 // Queue selection against Algorithm 1 row by row: all keys of a shard in the total order, handed to
 // the threads that the algorithm gives them to.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <string.h>
 
@@ -18,6 +11,7 @@
 #include "shard/host/shard_scan.h"
 #include "small_index.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 enum { ROWS = 5003, DISTINCT = 900, DIMS = 40, PADDED_DIMS = 64, QUERIES = 20, QUERY_BITS = 6 };
 
@@ -199,9 +193,8 @@ static void check_levels(const struct bsw_codec *codec, uint32_t num_shards)
     close_case(&c);
 }
 
-static void threads_keep_what_the_algorithm_keeps(void **state)
+UNIT_TEST(threads_keep_what_the_algorithm_keeps)
 {
-    (void)state;
     check_levels(&bsw_codec_xfbq, 1);
     check_levels(&bsw_codec_saq, 1);
     check_levels(&bsw_codec_raw, 1);
@@ -209,9 +202,8 @@ static void threads_keep_what_the_algorithm_keeps(void **state)
 }
 
 // Parts of a batch, one query at a time, more CPU threads than blocks.
-static void parts_and_cpu_threads_change_nothing(void **state)
+UNIT_TEST(parts_and_cpu_threads_change_nothing)
 {
-    (void)state;
     struct queue_case c;
     open_case(&bsw_codec_saq, 1, &c);
     for (int threads = 1; threads <= 5; threads += 2) {
@@ -244,9 +236,8 @@ static struct bsw_candidate_lists scan_with(const struct queue_case *c,
 }
 
 // Queues that hold all of a thread's rows lose nothing; one block keeps 256 rows at most.
-static void long_queues_are_thresholds_and_long_threads_keep_few(void **state)
+UNIT_TEST(long_queues_are_thresholds_and_long_threads_keep_few)
 {
-    (void)state;
     struct queue_case c;
     size_t count, other;
     open_case(&bsw_codec_saq, 1, &c);
@@ -272,10 +263,5 @@ static void long_queues_are_thresholds_and_long_threads_keep_few(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_keep_what_the_algorithm_keeps),
-        cmocka_unit_test(parts_and_cpu_threads_change_nothing),
-        cmocka_unit_test(long_queues_are_thresholds_and_long_threads_keep_few),
-    };
-    return cmocka_run_group_tests(tests, make_files, remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }

@@ -1,12 +1,5 @@
 // The scan against serial computations that know nothing of planes, tiles, threads and buffers: all
 // keys sorted, and the bound that a first stage would stop rows by.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +14,7 @@
 #include "shard/host/shard_scan.h"
 #include "small_index.h"
 #include "temporary_folder.h"
+#include "unit_test.h"
 
 enum { ROWS = 5003, DISTINCT = 900, DIMS = DUPLICATE_DIMS, QUERIES = 20, QUERY_BITS = 6 };
 
@@ -172,9 +166,8 @@ static void check_all_scans(const struct small_index *what)
     close_case(&scan);
 }
 
-static void candidates_are_the_best_of_a_full_sort(void **state)
+UNIT_TEST(candidates_are_the_best_of_a_full_sort)
 {
-    (void)state;
     const struct small_index plain = duplicates(&bsw_codec_xfbq, BSW_METRIC_COSINE);
     check_all_scans(&plain);
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
@@ -184,9 +177,8 @@ static void candidates_are_the_best_of_a_full_sort(void **state)
 }
 
 // Parts of a batch, groups of one query, limits that many, few or no rows reach.
-static void parts_groups_and_limits_change_nothing_else(void **state)
+UNIT_TEST(parts_groups_and_limits_change_nothing_else)
 {
-    (void)state;
     for (int codec = 0; codec < 2; codec++) {
         const struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
         struct scan_case scan;
@@ -220,9 +212,8 @@ static void parts_groups_and_limits_change_nothing_else(void **state)
 
 // Good rows where a sample of every 16th bundle looks, bad ones elsewhere: the first limits are too
 // high for all queries, whose lists must fill all the same.
-static void a_misleading_sample_costs_time_alone(void **state)
+UNIT_TEST(a_misleading_sample_costs_time_alone)
 {
-    (void)state;
     const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 5};
     float *rows = allocate_or_fail(ROWS * DIMS, sizeof *rows);
     float *vectors = allocate_or_fail(QUERIES * DIMS, sizeof *vectors);
@@ -254,9 +245,8 @@ static void a_misleading_sample_costs_time_alone(void **state)
 }
 
 // One row, one bundle less one row, one bundle and one row.
-static void smallest_shards_are_scanned(void **state)
+UNIT_TEST(smallest_shards_are_scanned)
 {
-    (void)state;
     static const char *const sources[] = {"synth:count=1,dims=40", "synth:count=31,dims=40",
                                           "synth:count=33,dims=40"};
     for (size_t i = 0; i < 3; i++) {
@@ -307,9 +297,8 @@ static void check_running_best(const struct bsw_select_table *select, size_t kee
     assert_memory_equal(list.items, expected, found * sizeof *expected);
 }
 
-static void running_lists_are_the_best_of_a_full_sort(void **state)
+UNIT_TEST(running_lists_are_the_best_of_a_full_sort)
 {
-    (void)state;
     static const size_t keeps[] = {1, 2, 9, 100, 1000, 2000};
     for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
         for (size_t i = 0; i < 6 * 5; i++) {
@@ -426,9 +415,8 @@ static void check_bounds(const struct small_index *what, float *vectors)
     close_case(&scan);
 }
 
-static void rows_among_the_best_are_never_stopped(void **state)
+UNIT_TEST(rows_among_the_best_are_never_stopped)
 {
-    (void)state;
     static const char *const segments[] = {"32x4,8x2", "40x3", "auto"};
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
         for (size_t i = 0; i < 3; i++) {
@@ -440,9 +428,8 @@ static void rows_among_the_best_are_never_stopped(void **state)
 }
 
 // Real descriptors, 128-d with the stage at 64.
-static void real_rows_among_the_best_are_never_stopped(void **state)
+UNIT_TEST(real_rows_among_the_best_are_never_stopped)
 {
-    (void)state;
     for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
         struct small_index what = {.source = TEST_DATA_FOLDER "/sift20k_base.u8bin",
                                    .last_row = 3000,
@@ -464,14 +451,5 @@ static void real_rows_among_the_best_are_never_stopped(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(candidates_are_the_best_of_a_full_sort),
-        cmocka_unit_test(parts_groups_and_limits_change_nothing_else),
-        cmocka_unit_test(a_misleading_sample_costs_time_alone),
-        cmocka_unit_test(smallest_shards_are_scanned),
-        cmocka_unit_test(running_lists_are_the_best_of_a_full_sort),
-        cmocka_unit_test(rows_among_the_best_are_never_stopped),
-        cmocka_unit_test(real_rows_among_the_best_are_never_stopped),
-    };
-    return cmocka_run_group_tests_name("shard_scan", tests, make_files, remove_temporary_folder);
+    return run_unit_tests(make_files, remove_temporary_folder);
 }
