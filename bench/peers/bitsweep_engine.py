@@ -56,6 +56,7 @@ def list_series(is_integer: bool) -> list[Series]:
     """What is compared."""
     scans = ("auto", "matrix", "progressive-matrix")
     series = [Series(Code("saq", bits), scan, (1, 2, 5)) for bits in (2, 3) for scan in scans]
+    series.append(Series(Code("sq8", 0), "auto", (1, 2, 5)))
     return series + ([Series(Code("raw", 0), "auto", ())] if is_integer else [])
 
 
@@ -79,14 +80,18 @@ class BitsweepEngine:
         answer: dict[str, Any] = json.loads(ended.stdout)
         return answer
 
-    def truth(self) -> tuple[np.ndarray, np.ndarray]:
-        """Exact neighbours by `bitsweep groundtruth`: ids of the file and values."""
+    def run_truth(self, cpus: list[int]) -> dict[str, Any]:
+        """Makes the file of exact neighbours by `bitsweep groundtruth`; returns its figures."""
         task = self.task
-        path = task.work / "truth"
-        self.run("groundtruth", ["--base", task.base, "--rows", f"{task.rows[0]}:{task.rows[1]}",
-                                 *self.query_arguments(task.num_queries), "--metric", task.metric,
-                                 "--k", str(task.k), "--out", str(path)], task.all_cpus)
-        return read_result(path)
+        return self.run("groundtruth", [
+            "--base", task.base, "--rows", f"{task.rows[0]}:{task.rows[1]}",
+            *self.query_arguments(task.num_queries), "--metric", task.metric, "--k", str(task.k),
+            "--out", str(task.work / "truth")], cpus)
+
+    def truth(self) -> tuple[np.ndarray, np.ndarray]:
+        """Exact neighbours: ids of the file and values."""
+        self.run_truth(self.task.all_cpus)
+        return read_result(self.task.work / "truth")
 
     def query_arguments(self, count: int) -> list[str]:
         """Options that name the first so many queries."""

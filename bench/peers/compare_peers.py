@@ -18,10 +18,10 @@ import numpy as np
 
 import bitsweep_engine
 import faiss_engine
+from groundtruth_pairs import compare
 from peer_report import write_report
 from peer_task import PeerError, Row, Task, say
-from peer_vectors import check_truth, open_vectors, parse_count, parse_rows
-from rows_sweep import sweep
+from peer_vectors import check_truth, open_vectors, parse_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 DRIFT_SERIES = bitsweep_engine.Series(bitsweep_engine.Code("saq", 3), "matrix", (1, 2, 5))
@@ -43,8 +43,8 @@ def parser() -> argparse.ArgumentParser:
                    help="where results go [build/peers]")
     p.add_argument("--only", default="", metavar="REGEX",
                    help="only series that match, such as 'HNSW|bitsweep saq-3'")
-    p.add_argument("--rows-sweep", default="", metavar="N,N,...",
-                   help="also HNSW32 against bitsweep for so many rows each (K, M, G)")
+    p.add_argument("--groundtruth-turns", type=int, default=0, metavar="N",
+                   help="only bitsweep groundtruth against FAISS Flat, N times in turns")
     return p
 
 
@@ -73,14 +73,6 @@ def make_task(options: argparse.Namespace) -> Task:
                 Path(tempfile.mkdtemp(prefix="work.", dir=out)),
                 os.environ.get("BITSWEEP", str(ROOT / "build/release/bitsweep")), options.only,
                 all_cpus[:threads], all_cpus)
-
-
-def parse_sizes(text: str, task: Task) -> list[int]:
-    """The sizes of --rows-sweep, in order."""
-    sizes = sorted(parse_count(x) for x in text.split(",")) if text else []
-    if sizes and not task.k <= sizes[0] <= sizes[-1] <= task.num_rows:
-        raise PeerError(f"--rows-sweep: from {task.k} to {task.num_rows} rows")
-    return sizes
 
 
 def is_wanted(task: Task, name: str) -> bool:
@@ -155,7 +147,9 @@ def run(options: argparse.Namespace) -> None:
     start = time.perf_counter()
     task = make_task(options)
     try:
-        sizes = parse_sizes(options.rows_sweep, task)
+        if options.groundtruth_turns > 0:
+            say(compare(task, options.groundtruth_turns))
+            return
         faiss = faiss_engine.FaissEngine(task)
         bitsweep = bitsweep_engine.BitsweepEngine(task)
         notes = prepare(task, faiss, bitsweep)
@@ -166,8 +160,6 @@ def run(options: argparse.Namespace) -> None:
         notes += [f"skipped   {x}" for x in bitsweep.skipped]
         notes.append(f"seconds   {time.perf_counter() - start:.0f} for the whole run")
         say("\n" + write_report(task, faiss, rows, notes))
-        if sizes:
-            say(sweep(task, faiss.tuned, sizes))
         say(f"files: {task.out}/results.csv results.md recall.svg recall.png")
     finally:
         shutil.rmtree(task.work)
