@@ -24,13 +24,11 @@ do for [terminal in "svg png"] {
     set logscale y 2
     set format y "%.0f"
     set key inside bottom right
-    plot predicted using (of("fixed", $2)):(1000 * $4) with lines lw 2 lc rgb '#c2571a' title "predicted", \
-         predicted using (of("fixed", $2)):(1000 * $4 * (1 + limit / 100.)) with lines lw 1.5 dt 3 \
-             lc rgb '#c2571a' title "+- ".limit." %", \
-         predicted using (of("fixed", $2)):(1000 * $4 * (1 - limit / 100.)) with lines lw 1.5 dt 3 \
-             lc rgb '#c2571a' notitle, \
-         check using 1:(1000 * $2):(1000 * $3):(1000 * $4) with yerrorbars pt 7 ps 1 lw 1.5 lc rgb '#1b6ca8' \
-             title "measured"
+    plot check using 1:(1000 * $3) with lines lw 2 lc rgb '#c2571a' title "predicted", \
+         check using 1:(1000 * $3 * (1 + limit / 100.)) with lines lw 1.5 dt 3 lc rgb '#c2571a' \
+             title "+- ".limit." %", \
+         check using 1:(1000 * $3 * (1 - limit / 100.)) with lines lw 1.5 dt 3 lc rgb '#c2571a' notitle, \
+         check using 1:(1000 * $2) with points pt 7 ps 1 lc rgb '#1b6ca8' title "measured"
     set size 0.6,1
     set origin 0.4,0
     set title "Predicted: all rows on so many ranks,\n96 dims, 3 bits, k 10, batches of 1,000"
