@@ -29,7 +29,6 @@ enum bsw_kernel_limit {
     BSW_LIMIT_COPY, // copying: as many bytes read and written together
     BSW_LIMIT_INT8, // multiply-adds in registers
     BSW_LIMIT_FLOAT32,
-    BSW_LIMIT_FLOAT64,
     BSW_NUM_LIMITS
 };
 

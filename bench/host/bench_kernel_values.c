@@ -5,23 +5,20 @@
 #include "bench/host/bench_kernel.h"
 #include "common/base/integer_hash.h"
 #include "common/codes/result_order.h"
-#include "kernels/exact/exact.h"
 #include "kernels/merge/merge.h"
 #include "kernels/refine/refine.h"
 #include "kernels/screen/screen.h"
 #include "kernels/select/select.h"
 
-#define EXACT_TILE_ROWS 256
-#define REFINE_PAIRS    1024
-#define SCREEN_BUNDLES  8
-#define SCREEN_SIGMAS   2.9 // of 1000 rows about two pass
+#define REFINE_PAIRS   1024
+#define SCREEN_BUNDLES 8
+#define SCREEN_SIGMAS  2.9 // of 1000 rows about two pass
 
 // Integers from 0 to 255 in all the forms that kernels take.
 struct value_input {
     struct bsw_kernel_shape shape;
     size_t tile_rows;
-    uint8_t *bytes;          // [rows][dims]
-    double *numbers, *norms; // [rows][dims], [rows]
+    uint8_t *bytes; // [rows][dims]
     double *query_numbers, *query_norms;
     float *packed, *biases, *packed_queries, *limits; // of screen
     uint32_t *masks;
@@ -37,19 +34,6 @@ static size_t tile_size(const struct value_input *input, size_t tile)
 }
 
 // ---- one tile ----
-
-static void run_exact_double(void *context, enum bsw_cpu_level level, size_t tile,
-                             struct bsw_kernel_output *output)
-{
-    const struct value_input *input = context;
-    size_t first = tile * input->tile_rows, num = tile_size(input, tile);
-    size_t dims = input->shape.layout.dims;
-    bsw_exact_table_get(level)->keys_double(input->shape.metric, input->numbers + first * dims, num,
-                                            input->norms + first, input->query_numbers,
-                                            input->shape.queries, input->query_norms, dims,
-                                            (double *)(void *)output->values);
-    output->counts[0] = num * input->shape.queries;
-}
 
 // Rows in a random order, each with one query.
 static void run_refine(void *context, enum bsw_cpu_level level, size_t tile,
@@ -172,22 +156,6 @@ static double num_products(const struct bsw_kernel_shape *shape)
     return (double)shape->rows * (double)shape->queries * (double)shape->layout.dims;
 }
 
-static enum bsw_status make_exact(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
-                                  struct bsw_error *err)
-{
-    size_t dims = shape->layout.dims;
-    BSW_TRY(make_input(shape, EXACT_TILE_ROWS, out, err));
-    struct value_input *input = out->input;
-    BSW_TRY(make_numbers(out, shape->rows, dims, 1, &input->numbers, &input->norms, err));
-    BSW_TRY(make_numbers(out, shape->queries, dims, 2, &input->query_numbers, &input->query_norms,
-                         err));
-    out->run_tile = run_exact_double;
-    out->list_values = EXACT_TILE_ROWS * shape->queries;
-    out->operations = num_products(shape);
-    out->queries = shape->queries;
-    return BSW_OK;
-}
-
 static enum bsw_status make_refine(const struct bsw_kernel_shape *shape, struct bsw_kernel_run *out,
                                    struct bsw_error *err)
 {
@@ -291,7 +259,6 @@ static enum bsw_status make_ranked(const struct bsw_kernel_shape *shape, struct 
 }
 
 const struct bsw_kernel_case bsw_kernel_values[] = {
-    {"exact", "keys_double", BSW_LIMIT_FLOAT64, 0, make_exact},
     {"screen", "scan", BSW_LIMIT_FLOAT32, 0, make_screen},
     {"refine", "value", BSW_LIMIT_READ, 0, make_refine},
     {"select", "keep_best", BSW_LIMIT_COPY, 0, make_keep},

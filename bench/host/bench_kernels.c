@@ -19,16 +19,14 @@
 static const struct bsw_kernel_case *const lists[] = {bsw_kernel_scans, bsw_kernel_codings,
                                                       bsw_kernel_values};
 #define NUM_LISTS      (sizeof lists / sizeof lists[0])
-#define FAMILY_CHOICES "all|plane_scan|matrix_scan|select|encode|exact|screen|refine|merge"
+#define FAMILY_CHOICES "all|plane_scan|matrix_scan|select|encode|screen|refine|merge"
 
 static const char *const limit_names[BSW_NUM_LIMITS] = {[BSW_LIMIT_READ] = "read",
                                                         [BSW_LIMIT_COPY] = "copy",
                                                         [BSW_LIMIT_INT8] = "int8",
-                                                        [BSW_LIMIT_FLOAT32] = "float32",
-                                                        [BSW_LIMIT_FLOAT64] = "float64"};
-static const enum bsw_peak peaks[BSW_NUM_LIMITS] = {[BSW_LIMIT_INT8] = BSW_PEAK_INT8,
-                                                    [BSW_LIMIT_FLOAT32] = BSW_PEAK_FLOAT32,
-                                                    [BSW_LIMIT_FLOAT64] = BSW_PEAK_FLOAT64};
+                                                        [BSW_LIMIT_FLOAT32] = "float32"};
+static const enum bsw_peak peaks[BSW_NUM_LIMITS] = {
+    [BSW_LIMIT_INT8] = BSW_PEAK_INT8, [BSW_LIMIT_FLOAT32] = BSW_PEAK_FLOAT32};
 
 _Static_assert(sizeof(struct bsw_kernel_shape) ==
                    2 * sizeof(size_t) + sizeof(struct bsw_code_layout) + 12,

@@ -16,7 +16,7 @@ struct truth_device {
     const struct bsw_merge_table *merge;
     int is_integer;
     size_t dims, group_queries;
-    double *doubles, *norms; // queries of a group, as kernels/exact takes them
+    double *doubles, *norms; // queries of a group, as to_double gives them
     int16_t *integers;
     uint64_t *scores; // [group_queries][keep]
     uint32_t *rows;   // the same

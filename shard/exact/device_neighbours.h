@@ -38,7 +38,7 @@ struct bsw_device_row_source {
                              uint32_t *masks, struct bsw_error *err);
 };
 
-// Queries as kernels/exact takes them; numbers [num_queries][dims].
+// Queries in float64 (refine's to_double) or integers; numbers [num_queries][dims].
 struct bsw_device_query_numbers {
     const double *doubles;   // unless is_integer
     const int16_t *integers; // with is_integer

@@ -90,9 +90,26 @@ void bsw_neighbour_scan_close(bsw_neighbour_scan *scan)
 
 // ---- queries ----
 
+// Row i of those that are given, or of the range from `first` on.
+static uint64_t row_id(const uint64_t *ids, uint64_t first, uint64_t i)
+{
+    return ids ? ids[i] : first + i;
+}
+
+static enum bsw_status read_rows(const bsw_vectors *vectors, const uint64_t *ids, uint64_t first,
+                                 uint64_t i, size_t count, unsigned char *out,
+                                 struct bsw_error *err)
+{
+    if (!ids) return bsw_vectors_read(vectors, first + i, count, out, err);
+    for (size_t r = 0; r < count; r++, out += bsw_vectors_row_bytes(vectors))
+        BSW_TRY(bsw_vectors_read(vectors, ids[i + r], 1, out, err));
+    return BSW_OK;
+}
+
 static enum bsw_status load_queries(bsw_neighbour_scan *scan, struct bsw_error *err)
 {
     const bsw_vectors *queries = scan->needs.queries;
+    const uint64_t *ids = scan->needs.query_ids;
     uint64_t first = bsw_vectors_first_row(queries);
     size_t row_bytes = bsw_vectors_row_bytes(queries);
     unsigned char *raw;
@@ -101,15 +118,15 @@ static enum bsw_status load_queries(bsw_neighbour_scan *scan, struct bsw_error *
     for (size_t q = 0; q < scan->num_queries && status == BSW_OK; q++) {
         size_t left = scan->num_queries - q;
         if (q % QUERY_ROWS == 0) {
-            status = bsw_vectors_read(queries, first + q, left < QUERY_ROWS ? left : QUERY_ROWS,
-                                      raw, err);
+            status =
+                read_rows(queries, ids, first, q, left < QUERY_ROWS ? left : QUERY_ROWS, raw, err);
             if (status != BSW_OK) break;
         }
         enum bsw_row_fault fault =
             bsw_neighbour_tiles_put_query(&scan->tiles, q, raw + q % QUERY_ROWS * row_bytes);
         if (fault != BSW_ROW_GOOD) {
             status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: row %llu %s", bsw_vectors_name(queries),
-                              (unsigned long long)(first + q), bsw_row_fault_text(fault));
+                              (unsigned long long)row_id(ids, first, q), bsw_row_fault_text(fault));
         }
     }
     bsw_free(&raw);
@@ -119,7 +136,8 @@ static enum bsw_status load_queries(bsw_neighbour_scan *scan, struct bsw_error *
 enum bsw_status bsw_neighbour_scan_open(const struct bsw_neighbour_needs *needs,
                                         bsw_neighbour_scan *scan, struct bsw_error *err)
 {
-    size_t num_queries = (size_t)bsw_vectors_num_rows(needs->queries);
+    size_t num_queries =
+        (size_t)(needs->query_ids ? needs->num_queries : bsw_vectors_num_rows(needs->queries));
     *scan = (bsw_neighbour_scan){
         .needs = *needs,
         .tiles = {.metric = needs->metric,
@@ -156,9 +174,10 @@ struct reading {
 static void *read_block(void *context)
 {
     const struct reading *reading = context;
+    const struct bsw_neighbour_needs *needs = reading->needs;
     struct bsw_neighbour_block *block = reading->block;
-    block->status = bsw_vectors_read(reading->needs->base, reading->needs->first_row + block->first,
-                                     block->count, block->raw, &block->error);
+    block->status = read_rows(needs->base, needs->row_ids, needs->first_row, block->first,
+                              block->count, block->raw, &block->error);
     return NULL;
 }
 
@@ -188,11 +207,12 @@ static void pack_bundle(bsw_neighbour_scan *scan, const struct bsw_neighbour_blo
         ++*dropped;
         if (scan->needs.drop_bad_rows) continue;
         struct bsw_error own;
-        uint64_t row = scan->needs.first_row + block->first + first + r;
+        uint64_t place = block->first + first + r;
         enum bsw_status status =
             bsw_fail(&own, BSW_ERROR_BAD_DATA, "%s: row %llu %s", bsw_vectors_name(base),
-                     (unsigned long long)row, bsw_row_fault_text(faults[r]));
-        bsw_first_failure_note(failure, row, status, &own);
+                     (unsigned long long)row_id(scan->needs.row_ids, scan->needs.first_row, place),
+                     bsw_row_fault_text(faults[r]));
+        bsw_first_failure_note(failure, place, status, &own);
     }
 }
 

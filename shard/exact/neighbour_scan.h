@@ -24,8 +24,11 @@ struct bsw_neighbour_needs {
     enum bsw_cpu_level level;
     const bsw_vectors *base, *queries; // borrowed; of equal dims
     uint64_t first_row, num_rows;      // rows of base to go over: ids; fewer than 2^32
-    size_t keep;                       // rows a query, >= 1
-    size_t block_rows;                 // >= 1; see bsw_neighbour_block_rows
+    // Rows that are no range, in its place: [num_rows] of base, [num_queries] of queries; or NULL.
+    const uint64_t *row_ids, *query_ids;
+    uint64_t num_queries;
+    size_t keep;       // rows a query, >= 1
+    size_t block_rows; // >= 1; see bsw_neighbour_block_rows
     int num_threads;
     int drop_bad_rows;   // else a row with a fault is BSW_ERROR_BAD_DATA naming it
     uint64_t most_bytes; // of memory to allocate; 0: no limit

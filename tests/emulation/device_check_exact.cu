@@ -1,4 +1,4 @@
-// Norms, values of pairs and the exact scans against refine and exact of the CPU.
+// Norms, values of pairs and the exact scans against refine of the CPU.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -8,7 +8,6 @@
 #include "common/codes/result_order.h"
 #include "device_check.hpp"
 #include "kernels/device_exact/device_exact.h"
-#include "kernels/exact/exact.h"
 #include "kernels/refine/refine.h"
 
 namespace
@@ -202,15 +201,14 @@ scan_truth find_truth(const exact_case &c, const scan_setting &setting, const nu
                       const numbers &queries)
 {
     scan_truth out = {make_masks(c), {}, {}};
-    std::vector<double> keys(static_cast<size_t>(c.num_rows) * c.num_queries);
-    bsw_exact_reference.keys_double(c.metric, rows.doubles.data(), c.num_rows, rows.norms.data(),
-                                    queries.doubles.data(), c.num_queries, queries.norms.data(),
-                                    c.dims, keys.data());
+    const size_t row_bytes = c.dims * bsw_vector_type_bytes(c.type);
     for (uint32_t q = 0; q < c.num_queries; q++) {
         std::vector<exact_item> all, own;
         for (uint32_t r = 0; r < c.num_rows; r++) {
-            const double key = keys[static_cast<size_t>(q) * c.num_rows + r];
-            all.push_back({bsw_exact_score(key), scan_first_row + r});
+            const double value = bsw_refine_reference.value(
+                c.metric, c.type, rows.raw.data() + r * row_bytes,
+                queries.doubles.data() + static_cast<size_t>(q) * c.dims, queries.norms[q], c.dims);
+            all.push_back({bsw_exact_score(bsw_metric_key(c.metric, value)), scan_first_row + r});
         }
         std::vector<exact_item> ordered = all;
         std::sort(ordered.begin(), ordered.end(), std::greater<exact_item>());

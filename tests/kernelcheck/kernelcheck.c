@@ -25,7 +25,7 @@ static const struct family {
 } families[] = {
     {"encode", check_encode}, {"plane_scan", check_plane_scan}, {"matrix_scan", check_matrix_scan},
     {"select", check_select}, {"merge", check_merge},           {"refine", check_refine},
-    {"exact", check_exact},   {"screen", check_screen},
+    {"screen", check_screen},
 };
 #define NUM_FAMILIES (sizeof families / sizeof families[0])
 

@@ -26,7 +26,6 @@ void check_matrix_scan(struct kernelcheck *check);
 void check_select(struct kernelcheck *check);
 void check_merge(struct kernelcheck *check);
 void check_refine(struct kernelcheck *check);
-void check_exact(struct kernelcheck *check);
 void check_screen(struct kernelcheck *check);
 
 // The shapes every family must go through.
