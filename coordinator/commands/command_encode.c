@@ -11,7 +11,7 @@
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *metric, *stage;
+    const char *codec, *axes, *scale, *stage;
     struct bsw_encode_settings settings;
 };
 
@@ -28,7 +28,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("bits", settings.code.bits, .value_name = "B", .min = BSW_ENCODE_MIN_BITS,
            .max = BSW_ENCODE_MAX_BITS,
            .help = "bits a dimension, for saq also 2.25 and the like [3; raw and sq8: 8]"),
-    OPTION("metric", metric, .choices = "cosine|ip|l2",
+    OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
            .help = BSW_METRIC_HELP "; xfbq and rbe know cosine alone"),
     OPTION("segments", settings.code.segments, .value_name = "auto|32x4,96x2",
            .help = "saq: dims x bits of each segment [auto]"),
@@ -62,8 +62,6 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
 {
     struct bsw_encode_settings *s = &o->settings;
     BSW_TRY(bsw_codec_parse(o->codec, &s->codec, err));
-    s->has_metric = o->metric != NULL;
-    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &s->metric, err));
     s->code.random_axes = strcmp(o->axes, "random") == 0;
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));

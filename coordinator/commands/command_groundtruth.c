@@ -6,7 +6,6 @@
 
 struct groundtruth_options {
     struct bsw_common_options common;
-    const char *metric;
     struct bsw_truth_settings settings;
 };
 
@@ -19,7 +18,7 @@ static const struct bsw_option option_rows[] = {
            .help = "query vectors"),
     OPTION("out", settings.out, .value_name = "FILE", .is_required = 1,
            .help = "ground truth (big-ann's layout)"),
-    OPTION("metric", metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
+    OPTION("metric", settings.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
     OPTION("k", settings.k, .value_name = "K", .default_text = "10", .min = 1,
            .max = BSW_TRUTH_MAX_K,
            .help = "neighbours a query, at most the rows there are without those left out"),
@@ -82,8 +81,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     struct bsw_truth_settings *settings = &o->settings;
     struct bsw_truth_stats stats;
     struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
-    settings->has_metric = o->metric != NULL;
-    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &settings->metric, err));
     settings->num_threads = (int)o->common.threads;
     settings->level = o->common.level;
     settings->progress = &progress;

@@ -10,7 +10,7 @@
 struct train_options {
     struct bsw_common_options common;
     struct bsw_train_settings settings;
-    const char *metric, *precision;
+    const char *precision;
 };
 
 #define TEXT_OF(number)           #number
@@ -36,7 +36,7 @@ static const struct bsw_option option_rows[] = {
            .help = "--base alone: rows that neighbours are found among"),
     OPTION("model", settings.model, .value_name = "FILE", .is_required = 1,
            .help = "model to write"),
-    OPTION("metric", metric, .choices = "cosine|ip|l2",
+    OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
            .help =
                "what is near; cosine: rows are normalised; encode takes cosine models only. With "
                "--base needed unless an HDF5 file says it (its 'distance') [two files: cosine]"),
@@ -117,18 +117,6 @@ static const struct bsw_option option_rows[] = {
     OPTION("force", settings.force, .help = "replace an existing model, begin a checkpoint anew"),
     BSW_OPTION_GROUP(struct train_options, common, bsw_common_option_group),
 };
-
-// The settings that a word says.
-static enum bsw_status take_words(struct train_options *o, struct bsw_error *err)
-{
-    struct bsw_train_settings *s = &o->settings;
-    s->has_metric = o->metric != NULL;
-    if (o->metric) BSW_TRY(bsw_metric_parse(o->metric, &s->pairs.metric, err));
-    if (strcmp(o->precision, "float") == 0) s->training.estimator = BSW_RBE_SMOOTH;
-    s->pairs.level = o->common.level;
-    s->training.is_shown = !o->common.quiet;
-    return BSW_OK;
-}
 
 static void tell_curve(struct bsw_facts *f, const struct bsw_rbe_state *state)
 {
@@ -221,7 +209,9 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
 {
     struct train_options *o = options;
     struct bsw_train_stats stats;
-    BSW_TRY(take_words(o, err));
+    if (strcmp(o->precision, "float") == 0) o->settings.training.estimator = BSW_RBE_SMOOTH;
+    o->settings.pairs.level = o->common.level;
+    o->settings.training.is_shown = !o->common.quiet;
     enum bsw_status status = bsw_train_run(&o->settings, transport, &stats, err);
     if (status == BSW_OK && transport->rank == 0) report(transport, o, &stats);
     bsw_train_stats_deinit(&stats);

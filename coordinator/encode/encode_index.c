@@ -72,8 +72,7 @@ static enum bsw_status choose_metric(const struct bsw_encode_settings *s,
                                      const bsw_vectors *vectors, enum bsw_metric *out,
                                      struct bsw_error *err)
 {
-    const char *given =
-        s->has_metric ? bsw_metric_name(s->metric) : bsw_codec_only_metric(s->codec);
+    const char *given = s->metric ? s->metric : bsw_codec_only_metric(s->codec);
     BSW_TRY(bsw_metric_choose(given, vectors, NULL, out, err));
     return bsw_codec_check_metric(s->codec, *out, err);
 }

@@ -31,9 +31,8 @@ struct bsw_encode_settings {
     const char *index;         // folder to make
     const struct bsw_codec *codec;
     struct bsw_codec_settings code; // bits a dimension 0 or 1 .. 8
-    int has_metric;                 // else as base or codec say
-    enum bsw_metric metric;
-    uint64_t shards; // files; 0: 1
+    const char *metric;             // NULL: as base or codec say
+    uint64_t shards;                // files; 0: 1
     int copy_vectors, drop_bad_rows;
     int force, resume;               // as --force and --resume
     struct bsw_device_choice device; // text NULL: auto

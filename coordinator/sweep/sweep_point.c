@@ -95,8 +95,7 @@ static enum bsw_status learn(const struct bsw_sweep_run *run, const struct bsw_s
     struct bsw_train_stats stats;
     double since = bsw_clock_seconds();
     settings.pairs.base = run->team.settings->base;
-    settings.has_metric = 1;
-    settings.pairs.metric = run->metric;
+    settings.metric = bsw_metric_name(run->metric);
     settings.code_dims = run->dims;
     settings.document_planes = (uint64_t)point->bits;
     settings.query_planes = point->query_bits;

@@ -111,10 +111,9 @@ static enum bsw_status settle_start(struct train_job *job, struct bsw_error *err
 static enum bsw_status settle_metric(struct train_job *job, struct bsw_error *err)
 {
     struct bsw_rbe_pair_options *o = &job->settings.pairs;
-    const char *given = job->settings.has_metric ? bsw_metric_name(o->metric) : NULL;
+    const char *given = job->settings.metric;
     bsw_vectors *base, *queries = NULL;
-    if (!given) o->metric = BSW_METRIC_COSINE;
-    if (!o->base) return BSW_OK;
+    if (!o->base) return bsw_metric_parse(given ? given : "cosine", &o->metric, err);
     BSW_TRY(bsw_vectors_open(o->base, BSW_ALL_ROWS, &base, err));
     enum bsw_status status = BSW_OK;
     if (o->queries) status = bsw_queries_open(o->queries, BSW_ALL_ROWS, &queries, err);

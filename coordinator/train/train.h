@@ -18,10 +18,10 @@ enum bsw_train_loss { BSW_TRAIN_LOSS_AUTO, BSW_TRAIN_LOSS_PAIRS, BSW_TRAIN_LOSS_
 // command's option says holds for the field; ranges are those of its table. 0 stands for the loss's
 // and the start's neighbours, negatives, epochs, gamma and rate.
 struct bsw_train_settings {
-    struct bsw_rbe_pair_options pairs;        // but for seed, input_rms, is_one_space and is_shown
+    struct bsw_rbe_pair_options pairs;        // but seed, metric, input_rms, is_one_space, is_shown
     struct bsw_rbe_training_options training; // but for shapes, input_rms, has_similarities, digest
     const char *model, *plot;                 // files to write; plot may be NULL
-    int has_metric;                           // else as base says, or cosine
+    const char *metric;                       // NULL: as base says, or cosine
     enum bsw_train_loss loss;
     uint64_t code_dims, query_planes, document_planes;
     int is_shared, has_no_weights, force;

@@ -103,10 +103,9 @@ static enum bsw_status check_k(const struct truth_job *job, struct bsw_error *er
 static enum bsw_status open_inputs(struct truth_job *job, struct bsw_error *err)
 {
     const struct bsw_truth_settings *s = &job->settings;
-    const char *metric = s->has_metric ? bsw_metric_name(s->metric) : NULL;
     BSW_TRY(bsw_vectors_open(s->base, s->rows, &job->base, err));
     BSW_TRY(bsw_queries_open(s->queries, s->query_rows, &job->queries, err));
-    BSW_TRY(bsw_metric_choose(metric, job->base, job->queries, &job->metric, err));
+    BSW_TRY(bsw_metric_choose(s->metric, job->base, job->queries, &job->metric, err));
     if (bsw_vectors_dims(job->queries) != bsw_vectors_dims(job->base)) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: %u dims, %s has %u", s->queries,
                         bsw_vectors_dims(job->queries), s->base, bsw_vectors_dims(job->base));

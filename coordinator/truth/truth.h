@@ -29,8 +29,7 @@ struct bsw_truth_settings {
     struct bsw_row_range rows, query_rows; // of them; {0}: all
     const char *out;                       // file to write; NULL: none
     struct bsw_answer_sink sink;           // rank 0: gets the answers, too
-    int has_metric;                        // else as base or queries say
-    enum bsw_metric metric;
+    const char *metric;                    // NULL: as base or queries say
     uint64_t k;
     int drop_bad_rows, exclude_self;
     int split;                       // with out: its two files for cuvs-bench, too

@@ -18,8 +18,7 @@ static struct bsw_encode_settings settings_of(const struct bsw_codec *codec, con
     return (struct bsw_encode_settings){.base = BASE,
                                         .index = path_of(index),
                                         .codec = codec,
-                                        .has_metric = 1,
-                                        .metric = BSW_METRIC_COSINE,
+                                        .metric = "cosine",
                                         .code = {.seed = 1},
                                         .device.text = "cpu",
                                         .level = BSW_CPU_REFERENCE};
@@ -77,13 +76,13 @@ UNIT_TEST(settings_make_the_index_of_the_command)
                                adaptive = settings_of(&bsw_codec_saq, "mine");
     plain.code.bits = 2;
     plain.shards = 3;
-    plain.has_metric = 0; // xfbq has one alone
+    plain.metric = NULL; // xfbq has one alone
     plain.code.has_scale = 1;
     plain.code.scale = 2.5;
     const char *plain_words[] = {"--codec", "xfbq",    "--bits", "2", "--shards",
                                  "3",       "--scale", "2.5",    NULL};
     assert_same_index(plain, plain_words, 4);
-    adaptive.metric = BSW_METRIC_L2;
+    adaptive.metric = "l2";
     adaptive.code.bits = 2.5;
     adaptive.copy_vectors = 1;
     adaptive.code.stage = BSW_STAGE_GIVEN;
@@ -118,7 +117,7 @@ UNIT_TEST(invalid_settings_are_refused_as_by_the_command)
     for (int i = 0; i < 7; i++) {
         struct bsw_encode_stats stats;
         struct bsw_error mine;
-        if (i > 1) s[i].metric = BSW_METRIC_L2;
+        if (i > 1) s[i].metric = "l2";
         enum bsw_status status = run(&s[i], &stats);
         mine = err;
         assert_int_equal(status, BSW_ERROR_USAGE);

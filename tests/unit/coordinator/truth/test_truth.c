@@ -19,8 +19,7 @@ static struct bsw_truth_settings settings_of(const char *out)
     return (struct bsw_truth_settings){.base = "synth:count=500,dims=12",
                                        .queries = "synth:count=21,dims=12,seed=7",
                                        .out = out,
-                                       .has_metric = 1,
-                                       .metric = BSW_METRIC_L2,
+                                       .metric = "l2",
                                        .k = K,
                                        .level = BSW_CPU_REFERENCE};
 }
