@@ -108,11 +108,9 @@ enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
                                           const struct device_bench_case *c, struct bsw_error *err);
 enum bsw_status device_bench_progressive(struct device_bench *bench,
                                          const struct device_bench_case *c, struct bsw_error *err);
-// These have no shape but the layout.
-enum bsw_status device_bench_encode_xfbq(struct device_bench *bench,
-                                         const struct device_bench_case *c, struct bsw_error *err);
-enum bsw_status device_bench_encode_saq(struct device_bench *bench,
-                                        const struct device_bench_case *c, struct bsw_error *err);
+// A layout alone is the shape; with has_affine saq, else xfbq.
+enum bsw_status device_bench_encode(struct device_bench *bench, const struct device_bench_case *c,
+                                    struct bsw_error *err);
 // These have no shape.
 enum bsw_status device_bench_refine(struct device_bench *bench, const struct device_bench_case *c,
                                     struct bsw_error *err);
@@ -282,19 +280,30 @@ enum bsw_status device_bench_spectrum_score(const struct bsw_code_layout *layout
 
 // ---- a whole pass ----
 
-// An engine over the first rows of bench->codes.
+// An engine over the first rows of bench->codes. is_streamed: a copy of them, most of it in pinned
+// host memory, that is copied block by block while the block before is scanned.
 struct device_bench_pass;
 enum bsw_status device_bench_pass_open(struct device_bench *bench,
                                        const struct device_bench_shape *shape, uint64_t num_rows,
-                                       struct device_bench_pass **out, struct bsw_error *err);
+                                       int is_streamed, struct device_bench_pass **out,
+                                       struct bsw_error *err);
 void device_bench_pass_close(struct device_bench_pass **pass);
 // All queries of the shape, batch by batch; a device_bench_work_fn.
 enum bsw_status device_bench_pass_run(void *pass, struct bsw_error *err);
-// Of the last batch.
-const struct bsw_candidate_lists *device_bench_pass_lists(const struct device_bench_pass *pass);
+enum bsw_status device_bench_pass_time(struct device_bench *bench, struct device_bench_pass *pass,
+                                       struct device_times *out, struct bsw_error *err);
 const struct device_bench_queries *device_bench_pass_queries(const struct device_bench_pass *pass);
 // Pairs of row and query that the first stage stopped, of all passes so far.
 double device_bench_pass_stopped(const struct device_bench_pass *pass);
+// Bytes copied from the host, of all passes so far.
+uint64_t device_bench_pass_copied(const struct device_bench_pass *pass);
+// The last batch's first queries have full lists in order, and scores that the host computes.
+enum bsw_status device_bench_pass_check(const struct device_bench *bench,
+                                        const struct device_bench_pass *pass, size_t num_queries,
+                                        struct bsw_error *err);
+// Both found the same in the last batch.
+enum bsw_status device_bench_pass_compare(const struct device_bench_pass *a,
+                                          const struct device_bench_pass *b, struct bsw_error *err);
 
 // ---- report ----
 

@@ -127,10 +127,11 @@ static void count_work(const struct encoding *encoding, int is_saq, struct devic
     record->operations_limit = DEVICE_LIMIT_FLOAT32;
 }
 
-static enum bsw_status encode(struct device_bench *bench, const struct device_bench_case *c,
-                              int is_saq, struct bsw_error *err)
+enum bsw_status device_bench_encode(struct device_bench *bench, const struct device_bench_case *c,
+                                    struct bsw_error *err)
 {
     struct encoding encoding;
+    int is_saq = c->shape.has_affine;
     struct device_record record = {.name = c->name};
     device_bench_codes_free(bench);
     enum bsw_status status = open_encoding(bench, c->shape.layout, is_saq, &encoding, err);
@@ -142,16 +143,4 @@ static enum bsw_status encode(struct device_bench *bench, const struct device_be
     count_work(&encoding, is_saq, &record);
     device_bench_report(bench, &record);
     return BSW_OK;
-}
-
-enum bsw_status device_bench_encode_xfbq(struct device_bench *bench,
-                                         const struct device_bench_case *c, struct bsw_error *err)
-{
-    return encode(bench, c, 0, err);
-}
-
-enum bsw_status device_bench_encode_saq(struct device_bench *bench,
-                                        const struct device_bench_case *c, struct bsw_error *err)
-{
-    return encode(bench, c, 1, err);
 }

@@ -1,13 +1,22 @@
 // A whole pass as `search` makes it: the engine of shard/device/device_shard.h, over codes that are
-// on the device already.
+// on the device already, or that come from the host in every pass.
+#include <string.h>
+
 #include "bench/device/device_bench.h"
 #include "common/base/memory.h"
+#include "common/codes/result_order.h"
 #include "shard/device/device_shard.h"
+
+#define TIMEOUT_SECONDS 120
+// Part of the codes' bytes that a streaming pass' device may hold, lists and blocks included.
+#define DEVICE_PART 4
+#define LIST_BYTES  ((uint64_t)1 << 16) // that even tiny codes leave room for
 
 struct device_bench_pass {
     const struct device_bench_shape *shape;
+    bsw_device *small; // of a streaming pass: the same GPU, with too little of its memory
     struct device_bench_queries queries;
-    struct bsw_resident_shard host; // its shape alone: codes are on the device
+    struct bsw_resident_shard host; // its shape alone unless codes are streamed
     struct bsw_device_engine engine;
     struct bsw_device_shard shard;
     struct bsw_scan_workspace workspace;
@@ -15,7 +24,7 @@ struct device_bench_pass {
     size_t num_queries;
 };
 
-static enum bsw_status open_engine(struct device_bench *bench, struct device_bench_pass *pass,
+static enum bsw_status open_engine(struct device_bench_pass *pass, bsw_device *device,
                                    struct bsw_error *err)
 {
     const struct device_bench_shape *shape = pass->shape;
@@ -26,10 +35,54 @@ static enum bsw_status open_engine(struct device_bench *bench, struct device_ben
         .max_queries = pass->num_queries < shape->batch ? pass->num_queries : shape->batch,
         .keep = shape->keep,
         .stage_dims = shape->stage_dims};
-    return bsw_device_engine_open(bench->device, &needs, &pass->engine, err);
+    return bsw_device_engine_open(device, &needs, &pass->engine, err);
 }
 
-static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows,
+// ---- codes in host memory ----
+
+static enum bsw_status fetch(struct device_bench *bench, void *out, const void *from, size_t bytes,
+                             struct bsw_error *err)
+{
+    void *memory;
+    BSW_TRY(bsw_allocate(&memory, bytes, 1, "codes", err));
+    *(void **)out = memory;
+    BSW_TRY(bsw_device_download(bench->device, BSW_QUEUE_COPY, memory, from, bytes, err));
+    return bsw_device_wait(bench->device, BSW_QUEUE_COPY, "codes", err);
+}
+
+static enum bsw_status fetch_codes(struct device_bench *bench, const struct bsw_device_codes *codes,
+                                   struct bsw_code_arrays *arrays, struct bsw_error *err)
+{
+    size_t bundles = codes->num_bundles, rows = bundles * BSW_BUNDLE_ROWS;
+    for (uint32_t s = 0; s < codes->layout.num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&codes->layout.segments[s]);
+        BSW_TRY(fetch(bench, &arrays->planes[s], codes->planes[s], bundles * words * 4, err));
+    }
+    BSW_TRY(fetch(bench, &arrays->masks, codes->masks, bundles * sizeof *arrays->masks, err));
+    if (!codes->scales) return BSW_OK;
+    BSW_TRY(fetch(bench, &arrays->scales, codes->scales, rows * sizeof *arrays->scales, err));
+    return fetch(bench, &arrays->biases, codes->biases, rows * sizeof *arrays->biases, err);
+}
+
+static enum bsw_status load_streamed(struct device_bench *bench, struct device_bench_pass *pass,
+                                     const struct bsw_device_codes *codes, struct bsw_error *err)
+{
+    struct bsw_shard_shape *shape = &pass->host.shape;
+    shape->bundle_bytes = bsw_device_bundle_bytes(&codes->layout, shape->has_affine, 0);
+    const struct bsw_device_options options = {
+        .ordinal = (int)bench->settings->gpu,
+        .num_sharers = 1,
+        .most_bytes = pass->host.num_bundles * shape->bundle_bytes / DEVICE_PART + LIST_BYTES,
+        .timeout_seconds = TIMEOUT_SECONDS};
+    BSW_TRY(fetch_codes(bench, codes, &pass->host.arrays, err));
+    BSW_TRY(bsw_device_open(&options, &pass->small, err));
+    BSW_TRY(open_engine(pass, pass->small, err));
+    return bsw_device_shard_load(&pass->engine, 0, &pass->host, &pass->shard, err);
+}
+
+// ---- a pass ----
+
+static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows, int is_streamed,
                                  struct device_bench_pass *pass, struct bsw_error *err)
 {
     const struct device_bench_shape *shape = pass->shape;
@@ -39,25 +92,27 @@ static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows,
     pass->host.shape = (struct bsw_shard_shape){
         .layout = codes.layout, .has_affine = shape->has_affine, .num_rows = num_rows};
     pass->host.num_bundles = codes.num_bundles;
-    pass->host.tail_unit = bench->codes.tail_unit;
-    pass->shard = (struct bsw_device_shard){
-        .host = &pass->host, .resident = codes, .num_bundles = codes.num_bundles};
     bsw_scan_workspace_init(&pass->workspace, BSW_CPU_REFERENCE, 1);
     pass->workspace.scan = shape->kind;
     BSW_TRY((shape->stage_dims > 0 ? device_bench_spectrum_queries : device_bench_queries_make)(
         &codes.layout, shape->query_bits, (uint32_t)pass->num_queries, &pass->queries, err));
-    return open_engine(bench, pass, err);
+    if (is_streamed) return load_streamed(bench, pass, &codes, err);
+    pass->host.tail_unit = bench->codes.tail_unit;
+    pass->shard = (struct bsw_device_shard){
+        .host = &pass->host, .resident = codes, .num_bundles = codes.num_bundles};
+    return open_engine(pass, bench->device, err);
 }
 
 enum bsw_status device_bench_pass_open(struct device_bench *bench,
                                        const struct device_bench_shape *shape, uint64_t num_rows,
-                                       struct device_bench_pass **out, struct bsw_error *err)
+                                       int is_streamed, struct device_bench_pass **out,
+                                       struct bsw_error *err)
 {
     struct device_bench_pass *pass;
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&pass, 1, sizeof *pass, "pass", err));
     pass->shape = shape;
-    enum bsw_status status = fill_pass(bench, num_rows, pass, err);
+    enum bsw_status status = fill_pass(bench, num_rows, is_streamed, pass, err);
     if (status != BSW_OK)
         device_bench_pass_close(&pass);
     else
@@ -69,7 +124,10 @@ void device_bench_pass_close(struct device_bench_pass **address)
 {
     struct device_bench_pass *pass = *address;
     if (!pass) return;
+    if (pass->small) bsw_device_shard_unload(&pass->engine, &pass->shard);
     bsw_device_engine_close(&pass->engine);
+    bsw_device_close(&pass->small);
+    bsw_resident_shard_drop_codes(&pass->host);
     bsw_scan_workspace_deinit(&pass->workspace);
     bsw_candidate_lists_deinit(&pass->lists);
     device_bench_queries_free(&pass->queries);
@@ -89,9 +147,11 @@ enum bsw_status device_bench_pass_run(void *context, struct bsw_error *err)
     return BSW_OK;
 }
 
-const struct bsw_candidate_lists *device_bench_pass_lists(const struct device_bench_pass *pass)
+enum bsw_status device_bench_pass_time(struct device_bench *bench, struct device_bench_pass *pass,
+                                       struct device_times *out, struct bsw_error *err)
 {
-    return &pass->lists;
+    return device_bench_time(bench, pass->small ? pass->small : bench->device,
+                             device_bench_pass_run, pass, out, err);
 }
 
 const struct device_bench_queries *device_bench_pass_queries(const struct device_bench_pass *pass)
@@ -99,9 +159,69 @@ const struct device_bench_queries *device_bench_pass_queries(const struct device
     return &pass->queries;
 }
 
+uint64_t device_bench_pass_copied(const struct device_bench_pass *pass)
+{
+    return pass->engine.counts.copied_bytes;
+}
+
 double device_bench_pass_stopped(const struct device_bench_pass *pass)
 {
     const struct bsw_scan_workspace *workspace = &pass->workspace;
     return workspace->num_pairs > 0 ? (double)workspace->num_stopped / (double)workspace->num_pairs
                                     : 0;
+}
+
+// ---- what a pass found ----
+
+static enum bsw_status check_item(const struct device_bench *bench,
+                                  const struct device_bench_pass *pass, size_t query, uint64_t item,
+                                  struct bsw_error *err)
+{
+    const struct bsw_code_layout *layout = &bench->codes.codes.layout;
+    uint32_t row = bsw_candidate_row(item), score;
+    if (pass->shape->stage_dims > 0)
+        BSW_TRY(device_bench_spectrum_score(layout, &pass->queries, query, row, &score, err));
+    else
+        BSW_TRY(device_bench_score(layout, pass->shape->has_affine, &pass->queries, query, row,
+                                   &score, err));
+    if (score == bsw_candidate_score(item)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %zu, row %u: score %08x, the host has %08x",
+                    query, row, bsw_candidate_score(item), score);
+}
+
+enum bsw_status device_bench_pass_check(const struct device_bench *bench,
+                                        const struct device_bench_pass *pass, size_t num_queries,
+                                        struct bsw_error *err)
+{
+    const struct bsw_candidate_lists *lists = &pass->lists;
+    for (size_t q = 0; q < lists->num_queries && q < num_queries; q++) {
+        size_t count;
+        const uint64_t *items = bsw_candidate_list(lists, q, &count);
+        if (count != lists->keep)
+            return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %zu: %zu candidates instead of %zu",
+                            q, count, lists->keep);
+        for (size_t i = 0; i < count; i++) {
+            BSW_TRY(check_item(bench, pass, q, items[i], err));
+            if (i > 0 && items[i] >= items[i - 1])
+                return bsw_fail(err, BSW_ERROR_SELF_CHECK, "query %zu, place %zu: not in order", q,
+                                i);
+        }
+    }
+    return BSW_OK;
+}
+
+enum bsw_status device_bench_pass_compare(const struct device_bench_pass *a,
+                                          const struct device_bench_pass *b, struct bsw_error *err)
+{
+    for (size_t q = 0; q < a->lists.num_queries; q++) {
+        size_t count, other;
+        const uint64_t *items = bsw_candidate_list(&a->lists, q, &count);
+        const uint64_t *others = bsw_candidate_list(&b->lists, q, &other);
+        if (count != other || memcmp(items, others, count * sizeof *items) != 0)
+            return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                            "query %zu: %zu candidates of the scan %s, %zu of %s, not the same", q,
+                            count, bsw_scan_name(a->shape->kind), other,
+                            bsw_scan_name(b->shape->kind));
+    }
+    return BSW_OK;
 }

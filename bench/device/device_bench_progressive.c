@@ -1,10 +1,6 @@
 // The progressive scan beside the full one, whole passes over codes of rows with a spectrum. Both
 // must find the same, with the scores that the host computes.
-#include <stdio.h>
-#include <string.h>
-
 #include "bench/device/device_bench.h"
-#include "common/codes/result_order.h"
 
 #define CHECKED_QUERIES 4
 
@@ -19,7 +15,7 @@ static enum bsw_status measure(struct device_bench *bench, struct scan_pair *pai
 {
     struct device_record *record = &pair->records[i];
     uint64_t rows = bench->codes.num_rows;
-    BSW_TRY(device_bench_pass_open(bench, &pair->shapes[i], rows, &pair->passes[i], err));
+    BSW_TRY(device_bench_pass_open(bench, &pair->shapes[i], rows, 0, &pair->passes[i], err));
     const struct device_bench_queries *queries = device_bench_pass_queries(pair->passes[i]);
     record->rows = rows;
     record->queries = queries->batch.num_queries;
@@ -32,51 +28,9 @@ static enum bsw_status measure(struct device_bench *bench, struct scan_pair *pai
     }
     record->values = (double)rows * (double)record->queries;
     record->values_name = "pairs of row and query";
-    BSW_TRY(device_bench_time(bench, bench->device, device_bench_pass_run, pair->passes[i],
-                              &record->times, err));
+    BSW_TRY(device_bench_pass_time(bench, pair->passes[i], &record->times, err));
     record->stopped = device_bench_pass_stopped(pair->passes[i]);
     device_bench_report(bench, record);
-    return BSW_OK;
-}
-
-static enum bsw_status compare(const struct scan_pair *pair, struct bsw_error *err)
-{
-    const struct bsw_candidate_lists *a = device_bench_pass_lists(pair->passes[0]);
-    const struct bsw_candidate_lists *b = device_bench_pass_lists(pair->passes[1]);
-    for (size_t q = 0; q < a->num_queries; q++) {
-        size_t count, other;
-        const uint64_t *items = bsw_candidate_list(a, q, &count);
-        const uint64_t *others = bsw_candidate_list(b, q, &other);
-        if (count == 0 || count != other || memcmp(items, others, count * sizeof *items) != 0) {
-            return bsw_fail(err, BSW_ERROR_SELF_CHECK,
-                            "query %zu: %zu candidates of the full scan, %zu of the progressive "
-                            "one, not the same",
-                            q, count, other);
-        }
-    }
-    return BSW_OK;
-}
-
-// A few of those found: codes on the device are what they should be.
-static enum bsw_status check_scores(const struct device_bench *bench, const struct scan_pair *pair,
-                                    struct bsw_error *err)
-{
-    const struct bsw_candidate_lists *lists = device_bench_pass_lists(pair->passes[1]);
-    for (size_t q = 0; q < lists->num_queries && q < CHECKED_QUERIES; q++) {
-        size_t count;
-        const uint64_t *items = bsw_candidate_list(lists, q, &count);
-        for (size_t i = 0; i < count; i++) {
-            uint32_t row = bsw_candidate_row(items[i]), score;
-            BSW_TRY(device_bench_spectrum_score(&bench->codes.codes.layout,
-                                                device_bench_pass_queries(pair->passes[1]), q, row,
-                                                &score, err));
-            if (score != bsw_candidate_score(items[i])) {
-                return bsw_fail(err, BSW_ERROR_SELF_CHECK,
-                                "query %zu, row %u: score %08x, the host has %08x", q, row,
-                                bsw_candidate_score(items[i]), score);
-            }
-        }
-    }
     return BSW_OK;
 }
 
@@ -90,8 +44,8 @@ static enum bsw_status measure_pair(struct device_bench *bench, struct scan_pair
         "first stage",
         pair->records[0].times.median / pair->records[1].times.median,
         100 * pair->records[1].stopped);
-    BSW_TRY(compare(pair, err));
-    return check_scores(bench, pair, err);
+    BSW_TRY(device_bench_pass_compare(pair->passes[0], pair->passes[1], err));
+    return device_bench_pass_check(bench, pair->passes[1], CHECKED_QUERIES, err);
 }
 
 enum bsw_status device_bench_progressive(struct device_bench *bench,

@@ -163,11 +163,10 @@ static enum bsw_status scan_rows(struct device_bench *bench, const struct device
         .name = c->name, .rows = num_rows, .keep = shape->keep, .bytes_limit = DEVICE_LIMIT_READ};
     struct device_times bare = {.count = 0};
     struct device_bench_pass *pass;
-    BSW_TRY(device_bench_pass_open(bench, shape, num_rows, &pass, err));
+    BSW_TRY(device_bench_pass_open(bench, shape, num_rows, 0, &pass, err));
     record.queries = device_bench_pass_queries(pass)->batch.num_queries;
     count_work(bench, shape, &record);
-    enum bsw_status status =
-        device_bench_time(bench, bench->device, device_bench_pass_run, pass, &record.times, err);
+    enum bsw_status status = device_bench_pass_time(bench, pass, &record.times, err);
     if (status == BSW_OK)
         status = time_bare(bench, shape, num_rows, device_bench_pass_queries(pass), &bare, err);
     record.scan_seconds = bare.median;
