@@ -7,7 +7,7 @@ set(have_cuda OFF)
 set(every_cuda_architecture 80 86 89 90 90a 100 120) # that kernels are written for
 
 # Sets CMAKE_CUDA_ARCHITECTURES and hopper_architectures. Nothing asked for: all that nvcc knows, and
-# PTX of the last for devices to come.
+# PTX for devices to come, which those between and above can run: of 100, as 120 leaves out 110.
 macro(choose_cuda_architectures)
   set(hopper_architectures ${BITSWEEP_CUDA_ARCHITECTURES})
   if(NOT hopper_architectures)
@@ -25,7 +25,7 @@ macro(choose_cuda_architectures)
     foreach(architecture ${every_cuda_architecture})
       if(known_code MATCHES "sm_${architecture}\n")
         list(APPEND hopper_architectures ${architecture}-real)
-        if(NOT architecture STREQUAL "90a")
+        if(NOT architecture STREQUAL "90a" AND NOT architecture GREATER 100)
           set(newest ${architecture}-virtual)
         endif()
       endif()
@@ -80,6 +80,10 @@ if(have_cuda)
   list(REMOVE_ITEM cuda_sources ${hopper_sources})
   add_library(bitsweep_kernels_cuda STATIC ${cuda_sources})
   target_include_directories(bitsweep_kernels_cuda PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
+  list(TRANSFORM CMAKE_CUDA_ARCHITECTURES REPLACE "-.*" "" OUTPUT_VARIABLE capabilities)
+  list(SORT capabilities COMPARE NATURAL)
+  list(GET capabilities 0 oldest_capability)
+  target_compile_definitions(bitsweep_kernels_cuda PRIVATE BITSWEEP_OLDEST_CAPABILITY=${oldest_capability})
   target_compile_options(bitsweep_kernels_cuda PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:${cuda_options}>")
   if(hopper_architectures)
     add_library(bitsweep_kernels_hopper OBJECT ${hopper_sources})

@@ -14,7 +14,8 @@
 #define DEVICE_KIND "cuda"
 #else
 #include "tests/emulation/emulated_queues.hpp"
-#define DEVICE_KIND "emulated"
+#define DEVICE_KIND                "emulated"
+#define BITSWEEP_OLDEST_CAPABILITY 80
 #endif
 
 // Kept free for the driver and for kernels' local memory: this part of all memory.
@@ -31,7 +32,8 @@ struct bsw_device {
     size_t total_bytes, limit_bytes, used_bytes;
     uint64_t num_allocations;
     int is_lost;
-    char label[24], name[64], place[24];
+    char label[24], name[64];
+    struct bsw_device_sight sight;
 };
 
 static enum bsw_status fail_call(struct bsw_device *device, cudaError_t code, const char *what,
@@ -50,6 +52,15 @@ static enum bsw_status fail_call(struct bsw_device *device, cudaError_t code, co
 const char *bsw_device_built_kind(void)
 {
     return DEVICE_KIND;
+}
+
+int bsw_device_is_automatic(void)
+{
+#if defined(__CUDACC__)
+    return 1;
+#else
+    return emulation::is_automatic();
+#endif
 }
 
 // The runtime speaks of an old driver where there is none.
@@ -75,6 +86,71 @@ int bsw_device_count(char *why, size_t capacity)
     return count;
 }
 
+// ---- what a process sees ----
+
+// From driver 11.4 on it is that of the MIG slice where the device is one.
+static cudaError_t get_uuid(int ordinal, cudaUUID_t *out)
+{
+#if defined(__CUDACC__)
+    typedef int call_t(cudaUUID_t *, int); // CUresult (CUuuid *, CUdevice); 0 is success
+    void *call = NULL;
+    cudaDriverEntryPointQueryResult found;
+    cudaError_t code = cudaGetDriverEntryPointByVersion("cuDeviceGetUuid", &call, 11040,
+                                                        cudaEnableDefault, &found);
+    if (code != cudaSuccess) return code;
+    if (found != cudaDriverEntryPointSuccess) return cudaErrorInsufficientDriver;
+    return reinterpret_cast<call_t *>(call)(out, ordinal) == 0 ? cudaSuccess
+                                                               : cudaErrorInvalidDevice;
+#else
+    return emulation::get_uuid(ordinal, out);
+#endif
+}
+
+static void format_uuid(const cudaUUID_t *uuid, char *out)
+{
+    for (int i = 0; i < 16; i++) {
+        if (i == 4 || i == 6 || i == 8 || i == 10) *out++ = '-';
+        out += snprintf(out, 3, "%02x", static_cast<unsigned char>(uuid->bytes[i]));
+    }
+}
+
+void bsw_device_look(int ordinal, struct bsw_device_sight *out)
+{
+    int major = 0, minor = 0;
+    cudaUUID_t uuid;
+    memset(out, 0, sizeof *out);
+    cudaError_t code = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, ordinal);
+    if (code == cudaSuccess)
+        code = cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, ordinal);
+    if (code == cudaSuccess) code = get_uuid(ordinal, &uuid);
+    if (code != cudaSuccess) {
+        cudaGetLastError();
+        snprintf(out->why, sizeof out->why, "%s", words_of(code));
+    } else if (10 * major + minor < BITSWEEP_OLDEST_CAPABILITY) {
+        snprintf(out->why, sizeof out->why,
+                 "its compute capability is %d.%d, and kernels of this build need %d.%d", major,
+                 minor, BITSWEEP_OLDEST_CAPABILITY / 10, BITSWEEP_OLDEST_CAPABILITY % 10);
+    } else {
+        format_uuid(&uuid, out->id);
+    }
+}
+
+// ---- open and close ----
+
+// Compiled for what all others are compiled for: whether the device has an image of it, or the
+// driver can make one of its PTX, shows when it is asked for.
+__global__ static void first_kernel()
+{
+}
+
+static enum bsw_status load_kernel(struct bsw_device *device, struct bsw_error *err)
+{
+    cudaFuncAttributes attributes;
+    TRY_CUDA(device, "kernels of this build cannot run on it", err,
+             cudaFuncGetAttributes(&attributes, first_kernel));
+    return BSW_OK;
+}
+
 static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
 {
     const struct bsw_device_options *options = &device->options;
@@ -82,10 +158,12 @@ static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
     size_t free_bytes;
     TRY_CUDA(device, "open", err, cudaSetDevice(options->ordinal));
     TRY_CUDA(device, "properties", err, cudaGetDeviceProperties(&properties, options->ordinal));
+    BSW_TRY(load_kernel(device, err));
     TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &device->total_bytes));
     snprintf(device->name, sizeof device->name, "%.63s", properties.name);
-    TRY_CUDA(device, "place", err,
-             cudaDeviceGetPCIBusId(device->place, sizeof device->place, options->ordinal));
+    bsw_device_look(options->ordinal, &device->sight);
+    if (!device->sight.id[0])
+        return bsw_fail(err, BSW_ERROR_IO, "%s: %s", device->label, device->sight.why);
     device->limit_bytes =
         (device->total_bytes - device->total_bytes / RESERVE_PART) / (size_t)options->num_sharers;
     if (options->most_bytes > 0 && options->most_bytes < device->limit_bytes)
@@ -141,9 +219,9 @@ const char *bsw_device_name(const bsw_device *device)
     return device->name;
 }
 
-const char *bsw_device_place(const bsw_device *device)
+const char *bsw_device_id(const bsw_device *device)
 {
-    return device->place;
+    return device->sight.id;
 }
 
 // ---- memory ----

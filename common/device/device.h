@@ -35,6 +35,20 @@ static inline const char *bsw_device_kind(void)
 #endif
     return bsw_device_built_kind();
 }
+// Whether `--device auto` is to look for them: in test programs only if the environment says so.
+BSW_DEVICE_CALL int bsw_device_is_automatic(void);
+
+// What tells a device from all others, whatever number a process has for it: its UUID, or that of
+// the MIG slice that it is, as 36 characters.
+#define BSW_DEVICE_ID_BYTES  40
+#define BSW_DEVICE_WHY_BYTES 128
+// What this process sees of a device, without taking memory of it.
+struct bsw_device_sight {
+    char id[BSW_DEVICE_ID_BYTES];   // "": it cannot be used
+    char why[BSW_DEVICE_WHY_BYTES]; // why not
+};
+// ordinal: 0 .. count - 1.
+BSW_DEVICE_CALL void bsw_device_look(int ordinal, struct bsw_device_sight *out);
 // How many there are; 0 also where the driver is missing or fails, *why then says what it said.
 BSW_DEVICE_CALL int bsw_device_count(char *why, size_t capacity);
 
@@ -44,6 +58,7 @@ struct bsw_device_options {
     uint64_t most_bytes; // of its memory that may be used; 0: no such limit
     double timeout_seconds;
 };
+// Also fails where no kernel of this build can be loaded there.
 BSW_DEVICE_CALL enum bsw_status bsw_device_open(const struct bsw_device_options *options,
                                                 bsw_device **out, struct bsw_error *err);
 BSW_DEVICE_CALL void bsw_device_end(bsw_device *device);
@@ -58,8 +73,7 @@ BSW_DEVICE_CALL void bsw_device_give_up(bsw_device *device);
 
 BSW_DEVICE_CALL const char *bsw_device_label(const bsw_device *device); // "cuda:0"
 BSW_DEVICE_CALL const char *bsw_device_name(const bsw_device *device);  // "NVIDIA H200"
-// Tells it from the others of its host, whatever numbers a process sees: "0000:3b:00.0".
-BSW_DEVICE_CALL const char *bsw_device_place(const bsw_device *device);
+BSW_DEVICE_CALL const char *bsw_device_id(const bsw_device *device);
 
 // ---- memory ----
 

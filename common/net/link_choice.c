@@ -13,32 +13,20 @@
 // Thread blocks of a rank that shares its device: all must run at the same time.
 #define SHARED_MAX_CTAS "4"
 
-_Static_assert(sizeof(struct bsw_link_facts) == 16 + 64 + 32 + 32 + 256, "no padding on the wire");
+_Static_assert(sizeof(struct bsw_link_facts) == 16 + 64 + 40 + 40 + 256, "no padding on the wire");
 _Static_assert(sizeof(struct bsw_link_verdict) == 16 + 128 + BSW_LINK_NOTE_BYTES,
                "no padding on the wire");
 
 // ---- facts of a rank ----
-
-// Containers of a host have names of their own but one boot id.
-static void name_host(char *out, size_t capacity)
-{
-    memset(out, 0, capacity);
-    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "r");
-    if (file) {
-        if (fgets(out, (int)capacity, file)) out[strcspn(out, "\n")] = '\0';
-        fclose(file);
-    }
-    if (!out[0]) bsw_host_name(out, capacity);
-}
 
 static void gather_facts(const bsw_device *device, struct bsw_nccl_library *library,
                          struct bsw_link_facts *out)
 {
     struct bsw_error err;
     *out = (struct bsw_link_facts){.has_device = device != NULL};
-    name_host(out->host, sizeof out->host);
+    bsw_host_id(out->host, sizeof out->host);
     if (!device) return; // and no library is loaded for nothing
-    snprintf(out->place, sizeof out->place, "%s", bsw_device_place(device));
+    snprintf(out->id, sizeof out->id, "%s", bsw_device_id(device));
     snprintf(out->label, sizeof out->label, "%s", bsw_device_label(device));
     out->is_usable = bsw_nccl_library_load(library, &err) == BSW_OK;
     out->version = library->version;
@@ -49,7 +37,7 @@ static void gather_facts(const bsw_device *device, struct bsw_nccl_library *libr
 
 static int is_same_device(const struct bsw_link_facts *a, const struct bsw_link_facts *b)
 {
-    return strcmp(a->host, b->host) == 0 && strcmp(a->place, b->place) == 0;
+    return strcmp(a->host, b->host) == 0 && strcmp(a->id, b->id) == 0;
 }
 
 // The first rank that has the device of one before it; 0 if there is none.
@@ -99,7 +87,7 @@ static int find_sharing_fault(const struct bsw_link_facts *facts, int num_ranks,
     if (facts[0].version < BSW_NCCL_SHARING_VERSION) {
         snprintf(out->note, sizeof out->note,
                  "ranks %d and %d share %s (%s), which NCCL %s refuses and 2.30 or later allows",
-                 other, sharer, facts[sharer].label, facts[sharer].place, version);
+                 other, sharer, facts[sharer].label, facts[sharer].id, version);
         return 1;
     }
     if (choice != BSW_LINK_AUTO) return 0;

@@ -12,9 +12,9 @@ struct bsw_link_facts {
     int32_t version;   // of NCCL; 0: none
     int32_t is_usable; // it can be used
     int32_t padding;
-    char host[64];     // tells hosts apart
-    char place[32];    // of the device in it
-    char label[32];    // "cuda:0"
+    char host[64]; // tells hosts apart
+    char id[BSW_DEVICE_ID_BYTES];
+    char label[40];    // "cuda:0"
     char problem[256]; // why it is not usable
 };
 

@@ -5,8 +5,10 @@
 #define BITSWEEP_COMMON_MESSAGE_KINDS_H
 
 enum bsw_message_kind {
-    // The start: device links, the same input everywhere.
-    BSW_MESSAGE_LINK_FACTS = 1,
+    // The start: devices, links between them, the same input everywhere.
+    BSW_MESSAGE_DEVICES = 1,
+    BSW_MESSAGE_DEVICE_VERDICT,
+    BSW_MESSAGE_LINK_FACTS,
     BSW_MESSAGE_LINK_VERDICT,
     BSW_MESSAGE_INPUT,
     // encode

@@ -96,6 +96,7 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_fact_integer(&f, "threads", o->common.threads, NULL);
     bsw_fact_text(&f, "level", bsw_encode_table_get(o->common.level)->level, NULL);
     bsw_fact_text(&f, "device", s->device, NULL);
+    bsw_fact_text(&f, "device_note", s->device_note[0] ? s->device_note : NULL, "on the CPU: %s\n");
     bsw_fact_real(&f, "xfbq_scale", s->codec_number, NULL);
     bsw_fact_real(&f, "train_seconds", s->train_seconds, "training %.2f s, ");
     bsw_fact_real(&f, "encode_seconds", s->encode_seconds, "encoding %.2f s: ");

@@ -77,6 +77,7 @@ static void tell_device(struct bsw_facts *facts, const struct bsw_device_report 
     bsw_facts_open_object(facts, "device");
     bsw_fact_text(facts, "label", d->label, NULL);
     bsw_fact_text(facts, "name", d->name, NULL);
+    bsw_fact_text(facts, "note", d->note[0] ? d->note : NULL, NULL);
     bsw_fact_integer(facts, "used_bytes", d->used_bytes, NULL);
     bsw_fact_integer(facts, "copied_bytes", d->figures.counts.copied_bytes, NULL);
     bsw_fact_integer(facts, "samples", d->figures.counts.num_samples, NULL);
@@ -140,6 +141,10 @@ static void tell_ranks(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_integer(facts, "slowest_rank", (uint64_t)stats->slowest_rank, NULL);
     bsw_fact_text(facts, "link", link_name(search), NULL);
     bsw_fact_text(facts, "link_note", search->link_note, NULL);
+    for (int rank = 0; rank < num_ranks; rank++) {
+        const char *note = search->ranks[rank].device.note;
+        if (note[0]) bsw_facts_say(facts, "rank %d is on its CPU: %s\n", rank, note);
+    }
     if (strcmp(stats->device_kind, "cpu") != 0) say_devices(facts, search);
 }
 

@@ -26,7 +26,7 @@ struct encode_job {
     struct bsw_codec_model model; // of a codec that has one
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
-    bsw_device *device; // of this rank, or NULL
+    struct bsw_chosen_device device; // of this rank
     double train_seconds, encode_seconds;
 };
 
@@ -350,7 +350,8 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .encode_seconds = job->encode_seconds};
     bsw_code_layout_format(&manifest->layout, out->segments, sizeof out->segments);
     snprintf(out->device, sizeof out->device, "%s",
-             job->device ? bsw_device_label(job->device) : "cpu");
+             job->device.device ? bsw_device_label(job->device.device) : "cpu");
+    memcpy(out->device_note, job->device.note, sizeof out->device_note);
 }
 
 // ---- the whole ----
@@ -363,7 +364,8 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
     uint64_t digest = 0;
     enum bsw_status status = open_input(job, err);
     if (status == BSW_OK) status = raise_limit(job, err);
-    if (status == BSW_OK) status = open_device(job, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = open_device(job, err);
     if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     BSW_TRY(bsw_same_input_agree(transport, digest, s->base, err));
@@ -378,7 +380,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
                                          .settings = s,
                                          .manifest = &job->manifest,
                                          .vectors = job->vectors,
-                                         .device = job->device,
+                                         .device = job->device.device,
                                          .journal = &job->journal};
     if (status == BSW_OK) status = bsw_encode_pass_run(&job->pass, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
@@ -390,7 +392,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 
 static void deinit(struct encode_job *job)
 {
-    bsw_device_close(&job->device);
+    bsw_device_close(&job->device.device);
     bsw_vectors_close(&job->vectors);
     bsw_manifest_deinit(&job->manifest);
     bsw_codec_model_close(&job->model);

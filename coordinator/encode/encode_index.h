@@ -55,7 +55,8 @@ struct bsw_encode_stats {
     double codec_number; // of the manifest
     uint64_t index_bytes, input_bytes;
     double train_seconds, encode_seconds;
-    char device[24]; // label of this rank's, or "cpu"
+    char device[24];                         // label of this rank's, or "cpu"
+    char device_note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left one alone
 };
 
 // Called by all ranks, with OpenMP's threads; ends with an agreement, so all return the same.

@@ -54,18 +54,18 @@ static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *
     const char *cpu_only = search->manifest.codec->table->host_search;
     BSW_TRY(bsw_device_choice_open(&search->options.device, cpu_only, search->transport,
                                    &search->device, err));
-    search->settings.device = search->device;
+    search->settings.device = search->device.device;
     return BSW_OK;
 }
 
 // All ranks, each with its device or none. Before shards are loaded, which get what memory is left.
 static enum bsw_status open_link(struct bsw_search *search, struct bsw_error *err)
 {
-    BSW_TRY(bsw_device_link_open(search->transport, search->device, search->options.link,
+    BSW_TRY(bsw_device_link_open(search->transport, search->device.device, search->options.link,
                                  &search->link, search->link_note, err)); // all return alike
-    enum bsw_status status =
-        bsw_batch_link_open(search->link, search->device, search->transport, &search->manifest,
-                            &search->settings, &search->assignment, &search->batch_link, err);
+    enum bsw_status status = bsw_batch_link_open(
+        search->link, search->device.device, search->transport, &search->manifest,
+        &search->settings, &search->assignment, &search->batch_link, err);
     return bsw_transport_agree(search->transport, status, err);
 }
 
@@ -111,10 +111,12 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
 static struct bsw_device_report report_device(const struct bsw_search *search)
 {
     struct bsw_device_report report = {.label = "cpu"};
-    if (!search->device) return report;
-    snprintf(report.label, sizeof report.label, "%s", bsw_device_label(search->device));
-    snprintf(report.name, sizeof report.name, "%s", bsw_device_name(search->device));
-    report.used_bytes = bsw_device_used_bytes(search->device);
+    const bsw_device *device = search->device.device;
+    memcpy(report.note, search->device.note, sizeof report.note);
+    if (!device) return report;
+    snprintf(report.label, sizeof report.label, "%s", bsw_device_label(device));
+    snprintf(report.name, sizeof report.name, "%s", bsw_device_name(device));
+    report.used_bytes = bsw_device_used_bytes(device);
     bsw_shard_service_figures(&search->service, &report.figures);
     return report;
 }
@@ -329,7 +331,7 @@ void bsw_search_close(struct bsw_search *search)
     bsw_device_link_close(&search->link);
     bsw_shard_service_close(&search->service);
     bsw_assignment_deinit(&search->assignment);
-    bsw_device_close(&search->device);
+    bsw_device_close(&search->device.device);
     bsw_codec_model_close(&search->model);
     if (search->options.index) bsw_manifest_deinit(&search->manifest);
     *search = (struct bsw_search){0};

@@ -73,7 +73,8 @@ struct bsw_search_run {
 
 // What a rank reports of its device.
 struct bsw_device_report {
-    char label[24], name[64]; // "cpu" and "" without one
+    char label[24], name[64];         // "cpu" and "" without one
+    char note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left a device alone
     uint64_t used_bytes;
     struct bsw_service_figures figures;
 };
@@ -94,7 +95,7 @@ struct bsw_search {
     struct bsw_manifest manifest;
     struct bsw_search_settings settings;
     struct bsw_codec_model model;        // rank 0
-    bsw_device *device;                  // of this rank, or NULL
+    struct bsw_chosen_device device;     // of this rank
     bsw_device_link *link;               // of all ranks, or NULL
     char link_note[BSW_LINK_NOTE_BYTES]; // what it is, or why there is none
     struct bsw_batch_link batch_link;

@@ -29,7 +29,7 @@ struct truth_job {
     enum bsw_metric metric;
     bsw_vectors *base, *queries;
     struct bsw_neighbour_needs needs;
-    bsw_device *device; // of this rank, or NULL
+    struct bsw_chosen_device device; // of this rank
     const struct bsw_truth_backend *backend;
     void *state;
     struct bsw_truth_merge merge;
@@ -190,9 +190,10 @@ static enum bsw_status open_scan(struct truth_job *job, struct bsw_error *err)
     const struct bsw_truth_settings *s = &job->settings;
     if (!is_on_cpu(s))
         BSW_TRY(bsw_device_choice_open(&s->device, NULL, job->transport, &job->device, err));
-    job->backend = job->device ? &bsw_truth_device : &bsw_truth_host;
-    job->stats.device = job->device ? bsw_device_kind() : "cpu";
-    return job->backend->open(&job->needs, job->device, &job->state, err);
+    bsw_device *device = job->device.device;
+    job->backend = device ? &bsw_truth_device : &bsw_truth_host;
+    job->stats.device = device ? bsw_device_kind() : "cpu";
+    return job->backend->open(&job->needs, device, &job->state, err);
 }
 
 static enum bsw_status find(struct truth_job *job, struct bsw_error *err)
@@ -357,7 +358,7 @@ static void deinit(struct truth_job *job, enum bsw_status status)
     if (status != BSW_OK && job->is_taken && !bsw_truth_journals_exist(job->settings.out))
         bsw_events_output(job->settings.events, NULL, "", NULL);
     if (job->backend) job->backend->close(job->state);
-    bsw_device_close(&job->device);
+    bsw_device_close(&job->device.device);
     bsw_truth_merge_deinit(&job->merge);
     bsw_result_writer_destroy(&job->merge.writer);
     bsw_vectors_close(&job->base);

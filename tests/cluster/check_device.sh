@@ -347,6 +347,39 @@ if [[ $kind == emulated ]] && ((${#ranks_axis[@]} > 1)); then
         ': 6300 bytes of device memory are free' --device emulated:0
     BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated: 2 ranks on a host with 1: start' \
         --device emulated
+    # A launcher that shows each rank its own device alone, which every rank then has as number 0.
+    printf '#!/usr/bin/env bash\nBITSWEEP_EMULATOR_VISIBLE=$((7 - %s)) exec "%s" "$@"\n' \
+        "\${OMPI_COMM_WORLD_RANK:-0}" "$emulated" >"$folder/one_each"
+    chmod +x "$folder/one_each"
+    for on in emulated emulated:0; do
+        emulated=$folder/one_each device=$on same saq 2 3 --k 10
+        if [[ $(labels) == "emulated:0 emulated:0 " ]]; then pass; else complain "devices $(labels)"; fi
+    done
+    BITSWEEP_EMULATOR_MEMORY=12800 emulated=$folder/one_each expect 74 \
+        ': 12600 bytes of device memory are free' --device emulated:0 # each has all of its own
+fi
+
+# ---- devices that no kernel can run on -----------------------------------------------------------
+
+# left NOTE: auto takes the CPU and says so.
+left() {
+    BITSWEEP_EMULATOR_AUTO=1 "$emulated" search --index "$folder/saq.3" --queries "$queries" --query-rows 0:12 \
+        --k 10 --quiet --json --out "$folder/found" --force >"$folder/json" 2>"$folder/stderr" || complain "$1: failed" "$folder/stderr"
+    if ! cmp -s "$folder/expected" "$folder/found"; then complain "$1: other bytes"
+    elif ! grep -Eq "^ *\"note\": \"$1" "$folder/json" || [[ $(labels) != cpu* ]]; then complain "not: $1" "$folder/json"
+    else pass; fi
+}
+
+if [[ $kind == emulated ]]; then
+    search_cpu saq --k 10
+    BITSWEEP_EMULATOR_AUTO=1 device=auto same saq 1 3 --k 10
+    BITSWEEP_EMULATOR_OLD=1 BITSWEEP_EMULATOR_DEVICES=2 left 'emulated:0: its compute capability is 7.0, and kernels of this build need 8.0'
+    BITSWEEP_EMULATOR_OLD=0:1 BITSWEEP_EMULATOR_AUTO=1 BITSWEEP_EMULATOR_DEVICES=2 device=auto same saq 1 3 --k 10
+    if [[ $(labels) == "emulated:1 " ]]; then pass; else complain "devices $(labels)"; fi
+    BITSWEEP_EMULATOR_NO_IMAGE=1 left 'emulated:0: kernels of this build cannot run on it: .*NoKernelImage'
+    error_ranks=(1)
+    BITSWEEP_EMULATOR_NO_IMAGE=1 expect 74 'emulated:0: kernels of this build cannot run on it: ' --device emulated
+    BITSWEEP_EMULATOR_OLD=1 expect 2 '--device emulated: no device can be used: emulated:0: its compute cap' --device emulated
 fi
 
 end

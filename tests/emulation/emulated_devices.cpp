@@ -2,6 +2,7 @@
 // asks for.
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <set>
 
@@ -34,34 +35,76 @@ bool is_struck(const char *variable, int ordinal)
     return ++counts[variable] >= number;
 }
 
+bool is_automatic()
+{
+    return getenv("BITSWEEP_EMULATOR_AUTO") != nullptr;
+}
+
+// How many the process sees; *found: which of the host's number `ordinal` is, -1: none.
+static cudaError_t look_up(int ordinal, int *count, int *found)
+{
+    const char *all = getenv("BITSWEEP_EMULATOR_DEVICES"),
+               *visible = getenv("BITSWEEP_EMULATOR_VISIBLE");
+    int num_all = all ? atoi(all) : 64;
+    *found = !visible && ordinal < num_all ? ordinal : -1;
+    *count = visible ? 0 : num_all;
+    if (num_all < 0) return cudaErrorInsufficientDriver;
+    for (char *end; visible && *visible; visible = *end == ',' ? end + 1 : end) {
+        long device = strtol(visible, &end, 10);
+        if (end == visible) break;
+        if ((*count)++ == ordinal) *found = static_cast<int>(device);
+    }
+    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
 cudaError_t count_devices(int *count)
 {
-    const char *text = getenv("BITSWEEP_EMULATOR_DEVICES");
-    *count = text ? atoi(text) : 64;
-    if (*count < 0) return cudaErrorInsufficientDriver;
-    return *count > 0 ? cudaSuccess : cudaErrorNoDevice;
+    int found;
+    return look_up(0, count, &found);
 }
 
 // They differ in nothing but the number.
 cudaError_t choose_device(int ordinal)
 {
-    int count;
-    cudaError_t code = count_devices(&count);
+    int count, found;
+    cudaError_t code = look_up(ordinal, &count, &found);
     if (code != cudaSuccess) return code;
-    if (ordinal < 0 || ordinal >= count) return cudaErrorInvalidDevice;
-    own_device = ordinal;
+    if (ordinal < 0 || found < 0) return cudaErrorInvalidDevice;
+    own_device = found;
     return cudaSuccess;
+}
+
+cudaError_t get_attribute(int *out, cudaDeviceAttr which, int ordinal)
+{
+    int count, found;
+    cudaError_t code = look_up(ordinal, &count, &found);
+    if (code != cudaSuccess) return code;
+    if (which == cudaDevAttrComputeCapabilityMajor)
+        *out = is_struck("BITSWEEP_EMULATOR_OLD", found) ? 7 : 8;
+    else
+        *out = 0;
+    return cudaSuccess;
+}
+
+cudaError_t get_uuid(int ordinal, cudaUUID_t *out)
+{
+    int count, found;
+    cudaError_t code = look_up(ordinal, &count, &found);
+    memset(out, 0, sizeof *out);
+    out->bytes[14] = static_cast<char>(found >> 8);
+    out->bytes[15] = static_cast<char>(found);
+    return code;
+}
+
+cudaError_t get_kernel(cudaFuncAttributes *, void (*)())
+{
+    return is_struck("BITSWEEP_EMULATOR_NO_IMAGE", own_device) ? cudaErrorNoKernelImageForDevice
+                                                               : cudaSuccess;
 }
 
 cudaError_t describe_device(cudaDeviceProp *out, int)
 {
     return cudaGetDeviceProperties(out, 0);
-}
-
-cudaError_t name_place(char *out, int capacity, int ordinal)
-{
-    snprintf(out, static_cast<size_t>(capacity), "emulated:%d", ordinal);
-    return cudaSuccess;
 }
 
 static cudaError_t keep(cudaError_t code, void *const *place)

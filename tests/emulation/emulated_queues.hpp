@@ -11,6 +11,10 @@
 // From the environment, for common/device/device.cu, below the first each N or DEVICE:N (that
 // device alone):
 //   BITSWEEP_EMULATOR_DEVICES=N           so many devices, -1: no driver; 64 unless set
+//   BITSWEEP_EMULATOR_VISIBLE=A,B         of these only devices A and B are there, as 0 and 1
+//   BITSWEEP_EMULATOR_AUTO=1              --device auto takes them as it takes GPUs
+//   BITSWEEP_EMULATOR_OLD=N               from the N-th question on a compute capability is 7.0
+//   BITSWEEP_EMULATOR_NO_IMAGE=N          from the N-th on kernels cannot be loaded
 //   BITSWEEP_EMULATOR_STALL=N             from the N-th question whether a stream is done on the
 //                                         answer is no
 //   BITSWEEP_EMULATOR_FAIL=N              from the N-th such question on the answer is a failed
@@ -28,13 +32,22 @@
 #include "tests/emulation/cuda_emulator.hpp"
 
 enum : unsigned { cudaHostRegisterDefault = 0 };
+struct cudaUUID_t {
+    char bytes[16];
+};
+struct cudaFuncAttributes {
+    int numRegs;
+};
 
 namespace emulation
 {
+bool is_automatic();
 cudaError_t count_devices(int *count);
 cudaError_t choose_device(int ordinal);
 cudaError_t describe_device(cudaDeviceProp *out, int ordinal);
-cudaError_t name_place(char *out, int capacity, int ordinal);
+cudaError_t get_attribute(int *out, cudaDeviceAttr which, int ordinal);
+cudaError_t get_uuid(int ordinal, cudaUUID_t *out);
+cudaError_t get_kernel(cudaFuncAttributes *out, void (*kernel)());
 cudaError_t allocate_kept(void **place, size_t bytes);
 cudaError_t free_kept(void *place);
 cudaError_t allocate_pinned(void **place, size_t bytes);
@@ -60,7 +73,8 @@ extern "C" int emulated_current_device();
 #define cudaGetDeviceCount      emulation::count_devices
 #define cudaSetDevice           emulation::choose_device
 #define cudaGetDeviceProperties emulation::describe_device
-#define cudaDeviceGetPCIBusId   emulation::name_place
+#define cudaDeviceGetAttribute  emulation::get_attribute
+#define cudaFuncGetAttributes   emulation::get_kernel
 #define cudaMalloc              emulation::allocate_kept
 #define cudaFree                emulation::free_kept
 #define cudaMallocHost          emulation::allocate_pinned

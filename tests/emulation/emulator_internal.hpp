@@ -20,6 +20,7 @@
 #undef cudaGetDeviceCount
 #undef cudaSetDevice
 #undef cudaGetDeviceProperties
+#undef cudaDeviceGetAttribute
 #undef cudaMalloc
 #undef cudaFree
 

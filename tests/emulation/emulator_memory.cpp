@@ -295,6 +295,8 @@ const char *cudaGetErrorName(cudaError_t error)
         return "cudaErrorMemoryAllocation";
     case cudaErrorInvalidConfiguration:
         return "cudaErrorInvalidConfiguration";
+    case cudaErrorNoKernelImageForDevice:
+        return "cudaErrorNoKernelImageForDevice";
     case cudaErrorInsufficientDriver:
         return "cudaErrorInsufficientDriver";
     case cudaErrorNoDevice:

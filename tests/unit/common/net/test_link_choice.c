@@ -10,7 +10,7 @@ enum { RANKS = 4 };
 static struct bsw_link_facts facts[RANKS];
 static struct bsw_link_verdict verdict;
 
-// Two hosts with two devices each, whose places are the same, and the same NCCL.
+// Two hosts with two devices each, whose ids are the same, and the same NCCL.
 static void make_facts(int version)
 {
     memset(facts, 0, sizeof facts);
@@ -19,7 +19,7 @@ static void make_facts(int version)
         f->has_device = f->is_usable = 1;
         f->version = version;
         snprintf(f->host, sizeof f->host, "host %d", rank / 2);
-        snprintf(f->place, sizeof f->place, "0000:%02x:00.0", rank % 2);
+        snprintf(f->id, sizeof f->id, "device-%d", rank % 2);
         snprintf(f->label, sizeof f->label, "cuda:%d", rank % 2);
     }
 }
@@ -27,7 +27,7 @@ static void make_facts(int version)
 static void share(int rank, int other)
 {
     memcpy(facts[rank].host, facts[other].host, sizeof facts[rank].host);
-    memcpy(facts[rank].place, facts[other].place, sizeof facts[rank].place);
+    memcpy(facts[rank].id, facts[other].id, sizeof facts[rank].id);
 }
 
 // auto falls back and says why, nccl refuses with the same words.
@@ -84,7 +84,7 @@ UNIT_TEST(a_shared_device_needs_a_late_version)
 {
     make_facts(22999);
     share(3, 1);
-    expect_refusal("ranks 1 and 3 share cuda:1 (0000:01:00.0), which NCCL 2.29.99 refuses and 2.30 "
+    expect_refusal("ranks 1 and 3 share cuda:1 (device-1), which NCCL 2.29.99 refuses and 2.30 "
                    "or later allows");
     make_facts(23000);
     share(3, 1);
