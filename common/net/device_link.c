@@ -21,6 +21,10 @@
 #define SLEEP_NS 20000
 // Ranks other than 0 speak up 3 s after it: by then it has given up its link and printed its error.
 #define ENDING_SECONDS 2.0
+// How long `auto` waits for NCCL to start before the transport is taken, and which part of the time
+// that messages are waited for that may be.
+#define STARTING_SECONDS 30.0
+#define STARTING_PART    0.5
 // How long rank 0 waits for the word of the rank that it was told has failed.
 #define CULPRIT_SECONDS 2.5
 
@@ -30,7 +34,9 @@ struct bsw_device_link {
     bsw_stream stream;
     struct bsw_nccl_library nccl;
     bsw_nccl_comm comm;
-    int is_refused; // before ranks joined
+    int is_refused;    // before ranks joined
+    int may_fall_back; // a failure is agreed on, not raised: `auto`, while it starts
+    int64_t started;   // ns
     int is_broken;
 };
 
@@ -51,6 +57,7 @@ static enum bsw_status end_link(bsw_device_link *link, enum bsw_status status,
                                 struct bsw_error *err)
 {
     link->is_broken = 1;
+    if (link->may_fall_back) return status;
     bsw_device_give_up(link->device);
     return bsw_transport_raise(link->transport, status, err);
 }
@@ -116,11 +123,20 @@ static enum bsw_status poll_until_done(bsw_device_link *link, const char *what, 
                     bsw_device_label(link->device), what, seconds);
 }
 
+static double patience_of(const bsw_device_link *link)
+{
+    double seconds = bsw_transport_patience_seconds(link->transport);
+    if (!link->may_fall_back) return seconds;
+    seconds = STARTING_PART * link->transport->timeout_seconds;
+    if (seconds > STARTING_SECONDS) seconds = STARTING_SECONDS;
+    return seconds - (double)(bsw_clock_ns() - link->started) * 1e-9;
+}
+
 // The end of every operation: the first failure ends the link.
 static enum bsw_status await(bsw_device_link *link, const char *what, int is_queue,
                              struct bsw_error *err)
 {
-    double seconds = bsw_transport_patience_seconds(link->transport);
+    double seconds = patience_of(link);
     enum bsw_status status = poll_until_done(link, what, is_queue, seconds, err);
     return status == BSW_OK ? status : end_link(link, status, err);
 }
@@ -259,68 +275,24 @@ static enum bsw_status make_first_transfers(bsw_device_link *link, struct first_
 static enum bsw_status end_joining(bsw_device_link *link, struct first_memory *memory,
                                    struct bsw_error *err)
 {
-    BSW_TRY(await(link, joining, 0, err));
-    enum bsw_status status = make_first_transfers(link, memory, err);
+    enum bsw_status status = await(link, joining, 0, err);
+    if (status == BSW_OK) status = make_first_transfers(link, memory, err);
+    if (link->may_fall_back) return bsw_transport_agree(link->transport, status, err);
     // Others wait for this rank, whatever has failed.
     return status == BSW_OK || link->is_broken ? status : end_link(link, status, err);
 }
 
 static enum bsw_status join(bsw_device_link *link, const struct bsw_link_verdict *verdict,
-                            struct bsw_error *err)
+                            struct first_memory *memory, struct bsw_error *err)
 {
-    struct first_memory memory;
-    enum bsw_status status = allocate_first(link, &memory, err);
-    status = bsw_transport_agree(link->transport, status, err);
-    if (status == BSW_OK) {
-        status = bsw_transport_agree(link->transport, begin_joining(link, verdict, err), err);
-        link->is_refused = status != BSW_OK;
-    }
-    if (status == BSW_OK) status = end_joining(link, &memory, err);
-    free_first(link, &memory);
-    return status;
+    enum bsw_status status = allocate_first(link, memory, err);
+    BSW_TRY(bsw_transport_agree(link->transport, status, err));
+    status = bsw_transport_agree(link->transport, begin_joining(link, verdict, err), err);
+    link->is_refused = status != BSW_OK;
+    return status == BSW_OK ? end_joining(link, memory, err) : status;
 }
 
-// All ranks have agreed on the error.
-static void describe_refusal(const struct bsw_error *err, char note[BSW_LINK_NOTE_BYTES])
-{
-    const char *text = err ? err->message : "NCCL refuses to start";
-    snprintf(note, BSW_LINK_NOTE_BYTES, "rank %d: %.300s", err ? err->rank : 0, text);
-}
-
-enum bsw_status bsw_device_link_open(bsw_transport *transport, bsw_device *device,
-                                     enum bsw_link_choice choice, bsw_device_link **out,
-                                     char note[BSW_LINK_NOTE_BYTES], struct bsw_error *err)
-{
-    struct bsw_link_verdict verdict;
-    bsw_device_link *link;
-    *out = NULL;
-    enum bsw_status status = bsw_allocate_zero(&link, 1, sizeof *link, "link between devices", err);
-    status = bsw_transport_agree(transport, status, err);
-    if (status == BSW_OK)
-        status = bsw_link_choose(transport, device, choice, &link->nccl, &verdict, err);
-    if (status != BSW_OK || !verdict.is_linked) {
-        if (status == BSW_OK) memcpy(note, verdict.note, BSW_LINK_NOTE_BYTES);
-        bsw_free(&link);
-        return status;
-    }
-    memcpy(note, verdict.note, BSW_LINK_NOTE_BYTES);
-    link->transport = transport;
-    link->device = device;
-    link->stream = bsw_device_stream(device, BSW_QUEUE_LINK);
-    status = join(link, &verdict, err);
-    if (status == BSW_OK) {
-        *out = link;
-        return status;
-    }
-    if (link->is_refused && choice == BSW_LINK_AUTO && transport->broken == BSW_OK) {
-        describe_refusal(err, note);
-        status = BSW_OK;
-    }
-    bsw_device_link_close(&link);
-    return status;
-}
-
-// ---- end ----
+// ---- giving up ----
 
 // An ending that blocks has a thread to block.
 struct ending {
@@ -365,6 +337,84 @@ static int end_in_thread(int (*end)(bsw_nccl_comm comm), bsw_nccl_comm comm)
     on_exit(leave_at_once, NULL);
     return 0;
 }
+
+// Until BSW_QUEUE_LINK is empty, or that has lasted too long.
+static enum bsw_status drain(bsw_device_link *link, struct bsw_error *err)
+{
+    int64_t started = bsw_clock_ns(), waited = 0;
+    for (int is_empty = 0; (double)waited < ENDING_SECONDS * 1e9;) {
+        BSW_TRY(bsw_device_poll(link->device, BSW_QUEUE_LINK, joining, &is_empty, err));
+        if (is_empty) return BSW_OK;
+        pause_for(waited);
+        waited = bsw_clock_ns() - started;
+    }
+    bsw_device_give_up(link->device);
+    return bsw_fail(err, BSW_ERROR_IO, "%s: what NCCL began on it does not end",
+                    bsw_device_label(link->device));
+}
+
+// All ranks have agreed on the error. The device is to be as it was: nothing of NCCL's may hang on
+// it.
+static enum bsw_status fall_back(bsw_device_link *link, char note[BSW_LINK_NOTE_BYTES],
+                                 struct bsw_error *err)
+{
+    const char *text = err ? err->message : "NCCL does not start";
+    snprintf(note, BSW_LINK_NOTE_BYTES, "rank %d: %.300s", err ? err->rank : 0, text);
+    if (link->comm) end_in_thread(link->nccl.comm_abort, link->comm);
+    link->comm = NULL;
+    return bsw_transport_agree(link->transport, drain(link, err), err);
+}
+
+// *is_linked: 0 where the transport is to be used.
+static enum bsw_status start(bsw_device_link *link, const struct bsw_link_verdict *verdict,
+                             char note[BSW_LINK_NOTE_BYTES], int *is_linked, struct bsw_error *err)
+{
+    struct first_memory memory;
+    link->started = bsw_clock_ns();
+    enum bsw_status status = join(link, verdict, &memory, err);
+    *is_linked = status == BSW_OK;
+    // A link that brings wrong bytes is a fault of the machine.
+    if (!*is_linked && link->may_fall_back && link->transport->broken == BSW_OK &&
+        status != BSW_ERROR_SELF_CHECK)
+        status = fall_back(link, note, err);
+    else if (!*is_linked)
+        bsw_device_give_up(link->device);
+    link->may_fall_back = 0;
+    free_first(link, &memory);
+    return status;
+}
+
+enum bsw_status bsw_device_link_open(bsw_transport *transport, bsw_device *device,
+                                     enum bsw_link_choice choice, bsw_device_link **out,
+                                     char note[BSW_LINK_NOTE_BYTES], struct bsw_error *err)
+{
+    struct bsw_link_verdict verdict;
+    bsw_device_link *link;
+    int is_linked;
+    *out = NULL;
+    enum bsw_status status = bsw_allocate_zero(&link, 1, sizeof *link, "link between devices", err);
+    status = bsw_transport_agree(transport, status, err);
+    if (status == BSW_OK)
+        status = bsw_link_choose(transport, device, choice, &link->nccl, &verdict, err);
+    if (status != BSW_OK || !verdict.is_linked) {
+        if (status == BSW_OK) memcpy(note, verdict.note, BSW_LINK_NOTE_BYTES);
+        bsw_free(&link);
+        return status;
+    }
+    memcpy(note, verdict.note, BSW_LINK_NOTE_BYTES);
+    link->transport = transport;
+    link->device = device;
+    link->stream = bsw_device_stream(device, BSW_QUEUE_LINK);
+    link->may_fall_back = choice == BSW_LINK_AUTO;
+    status = start(link, &verdict, note, &is_linked, err);
+    if (is_linked)
+        *out = link;
+    else
+        bsw_device_link_close(&link);
+    return status;
+}
+
+// ---- end ----
 
 // All ranks come here, so that what is under way can end.
 static int is_finalized(bsw_device_link *link)

@@ -21,7 +21,8 @@
 typedef struct bsw_device_link bsw_device_link;
 
 // What --link says. AUTO: over NCCL where there are several ranks, each has a device of its own and
-// all have the same NCCL of 2.19 or later, which starts; else none. NCCL: BSW_ERROR_USAGE where
+// all have the same NCCL of 2.19 or later, which starts within 30 s or half the time that messages
+// are waited for; else none. NCCL: BSW_ERROR_USAGE where
 // that cannot be. Ranks that share a device need AUTO's opposite, NCCL, and a library of 2.30 or
 // later.
 enum bsw_link_choice { BSW_LINK_AUTO, BSW_LINK_MPI, BSW_LINK_NCCL };

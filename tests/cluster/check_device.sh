@@ -348,8 +348,10 @@ if [[ $kind == emulated ]] && ((${#ranks_axis[@]} > 1)); then
     BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated: 2 ranks on a host with 1: start' \
         --device emulated
     # A launcher that shows each rank its own device alone, which every rank then has as number 0.
-    printf '#!/usr/bin/env bash\nBITSWEEP_EMULATOR_VISIBLE=$((7 - %s)) exec "%s" "$@"\n' \
-        "\${OMPI_COMM_WORLD_RANK:-0}" "$emulated" >"$folder/one_each"
+    cat >"$folder/one_each" <<END
+#!/usr/bin/env bash
+BITSWEEP_EMULATOR_VISIBLE=\$((7 - \${OMPI_COMM_WORLD_RANK:-0})) exec "$emulated" "\$@"
+END
     chmod +x "$folder/one_each"
     for on in emulated emulated:0; do
         emulated=$folder/one_each device=$on same saq 2 3 --k 10

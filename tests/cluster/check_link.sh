@@ -122,6 +122,24 @@ export BITSWEEP_EMULATOR_NCCL_REFUSE=1 BITSWEEP_EMULATOR_NCCL_RANK=1
 start same 2 ten mpi 'rank 1: emulated:1: joining all ranks over NCCL: unhandled system error' --k 10
 unset BITSWEEP_EMULATOR_NCCL_REFUSE BITSWEEP_EMULATOR_NCCL_RANK
 
+# Joining or the first transfers that fail or hang, on one rank or all: within half the timeout. A
+# rank may still be joining when another is at the transfers.
+stall=BITSWEEP_EMULATOR_NCCL_STALL fail=BITSWEEP_EMULATOR_NCCL_FAIL
+for number in 0 1 2; do
+    for rank in '' 1; do
+        if [[ $rank ]]; then export BITSWEEP_EMULATOR_NCCL_RANK=$rank; fi
+        export $stall=$number
+        start same 2 ten mpi 'rank 0: emulated:0: [a-z ]* over NCCL: not done within' --k 10 --timeout 6
+        unset $stall
+        export $fail=$number
+        start same 4 ten mpi 'rank [0-3]: emulated:[0-3]: [a-z ]* over NCCL: ' --k 10 --timeout 6
+        unset $fail BITSWEEP_EMULATOR_NCCL_RANK
+    done
+done
+export BITSWEEP_EMULATOR_NCCL_HANG=1 $stall=0
+start same 2 ten mpi 'rank 0: emulated:0: joining all ranks over NCCL: not done' --k 10 --timeout 6
+unset BITSWEEP_EMULATOR_NCCL_HANG $stall
+
 # ---- errors --------------------------------------------------------------------------------------
 
 # expect RANKS CODE SECONDS PATTERN ARGUMENTS: one line, no result.
@@ -180,7 +198,6 @@ device=emulated:0 start expect 2 2 10 \
 
 # NCCL that never answers: while joining, at the first transfer, for queries, for survivors; on all
 # ranks or one. Rank 0 waits for 2 s and is the first to speak.
-stall=BITSWEEP_EMULATOR_NCCL_STALL
 late='over NCCL: not done within 2 s'
 export $stall=0
 start expect 1 74 15 "^bitsweep: emulated:0: joining all ranks $late" --timeout 2
@@ -208,7 +225,6 @@ unset BITSWEEP_EMULATOR_NCCL_RANK
 unset BITSWEEP_EMULATOR_NCCL_REFUSE
 
 # An error of NCCL is told at once, also that of another rank than 0.
-fail=BITSWEEP_EMULATOR_NCCL_FAIL
 told='over NCCL: unhandled system error: as told'
 export $fail=0
 start expect 2 74 15 "rank 0: emulated:0: joining all ranks $told"

@@ -261,11 +261,15 @@ struct operation {
     std::vector<transfer> transfers;
 };
 
-// An operation of a communicator in error never ends, as a kernel of NCCL.
+// An operation of a communicator in error never ends, as a kernel of NCCL, unless that is aborted.
 int run_operation(void *context)
 {
     operation *o = static_cast<operation *>(context);
     bool is_done = true;
+    if (o->comm->is_ended) {
+        delete o;
+        return 1;
+    }
     if (o->comm->is_stalled || o->comm->error != SUCCESS) return 0;
     for (transfer &t : o->transfers) is_done = advance(o->comm, &t) && is_done;
     if (!is_done || o->comm->error != SUCCESS) return 0;
