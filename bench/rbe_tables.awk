@@ -1,4 +1,4 @@
-# The table and gates of rbe_tables.sh from its runs.tsv: model, seed, train loss, validation loss, ROC AUC,
+# Tables and gates of rbe_tables.sh from its runs.tsv: model, seed, train loss, validation loss, ROC AUC,
 # 1-recall@10. +- is the standard error of a mean over seeds. Exit code 1: a gate failed; 2: a
 # model has no run.
 
@@ -23,19 +23,43 @@ function error_of(model, other, column,    seed, difference, middle, square) {
     return sqrt(square / (runs[model] - 1) / runs[model])
 }
 
-# Of the reference gap, from m_3 to m_1, what a model with this ROC AUC is above m_3.
-function lift(auc, low, high) {
-    return high == low ? 0 : 100 * (auc - low) / (high - low)
+# Of the reference gap, from m_3 to m_1.
+function lift(from, to,    gap) {
+    gap = mean("m_1", AUC) - mean("m_3", AUC)
+    return gap == 0 ? 0 : 100 * (mean(to, AUC) - mean(from, AUC)) / gap
 }
 
-# A model, and what the paper has of it: bits of query / key, log loss, ROC AUC, or less.
-function print_model(model, paper,    auc, words) {
-    auc = mean(model, AUC)
-    split(paper, words, " ")
-    printf "%-15s %6.4f  %6.4f  %6.4f +- %.4f  %7.2f     %6.4f   |  %5s  %6s  %6s  %7s\n", model,
-        mean(model, TRAIN), mean(model, VALIDATION), auc, error_of(model, "", AUC),
-        lift(auc, mean("m_3", AUC), mean("m_1", AUC)), mean(model, RECALL), words[1], words[2], words[3],
-        words[3] == "-" ? "-" : sprintf("%.2f", lift(words[3], 0.7846, 0.8044))
+function paper_lift(from, to) {
+    return 100 * (to - from) / (0.8044 - 0.7846)
+}
+
+function auc(model) {
+    return sprintf("%.4f +- %.4f", mean(model, AUC), error_of(model, "", AUC))
+}
+
+# A row of Tables 2 and 4.
+function print_model(model, bits, paper_loss, paper_auc) {
+    printf "%-6s %5s  %6.4f  %6.4f  %s  %7.2f     %6.4f   |  %6.4f  %6.4f  %7.2f\n", model, bits,
+        mean(model, TRAIN), mean(model, VALIDATION), auc(model), lift("m_3", model), mean(model, RECALL),
+        paper_loss, paper_auc, paper_lift(0.7846, paper_auc)
+}
+
+function print_model_head(text) {
+    print "\n" text
+    print "                   log loss                                 1-recall  |           paper"
+    print "model    q/k   train   valid.  ROC AUC           AUC lift %  @10      |  loss    AUC     lift %"
+}
+
+# A row of Table 5.
+function print_estimators(model, name, paper_variant, paper_annealing) {
+    printf "%-6s  %s  %s  %s  |        -  %6.4f  %6.4f\n", name, auc(model ":straight"), auc(model),
+        auc(model ":annealing"), paper_variant, paper_annealing
+}
+
+# A row of Table 6.
+function print_weights(model, paper_flat, paper_weights) {
+    printf "%-6s  %s  %s  %7.2f     |  %6.4f  %6.4f  %6.2f\n", model, auc(model ":flat"), auc(model),
+        lift(model ":flat", model), paper_flat, paper_weights, paper_lift(paper_flat, paper_weights)
 }
 
 function gate(text, less, more,    difference, error, word) {
@@ -63,25 +87,35 @@ BEGIN {
 }
 
 END {
-    print "                log loss                                  1-recall  |         paper: Tables 2, 4, 5, 6"
-    print "model           train   valid.  ROC AUC            lift %  @10      |    q/k    loss     AUC   lift %"
-    print_model("m_1", "32/32 0.0293 0.8044")
-    print_model("m_2", "1/1 0.0481 0.7719")
-    print_model("m_3", "1/1 0.0425 0.7846")
-    print_model("rbe_2", "2/2 0.0333 0.7972")
-    print_model("rbe*", "3/2 0.0312 0.8005")
-    print_model("rbe_3", "3/3 0.0294 0.8034")
-    print_model("m_2:straight", "1/1 - -")
-    print_model("rbe_2:straight", "2/2 - -")
-    print_model("rbe*:straight", "3/2 - -")
-    print_model("rbe_3:straight", "3/3 - -")
-    print_model("m_2:annealing", "1/1 - 0.7730")
-    print_model("rbe_2:annealing", "2/2 - 0.7950")
-    print_model("rbe*:annealing", "3/2 - 0.8007")
-    print_model("rbe_3:annealing", "3/3 - 0.8014")
-    print_model("rbe_2:flat", "2/2 - 0.7886")
-    print_model("rbe*:flat", "3/2 - 0.7926")
-    print_model("rbe_3:flat", "3/3 - 0.7945")
+    print_model_head("Table 2: embedding models; the lift is from m_3, of the gap between m_3 and m_1")
+    print_model("m_1", "32/32", 0.0293, 0.8044)
+    print_model("m_2", "1/1", 0.0481, 0.7719)
+    print_model("m_3", "1/1", 0.0425, 0.7846)
+    print_model("rbe*", "3/2", 0.0312, 0.8005)
+
+    print_model_head("Table 4: bits a dimension")
+    print_model("m_2", "1/1", 0.0481, 0.7719)
+    print_model("rbe_2", "2/2", 0.0333, 0.7972)
+    print_model("rbe*", "3/2", 0.0312, 0.8005)
+    print_model("rbe_3", "3/3", 0.0294, 0.8034)
+    printf "of the gap: m_2 to rbe_2 %.2f %% (paper %.2f), rbe_2 to rbe* %.2f %% (%.2f), rbe_3 to m_1 %.2f %% (%.2f)\n",
+        lift("m_2", "rbe_2"), paper_lift(0.7719, 0.7972), lift("rbe_2", "rbe*"), paper_lift(0.7972, 0.8005),
+        lift("rbe_3", "m_1"), paper_lift(0.8034, 0.8044)
+
+    print "\nTable 5: estimators, ROC AUC"
+    print "                                                             |            paper"
+    print "model   straight-through  variant           annealing tanh   |  str.-thr. variant annealing"
+    print_estimators("m_2", "rbe_1", 0.7719, 0.7730)
+    print_estimators("rbe_2", "rbe_2", 0.7972, 0.7950)
+    print_estimators("rbe*", "rbe*", 0.8005, 0.8007)
+    print_estimators("rbe_3", "rbe_3", 0.8034, 0.8014)
+
+    print "\nTable 6: residual weights, ROC AUC"
+    print "                                                         |           paper"
+    print "model   none              1/2, 1/4, ...     AUC lift %   |  none    weights lift %"
+    print_weights("rbe_2", 0.7886, 0.7972)
+    print_weights("rbe*", 0.7926, 0.8005)
+    print_weights("rbe_3", 0.7945, 0.8034)
 
     print "\nGates: by more than twice the standard error of the difference, seed by seed"
     gate("m_2 < rbe_2", "m_2", "rbe_2")
