@@ -9,12 +9,12 @@
 
 void bsw_bench_answers_deinit(struct bsw_bench_answers *answers)
 {
-    bsw_memory_answers_deinit(&answers->first);
+    bsw_results_deinit(&answers->first);
     *answers = (struct bsw_bench_answers){0};
 }
 
-int64_t bsw_bench_answers_differ(const struct bsw_memory_answers *answers,
-                                 const struct bsw_memory_answers *expected)
+int64_t bsw_bench_answers_differ(const struct bsw_results *answers,
+                                 const struct bsw_results *expected)
 {
     int64_t num_wrong = 0;
     size_t k = (size_t)answers->k;
@@ -125,11 +125,11 @@ static int compare_passes(const void *a, const void *b)
 static enum bsw_status run_passes(struct bsw_bench_point *point,
                                   const struct bsw_bench_variant *variant,
                                   struct bsw_bench_pass *passes, struct bsw_bench_answers *answers,
-                                  struct bsw_memory_answers *again, struct bsw_error *err)
+                                  struct bsw_results *again, struct bsw_error *err)
 {
     struct bsw_search *search = &point->search;
     for (uint64_t i = 0; i < variant->warmup + variant->repeat; i++) {
-        struct bsw_memory_answers *kept = i == 0 ? &answers->first : again;
+        struct bsw_results *kept = i == 0 ? &answers->first : again;
         const struct bsw_search_sink sink = {.answers = bsw_memory_sink(kept)};
         const struct bsw_search_run run = {
             .queries = point->manifest.source_path,
@@ -153,7 +153,7 @@ enum bsw_status bsw_bench_point_run(struct bsw_bench_point *point,
 {
     struct bsw_search *search = &point->search;
     struct bsw_bench_pass *passes;
-    struct bsw_memory_answers again = {0};
+    struct bsw_results again = {0};
     bsw_bench_answers_deinit(answers);
     adapt(point, variant);
     enum bsw_status status =
@@ -163,7 +163,7 @@ enum bsw_status bsw_bench_point_run(struct bsw_bench_point *point,
     if (status == BSW_OK) status = run_passes(point, variant, passes, answers, &again, err);
     point->group->batch = search->batches.num_batches;
     if (status == BSW_OK) *pass = passes[(variant->repeat - 1) / 2];
-    bsw_memory_answers_deinit(&again);
+    bsw_results_deinit(&again);
     bsw_free(&passes);
     return status;
 }

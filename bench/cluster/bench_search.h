@@ -47,14 +47,14 @@ struct bsw_bench_pass {
 
 // Answers of rank 0; {0} is none.
 struct bsw_bench_answers {
-    struct bsw_memory_answers first; // of the first pass
-    int64_t num_changed; // answers of later passes, warm-up included, that were other bytes
+    struct bsw_results first; // of the first pass
+    int64_t num_changed;      // answers of later passes, warm-up included, that were other bytes
 };
 void bsw_bench_answers_deinit(struct bsw_bench_answers *answers);
 // Queries among those of `answers` whose ids or values are not the bytes of `expected`, which has
 // as many or more.
-int64_t bsw_bench_answers_differ(const struct bsw_memory_answers *answers,
-                                 const struct bsw_memory_answers *expected);
+int64_t bsw_bench_answers_differ(const struct bsw_results *answers,
+                                 const struct bsw_results *expected);
 
 // The members, which agree: codes the first `rows` in `shards` shards. shards >= 1, rows >= shards
 // and k. What the point had is to be closed.

@@ -4,17 +4,10 @@
 
 #include "common/base/memory.h"
 
-void bsw_memory_answers_deinit(struct bsw_memory_answers *answers)
-{
-    bsw_free(&answers->ids);
-    bsw_free(&answers->values);
-    *answers = (struct bsw_memory_answers){0};
-}
-
 static enum bsw_status begin(void *context, uint64_t num_queries, uint64_t k, struct bsw_error *err)
 {
-    struct bsw_memory_answers *answers = context;
-    bsw_memory_answers_deinit(answers);
+    struct bsw_results *answers = context;
+    bsw_results_deinit(answers);
     BSW_TRY(bsw_allocate_zero(&answers->ids, (size_t)num_queries, (size_t)k * sizeof *answers->ids,
                               "answers", err));
     BSW_TRY(bsw_allocate_zero(&answers->values, (size_t)num_queries,
@@ -27,7 +20,7 @@ static enum bsw_status begin(void *context, uint64_t num_queries, uint64_t k, st
 static enum bsw_status take(void *context, uint64_t first, size_t count, const int64_t *ids,
                             const float *values, struct bsw_error *err)
 {
-    struct bsw_memory_answers *answers = context;
+    struct bsw_results *answers = context;
     size_t k = (size_t)answers->k;
     (void)err;
     memcpy(answers->ids + first * k, ids, count * k * sizeof *ids);
@@ -35,7 +28,7 @@ static enum bsw_status take(void *context, uint64_t first, size_t count, const i
     return BSW_OK;
 }
 
-struct bsw_answer_sink bsw_memory_sink(struct bsw_memory_answers *answers)
+struct bsw_answer_sink bsw_memory_sink(struct bsw_results *answers)
 {
     return (struct bsw_answer_sink){.context = answers, .begin = begin, .take = take};
 }

@@ -2,17 +2,12 @@
 #ifndef BITSWEEP_COORDINATOR_MEMORY_ANSWERS_H
 #define BITSWEEP_COORDINATOR_MEMORY_ANSWERS_H
 
+#include "common/files/result_file.h"
 #include "coordinator/job/answer_sink.h"
 
-// {0}, then for any number of jobs one after another. Places without a neighbour have id -1.
-struct bsw_memory_answers {
-    uint64_t num_queries, k;
-    int64_t *ids;  // [num_queries][k]
-    float *values; // the same
-};
-
-// answers must stay where it is while the sink is used; a job that begins replaces what it has.
-struct bsw_answer_sink bsw_memory_sink(struct bsw_memory_answers *answers);
-void bsw_memory_answers_deinit(struct bsw_memory_answers *answers);
+// answers: {0}, then for any number of jobs one after another, of which each replaces what it has;
+// the caller's to deinit. It must stay where it is while the sink is used. Places without a
+// neighbour have id -1.
+struct bsw_answer_sink bsw_memory_sink(struct bsw_results *answers);
 
 #endif

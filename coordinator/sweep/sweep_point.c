@@ -19,7 +19,7 @@ static void set(json_t *row, const char *name, double value)
 
 void bsw_sweep_run_deinit(struct bsw_sweep_run *run)
 {
-    bsw_sweep_judge_close(&run->judge);
+    bsw_evaluation_deinit(&run->judge);
     bsw_sweep_found_deinit(&run->found);
 }
 
@@ -279,7 +279,7 @@ static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const stru
 static enum bsw_status open_judge(struct bsw_sweep_run *run, uint64_t k, struct bsw_error *err)
 {
     if (run->judge.truth.k >= k) return BSW_OK;
-    bsw_sweep_judge_close(&run->judge);
+    bsw_evaluation_deinit(&run->judge);
     BSW_TRY(bsw_sweep_judge_open(&run->judge, run->truth, run->team.settings, run->num_queries,
                                  run->metric, err));
     if (run->judge.truth.k >= k) return BSW_OK;

@@ -19,7 +19,7 @@ struct bsw_sweep_run {
     char truth[BSW_PATH_BYTES];
     struct bsw_sweep_team team;
     struct bsw_sweep_found found;
-    struct bsw_sweep_judge judge;
+    struct bsw_evaluation judge;
     enum bsw_metric metric;
     uint64_t num_queries;
     uint32_t dims;

@@ -14,7 +14,7 @@ enum { CHECK_SECONDS = 300 };
 
 void bsw_sweep_found_deinit(struct bsw_sweep_found *found)
 {
-    bsw_memory_answers_deinit(&found->answers);
+    bsw_results_deinit(&found->answers);
 }
 
 // ---- the steps, on every rank ----

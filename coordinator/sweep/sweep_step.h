@@ -67,7 +67,7 @@ struct bsw_sweep_found {
     struct bsw_search_stats search;
     struct bsw_search_times times;
     uint64_t memory_bytes; // of all ranks, with the index of the search loaded
-    struct bsw_memory_answers answers;
+    struct bsw_results answers;
 };
 void bsw_sweep_found_deinit(struct bsw_sweep_found *found);
 

@@ -66,14 +66,9 @@ static enum bsw_status open_inputs(struct bsw_evaluation *e, struct bsw_error *e
     BSW_TRY(read_inputs(e, err));
     BSW_TRY(find_metric(e, err));
     BSW_TRY(choose_ties(e, err));
-    uint64_t width = e->results.k, k = o->k ? o->k : width;
-    if (!o->k && k > e->truth.k) k = e->truth.k;
-    if (k > e->truth.k) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: %s has %llu neighbours a query",
-                        (unsigned long long)k, o->groundtruth, (unsigned long long)e->truth.k);
-    }
-    BSW_TRY(bsw_allocate(&e->values, (size_t)width, sizeof *e->values, "values", err));
-    return bsw_recall_init(&e->recall, (size_t)k, (size_t)width, err);
+    if (o->k <= e->truth.k) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--k %llu: %s has %llu neighbours a query",
+                    (unsigned long long)o->k, o->groundtruth, (unsigned long long)e->truth.k);
 }
 
 // ---- exact values from --base ----
@@ -116,8 +111,13 @@ static void take_written(struct bsw_evaluation *e, uint64_t place, struct bsw_re
     query->last_value = true_values[e->recall.k - 1];
 }
 
-static enum bsw_status evaluate(struct bsw_evaluation *e, struct bsw_error *err)
+enum bsw_status bsw_evaluation_count(struct bsw_evaluation *e, uint64_t k, struct bsw_error *err)
 {
+    size_t width = (size_t)e->results.k;
+    bsw_recall_deinit(&e->recall);
+    bsw_free(&e->values);
+    BSW_TRY(bsw_allocate(&e->values, width, sizeof *e->values, "values", err));
+    BSW_TRY(bsw_recall_init(&e->recall, (size_t)k, width, err));
     for (uint64_t place = 0; place < e->results.num_queries; place++) {
         struct bsw_recall_query query = {.true_ids = e->truth.ids + place * e->truth.k,
                                          .ids = e->results.ids + place * e->results.k,
@@ -136,7 +136,8 @@ enum bsw_status bsw_evaluation_run(const struct bsw_evaluation_settings *setting
     *e = (struct bsw_evaluation){.settings = *settings};
     BSW_TRY(open_inputs(e, err));
     if (e->ties == BSW_TIES_EXACT) BSW_TRY(open_pairs(e, err));
-    return evaluate(e, err);
+    uint64_t all = e->results.k < e->truth.k ? e->results.k : e->truth.k;
+    return bsw_evaluation_count(e, settings->k ? settings->k : all, err);
 }
 
 void bsw_evaluation_deinit(struct bsw_evaluation *e)

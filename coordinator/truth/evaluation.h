@@ -42,6 +42,10 @@ struct bsw_evaluation {
     struct bsw_recall recall;
 };
 
+// Counts what e->results, of which nothing else is looked at, have of the k true neighbours of
+// each query. truth, ties and pairs are set; 1 <= k <= neighbours of the truth.
+enum bsw_status bsw_evaluation_count(struct bsw_evaluation *e, uint64_t k, struct bsw_error *err);
+
 // Reads the files and counts. bsw_evaluation_deinit frees, also after an error and {0}.
 enum bsw_status bsw_evaluation_run(const struct bsw_evaluation_settings *settings,
                                    struct bsw_evaluation *evaluation, struct bsw_error *err);

@@ -20,10 +20,9 @@ struct bsw_query_batch {
     const int32_t *constants; // [num_queries]; codec raw alone, as is factor
     int factor;               // both: kernels/encode/raw_codes.h
     const union bsw_addition *additions; // [num_queries], to keys (probe.h); NULL: nothing
-    // The same arrays in device memory, where a link brought them there; else NULL.
+    // Two of them in device memory, where a link brought them there; else NULL.
     const uint32_t *d_words;
-    const float *d_scales, *d_vectors;
-    const int32_t *d_constants;
+    const float *d_scales;
 };
 
 // Which family scans, in full or progressively. AUTO: what measured faster for the number of

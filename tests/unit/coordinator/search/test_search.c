@@ -56,14 +56,14 @@ static struct bsw_search_run run_of(const struct bsw_search_sink *sink)
         .queries = queries_path, .query_rows = BSW_ALL_ROWS, .repeat = 1, .sink = sink};
 }
 
-static void assert_same(const struct bsw_memory_answers *a, const int64_t *ids, const float *values)
+static void assert_same(const struct bsw_results *a, const int64_t *ids, const float *values)
 {
     assert_memory_equal(a->ids, ids, a->num_queries * a->k * sizeof *ids);
     assert_memory_equal(a->values, values, a->num_queries * a->k * sizeof *values);
 }
 
 // The answers of a search of its own.
-static void find(const struct bsw_search_options *options, struct bsw_memory_answers *answers)
+static void find(const struct bsw_search_options *options, struct bsw_results *answers)
 {
     struct bsw_search search;
     const struct bsw_search_sink sink = {.answers = bsw_memory_sink(answers)};
@@ -79,7 +79,7 @@ static void find(const struct bsw_search_options *options, struct bsw_memory_ans
 UNIT_TEST(memory_has_what_the_file_has)
 {
     struct bsw_search_options options = usual();
-    struct bsw_memory_answers answers = {0};
+    struct bsw_results answers = {0};
     struct bsw_result_sink file = {.path = result_path, .is_journaled = 1};
     struct bsw_results results;
     struct bsw_search search;
@@ -97,13 +97,13 @@ UNIT_TEST(memory_has_what_the_file_has)
     assert_int_equal(results.k, K);
     assert_same(&answers, results.ids, results.values);
     bsw_results_deinit(&results);
-    bsw_memory_answers_deinit(&answers);
+    bsw_results_deinit(&answers);
 }
 
 UNIT_TEST(searches_do_not_know_of_each_other)
 {
     struct bsw_search_options options = usual(), wide = usual();
-    struct bsw_memory_answers first = {0}, second = {0}, third = {0};
+    struct bsw_results first = {0}, second = {0}, third = {0};
     struct bsw_search open, other;
     wide.request.k = 2 * K;
     find(&options, &first);
@@ -121,15 +121,15 @@ UNIT_TEST(searches_do_not_know_of_each_other)
     }
     bsw_search_close(&open);
     bsw_search_close(&other);
-    bsw_memory_answers_deinit(&first);
-    bsw_memory_answers_deinit(&second);
-    bsw_memory_answers_deinit(&third);
+    bsw_results_deinit(&first);
+    bsw_results_deinit(&second);
+    bsw_results_deinit(&third);
 }
 
 UNIT_TEST(runs_of_parts_are_parts_of_a_run)
 {
     struct bsw_search_options options = usual();
-    struct bsw_memory_answers whole = {0}, part = {0};
+    struct bsw_results whole = {0}, part = {0};
     struct bsw_search search;
     const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&part)};
     struct bsw_search_run run = run_of(&sink);
@@ -144,8 +144,8 @@ UNIT_TEST(runs_of_parts_are_parts_of_a_run)
     assert_int_equal(part.num_queries, 6);
     assert_same(&part, whole.ids + 3 * K, whole.values + 3 * K);
     bsw_search_close(&search);
-    bsw_memory_answers_deinit(&whole);
-    bsw_memory_answers_deinit(&part);
+    bsw_results_deinit(&whole);
+    bsw_results_deinit(&part);
 }
 
 static enum bsw_status refuse_to_open(void *context, const struct bsw_search *search,
@@ -171,7 +171,7 @@ UNIT_TEST(a_sink_that_refuses_ends_the_run)
     const struct bsw_search_options options = usual();
     const struct bsw_search_sink early = {.answers.take = refuse_to_put, .open = refuse_to_open},
                                  late = {.answers.take = refuse_to_put};
-    struct bsw_memory_answers answers = {0}, expected = {0};
+    struct bsw_results answers = {0}, expected = {0};
     const struct bsw_search_sink good = {.answers = bsw_memory_sink(&answers)};
     struct bsw_search_run run = run_of(&early);
     struct bsw_search search;
@@ -186,8 +186,8 @@ UNIT_TEST(a_sink_that_refuses_ends_the_run)
     assert_ok(bsw_search_run(&search, &run, &err), &err);
     assert_same(&answers, expected.ids, expected.values);
     bsw_search_close(&search);
-    bsw_memory_answers_deinit(&answers);
-    bsw_memory_answers_deinit(&expected);
+    bsw_results_deinit(&answers);
+    bsw_results_deinit(&expected);
 }
 
 // ---- what is refused ----

@@ -61,15 +61,15 @@ static struct bsw_sweep_step step_of(enum bsw_sweep_step_kind kind, const char *
     return step;
 }
 
-static double recall_of(const struct bsw_memory_answers *answers, uint64_t k, int counts_ties)
+static double recall_of(const struct bsw_results *answers, uint64_t k, int counts_ties)
 {
-    struct bsw_sweep_judge judge;
+    struct bsw_evaluation judge;
     double recall = -1;
     settings.counts_ties = counts_ties;
     assert_ok(bsw_sweep_judge_open(&judge, truth_path, &settings, QUERIES, BSW_METRIC_L2, &err),
               &err);
     assert_ok(bsw_sweep_judge_recall(&judge, answers, k, &recall, &err), &err);
-    bsw_sweep_judge_close(&judge);
+    bsw_evaluation_deinit(&judge);
     return recall;
 }
 
@@ -118,11 +118,11 @@ UNIT_TEST(a_step_that_fails_says_which)
 
 UNIT_TEST(a_truth_of_other_queries_is_refused)
 {
-    struct bsw_sweep_judge judge;
+    struct bsw_evaluation judge;
     assert_int_equal(
         bsw_sweep_judge_open(&judge, truth_path, &settings, QUERIES + 1, BSW_METRIC_L2, &err),
         BSW_ERROR_BAD_DATA);
-    bsw_sweep_judge_close(&judge);
+    bsw_evaluation_deinit(&judge);
 }
 
 int main(void)
