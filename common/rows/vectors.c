@@ -147,11 +147,6 @@ const char *bsw_vectors_name(const bsw_vectors *vectors)
     return vectors->name;
 }
 
-int bsw_vectors_is_file(const bsw_vectors *vectors)
-{
-    return vectors->file.fd >= 0;
-}
-
 int bsw_vectors_is_packed(const bsw_vectors *vectors)
 {
     return vectors->file.hdf5 != NULL;

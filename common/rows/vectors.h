@@ -84,7 +84,6 @@ enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range,
 void bsw_vectors_close(bsw_vectors **vectors);
 
 const char *bsw_vectors_name(const bsw_vectors *vectors); // as given
-int bsw_vectors_is_file(const bsw_vectors *vectors);      // 0 for synth:
 int bsw_vectors_is_packed(const bsw_vectors *vectors);    // 1: rows that cannot be mapped (HDF5)
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors); // never INT32
 uint32_t bsw_vectors_dims(const bsw_vectors *vectors);

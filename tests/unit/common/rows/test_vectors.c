@@ -61,7 +61,6 @@ UNIT_TEST(every_format_is_read_whole)
         const char *path = write_image(kind, 200, 37);
         bsw_vectors *vectors = open_source(path, 0, UINT64_MAX);
         assert_string_equal(bsw_vectors_name(vectors), path);
-        assert_true(bsw_vectors_is_file(vectors));
         assert_int_equal(bsw_vectors_type(vectors), kind->type);
         assert_int_equal(bsw_vectors_dims(vectors), 37);
         assert_int_equal(bsw_vectors_first_row(vectors), 0);
@@ -241,7 +240,6 @@ UNIT_TEST(synth_is_a_source_like_a_file)
     const char *source = "synth:count=1K,dims=20,seed=7,type=uint8";
     bsw_vectors *vectors = open_source(source, 100, 300);
     assert_string_equal(bsw_vectors_name(vectors), source);
-    assert_false(bsw_vectors_is_file(vectors));
     assert_int_equal(bsw_vectors_type(vectors), BSW_VECTOR_UINT8);
     assert_int_equal(bsw_vectors_dims(vectors), 20);
     assert_int_equal(bsw_vectors_num_rows(vectors), 200);
