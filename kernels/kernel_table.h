@@ -4,6 +4,15 @@
 
 #include "common/base/cpu_level.h"
 
+// Declares bsw_FAMILY_table_get, which gives the table for a level (a level not built in gives the
+// next lower one: see its `level`), and the tables themselves, one a file; ask the function, which
+// knows what is built in.
+#define BSW_KERNEL_LEVELS(family)                                                          \
+    const struct bsw_##family##_table *bsw_##family##_table_get(enum bsw_cpu_level level); \
+    extern const struct bsw_##family##_table bsw_##family##_reference;                     \
+    extern const struct bsw_##family##_table bsw_##family##_avx2;                          \
+    extern const struct bsw_##family##_table bsw_##family##_avx512
+
 #if defined(__x86_64__)
 #define BSW_KERNEL_TABLES(family) \
     &bsw_##family##_reference, &bsw_##family##_avx2, &bsw_##family##_avx512

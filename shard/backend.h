@@ -8,15 +8,14 @@
 #ifndef BITSWEEP_SHARD_BACKEND_H
 #define BITSWEEP_SHARD_BACKEND_H
 
+#include "common/base/c_linkage.h"
 #include "common/base/cpu_level.h"
 #include "common/device/device.h"
 #include "common/files/index_manifest.h"
 #include "common/files/shard_file.h"
 #include "shard/codecs/query_batch.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 struct bsw_candidate_lists; // shard/host/shard_scan.h
 struct bsw_resident_shard;
@@ -168,7 +167,5 @@ static inline const struct bsw_backend *bsw_backend_of(const struct bsw_search_s
     return settings->device ? &bsw_device_backend : &bsw_host_backend;
 }
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -2,11 +2,10 @@
 #ifndef BITSWEEP_COMMON_CPU_LEVEL_H
 #define BITSWEEP_COMMON_CPU_LEVEL_H
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 enum bsw_cpu_level {
     BSW_CPU_REFERENCE, // plain C, always there
@@ -25,7 +24,5 @@ enum bsw_cpu_level bsw_cpu_level_detect(void);
 enum bsw_status bsw_cpu_level_parse(const char *text, enum bsw_cpu_level *out,
                                     struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

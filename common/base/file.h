@@ -8,12 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Opens an existing regular file for reading; *bytes is its size. A folder or a device is
 // BSW_ERROR_IO.
@@ -73,7 +72,5 @@ enum bsw_status bsw_path_format(char out[BSW_PATH_BYTES], struct bsw_error *err,
 enum bsw_status bsw_path_join(char *out, const char *folder, const char *name,
                               struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

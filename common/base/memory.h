@@ -6,11 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_ALIGNMENT_BYTES 64
 
@@ -61,7 +60,5 @@ enum bsw_status bsw_buffer_append(struct bsw_buffer *buffer, const void *data, s
                                   struct bsw_error *err);
 void bsw_buffer_deinit(struct bsw_buffer *buffer);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -17,11 +17,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_MISS_MAX_BEST  100000
 #define BSW_MISS_MAX_TERMS 1024
@@ -59,7 +58,5 @@ double bsw_expected_misses(const struct bsw_thread_class *classes, size_t num_cl
 // log C(n, k), relative error of the binomial about 1e-15 * k * log(n / k); -INFINITY for k > n.
 double bsw_log_binomial(double n, double k);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

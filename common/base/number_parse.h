@@ -9,11 +9,10 @@
 
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_NUMBER_CHARACTERS 63
 
@@ -25,7 +24,5 @@ enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *ou
 enum bsw_status bsw_number_parse(const char *what, const char *text, double *out,
                                  struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

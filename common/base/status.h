@@ -10,9 +10,9 @@
 #include <stdarg.h>
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "common/base/c_linkage.h"
+
+BSW_C_BEGIN
 
 // One list makes the enum, the names and the exit codes. Groups tell what is lost:
 //   request  the call was wrong or asks for what is not there; nothing else is affected
@@ -93,7 +93,5 @@ int bsw_status_exit_code(enum bsw_status status);
         if (status != BSW_OK) goto label; \
     } while (0)
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -8,11 +8,10 @@
 
 #include <stddef.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_PINNING_WORDS 128 // of unsigned long: 8192 CPUs
 
@@ -39,7 +38,5 @@ void bsw_thread_unpin(const struct bsw_thread_pinning *pinning);
 // pinned.
 int bsw_num_usable_cpus(const struct bsw_thread_pinning *pinning);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -18,11 +18,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_BUNDLE_ROWS    32
 #define BSW_MAX_SEGMENTS   32
@@ -104,7 +103,5 @@ static inline size_t bsw_num_bundles(size_t num_rows)
     return num_rows / BSW_BUNDLE_ROWS + (num_rows % BSW_BUNDLE_ROWS != 0);
 }
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

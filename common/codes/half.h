@@ -5,10 +5,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 #define BSW_HALF_MAX 65504.0f
 
 static inline float bsw_half_to_float(uint16_t half)
@@ -62,7 +58,4 @@ static inline uint16_t bsw_half_up(double value)
     return (double)bsw_half_to_float(below) < value ? (uint16_t)(below + 1) : below;
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -3,11 +3,10 @@
 #ifndef BITSWEEP_COMMON_METRIC_H
 #define BITSWEEP_COMMON_METRIC_H
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 enum bsw_metric { BSW_METRIC_COSINE, BSW_METRIC_IP, BSW_METRIC_L2, BSW_METRIC_NUM };
 
@@ -30,7 +29,5 @@ static inline float bsw_metric_written(double value)
     return (float)value + 0.0f;
 }
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

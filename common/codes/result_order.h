@@ -9,10 +9,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Keys are made with + 0.0f, so -0 does not occur; NaN neither.
 static inline uint32_t bsw_score_from_float(float key)
 {
@@ -73,7 +69,4 @@ static inline uint32_t bsw_candidate_row(uint64_t candidate)
     return ~(uint32_t)candidate;
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

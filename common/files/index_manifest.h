@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/file.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
@@ -15,9 +16,7 @@
 #include "common/files/manifest_codec.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_INDEX_FORMAT_VERSION 1
 #define BSW_MAX_SHARDS           65536
@@ -126,7 +125,5 @@ enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const c
 enum bsw_status bsw_source_relative(const char *source, const char *folder,
                                     char out[BSW_PATH_BYTES], struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -6,10 +6,6 @@
 
 #include <stdint.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 // Stands for how queries are made and what is kept: answers by another rule are not looked at. Raw
 // answers had keys rounded to float32 once, by rule 1.
 #define BSW_KNOWN_RULE     1
@@ -31,7 +27,4 @@ static inline uint32_t bsw_known_rows(uint64_t num_rows)
     return num_rows < BSW_KNOWN_ROWS ? (uint32_t)num_rows : BSW_KNOWN_ROWS;
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

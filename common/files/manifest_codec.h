@@ -7,10 +7,6 @@
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
-
 struct bsw_manifest;
 struct bsw_codec_table; // shard/codecs/codec.h
 
@@ -42,7 +38,4 @@ static inline const char *bsw_codec_name(const struct bsw_codec *codec)
     return codec->name;
 }
 
-#ifdef __cplusplus
-}
-#endif
 #endif

@@ -23,13 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
 #include "common/files/index_manifest.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_SHARD_HEADER_BYTES 4096
 
@@ -115,7 +114,5 @@ enum bsw_status bsw_vectors_file_open(const struct bsw_manifest *manifest, const
                                       uint32_t shard, int *fd, char path[BSW_PATH_BYTES],
                                       struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -11,12 +11,11 @@
 #include <limits.h>
 #include <stddef.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 #include "common/device/device.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_NCCL_OLDEST_VERSION   21900 // ncclGetVersion's form: 2.19.0
 #define BSW_NCCL_SHARING_VERSION  23000 // from here on ranks may share a GPU
@@ -81,7 +80,5 @@ enum bsw_status bsw_nccl_library_load_file(const char *name, struct bsw_nccl_lib
 // "2.28.9" of ncclGetVersion's form.
 void bsw_nccl_version_format(int version, char *out, size_t capacity);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

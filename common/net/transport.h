@@ -13,12 +13,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/memory.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_ANY_RANK (-1)
 
@@ -143,7 +142,5 @@ enum bsw_status bsw_transport_raise(bsw_transport *transport, enum bsw_status st
 enum bsw_status bsw_transport_agree(bsw_transport *transport, enum bsw_status status,
                                     struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

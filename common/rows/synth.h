@@ -20,12 +20,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_SYNTH_SPECTRUM_DIMS 4096
 #define BSW_SYNTH_MAX_SPECTRUM  4.0
@@ -53,7 +52,5 @@ enum bsw_status bsw_synth_set_spectrum(struct bsw_synth *synth, double x, const 
 // count, up to 2^48: queries made so share the rows' clusters.
 void bsw_synth_rows(const struct bsw_synth *synth, uint64_t first_row, size_t num_rows, void *out);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -12,11 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 enum bsw_vector_type {
     BSW_VECTOR_FLOAT32,
@@ -111,7 +110,5 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
 // Finiteness is not checked here: the encoder and the exact scan find bad rows while they compute
 // norms.
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -17,14 +17,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/device_call.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Rows of a run of bundles from lane 0 on; the last bundle may be partial.
 struct bsw_device_raw_rows {
@@ -74,7 +73,5 @@ BSW_DEVICE_CALL int bsw_device_saq_quantize(const struct bsw_device_frame *frame
                                             const struct bsw_device_saq_codes *codes,
                                             bsw_stream stream);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -14,13 +14,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
 #include "kernels/device_scan/device_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Rows as their source has them: numbers [num_rows][dims], dense, of any type but INT32; the first
 // is aligned to its own size.
@@ -126,7 +125,5 @@ BSW_DEVICE_CALL int bsw_device_exact_integer_scan(
     const struct bsw_device_packed *packed_queries, const double *query_norms,
     const struct bsw_device_exact_lists *lists, bsw_stream stream);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -21,12 +21,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/device_call.h"
 #include "common/codes/code_layout.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Codes of a run of bundles; planes[s]: [num_bundles][bits][words][32], 128-byte aligned.
 struct bsw_device_codes {
@@ -201,7 +200,5 @@ static inline size_t bsw_device_sort_bytes(uint32_t num_queries, uint32_t capaci
            (size_t)bsw_device_sort_slice(num_queries, capacity) * capacity * sizeof(uint64_t);
 }
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -7,12 +7,11 @@
 #ifndef BITSWEEP_KERNELS_DEVICE_SHIFT_H
 #define BITSWEEP_KERNELS_DEVICE_SHIFT_H
 
+#include "common/base/c_linkage.h"
 #include "kernels/device_scan/device_scan.h"
 #include "kernels/select/key_shift.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Arrays [num_queries] of the lists.
 struct bsw_device_shift {
@@ -31,7 +30,5 @@ BSW_DEVICE_CALL int bsw_device_shift_end(const struct bsw_device_lists *lists,
 BSW_DEVICE_CALL int bsw_device_join_masks(uint32_t *masks, const uint32_t *more,
                                           uint32_t num_bundles, bsw_stream stream);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

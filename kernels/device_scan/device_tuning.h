@@ -9,11 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/device_call.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define BSW_MATRIX_TILES 3 // shapes of tiles of the mma kernel: for few, some and many queries
 
@@ -48,7 +47,5 @@ const struct bsw_device_tuning *bsw_device_tuning_find(int major, int minor);
 // the launch that follows will tell.
 BSW_DEVICE_CALL const struct bsw_device_tuning *bsw_device_tuning_current(void);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -13,14 +13,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
+#include "common/base/c_linkage.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
+#include "kernels/kernel_table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // What saq codes are a function of, besides the row. Arrays are borrowed for the length of a call.
 struct bsw_saq_frame {
@@ -80,17 +79,7 @@ struct bsw_encode_table {
                          uint32_t *const *planes, float *norms, float *scales, uint32_t *tails);
 };
 
-// The table for a level; a level not built in gives the next lower one (see its `level`).
-const struct bsw_encode_table *bsw_encode_table_get(enum bsw_cpu_level level);
+BSW_KERNEL_LEVELS(encode);
 
-// The levels themselves, one a file; ask bsw_encode_table_get, which knows what is built in.
-extern const struct bsw_encode_table bsw_encode_reference;
-#if defined(__x86_64__)
-extern const struct bsw_encode_table bsw_encode_avx2;
-extern const struct bsw_encode_table bsw_encode_avx512;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

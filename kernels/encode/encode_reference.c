@@ -6,7 +6,6 @@
 #include "common/codes/half.h"
 #include "kernels/encode/encode.h"
 #include "kernels/kernel_sums.h"
-#include "kernels/kernel_table.h"
 
 static void reference_to_float(enum bsw_vector_type type, const void *numbers, size_t n, float *out)
 {

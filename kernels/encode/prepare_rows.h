@@ -5,11 +5,10 @@
 
 #include <stddef.h>
 
+#include "common/base/c_linkage.h"
 #include "kernels/encode/encode.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Squared norms above this are refused like Inf; under cosine, below the other like zero. Between
 // them no key of any codec can become Inf or NaN.
@@ -32,7 +31,5 @@ size_t bsw_prepare_rows(const struct bsw_encode_table *table, enum bsw_metric me
                         size_t dims, float *rows, double *norms, float *factors,
                         enum bsw_row_fault *faults);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

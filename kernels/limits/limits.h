@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
+#include "kernels/kernel_table.h"
 
 #define BSW_LIMITS_BLOCK_BYTES 512 // of reading, copying and writing
 
@@ -41,14 +41,6 @@ struct bsw_limits_table {
     uint64_t (*peaks[BSW_NUM_PEAKS])(uint64_t steps, uint64_t *num_wrong);
 };
 
-// The table for a level; a level not built in gives the next lower one (see its `level`).
-const struct bsw_limits_table *bsw_limits_table_get(enum bsw_cpu_level level);
-
-// The levels themselves, one a file; ask bsw_limits_table_get, which knows what is built in.
-extern const struct bsw_limits_table bsw_limits_reference;
-#if defined(__x86_64__)
-extern const struct bsw_limits_table bsw_limits_avx2;
-extern const struct bsw_limits_table bsw_limits_avx512;
-#endif
+BSW_KERNEL_LEVELS(limits);
 
 #endif

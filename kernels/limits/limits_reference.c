@@ -1,5 +1,4 @@
 // Plain C on short vectors: what a compiler makes of it for any CPU.
-#include "kernels/kernel_table.h"
 #include "kernels/limits/limits_loops.h"
 
 typedef uint16_t words16 __attribute__((vector_size(16)));

@@ -18,12 +18,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
+#include "common/base/c_linkage.h"
 #include "common/codes/code_layout.h"
+#include "kernels/kernel_table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Bytes of a tile of num_bundles bundles: 32 rows of padded_dims.
 static inline size_t bsw_matrix_tile_bytes(uint32_t padded_dims, size_t num_bundles)
@@ -113,14 +112,7 @@ struct bsw_matrix_scan_table {
                         struct bsw_stage_counts *counts);
 };
 
-const struct bsw_matrix_scan_table *bsw_matrix_scan_table_get(enum bsw_cpu_level level);
+BSW_KERNEL_LEVELS(matrix_scan);
 
-// Levels, each in its own file.
-extern const struct bsw_matrix_scan_table bsw_matrix_scan_reference;
-extern const struct bsw_matrix_scan_table bsw_matrix_scan_avx2;
-extern const struct bsw_matrix_scan_table bsw_matrix_scan_avx512;
-
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

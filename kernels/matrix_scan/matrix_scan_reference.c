@@ -3,7 +3,6 @@
 
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
-#include "kernels/kernel_table.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/select/select_quick.h"
 

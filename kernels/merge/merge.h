@@ -9,11 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
+#include "common/base/c_linkage.h"
+#include "kernels/kernel_table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // One candidate of the whole corpus; `row` is the global row. The score is that of an exact value
 // (common/codes/result_order.h), or holds that of a key in its upper half and in its lower half a
@@ -56,17 +55,7 @@ struct bsw_merge_table {
                           struct bsw_ranked *scratch);
 };
 
-// The table for a level; a level not built in gives the next lower one (see its `level`).
-const struct bsw_merge_table *bsw_merge_table_get(enum bsw_cpu_level level);
+BSW_KERNEL_LEVELS(merge);
 
-// The levels themselves, one a file; ask bsw_merge_table_get, which knows what is built in.
-extern const struct bsw_merge_table bsw_merge_reference;
-#if defined(__x86_64__)
-extern const struct bsw_merge_table bsw_merge_avx2;
-extern const struct bsw_merge_table bsw_merge_avx512;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -1,7 +1,6 @@
 // The oracle: qsort, and the textbook merge sort, which is stable.
 #include <stdlib.h>
 
-#include "kernels/kernel_table.h"
 #include "kernels/merge/merge.h"
 
 static int compare_descending(const void *a, const void *b)

@@ -12,12 +12,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
+#include "common/base/c_linkage.h"
 #include "common/codes/code_layout.h"
+#include "kernels/kernel_table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Words of a segment: at least one, within the segment.
 struct bsw_word_range {
@@ -57,16 +56,7 @@ struct bsw_plane_scan_table {
                      const uint32_t *query, unsigned query_bits, int32_t *dots);
 };
 
-const struct bsw_plane_scan_table *bsw_plane_scan_table_get(enum bsw_cpu_level level);
+BSW_KERNEL_LEVELS(plane_scan);
 
-// The levels themselves, one a file; ask bsw_plane_scan_table_get, which knows what is built in.
-extern const struct bsw_plane_scan_table bsw_plane_scan_reference;
-#if defined(__x86_64__)
-extern const struct bsw_plane_scan_table bsw_plane_scan_avx2;
-extern const struct bsw_plane_scan_table bsw_plane_scan_avx512;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -1,5 +1,4 @@
 // The oracle: Eq. 10 plane pair by plane pair, Eq. 7 at the end.
-#include "kernels/kernel_table.h"
 #include "kernels/plane_scan/plane_scan.h"
 
 static int32_t row_dot(const struct bsw_segment *segment, struct bsw_word_range range,

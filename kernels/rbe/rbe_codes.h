@@ -8,7 +8,7 @@
 #ifndef BITSWEEP_KERNELS_RBE_CODES_H
 #define BITSWEEP_KERNELS_RBE_CODES_H
 
-#include "common/base/cpu_level.h"
+#include "kernels/kernel_table.h"
 #include "kernels/rbe/rbe_model.h"
 
 // A side as encoding wants it. Weights transposed: [num_in][padded], padded = num_out up to a
@@ -46,14 +46,6 @@ struct bsw_rbe_codes_table {
                     float *scratch, float *out);
 };
 
-// The table for a level; a level not built in gives the next lower one (see its `level`).
-const struct bsw_rbe_codes_table *bsw_rbe_codes_table_get(enum bsw_cpu_level level);
-
-// The levels themselves, one a file; ask bsw_rbe_codes_table_get, which knows what is built in.
-extern const struct bsw_rbe_codes_table bsw_rbe_codes_reference;
-#if defined(__x86_64__)
-extern const struct bsw_rbe_codes_table bsw_rbe_codes_avx2;
-extern const struct bsw_rbe_codes_table bsw_rbe_codes_avx512;
-#endif
+BSW_KERNEL_LEVELS(rbe_codes);
 
 #endif

@@ -1,6 +1,5 @@
 #include <string.h>
 
-#include "kernels/kernel_table.h"
 #include "kernels/rbe/rbe_coder_layers.h"
 
 #define OUTPUT_MULTIPLE 16u

@@ -12,13 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
+#include "common/base/c_linkage.h"
 #include "common/codes/metric.h"
 #include "common/rows/vectors.h"
+#include "kernels/kernel_table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 struct bsw_refine_table {
     const char *level;
@@ -36,17 +35,7 @@ struct bsw_refine_table {
                     const double *query, double query_norm, size_t dims);
 };
 
-// The table for a level; a level not built in gives the next lower one (see its `level`).
-const struct bsw_refine_table *bsw_refine_table_get(enum bsw_cpu_level level);
+BSW_KERNEL_LEVELS(refine);
 
-// The levels themselves, one a file; ask bsw_refine_table_get, which knows what is built in.
-extern const struct bsw_refine_table bsw_refine_reference;
-#if defined(__x86_64__)
-extern const struct bsw_refine_table bsw_refine_avx2;
-extern const struct bsw_refine_table bsw_refine_avx512;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -4,7 +4,6 @@
 
 #include "common/codes/half.h"
 #include "kernels/kernel_sums.h"
-#include "kernels/kernel_table.h"
 #include "kernels/refine/refine.h"
 #include "kernels/refine/refine_value.h"
 

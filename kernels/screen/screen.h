@@ -19,8 +19,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
 #include "common/codes/code_layout.h"
+#include "kernels/kernel_table.h"
 
 #define BSW_SCREEN_QUERIES       12
 #define BSW_SCREEN_LEAST_MAXIMUM 1e-30f // of rows that have a code
@@ -75,14 +75,6 @@ static inline size_t bsw_screen_query_numbers(size_t num_queries, size_t dims)
     return (num_queries + BSW_SCREEN_QUERIES - 1) / BSW_SCREEN_QUERIES * BSW_SCREEN_QUERIES * dims;
 }
 
-// The table for a level; a level not built in gives the next lower one (see its `level`).
-const struct bsw_screen_table *bsw_screen_table_get(enum bsw_cpu_level level);
-
-// The levels themselves, one a file; ask bsw_screen_table_get, which knows what is built in.
-extern const struct bsw_screen_table bsw_screen_reference;
-#if defined(__x86_64__)
-extern const struct bsw_screen_table bsw_screen_avx2;
-extern const struct bsw_screen_table bsw_screen_avx512;
-#endif
+BSW_KERNEL_LEVELS(screen);
 
 #endif

@@ -1,7 +1,6 @@
 // The oracle: screen.h's definitions number by number.
 #include <math.h>
 
-#include "kernels/kernel_table.h"
 #include "kernels/screen/screen.h"
 
 static void reference_pack(const float *rows, const float *scales, size_t num_rows, size_t dims,

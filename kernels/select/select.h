@@ -14,11 +14,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/base/cpu_level.h"
+#include "common/base/c_linkage.h"
+#include "kernels/kernel_table.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // T_b of RBE Algorithm 1: threads of a block, each with a queue. Row z belongs to thread z mod T_b
 // of its block.
@@ -82,17 +81,7 @@ struct bsw_select_table {
                            uint64_t *scratch);
 };
 
-// The table for a level; a level not built in gives the next lower one (see its `level`).
-const struct bsw_select_table *bsw_select_table_get(enum bsw_cpu_level level);
+BSW_KERNEL_LEVELS(select);
 
-// The levels themselves, one a file; ask bsw_select_table_get, which knows what is built in.
-extern const struct bsw_select_table bsw_select_reference;
-#if defined(__x86_64__)
-extern const struct bsw_select_table bsw_select_avx2;
-extern const struct bsw_select_table bsw_select_avx512;
-#endif
-
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -4,7 +4,6 @@
 
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
-#include "kernels/kernel_table.h"
 #include "kernels/select/select.h"
 
 static size_t reference_filter_integer(const int32_t *dots, const uint32_t *masks,

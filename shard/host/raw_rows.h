@@ -11,12 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/files/index_manifest.h"
 #include "common/rows/synth.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 struct bsw_raw_rows {
     char path[BSW_PATH_BYTES];
@@ -61,7 +60,5 @@ void bsw_raw_rows_read_ahead(const struct bsw_raw_rows *rows, uint64_t first_row
 enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle, uint64_t digest,
                                     void *scratch, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

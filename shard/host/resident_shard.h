@@ -6,14 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/cpu_level.h"
 #include "common/files/shard_file.h"
 #include "shard/backend.h"
 #include "shard/host/raw_rows.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // The largest scale and |bias| of a bundle's rows.
 struct bsw_bundle_most {
@@ -90,7 +89,5 @@ enum bsw_status bsw_resident_shard_fail_block(const struct bsw_resident_shard *s
 void bsw_resident_shard_part(const struct bsw_resident_shard *shard, size_t part, size_t parts,
                              size_t *first, size_t *last);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

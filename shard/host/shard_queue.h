@@ -11,14 +11,13 @@
 #ifndef BITSWEEP_SHARD_SHARD_QUEUE_H
 #define BITSWEEP_SHARD_SHARD_QUEUE_H
 
+#include "common/base/c_linkage.h"
 #include "common/base/memory.h"
 #include "common/base/miss_probability.h"
 #include "kernels/select/select.h"
 #include "shard/codecs/query_batch.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 struct bsw_scan_group;
 
@@ -45,7 +44,5 @@ void bsw_queue_scan(const struct bsw_scan_group *group);
 // classes there are (1 .. 3).
 size_t bsw_queue_classes(uint64_t num_rows, uint64_t items, struct bsw_thread_class classes[3]);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

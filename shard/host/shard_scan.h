@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/cpu_level.h"
 #include "kernels/matrix_scan/matrix_scan.h"
 #include "kernels/merge/merge.h"
@@ -25,9 +26,7 @@
 #include "shard/host/resident_shard.h"
 #include "shard/host/shard_queue.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // Scratch of a rank, kept from batch to batch; {0} then bsw_scan_workspace_init.
 struct bsw_scan_workspace {
@@ -113,7 +112,5 @@ enum bsw_status bsw_shard_refine(const struct bsw_resident_shard *shard,
                                  int exact, struct bsw_scan_workspace *workspace,
                                  struct bsw_survivor *out, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif
