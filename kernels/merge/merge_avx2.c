@@ -3,8 +3,6 @@
 #include <immintrin.h>
 
 #include "kernels/merge/merge.h"
-#include "kernels/merge/merge_few.h"
-#include "kernels/merge/merge_radix.h"
 
 #define FEW 128
 
@@ -44,15 +42,6 @@ static uint64_t varying_bits(const uint64_t *values, size_t n)
     return rest | lanes[0] | lanes[1] | lanes[2] | lanes[3];
 }
 
-static void avx2_sort_candidates(uint64_t *candidates, size_t n, uint64_t *scratch)
-{
-    if (n <= 1) return;
-    if (n <= FEW)
-        bsw_sort_few(candidates, n, scratch, count_larger);
-    else
-        bsw_radix_sort_candidates(candidates, n, varying_bits(candidates, n), scratch);
-}
-
 // Two entries fill a register; their scores are its 64-bit lanes 0 and 2.
 static uint64_t varying_score_bits(const struct bsw_ranked *entries, size_t n)
 {
@@ -87,22 +76,10 @@ static size_t drop_below(struct bsw_ranked *entries, size_t n, uint64_t cutoff)
     return count;
 }
 
-static size_t avx2_best_ranked(struct bsw_ranked *entries, size_t n, size_t keep, uint64_t by,
-                               struct bsw_ranked *scratch)
-{
-    const size_t kept = n < keep ? n : keep;
-    if (kept == 0) return 0;
-    if (n > FEW) {
-        uint64_t varying = varying_score_bits(entries, n) & by;
-        if (keep < n) n = drop_below(entries, n, bsw_radix_cutoff(entries, n, keep, by, varying));
-        if (n > FEW) bsw_radix_sort_ranked(entries, n, varying, scratch);
-    }
-    if (n <= FEW) bsw_rank_few(entries, n, by, scratch, count_larger);
-    return kept;
-}
+#include "kernels/merge/merge_few.h"
 
 const struct bsw_merge_table bsw_merge_avx2 = {
     .level = "avx2",
-    .sort_candidates = avx2_sort_candidates,
-    .best_ranked = avx2_best_ranked,
+    .sort_candidates = sort_candidates,
+    .best_ranked = best_ranked,
 };

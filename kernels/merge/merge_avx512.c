@@ -3,10 +3,8 @@
 #include <immintrin.h>
 
 #include "kernels/merge/merge.h"
-#include "kernels/merge/merge_few.h"
-#include "kernels/merge/merge_radix.h"
 
-#define FEW BSW_MERGE_MOST_FEW
+#define FEW 192
 
 // places[i]: how many of n values are larger than value i. Room for 16 more places.
 static void count_larger(const uint64_t *values, size_t n, uint64_t *places)
@@ -42,15 +40,6 @@ static uint64_t varying_bits(const uint64_t *values, size_t n)
     __m512i rest = _mm512_maskz_loadu_epi64(valid, values + i);
     varying = _mm512_or_si512(varying, _mm512_maskz_xor_epi64(valid, rest, first));
     return (uint64_t)_mm512_reduce_or_epi64(varying);
-}
-
-static void avx512_sort_candidates(uint64_t *candidates, size_t n, uint64_t *scratch)
-{
-    if (n <= 1) return;
-    if (n <= FEW)
-        bsw_sort_few(candidates, n, scratch, count_larger);
-    else
-        bsw_radix_sort_candidates(candidates, n, varying_bits(candidates, n), scratch);
 }
 
 // Four entries fill a register; their scores are its 64-bit lanes 0, 2, 4, 6.
@@ -93,22 +82,10 @@ static size_t drop_below(struct bsw_ranked *entries, size_t n, uint64_t cutoff)
     return count;
 }
 
-static size_t avx512_best_ranked(struct bsw_ranked *entries, size_t n, size_t keep, uint64_t by,
-                                 struct bsw_ranked *scratch)
-{
-    const size_t kept = n < keep ? n : keep;
-    if (kept == 0) return 0;
-    if (n > FEW) {
-        uint64_t varying = varying_score_bits(entries, n) & by;
-        if (keep < n) n = drop_below(entries, n, bsw_radix_cutoff(entries, n, keep, by, varying));
-        if (n > FEW) bsw_radix_sort_ranked(entries, n, varying, scratch);
-    }
-    if (n <= FEW) bsw_rank_few(entries, n, by, scratch, count_larger);
-    return kept;
-}
+#include "kernels/merge/merge_few.h"
 
 const struct bsw_merge_table bsw_merge_avx512 = {
     .level = "avx512",
-    .sort_candidates = avx512_sort_candidates,
-    .best_ranked = avx512_best_ranked,
+    .sort_candidates = sort_candidates,
+    .best_ranked = best_ranked,
 };

@@ -1,5 +1,6 @@
-// Short lists for the vector levels of merge: a level counts for every value how many are larger,
-// which is its place.
+// What the vector levels of merge do alike: short lists by counting for every value how many are
+// larger, which is its place; longer ones by radix. Each includes this behind its own FEW, the
+// length of a short list, count_larger, varying_bits, varying_score_bits and drop_below.
 #ifndef BITSWEEP_KERNELS_MERGE_FEW_H
 #define BITSWEEP_KERNELS_MERGE_FEW_H
 
@@ -8,18 +9,16 @@
 #include <string.h>
 
 #include "kernels/merge/merge.h"
+#include "kernels/merge/merge_radix.h"
 
-#define BSW_MERGE_MOST_FEW  192
-#define BSW_MERGE_FEW_SPARE 16 // places that a level may write behind the last
+#if defined(FEW) // nothing without it
 
-// places[i]: how many of n values, n <= BSW_MERGE_MOST_FEW, are larger than value i.
-typedef void bsw_count_larger_fn(const uint64_t *values, size_t n, uint64_t *places);
+#define SPARE_PLACES 16 // that a level may write behind the last
 
 // Distinct values, descending.
-static inline void bsw_sort_few(uint64_t *values, size_t n, uint64_t *scratch,
-                                bsw_count_larger_fn *count_larger)
+static void sort_few(uint64_t *values, size_t n, uint64_t *scratch)
 {
-    uint64_t places[BSW_MERGE_MOST_FEW + BSW_MERGE_FEW_SPARE];
+    uint64_t places[FEW + SPARE_PLACES];
     count_larger(values, n, places);
     for (size_t i = 0; i < n; i++) scratch[places[i]] = values[i];
     memcpy(values, scratch, n * sizeof *values);
@@ -27,11 +26,10 @@ static inline void bsw_sort_few(uint64_t *values, size_t n, uint64_t *scratch,
 
 // Entries by the bits `by` of their scores, descending, stable: those that are equal have one place
 // and take it and the next ones in turn.
-static inline void bsw_rank_few(struct bsw_ranked *entries, size_t n, uint64_t by,
-                                struct bsw_ranked *scratch, bsw_count_larger_fn *count_larger)
+static void rank_few(struct bsw_ranked *entries, size_t n, uint64_t by, struct bsw_ranked *scratch)
 {
-    uint64_t scores[BSW_MERGE_MOST_FEW], places[BSW_MERGE_MOST_FEW + BSW_MERGE_FEW_SPARE];
-    uint8_t taken[BSW_MERGE_MOST_FEW] = {0};
+    uint64_t scores[FEW], places[FEW + SPARE_PLACES];
+    uint8_t taken[FEW] = {0};
     if (n == 0) return;
     for (size_t i = 0; i < n; i++) scores[i] = entries[i].score & by;
     count_larger(scores, n, places);
@@ -39,4 +37,28 @@ static inline void bsw_rank_few(struct bsw_ranked *entries, size_t n, uint64_t b
     memcpy(entries, scratch, n * sizeof *entries);
 }
 
+static void sort_candidates(uint64_t *candidates, size_t n, uint64_t *scratch)
+{
+    if (n <= 1) return;
+    if (n <= FEW)
+        sort_few(candidates, n, scratch);
+    else
+        bsw_radix_sort_candidates(candidates, n, varying_bits(candidates, n), scratch);
+}
+
+static size_t best_ranked(struct bsw_ranked *entries, size_t n, size_t keep, uint64_t by,
+                          struct bsw_ranked *scratch)
+{
+    const size_t kept = n < keep ? n : keep;
+    if (kept == 0) return 0;
+    if (n > FEW) {
+        uint64_t varying = varying_score_bits(entries, n) & by;
+        if (keep < n) n = drop_below(entries, n, bsw_radix_cutoff(entries, n, keep, by, varying));
+        if (n > FEW) bsw_radix_sort_ranked(entries, n, varying, scratch);
+    }
+    if (n <= FEW) rank_few(entries, n, by, scratch);
+    return kept;
+}
+
+#endif
 #endif

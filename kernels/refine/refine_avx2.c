@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "kernels/refine/refine.h"
-#include "kernels/refine/refine_value.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
+#define LANES  4
+typedef __m256d lanes;
+
 // Numbers i .. i+3 as float64.
-INLINE __m256d load4(enum bsw_vector_type type, const void *numbers, size_t i)
+INLINE __m256d load_group(enum bsw_vector_type type, const void *numbers, size_t i)
 {
     const char *bytes = numbers;
     int32_t four_bytes;
@@ -48,16 +50,16 @@ INLINE double tree_sum(const __m256d s[8])
 static void avx2_to_double(enum bsw_vector_type type, const void *numbers, size_t n, double *out)
 {
     size_t i = 0;
-    for (; i + 4 <= n; i += 4) _mm256_storeu_pd(out + i, load4(type, numbers, i));
+    for (; i + 4 <= n; i += 4) _mm256_storeu_pd(out + i, load_group(type, numbers, i));
     if (i == n) return;
     char rest[16] = {0};
     double four[4];
     memcpy(rest, (const char *)numbers + i * number_bytes(type), (n - i) * number_bytes(type));
-    _mm256_storeu_pd(four, load4(type, rest, 0));
+    _mm256_storeu_pd(four, load_group(type, rest, 0));
     memcpy(out + i, four, (n - i) * sizeof *out);
 }
 
-INLINE void add4(enum bsw_metric metric, __m256d x, __m256d q, __m256d *sum, __m256d *norm)
+INLINE void add_group(enum bsw_metric metric, __m256d x, __m256d q, __m256d *sum, __m256d *norm)
 {
     if (metric == BSW_METRIC_L2) {
         __m256d difference = _mm256_sub_pd(x, q);
@@ -68,31 +70,19 @@ INLINE void add4(enum bsw_metric metric, __m256d x, __m256d q, __m256d *sum, __m
     if (metric == BSW_METRIC_COSINE) *norm = _mm256_fmadd_pd(x, x, *norm);
 }
 
-INLINE void add32(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                  const double *query, size_t i, __m256d sums[8], __m256d norms[8])
+// The numbers from i on, fewer than 32; none: nothing.
+INLINE void add_rest(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                     const double *query, size_t i, size_t dims, __m256d sums[8], __m256d norms[8])
 {
-    for (size_t g = 0; g < 8; g++) {
-        __m256d x = load4(type, row, i + 4 * g);
-        add4(metric, x, _mm256_loadu_pd(query + i + 4 * g), &sums[g], &norms[g]);
-    }
-}
-
-INLINE double value_of(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                       const double *query, double query_norm, size_t dims)
-{
-    __m256d sums[8], norms[8];
-    for (size_t g = 0; g < 8; g++) sums[g] = norms[g] = _mm256_setzero_pd();
-    size_t i = 0;
-    for (; i + 32 <= dims; i += 32) add32(metric, type, row, query, i, sums, norms);
-    if (i < dims) {
-        char row_rest[128] = {0};
-        double query_rest[32] = {0};
-        size_t bytes = number_bytes(type);
-        memcpy(row_rest, (const char *)row + i * bytes, (dims - i) * bytes);
-        memcpy(query_rest, query + i, (dims - i) * sizeof *query);
-        add32(metric, type, row_rest, query_rest, 0, sums, norms);
-    }
-    return bsw_refine_value(metric, tree_sum(sums), tree_sum(norms), query_norm);
+    char row_rest[128] = {0};
+    double query_rest[32] = {0};
+    size_t bytes = number_bytes(type);
+    if (i == dims) return;
+    memcpy(row_rest, (const char *)row + i * bytes, (dims - i) * bytes);
+    memcpy(query_rest, query + i, (dims - i) * sizeof *query);
+    for (size_t g = 0; g < 8; g++)
+        add_group(metric, load_group(type, row_rest, 4 * g), _mm256_loadu_pd(query_rest + 4 * g),
+                  &sums[g], &norms[g]);
 }
 
 static double avx2_squared_norm(const double *numbers, size_t dims)
@@ -115,37 +105,11 @@ static double avx2_squared_norm(const double *numbers, size_t dims)
     return tree_sum(s);
 }
 
-INLINE double value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                            const double *query, double query_norm, size_t dims)
-{
-    switch (metric) {
-    case BSW_METRIC_COSINE:
-        return value_of(BSW_METRIC_COSINE, type, row, query, query_norm, dims);
-    case BSW_METRIC_IP:
-        return value_of(BSW_METRIC_IP, type, row, query, query_norm, dims);
-    default:
-        return value_of(BSW_METRIC_L2, type, row, query, query_norm, dims);
-    }
-}
-
-static double avx2_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                         const double *query, double query_norm, size_t dims)
-{
-    switch (type) {
-    case BSW_VECTOR_FLOAT32:
-        return value_of_type(metric, BSW_VECTOR_FLOAT32, row, query, query_norm, dims);
-    case BSW_VECTOR_FLOAT16:
-        return value_of_type(metric, BSW_VECTOR_FLOAT16, row, query, query_norm, dims);
-    case BSW_VECTOR_UINT8:
-        return value_of_type(metric, BSW_VECTOR_UINT8, row, query, query_norm, dims);
-    default:
-        return value_of_type(metric, BSW_VECTOR_INT8, row, query, query_norm, dims);
-    }
-}
+#include "kernels/refine/refine_rows.h"
 
 const struct bsw_refine_table bsw_refine_avx2 = {
     .level = "avx2",
     .to_double = avx2_to_double,
     .squared_norm = avx2_squared_norm,
-    .value = avx2_value,
+    .value = value,
 };

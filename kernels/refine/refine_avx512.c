@@ -8,12 +8,14 @@
 #include <immintrin.h>
 
 #include "kernels/refine/refine.h"
-#include "kernels/refine/refine_value.h"
 
 #define INLINE static inline __attribute__((always_inline))
 
+#define LANES  8
+typedef __m512d lanes;
+
 // Numbers i .. i+7 as float64.
-INLINE __m512d load8(enum bsw_vector_type type, const void *numbers, size_t i)
+INLINE __m512d load_group(enum bsw_vector_type type, const void *numbers, size_t i)
 {
     const char *bytes = numbers;
     switch (type) {
@@ -67,7 +69,7 @@ INLINE double tree_sum(const __m512d s[4])
 static void avx512_to_double(enum bsw_vector_type type, const void *numbers, size_t n, double *out)
 {
     size_t i = 0;
-    for (; i + 8 <= n; i += 8) _mm512_storeu_pd(out + i, load8(type, numbers, i));
+    for (; i + 8 <= n; i += 8) _mm512_storeu_pd(out + i, load_group(type, numbers, i));
     __mmask8 valid = valid_lanes(i, n);
     _mm512_mask_storeu_pd(out + i, valid, load_some(type, numbers, i, valid));
 }
@@ -86,7 +88,7 @@ static double avx512_squared_norm(const double *numbers, size_t dims)
     return tree_sum(s);
 }
 
-INLINE void add8(enum bsw_metric metric, __m512d x, __m512d q, __m512d *sum, __m512d *norm)
+INLINE void add_group(enum bsw_metric metric, __m512d x, __m512d q, __m512d *sum, __m512d *norm)
 {
     if (metric == BSW_METRIC_L2) {
         __m512d difference = _mm512_sub_pd(x, q);
@@ -97,57 +99,23 @@ INLINE void add8(enum bsw_metric metric, __m512d x, __m512d q, __m512d *sum, __m
     if (metric == BSW_METRIC_COSINE) *norm = _mm512_fmadd_pd(x, x, *norm);
 }
 
-INLINE double value_of(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                       const double *query, double query_norm, size_t dims)
+// The numbers from i on, fewer than 32; none: nothing.
+INLINE void add_rest(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
+                     const double *query, size_t i, size_t dims, __m512d sums[4], __m512d norms[4])
 {
-    const __m512d zero = _mm512_setzero_pd();
-    __m512d sums[4] = {zero, zero, zero, zero}, norms[4] = {zero, zero, zero, zero};
-    size_t i = 0;
-    for (; i + 32 <= dims; i += 32) {
-        for (size_t g = 0; g < 4; g++) {
-            __m512d x = load8(type, row, i + 8 * g);
-            add8(metric, x, _mm512_loadu_pd(query + i + 8 * g), &sums[g], &norms[g]);
-        }
-    }
-    for (size_t g = 0; g < 4 && i < dims; g++, i += 8) {
+    for (size_t g = 0; g < 4; g++, i += 8) {
+        if (i >= dims) return;
         __mmask8 valid = valid_lanes(i, dims);
         __m512d x = load_some(type, row, i, valid);
-        add8(metric, x, _mm512_maskz_loadu_pd(valid, query + i), &sums[g], &norms[g]);
-    }
-    return bsw_refine_value(metric, tree_sum(sums), tree_sum(norms), query_norm);
-}
-
-INLINE double value_of_type(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                            const double *query, double query_norm, size_t dims)
-{
-    switch (metric) {
-    case BSW_METRIC_COSINE:
-        return value_of(BSW_METRIC_COSINE, type, row, query, query_norm, dims);
-    case BSW_METRIC_IP:
-        return value_of(BSW_METRIC_IP, type, row, query, query_norm, dims);
-    default:
-        return value_of(BSW_METRIC_L2, type, row, query, query_norm, dims);
+        add_group(metric, x, _mm512_maskz_loadu_pd(valid, query + i), &sums[g], &norms[g]);
     }
 }
 
-static double avx512_value(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                           const double *query, double query_norm, size_t dims)
-{
-    switch (type) {
-    case BSW_VECTOR_FLOAT32:
-        return value_of_type(metric, BSW_VECTOR_FLOAT32, row, query, query_norm, dims);
-    case BSW_VECTOR_FLOAT16:
-        return value_of_type(metric, BSW_VECTOR_FLOAT16, row, query, query_norm, dims);
-    case BSW_VECTOR_UINT8:
-        return value_of_type(metric, BSW_VECTOR_UINT8, row, query, query_norm, dims);
-    default:
-        return value_of_type(metric, BSW_VECTOR_INT8, row, query, query_norm, dims);
-    }
-}
+#include "kernels/refine/refine_rows.h"
 
 const struct bsw_refine_table bsw_refine_avx512 = {
     .level = "avx512",
     .to_double = avx512_to_double,
     .squared_norm = avx512_squared_norm,
-    .value = avx512_value,
+    .value = value,
 };
