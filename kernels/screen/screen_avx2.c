@@ -52,28 +52,22 @@ INLINE void select_rows(const struct part *part, size_t q, struct column sums)
         output->places[output->count++] = part->first_place + (uint32_t)__builtin_ctz(pass);
 }
 
+#define EACH_QUERY(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+#define START(q)       struct column s##q = {_mm256_setzero_ps(), _mm256_setzero_ps()};
+#define STEP(q)        s##q = add_products(s##q, both, query + q);
+#define SELECT(q)      select_rows(part, q, s##q);
+
 static void scan_part(const struct part *part, size_t dims)
 {
     const float *rows = part->rows, *query = part->queries;
-    const struct column zero = {_mm256_setzero_ps(), _mm256_setzero_ps()};
-    struct column s0 = zero, s1 = zero, s2 = zero, s3 = zero, s4 = zero, s5 = zero;
+    EACH_QUERY(START)
     for (size_t d = 0; d < dims; d++) {
         struct column both = {_mm256_load_ps(rows), _mm256_load_ps(rows + 8)};
-        s0 = add_products(s0, both, query);
-        s1 = add_products(s1, both, query + 1);
-        s2 = add_products(s2, both, query + 2);
-        s3 = add_products(s3, both, query + 3);
-        s4 = add_products(s4, both, query + 4);
-        s5 = add_products(s5, both, query + 5);
+        EACH_QUERY(STEP)
         rows += BSW_BUNDLE_ROWS;
         query += BSW_SCREEN_QUERIES;
     }
-    select_rows(part, 0, s0);
-    select_rows(part, 1, s1);
-    select_rows(part, 2, s2);
-    select_rows(part, 3, s3);
-    select_rows(part, 4, s4);
-    select_rows(part, 5, s5);
+    EACH_QUERY(SELECT)
 }
 
 // 16 rows against all queries.

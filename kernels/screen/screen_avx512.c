@@ -58,43 +58,24 @@ INLINE void select_rows(const struct bsw_screen_tile *tile, size_t bundle,
         append(&group->outputs[q], (uint32_t)(bundle * BSW_BUNDLE_ROWS), pass);
 }
 
+#define EACH_QUERY(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+#define START(q)       struct column s##q = {_mm512_setzero_ps(), _mm512_setzero_ps()};
+#define STEP(q)        s##q = add_products(s##q, both, query + q);
+#define SELECT(q)      select_rows(tile, bundle, group, q, s##q);
+
 static void scan_bundle(const struct bsw_screen_tile *tile, size_t bundle,
                         const struct group *group)
 {
     const float *rows = tile->numbers + bundle * BSW_BUNDLE_ROWS * tile->dims;
     const float *query = group->queries;
-    const struct column zero = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-    struct column s0 = zero, s1 = zero, s2 = zero, s3 = zero, s4 = zero, s5 = zero, s6 = zero,
-                  s7 = zero, s8 = zero, s9 = zero, s10 = zero, s11 = zero;
+    EACH_QUERY(START)
     for (size_t d = 0; d < tile->dims; d++) {
         struct column both = {_mm512_load_ps(rows), _mm512_load_ps(rows + 16)};
-        s0 = add_products(s0, both, query);
-        s1 = add_products(s1, both, query + 1);
-        s2 = add_products(s2, both, query + 2);
-        s3 = add_products(s3, both, query + 3);
-        s4 = add_products(s4, both, query + 4);
-        s5 = add_products(s5, both, query + 5);
-        s6 = add_products(s6, both, query + 6);
-        s7 = add_products(s7, both, query + 7);
-        s8 = add_products(s8, both, query + 8);
-        s9 = add_products(s9, both, query + 9);
-        s10 = add_products(s10, both, query + 10);
-        s11 = add_products(s11, both, query + 11);
+        EACH_QUERY(STEP)
         rows += BSW_BUNDLE_ROWS;
         query += BSW_SCREEN_QUERIES;
     }
-    select_rows(tile, bundle, group, 0, s0);
-    select_rows(tile, bundle, group, 1, s1);
-    select_rows(tile, bundle, group, 2, s2);
-    select_rows(tile, bundle, group, 3, s3);
-    select_rows(tile, bundle, group, 4, s4);
-    select_rows(tile, bundle, group, 5, s5);
-    select_rows(tile, bundle, group, 6, s6);
-    select_rows(tile, bundle, group, 7, s7);
-    select_rows(tile, bundle, group, 8, s8);
-    select_rows(tile, bundle, group, 9, s9);
-    select_rows(tile, bundle, group, 10, s10);
-    select_rows(tile, bundle, group, 11, s11);
+    EACH_QUERY(SELECT)
 }
 
 static void avx512_scan(const struct bsw_screen_tile *tile,
