@@ -11,18 +11,17 @@
 #define ALIGNMENT    ((size_t)256)
 #define READ_BUNDLES 8 // that a thread reads at once
 
+// What the device gives for each row beside its codes: one byte of enum bsw_row_fault; what
+// bsw_store_affine takes, of saq alone.
+enum row_result { FAULTS, NORMS, SCALES, MEAN_DOTS, TAILS, NUM_RESULTS };
+static const size_t result_bytes[NUM_RESULTS] = {1, sizeof(float), sizeof(float), sizeof(float),
+                                                 sizeof(uint32_t)};
+
 // Where frame and arrays of a piece of bundles lie in device memory.
 struct piece_layout {
-    size_t numbers[2], planes[BSW_MAX_SEGMENTS], faults;
-    size_t mean, rotation, centered, projected, norms, scales, mean_dots, tails; // saq alone
+    size_t numbers[2], planes[BSW_MAX_SEGMENTS], results[NUM_RESULTS];
+    size_t mean, rotation, centered, projected; // saq alone
     size_t bytes;
-};
-
-// What the device gives for each row of a block, in host memory that copies reach.
-struct row_results {
-    uint8_t *faults;
-    float *norms, *scales, *mean_dots; // saq alone
-    uint32_t *tails;                   // saq alone
 };
 
 // A block on its way.
@@ -32,14 +31,14 @@ struct block_slot {
     size_t num_rows, num_bundles, bytes;
     unsigned char *image; // the block as it will be in the file
     struct bsw_code_arrays arrays;
-    struct row_results results;
+    unsigned char *results[NUM_RESULTS]; // of a block's rows, in host memory that copies reach
     uint64_t source_digest;
 };
 
 struct encode_run {
     const struct bsw_device_encode_options *options;
     bsw_device *device;
-    int is_saq, is_lost;
+    int is_saq, is_lost, num_results;
     size_t row_bytes;
     size_t block_bundles, piece_bundles; // at most
     struct piece_layout layout;          // of piece_bundles
@@ -71,17 +70,14 @@ static void make_layout(const struct encode_run *run, size_t num_bundles, struct
         size_t words = num_bundles * bsw_segment_bundle_words(&layout->segments[s]);
         out->planes[s] = bsw_place_array(words * sizeof(uint32_t), ALIGNMENT, bytes);
     }
-    out->faults = bsw_place_array(rows, ALIGNMENT, bytes);
+    for (int i = 0; i < run->num_results; i++)
+        out->results[i] = bsw_place_array(rows * result_bytes[i], ALIGNMENT, bytes);
     if (!run->is_saq) return;
     out->mean = bsw_place_array(layout->dims * sizeof(float), ALIGNMENT, bytes);
     out->rotation =
         bsw_place_array(sizeof(float) * layout->dims * layout->padded_dims, ALIGNMENT, bytes);
     out->centered = bsw_place_array(rows * layout->dims * sizeof(float), ALIGNMENT, bytes);
     out->projected = bsw_place_array(rows * layout->padded_dims * sizeof(float), ALIGNMENT, bytes);
-    out->norms = bsw_place_array(rows * sizeof(float), ALIGNMENT, bytes);
-    out->scales = bsw_place_array(rows * sizeof(float), ALIGNMENT, bytes);
-    out->mean_dots = bsw_place_array(rows * sizeof(float), ALIGNMENT, bytes);
-    out->tails = bsw_place_array(rows * sizeof(uint32_t), ALIGNMENT, bytes);
 }
 
 static size_t most_block_bundles(const struct bsw_device_encode_options *options)
@@ -130,13 +126,10 @@ static enum bsw_status allocate_slot(struct encode_run *run, struct block_slot *
     BSW_TRY(bsw_device_allocate_host(device,
                                      run->block_bundles * place.writer->shape.bundle_bytes + 8,
                                      "a block", &slot->image, err));
-    BSW_TRY(bsw_device_allocate_host(device, rows, "rows", &slot->results.faults, err));
-    if (!run->is_saq) return BSW_OK;
-    float **floats[3] = {&slot->results.norms, &slot->results.scales, &slot->results.mean_dots};
-    for (int i = 0; i < 3; i++)
-        BSW_TRY(bsw_device_allocate_host(device, rows * sizeof(float), "rows", floats[i], err));
-    return bsw_device_allocate_host(device, rows * sizeof(uint32_t), "rows", &slot->results.tails,
-                                    err);
+    for (int i = 0; i < run->num_results; i++)
+        BSW_TRY(bsw_device_allocate_host(device, rows * result_bytes[i], "rows", &slot->results[i],
+                                         err));
+    return BSW_OK;
 }
 
 // Mean and rotation to the device.
@@ -181,14 +174,10 @@ static void close_run(struct encode_run *run)
         wait_for(run, BSW_QUEUE_SCAN, NULL);
     bsw_device_free(device, &run->memory);
     for (int i = 0; i < 2; i++) {
-        struct row_results *results = &run->slots[i].results;
         bsw_device_free_host(device, &run->numbers[i]);
         bsw_device_free_host(device, &run->slots[i].image);
-        bsw_device_free_host(device, &results->faults);
-        bsw_device_free_host(device, &results->norms);
-        bsw_device_free_host(device, &results->scales);
-        bsw_device_free_host(device, &results->mean_dots);
-        bsw_device_free_host(device, &results->tails);
+        for (int r = 0; r < NUM_RESULTS; r++)
+            bsw_device_free_host(device, &run->slots[i].results[r]);
     }
 }
 
@@ -242,7 +231,7 @@ static enum bsw_status launch_xfbq(struct encode_run *run, const struct bsw_devi
     unsigned char *memory = run->memory.data;
     int code = bsw_device_encode_xfbq(
         rows, manifest->codec_number, manifest->layout.segments[0].bits,
-        (uint32_t *)(void *)(memory + run->layout.planes[0]), memory + run->layout.faults,
+        (uint32_t *)(void *)(memory + run->layout.planes[0]), memory + run->layout.results[FAULTS],
         bsw_device_stream(run->device, BSW_QUEUE_SCAN));
     return bsw_device_launched(run->device, code, "encode", err);
 }
@@ -254,14 +243,16 @@ static enum bsw_status launch_saq(struct encode_run *run, const struct bsw_devic
     unsigned char *memory = run->memory.data;
     float *centered = (float *)(void *)(memory + at->centered),
           *projected = (float *)(void *)(memory + at->projected),
-          *mean_dots = (float *)(void *)(memory + at->mean_dots);
-    struct bsw_device_saq_codes codes = {.norms = (float *)(void *)(memory + at->norms),
-                                         .scales = (float *)(void *)(memory + at->scales),
-                                         .tails = (uint32_t *)(void *)(memory + at->tails)};
+          *mean_dots = (float *)(void *)(memory + at->results[MEAN_DOTS]);
+    struct bsw_device_saq_codes codes = {.norms = (float *)(void *)(memory + at->results[NORMS]),
+                                         .scales = (float *)(void *)(memory + at->results[SCALES]),
+                                         .tails =
+                                             (uint32_t *)(void *)(memory + at->results[TAILS])};
     for (uint32_t s = 0; s < run->frame.layout.num_segments; s++)
         codes.planes[s] = (uint32_t *)(void *)(memory + at->planes[s]);
-    int code = bsw_device_saq_center(&run->frame, rows, centered, mean_dots, memory + at->faults,
-                                     bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    int code =
+        bsw_device_saq_center(&run->frame, rows, centered, mean_dots, memory + at->results[FAULTS],
+                              bsw_device_stream(run->device, BSW_QUEUE_SCAN));
     BSW_TRY(bsw_device_launched(run->device, code, "center", err));
     code = bsw_device_saq_project(&run->frame, centered, rows->num_rows, projected,
                                   bsw_device_stream(run->device, BSW_QUEUE_SCAN));
@@ -277,25 +268,19 @@ static enum bsw_status fetch_results(struct encode_run *run, struct block_slot *
 {
     const struct bsw_code_layout *layout = &run->options->manifest->layout;
     const struct piece_layout *at = &run->layout;
-    const struct row_results *to = &slot->results;
     const unsigned char *memory = run->memory.data;
-    size_t row = first * BSW_BUNDLE_ROWS, bytes = num_rows * sizeof(float);
+    size_t row = first * BSW_BUNDLE_ROWS;
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         size_t words = bsw_segment_bundle_words(&layout->segments[s]);
         BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN,
                                     slot->arrays.planes[s] + first * words, memory + at->planes[s],
                                     num_bundles * words * sizeof(uint32_t), err));
     }
-    BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, to->faults + row, memory + at->faults,
-                                num_rows, err));
-    if (!run->is_saq) return BSW_OK;
-    float *const floats[3] = {to->norms, to->scales, to->mean_dots};
-    const size_t from[3] = {at->norms, at->scales, at->mean_dots};
-    for (int i = 0; i < 3; i++)
-        BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, floats[i] + row, memory + from[i],
-                                    bytes, err));
-    return bsw_device_download(run->device, BSW_QUEUE_SCAN, to->tails + row, memory + at->tails,
-                               bytes, err);
+    for (int i = 0; i < run->num_results; i++)
+        BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN,
+                                    slot->results[i] + row * result_bytes[i],
+                                    memory + at->results[i], num_rows * result_bytes[i], err));
+    return BSW_OK;
 }
 
 // Queues a piece whose rows have been read; waits for the one before, whose memory it takes.
@@ -358,7 +343,7 @@ static enum bsw_status judge_rows(const struct encode_run *run, struct block_slo
 {
     uint64_t first_id = slot->place.writer->shape.first_row + slot->first_row;
     for (size_t r = 0; r < slot->num_rows; r++) {
-        enum bsw_row_fault fault = (enum bsw_row_fault)slot->results.faults[r];
+        enum bsw_row_fault fault = (enum bsw_row_fault)slot->results[FAULTS][r];
         if (fault == BSW_ROW_GOOD)
             slot->arrays.masks[r / BSW_BUNDLE_ROWS] |= 1u << (r % BSW_BUNDLE_ROWS);
         else if (run->options->drop_bad_rows)
@@ -396,7 +381,10 @@ static enum bsw_status check_block(const struct encode_run *run, const struct bl
 static enum bsw_status finish_block(struct encode_run *run, uint64_t block, struct bsw_error *err)
 {
     struct block_slot *slot = &run->slots[block % 2];
-    const struct row_results *from = &slot->results;
+    const float *norms = (const float *)(const void *)slot->results[NORMS],
+                *scales = (const float *)(const void *)slot->results[SCALES],
+                *mean_dots = (const float *)(const void *)slot->results[MEAN_DOTS];
+    const uint32_t *tails = (const uint32_t *)(const void *)slot->results[TAILS];
     struct bsw_block_result result = {.bytes = slot->image, .source_digest = slot->source_digest};
     BSW_TRY(judge_rows(run, slot, &result, err));
     if (run->is_saq) {
@@ -404,8 +392,8 @@ static enum bsw_status finish_block(struct encode_run *run, uint64_t block, stru
         for (size_t row = 0; row < slot->num_rows; row += BSW_BUNDLE_ROWS) {
             size_t left = slot->num_rows - row,
                    count = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS;
-            bsw_store_affine(run->options->manifest, count, from->norms + row, from->scales + row,
-                             from->tails + row, from->mean_dots + row, &slot->arrays, row);
+            bsw_store_affine(run->options->manifest, count, norms + row, scales + row, tails + row,
+                             mean_dots + row, &slot->arrays, row);
         }
     }
     if (block == run->options->first) BSW_TRY(check_block(run, slot, err));
@@ -443,6 +431,7 @@ enum bsw_status bsw_device_encode_run(bsw_device *device,
                              .is_saq = options->manifest->codec == &bsw_codec_saq,
                              .row_bytes = bsw_vectors_row_bytes(options->vectors),
                              .block_bundles = most_block_bundles(options)};
+    run.num_results = run.is_saq ? NUM_RESULTS : 1;
     enum bsw_status status = open_run(&run, err);
     if (status == BSW_OK) status = run_blocks(&run, err);
     close_run(&run);
