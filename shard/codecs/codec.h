@@ -124,7 +124,8 @@ struct bsw_codec_table {
     enum bsw_status (*train)(const struct bsw_codec_settings *settings, uint32_t dims,
                              struct bsw_sample *sample, const struct bsw_codec_model *model,
                              struct bsw_manifest *manifest, struct bsw_error *err);
-    // The same without rows: layout and what else decides sizes. Bits are settled.
+    // The same without rows: layout and what else decides sizes. Bits are settled. NULL:
+    // bsw_codec_lay_out_whole does it.
     enum bsw_status (*forecast)(const struct bsw_codec_forecast *forecast,
                                 struct bsw_manifest *manifest, struct bsw_error *err);
 

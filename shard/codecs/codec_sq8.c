@@ -157,12 +157,6 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
                     bsw_vectors_name(sample->vectors));
 }
 
-static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_manifest *manifest,
-                                struct bsw_error *err)
-{
-    return bsw_codec_lay_out_whole(manifest, (uint32_t)o->dims, BITS, err);
-}
-
 // ---- rows ----
 
 static size_t tile_scratch_bytes(const struct bsw_manifest *manifest, size_t num_rows)
@@ -246,7 +240,6 @@ static const struct bsw_codec_table table = {
     .host_encode = "--codec sq8",
     .check_settings = check_settings,
     .train = train,
-    .forecast = forecast,
     .tile_scratch_bytes = tile_scratch_bytes,
     .encode_tile = encode_tile,
     .query_bits = QUERY_BITS,

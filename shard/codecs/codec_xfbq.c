@@ -118,12 +118,6 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
     return BSW_OK;
 }
 
-static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_manifest *manifest,
-                                struct bsw_error *err)
-{
-    return bsw_codec_lay_out_whole(manifest, (uint32_t)o->dims, o->bits, err);
-}
-
 // ---- rows and queries ----
 
 static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code_arrays *arrays,
@@ -174,7 +168,6 @@ static const struct bsw_codec_table table = {.metrics = 1u << BSW_METRIC_COSINE,
                                              .needs_sample = 1,
                                              .check_settings = check_settings,
                                              .train = train,
-                                             .forecast = forecast,
                                              .encode_tile = encode_tile,
                                              .encode_query = encode_query,
                                              .value = value,

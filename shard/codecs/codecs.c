@@ -89,7 +89,8 @@ enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,
     }
     struct bsw_codec_forecast settled = *forecast;
     BSW_TRY(settle_bits(manifest->codec, &settled.bits, err));
-    return table->forecast(&settled, manifest, err);
+    if (table->forecast) return table->forecast(&settled, manifest, err);
+    return bsw_codec_lay_out_whole(manifest, (uint32_t)settled.dims, settled.bits, err);
 }
 
 // ---- models ----

@@ -38,7 +38,7 @@ UNIT_TEST(what_a_codec_says_goes_together)
         const struct bsw_codec *codec = bsw_codecs[i];
         const struct bsw_codec_table *table = codec->table;
         assert_true(table->metrics > 0 && table->metrics < 1u << BSW_METRIC_NUM);
-        assert_true(table->train && table->check_settings && table->forecast);
+        assert_true(table->train && table->check_settings);
         assert_true(table->encode_tile && table->encode_query && codec->parse_part);
         assert_int_equal(codec->has_affine, table->value == NULL);
         assert_int_equal(codec->part_field != 0, codec->pack_part != NULL);
