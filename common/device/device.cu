@@ -151,23 +151,39 @@ static enum bsw_status load_kernel(struct bsw_device *device, struct bsw_error *
     return BSW_OK;
 }
 
+// Not the reserve.
+static enum bsw_status get_free(struct bsw_device *device, size_t *out, struct bsw_error *err)
+{
+    size_t free_bytes, reserve;
+    TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &device->total_bytes));
+    reserve = device->total_bytes / RESERVE_PART;
+    *out = free_bytes > reserve ? free_bytes - reserve : 0;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_share(bsw_device *device, struct bsw_error *err)
+{
+    const struct bsw_device_options *options = &device->options;
+    size_t free_bytes = 0;
+    BSW_TRY(get_free(device, &free_bytes, err));
+    device->limit_bytes = device->used_bytes + free_bytes / (size_t)options->num_sharers;
+    if (options->most_bytes > 0 && options->most_bytes < device->limit_bytes)
+        device->limit_bytes = (size_t)options->most_bytes;
+    return BSW_OK;
+}
+
 static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
 {
     const struct bsw_device_options *options = &device->options;
     cudaDeviceProp properties;
-    size_t free_bytes;
     TRY_CUDA(device, "open", err, cudaSetDevice(options->ordinal));
     TRY_CUDA(device, "properties", err, cudaGetDeviceProperties(&properties, options->ordinal));
     BSW_TRY(load_kernel(device, err));
-    TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &device->total_bytes));
     snprintf(device->name, sizeof device->name, "%.63s", properties.name);
     bsw_device_look(options->ordinal, &device->sight);
     if (!device->sight.id[0])
         return bsw_fail(err, BSW_ERROR_IO, "%s: %s", device->label, device->sight.why);
-    device->limit_bytes =
-        (device->total_bytes - device->total_bytes / RESERVE_PART) / (size_t)options->num_sharers;
-    if (options->most_bytes > 0 && options->most_bytes < device->limit_bytes)
-        device->limit_bytes = (size_t)options->most_bytes;
+    BSW_TRY(bsw_device_share(device, err));
     for (int queue = 0; queue < BSW_NUM_QUEUES; queue++) {
         TRY_CUDA(device, "stream", err,
                  cudaStreamCreateWithFlags(&device->streams[queue], cudaStreamNonBlocking));
@@ -228,10 +244,9 @@ const char *bsw_device_id(const bsw_device *device)
 
 enum bsw_status bsw_device_free_bytes(bsw_device *device, size_t *out, struct bsw_error *err)
 {
-    size_t free_bytes, total_bytes, reserve = device->total_bytes / RESERVE_PART;
+    size_t left = 0;
     *out = 0;
-    TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &total_bytes));
-    size_t left = free_bytes > reserve ? free_bytes - reserve : 0;
+    BSW_TRY(get_free(device, &left, err));
     size_t allowed =
         device->limit_bytes > device->used_bytes ? device->limit_bytes - device->used_bytes : 0;
     *out = left < allowed ? left : allowed;
@@ -356,13 +371,12 @@ enum bsw_status bsw_device_copy(bsw_device *device, enum bsw_device_queue queue,
 }
 
 enum bsw_status bsw_device_download_rows(bsw_device *device, enum bsw_device_queue queue, void *to,
-                                         const void *from, const struct bsw_device_rows *rows,
-                                         struct bsw_error *err)
+                                         const void *from, size_t row_bytes, size_t num_rows,
+                                         size_t from_stride, struct bsw_error *err)
 {
-    if (rows->row_bytes == 0 || rows->num_rows == 0) return BSW_OK;
     TRY_CUDA(device, "copy from the device", err,
-             cudaMemcpy2DAsync(to, rows->to_stride, from, rows->from_stride, rows->row_bytes,
-                               rows->num_rows, cudaMemcpyDeviceToHost, device->streams[queue]));
+             cudaMemcpy2DAsync(to, row_bytes, from, from_stride, row_bytes, num_rows,
+                               cudaMemcpyDeviceToHost, device->streams[queue]));
     return BSW_OK;
 }
 

@@ -61,6 +61,10 @@ struct bsw_device_options {
 // Also fails where no kernel of this build can be loaded there.
 BSW_DEVICE_CALL enum bsw_status bsw_device_open(const struct bsw_device_options *options,
                                                 bsw_device **out, struct bsw_error *err);
+// What is free by now, in equal parts for the ranks that share the device: all of them call it
+// between two agreements, when what drivers and libraries take for themselves has been taken. It is
+// how the device was opened, too, but then others may not have come yet.
+BSW_DEVICE_CALL enum bsw_status bsw_device_share(bsw_device *device, struct bsw_error *err);
 BSW_DEVICE_CALL void bsw_device_end(bsw_device *device);
 // Accepts NULL inside.
 static inline void bsw_device_close(bsw_device **device)
@@ -127,14 +131,12 @@ BSW_DEVICE_CALL enum bsw_status bsw_device_download(bsw_device *device, enum bsw
 BSW_DEVICE_CALL enum bsw_status bsw_device_copy(bsw_device *device, enum bsw_device_queue queue,
                                                 void *to, const void *from, size_t bytes,
                                                 struct bsw_error *err);
-// num_rows rows of row_bytes, their starts to_stride and from_stride bytes apart.
-struct bsw_device_rows {
-    size_t row_bytes, num_rows, to_stride, from_stride;
-};
+// num_rows rows of row_bytes, from_stride bytes apart on the device, one behind the other on the
+// host.
 BSW_DEVICE_CALL enum bsw_status bsw_device_download_rows(bsw_device *device,
                                                          enum bsw_device_queue queue, void *to,
-                                                         const void *from,
-                                                         const struct bsw_device_rows *rows,
+                                                         const void *from, size_t row_bytes,
+                                                         size_t num_rows, size_t from_stride,
                                                          struct bsw_error *err);
 
 // What is queued on `queue` from now on starts after all that is queued on `other` by now.

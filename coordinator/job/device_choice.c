@@ -264,7 +264,9 @@ static enum bsw_status choose(const struct bsw_device_choice *choice, int wish,
     else if (status == BSW_OK && own.why[0] && own.count > 0)
         snprintf(out->note, sizeof out->note, "%s", own.why);
     bsw_free(&verdicts);
-    return status;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = out->device ? bsw_device_share(out->device, err) : BSW_OK;
+    return bsw_transport_agree(transport, status, err);
 }
 
 enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice, const char *cpu_only,

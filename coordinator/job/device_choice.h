@@ -26,8 +26,8 @@ struct bsw_chosen_device {
 };
 
 // All ranks, with the same choice. cpu_only: NULL, or what no device can do for this job. A word
-// that is none, no device, too few or a job for the CPU alone: BSW_ERROR_USAGE. What the opening of
-// a device says is this rank's alone: to be agreed on. A device is waited for three quarters of the
+// that is none, no device, too few or a job for the CPU alone: BSW_ERROR_USAGE. All ranks
+// return alike. A device is waited for three quarters of the
 // time that messages are.
 enum bsw_status bsw_device_choice_open(const struct bsw_device_choice *choice, const char *cpu_only,
                                        bsw_transport *transport, struct bsw_chosen_device *out,

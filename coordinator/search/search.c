@@ -66,6 +66,8 @@ static enum bsw_status open_link(struct bsw_search *search, struct bsw_error *er
     enum bsw_status status = bsw_batch_link_open(
         search->link, search->device.device, search->transport, &search->manifest,
         &search->settings, &search->assignment, &search->batch_link, err);
+    BSW_TRY(bsw_transport_agree(search->transport, status, err));
+    if (search->device.device) status = bsw_device_share(search->device.device, err);
     return bsw_transport_agree(search->transport, status, err);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/device/device_blocks.h"
 #include "common/device/device_layout.h"
 #include "kernels/device_encode/device_encode.h"
 #include "shard/codecs/codec.h"
@@ -147,10 +148,16 @@ static enum bsw_status send_frame(struct encode_run *run, struct bsw_error *err)
                                            .rotation = (const float *)(void *)rotation,
                                            .stage_dims = manifest->stage_dims};
     memcpy(run->frame.steps, saq->steps, sizeof run->frame.steps);
-    BSW_TRY(bsw_device_upload(run->device, BSW_QUEUE_COPY, mean, saq->mean, mean_bytes, err));
-    BSW_TRY(bsw_device_upload(run->device, BSW_QUEUE_COPY, rotation, saq->rotation,
-                              mean_bytes * layout->padded_dims, err));
-    return wait_for(run, BSW_QUEUE_COPY, err);
+    struct bsw_device_blocks blocks;
+    BSW_TRY(bsw_device_blocks_open(run->device, BSW_DEVICE_BLOCK_BYTES, &blocks, err));
+    enum bsw_status status =
+        bsw_device_blocks_upload(&blocks, mean, saq->mean, mean_bytes, "the frame", err);
+    if (status == BSW_OK)
+        status = bsw_device_blocks_upload(&blocks, rotation, saq->rotation,
+                                          mean_bytes * layout->padded_dims, "the frame", err);
+    if (status == BSW_OK) status = wait_for(run, BSW_QUEUE_COPY, err);
+    bsw_device_blocks_close(&blocks);
+    return status;
 }
 
 static enum bsw_status open_run(struct encode_run *run, struct bsw_error *err)

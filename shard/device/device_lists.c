@@ -158,7 +158,8 @@ enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t
 
 // Leading numbers of `size` bytes of all lists, as many as the longest has.
 static enum bsw_status download_lists(const struct bsw_device_list_run *run, const void *from,
-                                      size_t size, void *to, struct bsw_error *err)
+                                      size_t size, void *to, const char *what,
+                                      struct bsw_error *err)
 {
     size_t most = 0;
     for (uint32_t q = 0; q < run->lists.num_queries; q++)
@@ -167,7 +168,7 @@ static enum bsw_status download_lists(const struct bsw_device_list_run *run, con
                                          .num_rows = run->lists.num_queries,
                                          .to_stride = run->keep * size,
                                          .from_stride = run->lists.capacity * size};
-    return bsw_device_download_rows(run->device, BSW_QUEUE_SCAN, to, from, &rows, err);
+    return bsw_device_blocks_download(run->blocks, BSW_QUEUE_SCAN, to, from, &rows, what, err);
 }
 
 enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
@@ -177,15 +178,13 @@ enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void 
         bsw_device_sort(&run->lists, scratch, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
     BSW_TRY(bsw_device_launched(run->device, code, "sort", err));
     BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err));
-    BSW_TRY(download_lists(run, run->lists.items, sizeof *items, items, err));
-    return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "candidates", err);
+    return download_lists(run, run->lists.items, sizeof *items, items, "candidates", err);
 }
 
 enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,
                                                 uint32_t *rows, struct bsw_error *err)
 {
     BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "cut", err)); // counts are those now
-    BSW_TRY(download_lists(run, run->exact->scores, sizeof *scores, scores, err));
-    BSW_TRY(download_lists(run, run->exact->rows, sizeof *rows, rows, err));
-    return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "neighbours", err);
+    BSW_TRY(download_lists(run, run->exact->scores, sizeof *scores, scores, "neighbours", err));
+    return download_lists(run, run->exact->rows, sizeof *rows, rows, "neighbours", err);
 }

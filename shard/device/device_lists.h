@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/device/device.h"
+#include "common/device/device_blocks.h"
 #include "kernels/device_exact/device_exact.h"
 #include "kernels/device_scan/device_scan.h"
 
@@ -31,7 +31,8 @@ typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_de
                                               struct bsw_error *err);
 
 struct bsw_device_list_run {
-    bsw_device *device; // borrowed
+    bsw_device *device;               // borrowed
+    struct bsw_device_blocks *blocks; // borrowed: what lists travel through
     struct bsw_device_lists lists;
     // Lists of exact scores instead: then of `lists` num_queries, capacity and counts are theirs.
     const struct bsw_device_exact_lists *exact; // borrowed, or NULL

@@ -43,6 +43,7 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
             bsw_device_allocate_host(device, sizeof(uint64_t), "counts", &engine->survivors, err));
     BSW_TRY(bsw_device_allocate_host(device, plan->group_queries * sizeof(uint32_t), "counts",
                                      &engine->list_counts, err));
+    BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &engine->transfer, err));
     return allocate_readback(engine, needs, err);
 }
 
@@ -69,22 +70,29 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_free_host(engine->device, &engine->list_counts);
     bsw_device_free_host(engine->device, &engine->survivors);
     bsw_device_free_host(engine->device, &engine->readback);
+    bsw_device_blocks_close(&engine->transfer);
     bsw_device_plan_deinit(&engine->plan);
     engine->device = NULL;
 }
 
 // ---- codes ----
 
+static enum bsw_status send(struct bsw_device_engine *engine, int is_pinned, void *to,
+                            const void *from, size_t bytes, struct bsw_error *err)
+{
+    if (is_pinned) return bsw_device_upload(engine->device, BSW_QUEUE_COPY, to, from, bytes, err);
+    return bsw_device_blocks_upload(&engine->transfer, to, from, bytes, "codes to the device", err);
+}
+
 // Bundles [first, first + num_bundles) of the host's codes on their way to `memory`.
 static enum bsw_status copy_codes(struct bsw_device_engine *engine,
                                   const struct bsw_device_shard *shard, size_t first,
                                   size_t num_bundles, const struct bsw_device_buffer *memory,
-                                  enum bsw_device_queue queue, struct bsw_device_codes *out,
+                                  int is_pinned, struct bsw_device_codes *out,
                                   struct bsw_error *err)
 {
     const struct bsw_device_plan *plan = &engine->plan;
     const struct bsw_code_arrays *from = &shard->host->arrays;
-    bsw_device *device = engine->device;
     size_t row = first * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
     unsigned char *to = memory->data;
     struct bsw_device_codes_layout at;
@@ -97,24 +105,24 @@ static enum bsw_status copy_codes(struct bsw_device_engine *engine,
     for (uint32_t s = 0; s < plan->layout.num_segments; s++) {
         size_t words = bsw_segment_bundle_words(&plan->layout.segments[s]);
         out->planes[s] = (const uint32_t *)(void *)(to + at.planes[s]);
-        BSW_TRY(bsw_device_upload(device, queue, to + at.planes[s], from->planes[s] + first * words,
-                                  num_bundles * words * sizeof(uint32_t), err));
+        BSW_TRY(send(engine, is_pinned, to + at.planes[s], from->planes[s] + first * words,
+                     num_bundles * words * sizeof(uint32_t), err));
     }
     if (plan->has_affine) {
         out->scales = (const uint16_t *)(void *)(to + at.scales);
         out->biases = (const float *)(void *)(to + at.biases);
-        BSW_TRY(bsw_device_upload(device, queue, to + at.scales, from->scales + row,
-                                  rows * sizeof *from->scales, err));
-        BSW_TRY(bsw_device_upload(device, queue, to + at.biases, from->biases + row,
-                                  rows * sizeof *from->biases, err));
+        BSW_TRY(send(engine, is_pinned, to + at.scales, from->scales + row,
+                     rows * sizeof *from->scales, err));
+        BSW_TRY(send(engine, is_pinned, to + at.biases, from->biases + row,
+                     rows * sizeof *from->biases, err));
     }
     if (plan->stage_dims > 0) {
         out->tails = (const uint16_t *)(void *)(to + at.tails);
-        BSW_TRY(bsw_device_upload(device, queue, to + at.tails, from->tails + row,
-                                  rows * sizeof *from->tails, err));
+        BSW_TRY(send(engine, is_pinned, to + at.tails, from->tails + row,
+                     rows * sizeof *from->tails, err));
     }
-    return bsw_device_upload(device, queue, to + at.masks, from->masks + first,
-                             num_bundles * sizeof *from->masks, err);
+    return send(engine, is_pinned, to + at.masks, from->masks + first,
+                num_bundles * sizeof *from->masks, err);
 }
 
 static void pin(struct bsw_device_engine *engine, struct bsw_device_shard *shard, void *memory,
@@ -151,8 +159,7 @@ static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bu
     bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, bundles,
                                  &at);
     BSW_TRY(bsw_device_allocate(engine->device, at.bytes, "codes", &shard->memory, err));
-    BSW_TRY(copy_codes(engine, shard, 0, bundles, &shard->memory, BSW_QUEUE_COPY, &shard->resident,
-                       err));
+    BSW_TRY(copy_codes(engine, shard, 0, bundles, &shard->memory, 0, &shard->resident, err));
     return bsw_device_wait(engine->device, BSW_QUEUE_COPY, "codes to the device", err);
 }
 
@@ -198,8 +205,11 @@ static enum bsw_status join_masks(struct bsw_device_engine *engine, const uint32
     if (!both)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: it was opened for a search without row masks",
                         bsw_device_label(device));
-    BSW_TRY(bsw_device_upload(device, BSW_QUEUE_SCAN, both, masks,
-                              codes->num_bundles * sizeof *masks, err));
+    // Scans before this one may still read the memory.
+    BSW_TRY(bsw_device_follow(device, BSW_QUEUE_COPY, BSW_QUEUE_SCAN, err));
+    BSW_TRY(bsw_device_blocks_upload(&engine->transfer, both, masks,
+                                     codes->num_bundles * sizeof *masks, "row masks", err));
+    BSW_TRY(bsw_device_follow(device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
     int code = bsw_device_join_masks(both, codes->masks, codes->num_bundles,
                                      bsw_device_stream(device, BSW_QUEUE_SCAN));
     codes->masks = both;
@@ -483,8 +493,8 @@ static enum bsw_status copy_next(struct device_group *group, struct block_run *r
     size_t left = group->shard->num_bundles - run->next;
     size_t count = left < engine->plan.block_bundles ? left : engine->plan.block_bundles;
     if (count == 0) return BSW_OK;
-    BSW_TRY(copy_codes(engine, group->shard, run->next, count, &engine->blocks[run->place],
-                       BSW_QUEUE_COPY, &run->codes[run->place], err));
+    BSW_TRY(copy_codes(engine, group->shard, run->next, count, &engine->blocks[run->place], 1,
+                       &run->codes[run->place], err));
     run->next += count;
     run->place ^= 1;
     engine->counts.copied_bytes +=
@@ -566,12 +576,14 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
                         bsw_device_label(engine->device),
                         engine->plan.has_additions ? "with queues, which have no additions to keys"
                                                    : "without additions to keys");
-    struct device_group group = {
-        .engine = engine,
-        .shard = shard,
-        .batch = batch,
-        .has_queues = workspace->queue.length > 0,
-        .run = {.device = engine->device, .keep = keep, .fetched = engine->list_counts}};
+    struct device_group group = {.engine = engine,
+                                 .shard = shard,
+                                 .batch = batch,
+                                 .has_queues = workspace->queue.length > 0,
+                                 .run = {.device = engine->device,
+                                         .keep = keep,
+                                         .blocks = &engine->transfer,
+                                         .fetched = engine->list_counts}};
     choose_scan(&group, workspace->scan, num_queries < most ? num_queries : most);
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, keep, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;

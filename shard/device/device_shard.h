@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/device/device.h"
+#include "common/device/device_blocks.h"
 #include "shard/device/device_lists.h"
 #include "shard/device/device_plan.h"
 #include "shard/host/shard_scan.h"
@@ -21,11 +21,12 @@ struct bsw_device_engine {
     bsw_device *device; // borrowed
     struct bsw_device_plan plan;
     struct bsw_device_buffer queries, blocks[2], masks;
-    unsigned char *staging;  // host: what is uploaded for a group, as in plan.queries
-    uint32_t *list_counts;   // host: [group_queries], as downloaded
-    uint64_t *survivors;     // host: one number, as downloaded; NULL without a stage
-    unsigned char *readback; // host: device_readback.h
-    int is_checked;          // device_self_check.h, with the first shard that is on the device
+    unsigned char *staging;            // host: what is uploaded for a group, as in plan.queries
+    uint32_t *list_counts;             // host: [group_queries], as downloaded
+    uint64_t *survivors;               // host: one number, as downloaded; NULL without a stage
+    unsigned char *readback;           // host: device_readback.h
+    struct bsw_device_blocks transfer; // codes and lists on their way
+    int is_checked; // device_self_check.h, with the first shard that is on the device
     struct bsw_scan_counts counts; // since it was opened
 };
 

@@ -109,6 +109,7 @@ static enum bsw_status allocate(struct bsw_device_neighbours *n, struct bsw_erro
     BSW_TRY(bsw_device_allocate_host(device, n->at.upload_bytes, "queries", &n->staging, err));
     BSW_TRY(bsw_device_allocate_host(device, n->group_queries * sizeof(uint32_t), "counts",
                                      &n->fetched, err));
+    BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &n->transfer, err));
     for (int i = 0; i < 2; i++) {
         struct bsw_device_row_slot *slot = &n->slots[i];
         BSW_TRY(bsw_device_allocate(device, n->block_at.bytes, "block", &n->blocks[i], err));
@@ -147,6 +148,7 @@ void bsw_device_neighbours_close(struct bsw_device_neighbours *n)
     bsw_device_free(n->device, &n->queries);
     bsw_device_free_host(n->device, &n->staging);
     bsw_device_free_host(n->device, &n->fetched);
+    bsw_device_blocks_close(&n->transfer);
     for (int i = 0; i < 2; i++) {
         bsw_device_free(n->device, &n->blocks[i]);
         bsw_device_free_host(n->device, &n->slots[i].raw);
@@ -221,6 +223,7 @@ static void begin_lists(struct neighbours_group *group, size_t num_queries, uint
                                               .exact = &group->lists,
                                               .keep = n->needs.keep,
                                               .counts = counts,
+                                              .blocks = &n->transfer,
                                               .fetched = n->fetched};
     bsw_device_list_run_begin(&group->run);
 }

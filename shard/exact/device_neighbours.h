@@ -71,8 +71,9 @@ struct bsw_device_neighbours {
     struct bsw_device_neighbours_layout at;
     struct bsw_device_row_block_layout block_at;
     struct bsw_device_buffer queries, blocks[2];
-    unsigned char *staging; // host: what is uploaded for a group of queries
-    uint32_t *fetched;      // host: [group_queries]
+    unsigned char *staging;            // host: what is uploaded for a group of queries
+    uint32_t *fetched;                 // host: [group_queries]
+    struct bsw_device_blocks transfer; // lists on their way
     struct bsw_device_row_slot slots[2];
     uint64_t num_overflows;
 };

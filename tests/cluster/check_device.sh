@@ -345,6 +345,9 @@ if [[ $kind == emulated ]] && ((${#ranks_axis[@]} > 1)); then
     error_ranks=(2)
     BITSWEEP_EMULATOR_MEMORY=12800 expect 74 \
         ': 6300 bytes of device memory are free' --device emulated:0
+    # What drivers take is nobody's.
+    BITSWEEP_EMULATOR_MEMORY=12800 BITSWEEP_EMULATOR_TAKEN=3000 expect 74 \
+        ': 4800 bytes of device memory are free' --device emulated:0
     BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated: 2 ranks on a host with 1: start' \
         --device emulated
     # A launcher that shows each rank its own device alone, which every rank then has as number 0.

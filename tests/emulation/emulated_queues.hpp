@@ -12,6 +12,7 @@
 // device alone):
 //   BITSWEEP_EMULATOR_DEVICES=N           so many devices, -1: no driver; 64 unless set
 //   BITSWEEP_EMULATOR_VISIBLE=A,B         of these only devices A and B are there, as 0 and 1
+//   BITSWEEP_EMULATOR_TAKEN=N             bytes of their memory that others have taken
 //   BITSWEEP_EMULATOR_AUTO=1              --device auto takes them as it takes GPUs
 //   BITSWEEP_EMULATOR_OLD=N               from the N-th question on a compute capability is 7.0
 //   BITSWEEP_EMULATOR_NO_IMAGE=N          from the N-th on kernels cannot be loaded

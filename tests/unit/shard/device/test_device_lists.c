@@ -132,6 +132,7 @@ static uint64_t scan_many_rows(bsw_device *device, uint32_t keep, uint32_t capac
     const uint32_t zeros[2] = {0, 0};
     uint32_t counts[2] = {0, 0};
     struct bsw_device_buffer items, numbers, scratch;
+    struct bsw_device_blocks blocks;
     struct even_rows even = {device, allocate_or_fail(capacity, sizeof(uint64_t)), 0};
     assert_ok(bsw_device_allocate(device, capacity * sizeof(uint64_t), "items", &items, &err),
               &err);
@@ -141,9 +142,11 @@ static uint64_t scan_many_rows(bsw_device *device, uint32_t keep, uint32_t capac
         &err);
     assert_ok(bsw_device_upload(device, BSW_QUEUE_SCAN, numbers.data, zeros, sizeof zeros, &err),
               &err);
+    assert_ok(bsw_device_blocks_open(device, 1000, &blocks, &err), &err);
     uint32_t *d_numbers = (uint32_t *)(void *)numbers.data;
     struct bsw_device_list_run run = {
         .device = device,
+        .blocks = &blocks,
         .lists = {1, capacity, (uint64_t *)(void *)items.data, d_numbers, d_numbers + 1, {0}},
         .keep = keep,
         .counts = counts,
@@ -158,6 +161,7 @@ static uint64_t scan_many_rows(bsw_device *device, uint32_t keep, uint32_t capac
     assert_int_equal(counts[0], keep);
     double worst = 4294967296.0 - bsw_candidate_score(even.items[keep - 1]);
     assert_float_equal(worst / 4294967296.0 * 1e9 / keep, 1, 0.01);
+    bsw_device_blocks_close(&blocks);
     bsw_device_free(device, &items);
     bsw_device_free(device, &numbers);
     bsw_device_free(device, &scratch);
