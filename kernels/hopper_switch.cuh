@@ -108,7 +108,7 @@ __device__ __forceinline__ void finish_products(int (&d)[64])
 #undef BSW_EIGHT_SUMS
 
 // What another thread has written, seen through a barrier_wait.
-__device__ __forceinline__ float2 load_after_wait(const float2 *place)
+template <class T> __device__ __forceinline__ T load_after_wait(const T *place)
 {
     return *place;
 }

@@ -17,14 +17,14 @@
 // Consumers have either the same documents (every tile, 64 or 128 queries each), or where there are
 // few queries the same queries (every other tile, the same 64).
 //
-// A row that may pass is found as in device_matrix_scan.cu, by comparing keys as they are. Sums are
-// not indexed at run time: the rare way copies eight at a time to a place of the thread's own in
-// shared memory. It calls no function, which would have ptxas wait after every wgmma.
+// Of the eight sums that a thread has of a bundle and a query the least is compared with a bound
+// that holds for all rows of the bundle (dot_bound.cuh); only where it is reached keys are
+// compared, as in device_matrix_scan.cu. Sums are not indexed at run time: the rare way copies
+// eight at a time to a place of the thread's own in shared memory. It calls no function, which
+// would have ptxas wait after every wgmma.
 #include "kernels/device_scan/device_tuning.h"
-#include "kernels/device_scan/hopper_layout.cuh"
+#include "kernels/device_scan/hopper_shared.cuh"
 #include "kernels/device_scan/hopper_unpack.cuh"
-#include "kernels/device_scan/matrix_keys.cuh"
-#include "kernels/hopper_switch.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "for sm_90a alone"
@@ -34,92 +34,6 @@ namespace bsw
 {
 namespace
 {
-
-constexpr uint32_t group_threads = 128; // a warpgroup
-constexpr uint32_t num_consumers = 2;   // warpgroups
-constexpr uint32_t consumer_threads = num_consumers * group_threads;
-constexpr uint32_t block_threads = consumer_threads + group_threads;
-constexpr uint32_t tile_bundles = hopper_rows / warp_rows; // one for each warp of the producers
-constexpr uint32_t most_dims = 256;
-constexpr uint32_t slot_keys = warp_rows / 2 + warp_rows; // words: scales, two a word, and biases
-constexpr uint32_t rare_sums = 8; // that the rare way takes at a time: of 32 columns, one row
-static_assert(tile_bundles * 32 == group_threads, "a warp of the producers for each bundle");
-
-struct hopper_arguments {
-    scan_arguments scan;
-    uint32_t num_stages; // >= 2
-    uint32_t num_slots;  // of a producers' warp: 4 or 8
-    uint32_t slot_words; // of a bundle's planes, scales and biases
-};
-static_assert(sizeof(hopper_arguments) <= 4096, "more than a launch carries");
-
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const hopper_arguments &a)
-{
-    check_pointers_of(a.scan);
-}
-#endif
-
-// words: of 32 dimensions, those of the layout or more; blocks: of 64 queries that a consumer has;
-// is_split: consumers have the same queries and take tiles in turns.
-template <int WORDS_, int BLOCKS_, bool IS_SPLIT_> struct hopper_shape {
-    static constexpr int words = WORDS_, blocks = BLOCKS_;
-    static constexpr bool is_split = IS_SPLIT_;
-    static constexpr uint32_t step = is_split ? num_consumers : 1; // tiles, of a consumer
-    static constexpr uint32_t queries = hopper_queries * blocks * (is_split ? 1 : num_consumers);
-    static constexpr uint32_t empty_arrivals = is_split ? group_threads : consumer_threads;
-    static constexpr uint32_t tile_bytes = words * tile_word_bytes;
-};
-
-// Parts of the block's shared memory.
-struct hopper_shared {
-    uint8_t *tiles;                       // [num_stages][tile_bytes]
-    float *scales, *biases;               // [num_stages][hopper_rows]
-    int *rare;                            // [consumer_threads][rare_sums]
-    uint32_t *slots;                      // [tile_bundles][num_slots][slot_words]
-    uint32_t full_barrier, empty_barrier; // [num_stages], addresses
-};
-
-constexpr size_t stage_bytes(uint32_t words)
-{
-    return words * tile_word_bytes + hopper_rows * 2 * sizeof(float);
-}
-
-size_t shared_bytes_of(uint32_t words, const hopper_arguments &a)
-{
-    return a.num_stages * (stage_bytes(words) + 2 * sizeof(uint64_t)) +
-           consumer_threads * rare_sums * sizeof(int) +
-           static_cast<size_t>(tile_bundles) * a.num_slots * a.slot_words * sizeof(uint32_t);
-}
-
-template <class SHAPE>
-__device__ __forceinline__ hopper_shared divide_shared(const hopper_arguments &a)
-{
-    DYNAMIC_SHARED(uint8_t, memory);
-    hopper_shared out;
-    out.tiles = memory;
-    out.scales = reinterpret_cast<float *>(memory + a.num_stages * SHAPE::tile_bytes);
-    out.biases = out.scales + a.num_stages * hopper_rows;
-    out.rare = reinterpret_cast<int *>(out.biases + a.num_stages * hopper_rows);
-    out.slots = reinterpret_cast<uint32_t *>(out.rare + consumer_threads * rare_sums);
-    // slot_words is a multiple of 4, so this is one of 8 bytes.
-    out.full_barrier = shared_address(out.slots + tile_bundles * a.num_slots * a.slot_words);
-    out.empty_barrier = out.full_barrier + a.num_stages * 8;
-    return out;
-}
-
-// Which stage, and the parity of the ring's round.
-struct ring_place {
-    uint32_t stage, parity;
-};
-
-__device__ __forceinline__ void advance(ring_place &at, uint32_t step, uint32_t num_stages)
-{
-    at.stage += step;
-    if (at.stage < num_stages) return;
-    at.stage -= num_stages;
-    at.parity ^= 1;
-}
 
 // ---- producers ----
 
@@ -142,12 +56,17 @@ __device__ __forceinline__ void fetch_bundle(const bsw_device_codes &codes, uint
 }
 
 // keys: the slot's scales and biases.
-__device__ __forceinline__ void store_keys(const uint32_t *keys, uint32_t lane, uint32_t row,
-                                           float *scales, float *biases)
+__device__ __forceinline__ void store_keys(const uint32_t *keys, const hopper_shared &shared,
+                                           uint32_t stage)
 {
+    const uint32_t lane = threadIdx.x % 32, row = threadIdx.x % group_threads;
     const uint32_t pair = keys[lane / 2];
-    scales[row] = half_to_float(static_cast<uint16_t>(lane % 2 ? pair >> 16 : pair));
-    biases[row] = __uint_as_float(keys[warp_rows / 2 + lane]);
+    const float scale = half_to_float(static_cast<uint16_t>(lane % 2 ? pair >> 16 : pair));
+    const float bias = __uint_as_float(keys[warp_rows / 2 + lane]);
+    shared.scales[stage * hopper_rows + row] = scale;
+    shared.biases[stage * hopper_rows + row] = bias;
+    const bundle_bound bound = make_bundle_bound(scale, bias);
+    if (lane == 0) shared.bounds[stage * tile_bundles + row / warp_rows] = bound;
 }
 
 // The warp's bundle of a tile. Where there is none, nobody writes: what is left there from earlier
@@ -158,9 +77,7 @@ __device__ __forceinline__ void make_tile(const hopper_arguments &a, const hoppe
 {
     const uint32_t lane = threadIdx.x % 32, row = threadIdx.x % group_threads;
     unpack_bundle(a.scan.codes.layout, slot, lane, row, shared.tiles + stage * SHAPE::tile_bytes);
-    if (KIND != key_kind::integer)
-        store_keys(slot + a.slot_words - slot_keys, lane, row, shared.scales + stage * hopper_rows,
-                   shared.biases + stage * hopper_rows);
+    if (KIND != key_kind::integer) store_keys(slot + a.slot_words - slot_keys, shared, stage);
 }
 
 __device__ __forceinline__ void wait_for_slot(uint32_t num_slots)
@@ -207,10 +124,17 @@ __device__ __forceinline__ void produce(const hopper_arguments &a, const hopper_
 
 // ---- consumers ----
 
-// What a thread needs of one of its two queries of a block.
+// What a thread keeps of one of its two queries of a block, limits being what they are when the
+// launch begins.
+struct quick_query {
+    int constant; // integer keys: what a sum must not pass
+    query_bound bound;
+};
+
+// The rest, for the rare way.
 struct thread_query {
     int constant;
-    int most_sum; // integer keys: what a sum must not pass
+    int most_sum;
     float scale, float_limit;
 };
 
@@ -238,6 +162,14 @@ __device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint
         out.scale = __ldg(a.queries.scales + query);
     }
     return out;
+}
+
+template <key_kind KIND>
+__device__ __forceinline__ quick_query load_quick(const scan_arguments &a, uint32_t query)
+{
+    const thread_query whole = load_query<KIND>(a, query);
+    if (KIND == key_kind::integer) return {whole.most_sum, {}};
+    return {whole.constant, make_query_bound(whole.float_limit, whole.scale)};
 }
 
 // The thread's part of A: 0 for dimensions and queries that do not exist.
@@ -279,31 +211,43 @@ __device__ __forceinline__ bool reaches(const thread_query &query, int sum, floa
            query.float_limit;
 }
 
-// Whether any of the thread's sums may pass, rows that do not exist or are masked included.
-template <key_kind KIND>
-__device__ __forceinline__ bool may_pass(const thread_query (&own)[2], const int (&sums)[64],
-                                         const float *scales, const float *biases)
+// The least of the thread's eight sums of a bundle and a query.
+__device__ __forceinline__ int least_sum(const int (&sums)[64], uint32_t bundle, uint32_t half)
 {
-    const uint32_t column = sum_column(threadIdx.x, 0, 0);
-    bool passes = false;
+    const uint32_t n = bundle * 4;
+    int least = min(sums[sum_register(n, half, 0)], sums[sum_register(n, half, 1)]);
 #pragma unroll
-    for (uint32_t n = 0; n < hopper_rows / 8; n++) {
-        float2 scale = {0, 0}, bias = {0, 0};
-        if (KIND != key_kind::integer) {
-            scale = load_after_wait(reinterpret_cast<const float2 *>(scales + column + 8 * n));
-            bias = load_after_wait(reinterpret_cast<const float2 *>(biases + column + 8 * n));
-        }
+    for (uint32_t i = 1; i < 4; i++)
+        least = __vimin3_s32(least, sums[sum_register(n + i, half, 0)],
+                             sums[sum_register(n + i, half, 1)]);
+    return least;
+}
+
+// Which parts (bundle after bundle, two queries each) of the thread's sums may have one that
+// passes, rows that do not exist or are masked included: a bit each.
+template <key_kind KIND>
+__device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], const int (&sums)[64],
+                                               const bundle_bound *bounds)
+{
+    uint32_t parts = 0;
+#pragma unroll
+    for (uint32_t bundle = 0; bundle < tile_bundles; bundle++) {
+        bundle_bound bound = {};
+        if (KIND != key_kind::integer) bound = load_after_wait(bounds + bundle);
 #pragma unroll
         for (uint32_t half = 0; half < 2; half++) {
-            passes |= reaches<KIND>(own[half], sums[sum_register(n, half, 0)], scale.x, bias.x);
-            passes |= reaches<KIND>(own[half], sums[sum_register(n, half, 1)], scale.y, bias.y);
+            const int least = least_sum(sums, bundle, half);
+            const bool may_pass =
+                KIND == key_kind::integer
+                    ? least <= own[half].constant
+                    : least_dot<KIND>(own[half].bound, bound) + 2 * least <= own[half].constant;
+            if (may_pass) parts |= 1u << (2 * bundle + half);
         }
     }
-    return passes;
+    return parts;
 }
 
 // Sum 2 * i + c of the place: of the part's eight-column group i, column c of the thread's two.
-// Parts are counted bundle by bundle, two rows each.
 __device__ __forceinline__ void copy_part(const int (&sums)[64], uint32_t part, int *place)
 {
 #pragma unroll
@@ -368,20 +312,21 @@ __device__ __forceinline__ void append_hits(const scan_arguments &a, const threa
     }
 }
 
-// first_query: of the thread's row 0; first_bundle: of the tile.
+// first_query: of the thread's row 0; first_bundle: of the tile; parts: the same for the warp.
 template <key_kind KIND>
-__device__ __forceinline__ void append_tile(const scan_arguments &a, const thread_query (&own)[2],
-                                            uint32_t first_query, const int (&sums)[64],
-                                            uint32_t first_bundle, uint32_t end,
-                                            const float *scales, const float *biases, int *place)
+__device__ __forceinline__ void append_tile(const scan_arguments &a, uint32_t first_query,
+                                            const int (&sums)[64], uint32_t first_bundle,
+                                            uint32_t end, const float *scales, const float *biases,
+                                            int *place, uint32_t parts)
 {
 #pragma unroll 1
-    for (uint32_t part = 0; part < 2 * tile_bundles; part++) {
+    for (; parts != 0; parts &= parts - 1) {
+        const uint32_t part = static_cast<uint32_t>(__ffs(static_cast<int>(parts)) - 1);
         const uint32_t bundle = first_bundle + part / 2;
         rare_bundle of = {bundle, 0, scales + part / 2 * warp_rows, biases + part / 2 * warp_rows};
         if (bundle < end) of.mask = __ldg(a.codes.masks + bundle_of(a, bundle));
         copy_part(sums, part, place);
-        const thread_query query = part % 2 ? own[1] : own[0];
+        const thread_query query = load_query<KIND>(a, first_query + 8 * (part % 2));
         const uint32_t hits = find_hits<KIND>(query, of, place);
         if (__any_sync(all_lanes, hits != 0))
             append_hits<KIND>(a, query, first_query + 8 * (part % 2), of, place, hits);
@@ -392,20 +337,19 @@ __device__ __forceinline__ void append_tile(const scan_arguments &a, const threa
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void scan_block(const hopper_arguments &a, const hopper_shared &shared,
                                            const unsigned (&fragments)[SHAPE::words][4],
-                                           uint32_t first_query, uint32_t first_bundle,
-                                           uint32_t end, uint32_t stage)
+                                           const quick_query (&own)[2], uint32_t first_query,
+                                           uint32_t first_bundle, uint32_t end, uint32_t stage)
 {
     int sums[64];
     multiply_tile<SHAPE>(shared_address(shared.tiles + stage * SHAPE::tile_bytes), fragments, sums);
-    const uint32_t query = first_query + fragment_row(threadIdx.x % group_threads, 0);
-    const thread_query own[2] = {load_query<KIND>(a.scan, query),
-                                 load_query<KIND>(a.scan, query + 8)};
     finish_products(sums);
     const float *scales = shared.scales + stage * hopper_rows;
     const float *biases = shared.biases + stage * hopper_rows;
-    if (!__any_sync(all_lanes, may_pass<KIND>(own, sums, scales, biases))) return;
-    append_tile<KIND>(a.scan, own, query, sums, first_bundle, end, scales, biases,
-                      shared.rare + threadIdx.x * rare_sums);
+    const uint32_t found = find_parts<KIND>(own, sums, shared.bounds + stage * tile_bundles);
+    const uint32_t parts = __reduce_or_sync(all_lanes, found);
+    if (parts == 0) return;
+    append_tile<KIND>(a.scan, first_query, sums, first_bundle, end, scales, biases,
+                      shared.rare + threadIdx.x * rare_sums, parts);
 }
 
 template <class SHAPE, key_kind KIND>
@@ -413,11 +357,16 @@ __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_
                                         uint32_t first_query, uint32_t begin, uint32_t end)
 {
     const uint32_t consumer = threadIdx.x / group_threads;
+    const uint32_t row = fragment_row(threadIdx.x % group_threads, 0);
     unsigned fragments[SHAPE::blocks][SHAPE::words][4];
+    quick_query own[SHAPE::blocks][2];
 #pragma unroll
-    for (int b = 0; b < SHAPE::blocks; b++)
-        load_fragments<SHAPE>(a.scan, first_of_block<SHAPE>(first_query, consumer, b),
-                              fragments[b]);
+    for (int b = 0; b < SHAPE::blocks; b++) {
+        const uint32_t query = first_of_block<SHAPE>(first_query, consumer, b);
+        load_fragments<SHAPE>(a.scan, query, fragments[b]);
+        own[b][0] = load_quick<KIND>(a.scan, query + row);
+        own[b][1] = load_quick<KIND>(a.scan, query + row + 8);
+    }
     const uint32_t first_tile = SHAPE::is_split ? consumer : 0;
     ring_place at = {first_tile, 0};
     for (uint32_t bundle = begin + first_tile * tile_bundles; bundle < end;
@@ -427,7 +376,8 @@ __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_
         for (int b = 0; b < SHAPE::blocks; b++) {
             const uint32_t query = first_of_block<SHAPE>(first_query, consumer, b);
             if (query < a.scan.queries.num_queries) // the same for the whole warpgroup
-                scan_block<SHAPE, KIND>(a, shared, fragments[b], query, bundle, end, at.stage);
+                scan_block<SHAPE, KIND>(a, shared, fragments[b], own[b], query + row, bundle, end,
+                                        at.stage);
         }
         barrier_arrive(shared.empty_barrier + at.stage * 8);
         advance(at, SHAPE::step, a.num_stages);

@@ -73,6 +73,7 @@ int main(int argc, char **argv)
     check_switch();
     check_products();
     check_unpacked_queries();
+    check_bounds();
     check_scans();
     check_cuts();
     check_sorts();

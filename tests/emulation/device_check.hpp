@@ -52,6 +52,7 @@ struct hopper_turn {
     bool is_hopper;
 };
 
+void check_bounds();
 void check_scans();
 void check_products();
 void check_unpacked_queries();

@@ -4,6 +4,7 @@
 #define BITSWEEP_EMULATION_EMULATED_ARITHMETIC_HPP
 
 #include <cmath>
+#include <cstring>
 
 #include "emulated_thread.hpp"
 
@@ -52,7 +53,37 @@ inline float __frsqrt_rn(float v)
     return static_cast<float>(1.0 / std::sqrt(static_cast<double>(v)));
 }
 
+inline float __fadd_rd(float a, float b)
+{
+    const float sum = a + b;
+    // The exact sum's distance from the rounded one (Knuth, TwoSum).
+    const float back = sum - a, rest = (a - (sum - back)) + (b - back);
+    return rest < 0 ? std::nextafter(sum, -HUGE_VALF) : sum;
+}
+
+// The poorest that CUDA allows: two units off, up or down, and nothing of a divisor beyond 2^126.
+inline float __fdividef(float a, float b)
+{
+    unsigned bits;
+    memcpy(&bits, &b, sizeof bits);
+    const float quotient = a / b, towards = __builtin_popcount(bits) % 2 ? HUGE_VALF : 0;
+    if (std::fabs(b) > 0x1p126f) return std::isinf(a) ? NAN : 0;
+    if (!std::isfinite(quotient) || quotient == 0) return quotient;
+    return std::nextafter(std::nextafter(quotient, towards), towards);
+}
+
+inline int __vimin3_s32(int a, int b, int c)
+{
+    const int least = a < b ? a : b;
+    return least < c ? least : c;
+}
+
 // v within the range of int.
+inline int __float2int_rn(float v)
+{
+    return static_cast<int>(std::nearbyint(v));
+}
+
 inline int __float2int_rd(float v)
 {
     return static_cast<int>(std::floor(v));

@@ -9,7 +9,7 @@ namespace emulation
 {
 
 enum class operation { sync_warp, shuffle, ballot, any, reduce, mma };
-enum class reduction { add, max };
+enum class reduction { add, max, bit_or };
 
 // One lane's part in a warp collective; lies on that fibre's stack.
 struct warp_operation {
@@ -97,6 +97,12 @@ inline int __any_sync(unsigned mask, int predicate, EMULATED_SITE)
 inline unsigned __reduce_add_sync(unsigned mask, unsigned value, EMULATED_SITE)
 {
     return static_cast<unsigned>(emulation::reduce(emulation::reduction::add, mask, value, site));
+}
+
+inline unsigned __reduce_or_sync(unsigned mask, unsigned value, EMULATED_SITE)
+{
+    return static_cast<unsigned>(
+        emulation::reduce(emulation::reduction::bit_or, mask, value, site));
 }
 
 inline unsigned __reduce_max_sync(unsigned mask, unsigned value, EMULATED_SITE)

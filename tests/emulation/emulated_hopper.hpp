@@ -30,7 +30,8 @@ void multiply_64x128(int (&d)[64], const unsigned (&a)[4], uint64_t b, bool adds
 void finish_products(int (&d)[64], call_site site = call_site::here());
 
 // A read that an mbarrier orders, of which the race detector knows nothing.
-__attribute__((no_sanitize("thread"), noinline)) inline float2 load_after_wait(const float2 *place)
+template <class T>
+__attribute__((no_sanitize("thread"), noinline)) inline T load_after_wait(const T *place)
 {
     return *place;
 }

@@ -177,11 +177,13 @@ unsigned vote(operation kind, unsigned mask, uint64_t value, call_site site)
 
 static void finish_reduction(warp_operation **lanes, unsigned live)
 {
-    uint64_t total = 0; // of unsigned numbers, so that it changes neither a sum nor a maximum
+    uint64_t total = 0; // of unsigned numbers, so that it changes no result
     for (unsigned lane = 0; lane < warp_lanes; lane++) {
         if (!(live >> lane & 1)) continue;
         const warp_operation &o = *lanes[lane];
-        total = o.source == static_cast<int>(reduction::add) ? total + o.in : std::max(total, o.in);
+        total = o.source == static_cast<int>(reduction::add)   ? total + o.in
+                : o.source == static_cast<int>(reduction::max) ? std::max(total, o.in)
+                                                               : total | o.in;
     }
     for (unsigned lane = 0; lane < warp_lanes; lane++) {
         if (live >> lane & 1) lanes[lane]->out = total;

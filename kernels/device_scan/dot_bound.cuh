@@ -1,0 +1,79 @@
+// A bound on dots below which no row of a bundle can pass, of the largest scale, the smallest and
+// the largest bias of its rows: most tiles hold no row that passes, and one comparison of the
+// smallest of a few sums says so for all of them. What reaches it is looked at as ever, so it is to
+// be low enough and need not be the best.
+//
+// Why it is low enough. A row with scale s >= 0 and bias b passes if its key, fma(q, rn(s * f), b)
+// rounded, is at least the limit L; f is the dot rounded, q > 0 the query's scale, e = 2^-24. A sum
+// that rounds to L or more is at least L - e |L| - 2^-150, so, with B the largest bias and
+//     d = round down(round down(L - 2 e |L| - 2^-140) - B)   <=  L - e |L| - 2^-150 - b,
+// the row passes only if q * rn(s * f) >= d. Three cases:
+//   d > 0   The dot is positive, and q s dot (1 + e)^2 >= d: dot >= d / (q * largest s) / (1 +
+//   e)^2. d < 0   A dot of 0 or more may pass; of one below, q s |dot| (1 - e)^2 <= |d|, so
+//           |dot| <= |d| / (q * smallest s) / (1 - e)^2, which is infinite where the smallest is 0.
+//   d = 0   q * rn(s * f) >= 0: a dot of 0 or more; of a scale of 0, b <= B < L, whatever the dot.
+// The quotients are computed with errors of two units in the last place each, the products with
+// half a unit: 2^-19 more or less is more than all of it. What a product loses by underflow is less
+// than 2^-149 * 2^25, and the bound is rounded to an integer and lowered by one. Scales of queries
+// beyond 2^-126 .. 2^126, where quotients are no longer that good, negative scales of rows, and NaN
+// wherever it comes from give a bound that every dot reaches.
+#ifndef BITSWEEP_KERNELS_DOT_BOUND_CUH
+#define BITSWEEP_KERNELS_DOT_BOUND_CUH
+
+#include "kernels/device_scan/matrix_keys.cuh"
+
+namespace bsw
+{
+
+constexpr float infinite = __builtin_huge_valf();
+
+struct query_bound {
+    float limit;   // L less its part
+    float inverse; // of the query's scale
+};
+
+// x: at most 1 / largest scale, y: at least 1 / smallest, z: largest bias.
+struct alignas(16) bundle_bound {
+    float x, y, z, unused;
+};
+
+// limit: as float_limit gives it.
+__device__ __forceinline__ query_bound make_query_bound(float limit, float scale)
+{
+    if (limit != limit) return {infinite, 1.0f}; // no row passes
+    if (!(scale >= 0x1p-126f && scale <= 0x1p126f)) return {-infinite, 1.0f};
+    const float finite = fminf(limit, 0x1.fffffep127f);
+    const float part = __fmaf_rn(fminf(fabsf(finite), 0x1.fffffep127f), 0x1p-23f, 0x1p-140f);
+    return {__fadd_rd(finite, -part), __fdividef(1.0f, scale)};
+}
+
+// Of a lane's row; all 32 lanes call it, and have the same.
+__device__ __forceinline__ bundle_bound make_bundle_bound(float scale, float bias)
+{
+    const uint32_t bits = __float_as_uint(scale);
+    const uint32_t largest = __reduce_max_sync(all_lanes, bits);
+    const float smallest = __uint_as_float(~__reduce_max_sync(all_lanes, ~bits));
+    const uint32_t best = __reduce_max_sync(all_lanes, score_of_float(bias));
+    const float inverse_largest = __fdividef(1.0f, __uint_as_float(largest));
+    const float most = __uint_as_float(best >> 31 ? best & 0x7fffffffu : ~best);
+    return {__fmul_rn(inverse_largest, 1.0f - 0x1p-19f),
+            smallest > 0.0f ? __fmul_rn(__fdividef(1.0f, smallest), 1.0f + 0x1p-19f) : infinite,
+            largest >> 31 ? infinite : most, 0.0f};
+}
+
+// Dots below it do not pass; |dot| < 2^22 for small_float, else below 2^30.
+template <key_kind KIND>
+__device__ __forceinline__ int least_dot(const query_bound &query, const bundle_bound &bundle)
+{
+    constexpr float most = KIND == key_kind::small_float ? 0x1p22f : 0x1p30f;
+    const float d = __fadd_rd(query.limit, -bundle.z);
+    const float bound = __fmul_rn(__fmul_rn(d, query.inverse), d > 0.0f ? bundle.x : bundle.y);
+    const float clamped = fminf(fmaxf(bound, -most), most); // NaN is -most
+    if (KIND == key_kind::any_float) return __float2int_rn(clamped) - 1;
+    // 0x4b400000 is 1.5 * 2^23, whose mantissa counts ones.
+    return __float_as_int(__fadd_rn(clamped, 12582911.0f)) - 0x4b400000;
+}
+
+} // namespace bsw
+
+#endif

@@ -1,0 +1,177 @@
+// The bound on dots of dot_bound.cuh against every row by itself: no dot below it passes, whatever
+// scales, biases and limits are, and with rows that are all alike it is hardly below the least that
+// does.
+#include <cmath>
+
+#include "device_check.hpp"
+#include "kernels/device_scan/dot_bound.cuh"
+
+namespace
+{
+
+using namespace bsw;
+
+constexpr int most_small = (1 << 22) - 1, most_any = 1 << 26;
+
+struct bound_case {
+    float scales[warp_rows], biases[warp_rows];
+    float limit, query_scale;
+};
+
+__global__ void find_bounds(const bound_case *cases, int *small, int *any)
+{
+    const bound_case &c = cases[blockIdx.x];
+    const bundle_bound bundle = make_bundle_bound(c.scales[threadIdx.x], c.biases[threadIdx.x]);
+    const query_bound query = make_query_bound(c.limit, c.query_scale);
+    if (threadIdx.x != 0) return;
+    small[blockIdx.x] = least_dot<key_kind::small_float>(query, bundle);
+    any[blockIdx.x] = least_dot<key_kind::any_float>(query, bundle);
+}
+
+float key_of(const bound_case &c, uint32_t row, int dot)
+{
+    return std::fma(c.query_scale, c.scales[row] * static_cast<float>(dot), c.biases[row]);
+}
+
+bool passes(const bound_case &c, uint32_t row, int dot)
+{
+    return key_of(c, row, dot) >= c.limit;
+}
+
+// Keys rise with dots where scales are not negative: the least of -most .. most that passes, or
+// most + 1.
+int least_passing(const bound_case &c, uint32_t row, int most)
+{
+    int low = -most, high = most + 1;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (passes(c, row, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+bool is_low_enough(const bound_case &c, uint32_t row, int most, int bound)
+{
+    if (c.scales[row] >= 0 && c.query_scale >= 0) {
+        const int least = least_passing(c, row, most);
+        return least > most || least >= bound;
+    }
+    for (int i = -1000; i <= 1000; i++) {
+        const int dot = static_cast<int>(static_cast<int64_t>(most) * i / 1000);
+        if (passes(c, row, dot) && dot < bound) return false;
+    }
+    return true;
+}
+
+double unit(uint64_t stream, uint64_t index)
+{
+    return static_cast<double>(check_random(stream, index) >> 11) * 0x1p-53;
+}
+
+// As a half has it: 0, or 2^-24 .. 65504.
+float make_scale(uint64_t index, int spread)
+{
+    const double value =
+        std::ldexp(1 + unit(80, index), static_cast<int>(unit(81, index) * spread) - 12);
+    const int exponent = std::max(std::ilogb(value), -14) - 10;
+    return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(value, -exponent)), exponent));
+}
+
+const float odd[] = {0.0f,     -0.0f, INFINITY, -INFINITY, NAN,   -NAN,  0x1p-149f,
+                     0x1p-24f, -1.0f, 0x1p126f, 0x1p127f,  3e38f, -3e38f};
+
+// Of what a half can be.
+const float odd_scales[] = {-0.0f, INFINITY, -INFINITY, NAN, -NAN, 0x1p-24f, -1.0f, 65504.0f};
+
+// One kind of hostility after the other: spread scales, far exponents, limits that are a row's key
+// or its neighbour, single odd values anywhere.
+bound_case make_case(uint64_t number)
+{
+    bound_case c;
+    const uint64_t first = number * 100;
+    const int far = number % 5 == 1 ? 200 : number % 5 == 2 ? 40 : 6;
+    const int spread = number % 3 == 0 ? 1 : number % 3 == 1 ? 4 : 24;
+    const double bias = number % 7 == 0 ? 0
+                                        : std::ldexp(unit(82, first) - 0.5,
+                                                     static_cast<int>(unit(83, first) * far));
+    for (uint32_t row = 0; row < warp_rows; row++) {
+        c.scales[row] = make_scale(first + (number % 2 ? row : 0), spread);
+        c.biases[row] =
+            static_cast<float>(bias * (1 + (number % 11 ? unit(84, first + row) * 0.01 : 0)));
+    }
+    c.query_scale = static_cast<float>(
+        std::ldexp(1 + unit(85, first), static_cast<int>((unit(86, first) - 0.5) * far)));
+    const uint32_t row = static_cast<uint32_t>(unit(87, first) * warp_rows);
+    const int dot =
+        static_cast<int>((unit(88, first) - 0.3) * (number % 13 ? most_small : most_any));
+    c.limit = key_of(c, row, number % 17 ? dot : dot % 16);
+    if (number % 4 == 1) c.limit = std::nextafter(c.limit, INFINITY);
+    if (number % 19 == 0) c.limit = odd[number % (sizeof odd / sizeof odd[0])];
+    if (number % 23 == 0) c.query_scale = odd[number % (sizeof odd / sizeof odd[0])];
+    if (number % 29 == 0)
+        c.scales[row] = odd_scales[number % (sizeof odd_scales / sizeof odd_scales[0])];
+    if (number % 31 == 0) c.biases[row] = odd[number % (sizeof odd / sizeof odd[0])];
+    if (number % 37 == 0) c.scales[row] = 0;
+    return c;
+}
+
+struct bounds {
+    std::vector<int> small, any;
+};
+
+bool find(const std::vector<bound_case> &cases, bounds &out)
+{
+    const device_array<bound_case> d_cases(cases);
+    const device_array<int> small(cases.size()), any(cases.size());
+    const int error =
+        launch({dim3(static_cast<unsigned>(cases.size())), dim3(warp_rows), 0, nullptr},
+               find_bounds, static_cast<const bound_case *>(d_cases.get()), small.get(), any.get());
+    if (!check_launch(error, "find_bounds")) return false;
+    out = {small.values(), any.values()};
+    return true;
+}
+
+// 65504 and 2^-24 at once leave no bound; ordinary rows do.
+bool is_close(int bound, int least)
+{
+    return least - bound <= 3 + std::abs(least) / (1 << 16);
+}
+
+} // namespace
+
+void check_bounds()
+{
+    std::vector<bound_case> cases(checks.small ? 300 : 6000);
+    bounds found;
+    long num_wrong = 0, num_loose = 0, num_alike = 0;
+    for (size_t i = 0; i < cases.size(); i++) cases[i] = make_case(i);
+    if (!find(cases, found)) return;
+    for (size_t i = 0; i < cases.size(); i++) {
+        for (uint32_t row = 0; row < warp_rows; row++) {
+            num_wrong += !is_low_enough(cases[i], row, most_small, found.small[i]);
+            num_wrong += !is_low_enough(cases[i], row, most_any, found.any[i]);
+        }
+    }
+    check_that(num_wrong == 0, "bounds of dots: %ld of %zu cases are too high for a row", num_wrong,
+               cases.size());
+    for (size_t i = 0; i < cases.size(); i++) {
+        bound_case &c = cases[i];
+        for (uint32_t row = 0; row < warp_rows; row++) {
+            c.scales[row] = make_scale(100 * i, 10);
+            c.biases[row] = 0;
+        }
+        c.query_scale = static_cast<float>(0.01 + unit(90, i));
+        c.limit = key_of(c, 0, static_cast<int>((unit(91, i) - 0.5) * most_small));
+    }
+    if (!find(cases, found)) return;
+    for (size_t i = 0; i < cases.size(); i++) {
+        num_alike++;
+        num_loose += !is_close(found.small[i], least_passing(cases[i], 0, most_small)) ||
+                     !is_close(found.any[i], least_passing(cases[i], 0, most_any));
+    }
+    check_that(num_loose == 0, "bounds of dots: %ld of %ld cases of rows all alike are loose",
+               num_loose, num_alike);
+}
