@@ -168,10 +168,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return bsw_bench_report_close(&cluster.report, status, err);
 }
 
-const struct bsw_command bsw_bench_cluster = {
-    .table = BSW_OPTION_TABLE("bench cluster",
-                              "messages between ranks; searches on 1, 2, 4, ... of them; on CPUs",
-                              option_rows),
-    .options_bytes = sizeof(struct bsw_cluster_options),
-    .run = run,
-};
+const struct bsw_command bsw_bench_cluster = BSW_COMMAND(
+    "bench cluster", "messages between ranks; searches on 1, 2, 4, ... of them; on CPUs",
+    struct bsw_cluster_options, BSW_ALL_RANKS);

@@ -131,6 +131,7 @@ struct way {
                           struct round *round, struct bsw_error *err);
     int a, b; // the first of them has the clock
     size_t bytes;
+    int is_gather;
 };
 
 static enum bsw_status go_forth_and_back(struct bsw_bench_network *network, const struct way *way,
@@ -146,21 +147,12 @@ static enum bsw_status go_forth_and_back(struct bsw_bench_network *network, cons
     return send(network, way->a, BSW_MESSAGE_BENCH_BACK, way->bytes, err);
 }
 
-static enum bsw_status go_to_all(struct bsw_bench_network *network, const struct way *way,
-                                 struct round *round, struct bsw_error *err)
+// To all, then from all: one of the two ways is the message's, the other one's are empty.
+static enum bsw_status go_round(struct bsw_bench_network *network, const struct way *way,
+                                struct round *round, struct bsw_error *err)
 {
-    struct round empty = {.is_checked = round->is_checked};
-    BSW_TRY(spread(network, way->bytes, round, err));
-    BSW_TRY(answer_all(network, 0, &empty, err));
-    round->num_errors += empty.num_errors;
-    return BSW_OK;
-}
-
-static enum bsw_status go_from_all(struct bsw_bench_network *network, const struct way *way,
-                                   struct round *round, struct bsw_error *err)
-{
-    BSW_TRY(spread(network, 0, round, err));
-    return answer_all(network, way->bytes, round, err);
+    BSW_TRY(spread(network, way->is_gather ? 0 : way->bytes, round, err));
+    return answer_all(network, way->is_gather ? way->bytes : 0, round, err);
 }
 
 // ---- measuring ----
@@ -228,22 +220,16 @@ enum bsw_status bsw_bench_network_pair(struct bsw_bench_network *network, int a,
                                        size_t bytes, struct bsw_bench_message *out,
                                        struct bsw_error *err)
 {
-    const struct way way = {go_forth_and_back, a, b, bytes};
+    const struct way way = {go_forth_and_back, a, b, bytes, 0};
     BSW_TRY(measure(network, &way, out, err));
     out->seconds /= 2;
     return BSW_OK;
 }
 
-enum bsw_status bsw_bench_network_broadcast(struct bsw_bench_network *network, size_t bytes,
-                                            struct bsw_bench_message *out, struct bsw_error *err)
+enum bsw_status bsw_bench_network_all(struct bsw_bench_network *network, int is_gather,
+                                      size_t bytes, struct bsw_bench_message *out,
+                                      struct bsw_error *err)
 {
-    const struct way way = {go_to_all, 0, 0, bytes};
-    return measure(network, &way, out, err);
-}
-
-enum bsw_status bsw_bench_network_gather(struct bsw_bench_network *network, size_t bytes,
-                                         struct bsw_bench_message *out, struct bsw_error *err)
-{
-    const struct way way = {go_from_all, 0, 0, bytes};
+    const struct way way = {go_round, 0, 0, bytes, is_gather};
     return measure(network, &way, out, err);
 }

@@ -35,12 +35,10 @@ enum bsw_status bsw_bench_network_pair(struct bsw_bench_network *network, int a,
                                        size_t bytes, struct bsw_bench_message *out,
                                        struct bsw_error *err);
 
-// From rank 0 to all, down the tree, until an empty message of every rank that has it is back.
-enum bsw_status bsw_bench_network_broadcast(struct bsw_bench_network *network, size_t bytes,
-                                            struct bsw_bench_message *out, struct bsw_error *err);
-
-// An empty message to all, down the tree, then `bytes` of every other rank to rank 0.
-enum bsw_status bsw_bench_network_gather(struct bsw_bench_network *network, size_t bytes,
-                                         struct bsw_bench_message *out, struct bsw_error *err);
+// From rank 0 to all, down the tree, until an empty message of every rank that has it is back;
+// is_gather: an empty message down the tree, then `bytes` of every other rank to rank 0.
+enum bsw_status bsw_bench_network_all(struct bsw_bench_network *network, int is_gather,
+                                      size_t bytes, struct bsw_bench_message *out,
+                                      struct bsw_error *err);
 
 #endif

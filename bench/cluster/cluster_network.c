@@ -151,8 +151,7 @@ static enum bsw_status measure_all(struct network_case *c, int is_gather, struct
     double others = c->cluster->transport->num_ranks - 1;
     for (uint64_t size = bench->min; size; size = bsw_bench_next_size(bench, size)) {
         struct bsw_bench_message message;
-        BSW_TRY((is_gather ? bsw_bench_network_gather : bsw_bench_network_broadcast)(
-            &c->network, (size_t)size, &message, err));
+        BSW_TRY(bsw_bench_network_all(&c->network, is_gather, (size_t)size, &message, err));
         if (c->cluster->transport->rank != 0) continue;
         put_row(c, is_gather ? "gather" : "broadcast", is_gather ? "all" : "0",
                 is_gather ? "0" : "all", c->has_far ? "net" : "host", (double)size,

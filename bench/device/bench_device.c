@@ -9,84 +9,55 @@
 
 #define TIMEOUT_SECONDS 120
 
+// A layout's codes with scales and biases or without, all of them or also parts, and queries that
+// are one batch.
+#define SHAPE(layout, has_affine, is_swept, kind, query_bits, queries, keep)                  \
+    {                                                                                         \
+        layout, has_affine, is_swept, BSW_SCAN_##kind, query_bits, queries, queries, keep, 0, \
+            DEVICE_BENCH_BY_KIND                                                              \
+    }
+// Of a kernel alone.
+#define KERNEL(queries, kernel)                                                           \
+    {                                                                                     \
+        "96x3", 1, 0, BSW_SCAN_MATRIX, 4, queries, queries, 100, 0, DEVICE_BENCH_##kernel \
+    }
+
 // One that follows another with the same layout uses its codes.
 static const struct device_bench_case cases[] = {
-    {"agree",
-     "both scans find the same, the host agrees on every score",
-     device_bench_agree,
-     {"96x3", 1, 0, BSW_SCAN_AUTO, 4, 4, 4, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"agree-integer",
-     "the same with integer keys",
-     device_bench_agree,
-     {"96x3", 0, 0, BSW_SCAN_AUTO, 4, 4, 4, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"planes-1-integer",
-     "one query over the planes, integer keys (xfbq)",
-     device_bench_scan,
-     {"96x3", 0, 1, BSW_SCAN_PLANES, 4, 1, 1, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"planes-1",
-     "one query over the planes, scales and biases (saq)",
-     device_bench_scan,
-     {"96x3", 1, 1, BSW_SCAN_PLANES, 4, 1, 1, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"planes-2",
-     "two: where the families cross",
-     device_bench_scan,
-     {"96x3", 1, 0, BSW_SCAN_PLANES, 4, 2, 2, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"matrix-1",
-     "one query on int8 units",
-     device_bench_scan,
-     {"96x3", 1, 1, BSW_SCAN_MATRIX, 4, 1, 1, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"matrix-2",
-     "two",
-     device_bench_scan,
-     {"96x3", 1, 0, BSW_SCAN_MATRIX, 4, 2, 2, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"matrix-8",
-     "8 queries a pass",
-     device_bench_scan,
-     {"96x3", 1, 1, BSW_SCAN_MATRIX, 4, 8, 8, 100, 0, DEVICE_BENCH_BY_KIND}},
-    {"matrix-64",
-     "64",
-     device_bench_scan,
-     {"96x3", 1, 1, BSW_SCAN_MATRIX, 4, 64, 64, 100, 0, DEVICE_BENCH_BY_KIND}},
-    {"matrix-256",
-     "256",
-     device_bench_scan,
-     {"96x3", 1, 1, BSW_SCAN_MATRIX, 4, 256, 256, 100, 0, DEVICE_BENCH_BY_KIND}},
-    {"mma-64",
-     "64 queries, the mma kernel alone",
-     device_bench_kernel_alone,
-     {"96x3", 1, 0, BSW_SCAN_MATRIX, 4, 64, 64, 100, 0, DEVICE_BENCH_MMA}},
-    {"hopper-64",
-     "64, the wgmma kernel alone",
-     device_bench_kernel_alone,
-     {"96x3", 1, 0, BSW_SCAN_MATRIX, 4, 64, 64, 100, 0, DEVICE_BENCH_HOPPER}},
-    {"mma-256",
-     "256, the mma kernel alone",
-     device_bench_kernel_alone,
-     {"96x3", 1, 0, BSW_SCAN_MATRIX, 4, 256, 256, 100, 0, DEVICE_BENCH_MMA}},
-    {"hopper-256",
-     "256, the wgmma kernel alone",
-     device_bench_kernel_alone,
-     {"96x3", 1, 0, BSW_SCAN_MATRIX, 4, 256, 256, 100, 0, DEVICE_BENCH_HOPPER}},
+    {"agree", "both scans find the same, the host agrees on every score", device_bench_agree,
+     SHAPE("96x3", 1, 0, AUTO, 4, 4, 1000)},
+    {"agree-integer", "the same with integer keys", device_bench_agree,
+     SHAPE("96x3", 0, 0, AUTO, 4, 4, 1000)},
+    {"planes-1-integer", "one query over the planes, integer keys (xfbq)", device_bench_scan,
+     SHAPE("96x3", 0, 1, PLANES, 4, 1, 1000)},
+    {"planes-1", "one query over the planes, scales and biases (saq)", device_bench_scan,
+     SHAPE("96x3", 1, 1, PLANES, 4, 1, 1000)},
+    {"planes-2", "two: where the families cross", device_bench_scan,
+     SHAPE("96x3", 1, 0, PLANES, 4, 2, 1000)},
+    {"matrix-1", "one query on int8 units", device_bench_scan,
+     SHAPE("96x3", 1, 1, MATRIX, 4, 1, 1000)},
+    {"matrix-2", "two", device_bench_scan, SHAPE("96x3", 1, 0, MATRIX, 4, 2, 1000)},
+    {"matrix-8", "8 queries a pass", device_bench_scan, SHAPE("96x3", 1, 1, MATRIX, 4, 8, 100)},
+    {"matrix-64", "64", device_bench_scan, SHAPE("96x3", 1, 1, MATRIX, 4, 64, 100)},
+    {"matrix-256", "256", device_bench_scan, SHAPE("96x3", 1, 1, MATRIX, 4, 256, 100)},
+    {"mma-64", "64 queries, the mma kernel alone", device_bench_kernel_alone, KERNEL(64, MMA)},
+    {"hopper-64", "64, the wgmma kernel alone", device_bench_kernel_alone, KERNEL(64, HOPPER)},
+    {"mma-256", "256, the mma kernel alone", device_bench_kernel_alone, KERNEL(256, MMA)},
+    {"hopper-256", "256, the wgmma kernel alone", device_bench_kernel_alone, KERNEL(256, HOPPER)},
     {"batches",
      "10,000 queries in batches of 1000",
      device_bench_scan,
      {"96x3", 1, 0, BSW_SCAN_MATRIX, 6, 10000, 1000, 100, 0, DEVICE_BENCH_BY_KIND}},
-    {"stream-8",
-     "8 queries, most codes in host memory",
-     device_bench_stream,
-     {"96x3", 1, 0, BSW_SCAN_MATRIX, 4, 8, 8, 100, 0, DEVICE_BENCH_BY_KIND}},
+    {"stream-8", "8 queries, most codes in host memory", device_bench_stream,
+     SHAPE("96x3", 1, 0, MATRIX, 4, 8, 100)},
     {"progressive",
      "1000 queries, the full scan and the progressive one",
      device_bench_progressive,
      {"32x4,32x2,64x1", 1, 0, BSW_SCAN_MATRIX, 6, 1000, 1000, 100, 64, DEVICE_BENCH_BY_KIND}},
-    {"rbegir",
-     "the setting of rbeGIR, over the planes",
-     device_bench_scan,
-     {"64x2", 0, 1, BSW_SCAN_PLANES, 3, 1, 1, 1000, 0, DEVICE_BENCH_BY_KIND}},
-    {"rbegir-matrix",
-     "the same on int8 units",
-     device_bench_scan,
-     {"64x2", 0, 0, BSW_SCAN_MATRIX, 3, 1, 1, 1000, 0, DEVICE_BENCH_BY_KIND}},
+    {"rbegir", "the setting of rbeGIR, over the planes", device_bench_scan,
+     SHAPE("64x2", 0, 1, PLANES, 3, 1, 1000)},
+    {"rbegir-matrix", "the same on int8 units", device_bench_scan,
+     SHAPE("64x2", 0, 0, MATRIX, 3, 1, 1000)},
     {"encode-xfbq", "float32 rows to xfbq codes", device_bench_encode, {.layout = "96x3"}},
     {"encode-saq",
      "float32 rows to saq codes: center, project, quantize",
@@ -223,9 +194,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return bsw_bench_report_close(&bench.report, status, err);
 }
 
-const struct bsw_command bsw_bench_device = {
-    .table = BSW_OPTION_TABLE("bench device", "scans on one GPU of rank 0, against its limits",
-                              option_rows),
-    .options_bytes = sizeof(struct device_bench_settings),
-    .run = run,
-};
+const struct bsw_command bsw_bench_device =
+    BSW_COMMAND("bench device", "scans on one GPU of rank 0, against its limits",
+                struct device_bench_settings, BSW_ALL_RANKS);

@@ -16,9 +16,7 @@
 #include "kernels/device_scan/device_scan.h"
 #include "shard/host/shard_scan.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 #define DEVICE_BENCH_MOST_REPEATS 99
 
@@ -90,34 +88,22 @@ struct device_bench_shape {
     enum device_bench_kernel kernel; // of cases that time the kernel alone
 };
 
+struct device_bench_case;
+typedef enum bsw_status device_bench_run(struct device_bench *bench,
+                                         const struct device_bench_case *this_case,
+                                         struct bsw_error *err);
+
 struct device_bench_case {
     const char *name, *what;
-    enum bsw_status (*run)(struct device_bench *bench, const struct device_bench_case *this_case,
-                           struct bsw_error *err);
+    device_bench_run *run;
     struct device_bench_shape shape;
 };
 
-enum bsw_status device_bench_scan(struct device_bench *bench, const struct device_bench_case *c,
-                                  struct bsw_error *err);
-enum bsw_status device_bench_agree(struct device_bench *bench, const struct device_bench_case *c,
-                                   struct bsw_error *err);
-enum bsw_status device_bench_stream(struct device_bench *bench, const struct device_bench_case *c,
-                                    struct bsw_error *err);
-// A kernel alone.
-enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
-                                          const struct device_bench_case *c, struct bsw_error *err);
-enum bsw_status device_bench_progressive(struct device_bench *bench,
-                                         const struct device_bench_case *c, struct bsw_error *err);
-// A layout alone is the shape; with has_affine saq, else xfbq.
-enum bsw_status device_bench_encode(struct device_bench *bench, const struct device_bench_case *c,
-                                    struct bsw_error *err);
-// These have no shape.
-enum bsw_status device_bench_refine(struct device_bench *bench, const struct device_bench_case *c,
-                                    struct bsw_error *err);
-enum bsw_status device_bench_exact_u8(struct device_bench *bench, const struct device_bench_case *c,
-                                      struct bsw_error *err);
-enum bsw_status device_bench_exact_float(struct device_bench *bench,
-                                         const struct device_bench_case *c, struct bsw_error *err);
+// kernel_alone: without selection. encode: a layout alone is the shape; with has_affine saq, else
+// xfbq. refine and exact have no shape.
+device_bench_run device_bench_scan, device_bench_agree, device_bench_stream,
+    device_bench_kernel_alone, device_bench_progressive, device_bench_encode, device_bench_refine,
+    device_bench_exact_u8, device_bench_exact_float;
 
 // Queries that a case measures: those of its shape, or fewer if --queries says so.
 static inline uint32_t device_bench_num_queries(const struct device_bench *bench,
@@ -325,7 +311,5 @@ void device_bench_report_limits(struct device_bench *bench, const char *no_cubla
 // A row of the table.
 void device_bench_report(struct device_bench *bench, const struct device_record *record);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -32,21 +32,7 @@ _Static_assert(sizeof(struct bsw_kernel_shape) ==
                    2 * sizeof(size_t) + sizeof(struct bsw_code_layout) + 12,
                "bench_kernel.h says why there may be no padding");
 
-enum column {
-    COLUMN_FAMILY,
-    COLUMN_KERNEL,
-    COLUMN_ROWS,
-    COLUMN_QUERIES,
-    COLUMN_BYTES,
-    COLUMN_TIME,
-    COLUMN_BANDWIDTH,
-    COLUMN_OPERATIONS,
-    COLUMN_LIMIT,
-    COLUMN_LIMIT_RATE,
-    COLUMN_SHARE,
-    NUM_COLUMNS
-};
-static const struct bsw_bench_column columns[NUM_COLUMNS] = {
+static const struct bsw_bench_column columns[] = {
     {"family", "", "family", 11, BSW_BENCH_TEXT, 1},
     {"kernel", "", "kernel", 15, BSW_BENCH_TEXT, 1},
     {"rows", "", "rows", 9, 0, 1},
@@ -59,6 +45,7 @@ static const struct bsw_bench_column columns[NUM_COLUMNS] = {
     {"limit", "G/s", "limit_per_second", 8, 2, 1e-9},
     {"share", "%", "share_of_limit", 8, 1, 100},
 };
+enum { NUM_COLUMNS = sizeof columns / sizeof columns[0], SHARE_COLUMN = NUM_COLUMNS - 1 };
 
 struct kernels_options {
     struct bsw_common_options common;
@@ -240,17 +227,17 @@ static void show_row(struct kernels_bench *bench, const struct measurement *m, s
     double operations = rate_or_none(m->run.operations, seconds);
     double bound = is_memory_limit(m) ? bandwidth : operations;
     const struct bsw_bench_value values[NUM_COLUMNS] = {
-        [COLUMN_FAMILY] = {0, m->kernel->family},
-        [COLUMN_KERNEL] = {0, m->kernel->name},
-        [COLUMN_ROWS] = {(double)rows, ""},
-        [COLUMN_QUERIES] = {m->run.queries > 0 ? (double)m->run.queries : (double)NAN, ""},
-        [COLUMN_BYTES] = {m->run.bytes > 0 ? m->run.bytes : (double)NAN, ""},
-        [COLUMN_TIME] = {seconds, ""},
-        [COLUMN_BANDWIDTH] = {bandwidth, ""},
-        [COLUMN_OPERATIONS] = {operations, ""},
-        [COLUMN_LIMIT] = {0, limit_names[m->kernel->limit]},
-        [COLUMN_LIMIT_RATE] = {limit_rate, ""},
-        [COLUMN_SHARE] = {bound / limit_rate, ""}};
+        bsw_bench_text(m->kernel->family),
+        bsw_bench_text(m->kernel->name),
+        bsw_bench_number((double)rows),
+        bsw_bench_number(m->run.queries > 0 ? (double)m->run.queries : (double)NAN),
+        bsw_bench_number(m->run.bytes > 0 ? m->run.bytes : (double)NAN),
+        bsw_bench_number(seconds),
+        bsw_bench_number(bandwidth),
+        bsw_bench_number(operations),
+        bsw_bench_text(limit_names[m->kernel->limit]),
+        bsw_bench_number(limit_rate),
+        bsw_bench_number(bound / limit_rate)};
     bsw_bench_report_row(&bench->report, values, errors);
 }
 
@@ -355,7 +342,7 @@ static enum bsw_status open_and_measure(struct kernels_bench *bench,
                                                     .bench = &o->bench,
                                                     .columns = columns,
                                                     .num_columns = NUM_COLUMNS,
-                                                    .main_column = COLUMN_SHARE};
+                                                    .main_column = SHARE_COLUMN};
     char layout[256];
     bsw_code_layout_format(&o->layout, layout, sizeof layout);
     BSW_TRY(bsw_bench_report_open(&bench->report, &report, transport, err));
@@ -379,10 +366,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return bsw_bench_report_close(&bench.report, status, err);
 }
 
-const struct bsw_command bsw_bench_kernels = {
-    .table = BSW_OPTION_TABLE(
-        "bench kernels", "kernels against their limits and the reference, on one thread of rank 0",
-        option_rows),
-    .options_bytes = sizeof(struct kernels_options),
-    .run = run,
-};
+const struct bsw_command bsw_bench_kernels = BSW_COMMAND(
+    "bench kernels", "kernels against their limits and the reference, on one thread of rank 0",
+    struct kernels_options, BSW_ALL_RANKS);

@@ -309,10 +309,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return bsw_bench_report_close(&bench.report, status, err);
 }
 
-const struct bsw_command bsw_bench_memory = {
-    .table = BSW_OPTION_TABLE("bench memory",
-                              "bandwidth and arithmetic of every rank's cores, all ranks at once",
-                              option_rows),
-    .options_bytes = sizeof(struct memory_options),
-    .run = run,
-};
+const struct bsw_command bsw_bench_memory =
+    BSW_COMMAND("bench memory", "bandwidth and arithmetic of every rank's cores, all ranks at once",
+                struct memory_options, BSW_ALL_RANKS);

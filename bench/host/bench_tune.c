@@ -32,7 +32,7 @@ struct tune_report {
     struct bsw_scan_tuner_row rows[MAX_ROWS];
     size_t num_rows;
     struct bsw_progress progress;
-    int is_table_shown;
+    struct bsw_facts facts; // the table, or the JSON
 };
 
 // ---- options ----
@@ -162,46 +162,39 @@ static enum bsw_status make_header(const struct tune_report *report, struct bsw_
 
 // ---- what is printed ----
 
-static void print_table_head(void)
+static void tell_head(struct tune_report *report)
 {
-    printf("# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "dims", "bits", "matrix from", "tile",
-           "stage", "finish", "planes", "matrix", "alone");
-    printf("# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "", "", "queries", "x 1024 B", "overhead",
-           "factor", "ns", "ns", "ns");
+    struct bsw_facts *facts = &report->facts;
+    bsw_facts_say(facts, "# bitsweep %s, ", BITSWEEP_VERSION);
+    bsw_fact_text(facts, "level", bsw_cpu_level_name(report->options->tuner.level), "level %s");
+    bsw_fact_text(facts, "cpu", report->model, ", %s; ns for 16 rows and a query\n");
+    bsw_fact_real(facts, "seconds", report->options->seconds, NULL);
+    bsw_facts_say(facts, "# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "dims", "bits", "matrix from",
+                  "tile", "stage", "finish", "planes", "matrix", "alone");
+    bsw_facts_say(facts, "# %5s %4s %12s %8s %8s %7s %9s %9s %9s\n", "", "", "queries", "x 1024 B",
+                  "overhead", "factor", "ns", "ns", "ns");
+    bsw_facts_open_list(facts, "rows");
 }
 
-static void print_table_row(const struct bsw_scan_tuner_row *row)
-{
-    char from[16] = "-";
-    if (row->tuning.matrix_from_queries != UINT32_MAX)
-        snprintf(from, sizeof from, "%u", row->tuning.matrix_from_queries);
-    printf("  %5u %4u %12s %8u %8.1f %7.2f %9.4g %9.4g %9.4g\n", row->tuning.dims, row->tuning.bits,
-           from, row->tuning.tile_kib, row->tuning.stage_overhead, row->tuning.finish_factor,
-           row->plane_ns, row->matrix_ns, row->full_ns);
-    fflush(stdout);
-}
-
-static json_t *row_to_json(const struct bsw_scan_tuner_row *row)
+static void tell_row(struct bsw_facts *facts, const struct bsw_scan_tuner_row *row)
 {
     const struct bsw_scan_tuning *tuning = &row->tuning;
-    json_t *from = tuning->matrix_from_queries == UINT32_MAX
-                       ? json_null()
-                       : json_integer((json_int_t)tuning->matrix_from_queries);
-    return json_pack("{s:i, s:i, s:o, s:i, s:f, s:f, s:f, s:f, s:f}", "dims", (int)tuning->dims,
-                     "bits", (int)tuning->bits, "matrix_from_queries", from, "tile_kib",
-                     (int)tuning->tile_kib, "stage_overhead", (double)tuning->stage_overhead,
-                     "finish_factor", (double)tuning->finish_factor, "plane_ns", row->plane_ns,
-                     "matrix_ns", row->matrix_ns, "full_ns", row->full_ns);
-}
-
-static void print_json(const struct tune_report *report)
-{
-    json_t *rows = json_array();
-    for (size_t i = 0; i < report->num_rows; i++)
-        json_array_append_new(rows, row_to_json(&report->rows[i]));
-    bsw_print_json(json_pack("{s:s, s:s, s:f, s:o}", "level",
-                             bsw_cpu_level_name(report->options->tuner.level), "cpu", report->model,
-                             "seconds", report->options->seconds, "rows", rows));
+    bsw_facts_open_object(facts, NULL);
+    bsw_fact_integer(facts, "dims", tuning->dims, "  %5d");
+    bsw_fact_integer(facts, "bits", tuning->bits, " %4d");
+    if (tuning->matrix_from_queries != UINT32_MAX) {
+        bsw_fact_integer(facts, "matrix_from_queries", tuning->matrix_from_queries, " %12d");
+    } else {
+        bsw_fact_text(facts, "matrix_from_queries", NULL, NULL);
+        bsw_facts_say(facts, " %12s", "-");
+    }
+    bsw_fact_integer(facts, "tile_kib", tuning->tile_kib, " %8d");
+    bsw_fact_real(facts, "stage_overhead", (double)tuning->stage_overhead, " %8.1f");
+    bsw_fact_real(facts, "finish_factor", (double)tuning->finish_factor, " %7.2f");
+    bsw_fact_real(facts, "plane_ns", row->plane_ns, " %9.4g");
+    bsw_fact_real(facts, "matrix_ns", row->matrix_ns, " %9.4g");
+    bsw_fact_real(facts, "full_ns", row->full_ns, " %9.4g\n");
+    bsw_facts_close(facts);
 }
 
 // ---- the command ----
@@ -211,35 +204,32 @@ static void take_row(void *context, const struct bsw_scan_tuner_row *row)
     struct tune_report *report = context;
     report->rows[report->num_rows++] = *row;
     bsw_progress_update(&report->progress, report->num_rows);
-    if (!report->is_table_shown) return;
-    bsw_progress_finish(&report->progress); // the row takes the bar's line
-    print_table_row(row);
+    // The row takes the bar's line.
+    if (report->facts.form == BSW_FACTS_TEXT) bsw_progress_finish(&report->progress);
+    tell_row(&report->facts, row);
+    fflush(stdout);
 }
 
 // stdout has JSON if that is asked for, else the header unless it goes to a file, else a table.
 static enum bsw_status tune(const struct tune_options *o, struct tune_report *report,
                             struct bsw_buffer *text, struct bsw_error *err)
 {
+    enum bsw_facts_form form = bsw_common_facts_form(&o->common);
     if (o->out) BSW_TRY(bsw_new_file_check(o->out, o->force, err)); // before minutes of measuring
-    report->is_table_shown = o->out && !o->common.json && !o->common.quiet;
     bsw_cpu_model_read(report->model);
+    bsw_facts_begin(&report->facts, o->out || o->common.json ? form : BSW_FACTS_SILENT, NULL);
     bsw_progress_init(&report->progress, "bench tune", "rows",
                       o->tuner.num_dims * o->tuner.num_bits, !o->common.quiet);
-    if (report->is_table_shown) {
-        printf("# bitsweep %s, level %s, %s; ns for 16 rows and a query\n", BITSWEEP_VERSION,
-               bsw_cpu_level_name(o->tuner.level), report->model);
-        print_table_head();
-    }
+    tell_head(report);
     enum bsw_status status = bsw_scan_tuner_run(&o->tuner, take_row, report, err);
     bsw_progress_finish(&report->progress);
-    BSW_TRY(status);
-    BSW_TRY(make_header(report, text, err));
-    if (o->out) BSW_TRY(bsw_file_write_atomic(o->out, text->data, text->bytes, err));
-    if (o->common.json)
-        print_json(report);
-    else if (!o->out)
-        fwrite(text->data, 1, text->bytes, stdout);
-    return BSW_OK;
+    bsw_facts_close(&report->facts);
+    if (status == BSW_OK) status = make_header(report, text, err);
+    if (status == BSW_OK && o->out)
+        status = bsw_file_write_atomic(o->out, text->data, text->bytes, err);
+    bsw_facts_end(&report->facts, status);
+    if (status == BSW_OK && !o->out && !o->common.json) fwrite(text->data, 1, text->bytes, stdout);
+    return status;
 }
 
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
@@ -252,10 +242,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return bsw_transport_agree(transport, status, err);
 }
 
-const struct bsw_command bsw_bench_tune = {
-    .table = BSW_OPTION_TABLE("bench tune",
-                              "measure which scan and tile is best, on one thread; rank 0 alone",
-                              option_rows),
-    .options_bytes = sizeof(struct tune_options),
-    .run = run,
-};
+const struct bsw_command bsw_bench_tune =
+    BSW_COMMAND("bench tune", "measure which scan and tile is best, on one thread; rank 0 alone",
+                struct tune_options, BSW_ALL_RANKS);

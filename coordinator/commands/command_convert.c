@@ -80,10 +80,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return BSW_OK;
 }
 
-const struct bsw_command bsw_command_convert = {
-    .table = BSW_OPTION_TABLE(
-        "convert", "write vectors, results or a ground truth in another format", option_rows),
-    .options_bytes = sizeof(struct convert_options),
-    .run = run,
-    .is_alone = 1,
-};
+const struct bsw_command bsw_command_convert =
+    BSW_COMMAND("convert", "write vectors, results or a ground truth in another format",
+                struct convert_options, BSW_RANK_0);

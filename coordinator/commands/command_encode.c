@@ -122,8 +122,5 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return BSW_OK;
 }
 
-const struct bsw_command bsw_command_encode = {
-    .table = BSW_OPTION_TABLE("encode", "make an index of codes from a vector file", option_rows),
-    .options_bytes = sizeof(struct encode_options),
-    .run = run,
-};
+const struct bsw_command bsw_command_encode = BSW_COMMAND(
+    "encode", "make an index of codes from a vector file", struct encode_options, BSW_ALL_RANKS);

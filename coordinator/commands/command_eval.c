@@ -111,10 +111,5 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_eval = {
-    .table =
-        BSW_OPTION_TABLE("eval", "recall of a result file against a ground truth", option_rows),
-    .options_bytes = sizeof(struct eval_options),
-    .run = run,
-    .is_alone = 1,
-};
+const struct bsw_command bsw_command_eval = BSW_COMMAND(
+    "eval", "recall of a result file against a ground truth", struct eval_options, BSW_RANK_0);

@@ -90,8 +90,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return BSW_OK;
 }
 
-const struct bsw_command bsw_command_groundtruth = {
-    .table = BSW_OPTION_TABLE("groundtruth", "exact nearest neighbours of queries", option_rows),
-    .options_bytes = sizeof(struct groundtruth_options),
-    .run = run,
-};
+const struct bsw_command bsw_command_groundtruth =
+    BSW_COMMAND("groundtruth", "exact nearest neighbours of queries", struct groundtruth_options,
+                BSW_ALL_RANKS);

@@ -192,10 +192,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_info = {
-    .table = BSW_OPTION_TABLE(
-        "info", "what is in an index, a model, a vector file or a result file", option_rows),
-    .options_bytes = sizeof(struct info_options),
-    .run = run,
-    .is_alone = 1,
-};
+const struct bsw_command bsw_command_info =
+    BSW_COMMAND("info", "what is in an index, a model, a vector file or a result file",
+                struct info_options, BSW_RANK_0);

@@ -162,10 +162,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_plan = {
-    .table = BSW_OPTION_TABLE("plan", "memory, bytes, misses and seconds before an index is made",
-                              option_rows),
-    .options_bytes = sizeof(struct plan_options),
-    .run = run,
-    .is_alone = 1,
-};
+const struct bsw_command bsw_command_plan =
+    BSW_COMMAND("plan", "memory, bytes, misses and seconds before an index is made",
+                struct plan_options, BSW_RANK_0);

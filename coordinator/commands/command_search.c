@@ -133,8 +133,5 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_search = {
-    .table = BSW_OPTION_TABLE("search", "search an index with a file of queries", option_rows),
-    .options_bytes = sizeof(struct search_options),
-    .run = run,
-};
+const struct bsw_command bsw_command_search = BSW_COMMAND(
+    "search", "search an index with a file of queries", struct search_options, BSW_ALL_RANKS);

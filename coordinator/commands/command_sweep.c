@@ -124,9 +124,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_sweep = {
-    .table = BSW_OPTION_TABLE("sweep", "recall and speed over a grid of codes and searches",
-                              option_rows),
-    .options_bytes = sizeof(struct sweep_options),
-    .run = run,
-};
+const struct bsw_command bsw_command_sweep =
+    BSW_COMMAND("sweep", "recall and speed over a grid of codes and searches", struct sweep_options,
+                BSW_ALL_RANKS);

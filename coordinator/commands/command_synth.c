@@ -126,9 +126,5 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return BSW_OK;
 }
 
-const struct bsw_command bsw_command_synth = {
-    .table = BSW_OPTION_TABLE("synth", "write generated vectors", option_rows),
-    .options_bytes = sizeof(struct synth_options),
-    .run = run,
-    .is_alone = 1,
-};
+const struct bsw_command bsw_command_synth =
+    BSW_COMMAND("synth", "write generated vectors", struct synth_options, BSW_RANK_0);

@@ -218,8 +218,5 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_train = {
-    .table = BSW_OPTION_TABLE("train", "learn an rbe model from pairs of vectors", option_rows),
-    .options_bytes = sizeof(struct train_options),
-    .run = run,
-};
+const struct bsw_command bsw_command_train = BSW_COMMAND(
+    "train", "learn an rbe model from pairs of vectors", struct train_options, BSW_ALL_RANKS);

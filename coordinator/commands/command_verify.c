@@ -231,9 +231,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     return status;
 }
 
-const struct bsw_command bsw_command_verify = {
-    .table = BSW_OPTION_TABLE("verify", "check every checksum and known answer of an index",
-                              option_rows),
-    .options_bytes = sizeof(struct verify_options),
-    .run = run,
-};
+const struct bsw_command bsw_command_verify =
+    BSW_COMMAND("verify", "check every checksum and known answer of an index",
+                struct verify_options, BSW_ALL_RANKS);

@@ -54,9 +54,9 @@ enum bsw_status bsw_command_run(const struct bsw_command *command, struct bsw_tr
     BSW_TRY(bsw_allocate_zero(&options, 1, command->options_bytes, "options", err));
     enum bsw_status status = parse(transport, &command->table, options, argc, argv, &done, err);
     if (status == BSW_OK && !done) {
-        if (!command->is_alone || transport->rank == 0)
+        if (command->runs_on == BSW_ALL_RANKS || transport->rank == 0)
             status = command->run(transport, options, err);
-        if (command->is_alone) status = bsw_transport_agree(transport, status, err);
+        if (command->runs_on == BSW_RANK_0) status = bsw_transport_agree(transport, status, err);
     }
     bsw_free(&options);
     return status;

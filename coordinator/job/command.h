@@ -19,8 +19,13 @@ struct bsw_command {
     struct bsw_option_table table; // its command and summary are for main's --help too
     size_t options_bytes;
     enum bsw_status (*run)(struct bsw_transport *transport, void *options, struct bsw_error *err);
-    int is_alone; // rank 0 runs it, the others wait for how it ends
+    enum { BSW_ALL_RANKS, BSW_RANK_0 } runs_on; // of rank 0 alone the others wait for how it ends
 };
+// A command of the option_rows and the run of its file; `type` is the struct of its options.
+#define BSW_COMMAND(name, one_line, type, ranks)                                \
+    {                                                                           \
+        BSW_OPTION_TABLE(name, one_line, option_rows), sizeof(type), run, ranks \
+    }
 
 extern const struct bsw_command bsw_command_synth, bsw_command_encode, bsw_command_search,
     bsw_command_groundtruth, bsw_command_eval, bsw_command_info, bsw_command_convert,

@@ -15,9 +15,7 @@
 
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 enum bsw_facts_form { BSW_FACTS_TEXT, BSW_FACTS_JSON, BSW_FACTS_SILENT };
 
@@ -62,7 +60,5 @@ void bsw_print_json(json_t *object);
 // Four digits and a unit of powers of 1000: "1.5 GB", "23.44 MB", "512 B".
 void bsw_format_bytes(double bytes, char *text, size_t capacity);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -16,9 +16,7 @@
 #include "common/base/status.h"
 #include "common/rows/vectors.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 // What the type of a target says; BSW_OPTION finds it out.
 enum bsw_option_kind {
@@ -96,7 +94,5 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
                                        int argc, char **argv, int *help, struct bsw_error *err);
 void bsw_option_table_print(const struct bsw_option_table *table, FILE *out);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif
