@@ -312,30 +312,20 @@ static enum bsw_status visit_alone(struct scaling *s, struct bsw_error *err)
     return visit(s, &merged, err);
 }
 
-static enum bsw_status visit_weak(struct scaling *s, struct bsw_error *err)
+// The rows of one rank on every rank, or on all ranks together.
+static enum bsw_status visit_ranks(struct scaling *s, int is_weak, struct bsw_error *err)
 {
     const struct bsw_cluster_options *o = &s->cluster->options;
     int all = s->cluster->transport->num_ranks;
+    int has_gather = is_weak && o->cases & BSW_CLUSTER_MERGE;
     for (int ranks = next_ranks(s, 1); ranks; ranks = next_ranks(s, ranks)) {
-        const struct visit weak = {.name = "weak",
+        const struct visit some = {.name = is_weak ? "weak" : "strong",
                                    .num_ranks = ranks,
-                                   .rows = o->rows * (uint64_t)ranks,
+                                   .rows = is_weak ? o->rows * (uint64_t)ranks : o->rows,
                                    .shards = (uint64_t)ranks,
-                                   .has_gather = (o->cases & BSW_CLUSTER_MERGE) != 0};
-        if (o->cases & (BSW_CLUSTER_WEAK | BSW_CLUSTER_MERGE) || ranks == all)
-            BSW_TRY(visit(s, &weak, err));
-    }
-    return BSW_OK;
-}
-
-static enum bsw_status visit_strong(struct scaling *s, struct bsw_error *err)
-{
-    for (int ranks = next_ranks(s, 1); ranks; ranks = next_ranks(s, ranks)) {
-        const struct visit strong = {.name = "strong",
-                                     .num_ranks = ranks,
-                                     .rows = s->cluster->options.rows,
-                                     .shards = (uint64_t)ranks};
-        BSW_TRY(visit(s, &strong, err));
+                                   .has_gather = has_gather};
+        if (!is_weak || o->cases & BSW_CLUSTER_WEAK || has_gather || ranks == all)
+            BSW_TRY(visit(s, &some, err));
     }
     return BSW_OK;
 }
@@ -359,8 +349,8 @@ static enum bsw_status visit_all(struct scaling *s, struct bsw_error *err)
     unsigned cases = s->cluster->options.cases;
     BSW_TRY(visit_alone(s, err));
     if (cases & (BSW_CLUSTER_WEAK | BSW_CLUSTER_MERGE | BSW_CLUSTER_EXCHANGE))
-        BSW_TRY(visit_weak(s, err));
-    if (cases & BSW_CLUSTER_STRONG) BSW_TRY(visit_strong(s, err));
+        BSW_TRY(visit_ranks(s, 1, err));
+    if (cases & BSW_CLUSTER_STRONG) BSW_TRY(visit_ranks(s, 0, err));
     return cases & BSW_CLUSTER_REPLICAS ? visit_replicas(s, err) : BSW_OK;
 }
 

@@ -177,15 +177,10 @@ enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *
                                         uint64_t num_rows, struct bsw_error *err);
 void device_bench_codes_free(struct device_bench *bench);
 // Memory for codes, and bench->codes over it: num_rows rows, or as many as leave a seventh of the
-// free memory. What was there is freed. Contents undefined.
-struct device_bench_arrays {
-    uint32_t *planes[BSW_MAX_SEGMENTS], *masks;
-    uint16_t *scales, *tails; // tails: NULL without
-    float *biases;
-};
+// free memory. What was there is freed. Contents undefined; *out has what there is of them.
 enum bsw_status device_bench_codes_allocate(struct device_bench *bench,
                                             const struct bsw_code_layout *layout, int has_tails,
-                                            uint64_t num_rows, struct device_bench_arrays *out,
+                                            uint64_t num_rows, struct bsw_code_arrays *out,
                                             struct bsw_error *err);
 // The first num_rows of them; integer keys without has_affine.
 struct bsw_device_codes device_bench_codes_first(const struct device_bench *bench,
@@ -220,8 +215,8 @@ enum bsw_status device_bench_score(const struct bsw_code_layout *layout, int has
 #define DEVICE_BENCH_ROW_SEED           0x2000u
 // Fills arrays in device memory: padding bits of planes are 0, rows from num_rows on masked. CUDA's
 // error code.
-int device_bench_make_codes(const struct bsw_code_layout *layout, uint32_t *const *planes,
-                            uint16_t *scales, float *biases, uint32_t *masks, uint64_t num_bundles,
+int device_bench_make_codes(const struct bsw_code_layout *layout,
+                            const struct bsw_code_arrays *arrays, uint64_t num_bundles,
                             uint64_t num_rows, bsw_stream stream);
 
 // ---- rows with a spectrum ----
@@ -247,7 +242,7 @@ struct device_bench_affine {
 };
 // arrays: of bundles from 0 on; first_row is a bundle's.
 int device_bench_spectrum_store(const struct device_bench_affine *from, uint64_t first_row,
-                                const struct device_bench_arrays *arrays, bsw_stream stream);
+                                const struct bsw_code_arrays *arrays, bsw_stream stream);
 // bench->codes become those of settings->rows such rows, by saq for l2, with tails.
 enum bsw_status device_bench_spectrum_codes(struct device_bench *bench,
                                             const struct device_bench_shape *shape,

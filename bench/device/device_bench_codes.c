@@ -46,7 +46,7 @@ static uint64_t rows_within(const struct bsw_code_layout *layout, int has_tails,
 }
 
 static void point_into(const struct bsw_device_codes_layout *at, uint32_t num_segments,
-                       unsigned char *memory, int has_tails, struct device_bench_arrays *out)
+                       unsigned char *memory, int has_tails, struct bsw_code_arrays *out)
 {
     for (uint32_t s = 0; s < num_segments; s++)
         out->planes[s] = (uint32_t *)(void *)(memory + at->planes[s]);
@@ -58,7 +58,7 @@ static void point_into(const struct bsw_device_codes_layout *at, uint32_t num_se
 
 enum bsw_status device_bench_codes_allocate(struct device_bench *bench,
                                             const struct bsw_code_layout *layout, int has_tails,
-                                            uint64_t num_rows, struct device_bench_arrays *out,
+                                            uint64_t num_rows, struct bsw_code_arrays *out,
                                             struct bsw_error *err)
 {
     struct device_bench_codes *codes = &bench->codes;
@@ -92,13 +92,12 @@ enum bsw_status device_bench_codes_allocate(struct device_bench *bench,
     return BSW_OK;
 }
 
-static enum bsw_status fill_codes(struct device_bench *bench,
-                                  const struct device_bench_arrays *arrays, struct bsw_error *err)
+static enum bsw_status fill_codes(struct device_bench *bench, const struct bsw_code_arrays *arrays,
+                                  struct bsw_error *err)
 {
     const struct bsw_device_codes *codes = &bench->codes.codes;
     BSW_TRY(DEVICE_BENCH_LAUNCH(bench, "codes", err, device_bench_make_codes, &codes->layout,
-                                arrays->planes, arrays->scales, arrays->biases, arrays->masks,
-                                codes->num_bundles, bench->codes.num_rows));
+                                arrays, codes->num_bundles, bench->codes.num_rows));
     return bsw_device_wait(bench->device, BSW_QUEUE_SCAN, "codes", err);
 }
 
@@ -106,7 +105,7 @@ enum bsw_status device_bench_codes_make(struct device_bench *bench, const char *
                                         uint64_t num_rows, struct bsw_error *err)
 {
     struct bsw_code_layout layout;
-    struct device_bench_arrays arrays;
+    struct bsw_code_arrays arrays;
     uint32_t dims = 0;
     if (strcmp(bench->codes.layout_text, layout_text) == 0 && bench->codes.num_rows >= num_rows)
         return BSW_OK;

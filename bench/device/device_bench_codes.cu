@@ -85,22 +85,21 @@ launch_shape shape_for(uint64_t count, bsw_stream stream)
 } // namespace bsw
 
 extern "C" int device_bench_make_codes(const struct bsw_code_layout *layout,
-                                       uint32_t *const *planes, uint16_t *scales, float *biases,
-                                       uint32_t *masks, uint64_t num_bundles, uint64_t num_rows,
-                                       bsw_stream stream)
+                                       const struct bsw_code_arrays *arrays, uint64_t num_bundles,
+                                       uint64_t num_rows, bsw_stream stream)
 {
     using namespace bsw;
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         const bsw_segment &segment = layout->segments[s];
         const uint64_t count = num_bundles * bsw_segment_bundle_words(&segment);
         const uint32_t rest = segment.dims % 32;
-        cudaError_t error = launch(shape_for(count, stream), make_planes, planes[s], count,
+        cudaError_t error = launch(shape_for(count, stream), make_planes, arrays->planes[s], count,
                                    static_cast<uint64_t>(DEVICE_BENCH_WORD_SEED(s)), segment.words,
                                    rest > 0 ? (1u << rest) - 1 : UINT32_MAX);
         if (error) return error;
     }
-    return launch(shape_for(num_bundles * BSW_BUNDLE_ROWS, stream), make_rows, scales, biases,
-                  masks, num_bundles, num_rows);
+    return launch(shape_for(num_bundles * BSW_BUNDLE_ROWS, stream), make_rows, arrays->scales,
+                  arrays->biases, arrays->masks, num_bundles, num_rows);
 }
 
 extern "C" int device_bench_make_floats(float *numbers, size_t count, uint64_t seed,

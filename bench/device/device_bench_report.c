@@ -15,59 +15,33 @@ static const struct {
     [DEVICE_LIMIT_FLOAT32] = {"float32_per_second", "float32 multiply-adds, Gop/s", "fp32"},
     [DEVICE_LIMIT_FLOAT64] = {"float64_per_second", "float64 multiply-adds, Gop/s", "fp64"}};
 
-enum column {
-    CASE,
-    ROWS,
-    QUERIES,
-    KEEP,
-    SECONDS,
-    SPREAD,
-    REPEATS,
-    RATE,
-    BANDWIDTH,
-    BANDWIDTH_SHARE,
-    OPERATIONS,
-    OPERATIONS_SHARE,
-    LIMIT,
-    SELECTION,
+static const struct bsw_bench_column columns[] = {
+    {"case", "", "case", 16, BSW_BENCH_TEXT, 1},
+    {"rows", "", "rows", 11, 0, 1},
+    {"queries", "", "queries", 7, 0, 1},
+    {"best", "", "k", 6, 0, 1},
+    {"time", "ms", "seconds", 10, 3, 1e3},
+    {"spread", "%", "spread", 7, 1, 100},
+    {"n", "", "repeats", 2, 0, 1},
+    {"queries", "/s", "queries_per_second", 10, 1, 1},
+    {"bytes", "GB/s", "bytes_per_second", 8, 1, 1e-9},
+    {"of", "limit %", "of_bytes_limit", 7, 1, 100},
+    {"operations", "G/s", "operations_per_second", 10, 1, 1e-9},
+    {"of", "limit %", "of_operations_limit", 7, 1, 100},
+    {"limit", "", "operations_limit", 6, BSW_BENCH_TEXT, 1},
+    {"select", "%", "selection_share", 6, 1, 100},
     // in JSON alone
-    LEAST,
-    MOST,
-    SCAN_SECONDS,
-    BANDWIDTH_LIMIT,
-    OF_MMA,
-    OF_CUBLAS,
-    STOPPED,
-    VALUES,
-    VALUES_NAME,
-    NUM_COLUMNS
+    {"least", "s", "least_seconds", 0, 6, 1},
+    {"most", "s", "most_seconds", 0, 6, 1},
+    {"scan", "s", "scan_seconds", 0, 6, 1},
+    {"limit", "", "bytes_limit", 0, BSW_BENCH_TEXT, 1},
+    {"of mma", "", "of_mma", 0, 6, 1},
+    {"of cublas", "", "of_cublas", 0, 6, 1},
+    {"stopped", "", "stopped_share", 0, 6, 1},
+    {"values", "/s", "values_per_second", 0, 1, 1},
+    {"values", "", "values", 0, BSW_BENCH_TEXT, 1},
 };
-
-static const struct bsw_bench_column columns[NUM_COLUMNS] = {
-    [CASE] = {"case", "", "case", 16, BSW_BENCH_TEXT, 1},
-    [ROWS] = {"rows", "", "rows", 11, 0, 1},
-    [QUERIES] = {"queries", "", "queries", 7, 0, 1},
-    [KEEP] = {"best", "", "k", 6, 0, 1},
-    [SECONDS] = {"time", "ms", "seconds", 10, 3, 1e3},
-    [SPREAD] = {"spread", "%", "spread", 7, 1, 100},
-    [REPEATS] = {"n", "", "repeats", 2, 0, 1},
-    [RATE] = {"queries", "/s", "queries_per_second", 10, 1, 1},
-    [BANDWIDTH] = {"bytes", "GB/s", "bytes_per_second", 8, 1, 1e-9},
-    [BANDWIDTH_SHARE] = {"of", "limit %", "of_bytes_limit", 7, 1, 100},
-    [OPERATIONS] = {"operations", "G/s", "operations_per_second", 10, 1, 1e-9},
-    [OPERATIONS_SHARE] = {"of", "limit %", "of_operations_limit", 7, 1, 100},
-    [LIMIT] = {"limit", "", "operations_limit", 6, BSW_BENCH_TEXT, 1},
-    [SELECTION] = {"select", "%", "selection_share", 6, 1, 100},
-    [LEAST] = {"least", "s", "least_seconds", 0, 6, 1},
-    [MOST] = {"most", "s", "most_seconds", 0, 6, 1},
-    [SCAN_SECONDS] = {"scan", "s", "scan_seconds", 0, 6, 1},
-    [BANDWIDTH_LIMIT] = {"limit", "", "bytes_limit", 0, BSW_BENCH_TEXT, 1},
-    [OF_MMA] = {"of mma", "", "of_mma", 0, 6, 1},
-    [OF_CUBLAS] = {"of cublas", "", "of_cublas", 0, 6, 1},
-    [STOPPED] = {"stopped", "", "stopped_share", 0, 6, 1},
-    [VALUES] = {"values", "/s", "values_per_second", 0, 1, 1},
-    [VALUES_NAME] = {"values", "", "values", 0, BSW_BENCH_TEXT, 1},
-};
+enum { NUM_COLUMNS = sizeof columns / sizeof columns[0] };
 
 // Limits come before the cases, whose table is opened behind them.
 void device_bench_report_limits(struct device_bench *bench, const char *no_cublas)
@@ -87,11 +61,6 @@ void device_bench_report_limits(struct device_bench *bench, const char *no_cubla
     bsw_bench_report_table(&bench->report, "cases", columns, NUM_COLUMNS, NUM_COLUMNS);
 }
 
-static int is_int8(enum device_limit limit)
-{
-    return limit == DEVICE_LIMIT_CUBLAS || limit == DEVICE_LIMIT_MMA;
-}
-
 // NAN: there is none.
 static struct bsw_bench_value number_if(int is_there, double value)
 {
@@ -104,58 +73,40 @@ static struct bsw_bench_value share_of_limit(const struct device_bench *bench, d
     return number_if(rate > 0 && bench->limits[limit] > 0, rate / bench->limits[limit]);
 }
 
-static void set_times(const struct device_record *record, struct bsw_bench_value *values)
+static struct bsw_bench_value name_of_limit(double rate, enum device_limit limit)
 {
-    const struct device_times *times = &record->times;
-    int is_timed = times->count > 0;
-    values[SECONDS] = number_if(is_timed, times->median);
-    values[SPREAD] = number_if(is_timed, (times->most - times->least) / times->median);
-    values[REPEATS] = number_if(is_timed, (double)times->count);
-    values[LEAST] = number_if(is_timed, times->least);
-    values[MOST] = number_if(is_timed, times->most);
-    values[RATE] =
-        number_if(is_timed && record->queries > 0, (double)record->queries / times->median);
-    values[SCAN_SECONDS] = number_if(record->scan_seconds > 0, record->scan_seconds);
-    // Negative where noise outweighs it.
-    values[SELECTION] =
-        number_if(record->scan_seconds > 0, 1 - record->scan_seconds / times->median);
+    return bsw_bench_text(rate > 0 ? limit_names[limit].short_name : "");
 }
 
-// Every limit that operations may be compared with, so that readers need not divide.
-static void set_rates(const struct device_bench *bench, const struct device_record *record,
-                      struct bsw_bench_value *values)
-{
-    int is_timed = record->times.count > 0;
-    double bytes = is_timed ? record->bytes / record->times.median : 0;
-    double work = is_timed ? record->operations / record->times.median : 0;
-    double int8_work = is_int8(record->operations_limit) ? work : 0;
-    values[BANDWIDTH] = number_if(bytes > 0, bytes);
-    values[BANDWIDTH_SHARE] = share_of_limit(bench, bytes, record->bytes_limit);
-    values[BANDWIDTH_LIMIT] =
-        bsw_bench_text(bytes > 0 ? limit_names[record->bytes_limit].short_name : "");
-    values[OPERATIONS] = number_if(work > 0, work);
-    values[OPERATIONS_SHARE] = share_of_limit(bench, work, record->operations_limit);
-    values[LIMIT] =
-        bsw_bench_text(work > 0 ? limit_names[record->operations_limit].short_name : "");
-    values[OF_MMA] = share_of_limit(bench, int8_work, DEVICE_LIMIT_MMA);
-    values[OF_CUBLAS] = share_of_limit(bench, int8_work, DEVICE_LIMIT_CUBLAS);
-    values[VALUES] =
-        number_if(is_timed && record->values > 0, record->values / record->times.median);
-    values[VALUES_NAME] = bsw_bench_text(record->values > 0 ? record->values_name : "");
-}
-
+// What is not timed was compared, and was as it must be.
 void device_bench_report(struct device_bench *bench, const struct device_record *record)
 {
-    struct bsw_bench_value values[NUM_COLUMNS] = {[CASE] = bsw_bench_text(record->name)};
-    values[ROWS].number = (double)record->rows;
-    values[QUERIES].number = (double)record->queries;
-    values[KEEP].number = (double)record->keep;
-    values[STOPPED] = number_if(record->has_stage, record->stopped);
-    set_times(record, values);
-    set_rates(bench, record, values);
-    // What is not timed was compared, and was as it must be.
-    bsw_bench_report_row(&bench->report, values, record->times.count > 0 ? BSW_BENCH_UNCHECKED : 0);
+    const struct device_times *times = &record->times;
+    enum device_limit limit = record->operations_limit;
+    int is_timed = times->count > 0, has_scan = record->scan_seconds > 0;
+    int is_int8 = limit == DEVICE_LIMIT_CUBLAS || limit == DEVICE_LIMIT_MMA;
+    double bytes = is_timed ? record->bytes / times->median : 0;
+    double work = is_timed ? record->operations / times->median : 0;
+    double values = is_timed ? record->values / times->median : 0;
+    const struct bsw_bench_value row[NUM_COLUMNS] = {
+        bsw_bench_text(record->name), bsw_bench_number((double)record->rows),
+        bsw_bench_number((double)record->queries), bsw_bench_number((double)record->keep),
+        number_if(is_timed, times->median),
+        number_if(is_timed, (times->most - times->least) / times->median),
+        number_if(is_timed, (double)times->count),
+        number_if(is_timed && record->queries > 0, (double)record->queries / times->median),
+        number_if(bytes > 0, bytes), share_of_limit(bench, bytes, record->bytes_limit),
+        number_if(work > 0, work), share_of_limit(bench, work, limit), name_of_limit(work, limit),
+        number_if(has_scan, 1 - record->scan_seconds / times->median), // below 0: noise
+        number_if(is_timed, times->least), number_if(is_timed, times->most),
+        number_if(has_scan, record->scan_seconds), name_of_limit(bytes, record->bytes_limit),
+        // Every limit that operations may be compared with, so that readers need not divide.
+        share_of_limit(bench, is_int8 ? work : 0, DEVICE_LIMIT_MMA),
+        share_of_limit(bench, is_int8 ? work : 0, DEVICE_LIMIT_CUBLAS),
+        number_if(record->has_stage, record->stopped), number_if(values > 0, values),
+        bsw_bench_text(record->values > 0 ? record->values_name : "")};
+    bsw_bench_report_row(&bench->report, row, is_timed ? BSW_BENCH_UNCHECKED : 0);
     if (record->values > 0)
         bsw_bench_report_note(&bench->report, "%s: %.2f million %s a second", record->name,
-                              1e-6 * values[VALUES].number, record->values_name);
+                              1e-6 * values, record->values_name);
 }

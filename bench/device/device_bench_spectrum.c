@@ -79,7 +79,7 @@ struct coding {
     struct device_bench *bench;
     struct bsw_device_frame frame;
     struct device_bench_weights weights;
-    struct device_bench_arrays arrays;
+    struct bsw_code_arrays arrays;
     struct bsw_device_buffer memory;
     float *projected, *norms, *scales;
     uint32_t *tails;

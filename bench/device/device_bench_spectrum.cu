@@ -110,8 +110,7 @@ extern "C" int device_bench_spectrum_rows(const struct device_bench_weights *wei
 }
 
 extern "C" int device_bench_spectrum_store(const struct device_bench_affine *from,
-                                           uint64_t first_row,
-                                           const struct device_bench_arrays *arrays,
+                                           uint64_t first_row, const struct bsw_code_arrays *arrays,
                                            bsw_stream stream)
 {
     using namespace bsw;
