@@ -6,6 +6,7 @@
 
 #include "common/net/message_kinds.h"
 #include "common/rows/synth.h"
+#include "coordinator/encode/encode_index.h"
 #include "shard/codecs/codec.h"
 
 // Clusters and a spectrum as SIFT's, so that scans that leave rows out find some to leave out.
@@ -55,25 +56,12 @@ static enum bsw_status learn(const struct bsw_bench_corpus_options *options,
 }
 
 // A manifest travels with shards; every point is cut anew (bsw_bench_corpus_cut).
-static enum bsw_status pack(const struct bsw_bench_corpus_options *options,
-                            struct bsw_manifest *manifest, struct bsw_buffer *out,
-                            struct bsw_error *err)
+static enum bsw_status make(const struct bsw_bench_corpus_options *options,
+                            struct bsw_manifest *manifest, struct bsw_error *err)
 {
     BSW_TRY(describe(options, manifest, err));
     BSW_TRY(learn(options, manifest, err));
-    BSW_TRY(bsw_manifest_cut_shards(manifest, 1, err));
-    return bsw_manifest_pack(manifest, out, err);
-}
-
-static enum bsw_status receive(struct bsw_transport *transport, const struct bsw_message *message,
-                               struct bsw_buffer *buffer, struct bsw_bench_corpus *out,
-                               struct bsw_error *err)
-{
-    enum bsw_status status = bsw_transport_broadcast(transport, message, buffer, err);
-    if (status == BSW_OK && transport->rank != 0)
-        status = bsw_manifest_parse("corpus from rank 0", buffer->data, buffer->bytes,
-                                    &out->manifest, err);
-    return bsw_transport_agree(transport, status, err);
+    return bsw_manifest_cut_shards(manifest, 1, err);
 }
 
 enum bsw_status bsw_bench_corpus_make(const struct bsw_bench_corpus_options *options,
@@ -82,15 +70,13 @@ enum bsw_status bsw_bench_corpus_make(const struct bsw_bench_corpus_options *opt
 {
     const struct bsw_message message = {
         .kind = BSW_MESSAGE_BENCH_CORPUS, .batch = ++*batch, .name = "a corpus"};
-    struct bsw_buffer buffer = {0};
     enum bsw_status status = BSW_OK;
     *out =
         (struct bsw_bench_corpus){.max_rows = options->max_rows, .num_queries = options->queries};
-    if (transport->rank == 0) status = pack(options, &out->manifest, &buffer, err);
-    status = bsw_transport_agree(transport, status, err);
-    if (status == BSW_OK) status = receive(transport, &message, &buffer, out, err);
-    bsw_buffer_deinit(&buffer);
-    return status;
+    if (transport->rank == 0) status = make(options, &out->manifest, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = bsw_manifest_share(transport, &message, &out->manifest, err);
+    return bsw_transport_agree(transport, status, err);
 }
 
 void bsw_bench_corpus_deinit(struct bsw_bench_corpus *corpus)

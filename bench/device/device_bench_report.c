@@ -61,16 +61,10 @@ void device_bench_report_limits(struct device_bench *bench, const char *no_cubla
     bsw_bench_report_table(&bench->report, "cases", columns, NUM_COLUMNS, NUM_COLUMNS);
 }
 
-// NAN: there is none.
-static struct bsw_bench_value number_if(int is_there, double value)
-{
-    return bsw_bench_number(is_there ? value : (double)NAN);
-}
-
 static struct bsw_bench_value share_of_limit(const struct device_bench *bench, double rate,
                                              enum device_limit limit)
 {
-    return number_if(rate > 0 && bench->limits[limit] > 0, rate / bench->limits[limit]);
+    return bsw_bench_number_if(rate > 0 && bench->limits[limit] > 0, rate / bench->limits[limit]);
 }
 
 static struct bsw_bench_value name_of_limit(double rate, enum device_limit limit)
@@ -91,19 +85,23 @@ void device_bench_report(struct device_bench *bench, const struct device_record 
     const struct bsw_bench_value row[NUM_COLUMNS] = {
         bsw_bench_text(record->name), bsw_bench_number((double)record->rows),
         bsw_bench_number((double)record->queries), bsw_bench_number((double)record->keep),
-        number_if(is_timed, times->median),
-        number_if(is_timed, (times->most - times->least) / times->median),
-        number_if(is_timed, (double)times->count),
-        number_if(is_timed && record->queries > 0, (double)record->queries / times->median),
-        number_if(bytes > 0, bytes), share_of_limit(bench, bytes, record->bytes_limit),
-        number_if(work > 0, work), share_of_limit(bench, work, limit), name_of_limit(work, limit),
-        number_if(has_scan, 1 - record->scan_seconds / times->median), // below 0: noise
-        number_if(is_timed, times->least), number_if(is_timed, times->most),
-        number_if(has_scan, record->scan_seconds), name_of_limit(bytes, record->bytes_limit),
+        bsw_bench_number_if(is_timed, times->median),
+        bsw_bench_number_if(is_timed, (times->most - times->least) / times->median),
+        bsw_bench_number_if(is_timed, (double)times->count),
+        bsw_bench_number_if(is_timed && record->queries > 0,
+                            (double)record->queries / times->median),
+        bsw_bench_number_if(bytes > 0, bytes), share_of_limit(bench, bytes, record->bytes_limit),
+        bsw_bench_number_if(work > 0, work), share_of_limit(bench, work, limit),
+        name_of_limit(work, limit),
+        bsw_bench_number_if(has_scan, 1 - record->scan_seconds / times->median), // below 0: noise
+        bsw_bench_number_if(is_timed, times->least), bsw_bench_number_if(is_timed, times->most),
+        bsw_bench_number_if(has_scan, record->scan_seconds),
+        name_of_limit(bytes, record->bytes_limit),
         // Every limit that operations may be compared with, so that readers need not divide.
         share_of_limit(bench, is_int8 ? work : 0, DEVICE_LIMIT_MMA),
         share_of_limit(bench, is_int8 ? work : 0, DEVICE_LIMIT_CUBLAS),
-        number_if(record->has_stage, record->stopped), number_if(values > 0, values),
+        bsw_bench_number_if(record->has_stage, record->stopped),
+        bsw_bench_number_if(values > 0, values),
         bsw_bench_text(record->values > 0 ? record->values_name : "")};
     bsw_bench_report_row(&bench->report, row, is_timed ? BSW_BENCH_UNCHECKED : 0);
     if (record->values > 0)

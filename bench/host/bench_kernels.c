@@ -215,29 +215,23 @@ static void free_measurement(struct measurement *m)
     for (size_t i = 0; i < m->run.num_arrays; i++) bsw_free(&m->run.arrays[i]);
 }
 
-static double rate_or_none(double work, double seconds)
-{
-    return work > 0 ? work / seconds : (double)NAN;
-}
-
 static void show_row(struct kernels_bench *bench, const struct measurement *m, size_t rows,
                      double seconds, double limit_rate, int64_t errors)
 {
-    double bandwidth = rate_or_none(m->run.bytes, seconds);
-    double operations = rate_or_none(m->run.operations, seconds);
+    double bandwidth = m->run.bytes / seconds, operations = m->run.operations / seconds;
     double bound = is_memory_limit(m) ? bandwidth : operations;
     const struct bsw_bench_value values[NUM_COLUMNS] = {
         bsw_bench_text(m->kernel->family),
         bsw_bench_text(m->kernel->name),
         bsw_bench_number((double)rows),
-        bsw_bench_number(m->run.queries > 0 ? (double)m->run.queries : (double)NAN),
-        bsw_bench_number(m->run.bytes > 0 ? m->run.bytes : (double)NAN),
+        bsw_bench_number_if(m->run.queries > 0, (double)m->run.queries),
+        bsw_bench_number_if(m->run.bytes > 0, m->run.bytes),
         bsw_bench_number(seconds),
-        bsw_bench_number(bandwidth),
-        bsw_bench_number(operations),
+        bsw_bench_number_if(bandwidth > 0, bandwidth),
+        bsw_bench_number_if(operations > 0, operations),
         bsw_bench_text(limit_names[m->kernel->limit]),
         bsw_bench_number(limit_rate),
-        bsw_bench_number(bound / limit_rate)};
+        bsw_bench_number_if(bound > 0, bound / limit_rate)};
     bsw_bench_report_row(&bench->report, values, errors);
 }
 

@@ -25,19 +25,7 @@ static const char *const peak_names[BSW_NUM_PEAKS] = {[BSW_PEAK_INT8] = "int8",
                                                       [BSW_PEAK_FLOAT64] = "float64",
                                                       [BSW_PEAK_POPCOUNT] = "popcount"};
 
-enum column {
-    COLUMN_WHAT,
-    COLUMN_BYTES,
-    COLUMN_TIME,
-    COLUMN_SLOWEST,
-    COLUMN_FASTEST,
-    COLUMN_SUM,
-    COLUMN_SLOWEST_OPERATIONS,
-    COLUMN_FASTEST_OPERATIONS,
-    COLUMN_SUM_OPERATIONS,
-    NUM_COLUMNS
-};
-static const struct bsw_bench_column columns[NUM_COLUMNS] = {
+static const struct bsw_bench_column columns[] = {
     {"what", "", "what", 10, BSW_BENCH_TEXT, 1},
     {"size", "B", "bytes", 12, 0, 1},
     {"time", "us", "seconds", 10, 2, 1e6},
@@ -48,6 +36,7 @@ static const struct bsw_bench_column columns[NUM_COLUMNS] = {
     {"fastest", "G/s", "fastest_rank_operations_per_second", 9, 2, 1e-9},
     {"all ranks", "G/s", "operations_per_second", 9, 2, 1e-9},
 };
+enum { BANDWIDTH_COLUMN = 5, NUM_COLUMNS = sizeof columns / sizeof columns[0] };
 
 struct memory_options {
     struct bsw_common_options common;
@@ -180,7 +169,6 @@ static void run_peak(void *context)
 
 static void show_row(struct memory_bench *bench, const char *what, int is_peak)
 {
-    struct bsw_bench_value values[NUM_COLUMNS];
     double seconds = 0, sum = 0, slowest = (double)INFINITY, fastest = 0;
     int64_t errors = 0;
     for (int rank = 0; rank < bench->transport->num_ranks; rank++) {
@@ -193,14 +181,16 @@ static void show_row(struct memory_bench *bench, const char *what, int is_peak)
         errors = result->num_wrong == BSW_BENCH_UNCHECKED ? BSW_BENCH_UNCHECKED
                                                           : errors + result->num_wrong;
     }
-    for (int i = 0; i < NUM_COLUMNS; i++) values[i] = (struct bsw_bench_value){(double)NAN, ""};
-    size_t from = is_peak ? COLUMN_SLOWEST_OPERATIONS : COLUMN_SLOWEST;
-    values[COLUMN_WHAT].text = what;
-    if (!is_peak) values[COLUMN_BYTES].number = (double)bench->bytes;
-    values[COLUMN_TIME].number = seconds;
-    values[from].number = slowest;
-    values[from + 1].number = fastest;
-    values[from + 2].number = sum;
+    const struct bsw_bench_value values[NUM_COLUMNS] = {
+        bsw_bench_text(what),
+        bsw_bench_number_if(!is_peak, (double)bench->bytes),
+        bsw_bench_number(seconds),
+        bsw_bench_number_if(!is_peak, slowest),
+        bsw_bench_number_if(!is_peak, fastest),
+        bsw_bench_number_if(!is_peak, sum),
+        bsw_bench_number_if(is_peak, slowest),
+        bsw_bench_number_if(is_peak, fastest),
+        bsw_bench_number_if(is_peak, sum)};
     bsw_bench_report_row(&bench->report, values, errors);
 }
 
@@ -272,7 +262,7 @@ static enum bsw_status open_and_measure(struct memory_bench *bench, struct bsw_e
                                                     .bench = &o->bench,
                                                     .columns = columns,
                                                     .num_columns = NUM_COLUMNS,
-                                                    .main_column = COLUMN_SUM};
+                                                    .main_column = BANDWIDTH_COLUMN};
     BSW_TRY(bsw_bench_report_open(&bench->report, &report, bench->transport, err));
     bsw_bench_report_note(&bench->report,
                           "size: memory of a rank, shared out to its threads; bytes that are read "

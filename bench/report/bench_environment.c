@@ -70,13 +70,14 @@ static void find_mpi(char *out)
 #endif
 }
 
-static void find_versions(const struct bsw_bench_environment *environment, struct versions *out)
+// NCCL is looked for where this rank has a device: nothing else uses it.
+static void find_versions(const struct bsw_bench_report_options *options, struct versions *out)
 {
     struct bsw_nccl_library library = {0};
     struct utsname system = {0};
     find_mpi(out->mpi);
     snprintf(out->nccl, sizeof out->nccl, "none");
-    if (environment->has_device && bsw_nccl_library_load(&library, NULL) == BSW_OK)
+    if (options->device && bsw_nccl_library_load(&library, NULL) == BSW_OK)
         snprintf(out->nccl, sizeof out->nccl, "%s", library.version_text);
     snprintf(out->system, sizeof out->system, "unknown");
     if (uname(&system) == 0)
@@ -86,68 +87,69 @@ static void find_versions(const struct bsw_bench_environment *environment, struc
 }
 
 // "bitsweep bench memory --max 1M"; a long one is cut.
-static void list_words(const struct bsw_bench_environment *environment, char *out, size_t capacity)
+static void list_words(const struct bsw_bench_report_options *options, char *out, size_t capacity)
 {
-    int used = snprintf(out, capacity, "bitsweep bench %s", environment->name);
-    for (int i = 0; i < environment->common->num_words && used >= 0 && (size_t)used < capacity;
-         i++) {
-        used += snprintf(out + used, capacity - (size_t)used, " %s", environment->common->words[i]);
+    int used = snprintf(out, capacity, "bitsweep bench %s", options->name);
+    for (int i = 0; i < options->common->num_words && used >= 0 && (size_t)used < capacity; i++) {
+        used += snprintf(out + used, capacity - (size_t)used, " %s", options->common->words[i]);
     }
     keep_printable(out);
 }
 
-static int widest(const struct bsw_bench_environment *environment, size_t offset, int least)
+static int widest(const struct bsw_bench_rank *ranks, int num_ranks, size_t offset, int least)
 {
     int width = least;
-    for (int rank = 0; rank < environment->num_ranks; rank++) {
-        int length = (int)strlen((const char *)&environment->ranks[rank] + offset);
+    for (int rank = 0; rank < num_ranks; rank++) {
+        int length = (int)strlen((const char *)&ranks[rank] + offset);
         if (length > width) width = length;
     }
     return width;
 }
 
-void bsw_bench_environment_print(const struct bsw_bench_environment *environment, FILE *out)
+void bsw_bench_environment_print(const struct bsw_bench_report_options *options,
+                                 const struct bsw_bench_rank *ranks, int num_ranks, FILE *out)
 {
     struct versions versions;
     char words[512];
-    find_versions(environment, &versions);
-    list_words(environment, words, sizeof words);
+    find_versions(options, &versions);
+    list_words(options, words, sizeof words);
     fprintf(out, "# bitsweep %s, %s build, %s\n", BITSWEEP_VERSION, BUILD, COMPILER);
     fprintf(out, "# MPI: %s; CUDA toolkit: %s; NCCL: %s; %s\n", versions.mpi, BITSWEEP_CUDA_TOOLKIT,
             versions.nccl, versions.system);
     fprintf(out, "# command: %s\n", words);
-    int host = widest(environment, offsetof(struct bsw_bench_rank, host), 4);
-    int device = widest(environment, offsetof(struct bsw_bench_rank, device), 6);
+    int host = widest(ranks, num_ranks, offsetof(struct bsw_bench_rank, host), 4);
+    int device = widest(ranks, num_ranks, offsetof(struct bsw_bench_rank, device), 6);
     fprintf(out, "# %4s  %-*s %8s %5s %7s %-9s  %-*s  %s\n", "rank", host, "host", "pid", "cpus",
             "threads", "level", device, "device", "cpu");
-    for (int i = 0; i < environment->num_ranks; i++) {
-        const struct bsw_bench_rank *rank = &environment->ranks[i];
+    for (int i = 0; i < num_ranks; i++) {
+        const struct bsw_bench_rank *rank = &ranks[i];
         fprintf(out, "# %4d  %-*s %8lld %5lld %7lld %-9s  %-*s  %s\n", i, host, rank->host,
                 (long long)rank->pid, (long long)rank->usable_cpus, (long long)rank->threads,
                 rank->level, device, rank->device, rank->cpu);
     }
 }
 
-void bsw_bench_environment_describe(const struct bsw_bench_environment *environment,
+void bsw_bench_environment_describe(const struct bsw_bench_report_options *options,
+                                    const struct bsw_bench_rank *ranks, int num_ranks,
                                     json_t *document)
 {
     struct versions versions;
     char words[512];
-    json_t *ranks = json_array();
-    find_versions(environment, &versions);
-    list_words(environment, words, sizeof words);
-    for (int i = 0; i < environment->num_ranks; i++) {
-        const struct bsw_bench_rank *rank = &environment->ranks[i];
+    json_t *list = json_array();
+    find_versions(options, &versions);
+    list_words(options, words, sizeof words);
+    for (int i = 0; i < num_ranks; i++) {
+        const struct bsw_bench_rank *rank = &ranks[i];
         json_array_append_new(
-            ranks, json_pack("{s:i, s:s, s:I, s:I, s:I, s:s, s:s, s:s}", "rank", i, "host",
-                             rank->host, "pid", (json_int_t)rank->pid, "usable_cpus",
-                             (json_int_t)rank->usable_cpus, "threads", (json_int_t)rank->threads,
-                             "level", rank->level, "device", rank->device, "cpu", rank->cpu));
+            list, json_pack("{s:i, s:s, s:I, s:I, s:I, s:s, s:s, s:s}", "rank", i, "host",
+                            rank->host, "pid", (json_int_t)rank->pid, "usable_cpus",
+                            (json_int_t)rank->usable_cpus, "threads", (json_int_t)rank->threads,
+                            "level", rank->level, "device", rank->device, "cpu", rank->cpu));
     }
     json_object_set_new(document, "environment",
                         json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:s}", "version",
                                   BITSWEEP_VERSION, "build", BUILD, "compiler", COMPILER, "mpi",
                                   versions.mpi, "cuda_toolkit", BITSWEEP_CUDA_TOOLKIT, "nccl",
                                   versions.nccl, "system", versions.system, "command", words));
-    json_object_set_new(document, "ranks", ranks);
+    json_object_set_new(document, "ranks", list);
 }

@@ -2,13 +2,8 @@
 #ifndef BITSWEEP_BENCH_BENCH_ENVIRONMENT_H
 #define BITSWEEP_BENCH_BENCH_ENVIRONMENT_H
 
-#include <jansson.h>
-#include <stdint.h>
-#include <stdio.h>
-
+#include "bench/report/bench_report.h"
 #include "common/base/cpu_model.h"
-#include "common/device/device.h"
-#include "coordinator/job/command.h"
 
 // What a rank tells of itself; all of it travels. Texts are printable ASCII.
 struct bsw_bench_rank {
@@ -22,18 +17,12 @@ struct bsw_bench_rank {
 void bsw_bench_rank_describe(const struct bsw_common_options *common, const bsw_device *device,
                              struct bsw_bench_rank *out);
 
-struct bsw_bench_environment {
-    const char *name; // of the bench
-    const struct bsw_common_options *common;
-    int has_device; // this rank has one: NCCL, which only devices use, is looked for
-    const struct bsw_bench_rank *ranks;
-    int num_ranks;
-};
-
-// "# bitsweep 0.1.0, release, ..." and so on, with the table of ranks.
-void bsw_bench_environment_print(const struct bsw_bench_environment *environment, FILE *out);
+// "# bitsweep 0.1.0, release, ..." and so on, with the table of ranks [num_ranks].
+void bsw_bench_environment_print(const struct bsw_bench_report_options *options,
+                                 const struct bsw_bench_rank *ranks, int num_ranks, FILE *out);
 // The same as "environment" and "ranks" of the document.
-void bsw_bench_environment_describe(const struct bsw_bench_environment *environment,
+void bsw_bench_environment_describe(const struct bsw_bench_report_options *options,
+                                    const struct bsw_bench_rank *ranks, int num_ranks,
                                     json_t *document);
 
 #endif

@@ -147,15 +147,11 @@ enum bsw_status bsw_bench_report_gather(struct bsw_bench_report *report, const v
 static void show_environment(struct bsw_bench_report *report, const struct bsw_bench_rank *ranks)
 {
     const struct bsw_bench_report_options *o = &report->options;
-    const struct bsw_bench_environment environment = {.name = o->name,
-                                                      .common = o->common,
-                                                      .has_device = o->device != NULL,
-                                                      .ranks = ranks,
-                                                      .num_ranks = report->transport->num_ranks};
-    if (is_printed(report)) bsw_bench_environment_print(&environment, out_of(report));
+    int num_ranks = report->transport->num_ranks;
+    if (is_printed(report)) bsw_bench_environment_print(o, ranks, num_ranks, out_of(report));
     if (!has_document(report)) return;
     report->document = json_pack("{s:s}", "bench", o->name);
-    bsw_bench_environment_describe(&environment, report->document);
+    bsw_bench_environment_describe(o, ranks, num_ranks, report->document);
     json_object_set_new(report->document, "notes", json_array());
     if (report->options.columns)
         json_object_set_new(report->document, "columns", columns_to_json(report));

@@ -9,6 +9,7 @@
 #define BITSWEEP_BENCH_BENCH_REPORT_H
 
 #include <jansson.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -80,6 +81,11 @@ struct bsw_bench_value {
 static inline struct bsw_bench_value bsw_bench_number(double number)
 {
     return (struct bsw_bench_value){number, NULL};
+}
+// NAN: there is none.
+static inline struct bsw_bench_value bsw_bench_number_if(int is_there, double number)
+{
+    return bsw_bench_number(is_there ? number : (double)NAN);
 }
 static inline struct bsw_bench_value bsw_bench_text(const char *text)
 {

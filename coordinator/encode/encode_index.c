@@ -239,16 +239,17 @@ static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, st
     return BSW_OK;
 }
 
-static enum bsw_status share_manifest(struct encode_job *job, struct bsw_error *err)
+enum bsw_status bsw_manifest_share(struct bsw_transport *transport,
+                                   const struct bsw_message *message, struct bsw_manifest *manifest,
+                                   struct bsw_error *err)
 {
-    struct bsw_message message = {.kind = BSW_MESSAGE_MANIFEST};
     struct bsw_buffer buffer = {0};
     enum bsw_status status = BSW_OK;
-    if (job->transport->rank == 0) status = bsw_manifest_pack(&job->manifest, &buffer, err);
-    if (status == BSW_OK) status = bsw_transport_broadcast(job->transport, &message, &buffer, err);
-    if (status == BSW_OK && job->transport->rank != 0) {
-        status = bsw_manifest_parse("manifest from rank 0", buffer.data, buffer.bytes,
-                                    &job->manifest, err);
+    if (transport->rank == 0) status = bsw_manifest_pack(manifest, &buffer, err);
+    if (status == BSW_OK) status = bsw_transport_broadcast(transport, message, &buffer, err);
+    if (status == BSW_OK && transport->rank != 0) {
+        status =
+            bsw_manifest_parse("manifest from rank 0", buffer.data, buffer.bytes, manifest, err);
     }
     bsw_buffer_deinit(&buffer);
     return status;
@@ -361,6 +362,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     const struct bsw_encode_settings *s = &job->settings;
+    const struct bsw_message message = {.kind = BSW_MESSAGE_MANIFEST};
     uint64_t digest = 0;
     enum bsw_status status = open_input(job, err);
     if (status == BSW_OK) status = raise_limit(job, err);
@@ -373,7 +375,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
                                  transport, &job->model, err));
     status = transport->rank == 0 ? prepare(job, digest, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    status = share_manifest(job, err);
+    status = bsw_manifest_share(transport, &message, &job->manifest, err);
     if (status == BSW_OK) bsw_codec_model_lend(&job->model, &job->manifest);
     double started = bsw_clock_seconds();
     job->pass = (struct bsw_encode_pass){.transport = transport,

@@ -66,4 +66,9 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_transport *transport, struct bsw_encode_stats *stats,
                                struct bsw_error *err);
 
+// Rank 0's manifest to all. Afterwards ranks are to agree.
+enum bsw_status bsw_manifest_share(struct bsw_transport *transport,
+                                   const struct bsw_message *message, struct bsw_manifest *manifest,
+                                   struct bsw_error *err);
+
 #endif

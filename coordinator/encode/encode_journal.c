@@ -9,6 +9,7 @@
 
 #include "common/base/file.h"
 #include "common/job/stop_signal.h"
+#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 
 #define PLAN_NAME "encode.plan"
@@ -155,28 +156,12 @@ enum bsw_status bsw_encode_journal_plan(struct bsw_encode_journal *journal,
 static enum bsw_status broadcast(struct bsw_encode_journal *journal,
                                  struct bsw_transport *transport, struct bsw_error *err)
 {
-    struct bsw_message message = {.kind = BSW_MESSAGE_RECORDED};
-    struct bsw_buffer buffer = {0};
-    enum bsw_status status = BSW_OK;
-    size_t head = sizeof journal->run_id;
-    if (transport->rank == 0) {
-        status = bsw_buffer_append(&buffer, &journal->run_id, head, err);
-        if (status == BSW_OK)
-            status =
-                bsw_buffer_append(&buffer, journal->recorded.data, journal->recorded.bytes, err);
-    }
-    if (status == BSW_OK) status = bsw_transport_broadcast(transport, &message, &buffer, err);
-    if (status == BSW_OK && transport->rank != 0) {
-        if (buffer.bytes < head || (buffer.bytes - head) % sizeof(struct bsw_encode_block) != 0) {
-            status = bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes of blocks", buffer.bytes);
-        } else {
-            memcpy(&journal->run_id, buffer.data, head);
-            status =
-                bsw_buffer_append(&journal->recorded, buffer.data + head, buffer.bytes - head, err);
-        }
-    }
-    bsw_buffer_deinit(&buffer);
-    return status;
+    const struct bsw_message message = {.kind = BSW_MESSAGE_RECORDED, .name = "recorded blocks"};
+    struct bsw_buffer *recorded = &journal->recorded;
+    BSW_TRY(bsw_share_record(transport, &message, &journal->run_id, sizeof journal->run_id, err));
+    BSW_TRY(bsw_transport_broadcast(transport, &message, recorded, err));
+    if (recorded->bytes % sizeof(struct bsw_encode_block) == 0) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_PEER, "rank 0 sent %zu bytes of blocks", recorded->bytes);
 }
 
 static void save(void *context)
