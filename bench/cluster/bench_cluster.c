@@ -162,7 +162,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     const struct bsw_bench_report_options report = {
         .name = "cluster", .common = &cluster.options.common, .bench = &cluster.options.bench};
     enum bsw_status status = bsw_bench_report_open(&cluster.report, &report, transport, err);
-    bsw_rank_group_init(&cluster.group, transport, cluster.report.batch);
+    cluster.group = (struct bsw_rank_group){transport, *transport, cluster.report.batch, 0};
     if (status == BSW_OK) status = measure(&cluster, err);
     cluster.report.batch = cluster.group.batch;
     return bsw_bench_report_close(&cluster.report, status, err);

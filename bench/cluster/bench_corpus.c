@@ -55,7 +55,7 @@ static enum bsw_status learn(const struct bsw_bench_corpus_options *options,
     return status;
 }
 
-// A manifest travels with shards; every point is cut anew (bsw_bench_corpus_cut).
+// A manifest travels with shards; every point is cut anew (bench_search.c).
 static enum bsw_status make(const struct bsw_bench_corpus_options *options,
                             struct bsw_manifest *manifest, struct bsw_error *err)
 {
@@ -77,18 +77,4 @@ enum bsw_status bsw_bench_corpus_make(const struct bsw_bench_corpus_options *opt
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = bsw_manifest_share(transport, &message, &out->manifest, err);
     return bsw_transport_agree(transport, status, err);
-}
-
-void bsw_bench_corpus_deinit(struct bsw_bench_corpus *corpus)
-{
-    bsw_manifest_deinit(&corpus->manifest);
-}
-
-enum bsw_status bsw_bench_corpus_cut(const struct bsw_bench_corpus *corpus, uint64_t rows,
-                                     uint64_t shards, struct bsw_manifest *out,
-                                     struct bsw_error *err)
-{
-    *out = corpus->manifest;
-    out->num_rows = rows;
-    return bsw_manifest_cut_shards(out, shards, err);
 }

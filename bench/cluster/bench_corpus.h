@@ -18,7 +18,7 @@ struct bsw_bench_corpus_options {
 };
 
 struct bsw_bench_corpus {
-    struct bsw_manifest manifest; // its shards are of no use; metric l2
+    struct bsw_manifest manifest; // its shards are of no use; metric l2; the caller frees it
     uint64_t max_rows, num_queries;
 };
 
@@ -27,11 +27,5 @@ struct bsw_bench_corpus {
 enum bsw_status bsw_bench_corpus_make(const struct bsw_bench_corpus_options *options,
                                       struct bsw_transport *transport, uint64_t *batch,
                                       struct bsw_bench_corpus *out, struct bsw_error *err);
-void bsw_bench_corpus_deinit(struct bsw_bench_corpus *corpus); // accepts {0}
-
-// The first `rows` of it in so many shards. Only *out's shards are its own: bsw_free.
-enum bsw_status bsw_bench_corpus_cut(const struct bsw_bench_corpus *corpus, uint64_t rows,
-                                     uint64_t shards, struct bsw_manifest *out,
-                                     struct bsw_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "bench/report/bench_report.h"
 #include "common/base/clock.h"
 #include "common/base/fault_points.h"
 #include "common/base/integer_hash.h"
@@ -14,19 +13,6 @@ struct round {
     int is_checked;
     uint64_t num_errors;
 };
-
-enum bsw_status bsw_bench_network_init(struct bsw_bench_network *network,
-                                       struct bsw_transport *transport, uint64_t *batch,
-                                       uint64_t warmup, uint64_t repeat, int is_checked,
-                                       struct bsw_error *err)
-{
-    *network = (struct bsw_bench_network){.transport = transport,
-                                          .batch = batch,
-                                          .warmup = warmup,
-                                          .repeat = repeat,
-                                          .is_checked = is_checked};
-    return bsw_allocate(&network->seconds, repeat, sizeof(double), "times", err);
-}
 
 void bsw_bench_network_deinit(struct bsw_bench_network *network)
 {
@@ -161,13 +147,13 @@ static enum bsw_status go(struct bsw_bench_network *network, const struct way *w
                           struct round *round, struct bsw_error *err)
 {
     fill(network, way->bytes);
-    for (uint64_t i = 0; i < network->warmup + network->repeat; i++) {
+    for (uint64_t i = 0; i < network->options->warmup + network->options->repeat; i++) {
         double started = bsw_clock_seconds();
         BSW_TRY(way->go(network, way, round, err));
-        if (i >= network->warmup)
-            network->seconds[i - network->warmup] = bsw_clock_seconds() - started;
+        if (i >= network->options->warmup)
+            network->seconds[i - network->options->warmup] = bsw_clock_seconds() - started;
     }
-    if (!network->is_checked) return BSW_OK;
+    if (!bsw_bench_is_checked(network->options)) return BSW_OK;
     ++*network->batch; // other bytes than those of the timed rounds
     fill(network, way->bytes);
     round->is_checked = 1;
@@ -208,11 +194,13 @@ static enum bsw_status measure(struct bsw_bench_network *network, const struct w
     BSW_TRY(bsw_transport_agree(network->transport, status, err)); // nobody is at anything else
     status = go(network, way, &round, err);
     BSW_TRY(bsw_transport_agree(network->transport, status, err));
-    struct report report = {bsw_median(network->seconds, network->repeat), round.num_errors};
+    struct report report = {bsw_median(network->seconds, network->options->repeat),
+                            round.num_errors};
     ++*network->batch;
     status = collect(network, way, &report, err);
-    *out = (struct bsw_bench_message){
-        report.seconds, network->is_checked ? (int64_t)report.num_errors : BSW_BENCH_UNCHECKED};
+    *out = (struct bsw_bench_message){report.seconds, bsw_bench_is_checked(network->options)
+                                                          ? (int64_t)report.num_errors
+                                                          : BSW_BENCH_UNCHECKED};
     return bsw_transport_agree(network->transport, status, err);
 }
 

@@ -7,16 +7,16 @@
 #ifndef BITSWEEP_BENCH_BENCH_NETWORK_H
 #define BITSWEEP_BENCH_BENCH_NETWORK_H
 
+#include "bench/report/bench_report.h"
 #include "common/base/memory.h"
 #include "common/net/transport.h"
 
 struct bsw_bench_network {
-    struct bsw_transport *transport; // borrowed
-    uint64_t *batch;                 // of the last message; counted on (transport.h)
-    uint64_t warmup, repeat;         // rounds before those that count; those, >= 1
-    int is_checked;
+    struct bsw_transport *transport;         // borrowed
+    uint64_t *batch;                         // of the last message; counted on (transport.h)
+    const struct bsw_bench_options *options; // rounds before those that count; those; the check
     struct bsw_buffer out, in;
-    double *seconds; // [repeat]
+    double *seconds; // [repeat], allocated by the caller
 };
 
 struct bsw_bench_message {
@@ -24,10 +24,6 @@ struct bsw_bench_message {
     int64_t num_errors; // wrong or missing bytes; BSW_BENCH_UNCHECKED
 };
 
-enum bsw_status bsw_bench_network_init(struct bsw_bench_network *network,
-                                       struct bsw_transport *transport, uint64_t *batch,
-                                       uint64_t warmup, uint64_t repeat, int is_checked,
-                                       struct bsw_error *err);
 void bsw_bench_network_deinit(struct bsw_bench_network *network); // accepts {0}
 
 // Half of the time that a message takes from rank a to rank b and another back. a < b.

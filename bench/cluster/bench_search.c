@@ -36,7 +36,9 @@ enum bsw_status bsw_bench_point_open(struct bsw_bench_point *point, struct bsw_r
                                      struct bsw_error *err)
 {
     *point = (struct bsw_bench_point){.group = group, .first_query = corpus->max_rows};
-    enum bsw_status status = bsw_bench_corpus_cut(corpus, rows, shards, &point->manifest, err);
+    point->manifest = corpus->manifest;
+    point->manifest.num_rows = rows;
+    enum bsw_status status = bsw_manifest_cut_shards(&point->manifest, shards, err);
     BSW_TRY(bsw_transport_agree(&group->ranks, status, err));
     int has_bytes = point->manifest.codec->has_bytes;
     const struct bsw_search_options search = {

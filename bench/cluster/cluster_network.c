@@ -171,13 +171,13 @@ static size_t count_sizes(const struct bsw_bench_options *bench)
 
 static enum bsw_status allocate(struct network_case *c, struct bsw_error *err)
 {
-    const struct bsw_cluster_options *o = &c->cluster->options;
-    size_t ranks = (size_t)c->cluster->transport->num_ranks, sizes = count_sizes(&o->bench);
+    const struct bsw_bench_options *bench = &c->cluster->options.bench;
+    size_t ranks = (size_t)c->cluster->transport->num_ranks, sizes = count_sizes(bench);
     size_t pairs = ranks * (ranks - 1) / 2;
     c->fits = json_array();
-    BSW_TRY(bsw_bench_network_init(&c->network, c->cluster->transport, &c->cluster->group.batch,
-                                   o->bench.warmup, o->bench.repeat,
-                                   bsw_bench_is_checked(&o->bench), err));
+    c->network = (struct bsw_bench_network){
+        .transport = c->cluster->transport, .batch = &c->cluster->group.batch, .options = bench};
+    BSW_TRY(bsw_allocate(&c->network.seconds, bench->repeat, sizeof(double), "times", err));
     BSW_TRY(bsw_allocate(&c->hosts, ranks, sizeof *c->hosts, "hosts", err));
     BSW_TRY(bsw_allocate(&c->bytes, sizes, sizeof(double), "sizes", err));
     BSW_TRY(bsw_allocate(&c->seconds, sizes, sizeof(double), "sizes", err));

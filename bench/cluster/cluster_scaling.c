@@ -442,6 +442,6 @@ enum bsw_status bsw_cluster_scaling_run(struct bsw_bench_cluster *cluster, struc
     if (status == BSW_OK && is_root(&s) && s.num_records > 0) put_exchanges(&s);
     bsw_bench_answers_deinit(&s.alone);
     bsw_free(&s.records);
-    bsw_bench_corpus_deinit(&s.corpus);
+    bsw_manifest_deinit(&s.corpus.manifest);
     return status;
 }

@@ -9,11 +9,6 @@ struct counts {
     uint64_t num_agreements, batch;
 };
 
-void bsw_rank_group_init(struct bsw_rank_group *group, bsw_transport *whole, uint64_t batch)
-{
-    *group = (struct bsw_rank_group){.whole = whole, .ranks = *whole, .batch = batch};
-}
-
 void bsw_rank_group_begin(struct bsw_rank_group *group, int num_ranks)
 {
     group->ranks = *group->whole;

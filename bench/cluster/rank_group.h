@@ -18,8 +18,6 @@ struct bsw_rank_group {
     uint64_t first_batch;
 };
 
-void bsw_rank_group_init(struct bsw_rank_group *group, bsw_transport *whole, uint64_t batch);
-
 // num_ranks: 1 .. those of the whole.
 void bsw_rank_group_begin(struct bsw_rank_group *group, int num_ranks);
 static inline int bsw_rank_group_is_member(const struct bsw_rank_group *group)
