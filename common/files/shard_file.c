@@ -25,15 +25,52 @@ _Static_assert(sizeof(struct file_header) == 64, "header has no holes");
 static const char codes_magic[8] = "BSWCODE";
 static const char vectors_magic[8] = "BSWVECT";
 
-static size_t bundle_bytes(const struct bsw_shard_shape *shape)
+static void add_array(size_t place, size_t bundle_bytes, enum bsw_code_part part, const char *name,
+                      struct bsw_code_array_list *list)
 {
-    size_t bytes = sizeof(uint32_t) + sizeof(uint64_t);
-    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
-        bytes += bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);
+    list->items[list->count++] = (struct bsw_code_array){place, bundle_bytes, part, name};
+}
+
+#define ADD_ARRAY(member, num, part, name)              \
+    add_array(offsetof(struct bsw_code_arrays, member), \
+              (num) * sizeof *((struct bsw_code_arrays *)NULL)->member, part, name, &list)
+
+struct bsw_code_array_list bsw_code_arrays_list(const struct bsw_shard_shape *shape)
+{
+    struct bsw_code_array_list list = {0};
+    for (uint32_t s = 0; s < shape->layout.num_segments; s++)
+        ADD_ARRAY(planes[s], bsw_segment_bundle_words(&shape->layout.segments[s]), BSW_PART_CODES,
+                  "codes");
+    if (shape->has_affine) {
+        ADD_ARRAY(scales, BSW_BUNDLE_ROWS, BSW_PART_CODES, "scales");
+        ADD_ARRAY(tails, BSW_BUNDLE_ROWS, BSW_PART_TAILS, "tails");
+        ADD_ARRAY(biases, BSW_BUNDLE_ROWS, BSW_PART_CODES, "biases");
     }
-    if (shape->has_affine) bytes += BSW_BUNDLE_ROWS * (2 * sizeof(uint16_t) + sizeof(float));
-    if (shape->has_bytes) bytes += BSW_BUNDLE_ROWS * sizeof(int32_t);
-    return bytes;
+    if (shape->has_bytes) ADD_ARRAY(offsets, BSW_BUNDLE_ROWS, BSW_PART_CODES, "offsets");
+    ADD_ARRAY(masks, 1, BSW_PART_CODES, "masks");
+    ADD_ARRAY(row_digests, 1, BSW_PART_ROWS, "row digests");
+    return list;
+}
+
+static void set_array(struct bsw_code_arrays *arrays, const struct bsw_code_array *array, void *to)
+{
+    memcpy((unsigned char *)arrays + array->place, &to, sizeof to);
+}
+
+void *bsw_code_array_at(const struct bsw_code_arrays *arrays, const struct bsw_code_array *array,
+                        size_t bundle)
+{
+    unsigned char *at;
+    memcpy(&at, (const unsigned char *)arrays + array->place, sizeof at);
+    return at ? at + bundle * array->bundle_bytes : NULL;
+}
+
+void bsw_code_arrays_advance(const struct bsw_shard_shape *shape, size_t bundle,
+                             struct bsw_code_arrays *arrays)
+{
+    const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
+    for (size_t i = 0; i < list.count; i++)
+        set_array(arrays, &list.items[i], bsw_code_array_at(arrays, &list.items[i], bundle));
 }
 
 void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manifest *manifest,
@@ -44,7 +81,8 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
                                       .has_bytes = manifest->codec->has_bytes,
                                       .num_rows = manifest->shards[shard].num_rows,
                                       .first_row = manifest->shards[shard].first_row};
-    shape->bundle_bytes = bundle_bytes(shape);
+    const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
+    for (size_t i = 0; i < list.count; i++) shape->bundle_bytes += list.items[i].bundle_bytes;
     size_t bundles = BLOCK_TARGET_BYTES / shape->bundle_bytes;
     // An even number keeps the 8-byte arrays behind the 4-byte ones aligned in every full block.
     shape->block_bundles = bundles < 2 ? 2 : (uint32_t)(bundles / 2 * 2);
@@ -91,83 +129,40 @@ void bsw_code_arrays_in_block(const struct bsw_shard_shape *shape, void *block, 
                               struct bsw_code_arrays *out)
 {
     unsigned char *at = block;
+    const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
     *out = (struct bsw_code_arrays){0};
-    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
-        out->planes[s] = (uint32_t *)(void *)at;
-        at += num_bundles * bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);
+    for (size_t i = 0; i < list.count; i++) {
+        if (list.items[i].part == BSW_PART_ROWS)
+            at += num_bundles % 2 * sizeof *out->masks; // aligned
+        set_array(out, &list.items[i], at);
+        at += num_bundles * list.items[i].bundle_bytes;
     }
-    if (shape->has_affine) {
-        size_t rows = num_bundles * BSW_BUNDLE_ROWS;
-        out->scales = (uint16_t *)(void *)at;
-        out->tails = out->scales + rows;
-        out->biases = (float *)(void *)(out->tails + rows);
-        at = (unsigned char *)(out->biases + rows);
-    }
-    if (shape->has_bytes) {
-        out->offsets = (int32_t *)(void *)at;
-        at = (unsigned char *)(out->offsets + num_bundles * BSW_BUNDLE_ROWS);
-    }
-    out->masks = (uint32_t *)(void *)at;
-    at += (num_bundles + num_bundles % 2) * sizeof(uint32_t);
-    out->row_digests = (uint64_t *)(void *)at;
 }
 
 void bsw_code_arrays_copy(const struct bsw_shard_shape *shape, const struct bsw_code_arrays *block,
                           size_t num_bundles, const struct bsw_code_arrays *resident,
                           size_t first_bundle)
 {
-    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
-        size_t words = bsw_segment_bundle_words(&shape->layout.segments[s]);
-        memcpy(resident->planes[s] + first_bundle * words, block->planes[s],
-               num_bundles * words * sizeof(uint32_t));
+    const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
+    for (size_t i = 0; i < list.count; i++) {
+        void *to = bsw_code_array_at(resident, &list.items[i], first_bundle);
+        const void *from = bsw_code_array_at(block, &list.items[i], 0);
+        if (to) memcpy(to, from, num_bundles * list.items[i].bundle_bytes);
     }
-    size_t first = first_bundle * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
-    if (shape->has_affine) {
-        memcpy(resident->scales + first, block->scales, rows * sizeof(uint16_t));
-        if (resident->tails) memcpy(resident->tails + first, block->tails, rows * sizeof(uint16_t));
-        memcpy(resident->biases + first, block->biases, rows * sizeof(float));
-    }
-    if (shape->has_bytes)
-        memcpy(resident->offsets + first, block->offsets, rows * sizeof *block->offsets);
-    memcpy(resident->masks + first_bundle, block->masks, num_bundles * sizeof(uint32_t));
-    memcpy(resident->row_digests + first_bundle, block->row_digests,
-           num_bundles * sizeof(uint64_t));
-}
-
-static uint64_t digest_array(uint64_t seed, const void *array, size_t first, size_t count,
-                             size_t size)
-{
-    if (!array) return seed;
-    return XXH3_64bits_withSeed((const unsigned char *)array + first * size, count * size, seed);
-}
-
-static uint64_t digest_codes(const struct bsw_shard_shape *shape,
-                             const struct bsw_code_arrays *arrays, size_t first_bundle,
-                             size_t num_bundles)
-{
-    size_t first = first_bundle * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
-    uint64_t digest = 0;
-    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
-        size_t words = bsw_segment_bundle_words(&shape->layout.segments[s]);
-        digest = digest_array(digest, arrays->planes[s], first_bundle, num_bundles,
-                              words * sizeof(uint32_t));
-    }
-    digest = digest_array(digest, arrays->scales, first, rows, sizeof *arrays->scales);
-    digest = digest_array(digest, arrays->biases, first, rows, sizeof *arrays->biases);
-    digest = digest_array(digest, arrays->offsets, first, rows, sizeof *arrays->offsets);
-    return digest_array(digest, arrays->masks, first_bundle, num_bundles, sizeof *arrays->masks);
 }
 
 uint64_t bsw_code_arrays_digest(const struct bsw_shard_shape *shape,
                                 const struct bsw_code_arrays *arrays, size_t first_bundle,
                                 size_t num_bundles, enum bsw_code_part part)
 {
-    if (part == BSW_PART_CODES) return digest_codes(shape, arrays, first_bundle, num_bundles);
-    if (part == BSW_PART_TAILS)
-        return digest_array(0, arrays->tails, first_bundle * BSW_BUNDLE_ROWS,
-                            num_bundles * BSW_BUNDLE_ROWS, sizeof *arrays->tails);
-    return digest_array(0, arrays->row_digests, first_bundle, num_bundles,
-                        sizeof *arrays->row_digests);
+    const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
+    uint64_t digest = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        const void *at = bsw_code_array_at(arrays, &list.items[i], first_bundle);
+        if (at && list.items[i].part == part)
+            digest = XXH3_64bits_withSeed(at, num_bundles * list.items[i].bundle_bytes, digest);
+    }
+    return digest;
 }
 
 // ---- headers ----

@@ -63,6 +63,31 @@ struct bsw_code_arrays {
     uint32_t *masks;
     uint64_t *row_digests;
 };
+
+// What of a bundle range's arrays is digested together: what every full scan reads, what a first
+// stage adds, and what raw rows are checked by.
+enum bsw_code_part { BSW_PART_CODES, BSW_PART_TAILS, BSW_PART_ROWS, BSW_NUM_CODE_PARTS };
+
+// One of them: where its pointer stands in struct bsw_code_arrays.
+struct bsw_code_array {
+    size_t place, bundle_bytes;
+    enum bsw_code_part part;
+    const char *name;
+};
+#define BSW_MAX_CODE_ARRAYS (BSW_MAX_SEGMENTS + 6)
+struct bsw_code_array_list {
+    size_t count;
+    struct bsw_code_array items[BSW_MAX_CODE_ARRAYS];
+};
+// Those of a shape, in the order of a block.
+struct bsw_code_array_list bsw_code_arrays_list(const struct bsw_shard_shape *shape);
+// At a bundle; NULL: the array is not there.
+void *bsw_code_array_at(const struct bsw_code_arrays *arrays, const struct bsw_code_array *array,
+                        size_t bundle);
+// Those that are there begin at `bundle`.
+void bsw_code_arrays_advance(const struct bsw_shard_shape *shape, size_t bundle,
+                             struct bsw_code_arrays *arrays);
+
 void bsw_code_arrays_in_block(const struct bsw_shard_shape *shape, void *block, size_t num_bundles,
                               struct bsw_code_arrays *out);
 
@@ -71,9 +96,6 @@ void bsw_code_arrays_copy(const struct bsw_shard_shape *shape, const struct bsw_
                           size_t num_bundles, const struct bsw_code_arrays *resident,
                           size_t first_bundle);
 
-// What of a bundle range's arrays is digested together: what every full scan reads, what a first
-// stage adds, and what raw rows are checked by.
-enum bsw_code_part { BSW_PART_CODES, BSW_PART_TAILS, BSW_PART_ROWS, BSW_NUM_CODE_PARTS };
 // XXH3 of bundles [first_bundle, first_bundle + num_bundles) of arrays in a block or resident; an
 // array that is not there counts as empty.
 uint64_t bsw_code_arrays_digest(const struct bsw_shard_shape *shape,

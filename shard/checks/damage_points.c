@@ -35,32 +35,22 @@ struct array {
     size_t bytes;
 };
 
-#define MOST_ARRAYS (BSW_MAX_SEGMENTS + 8)
-
-static void add(struct array *arrays, size_t *count, const void *at, size_t bytes)
-{
-    if (at) arrays[(*count)++] = (struct array){(void *)(uintptr_t)at, bytes};
-}
+#define MOST_ARRAYS (BSW_MAX_CODE_ARRAYS + 1)
 
 // codes: of the device; NULL: those of the host.
 static size_t list_arrays(const struct bsw_unit *unit, const struct bsw_device_codes *codes,
                           struct array *arrays)
 {
     const struct bsw_resident_shard *host = &unit->resident;
-    int on_device = codes != NULL;
-    size_t count = 0, bundles = on_device ? codes->num_bundles : host->num_bundles;
-    size_t rows = bundles * BSW_BUNDLE_ROWS;
-    for (uint32_t s = 0; s < host->shape.layout.num_segments; s++)
-        add(arrays, &count, on_device ? codes->planes[s] : host->arrays.planes[s],
-            bundles * bsw_segment_bundle_words(&host->shape.layout.segments[s]) * 4);
-    add(arrays, &count, on_device ? codes->scales : host->arrays.scales, rows * 2);
-    add(arrays, &count, on_device ? codes->tails : host->arrays.tails, rows * 2);
-    add(arrays, &count, on_device ? codes->biases : host->arrays.biases, rows * 4);
-    add(arrays, &count, on_device ? codes->masks : host->arrays.masks, bundles * 4);
-    if (on_device) return count;
-    add(arrays, &count, host->arrays.offsets, rows * sizeof *host->arrays.offsets);
-    add(arrays, &count, host->arrays.row_digests, bundles * sizeof *host->arrays.row_digests);
-    add(arrays, &count, host->most, bundles * sizeof *host->most);
+    const struct bsw_code_arrays all = codes ? bsw_device_code_arrays(codes) : host->arrays;
+    const struct bsw_code_array_list list = bsw_code_arrays_list(&host->shape);
+    size_t count = 0, bundles = codes ? codes->num_bundles : host->num_bundles;
+    for (size_t i = 0; i < list.count; i++) {
+        void *at = bsw_code_array_at(&all, &list.items[i], 0);
+        if (at) arrays[count++] = (struct array){at, bundles * list.items[i].bundle_bytes};
+    }
+    if (!codes && host->most)
+        arrays[count++] = (struct array){host->most, bundles * sizeof *host->most};
     return count;
 }
 

@@ -15,36 +15,26 @@ uint32_t bsw_device_readback_most(const struct bsw_shard_shape *shape)
     return most < 1 ? 1 : most > UINT32_MAX ? UINT32_MAX : (uint32_t)most;
 }
 
-static enum bsw_status download(struct bsw_device_engine *engine, void *to, const void *from,
-                                size_t first, size_t count, size_t size, struct bsw_error *err)
-{
-    return bsw_device_download(engine->device, BSW_QUEUE_COPY, to,
-                               (const unsigned char *)from + first * size, count * size, err);
-}
-
 // Queues the copies of bundles [first, first + num_bundles), as a block has them.
 static enum bsw_status send_for(struct bsw_device_engine *engine,
                                 const struct bsw_device_shard *shard, size_t first,
                                 size_t num_bundles, void *to, struct bsw_code_arrays *out,
                                 struct bsw_error *err)
 {
-    const struct bsw_device_codes *codes = &shard->resident;
+    const struct bsw_code_arrays there = bsw_device_code_arrays(&shard->resident);
     const struct bsw_shard_shape *shape = &shard->host->shape;
-    size_t row = first * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
+    const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
     bsw_code_arrays_in_block(shape, to, num_bundles, out);
     out->row_digests = NULL;
-    if (!codes->tails) out->tails = NULL;
-    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
-        size_t bytes = bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);
-        BSW_TRY(download(engine, out->planes[s], codes->planes[s], first, num_bundles, bytes, err));
+    if (!there.tails) out->tails = NULL;
+    for (size_t i = 0; i < list.count; i++) {
+        const void *from = bsw_code_array_at(&there, &list.items[i], first);
+        void *array = bsw_code_array_at(out, &list.items[i], 0);
+        if (array)
+            BSW_TRY(bsw_device_download(engine->device, BSW_QUEUE_COPY, array, from,
+                                        num_bundles * list.items[i].bundle_bytes, err));
     }
-    if (out->scales) {
-        BSW_TRY(download(engine, out->scales, codes->scales, row, rows, sizeof(uint16_t), err));
-        BSW_TRY(download(engine, out->biases, codes->biases, row, rows, sizeof(float), err));
-    }
-    if (out->tails)
-        BSW_TRY(download(engine, out->tails, codes->tails, row, rows, sizeof(uint16_t), err));
-    return download(engine, out->masks, codes->masks, first, num_bundles, sizeof(uint32_t), err);
+    return BSW_OK;
 }
 
 enum bsw_status bsw_device_shard_fetch(struct bsw_device_engine *engine,

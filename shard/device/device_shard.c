@@ -92,8 +92,8 @@ static enum bsw_status copy_codes(struct bsw_device_engine *engine,
                                   struct bsw_error *err)
 {
     const struct bsw_device_plan *plan = &engine->plan;
-    const struct bsw_code_arrays *from = &shard->host->arrays;
-    size_t row = first * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
+    const struct bsw_resident_shard *host = shard->host;
+    const struct bsw_code_array_list list = bsw_code_arrays_list(&host->shape);
     unsigned char *to = memory->data;
     struct bsw_device_codes_layout at;
     bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
@@ -101,53 +101,38 @@ static enum bsw_status copy_codes(struct bsw_device_engine *engine,
     *out = (struct bsw_device_codes){.layout = plan->layout,
                                      .masks = (const uint32_t *)(void *)(to + at.masks),
                                      .num_bundles = (uint32_t)num_bundles,
-                                     .first_row = (uint32_t)row};
-    for (uint32_t s = 0; s < plan->layout.num_segments; s++) {
-        size_t words = bsw_segment_bundle_words(&plan->layout.segments[s]);
+                                     .first_row = (uint32_t)(first * BSW_BUNDLE_ROWS)};
+    for (uint32_t s = 0; s < plan->layout.num_segments; s++)
         out->planes[s] = (const uint32_t *)(void *)(to + at.planes[s]);
-        BSW_TRY(send(engine, is_pinned, to + at.planes[s], from->planes[s] + first * words,
-                     num_bundles * words * sizeof(uint32_t), err));
-    }
     if (plan->has_affine) {
         out->scales = (const uint16_t *)(void *)(to + at.scales);
         out->biases = (const float *)(void *)(to + at.biases);
-        BSW_TRY(send(engine, is_pinned, to + at.scales, from->scales + row,
-                     rows * sizeof *from->scales, err));
-        BSW_TRY(send(engine, is_pinned, to + at.biases, from->biases + row,
-                     rows * sizeof *from->biases, err));
     }
-    if (plan->stage_dims > 0) {
-        out->tails = (const uint16_t *)(void *)(to + at.tails);
-        BSW_TRY(send(engine, is_pinned, to + at.tails, from->tails + row,
-                     rows * sizeof *from->tails, err));
+    if (plan->stage_dims > 0) out->tails = (const uint16_t *)(void *)(to + at.tails);
+    const struct bsw_code_arrays there = bsw_device_code_arrays(out);
+    for (size_t i = 0; i < list.count; i++) {
+        void *array = bsw_code_array_at(&there, &list.items[i], 0);
+        if (array)
+            BSW_TRY(send(engine, is_pinned, array,
+                         bsw_code_array_at(&host->arrays, &list.items[i], first),
+                         num_bundles * list.items[i].bundle_bytes, err));
     }
-    return send(engine, is_pinned, to + at.masks, from->masks + first,
-                num_bundles * sizeof *from->masks, err);
-}
-
-static void pin(struct bsw_device_engine *engine, struct bsw_device_shard *shard, void *memory,
-                size_t bytes)
-{
-    if (bsw_device_pin(engine->device, memory, bytes)) shard->pinned[shard->num_pinned++] = memory;
+    return BSW_OK;
 }
 
 // The arrays that blocks are copied from. Where the system does not allow it copies are slower.
 static void pin_codes(struct bsw_device_engine *engine, struct bsw_device_shard *shard)
 {
-    const struct bsw_code_layout *layout = &engine->plan.layout;
-    const struct bsw_code_arrays *arrays = &shard->host->arrays;
-    size_t bundles = shard->num_bundles, rows = bundles * BSW_BUNDLE_ROWS;
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        size_t words = bsw_segment_bundle_words(&layout->segments[s]);
-        pin(engine, shard, arrays->planes[s], bundles * words * sizeof(uint32_t));
+    const struct bsw_resident_shard *host = shard->host;
+    const struct bsw_code_array_list list = bsw_code_arrays_list(&host->shape);
+    for (size_t i = 0; i < list.count; i++) {
+        void *memory = bsw_code_array_at(&host->arrays, &list.items[i], 0);
+        int is_sent = list.items[i].part == BSW_PART_CODES ||
+                      (list.items[i].part == BSW_PART_TAILS && engine->plan.stage_dims > 0);
+        if (is_sent &&
+            bsw_device_pin(engine->device, memory, shard->num_bundles * list.items[i].bundle_bytes))
+            shard->pinned[shard->num_pinned++] = memory;
     }
-    if (engine->plan.has_affine) {
-        pin(engine, shard, arrays->scales, rows * sizeof *arrays->scales);
-        pin(engine, shard, arrays->biases, rows * sizeof *arrays->biases);
-    }
-    if (engine->plan.stage_dims > 0)
-        pin(engine, shard, arrays->tails, rows * sizeof *arrays->tails);
-    pin(engine, shard, arrays->masks, bundles * sizeof *arrays->masks);
 }
 
 static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bundles,

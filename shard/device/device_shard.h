@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/device/device_blocks.h"
 #include "shard/device/device_lists.h"
@@ -42,6 +43,17 @@ struct bsw_device_shard {
     void *pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
     size_t num_pinned;
 };
+
+// Where the arrays lie that are on a device; the others are NULL.
+static inline struct bsw_code_arrays bsw_device_code_arrays(const struct bsw_device_codes *codes)
+{
+    struct bsw_code_arrays arrays = {.scales = (uint16_t *)(uintptr_t)codes->scales,
+                                     .tails = (uint16_t *)(uintptr_t)codes->tails,
+                                     .biases = (float *)(uintptr_t)codes->biases,
+                                     .masks = (uint32_t *)(uintptr_t)codes->masks};
+    memcpy(arrays.planes, codes->planes, sizeof arrays.planes);
+    return arrays;
+}
 
 // Shard `index` of the needs. The engine's first is checked against the CPU. Codes that are all on
 // the device are freed in host memory; the rest of the shard stays as it is.

@@ -52,31 +52,18 @@ struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *sh
 
 static enum bsw_status allocate_arrays(struct bsw_resident_shard *shard, struct bsw_error *err)
 {
-    const struct bsw_shard_shape *shape = &shard->shape;
-    size_t rows = shard->num_bundles * BSW_BUNDLE_ROWS;
-    struct bsw_code_arrays *arrays = &shard->arrays;
-    const struct bsw_resident_parts parts = bsw_resident_parts_of(shape, shard->stage_dims);
+    const struct bsw_resident_parts parts = bsw_resident_parts_of(&shard->shape, shard->stage_dims);
+    const struct bsw_code_array_list list = bsw_code_arrays_list(&shard->shape);
+    size_t bundles = shard->num_bundles;
     shard->scan_bytes = bsw_resident_scan_bytes(&parts);
-    for (uint32_t s = 0; s < shape->layout.num_segments; s++) {
-        size_t words = bsw_segment_bundle_words(&shape->layout.segments[s]);
-        BSW_TRY(bsw_allocate(&arrays->planes[s], shard->num_bundles, words * sizeof(uint32_t),
-                             "codes", err));
+    for (size_t i = 0; i < list.count; i++) {
+        if (list.items[i].part == BSW_PART_TAILS && shard->stage_dims == 0) continue;
+        BSW_TRY(bsw_allocate((unsigned char *)&shard->arrays + list.items[i].place, bundles,
+                             list.items[i].bundle_bytes, list.items[i].name, err));
     }
-    if (shape->has_affine) {
-        BSW_TRY(bsw_allocate(&arrays->scales, rows, sizeof(uint16_t), "scales", err));
-        BSW_TRY(bsw_allocate(&arrays->biases, rows, sizeof(float), "biases", err));
-    }
-    if (shard->stage_dims > 0) {
-        BSW_TRY(bsw_allocate(&arrays->tails, rows, sizeof(uint16_t), "tails", err));
-        BSW_TRY(bsw_allocate(&shard->most, shard->num_bundles, sizeof *shard->most, "tails", err));
-    }
-    if (shape->has_bytes) {
-        BSW_TRY(bsw_allocate(&arrays->offsets, rows, sizeof *arrays->offsets, "offsets", err));
-    }
-    BSW_TRY(
-        bsw_allocate(&shard->digests, shape->num_blocks, sizeof *shard->digests, "digests", err));
-    BSW_TRY(bsw_allocate(&arrays->masks, shard->num_bundles, sizeof(uint32_t), "masks", err));
-    return bsw_allocate(&arrays->row_digests, shard->num_bundles, sizeof(uint64_t), "row digests",
+    if (shard->stage_dims > 0)
+        BSW_TRY(bsw_allocate(&shard->most, bundles, sizeof *shard->most, "tails", err));
+    return bsw_allocate(&shard->digests, shard->shape.num_blocks, sizeof *shard->digests, "digests",
                         err);
 }
 
@@ -223,13 +210,12 @@ enum bsw_status bsw_resident_shard_encode(const struct bsw_manifest *manifest, u
 
 void bsw_resident_shard_drop_codes(struct bsw_resident_shard *shard)
 {
-    for (uint32_t s = 0; s < BSW_MAX_SEGMENTS; s++) bsw_free(&shard->arrays.planes[s]);
-    bsw_free(&shard->arrays.scales);
-    bsw_free(&shard->arrays.tails);
+    const struct bsw_code_array_list list = bsw_code_arrays_list(&shard->shape);
+    for (size_t i = 0; i < list.count; i++) {
+        if (list.items[i].part != BSW_PART_ROWS)
+            bsw_free((unsigned char *)&shard->arrays + list.items[i].place);
+    }
     bsw_free(&shard->most);
-    bsw_free(&shard->arrays.biases);
-    bsw_free(&shard->arrays.offsets);
-    bsw_free(&shard->arrays.masks);
 }
 
 void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
@@ -291,7 +277,6 @@ enum bsw_status bsw_resident_shard_view(const struct bsw_resident_shard *shard,
                                         const struct bsw_scan_part *part, struct bsw_buffer *masks,
                                         struct bsw_resident_shard *out, struct bsw_error *err)
 {
-    const struct bsw_code_layout *layout = &shard->shape.layout;
     struct bsw_code_arrays *arrays = &out->arrays;
     size_t bundle = part->first_bundle, row = bundle * BSW_BUNDLE_ROWS;
     uint64_t rows = (uint64_t)part->num_bundles * BSW_BUNDLE_ROWS;
@@ -299,17 +284,9 @@ enum bsw_status bsw_resident_shard_view(const struct bsw_resident_shard *shard,
     out->num_bundles = part->num_bundles;
     out->shape.num_rows = rows < shard->shape.num_rows - row ? rows : shard->shape.num_rows - row;
     out->scan_bytes = shard->scan_bytes / shard->num_bundles * part->num_bundles;
-    for (uint32_t s = 0; s < layout->num_segments; s++)
-        if (arrays->planes[s])
-            arrays->planes[s] += bundle * bsw_segment_bundle_words(&layout->segments[s]);
-    if (arrays->scales) arrays->scales += row;
-    if (arrays->biases) arrays->biases += row;
-    if (arrays->tails) arrays->tails += row;
-    if (arrays->offsets) arrays->offsets += row;
-    if (arrays->row_digests) arrays->row_digests += bundle;
+    bsw_code_arrays_advance(&shard->shape, bundle, arrays);
     if (out->most) out->most += bundle;
     if (!arrays->masks) return BSW_OK;
-    arrays->masks += bundle;
     if (!part->masks) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(masks, part->num_bundles * sizeof(uint32_t), err));
     uint32_t *both = (uint32_t *)(void *)masks->data;
