@@ -29,6 +29,24 @@ BSW_C_BEGIN
 #define BSW_MAX_QUERY_BITS 7
 #define BSW_MAX_DIMS       65536
 
+// CALL(bits), with the bits of a code as a constant.
+#define BSW_SWITCH_BITS(bits, CALL) \
+    switch (bits) {                 \
+        BSW_CASE_BITS(1, CALL)      \
+        BSW_CASE_BITS(2, CALL)      \
+        BSW_CASE_BITS(3, CALL)      \
+        BSW_CASE_BITS(4, CALL)      \
+        BSW_CASE_BITS(5, CALL)      \
+        BSW_CASE_BITS(6, CALL)      \
+        BSW_CASE_BITS(7, CALL)      \
+    default:                        \
+        CALL(8);                    \
+    }
+#define BSW_CASE_BITS(constant, CALL) \
+    case constant:                    \
+        CALL(constant);               \
+        break;
+
 struct bsw_segment {
     uint32_t dims;  // 1 .. BSW_MAX_DIMS
     uint32_t bits;  // 1 .. 8

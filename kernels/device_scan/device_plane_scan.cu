@@ -98,31 +98,9 @@ __device__ __forceinline__ void
 add_segment_of(uint32_t bits, const uint32_t *codes, const uint32_t *query, uint32_t query_bits,
                uint32_t query_words, uint32_t words, uint32_t (&distances)[GROUP])
 {
-    switch (bits) {
-    case 1:
-        add_segment<GROUP, 1>(codes, query, query_bits, query_words, words, distances);
-        break;
-    case 2:
-        add_segment<GROUP, 2>(codes, query, query_bits, query_words, words, distances);
-        break;
-    case 3:
-        add_segment<GROUP, 3>(codes, query, query_bits, query_words, words, distances);
-        break;
-    case 4:
-        add_segment<GROUP, 4>(codes, query, query_bits, query_words, words, distances);
-        break;
-    case 5:
-        add_segment<GROUP, 5>(codes, query, query_bits, query_words, words, distances);
-        break;
-    case 6:
-        add_segment<GROUP, 6>(codes, query, query_bits, query_words, words, distances);
-        break;
-    case 7:
-        add_segment<GROUP, 7>(codes, query, query_bits, query_words, words, distances);
-        break;
-    default:
-        add_segment<GROUP, 8>(codes, query, query_bits, query_words, words, distances);
-    }
+#define CALL(BITS) add_segment<GROUP, BITS>(codes, query, query_bits, query_words, words, distances)
+    BSW_SWITCH_BITS(bits, CALL);
+#undef CALL
 }
 
 template <int GROUP>

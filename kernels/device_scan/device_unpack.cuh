@@ -4,6 +4,7 @@
 #ifndef BITSWEEP_KERNELS_DEVICE_UNPACK_CUH
 #define BITSWEEP_KERNELS_DEVICE_UNPACK_CUH
 
+#include "common/codes/code_layout.h"
 #include "kernels/cuda_switch.cuh"
 
 namespace bsw
@@ -52,24 +53,9 @@ __device__ __forceinline__ void unpack_word(const uint32_t *codes, uint32_t word
 __device__ __forceinline__ void unpack_word_of(uint32_t bits, const uint32_t *codes, uint32_t words,
                                                uint32_t (&bytes)[8])
 {
-    switch (bits) {
-    case 1:
-        return unpack_word<1>(codes, words, bytes);
-    case 2:
-        return unpack_word<2>(codes, words, bytes);
-    case 3:
-        return unpack_word<3>(codes, words, bytes);
-    case 4:
-        return unpack_word<4>(codes, words, bytes);
-    case 5:
-        return unpack_word<5>(codes, words, bytes);
-    case 6:
-        return unpack_word<6>(codes, words, bytes);
-    case 7:
-        return unpack_word<7>(codes, words, bytes);
-    default:
-        return unpack_word<8>(codes, words, bytes);
-    }
+#define CALL(BITS) unpack_word<BITS>(codes, words, bytes)
+    BSW_SWITCH_BITS(bits, CALL);
+#undef CALL
 }
 
 } // namespace bsw

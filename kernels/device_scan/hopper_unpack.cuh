@@ -24,24 +24,9 @@ __device__ __forceinline__ void unpack_slot(const uint32_t *planes, uint32_t str
 __device__ __forceinline__ void unpack_slot_of(uint32_t bits, const uint32_t *planes,
                                                uint32_t stride, uint32_t (&bytes)[8])
 {
-    switch (bits) {
-    case 1:
-        return unpack_slot<1>(planes, stride, bytes);
-    case 2:
-        return unpack_slot<2>(planes, stride, bytes);
-    case 3:
-        return unpack_slot<3>(planes, stride, bytes);
-    case 4:
-        return unpack_slot<4>(planes, stride, bytes);
-    case 5:
-        return unpack_slot<5>(planes, stride, bytes);
-    case 6:
-        return unpack_slot<6>(planes, stride, bytes);
-    case 7:
-        return unpack_slot<7>(planes, stride, bytes);
-    default:
-        return unpack_slot<8>(planes, stride, bytes);
-    }
+#define CALL(BITS) unpack_slot<BITS>(planes, stride, bytes)
+    BSW_SWITCH_BITS(bits, CALL);
+#undef CALL
 }
 
 // One document, of the lane: its words to the tile.

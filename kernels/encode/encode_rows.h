@@ -55,21 +55,9 @@ static void xfbq(const float *rows, size_t num_rows, size_t dims, const float *f
     if (num_rows < BSW_BUNDLE_ROWS) {
         memset(planes, 0, bits * ((dims + 31) / 32) * BSW_BUNDLE_ROWS * sizeof *planes);
     }
-    switch (bits) {
-#define CASE(constant)                                                     \
-    case constant:                                                         \
-        xfbq_rows(rows, num_rows, dims, factors, scale, constant, planes); \
-        break;
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-#undef CASE
-    }
+#define CALL(constant) xfbq_rows(rows, num_rows, dims, factors, scale, constant, planes)
+    BSW_SWITCH_BITS(bits, CALL);
+#undef CALL
 }
 
 static void saq_center(const struct bsw_saq_frame *frame, const float *rows, size_t num_rows,
@@ -99,30 +87,16 @@ typedef void (*tile_fn)(const float *centered, size_t stride, const float *panel
     {                                                                                             \
         project_tile(centered, stride, panel, panel_stride, depth, fresh, out, out_stride, rows); \
     }
-TILE(1)
-TILE(2)
-TILE(3)
-TILE(4)
-TILE(5)
-TILE(6)
 #if TILE_ROWS > 6
-TILE(7)
-TILE(8)
-TILE(9)
-TILE(10)
-TILE(11)
-TILE(12)
+#define EACH_TILE(DO) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12)
+#else
+#define EACH_TILE(DO) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6)
 #endif
+EACH_TILE(TILE)
 #undef TILE
 
-static const tile_fn tiles[TILE_ROWS + 1] = {
-    NULL,           project_tile_1, project_tile_2, project_tile_3,  project_tile_4,
-    project_tile_5, project_tile_6,
-#if TILE_ROWS > 6
-    project_tile_7, project_tile_8, project_tile_9, project_tile_10, project_tile_11,
-    project_tile_12
-#endif
-};
+#define ENTRY(rows) project_tile_##rows,
+static const tile_fn tiles[TILE_ROWS + 1] = {NULL, EACH_TILE(ENTRY)};
 
 // All rows against one panel, in tiles as equal as they can be: no short last one.
 static void project_panel(const float *centered, size_t num_rows, size_t stride, const float *panel,
@@ -177,21 +151,10 @@ static float row_norm(const struct bsw_code_layout *layout, const float *o)
 static float quantize_any(const struct bsw_segment *segment, const float *o, float inverse,
                           size_t stage_place, uint32_t *word, uint32_t *tail)
 {
-    switch (segment->bits) {
-#define CASE(constant) \
-    case constant:     \
-        return quantize_segment(segment, o, inverse, stage_place, constant, word, tail);
-        CASE(1)
-        CASE(2)
-        CASE(3)
-        CASE(4)
-        CASE(5)
-        CASE(6)
-        CASE(7)
-        CASE(8)
-#undef CASE
-    }
-    return 0.0f;
+#define CALL(constant) \
+    return quantize_segment(segment, o, inverse, stage_place, constant, word, tail)
+    BSW_SWITCH_BITS(segment->bits, CALL);
+#undef CALL
 }
 
 // Codes of a row whose rms is known; returns den.
