@@ -140,23 +140,12 @@ typedef void multiply_fn(const uint8_t *bundle, const int8_t *components, size_t
     {                                                                                          \
         multiply(bundle, components, stride, dims, starts, sums, num);                         \
     }
-MULTIPLY(1)
-MULTIPLY(2)
-MULTIPLY(3)
-MULTIPLY(4)
-MULTIPLY(5)
-MULTIPLY(6)
-MULTIPLY(7)
-MULTIPLY(8)
-MULTIPLY(9)
-MULTIPLY(10)
-MULTIPLY(11)
-MULTIPLY(12)
+#define EACH_NUM(DO) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11) DO(12)
+EACH_NUM(MULTIPLY)
 #undef MULTIPLY
 
-static multiply_fn *const multiply_table[BLOCK_QUERIES + 1] = {
-    NULL,       multiply_1, multiply_2, multiply_3,  multiply_4,  multiply_5, multiply_6,
-    multiply_7, multiply_8, multiply_9, multiply_10, multiply_11, multiply_12};
+#define ENTRY(num) multiply_##num,
+static multiply_fn *const multiply_table[BLOCK_QUERIES + 1] = {NULL, EACH_NUM(ENTRY)};
 
 // ---- keys ----
 

@@ -52,56 +52,35 @@ static inline unsigned bsw_radix_digit(uint64_t key, unsigned shift)
     return (unsigned)(key >> shift) & (BSW_RADIX_SIZE - 1);
 }
 
-// Sorts candidates descending; varying has the bits that are not the same in all of them.
-static inline void bsw_radix_sort_candidates(uint64_t *candidates, size_t n, uint64_t varying,
-                                             uint64_t *scratch)
-{
-    struct bsw_radix_plan plan;
-    bsw_radix_plan_init(&plan, varying);
-    for (size_t first = 0; first < n; first += BSW_RADIX_BLOCK) {
-        size_t last = n - first < BSW_RADIX_BLOCK ? n : first + BSW_RADIX_BLOCK;
-        for (int d = 0; d < plan.num_digits; d++) {
-            for (size_t i = first; i < last; i++)
-                plan.places[d][bsw_radix_digit(candidates[i], plan.shifts[d])]++;
-        }
+// Sorts items by the bits of KEY(item) that vary, descending, stable; varying has the bits that are
+// not the same in all of them.
+#define BSW_RADIX_SORT(name, type, KEY)                                                        \
+    static inline void name(type *items, size_t n, uint64_t varying, type *scratch)            \
+    {                                                                                          \
+        struct bsw_radix_plan plan;                                                            \
+        bsw_radix_plan_init(&plan, varying);                                                   \
+        for (size_t first = 0; first < n; first += BSW_RADIX_BLOCK) {                          \
+            size_t last = n - first < BSW_RADIX_BLOCK ? n : first + BSW_RADIX_BLOCK;           \
+            for (int d = 0; d < plan.num_digits; d++) {                                        \
+                for (size_t i = first; i < last; i++)                                          \
+                    plan.places[d][bsw_radix_digit(KEY(items[i]), plan.shifts[d])]++;          \
+            }                                                                                  \
+        }                                                                                      \
+        bsw_radix_plan_place(&plan);                                                           \
+        type *from = items, *to = scratch;                                                     \
+        for (int d = 0; d < plan.num_digits; d++) {                                            \
+            for (size_t i = 0; i < n; i++)                                                     \
+                to[plan.places[d][bsw_radix_digit(KEY(from[i]), plan.shifts[d])]++] = from[i]; \
+            type *swap = from;                                                                 \
+            from = to;                                                                         \
+            to = swap;                                                                         \
+        }                                                                                      \
+        if (from != items) memcpy(items, from, n * sizeof *items);                             \
     }
-    bsw_radix_plan_place(&plan);
-    uint64_t *from = candidates, *to = scratch;
-    for (int d = 0; d < plan.num_digits; d++) {
-        for (size_t i = 0; i < n; i++)
-            to[plan.places[d][bsw_radix_digit(from[i], plan.shifts[d])]++] = from[i];
-        uint64_t *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != candidates) memcpy(candidates, from, n * sizeof *candidates);
-}
-
-// Sorts entries by the bits of their scores that vary, descending, stable; the same as above for
-// entries.
-static inline void bsw_radix_sort_ranked(struct bsw_ranked *entries, size_t n, uint64_t varying,
-                                         struct bsw_ranked *scratch)
-{
-    struct bsw_radix_plan plan;
-    bsw_radix_plan_init(&plan, varying);
-    for (size_t first = 0; first < n; first += BSW_RADIX_BLOCK) {
-        size_t last = n - first < BSW_RADIX_BLOCK ? n : first + BSW_RADIX_BLOCK;
-        for (int d = 0; d < plan.num_digits; d++) {
-            for (size_t i = first; i < last; i++)
-                plan.places[d][bsw_radix_digit(entries[i].score, plan.shifts[d])]++;
-        }
-    }
-    bsw_radix_plan_place(&plan);
-    struct bsw_ranked *from = entries, *to = scratch;
-    for (int d = 0; d < plan.num_digits; d++) {
-        for (size_t i = 0; i < n; i++)
-            to[plan.places[d][bsw_radix_digit(from[i].score, plan.shifts[d])]++] = from[i];
-        struct bsw_ranked *swap = from;
-        from = to;
-        to = swap;
-    }
-    if (from != entries) memcpy(entries, from, n * sizeof *entries);
-}
+#define BSW_RADIX_CANDIDATE(candidate) (candidate)
+#define BSW_RADIX_SCORE(entry)         (entry).score
+BSW_RADIX_SORT(bsw_radix_sort_candidates, uint64_t, BSW_RADIX_CANDIDATE)
+BSW_RADIX_SORT(bsw_radix_sort_ranked, struct bsw_ranked, BSW_RADIX_SCORE)
 
 // A number that the scores of at least `keep` of n entries reach, found by a histogram of the
 // leading digit: the highest 8 bits in which they vary (so a narrow range of scores is still told

@@ -9,29 +9,11 @@
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/plane_scan/plane_scan_rows.h"
 
-#define INLINE      static inline __attribute__((always_inline))
-
-#define TABLE_BITS  6  // query planes a table can hold: 4 * 63 is 252
-#define CHUNK_WORDS 32 // words whose tables are made at a time: 4 KiB of the stack
-
-// Far ahead into the second cache, near into the first; see plane_scan_avx512.c.
-#define FAR_BYTES            8192
-#define NEAR_BYTES           1024
-#define MIN_PREFETCH_BUNDLES 8
+#define INLINE static inline __attribute__((always_inline))
 
 // Nibble t of a word (dimensions 4t .. 4t + 3): 16 distances.
 struct nibble_tables {
     _Alignas(32) uint8_t of[8][16];
-};
-
-struct chunk {
-    const uint32_t *codes; // the chunk's first word of plane 0 of bundle 0
-    size_t bundle_words;
-    size_t words;                 // of the segment
-    size_t num_words;             // of the chunk
-    size_t far_bytes, near_bytes; // to prefetch ahead
-    unsigned bits;
-    unsigned shift; // of all distances
 };
 
 // A query plane's word as 32 bytes of 0 or 1.
@@ -138,16 +120,6 @@ INLINE void add_plane(struct sums sums, __m256i distances[4])
     }
 }
 
-INLINE void prefetch_word(const struct chunk *chunk, const uint32_t *word)
-{
-    const char *far = (const char *)word + chunk->far_bytes;
-    const char *near = (const char *)word + chunk->near_bytes;
-    _mm_prefetch(far, _MM_HINT_T1);
-    _mm_prefetch(far + 64, _MM_HINT_T1);
-    _mm_prefetch(near, _MM_HINT_T0);
-    _mm_prefetch(near + 64, _MM_HINT_T0);
-}
-
 // dots += offset - 2 * (distance << shift) over the chunk's words; the old dots count if
 // `accumulate`.
 static void scan_chunk(const struct chunk *chunk, const struct nibble_tables *tables,
@@ -160,7 +132,7 @@ static void scan_chunk(const struct chunk *chunk, const struct nibble_tables *ta
             struct sums sums = {zero, zero};
             for (size_t w = 0; w < chunk->num_words; w++) {
                 __m256i bytes[4];
-                prefetch_word(chunk, plane + w * BSW_BUNDLE_ROWS);
+                bsw_prefetch_word(chunk, plane + w * BSW_BUNDLE_ROWS);
                 turn_word(plane + w * BSW_BUNDLE_ROWS, bytes);
                 for (int k = 0; k < 4; k++) sums = add_byte(sums, bytes[k], &tables[w], k);
             }
@@ -183,19 +155,11 @@ static void avx2_dots(const struct bsw_segment *segment, struct bsw_word_range r
 {
     struct nibble_tables tables[CHUNK_WORDS];
     unsigned table_bits = query_bits < TABLE_BITS ? query_bits : TABLE_BITS;
-    int is_stream = num_bundles >= MIN_PREFETCH_BUNDLES;
     size_t words = segment->words, last = (size_t)range.first + range.count;
-    int32_t offset = (int32_t)bsw_range_dims(segment, range) * ((1 << query_bits) - 1) *
-                     ((1 << segment->bits) - 1);
+    int32_t offset = bsw_range_limit(segment, range, query_bits);
     for (size_t w = range.first; w < last; w += CHUNK_WORDS) {
-        struct chunk chunk = {.codes = codes + w * BSW_BUNDLE_ROWS,
-                              .bundle_words = bsw_segment_bundle_words(segment),
-                              .words = words,
-                              .num_words = last - w < CHUNK_WORDS ? last - w : CHUNK_WORDS,
-                              .far_bytes = is_stream ? FAR_BYTES : 0,
-                              .near_bytes = is_stream ? NEAR_BYTES : 0,
-                              .bits = segment->bits,
-                              .shift = query_bits - table_bits};
+        struct chunk chunk = bsw_chunk_of(segment, range, codes, num_bundles, w);
+        chunk.shift = query_bits - table_bits;
         make_tables(query + w, words, chunk.num_words, table_bits, tables);
         scan_chunk(&chunk, tables, num_bundles, offset, accumulate, dots);
         if (query_bits > TABLE_BITS) {

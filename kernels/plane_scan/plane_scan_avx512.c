@@ -13,32 +13,12 @@
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/plane_scan/plane_scan_rows.h"
 
-#define INLINE      static inline __attribute__((always_inline))
-
-#define TABLE_BITS  6  // query planes a table can hold
-#define CHUNK_WORDS 32 // words whose tables are made at a time: 4 KiB of the stack
-
-// One core keeps too few lines on their way for the memory's latency unless told far ahead: into
-// the second cache 8 KiB ahead, into the first 1 KiB. Calls for few bundles are jumps of a
-// progressive scan; there the lines ahead are not wanted.
-#define FAR_BYTES            8192
-#define NEAR_BYTES           1024
-#define MIN_PREFETCH_BUNDLES 8
+#define INLINE static inline __attribute__((always_inline))
 
 // Distances of the low and the high nibble of byte b of a word: entry 16*b + nibble.
 struct nibble_tables {
     _Alignas(64) uint8_t low[64];
     uint8_t high[64];
-};
-
-struct chunk {
-    const uint32_t *codes; // the chunk's first word of plane 0 of bundle 0
-    const uint32_t *extra; // the query's seventh plane from the chunk's first word on, or NULL
-    size_t bundle_words;
-    size_t words;                 // of the segment
-    size_t num_words;             // of the chunk
-    size_t far_bytes, near_bytes; // to prefetch ahead
-    unsigned bits;
 };
 
 // first: place of dimension 0 of each byte's nibble. turned[k]: 2^bits - 1 where bit k of the entry
@@ -112,16 +92,6 @@ INLINE __m512i minus_two_distances(struct sums sums, int has_extra)
     return sum;
 }
 
-INLINE void prefetch_word(const struct chunk *chunk, const uint32_t *word)
-{
-    const char *far = (const char *)word + chunk->far_bytes;
-    const char *near = (const char *)word + chunk->near_bytes;
-    _mm_prefetch(far, _MM_HINT_T1);
-    _mm_prefetch(far + 64, _MM_HINT_T1);
-    _mm_prefetch(near, _MM_HINT_T0);
-    _mm_prefetch(near + 64, _MM_HINT_T0);
-}
-
 // dots += offset - 2 * distance over the chunk's words; the old dots count if `accumulate`.
 // Weights are negative because -128 fits a byte and 128 does not.
 INLINE void scan_chunk(const struct chunk *chunk, const struct nibble_tables *tables,
@@ -137,7 +107,7 @@ INLINE void scan_chunk(const struct chunk *chunk, const struct nibble_tables *ta
             __m512i weight = _mm512_set1_epi8((char)-(1 << (chunk->bits - 1 - j)));
             for (size_t w = 0; w < chunk->num_words; w++) {
                 const uint32_t *word = plane + w * BSW_BUNDLE_ROWS;
-                prefetch_word(chunk, word);
+                bsw_prefetch_word(chunk, word);
                 uint32_t extra = has_extra ? chunk->extra[w] : 0;
                 lower = add_word(lower, word, &tables[w], weight, has_extra, extra);
                 upper = add_word(upper, word + 16, &tables[w], weight, has_extra, extra);
@@ -160,22 +130,12 @@ static void avx512_dots(const struct bsw_segment *segment, struct bsw_word_range
 {
     struct nibble_tables tables[CHUNK_WORDS];
     unsigned table_bits = query_bits < TABLE_BITS ? query_bits : TABLE_BITS;
-    int is_stream = num_bundles >= MIN_PREFETCH_BUNDLES;
     size_t words = segment->words, last = (size_t)range.first + range.count;
-    int32_t offset = (int32_t)bsw_range_dims(segment, range) * ((1 << query_bits) - 1) *
-                     ((1 << segment->bits) - 1);
+    int32_t offset = bsw_range_limit(segment, range, query_bits);
     for (size_t w = range.first; w < last; w += CHUNK_WORDS) {
-        size_t num_words = last - w < CHUNK_WORDS ? last - w : CHUNK_WORDS;
-        struct chunk chunk = {.codes = codes + w * BSW_BUNDLE_ROWS,
-                              .extra =
-                                  query_bits > TABLE_BITS ? query + TABLE_BITS * words + w : NULL,
-                              .bundle_words = bsw_segment_bundle_words(segment),
-                              .words = words,
-                              .num_words = num_words,
-                              .far_bytes = is_stream ? FAR_BYTES : 0,
-                              .near_bytes = is_stream ? NEAR_BYTES : 0,
-                              .bits = segment->bits};
-        make_tables(query + w, words, num_words, table_bits, tables);
+        struct chunk chunk = bsw_chunk_of(segment, range, codes, num_bundles, w);
+        if (query_bits > TABLE_BITS) chunk.extra = query + TABLE_BITS * words + w;
+        make_tables(query + w, words, chunk.num_words, table_bits, tables);
         if (query_bits > TABLE_BITS)
             scan_chunk(&chunk, tables, num_bundles, 1, offset, accumulate, dots);
         else
