@@ -14,6 +14,10 @@
 #define DYNAMIC_SHARED(type, name)                                      \
     extern __shared__ __align__(16) unsigned char bsw_dynamic_shared[]; \
     type *name = reinterpret_cast<type *>(bsw_dynamic_shared)
+
+// For the emulator: the members of `a`, an argument of kernels, that point into device memory or
+// are themselves such arguments. What a kernel is given must be so.
+#define DEVICE_POINTERS(type, ...)
 #else
 #include "tests/emulation/cuda_emulator.hpp"
 #endif

@@ -252,7 +252,7 @@ inline uint32_t num_encode_blocks(uint32_t num_rows)
 
 inline bool is_valid_source(const bsw_device_raw_rows &rows)
 {
-    return rows.type != BSW_VECTOR_INT32 && rows.dims >= 1 && rows.dims <= BSW_MAX_DIMS &&
+    return rows.type <= BSW_VECTOR_INT8 && rows.dims >= 1 && rows.dims <= BSW_MAX_DIMS &&
            rows.num_rows <= INT32_MAX;
 }
 

@@ -15,14 +15,7 @@ struct xfbq_arguments {
     uint8_t *faults;
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const xfbq_arguments &a)
-{
-    emulation::check_device_pointer(a.numbers, "numbers");
-    emulation::check_device_pointer(a.planes, "planes");
-    emulation::check_device_pointer(a.faults, "faults");
-}
-#endif
+DEVICE_POINTERS(xfbq_arguments, a.numbers, a.planes, a.faults)
 
 template <int BITS, class T>
 __device__ __forceinline__ void code_rows(const xfbq_arguments &a, const row_group &group,
@@ -61,39 +54,14 @@ __global__ void __launch_bounds__(encode_threads)
     float factors[group_rows];
 #pragma unroll
     for (int r = 0; r < group_rows; r++) factors[r] = of_row(factor, r);
-    switch (a.bits) {
-    case 1:
-        return code_rows<1, T>(a, group, factors);
-    case 2:
-        return code_rows<2, T>(a, group, factors);
-    case 3:
-        return code_rows<3, T>(a, group, factors);
-    case 4:
-        return code_rows<4, T>(a, group, factors);
-    case 5:
-        return code_rows<5, T>(a, group, factors);
-    case 6:
-        return code_rows<6, T>(a, group, factors);
-    case 7:
-        return code_rows<7, T>(a, group, factors);
-    default:
-        return code_rows<8, T>(a, group, factors);
-    }
+#define CALL(BITS) code_rows<BITS, T>(a, group, factors)
+    BSW_SWITCH_BITS(a.bits, CALL);
+#undef CALL
 }
 
-auto kernel_of(bsw_vector_type type)
-{
-    switch (type) {
-    case BSW_VECTOR_FLOAT16:
-        return encode_xfbq<half_bits>;
-    case BSW_VECTOR_UINT8:
-        return encode_xfbq<uint8_t>;
-    case BSW_VECTOR_INT8:
-        return encode_xfbq<int8_t>;
-    default:
-        return encode_xfbq<float>;
-    }
-}
+// In the order of enum bsw_vector_type.
+void (*const kernels[])(xfbq_arguments) = {encode_xfbq<float>, encode_xfbq<half_bits>,
+                                           encode_xfbq<uint8_t>, encode_xfbq<int8_t>};
 
 } // namespace
 } // namespace bsw
@@ -109,5 +77,5 @@ extern "C" int bsw_device_encode_xfbq(const struct bsw_device_raw_rows *rows, fl
     const xfbq_arguments a = {rows->numbers, rows->num_rows, rows->dims, (rows->dims + 31) / 32,
                               bits,          scale,          planes,     faults};
     return launch({dim3(num_encode_blocks(rows->num_rows)), dim3(encode_threads), 0, stream},
-                  kernel_of(rows->type), a);
+                  kernels[rows->type], a);
 }

@@ -15,16 +15,7 @@ struct center_arguments {
     uint8_t *faults;
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const center_arguments &a)
-{
-    emulation::check_device_pointer(a.numbers, "numbers");
-    emulation::check_device_pointer(a.mean, "mean");
-    emulation::check_device_pointer(a.centered, "centered");
-    emulation::check_device_pointer(a.mean_dots, "mean_dots");
-    emulation::check_device_pointer(a.faults, "faults");
-}
-#endif
+DEVICE_POINTERS(center_arguments, a.numbers, a.mean, a.centered, a.mean_dots, a.faults)
 
 template <class T>
 __global__ void __launch_bounds__(encode_threads)
@@ -58,19 +49,9 @@ __global__ void __launch_bounds__(encode_threads)
     if (lane % lanes_per_row == 0 && group.exists >> own & 1) a.mean_dots[group.first + own] = dot;
 }
 
-auto kernel_of(bsw_vector_type type)
-{
-    switch (type) {
-    case BSW_VECTOR_FLOAT16:
-        return center_rows<half_bits>;
-    case BSW_VECTOR_UINT8:
-        return center_rows<uint8_t>;
-    case BSW_VECTOR_INT8:
-        return center_rows<int8_t>;
-    default:
-        return center_rows<float>;
-    }
-}
+// In the order of enum bsw_vector_type.
+void (*const kernels[])(center_arguments) = {center_rows<float>, center_rows<half_bits>,
+                                             center_rows<uint8_t>, center_rows<int8_t>};
 
 } // namespace
 } // namespace bsw
@@ -86,5 +67,5 @@ extern "C" int bsw_device_saq_center(const struct bsw_device_frame *frame,
         rows->numbers, frame->mean, rows->num_rows, rows->dims, frame->metric == BSW_METRIC_COSINE,
         centered,      mean_dots,   faults};
     return launch({dim3(num_encode_blocks(rows->num_rows)), dim3(encode_threads), 0, stream},
-                  kernel_of(rows->type), a);
+                  kernels[rows->type], a);
 }

@@ -27,14 +27,7 @@ struct project_arguments {
                                // blocks of one row tile run close together
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const project_arguments &a)
-{
-    emulation::check_device_pointer(a.centered, "centered");
-    emulation::check_device_pointer(a.rotation, "rotation");
-    emulation::check_device_pointer(a.projected, "projected");
-}
-#endif
+DEVICE_POINTERS(project_arguments, a.centered, a.rotation, a.projected)
 
 struct __align__(16) four
 { // one load or store

@@ -16,17 +16,8 @@ struct quantize_arguments {
 };
 static_assert(sizeof(quantize_arguments) <= 4096, "more than a launch carries");
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const quantize_arguments &a)
-{
-    for (uint32_t s = 0; s < a.frame.layout.num_segments; s++)
-        emulation::check_device_pointer(a.codes.planes[s], "planes");
-    emulation::check_device_pointer(a.codes.norms, "norms");
-    emulation::check_device_pointer(a.codes.scales, "scales");
-    emulation::check_device_pointer(a.codes.tails, "tails");
-    emulation::check_device_pointer(a.projected, "projected");
-}
-#endif
+DEVICE_POINTERS(quantize_arguments, a.codes.planes, a.codes.norms, a.codes.scales, a.codes.tails,
+                a.projected)
 
 // A lane's number of each row; 0 where there is no row.
 __device__ __forceinline__ void load_rows(const quantize_arguments &a, const row_group &group,
@@ -93,24 +84,9 @@ __device__ __forceinline__ float code_segment_of(uint32_t bits, const quantize_a
                                                  const row_group &group, const segment_work &work,
                                                  unsigned (&tails)[group_rows])
 {
-    switch (bits) {
-    case 1:
-        return code_segment<1>(a, group, work, tails);
-    case 2:
-        return code_segment<2>(a, group, work, tails);
-    case 3:
-        return code_segment<3>(a, group, work, tails);
-    case 4:
-        return code_segment<4>(a, group, work, tails);
-    case 5:
-        return code_segment<5>(a, group, work, tails);
-    case 6:
-        return code_segment<6>(a, group, work, tails);
-    case 7:
-        return code_segment<7>(a, group, work, tails);
-    default:
-        return code_segment<8>(a, group, work, tails);
-    }
+#define CALL(BITS) return code_segment<BITS>(a, group, work, tails)
+    BSW_SWITCH_BITS(bits, CALL);
+#undef CALL
 }
 
 // Codes all segments; returns the denominator of the scale of row lane / 4, whose rms is given.

@@ -30,15 +30,7 @@ struct exact_arguments {
     exact_shape shape;
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const exact_arguments &a)
-{
-    ::check_pointers_of(a.rows);
-    ::check_pointers_of(a.raw);
-    ::check_pointers_of(a.queries);
-    ::check_pointers_of(a.lists);
-}
-#endif
+DEVICE_POINTERS(exact_arguments, a.rows, a.raw, a.queries, a.lists)
 
 // sums[r * tile_queries + q]: this lane's of row r and query q. Queries beyond the last are read as
 // the last, and dropped later.

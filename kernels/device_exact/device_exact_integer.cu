@@ -40,23 +40,8 @@ struct pack_arguments {
     bsw_device_packed_term *terms;
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const integer_arguments &a)
-{
-    ::check_pointers_of(a.rows);
-    ::check_pointers_of(a.packed_rows);
-    ::check_pointers_of(a.packed_queries);
-    ::check_pointers_of(a.lists);
-    emulation::check_device_pointer(a.query_norms, "norms of queries");
-}
-
-inline void check_pointers_of(const pack_arguments &a)
-{
-    ::check_pointers_of(a.rows);
-    emulation::check_device_pointer(a.bytes, "bytes");
-    emulation::check_device_pointer(a.terms, "terms");
-}
-#endif
+DEVICE_POINTERS(integer_arguments, a.rows, a.packed_rows, a.packed_queries, a.lists, a.query_norms)
+DEVICE_POINTERS(pack_arguments, a.rows, a.bytes, a.terms)
 
 // ---- packing ----
 

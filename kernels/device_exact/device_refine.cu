@@ -25,21 +25,8 @@ struct norm_arguments {
     double *norms;
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const refine_arguments &a)
-{
-    ::check_pointers_of(a.rows);
-    ::check_pointers_of(a.queries);
-    emulation::check_device_pointer(a.pairs, "pairs");
-    emulation::check_device_pointer(a.values, "values");
-}
-
-inline void check_pointers_of(const norm_arguments &a)
-{
-    ::check_pointers_of(a.rows);
-    emulation::check_device_pointer(a.norms, "norms");
-}
-#endif
+DEVICE_POINTERS(refine_arguments, a.rows, a.queries, a.pairs, a.values)
+DEVICE_POINTERS(norm_arguments, a.rows, a.norms)
 
 template <class T>
 __device__ __forceinline__ const T *row_at(const bsw_device_raw_rows &rows, uint32_t row)

@@ -147,38 +147,10 @@ inline cudaError_t plan_exact(const bsw_device_part &part, uint32_t num_queries,
 
 } // namespace bsw
 
-// For the emulator: every pointer that a kernel is given must be a device pointer.
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const bsw_device_raw_rows &rows)
-{
-    emulation::check_device_pointer(rows.numbers, "numbers of rows");
-}
-
-inline void check_pointers_of(const bsw_device_vectors &queries)
-{
-    emulation::check_device_pointer(queries.numbers, "numbers of queries");
-    emulation::check_device_pointer(queries.norms, "norms of queries");
-}
-
-inline void check_pointers_of(const bsw_device_exact_rows &rows)
-{
-    emulation::check_device_pointer(rows.norms, "norms of rows");
-    emulation::check_device_pointer(rows.masks, "masks");
-}
-
-inline void check_pointers_of(const bsw_device_exact_lists &lists)
-{
-    emulation::check_device_pointer(lists.scores, "scores");
-    emulation::check_device_pointer(lists.rows, "rows");
-    emulation::check_device_pointer(lists.counts, "counts");
-    emulation::check_device_pointer(lists.limits, "limits");
-}
-
-inline void check_pointers_of(const bsw_device_packed &packed)
-{
-    emulation::check_device_pointer(packed.bytes, "bytes");
-    emulation::check_device_pointer(packed.terms, "terms");
-}
-#endif
+DEVICE_POINTERS(bsw_device_raw_rows, a.numbers)
+DEVICE_POINTERS(bsw_device_vectors, a.numbers, a.norms)
+DEVICE_POINTERS(bsw_device_exact_rows, a.norms, a.masks)
+DEVICE_POINTERS(bsw_device_exact_lists, a.scores, a.rows, a.counts, a.limits)
+DEVICE_POINTERS(bsw_device_packed, a.bytes, a.terms)
 
 #endif

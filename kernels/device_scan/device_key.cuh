@@ -94,40 +94,9 @@ __device__ __forceinline__ void append_bundle(const bsw_device_lists &lists, uin
 
 } // namespace bsw
 
-// For the emulator: every pointer that a kernel is given must be a device pointer.
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const bsw_device_codes &codes)
-{
-    for (uint32_t s = 0; s < codes.layout.num_segments; s++)
-        emulation::check_device_pointer(codes.planes[s], "planes");
-    emulation::check_device_pointer(codes.scales, "scales");
-    emulation::check_device_pointer(codes.biases, "biases");
-    emulation::check_device_pointer(codes.masks, "masks");
-    emulation::check_device_pointer(codes.tails, "tails");
-}
-
-inline void check_pointers_of(const bsw_device_queries &queries)
-{
-    emulation::check_device_pointer(queries.words, "words");
-    emulation::check_device_pointer(queries.components, "components");
-    emulation::check_device_pointer(queries.constants, "constants");
-    emulation::check_device_pointer(queries.scales, "scales of queries");
-}
-
-inline void check_pointers_of(const bsw_device_stage &stage)
-{
-    emulation::check_device_pointer(stage.constants, "constants of the stage");
-    emulation::check_device_pointer(stage.reaches, "reaches");
-    emulation::check_device_pointer(stage.survivors, "survivors");
-}
-
-inline void check_pointers_of(const bsw_device_lists &lists)
-{
-    emulation::check_device_pointer(lists.items, "items");
-    emulation::check_device_pointer(lists.counts, "counts");
-    emulation::check_device_pointer(lists.limits, "limits");
-    emulation::check_device_pointer(lists.queues.slots, "slots");
-}
-#endif
+DEVICE_POINTERS(bsw_device_codes, a.planes, a.scales, a.biases, a.masks, a.tails)
+DEVICE_POINTERS(bsw_device_queries, a.words, a.components, a.constants, a.scales)
+DEVICE_POINTERS(bsw_device_stage, a.constants, a.reaches, a.survivors)
+DEVICE_POINTERS(bsw_device_lists, a.items, a.counts, a.limits, a.queues.slots)
 
 #endif

@@ -52,13 +52,7 @@ struct progressive_arguments {
 };
 static_assert(sizeof(progressive_arguments) <= 4096, "more than a launch carries");
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const progressive_arguments &a)
-{
-    check_pointers_of(a.scan);
-    ::check_pointers_of(a.stage);
-}
-#endif
+DEVICE_POINTERS(progressive_arguments, a.scan, a.stage)
 
 // Of three numbers of a row, or of a query, or the largest of some rows, and one more.
 struct __align__(16) bound_terms

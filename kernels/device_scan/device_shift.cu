@@ -46,14 +46,7 @@ __global__ void __launch_bounds__(shift_threads)
 } // namespace
 } // namespace bsw
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const bsw_device_shift &shift)
-{
-    emulation::check_device_pointer(shift.additions, "additions");
-    emulation::check_device_pointer(shift.limits, "limits before additions");
-    emulation::check_device_pointer(shift.counts, "counts before additions");
-}
-#endif
+DEVICE_POINTERS(bsw_device_shift, a.additions, a.limits, a.counts)
 
 static dim3 blocks_of(uint32_t num)
 {

@@ -19,14 +19,7 @@ struct stage_arguments {
     float *reaches;
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const stage_arguments &a)
-{
-    ::check_pointers_of(a.queries);
-    emulation::check_device_pointer(a.constants, "constants of the stage");
-    emulation::check_device_pointer(a.reaches, "reaches");
-}
-#endif
+DEVICE_POINTERS(stage_arguments, a.queries, a.constants, a.reaches)
 
 // Above 2^100 a bound could overflow. In double as on the CPU: the unit may be any power of two.
 __device__ float reach_of(const stage_arguments &a, uint32_t query, uint32_t squares)

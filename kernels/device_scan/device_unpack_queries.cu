@@ -16,14 +16,7 @@ struct unpack_arguments {
     int32_t *constants;
 };
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const unpack_arguments &a)
-{
-    emulation::check_device_pointer(a.words, "words");
-    emulation::check_device_pointer(a.components, "components");
-    emulation::check_device_pointer(a.constants, "constants");
-}
-#endif
+DEVICE_POINTERS(unpack_arguments, a.words, a.components, a.constants)
 
 // Component `dim` of the 32 that a word of each plane holds: (2^Bq - 1) - 2u.
 __device__ __forceinline__ int component_at(const uint32_t *planes, uint32_t words,

@@ -29,12 +29,7 @@ struct hopper_arguments {
 };
 static_assert(sizeof(hopper_arguments) <= 4096, "more than a launch carries");
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const hopper_arguments &a)
-{
-    check_pointers_of(a.scan);
-}
-#endif
+DEVICE_POINTERS(hopper_arguments, a.scan)
 
 // words: of 32 dimensions, those of the layout or more; blocks: of 64 queries that a consumer has;
 // is_split: consumers have the same queries and take tiles in turns.

@@ -27,14 +27,7 @@ __device__ __forceinline__ uint32_t bundle_of(const scan_arguments &a, uint32_t 
     return a.part.first + i * a.part.step;
 }
 
-#if !defined(__CUDACC__)
-inline void check_pointers_of(const scan_arguments &a)
-{
-    ::check_pointers_of(a.codes);
-    ::check_pointers_of(a.queries);
-    ::check_pointers_of(a.lists);
-}
-#endif
+DEVICE_POINTERS(scan_arguments, a.codes, a.queries, a.lists)
 
 inline uint32_t num_bundles_of(const bsw_device_part &part)
 {

@@ -32,12 +32,7 @@ struct product_arguments {
     int *d;           // [hopper_queries][hopper_rows]
 };
 
-void check_pointers_of(const product_arguments &p)
-{
-    emulation::check_device_pointer(p.a, "a");
-    emulation::check_device_pointer(p.b, "b");
-    emulation::check_device_pointer(p.d, "d");
-}
+DEVICE_POINTERS(product_arguments, a.a, a.b, a.d)
 
 // A thread copies a row of B, 16 bytes at a time.
 template <bug BUG> void copy_tile(const product_arguments &p, uint8_t *tile)

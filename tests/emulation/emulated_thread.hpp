@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -74,8 +75,8 @@ void may_yield();
 // Notes a fault for the launch being made, unless place is NULL or in device memory.
 void check_device_pointer(const void *place, const char *what);
 
-// Kernels' structs of pointers give an overload, found by argument-dependent lookup, that calls
-// check_device_pointer for each.
+// DEVICE_POINTERS gives kernels' structs of pointers an overload, found by argument-dependent
+// lookup, that calls check_device_pointer for each.
 template <class T> void check_pointers_of(const T &)
 {
 }
@@ -89,6 +90,39 @@ template <class T> void check_argument(const T &value)
         check_pointers_of(value);
     }
 }
+
+inline void check_member(const char *name, const void *place)
+{
+    check_device_pointer(place, name);
+}
+
+template <class T> std::enable_if_t<std::is_class_v<T>> check_member(const char *, const T &value)
+{
+    check_pointers_of(value);
+}
+
+template <class T, size_t N> void check_member(const char *name, T *const (&places)[N])
+{
+    for (const T *place : places) check_device_pointer(place, name);
+}
+
+// names: "a.one, a.two", of the members that follow.
+template <class... T> void check_members(const char *names, const T &...members)
+{
+    auto check_next = [&names](const auto &member) {
+        const char *first = strchr(names, '.') + 1;
+        const size_t length = strcspn(first, ",");
+        check_member(std::string(first, length).c_str(), member);
+        names = first + length;
+    };
+    (check_next(members), ...);
+}
+
+#define DEVICE_POINTERS(type, ...)                           \
+    inline void check_pointers_of(const type &a)             \
+    {                                                        \
+        emulation::check_members(#__VA_ARGS__, __VA_ARGS__); \
+    }
 
 struct launch_size {
     dim3 grid, block;
