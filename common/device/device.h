@@ -16,12 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/device_call.h"
 #include "common/base/status.h"
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+BSW_C_BEGIN
 
 typedef struct bsw_device bsw_device;
 
@@ -152,7 +151,5 @@ BSW_DEVICE_CALL enum bsw_status bsw_device_poll(bsw_device *device, enum bsw_dev
 BSW_DEVICE_CALL enum bsw_status bsw_device_wait(bsw_device *device, enum bsw_device_queue queue,
                                                 const char *what, struct bsw_error *err);
 
-#ifdef __cplusplus
-}
-#endif
+BSW_C_END
 #endif

@@ -365,6 +365,16 @@ static enum bsw_status start(bsw_heartbeat *heartbeat, struct bsw_error *err)
     return bsw_fail(err, BSW_ERROR_IO, "heartbeats: no thread: %s", strerror(code));
 }
 
+// Starts what `status` says is ready, else frees it.
+static enum bsw_status start_or_free(bsw_heartbeat *heartbeat, enum bsw_status status,
+                                     bsw_heartbeat **out, struct bsw_error *err)
+{
+    if (status == BSW_OK) status = start(heartbeat, err);
+    if (status != BSW_OK) free_all(&heartbeat);
+    *out = heartbeat;
+    return status;
+}
+
 enum bsw_status bsw_heartbeat_listen(const struct bsw_heartbeat_options *options,
                                      struct bsw_heartbeat_place *place, bsw_heartbeat **out,
                                      struct bsw_error *err)
@@ -375,12 +385,7 @@ enum bsw_status bsw_heartbeat_listen(const struct bsw_heartbeat_options *options
     enum bsw_status status =
         bsw_heartbeat_open_listener(options->num_ranks, &heartbeat->listener, place, err);
     heartbeat->token = place->token;
-    if (status == BSW_OK) status = start(heartbeat, err);
-    if (status != BSW_OK)
-        free_all(&heartbeat);
-    else
-        *out = heartbeat;
-    return status;
+    return start_or_free(heartbeat, status, out, err);
 }
 
 enum bsw_status bsw_heartbeat_join(const struct bsw_heartbeat_options *options,
@@ -396,13 +401,8 @@ enum bsw_status bsw_heartbeat_join(const struct bsw_heartbeat_options *options,
         heartbeat->num_peers = 1;
         heartbeat->num_joined = options->num_ranks - 1; // nobody is to come
         snprintf(peer->host, sizeof peer->host, "%s", place->host);
-        status = start(heartbeat, err);
     }
-    if (status != BSW_OK)
-        free_all(&heartbeat);
-    else
-        *out = heartbeat;
-    return status;
+    return start_or_free(heartbeat, status, out, err);
 }
 
 int bsw_heartbeat_find(bsw_heartbeat *heartbeat, struct bsw_stop_cause *cause)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "common/base/clock.h"
 #include "common/net/transport_inbox.h"
 
 #define KIND_OUTCOME            (BSW_KIND_RESERVED + 0) // a rank's own status, to rank 0
@@ -113,10 +114,7 @@ double bsw_transport_patience_seconds(const bsw_transport *transport)
 
 static int64_t deadline_from_now(const bsw_transport *transport)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec +
-           (int64_t)(bsw_transport_patience_seconds(transport) * 1e9);
+    return bsw_clock_ns() + (int64_t)(bsw_transport_patience_seconds(transport) * 1e9);
 }
 
 static void describe_message(char *out, size_t capacity, const struct bsw_message *message)
@@ -383,12 +381,10 @@ static void await_end(bsw_transport *transport)
 {
     const struct timespec nap = {0, 1000000};
     int64_t deadline_ns = deadline_from_now(transport);
-    struct timespec now;
     do {
         if (transport->ops->poll(transport, NULL) != BSW_OK) return;
         nanosleep(&nap, NULL);
-        clock_gettime(CLOCK_MONOTONIC, &now);
-    } while ((int64_t)now.tv_sec * 1000000000 + now.tv_nsec < deadline_ns);
+    } while (bsw_clock_ns() < deadline_ns);
 }
 
 enum bsw_status bsw_transport_raise(bsw_transport *transport, enum bsw_status status,

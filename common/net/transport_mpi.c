@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "common/base/clock.h"
 #include "common/base/fault_points.h"
 #include "common/base/thread_pinning.h"
 #include "common/net/transport.h"
@@ -83,13 +84,6 @@ static enum bsw_status fail_mpi(struct bsw_error *err, const char *function, int
 
 // ---- waiting ------------------------------------------------------------------------------------
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 struct backoff {
     int64_t deadline_ns;
     int64_t sleep_ns;
@@ -114,7 +108,7 @@ static void sleep_once(struct backoff *backoff, int64_t max_ns, int64_t left_ns)
 static enum bsw_status wait_a_little(const struct mpi_state *state, struct backoff *backoff,
                                      int moved, struct bsw_error *err)
 {
-    int64_t left_ns = backoff->deadline_ns - now_ns();
+    int64_t left_ns = backoff->deadline_ns - bsw_clock_ns();
     if (left_ns <= 0) return bsw_fail(err, BSW_ERROR_TIMEOUT, "the deadline has passed");
     if (moved) {
         backoff_begin(backoff, backoff->deadline_ns);
@@ -367,7 +361,7 @@ static void close_mpi(bsw_transport *transport, int failed)
     double seconds = bsw_transport_patience_seconds(transport);
     if (failed && seconds > FAREWELL_SECONDS_AFTER_ERROR) seconds = FAREWELL_SECONDS_AFTER_ERROR;
     struct bsw_error err;
-    enum bsw_status status = say_farewell(state, now_ns() + (int64_t)(seconds * 1e9), &err);
+    enum bsw_status status = say_farewell(state, bsw_clock_ns() + (int64_t)(seconds * 1e9), &err);
     alarm(SHUTDOWN_ALARM_SECONDS);
     if (status != BSW_OK) {
         // The only line printed below the command layer: this call does not return to it.
