@@ -13,8 +13,8 @@
 // One core keeps too few lines on their way for the memory's latency unless told far ahead: into
 // the second cache 8 KiB ahead, into the first 1 KiB. Calls for few bundles are jumps of a
 // progressive scan; there the lines ahead are not wanted.
-#define FAR_BYTES            8192
-#define NEAR_BYTES           1024
+#define FAR_BYTES            ((size_t)8192)
+#define NEAR_BYTES           ((size_t)1024)
 #define MIN_PREFETCH_BUNDLES 8
 
 struct chunk {
@@ -41,7 +41,9 @@ static inline struct chunk bsw_chunk_of(const struct bsw_segment *segment,
                           .num_words = left < CHUNK_WORDS ? left : CHUNK_WORDS,
                           .far_bytes = is_stream ? FAR_BYTES : 0,
                           .near_bytes = is_stream ? NEAR_BYTES : 0,
-                          .bits = segment->bits};
+                          .bits = segment->bits,
+                          .extra = NULL,
+                          .shift = 0};
     return chunk;
 }
 

@@ -77,6 +77,16 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
 
 // ---- codes ----
 
+struct bsw_code_arrays bsw_device_code_arrays(const struct bsw_device_codes *codes)
+{
+    struct bsw_code_arrays arrays = {.scales = (uint16_t *)(uintptr_t)codes->scales,
+                                     .tails = (uint16_t *)(uintptr_t)codes->tails,
+                                     .biases = (float *)(uintptr_t)codes->biases,
+                                     .masks = (uint32_t *)(uintptr_t)codes->masks};
+    memcpy(arrays.planes, codes->planes, sizeof arrays.planes);
+    return arrays;
+}
+
 static enum bsw_status send(struct bsw_device_engine *engine, int is_pinned, void *to,
                             const void *from, size_t bytes, struct bsw_error *err)
 {

@@ -10,7 +10,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "common/device/device_blocks.h"
 #include "shard/device/device_lists.h"
@@ -45,15 +44,7 @@ struct bsw_device_shard {
 };
 
 // Where the arrays lie that are on a device; the others are NULL.
-static inline struct bsw_code_arrays bsw_device_code_arrays(const struct bsw_device_codes *codes)
-{
-    struct bsw_code_arrays arrays = {.scales = (uint16_t *)(uintptr_t)codes->scales,
-                                     .tails = (uint16_t *)(uintptr_t)codes->tails,
-                                     .biases = (float *)(uintptr_t)codes->biases,
-                                     .masks = (uint32_t *)(uintptr_t)codes->masks};
-    memcpy(arrays.planes, codes->planes, sizeof arrays.planes);
-    return arrays;
-}
+struct bsw_code_arrays bsw_device_code_arrays(const struct bsw_device_codes *codes);
 
 // Shard `index` of the needs. The engine's first is checked against the CPU. Codes that are all on
 // the device are freed in host memory; the rest of the shard stays as it is.
