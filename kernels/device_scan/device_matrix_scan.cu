@@ -7,10 +7,12 @@
 // operand registers of 32 dimensions from neighbouring words, one 8-byte load. Rows in shared
 // memory are an odd number of words long, which spreads those loads over all banks.
 //
-// A row that may pass is found by comparing float keys as they are (exact: dots below 2^22 become
-// floats by adding them into the mantissa of 1.5 * 2^23, for conversions are scarce); scores are
-// made for rows that pass alone.
-#include "kernels/device_scan/matrix_keys.cuh"
+// Of the eight sums that a lane has of a bundle and a query the least is compared with a bound that
+// holds for all rows of the bundle (dot_bound.cuh). Where it is reached anywhere in the warp, rows
+// are found by comparing float keys as they are (exact: dots below 2^22 become floats by adding
+// them into the mantissa of 1.5 * 2^23, for conversions are scarce); scores are made for rows that
+// pass alone.
+#include "kernels/device_scan/dot_bound.cuh"
 #include "kernels/device_scan/matrix_tile.cuh"
 
 namespace bsw
@@ -18,40 +20,26 @@ namespace bsw
 namespace
 {
 
-template <class SHAPE> __device__ __forceinline__ matrix_shared divide_shared(uint32_t padded_dims)
-{
-    DYNAMIC_SHARED(uint8_t, memory);
-    const uint32_t row_bytes = row_bytes_of(padded_dims);
-    uint8_t *queries = memory + SHAPE::rows * row_bytes;
-    float *scales = reinterpret_cast<float *>(queries + SHAPE::queries * row_bytes);
-    return {memory, queries, scales, scales + SHAPE::rows, row_bytes};
-}
-
-// What a lane needs of its queries: rows g and g + 8 of each tile of 16. Loaded for every tile of
-// documents, so that it takes no registers while products are summed.
-template <class SHAPE> struct lane_queries {
-    int constants[SHAPE::query_tiles][2];
-    int most_sums[SHAPE::query_tiles][2]; // integer keys: what a sum must not pass
-    float scales[SHAPE::query_tiles][2], float_limits[SHAPE::query_tiles][2];
+// Parts of the block's shared memory.
+struct scan_shared : matrix_shared {
+    bundle_bound *bounds;   // [bundles]
+    quick_query *quick;     // [queries]
+    float *scales, *biases; // [rows]
 };
 
-template <class SHAPE>
-__device__ __forceinline__ void load_limits(const scan_arguments &a, uint32_t first_query,
-                                            uint32_t warp, uint32_t lane, lane_queries<SHAPE> &own)
+// What is as long for every layout comes first, at places that the compiler knows.
+template <class SHAPE> __device__ __forceinline__ scan_shared divide_shared(uint32_t padded_dims)
 {
-#pragma unroll
-    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
-        const uint32_t query = query_of<SHAPE>(first_query, warp, lane, i / 2, i % 2);
-        const bool exists = query < a.queries.num_queries;
-        const uint32_t limit = exists ? __ldg(a.lists.limits + query) : 0;
-        own.constants[i / 2][i % 2] = exists ? __ldg(a.queries.constants + query) : 0;
-        // Queries that do not exist: limits that nothing reaches.
-        own.most_sums[i / 2][i % 2] =
-            exists ? most_sum(own.constants[i / 2][i % 2], limit) : INT32_MIN;
-        own.float_limits[i / 2][i % 2] = exists ? float_limit(limit) : __uint_as_float(0x7fffffffu);
-        own.scales[i / 2][i % 2] =
-            exists && a.queries.scales ? __ldg(a.queries.scales + query) : 0.0f;
-    }
+    DYNAMIC_SHARED(uint8_t, memory);
+    scan_shared out;
+    out.row_bytes = row_bytes_of(padded_dims);
+    out.bounds = reinterpret_cast<bundle_bound *>(memory);
+    out.quick = reinterpret_cast<quick_query *>(out.bounds + SHAPE::bundles);
+    out.scales = reinterpret_cast<float *>(out.quick + SHAPE::queries);
+    out.biases = out.scales + SHAPE::rows;
+    out.rows = reinterpret_cast<uint8_t *>(out.biases + SHAPE::rows);
+    out.queries = out.rows + SHAPE::rows * out.row_bytes;
+    return out;
 }
 
 // Where in the codes row i of the tile is.
@@ -64,22 +52,79 @@ __device__ __forceinline__ uint32_t row_of(const scan_arguments &a, uint32_t fir
 
 template <class SHAPE>
 __device__ __forceinline__ void load_scales(const scan_arguments &a, uint32_t first_bundle,
-                                            uint32_t end, const matrix_shared &shared)
+                                            uint32_t end, const scan_shared &shared)
 {
     for (uint32_t i = threadIdx.x; i < SHAPE::rows; i += tuning.threads) {
         const bool exists = first_bundle + i / warp_rows < end;
         const size_t place = row_of(a, first_bundle, i);
-        shared.scales[i] = exists ? half_to_float(__ldg(a.codes.scales + place)) : 0.0f;
-        shared.biases[i] = exists ? __ldg(a.codes.biases + place) : 0.0f;
+        const float scale = exists ? half_to_float(__ldg(a.codes.scales + place)) : 0.0f;
+        const float bias = exists ? __ldg(a.codes.biases + place) : 0.0f;
+        shared.scales[i] = scale;
+        shared.biases[i] = bias;
+        const bundle_bound bound = make_bundle_bound(scale, bias); // whole warps come here
+        if (i % warp_rows == 0) shared.bounds[i / warp_rows] = bound;
     }
 }
 
-// Bits 2*n + c of hits[i]: the pair of query i/2, half i%2, and row 8*n + c reaches its limit.
+// Limits are what they are when the launch begins.
 template <class SHAPE, key_kind KIND>
-__device__ __forceinline__ void
-find_hits(const lane_queries<SHAPE> &own, const accumulators<SHAPE> &acc,
-          const matrix_shared &shared, uint32_t first_row, uint32_t (&hits)[2 * SHAPE::query_tiles])
+__device__ __forceinline__ void load_quick_queries(const scan_arguments &a, uint32_t first_query,
+                                                   const scan_shared &shared)
 {
+    for (uint32_t i = threadIdx.x; i < SHAPE::queries; i += tuning.threads)
+        shared.quick[i] = load_quick<KIND>(a, first_query + i);
+}
+
+// The least of the lane's sums of one query and a bundle, of which a warp has four tiles of columns
+// or fewer.
+template <class SHAPE>
+__device__ __forceinline__ int least_sum(const accumulators<SHAPE> &acc, int m, int half,
+                                         int bundle)
+{
+    constexpr int tiles = SHAPE::row_tiles < 4 ? SHAPE::row_tiles : 4;
+    int least = INT32_MAX;
+#pragma unroll
+    for (int i = 0; i < tiles; i++) {
+        const int(&sums)[4] = acc.sums[m][bundle * 4 + i];
+        least = min(least, min(sums[2 * half], sums[2 * half + 1]));
+    }
+    return least;
+}
+
+// Bit i: the lane's sums of query i/2, half i%2, may have one that passes, rows that do not exist
+// or are masked included.
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ uint32_t find_queries(uint32_t warp, uint32_t lane, uint32_t first_row,
+                                                 const accumulators<SHAPE> &acc,
+                                                 const scan_shared &shared)
+{
+    constexpr int num_bundles = SHAPE::row_tiles < 4 ? 1 : SHAPE::row_tiles / 4;
+    uint32_t queries = 0;
+#pragma unroll
+    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
+        const quick_query own = shared.quick[query_of<SHAPE>(0, warp, lane, i / 2, i % 2)];
+        bool passes = false;
+#pragma unroll
+        for (int bundle = 0; bundle < num_bundles; bundle++) {
+            const int least = least_sum<SHAPE>(acc, i / 2, i % 2, bundle);
+            bundle_bound bound = {};
+            if (KIND != key_kind::integer)
+                bound = shared.bounds[first_row / warp_rows + static_cast<uint32_t>(bundle)];
+            passes |= may_pass<KIND>(own, least, bound);
+        }
+        if (passes) queries |= 1u << i;
+    }
+    return queries;
+}
+
+// Bits 2*n + c: the pair of the query, half `half` of m, and row 8*n + c reaches its limit.
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ uint32_t find_hits(const thread_query &own,
+                                              const accumulators<SHAPE> &acc,
+                                              const scan_shared &shared, uint32_t first_row, int m,
+                                              int half)
+{
+    uint32_t hits = 0;
 #pragma unroll
     for (int n = 0; n < SHAPE::row_tiles; n++) {
         float2 scale = {0, 0}, bias = {0, 0};
@@ -88,20 +133,11 @@ find_hits(const lane_queries<SHAPE> &own, const accumulators<SHAPE> &acc,
             scale = *reinterpret_cast<const float2 *>(shared.scales + row);
             bias = *reinterpret_cast<const float2 *>(shared.biases + row);
         }
-#pragma unroll
-        for (int i = 0; i < 4 * SHAPE::query_tiles; i++) {
-            const int m = i / 4, half = i / 2 % 2, c = i % 2;
-            bool hit;
-            if (KIND == key_kind::integer) {
-                hit = acc.sums[m][n][2 * half + c] <= own.most_sums[m][half];
-            } else {
-                const int dot = own.constants[m][half] - 2 * acc.sums[m][n][2 * half + c];
-                hit = float_key(own.scales[m][half], c ? scale.y : scale.x, float_of_dot<KIND>(dot),
-                                c ? bias.y : bias.x) >= own.float_limits[m][half];
-            }
-            hits[2 * m + half] |= hit ? 1u << (2 * n + c) : 0u;
-        }
+        const int(&sums)[4] = acc.sums[m][n];
+        if (reaches<KIND>(own, sums[2 * half], scale.x, bias.x)) hits |= 1u << (2 * n);
+        if (reaches<KIND>(own, sums[2 * half + 1], scale.y, bias.y)) hits |= 2u << (2 * n);
     }
+    return hits;
 }
 
 // Which of the lane's rows may be selected: bits as in find_hits.
@@ -134,8 +170,8 @@ template <class SHAPE> __device__ __forceinline__ void keep_sums(accumulators<SH
 // One query's hits of a warp to its list: the four lanes that share the query, one atomicAdd.
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void
-append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accumulators<SHAPE> &acc,
-            const matrix_shared &shared, uint32_t first_bundle, uint32_t first_row, uint32_t query,
+append_hits(const scan_arguments &a, const thread_query &own, const accumulators<SHAPE> &acc,
+            const scan_shared &shared, uint32_t first_bundle, uint32_t first_row, uint32_t query,
             int m, int half, uint32_t hits)
 {
     uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
@@ -150,8 +186,8 @@ append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accum
                 scale = shared.scales[row];
                 bias = shared.biases[row];
             }
-            const int dot = own.constants[m][half] - 2 * acc.sums[m][n][2 * half + c];
-            const uint32_t score = score_of<KIND>(dot, own.scales[m][half], scale, bias);
+            const int dot = own.constant - 2 * acc.sums[m][n][2 * half + c];
+            const uint32_t score = score_of<KIND>(dot, own.scale, scale, bias);
             put_item(a.lists, query, at++,
                      pack_candidate(score, a.codes.first_row + row_of(a, first_bundle, row)));
         }
@@ -161,25 +197,24 @@ append_hits(const scan_arguments &a, const lane_queries<SHAPE> &own, const accum
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void
 select_tile(const scan_arguments &a, uint32_t first_query, uint32_t first_bundle, uint32_t end,
-            uint32_t warp, uint32_t lane, accumulators<SHAPE> &acc, const matrix_shared &shared)
+            uint32_t warp, uint32_t lane, accumulators<SHAPE> &acc, const scan_shared &shared)
 {
-    lane_queries<SHAPE> own;
-    load_limits<SHAPE>(a, first_query, warp, lane, own);
     const uint32_t first_row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles) + lane % 4 * 2;
-    uint32_t hits[2 * SHAPE::query_tiles] = {}, any = 0;
-    find_hits<SHAPE, KIND>(own, acc, shared, first_row, hits);
-#pragma unroll
-    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) any |= hits[i];
-    if (!__any_sync(all_lanes, any != 0)) return;
-    keep_sums<SHAPE>(acc);
+    const uint32_t found = find_queries<SHAPE, KIND>(warp, lane, first_row, acc, shared);
+    const uint32_t queries = __reduce_or_sync(all_lanes, found);
+    if (queries == 0) return;
     const uint32_t valid = valid_rows<SHAPE>(a, first_bundle, end, first_row);
 #pragma unroll
     for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
-        const uint32_t left = hits[i] & valid;
-        if (!__any_sync(all_lanes, left != 0)) continue;
-        append_hits<SHAPE, KIND>(a, own, acc, shared, first_bundle, first_row,
-                                 query_of<SHAPE>(first_query, warp, lane, i / 2, i % 2), i / 2,
-                                 i % 2, left);
+        if (!(queries >> i & 1)) continue;
+        const uint32_t query = query_of<SHAPE>(first_query, warp, lane, i / 2, i % 2);
+        const thread_query own = load_query<KIND>(a, query);
+        const uint32_t hits =
+            find_hits<SHAPE, KIND>(own, acc, shared, first_row, i / 2, i % 2) & valid;
+        if (!__any_sync(all_lanes, hits != 0)) continue;
+        keep_sums<SHAPE>(acc);
+        append_hits<SHAPE, KIND>(a, own, acc, shared, first_bundle, first_row, query, i / 2, i % 2,
+                                 hits);
     }
 }
 
@@ -187,7 +222,7 @@ select_tile(const scan_arguments &a, uint32_t first_query, uint32_t first_bundle
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void scan_tile(const scan_arguments &a, uint32_t first_query,
                                           uint32_t first_bundle, uint32_t end, bool is_first,
-                                          const matrix_shared &shared)
+                                          const scan_shared &shared)
 {
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t num_words = a.codes.layout.padded_dims / 32;
@@ -199,6 +234,7 @@ __device__ __forceinline__ void scan_tile(const scan_arguments &a, uint32_t firs
         unpack_tile<SHAPE>(a, first_bundle, end, word, words, shared);
         if (KIND != key_kind::integer && word == 0)
             load_scales<SHAPE>(a, first_bundle, end, shared);
+        if (is_first && word == 0) load_quick_queries<SHAPE, KIND>(a, first_query, shared);
         if (is_first || num_words > tuning.chunk_words)
             load_queries<SHAPE>(a, first_query, word, words, shared);
         __syncthreads();
@@ -211,7 +247,7 @@ template <class SHAPE, key_kind KIND>
 __global__ void __launch_bounds__(tuning.threads, 2)
     scan_matrix(const __grid_constant__ scan_arguments a)
 {
-    const matrix_shared shared = divide_shared<SHAPE>(a.codes.layout.padded_dims);
+    const scan_shared shared = divide_shared<SHAPE>(a.codes.layout.padded_dims);
     const uint32_t first_query = blockIdx.x % a.num_groups * SHAPE::queries;
     const uint32_t begin = blockIdx.x / a.num_groups * a.chunk;
     const uint32_t end = a.num_bundles - begin < a.chunk ? a.num_bundles : begin + a.chunk;
@@ -258,7 +294,8 @@ extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
     const uint32_t rows = chosen.bundles * warp_rows;
     const size_t bytes =
         static_cast<size_t>(rows + chosen.queries) * row_bytes_of(codes->layout.padded_dims) +
-        rows * 2 * sizeof(float);
+        rows * 2 * sizeof(float) + chosen.bundles * sizeof(bundle_bound) +
+        chosen.queries * sizeof(quick_query);
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a))];
     return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, kernel, a);
 }

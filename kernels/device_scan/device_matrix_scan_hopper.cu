@@ -124,20 +124,6 @@ __device__ __forceinline__ void produce(const hopper_arguments &a, const hopper_
 
 // ---- consumers ----
 
-// What a thread keeps of one of its two queries of a block, limits being what they are when the
-// launch begins.
-struct quick_query {
-    int constant; // integer keys: what a sum must not pass
-    query_bound bound;
-};
-
-// The rest, for the rare way.
-struct thread_query {
-    int constant;
-    int most_sum;
-    float scale, float_limit;
-};
-
 // The first query of the consumer's block of 64.
 template <class SHAPE>
 __device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_t consumer,
@@ -145,31 +131,6 @@ __device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_
 {
     return first_query +
            (SHAPE::is_split ? block : block * num_consumers + consumer) * hopper_queries;
-}
-
-// Queries that do not exist have limits that nothing reaches.
-template <key_kind KIND>
-__device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint32_t query)
-{
-    thread_query out = {0, INT32_MIN, 0.0f, __uint_as_float(0x7fffffffu)};
-    if (query >= a.queries.num_queries) return out;
-    const uint32_t limit = __ldg(a.lists.limits + query);
-    out.constant = __ldg(a.queries.constants + query);
-    if (KIND == key_kind::integer) {
-        out.most_sum = most_sum(out.constant, limit);
-    } else {
-        out.float_limit = float_limit(limit);
-        out.scale = __ldg(a.queries.scales + query);
-    }
-    return out;
-}
-
-template <key_kind KIND>
-__device__ __forceinline__ quick_query load_quick(const scan_arguments &a, uint32_t query)
-{
-    const thread_query whole = load_query<KIND>(a, query);
-    if (KIND == key_kind::integer) return {whole.most_sum, {}};
-    return {whole.constant, make_query_bound(whole.float_limit, whole.scale)};
 }
 
 // The thread's part of A: 0 for dimensions and queries that do not exist.
@@ -203,14 +164,6 @@ multiply_tile(uint32_t tile, const unsigned (&fragments)[SHAPE::words][4], int (
         multiply_64x128(sums, fragments[word], tile_descriptor(tile, word), word > 0);
 }
 
-template <key_kind KIND>
-__device__ __forceinline__ bool reaches(const thread_query &query, int sum, float scale, float bias)
-{
-    if (KIND == key_kind::integer) return sum <= query.most_sum;
-    return float_key(query.scale, scale, float_of_dot<KIND>(query.constant - 2 * sum), bias) >=
-           query.float_limit;
-}
-
 // The least of the thread's eight sums of a bundle and a query.
 __device__ __forceinline__ int least_sum(const int (&sums)[64], uint32_t bundle, uint32_t half)
 {
@@ -237,11 +190,7 @@ __device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], cons
 #pragma unroll
         for (uint32_t half = 0; half < 2; half++) {
             const int least = least_sum(sums, bundle, half);
-            const bool may_pass =
-                KIND == key_kind::integer
-                    ? least <= own[half].constant
-                    : least_dot<KIND>(own[half].bound, bound) + 2 * least <= own[half].constant;
-            if (may_pass) parts |= 1u << (2 * bundle + half);
+            if (may_pass<KIND>(own[half], least, bound)) parts |= 1u << (2 * bundle + half);
         }
     }
     return parts;

@@ -95,8 +95,8 @@ __device__ __forceinline__ progressive_shared divide_memory(uint32_t stage_dims)
     uint8_t *queries = memory + SHAPE::rows * row_bytes;
     bound_terms *terms = reinterpret_cast<bound_terms *>(queries + SHAPE::queries * row_bytes);
     pair *pairs = reinterpret_cast<pair *>(terms + SHAPE::queries + SHAPE::bundles);
-    return {{memory, queries, nullptr, nullptr, row_bytes},
-            {memory + word_bytes, queries + word_bytes, nullptr, nullptr, row_bytes},
+    return {{memory, queries, row_bytes},
+            {memory + word_bytes, queries + word_bytes, row_bytes},
             terms,
             terms + SHAPE::queries,
             reinterpret_cast<uint32_t *>(pairs + block_warps * queue_pairs),

@@ -74,6 +74,34 @@ __device__ __forceinline__ int least_dot(const query_bound &query, const bundle_
     return __float_as_int(__fadd_rn(clamped, 12582911.0f)) - 0x4b400000;
 }
 
+// ---- what a scan keeps of a query ----
+
+struct alignas(16) quick_query {
+    int constant; // integer keys: what a sum must not pass
+    query_bound bound;
+};
+
+// Queries that do not exist have limits that nothing reaches.
+template <key_kind KIND>
+__device__ __forceinline__ quick_query load_quick(const scan_arguments &a, uint32_t query)
+{
+    if (query >= a.queries.num_queries)
+        return {KIND == key_kind::integer ? INT32_MIN : 0, {infinite, 1.0f}};
+    const int constant = __ldg(a.queries.constants + query);
+    const uint32_t limit = __ldg(a.lists.limits + query);
+    if (KIND == key_kind::integer) return {most_sum(constant, limit), {}};
+    return {constant, make_query_bound(float_limit(limit), __ldg(a.queries.scales + query))};
+}
+
+// Whether a row of the bundle with this sum or a greater one may pass.
+template <key_kind KIND>
+__device__ __forceinline__ bool may_pass(const quick_query &query, int least_sum,
+                                         const bundle_bound &bundle)
+{
+    if (KIND == key_kind::integer) return least_sum <= query.constant;
+    return least_dot<KIND>(query.bound, bundle) + 2 * least_sum <= query.constant;
+}
+
 } // namespace bsw
 
 #endif

@@ -38,6 +38,39 @@ __device__ __forceinline__ uint32_t score_of(int dot, float query_scale, float s
         __fadd_rn(float_key(query_scale, scale, float_of_dot<KIND>(dot), bias), 0.0f));
 }
 
+// What a thread needs of a query where a row may pass. Limits are what they are when a launch
+// begins.
+struct thread_query {
+    int constant;
+    int most_sum;
+    float scale, float_limit;
+};
+
+// Queries that do not exist have limits that nothing reaches.
+template <key_kind KIND>
+__device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint32_t query)
+{
+    thread_query out = {0, INT32_MIN, 0.0f, __uint_as_float(0x7fffffffu)};
+    if (query >= a.queries.num_queries) return out;
+    const uint32_t limit = __ldg(a.lists.limits + query);
+    out.constant = __ldg(a.queries.constants + query);
+    if (KIND == key_kind::integer) {
+        out.most_sum = most_sum(out.constant, limit);
+    } else {
+        out.float_limit = float_limit(limit);
+        out.scale = __ldg(a.queries.scales + query);
+    }
+    return out;
+}
+
+template <key_kind KIND>
+__device__ __forceinline__ bool reaches(const thread_query &query, int sum, float scale, float bias)
+{
+    if (KIND == key_kind::integer) return sum <= query.most_sum;
+    return float_key(query.scale, scale, float_of_dot<KIND>(query.constant - 2 * sum), bias) >=
+           query.float_limit;
+}
+
 // Places in a query's list for `count` items of each of the four lanes that share it, one atomicAdd
 // for all; the calling lane's first. With queues there are none to take. All 32 lanes call it.
 __device__ __forceinline__ uint32_t take_places(const bsw_device_lists &lists, uint32_t query,

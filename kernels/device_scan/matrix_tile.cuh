@@ -40,10 +40,9 @@ inline uint32_t choose_tile(const bsw_device_tuning &own, uint32_t num_queries)
     return i;
 }
 
-// Parts of the block's shared memory.
+// Operands in the block's shared memory.
 struct matrix_shared {
     uint8_t *rows, *queries; // [rows], [queries] of row_bytes
-    float *scales, *biases;  // [rows]
     uint32_t row_bytes;
 };
 
