@@ -1,0 +1,94 @@
+// Counts machine instructions of kernels in a cubin, of sm_70 and later: what a kernel costs at
+// least, without a GPU.
+// usage: count_instructions CUBIN KERNEL FROM TO
+//   KERNEL: a part of a kernel's mangled name; FROM, TO: instructions. Of every kernel whose name
+//   has that part: how many come after the last FROM before the first TO that follows one. FROM and
+//   TO `-`: all of the kernel. One number, the largest; exit code 1 where there is none.
+#include <elf.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INSTRUCTION_BYTES = 16 };
+
+// By bits 0 to 8 of an instruction, those above being the form of its operands.
+static const struct {
+    const char *name;
+    unsigned code;
+} names[] = {{"VOTE", 0x006}, {"IMMA", 0x037}, {"HMMA", 0x03c},  {"POPC", 0x109},
+             {"EXIT", 0x14d}, {"LDS", 0x184},  {"REDUX", 0x1c4}, {"IGMMA", 0x1f1}};
+
+static void fail(const char *what, const char *which)
+{
+    fprintf(stderr, "count_instructions: %s: %s\n", which, what);
+    exit(2);
+}
+
+static unsigned code_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(names[i].name, name) == 0) return names[i].code;
+    }
+    fail("no instruction that is known here", name);
+    return 0;
+}
+
+static unsigned char *read_file(const char *path, size_t *bytes)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file || fseek(file, 0, SEEK_END) != 0) fail("cannot be read", path);
+    *bytes = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *data = malloc(*bytes + 1);
+    if (!data || fread(data, 1, *bytes, file) != *bytes) fail("cannot be read", path);
+    fclose(file);
+    data[*bytes] = '\0';
+    if (*bytes < sizeof(Elf64_Ehdr) || memcmp(data, ELFMAG, SELFMAG) != 0) fail("no cubin", path);
+    return data;
+}
+
+static unsigned code_at(const unsigned char *text, size_t i)
+{
+    uint16_t low;
+    memcpy(&low, text + i * INSTRUCTION_BYTES, sizeof low);
+    return low & 0x1ff;
+}
+
+// -1: they are not there.
+static long count(const unsigned char *text, size_t num, const char *from, const char *to)
+{
+    long last = -1;
+    if (strcmp(from, "-") == 0) return (long)num;
+    for (size_t i = 0; i < num; i++) {
+        if (code_at(text, i) == code_of(from)) last = (long)i;
+        if (code_at(text, i) == code_of(to) && last >= 0) return (long)i - last;
+    }
+    return -1;
+}
+
+int main(int argc, char **argv)
+{
+    size_t bytes;
+    long most = -1;
+    if (argc != 5) fail("CUBIN KERNEL FROM TO are needed", argv[0]);
+    const unsigned char *file = read_file(argv[1], &bytes);
+    Elf64_Ehdr head;
+    memcpy(&head, file, sizeof head);
+    if (head.e_shoff + (size_t)head.e_shnum * sizeof(Elf64_Shdr) > bytes) fail("cut", argv[1]);
+    Elf64_Shdr *sections = calloc(head.e_shnum, sizeof *sections);
+    if (!sections) fail("no memory", argv[1]);
+    memcpy(sections, file + head.e_shoff, head.e_shnum * sizeof *sections);
+    for (unsigned s = 0; s < head.e_shnum; s++) {
+        const char *name =
+            (const char *)file + sections[head.e_shstrndx].sh_offset + sections[s].sh_name;
+        if (strncmp(name, ".text.", 6) != 0 || !strstr(name, argv[2])) continue;
+        long own = count(file + sections[s].sh_offset, sections[s].sh_size / INSTRUCTION_BYTES,
+                         argv[3], argv[4]);
+        most = own > most ? own : most;
+    }
+    free(sections);
+    if (most < 0) return 1;
+    printf("%ld\n", most);
+    return 0;
+}
