@@ -61,15 +61,16 @@ __device__ __forceinline__ bundle_bound make_bundle_bound(float scale, float bia
             largest >> 31 ? infinite : most, 0.0f};
 }
 
-// Dots below it do not pass; |dot| < 2^22 for small_float, else below 2^30.
+// Dots below it do not pass; |dot| < 2^22 for small_float.
 template <key_kind KIND>
 __device__ __forceinline__ int least_dot(const query_bound &query, const bundle_bound &bundle)
 {
-    constexpr float most = KIND == key_kind::small_float ? 0x1p22f : 0x1p30f;
+    constexpr float most = KIND == key_kind::small_float ? 0x1p22f : 0x1.fffffep30f;
     const float d = __fadd_rd(query.limit, -bundle.z);
     const float bound = __fmul_rn(__fmul_rn(d, query.inverse), d > 0.0f ? bundle.x : bundle.y);
     const float clamped = fminf(fmaxf(bound, -most), most); // NaN is -most
-    if (KIND == key_kind::any_float) return __float2int_rn(clamped) - 1;
+    // most is 2^31 - 128, and -most less one, rounded down, -2^31: below every dot.
+    if (KIND == key_kind::any_float) return __float2int_rd(__fadd_rd(clamped, -1.0f));
     // 0x4b400000 is 1.5 * 2^23, whose mantissa counts ones.
     return __float_as_int(__fadd_rn(clamped, 12582911.0f)) - 0x4b400000;
 }
@@ -99,7 +100,7 @@ __device__ __forceinline__ bool may_pass(const quick_query &query, int least_sum
                                          const bundle_bound &bundle)
 {
     if (KIND == key_kind::integer) return least_sum <= query.constant;
-    return least_dot<KIND>(query.bound, bundle) + 2 * least_sum <= query.constant;
+    return query.constant - 2 * least_sum >= least_dot<KIND>(query.bound, bundle);
 }
 
 } // namespace bsw

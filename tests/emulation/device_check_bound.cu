@@ -11,7 +11,7 @@ namespace
 
 using namespace bsw;
 
-constexpr int most_small = (1 << 22) - 1, most_any = 1 << 26;
+constexpr int most_small = (1 << 22) - 1, most_any = INT32_MAX;
 
 struct bound_case {
     float scales[warp_rows], biases[warp_rows];
@@ -40,12 +40,12 @@ bool passes(const bound_case &c, uint32_t row, int dot)
 
 // Keys rise with dots where scales are not negative: the least of -most .. most that passes, or
 // most + 1.
-int least_passing(const bound_case &c, uint32_t row, int most)
+int64_t least_passing(const bound_case &c, uint32_t row, int most)
 {
-    int low = -most, high = most + 1;
+    int64_t low = -most, high = int64_t{most} + 1;
     while (low < high) {
-        const int middle = low + (high - low) / 2;
-        if (passes(c, row, middle))
+        const int64_t middle = low + (high - low) / 2;
+        if (passes(c, row, static_cast<int>(middle)))
             high = middle;
         else
             low = middle + 1;
@@ -56,7 +56,7 @@ int least_passing(const bound_case &c, uint32_t row, int most)
 bool is_low_enough(const bound_case &c, uint32_t row, int most, int bound)
 {
     if (c.scales[row] >= 0 && c.query_scale >= 0) {
-        const int least = least_passing(c, row, most);
+        const int64_t least = least_passing(c, row, most);
         return least > most || least >= bound;
     }
     for (int i = -1000; i <= 1000; i++) {
@@ -135,7 +135,7 @@ bool find(const std::vector<bound_case> &cases, bounds &out)
 }
 
 // 65504 and 2^-24 at once leave no bound; ordinary rows do.
-bool is_close(int bound, int least)
+bool is_close(int bound, int64_t least)
 {
     return least - bound <= 3 + std::abs(least) / (1 << 16);
 }
