@@ -97,12 +97,13 @@ enum bsw_status bsw_device_blocks_download(struct bsw_device_blocks *blocks,
                                            const struct bsw_device_rows *rows, const char *what,
                                            struct bsw_error *err)
 {
-    struct piece piece = {0}, next = {0};
+    struct piece piece, next = {0};
     if (rows->row_bytes == 0 || rows->num_rows == 0)
         return bsw_device_wait(blocks->device, queue, what, err);
     next.column = rows->row_bytes; // before the first
-    for (int is_left = next_piece(blocks, rows, &next), is_first = 1; is_left; is_first = 0) {
-        if (is_first) BSW_TRY(fetch(blocks, queue, from, rows, &next, err));
+    int is_left = next_piece(blocks, rows, &next);
+    BSW_TRY(fetch(blocks, queue, from, rows, &next, err));
+    while (is_left) {
         BSW_TRY(bsw_device_wait(blocks->device, queue, what, err));
         piece = next;
         is_left = next_piece(blocks, rows, &next);

@@ -208,24 +208,17 @@ static void list_devices(struct bsw_device_list *out)
 }
 
 // Rank 0 judges for all; an error is the same for all.
-static enum bsw_status judge(bsw_transport *transport, const struct bsw_device_list *own, int wish,
-                             const char *text, struct bsw_device_verdict *verdicts,
-                             struct bsw_error *err)
+static enum bsw_status judge(bsw_transport *transport, const struct bsw_device_list *own,
+                             struct bsw_device_list *lists, int wish, const char *text,
+                             struct bsw_device_verdict *verdicts, struct bsw_error *err)
 {
     const struct bsw_message message = {.kind = BSW_MESSAGE_DEVICES, .name = "devices"},
                              answer = {.kind = BSW_MESSAGE_DEVICE_VERDICT,
                                        .name = "choice of devices"};
     size_t num_ranks = (size_t)transport->num_ranks;
-    struct bsw_device_list *lists = NULL;
-    enum bsw_status status = BSW_OK;
-    if (transport->rank == 0)
-        status = bsw_allocate(&lists, num_ranks, sizeof *lists, "lists of devices", err);
-    status = bsw_transport_agree(transport, status, err);
-    if (status == BSW_OK)
-        status = bsw_collect_records(transport, &message, own, sizeof *own, lists, err);
+    enum bsw_status status = bsw_collect_records(transport, &message, own, sizeof *own, lists, err);
     if (status == BSW_OK && transport->rank == 0)
         status = bsw_device_assign(lists, transport->num_ranks, wish, text, verdicts, err);
-    bsw_free(&lists);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     return bsw_share_record(transport, &answer, verdicts, num_ranks * sizeof *verdicts, err);
 }
@@ -251,18 +244,21 @@ static enum bsw_status choose(const struct bsw_device_choice *choice, int wish,
                               bsw_transport *transport, struct bsw_chosen_device *out,
                               struct bsw_error *err)
 {
-    struct bsw_device_list own;
-    struct bsw_device_verdict *verdicts;
-    enum bsw_status status = bsw_allocate_zero(&verdicts, (size_t)transport->num_ranks,
-                                               sizeof *verdicts, "choice of devices", err);
-    BSW_TRY(bsw_transport_agree(transport, status, err));
+    struct bsw_device_list own, *lists = NULL;
+    struct bsw_device_verdict *verdicts = NULL;
+    size_t num_ranks = (size_t)transport->num_ranks;
+    enum bsw_status status =
+        bsw_allocate_zero(&verdicts, num_ranks, sizeof *verdicts, "choice of devices", err);
+    if (status == BSW_OK && transport->rank == 0)
+        status = bsw_allocate(&lists, num_ranks, sizeof *lists, "lists of devices", err);
+    status = bsw_transport_agree(transport, status, err);
     list_devices(&own);
-    status = judge(transport, &own, wish, choice->text, verdicts, err);
-    const struct bsw_device_verdict *verdict = &verdicts[transport->rank];
-    if (status == BSW_OK && verdict->ordinal >= 0)
-        status = open_device(choice, wish, verdict, transport, out, err);
+    if (status == BSW_OK) status = judge(transport, &own, lists, wish, choice->text, verdicts, err);
+    if (status == BSW_OK && verdicts[transport->rank].ordinal >= 0)
+        status = open_device(choice, wish, &verdicts[transport->rank], transport, out, err);
     else if (status == BSW_OK && own.why[0] && own.count > 0)
         snprintf(out->note, sizeof out->note, "%s", own.why);
+    bsw_free(&lists);
     bsw_free(&verdicts);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = out->device ? bsw_device_share(out->device, err) : BSW_OK;

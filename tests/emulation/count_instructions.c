@@ -60,9 +60,10 @@ static long count(const unsigned char *text, size_t num, const char *from, const
 {
     long last = -1;
     if (strcmp(from, "-") == 0) return (long)num;
+    unsigned first = code_of(from), end = code_of(to);
     for (size_t i = 0; i < num; i++) {
-        if (code_at(text, i) == code_of(from)) last = (long)i;
-        if (code_at(text, i) == code_of(to) && last >= 0) return (long)i - last;
+        if (code_at(text, i) == first) last = (long)i;
+        if (code_at(text, i) == end && last >= 0) return (long)i - last;
     }
     return -1;
 }
