@@ -33,16 +33,11 @@ struct launch_shape {
     cudaStream_t stream;
 };
 
-// Queues kernel<<<...>>>(arguments...); dynamic shared memory as much as the device has.
+// Queues kernel<<<...>>>(arguments...); more than 48 KB of dynamic shared memory only after
+// count_resident_blocks (current_device.cuh).
 template <class... P, class... A>
 cudaError_t launch(const launch_shape &shape, void (*kernel)(P...), A &&...arguments)
 {
-    if (shape.shared_bytes > 48 << 10) { // beyond that the runtime wants to be told
-        cudaError_t error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shape.shared_bytes));
-        if (error) return error;
-    }
 #if defined(__CUDACC__)
     kernel<<<shape.grid, shape.block, shape.shared_bytes, shape.stream>>>(
         static_cast<P>(arguments)...);

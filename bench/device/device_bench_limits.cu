@@ -1,6 +1,6 @@
 // Kernels that do one thing as fast as the machine can: read memory, multiply int8, float32 and
 // float64, count bits.
-#include "kernels/cuda_switch.cuh"
+#include "kernels/current_device.cuh"
 
 #include "bench/device/device_bench.h"
 
@@ -132,11 +132,9 @@ __global__ void __launch_bounds__(tuning.threads) add_products(uint32_t steps, u
 
 cudaError_t count_blocks(uint32_t of_multiprocessor, uint32_t *out)
 {
-    int device = 0, multiprocessors = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (!error)
-        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
-    *out = static_cast<uint32_t>(multiprocessors) * of_multiprocessor;
+    device_traits device;
+    cudaError_t error = get_device_traits(&device);
+    *out = static_cast<uint32_t>(device.multiprocessors) * of_multiprocessor;
     return error;
 }
 

@@ -3,6 +3,7 @@
 #ifndef BITSWEEP_KERNELS_EXACT_VALUE_CUH
 #define BITSWEEP_KERNELS_EXACT_VALUE_CUH
 
+#include "kernels/current_device.cuh"
 #include "kernels/device_exact/device_exact.h"
 #include "kernels/device_scan/device_key.cuh"
 
@@ -127,12 +128,10 @@ inline cudaError_t plan_exact(const bsw_device_part &part, uint32_t num_queries,
                               uint32_t step_bundles, uint32_t step_queries, uint32_t busy_blocks,
                               exact_shape *shape, uint32_t *num_blocks)
 {
-    int device = 0, multiprocessors = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (!error)
-        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    device_traits device;
+    cudaError_t error = get_device_traits(&device);
     if (error) return error;
-    const uint64_t target = static_cast<uint64_t>(multiprocessors) * busy_blocks;
+    const uint64_t target = static_cast<uint64_t>(device.multiprocessors) * busy_blocks;
     shape->num_bundles =
         (part.last - part.first) / part.step + ((part.last - part.first) % part.step != 0);
     const uint64_t row_steps =

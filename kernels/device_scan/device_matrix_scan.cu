@@ -287,17 +287,15 @@ extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
     const bsw_device_tuning &own = *bsw_device_tuning_current();
     const matrix_kernel &chosen = matrix_kernels[choose_tile(own, queries->num_queries)];
     scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
-    uint32_t blocks = 0;
-    cudaError_t error = plan_blocks(
-        a, {chosen.queries, chosen.bundles, own.matrix.most_steps, own.matrix.blocks}, &blocks);
-    if (error) return error;
     const uint32_t rows = chosen.bundles * warp_rows;
     const size_t bytes =
         static_cast<size_t>(rows + chosen.queries) * row_bytes_of(codes->layout.padded_dims) +
         rows * 2 * sizeof(float) + chosen.bundles * sizeof(bundle_bound) +
         chosen.queries * sizeof(quick_query);
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a))];
-    return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, kernel, a);
+    launch_shape shape = {dim3(), dim3(tuning.threads), bytes, stream};
+    cudaError_t error = plan_blocks(a, {chosen.queries, chosen.bundles, own.matrix}, kernel, shape);
+    return error ? error : launch(shape, kernel, a);
 }
 
 extern "C" int bsw_device_matrix_scan(const struct bsw_device_codes *codes,

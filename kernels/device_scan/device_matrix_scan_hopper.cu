@@ -410,19 +410,10 @@ bool choose_rings(uint32_t words, size_t most_bytes, hopper_arguments &a)
     return false;
 }
 
-cudaError_t attribute_of_device(cudaDeviceAttr which, int *value)
-{
-    int device = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    return error ? error : cudaDeviceGetAttribute(value, which, device);
-}
-
 bool is_hopper()
 {
-    int major = 0, minor = 0;
-    return !attribute_of_device(cudaDevAttrComputeCapabilityMajor, &major) &&
-           !attribute_of_device(cudaDevAttrComputeCapabilityMinor, &minor) && major == 9 &&
-           minor == 0;
+    device_traits device;
+    return !get_device_traits(&device) && device.major == 9 && device.minor == 0;
 }
 
 } // namespace
@@ -448,17 +439,13 @@ extern "C" int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *code
         choose_kernel(codes->layout.padded_dims, queries->num_queries <= tuning.hopper_few_queries);
     hopper_arguments a = {make_scan_arguments(*codes, *part, *queries, *lists), 0, 0,
                           slot_words_of(codes->layout)};
-    uint32_t blocks = 0;
-    int most_bytes = 0;
-    cudaError_t error = attribute_of_device(cudaDevAttrMaxSharedMemoryPerBlockOptin, &most_bytes);
-    if (!error)
-        error = plan_blocks(
-            a.scan, {chosen.queries, tile_bundles, tuning.hopper.most_steps, tuning.hopper.blocks},
-            &blocks);
+    device_traits device;
+    cudaError_t error = get_device_traits(&device);
     if (error) return error;
-    if (!choose_rings(chosen.words, static_cast<size_t>(most_bytes), a))
+    if (!choose_rings(chosen.words, static_cast<size_t>(device.most_shared_bytes), a))
         return cudaErrorInvalidConfiguration;
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a.scan))];
-    return launch({dim3(blocks), dim3(block_threads), shared_bytes_of(chosen.words, a), stream},
-                  kernel, a);
+    launch_shape shape = {dim3(), dim3(block_threads), shared_bytes_of(chosen.words, a), stream};
+    error = plan_blocks(a.scan, {chosen.queries, tile_bundles, tuning.hopper}, kernel, shape);
+    return error ? error : launch(shape, kernel, a);
 }

@@ -230,10 +230,9 @@ extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes,
     const bsw_device_tuning &own = *bsw_device_tuning_current();
     const plane_kernel &chosen = choose_kernel(*queries, own.plane_group_bytes);
     scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
-    uint32_t blocks = 0;
-    cudaError_t error = plan_blocks(
-        a, {chosen.group, block_warps, own.plane.most_steps, own.plane.blocks}, &blocks);
-    if (error) return error;
-    const size_t bytes = shared_bytes(chosen.group, queries->query_words);
-    return launch({dim3(blocks), dim3(tuning.threads), bytes, stream}, chosen.kernel, a);
+    launch_shape shape = {dim3(), dim3(tuning.threads),
+                          shared_bytes(chosen.group, queries->query_words), stream};
+    cudaError_t error =
+        plan_blocks(a, {chosen.group, block_warps, own.plane}, chosen.kernel, shape);
+    return error ? error : launch(shape, chosen.kernel, a);
 }

@@ -478,11 +478,8 @@ extern "C" int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
     const bsw_device_tuning &own = *bsw_device_tuning_current();
     const progressive_kernel &chosen = progressive_kernels[choose_tile(own, queries->num_queries)];
     progressive_arguments a = {make_scan_arguments(*codes, *part, *queries, *lists), *stage};
-    uint32_t blocks = 0;
-    cudaError_t error = plan_blocks(
-        a.scan, {chosen.queries, chosen.bundles, own.matrix.most_steps, own.matrix.blocks},
-        &blocks);
-    if (error) return error;
-    return launch({dim3(blocks), dim3(tuning.threads), chosen.shared_bytes(stage->dims), stream},
-                  chosen.kernel, a);
+    launch_shape shape = {dim3(), dim3(tuning.threads), chosen.shared_bytes(stage->dims), stream};
+    cudaError_t error =
+        plan_blocks(a.scan, {chosen.queries, chosen.bundles, own.matrix}, chosen.kernel, shape);
+    return error ? error : launch(shape, chosen.kernel, a);
 }

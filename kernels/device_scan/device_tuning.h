@@ -1,5 +1,6 @@
 // Numbers of the scans on a GPU that differ from generation to generation: data, looked up by the
-// device's compute capability at each launch. Results do not depend on them.
+// device's compute capability at each launch. Results do not depend on them. How many blocks run at
+// a time is not among them: the runtime knows (current_device.cuh).
 //
 // Compiled shapes (threads of a block, tiles, groups of queries) are the kernels' own, in their
 // files; what is here chooses among them.
@@ -19,10 +20,10 @@ BSW_C_BEGIN
 // hopper: wgmma, where the layout fits (bsw_device_has_hopper), else mma.
 enum bsw_device_matrix_kernel { BSW_DEVICE_MATRIX_MMA, BSW_DEVICE_MATRIX_HOPPER };
 
-// How blocks share a scan: as many steps a block as leave every multiprocessor `blocks` blocks,
-// most_steps at most. A step is a bundle a warp (plane scan) or a tile of documents a block.
+// How blocks share a scan: as many steps a block as leave `waves` times the blocks that run at
+// once, most_steps at most. A step is a bundle a warp (plane scan) or a tile of documents a block.
 struct bsw_device_division {
-    uint32_t most_steps, blocks; // >= 1
+    uint32_t most_steps, waves; // >= 1
 };
 
 struct bsw_device_tuning {

@@ -2,7 +2,9 @@
 #ifndef BITSWEEP_KERNELS_SCAN_ARGUMENTS_CUH
 #define BITSWEEP_KERNELS_SCAN_ARGUMENTS_CUH
 
+#include "kernels/current_device.cuh"
 #include "kernels/device_scan/device_key.cuh"
+#include "kernels/device_scan/device_tuning.h"
 
 namespace bsw
 {
@@ -71,30 +73,33 @@ inline scan_arguments make_scan_arguments(const bsw_device_codes &codes,
     return a;
 }
 
-// How blocks share the work: a chunk is a number of steps of `step` bundles, as many as leave each
-// multiprocessor `blocks` blocks, most_steps at most.
+// How blocks share the work: a block takes a group of queries and a chunk of some steps of `step`
+// bundles each.
 struct block_plan {
-    uint32_t group, step, most_steps, blocks;
+    uint32_t group, step;
+    bsw_device_division division;
 };
 
-// Sets groups and chunk, and the number of blocks.
-inline cudaError_t plan_blocks(scan_arguments &a, const block_plan &plan, uint32_t *num_blocks)
+// Sets groups and chunk, and the grid of the kernel's launch, whose shape is complete but for that.
+template <class... P>
+cudaError_t plan_blocks(scan_arguments &a, const block_plan &plan, void (*kernel)(P...),
+                        launch_shape &shape)
 {
-    int device = 0, multiprocessors = 0;
-    cudaError_t error = cudaGetDevice(&device);
-    if (!error)
-        error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device);
+    uint32_t resident = 0;
+    cudaError_t error =
+        count_resident_blocks(reinterpret_cast<const void *>(kernel), shape, &resident);
     if (error) return error;
-    const uint64_t target = static_cast<uint64_t>(multiprocessors) * plan.blocks;
+    const uint64_t target = static_cast<uint64_t>(resident) * plan.division.waves;
+    const uint64_t most_steps = plan.division.most_steps;
     a.num_groups = (a.queries.num_queries + plan.group - 1) / plan.group;
     const uint64_t steps =
         static_cast<uint64_t>(a.num_bundles) * a.num_groups / (plan.step * target);
-    a.chunk = plan.step * static_cast<uint32_t>(steps < 1                 ? 1
-                                                : steps > plan.most_steps ? plan.most_steps
-                                                                          : steps);
+    a.chunk = plan.step * static_cast<uint32_t>(steps < 1            ? 1
+                                                : steps > most_steps ? most_steps
+                                                                     : steps);
     const uint64_t blocks =
         static_cast<uint64_t>((a.num_bundles + a.chunk - 1) / a.chunk) * a.num_groups;
-    *num_blocks = static_cast<uint32_t>(blocks);
+    shape.grid = dim3(static_cast<unsigned>(blocks));
     return blocks <= INT32_MAX ? cudaSuccess : cudaErrorInvalidValue;
 }
 

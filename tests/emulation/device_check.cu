@@ -67,7 +67,7 @@ int main(int argc, char **argv)
         return 77;
     }
     print_device();
-    if (!hopper_turn().is_hopper)
+    if (!device_turn(on_hopper).is_hopper)
         printf("device_check: not a Hopper GPU, or a build without sm_90a: its kernel skipped\n");
     check_refusals();
     check_switch();

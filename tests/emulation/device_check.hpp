@@ -42,15 +42,24 @@ struct exact_item {
 };
 
 void check_switch();
-// While it lives, launches go to a Hopper GPU: the emulator says that its device is one. On a GPU
-// is_hopper tells whether it is.
-struct hopper_turn {
-    hopper_turn();
-    ~hopper_turn();
-    hopper_turn(const hopper_turn &) = delete;
-    hopper_turn &operator=(const hopper_turn &) = delete;
+// While it lives, launches go to a device of the emulator's of another kind, one of its special
+// devices. On a GPU launches stay there, and is_hopper tells whether it is one of that kind.
+struct device_turn {
+    explicit device_turn(int special);
+    ~device_turn();
+    device_turn(const device_turn &) = delete;
+    device_turn &operator=(const device_turn &) = delete;
     bool is_hopper;
+
+  private:
+    int earlier_;
 };
+#if defined(__CUDACC__)
+constexpr int on_hopper = 0, on_narrow = 0, on_wide = 0;
+#else
+constexpr int on_hopper = emulation::hopper_device, on_narrow = emulation::narrow_device,
+              on_wide = emulation::wide_device;
+#endif
 
 void check_bounds();
 void check_scans();

@@ -119,7 +119,7 @@ void check_case(queue_case c)
     check_kernel(c, "planes to queues", bsw_device_plane_scan, device, expected);
     if (!check_launch(unpack(data, device, c.scan.query_bits), "unpack_queries")) return;
     check_kernel(c, "matrix to queues", bsw_device_matrix_scan_mma, device, expected);
-    const hopper_turn turn;
+    const device_turn turn(on_hopper);
     if (turn.is_hopper)
         check_kernel(c, "hopper to queues", bsw_device_matrix_scan_hopper, device, expected);
 }

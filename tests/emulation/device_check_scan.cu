@@ -133,7 +133,7 @@ void check_some_stage(const scan_case &c, const host_data &data, const device_da
 // Where the device is one: under the emulator always, where it stands in for one.
 void check_hopper(const scan_case &c, const device_data &device, const expected_lists &expected)
 {
-    const hopper_turn turn;
+    const device_turn turn(on_hopper);
     if (!turn.is_hopper) return;
     const bool has = bsw_device_has_hopper(&device.codes.layout) != 0;
     check_that(has == (device.codes.layout.padded_dims <= 256), "%s: has_hopper",
@@ -283,6 +283,59 @@ void check_steep_biases(uint32_t &turn)
     }
 }
 
+#if !defined(__CUDACC__)
+// What scans launch, and what they ask the runtime.
+struct launch_count {
+    uint64_t blocks = emulation::counted.blocks, questions = emulation::num_questions;
+};
+
+launch_count count_launches(const scan_case &c, const device_data &device,
+                            const expected_lists &expected)
+{
+    const launch_count before;
+    check_scan(c, "plane_scan", bsw_device_plane_scan, device, expected);
+    check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
+    launch_count out;
+    out.blocks -= before.blocks;
+    out.questions -= before.questions;
+    return out;
+}
+
+// Devices that run one block at a time, and many: other chunks, the same candidates. What a launch
+// of the same shape asked before is not asked again, on one device or on two in turns.
+void check_divisions(uint32_t &turn)
+{
+    scan_case c = make_case("128x3", 4, 65, checks.small ? 40 : 200, turn++);
+    c.limits = SOME;
+    const host_data data = make_data(c);
+    const expected_lists expected = expect(c, data);
+    const device_data device(c, data);
+    if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries"))) return;
+    launch_count narrow, wide, again;
+    {
+        const device_turn on(on_narrow);
+        narrow = count_launches(c, device, expected);
+        again = count_launches(c, device, expected);
+    }
+    check_that(narrow.questions > 0 && again.questions == 0,
+               "the second scan of a shape asks the runtime %llu times, the first %llu times",
+               static_cast<unsigned long long>(again.questions),
+               static_cast<unsigned long long>(narrow.questions));
+    {
+        const device_turn on(on_wide);
+        wide = count_launches(c, device, expected);
+    }
+    check_that(narrow.blocks < wide.blocks, "%llu blocks on a device for one, %llu on one for many",
+               static_cast<unsigned long long>(narrow.blocks),
+               static_cast<unsigned long long>(wide.blocks));
+    const device_turn on(on_narrow);
+    again = count_launches(c, device, expected);
+    check_that(again.questions == 0 && again.blocks == narrow.blocks,
+               "back on the first device scans ask the runtime %llu times",
+               static_cast<unsigned long long>(again.questions));
+}
+#endif
+
 // The Hopper kernel alone: every width that is compiled, with blocks of more tiles than its rings
 // have places, few and many queries; tiles that end anywhere.
 void check_hopper_widths(uint32_t &turn)
@@ -321,6 +374,9 @@ void check_scans()
     check_stops(turn);
     check_steep_biases(turn);
     check_hopper_widths(turn);
+#if !defined(__CUDACC__)
+    check_divisions(turn);
+#endif
 }
 
 void check_unpacked_queries()

@@ -37,18 +37,19 @@ bool check_launch(int error, const std::string &shape)
     return first == cudaSuccess;
 }
 
-hopper_turn::hopper_turn()
+device_turn::device_turn(int special) : earlier_(0)
 {
+    cudaGetDevice(&earlier_);
 #if !defined(__CUDACC__)
-    emulation::emulated_device = emulation::hopper_device;
+    cudaSetDevice(special);
+#else
+    (void)special;
 #endif
     bsw_code_layout layout = {};
     is_hopper = bsw_device_has_hopper(&layout) != 0;
 }
 
-hopper_turn::~hopper_turn()
+device_turn::~device_turn()
 {
-#if !defined(__CUDACC__)
-    emulation::emulated_device = emulation::small_device;
-#endif
+    cudaSetDevice(earlier_);
 }

@@ -1,4 +1,4 @@
-// The part of the CUDA runtime that host code here uses, for one emulated device. Work without a
+// The part of the CUDA runtime that host code here uses, for emulated devices. Work without a
 // stream is done when the call returns; emulated_queues.hpp says when that of streams is. Device
 // memory starts as junk; under ASan host code may not touch it.
 #ifndef BITSWEEP_EMULATION_EMULATED_RUNTIME_HPP
@@ -34,17 +34,18 @@ namespace emulation
 {
 cudaError_t allocate_device(void **place, size_t bytes);
 cudaError_t set_attribute(const void *kernel, cudaFuncAttribute which, int value);
+cudaError_t count_blocks(int *out, const void *kernel, int threads, size_t shared_bytes);
 
 // Bytes that cudaMalloc gives out in all; also BITSWEEP_EMULATOR_MEMORY in the environment.
 extern size_t device_bytes;
 
-// Compute capability and dynamic shared memory that a block may have. The least of the devices
-// built for (8.6, 8.9, 12.0) is what kernels may count on.
-struct device_kind {
-    int major, minor, shared_bytes;
-};
-constexpr device_kind small_device = {8, 6, 99 << 10}, hopper_device = {9, 0, 227 << 10};
-extern device_kind emulated_device; // small_device at first
+// Devices that cudaSetDevice chooses beside those of emulated_queues.hpp, all of which are like the
+// least that kernels are built for (8.6, 8.9, 12.0): a Hopper GPU, and the least one with one
+// multiprocessor for one block, and with many for many.
+enum special_device : int { hopper_device = 64, narrow_device, wide_device, end_of_devices };
+
+// Questions about devices and kernels' launches, of all threads: launchers ask once.
+extern uint64_t num_questions;
 } // namespace emulation
 
 template <class T> cudaError_t cudaMalloc(T **place, size_t bytes)
@@ -55,6 +56,15 @@ template <class T> cudaError_t cudaMalloc(T **place, size_t bytes)
 template <class F> cudaError_t cudaFuncSetAttribute(F *kernel, cudaFuncAttribute which, int value)
 {
     return emulation::set_attribute(reinterpret_cast<const void *>(kernel), which, value);
+}
+
+// As many blocks as there are threads and shared memory for; the emulator knows of no registers.
+template <class F>
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, F *kernel, int threads,
+                                                          size_t shared_bytes)
+{
+    return emulation::count_blocks(blocks, reinterpret_cast<const void *>(kernel), threads,
+                                   shared_bytes);
 }
 
 cudaError_t cudaFree(void *place);

@@ -1,4 +1,5 @@
 // Device memory, errors, and the rest of the runtime API.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -20,7 +21,7 @@ struct allocation {
     int device;
 };
 static std::map<const char *, allocation> allocations;
-static std::map<const void *, size_t> shared_limits;
+static std::map<std::pair<const void *, int>, size_t> shared_limits; // of a kernel on a device
 static size_t used_bytes;
 
 static size_t bytes_of_environment()
@@ -30,7 +31,23 @@ static size_t bytes_of_environment()
 }
 
 size_t device_bytes = bytes_of_environment();
-device_kind emulated_device = small_device;
+uint64_t num_questions;
+
+struct device_kind {
+    int major, minor, multiprocessors;
+    size_t block_bytes; // of shared memory that a block may have
+    // What a multiprocessor has for blocks that run at a time.
+    size_t threads, blocks, bytes;
+};
+
+static const device_kind &kind_of(int ordinal)
+{
+    static const device_kind least = {8, 6, 2, 99 << 10, 1536, 16, 100 << 10},
+                             specials[] = {{9, 0, 2, 227 << 10, 2048, 32, 228 << 10},
+                                           {8, 6, 1, 99 << 10, 1024, 1, 100 << 10},
+                                           {8, 6, 500, 99 << 10, 1 << 20, 1000, 100 << 20}};
+    return ordinal < hopper_device ? least : specials[ordinal - hopper_device];
+}
 
 typedef std::lock_guard<std::recursive_mutex> lock;
 
@@ -122,17 +139,33 @@ bool is_device_page(uintptr_t page)
 
 size_t shared_limit(const void *kernel)
 {
-    auto found = shared_limits.find(kernel);
+    auto found = shared_limits.find({kernel, own_device});
     return found == shared_limits.end() ? 48 << 10 : found->second;
 }
 
 cudaError_t set_attribute(const void *kernel, cudaFuncAttribute, int value)
 {
     lock guard(emulator_lock);
-    if (value < 0 || value > emulated_device.shared_bytes)
+    num_questions++;
+    if (value < 0 || static_cast<size_t>(value) > kind_of(own_device).block_bytes)
         return refuse(cudaErrorInvalidValue, "more dynamic shared memory than the device has");
-    shared_limits[kernel] =
+    shared_limits[{kernel, own_device}] =
         static_cast<size_t>(value) < 48 << 10 ? 48 << 10 : static_cast<size_t>(value);
+    return cudaSuccess;
+}
+
+cudaError_t count_blocks(int *out, const void *kernel, int threads, size_t shared_bytes)
+{
+    lock guard(emulator_lock);
+    constexpr size_t kept_bytes = 1 << 10; // of each block, by the runtime
+    const device_kind &kind = kind_of(own_device);
+    num_questions++;
+    *out = 0;
+    if (threads < 1) return refuse(cudaErrorInvalidValue, "blocks of no threads");
+    if (static_cast<unsigned>(threads) > max_threads || shared_bytes > shared_limit(kernel))
+        return cudaSuccess; // none fits
+    *out = static_cast<int>(std::min({kind.threads / static_cast<size_t>(threads), kind.blocks,
+                                      kind.bytes / (shared_bytes + kept_bytes)}));
     return cudaSuccess;
 }
 
@@ -237,31 +270,35 @@ cudaError_t cudaGetDeviceCount(int *count)
 
 cudaError_t cudaSetDevice(int device)
 {
-    return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+    if (device < 0 || device >= emulation::end_of_devices) return cudaErrorInvalidDevice;
+    emulation::own_device = device;
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDevice(int *device)
 {
-    *device = 0;
+    *device = emulation::own_device;
     return cudaSuccess;
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *out, int device)
 {
-    if (device != 0) return cudaErrorInvalidDevice;
+    if (device < 0 || device >= emulation::end_of_devices) return cudaErrorInvalidDevice;
+    const emulation::device_kind &kind = emulation::kind_of(device);
     *out = {};
     snprintf(out->name, sizeof out->name, "emulated");
     out->totalGlobalMem = emulation::device_bytes;
-    out->sharedMemPerBlockOptin = static_cast<size_t>(emulation::emulated_device.shared_bytes);
-    out->major = emulation::emulated_device.major;
-    out->minor = emulation::emulated_device.minor;
-    out->multiProcessorCount = 2;
+    out->sharedMemPerBlockOptin = kind.block_bytes;
+    out->major = kind.major;
+    out->minor = kind.minor;
+    out->multiProcessorCount = kind.multiprocessors;
     return cudaSuccess;
 }
 
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr which, int device)
 {
     cudaDeviceProp properties;
+    emulation::num_questions++;
     cudaError_t error = cudaGetDeviceProperties(&properties, device);
     if (error) return error;
     switch (which) {

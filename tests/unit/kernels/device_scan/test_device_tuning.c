@@ -20,9 +20,9 @@ UNIT_TEST(test_rows_are_in_range)
         const struct bsw_device_tuning *row = &bsw_device_tunings[i];
         const struct bsw_device_division divisions[] = {row->plane, row->matrix, row->hopper};
         for (size_t d = 0; d < 3; d++) {
-            assert_true(divisions[d].most_steps >= 1 && divisions[d].blocks >= 1);
+            assert_true(divisions[d].most_steps >= 1 && divisions[d].waves >= 1);
             // A chunk of that many tiles of 8 bundles must not pass 32 bits.
-            assert_true(divisions[d].most_steps <= 1u << 16 && divisions[d].blocks <= 1u << 16);
+            assert_true(divisions[d].most_steps <= 1u << 16 && divisions[d].waves <= 1u << 16);
         }
         assert_true(row->matrix_from_queries >= 1);
         for (size_t t = 1; t < BSW_MATRIX_TILES; t++)
