@@ -54,6 +54,11 @@ std::set<std::pair<void *, void *>> seen;
 std::string findings;
 unsigned num_findings;
 
+bool is_watched(uintptr_t page)
+{
+    return is_device_page(page) || is_shared_page(page);
+}
+
 cell *find_cell(uintptr_t address)
 {
     uintptr_t page = address >> page_bits;
@@ -61,8 +66,8 @@ cell *find_cell(uintptr_t address)
     if (entry.page != page) {
         auto found = pages.find(page);
         if (found == pages.end()) {
-            bool watched = is_device_page(page) || is_shared_page(page);
-            cell *cells = watched ? static_cast<cell *>(calloc(page_cells, sizeof(cell))) : nullptr;
+            cell *cells =
+                is_watched(page) ? static_cast<cell *>(calloc(page_cells, sizeof(cell))) : nullptr;
             found = pages.emplace(page, cells).first;
         }
         entry = {page, found->second};
@@ -185,8 +190,12 @@ void race_begin_launch()
     findings.clear();
     seen.clear();
     for (cached_page &entry : cache) entry = {no_page, nullptr};
-    for (auto it = pages.begin(); it != pages.end();) // memory may have become the device's
-        it = it->second ? std::next(it) : pages.erase(it);
+    for (auto it = pages.begin(); it != pages.end();) {
+        // Memory may have become the device's since, or the host's: a thread's stack.
+        bool stays = it->second && is_watched(it->first);
+        if (!stays) free(it->second);
+        it = stays ? std::next(it) : pages.erase(it);
+    }
 }
 
 void race_begin_block()
