@@ -1,7 +1,8 @@
-// Monotonic time, and that of a thread.
+// Monotonic time, that of a thread, and pauses between two looks at what is waited for.
 #ifndef BITSWEEP_COMMON_CLOCK_H
 #define BITSWEEP_COMMON_CLOCK_H
 
+#include <sched.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -23,6 +24,17 @@ static inline double bsw_thread_seconds(void)
     struct timespec now;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+// Between two looks, waited_ns after the first: gives way to other threads, and from 0.1 ms on
+// sleeps for a moment.
+static inline void bsw_clock_pause(int64_t waited_ns)
+{
+    const struct timespec nap = {0, 20000};
+    if (waited_ns < 100000)
+        sched_yield();
+    else
+        nanosleep(&nap, NULL);
 }
 
 #endif

@@ -3,8 +3,6 @@
 
 #include <cstdio>
 #include <cstring>
-#include <sched.h>
-#include <time.h>
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
@@ -20,8 +18,6 @@
 
 // Kept free for the driver and for kernels' local memory: this part of all memory.
 static const size_t RESERVE_PART = 64;
-// A queue is asked at once for so long, then after short sleeps.
-static const int64_t EAGER_NS = 100000, SLEEP_NS = 20000;
 // Multiples that the driver's own allocations are counted in.
 static const size_t ALIGNMENT = 256;
 
@@ -390,15 +386,6 @@ enum bsw_status bsw_device_follow(bsw_device *device, enum bsw_device_queue queu
     return BSW_OK;
 }
 
-static void pause_for(int64_t waited_ns)
-{
-    const struct timespec nap = {0, SLEEP_NS};
-    if (waited_ns < EAGER_NS)
-        sched_yield();
-    else
-        nanosleep(&nap, NULL);
-}
-
 enum bsw_status bsw_device_poll(bsw_device *device, enum bsw_device_queue queue, const char *what,
                                 int *is_empty, struct bsw_error *err)
 {
@@ -418,7 +405,7 @@ enum bsw_status bsw_device_wait(bsw_device *device, enum bsw_device_queue queue,
         if (is_empty) return BSW_OK;
         waited = bsw_clock_ns() - started;
         if ((double)waited > device->options.timeout_seconds * 1e9) break;
-        pause_for(waited);
+        bsw_clock_pause(waited);
     }
     device->is_lost = 1;
     return bsw_fail(err, BSW_ERROR_IO, "%s: %s: not done within %g s", device->label, what,

@@ -4,7 +4,6 @@
 #include "common/net/device_link.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,9 +15,6 @@
 #include "common/net/link_choice.h"
 #include "common/net/nccl_library.h"
 
-// Waiting: asked again at once for so long, then after short sleeps.
-#define EAGER_NS 100000
-#define SLEEP_NS 20000
 // Ranks other than 0 speak up 3 s after it: by then it has given up its link and printed its error.
 #define ENDING_SECONDS 2.0
 // How long `auto` waits for NCCL to start before the transport is taken, and which part of the time
@@ -44,15 +40,6 @@ static const char *const joining = "joining all ranks";
 
 // ---- failures ----
 
-static void pause_for(int64_t waited_ns)
-{
-    const struct timespec nap = {0, SLEEP_NS};
-    if (waited_ns < EAGER_NS)
-        sched_yield();
-    else
-        nanosleep(&nap, NULL);
-}
-
 static enum bsw_status end_link(bsw_device_link *link, enum bsw_status status,
                                 struct bsw_error *err)
 {
@@ -68,7 +55,7 @@ static enum bsw_status ask_for_culprit(bsw_device_link *link, struct bsw_error *
     int64_t started = bsw_clock_ns(), waited = 0;
     while ((double)waited < CULPRIT_SECONDS * 1e9) {
         BSW_TRY(bsw_transport_poll(link->transport, err));
-        pause_for(waited);
+        bsw_clock_pause(waited);
         waited = bsw_clock_ns() - started;
     }
     return BSW_OK;
@@ -117,7 +104,7 @@ static enum bsw_status poll_until_done(bsw_device_link *link, const char *what, 
         if (done) return BSW_OK;
         waited = bsw_clock_ns() - started;
         if ((double)waited > seconds * 1e9) break;
-        pause_for(waited);
+        bsw_clock_pause(waited);
     }
     return bsw_fail(err, BSW_ERROR_IO, "%s: %s over NCCL: not done within %.6g s",
                     bsw_device_label(link->device), what, seconds);
@@ -345,7 +332,7 @@ static enum bsw_status drain(bsw_device_link *link, struct bsw_error *err)
     for (int is_empty = 0; (double)waited < ENDING_SECONDS * 1e9;) {
         BSW_TRY(bsw_device_poll(link->device, BSW_QUEUE_LINK, joining, &is_empty, err));
         if (is_empty) return BSW_OK;
-        pause_for(waited);
+        bsw_clock_pause(waited);
         waited = bsw_clock_ns() - started;
     }
     bsw_device_give_up(link->device);
