@@ -1,6 +1,7 @@
 #include "shard/device/device_lists.h"
 
 #include "common/codes/code_layout.h"
+#include "common/device/device_phase.h"
 
 // A sample is taken of so many times the rows that a list holds or more. It costs no more than this
 // part of the scan, and gives limits only if it holds some rows more than are kept.
@@ -63,6 +64,7 @@ static void grow(struct bsw_device_list_run *run, size_t count)
 static enum bsw_status fetch_counts(const struct bsw_device_list_run *run, uint32_t *most,
                                     struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(SCAN);
     uint32_t num_queries = run->lists.num_queries;
     *most = 0;
     BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
@@ -82,6 +84,7 @@ static enum bsw_status cut_lists(struct bsw_device_list_run *run, uint32_t most,
     for (uint32_t q = 0; q < run->lists.num_queries; q++)
         run->counts[q] = run->fetched[q] < keep ? run->fetched[q] : keep;
     if (most < keep) return BSW_OK;
+    BSW_DEVICE_PHASE(CUT);
     bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
     int code = run->exact ? bsw_device_exact_cut(run->exact, keep, stream)
                           : bsw_device_cut(&run->lists, keep, stream);
@@ -116,6 +119,7 @@ static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_b
     const struct bsw_device_part part = {(uint32_t)(step / 2), (uint32_t)(count * step),
                                          (uint32_t)step};
     BSW_TRY(scan(context, &part, &run->lists, err));
+    BSW_DEVICE_PHASE(CUT);
     bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
     int code = run->exact ? bsw_device_exact_limit(run->exact, (uint32_t)run->keep, stream)
                           : bsw_device_limit(&run->lists, (uint32_t)run->keep, stream);
@@ -161,6 +165,7 @@ static enum bsw_status download_lists(const struct bsw_device_list_run *run, con
                                       size_t size, void *to, const char *what,
                                       struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(LISTS);
     size_t most = 0;
     for (uint32_t q = 0; q < run->lists.num_queries; q++)
         most = run->counts[q] > most ? run->counts[q] : most;
@@ -171,13 +176,20 @@ static enum bsw_status download_lists(const struct bsw_device_list_run *run, con
     return bsw_device_blocks_download(run->blocks, BSW_QUEUE_SCAN, to, from, &rows, what, err);
 }
 
-enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
-                                          uint64_t *items, struct bsw_error *err)
+static enum bsw_status sort_lists(struct bsw_device_list_run *run, void *scratch,
+                                  struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(SORT);
     int code =
         bsw_device_sort(&run->lists, scratch, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
     BSW_TRY(bsw_device_launched(run->device, code, "sort", err));
-    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err));
+    return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err);
+}
+
+enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
+                                          uint64_t *items, struct bsw_error *err)
+{
+    BSW_TRY(sort_lists(run, scratch, err));
     return download_lists(run, run->lists.items, sizeof *items, items, "candidates", err);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/base/clock.h"
 #include "common/device/device_layout.h"
+#include "common/device/device_phase.h"
 
 // Part of the free memory for groups of survivors, and what needs no more.
 #define GROUPS_PART      8
@@ -197,6 +198,7 @@ enum bsw_status bsw_device_raw_shard_load(struct bsw_device_refiner *refiner,
                                           const struct bsw_resident_shard *host,
                                           struct bsw_device_raw_shard *out, struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(LOAD);
     size_t free_bytes, bytes = (size_t)host->shape.num_rows * refiner->row_bytes;
     *out = (struct bsw_device_raw_shard){.host = host};
     BSW_TRY(bsw_device_free_bytes(refiner->device, &free_bytes, err));
@@ -339,6 +341,7 @@ enum bsw_status bsw_device_refiner_run(struct bsw_device_refiner *refiner,
                                        struct bsw_scan_workspace *workspace,
                                        struct bsw_survivor *survivors, struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(REFINE);
     double started = bsw_clock_seconds();
     size_t row_bytes = shard->memory.data ? 0 : refiner->row_bytes;
     struct refine_run run = {.refiner = refiner,

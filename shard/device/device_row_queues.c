@@ -1,5 +1,6 @@
 #include "shard/device/device_row_queues.h"
 
+#include "common/device/device_phase.h"
 #include "kernels/select/select.h"
 
 enum bsw_status bsw_device_row_queues_begin(struct bsw_device_list_run *run, struct bsw_error *err)
@@ -29,6 +30,7 @@ static size_t round_end(const struct bsw_device_list_run *run, size_t shard_bund
 
 static enum bsw_status end_round(struct bsw_device_list_run *run, struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(CUT);
     bsw_device *device = run->device;
     uint32_t blocks = round_blocks(run);
     int code =

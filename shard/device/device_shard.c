@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/device/device_phase.h"
 #include "kernels/device_scan/device_shift.h"
 #include "kernels/device_scan/device_tuning.h"
 #include "shard/device/device_readback.h"
@@ -162,6 +163,7 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
                                       struct bsw_resident_shard *host, struct bsw_device_shard *out,
                                       struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(LOAD);
     size_t bundles = engine->plan.resident_bundles[index];
     *out = (struct bsw_device_shard){.host = host, .num_bundles = host->num_bundles};
     enum bsw_status status = load_resident(engine, bundles, out, err);
@@ -348,6 +350,7 @@ static enum bsw_status place_words(struct device_group *group, size_t *first, st
 static enum bsw_status send_queries(struct device_group *group, const uint32_t *limits,
                                     struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(STAGE_QUERIES);
     struct bsw_device_engine *engine = group->engine;
     const struct bsw_device_plan *plan = &engine->plan;
     const struct bsw_device_queries *queries = &group->queries;
@@ -427,6 +430,7 @@ static void end_part(struct device_group *group)
 static enum bsw_status launch_scan(void *context, const struct bsw_device_part *part,
                                    const struct bsw_device_lists *lists, struct bsw_error *err)
 {
+    BSW_DEVICE_PHASE(SCAN);
     const struct codes_scan *scan = context;
     struct device_group *group = scan->group;
     struct bsw_device_part beginning, rest = *part;
