@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
+#include "common/device/device_node.h"
 
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
@@ -30,6 +31,7 @@ struct bsw_device {
     int is_lost;
     char label[24], name[64];
     struct bsw_device_sight sight;
+    struct bsw_device_node node; // {NULL}: not known
 };
 
 static enum bsw_status fail_call(struct bsw_device *device, cudaError_t code, const char *what,
@@ -131,6 +133,17 @@ void bsw_device_look(int ordinal, struct bsw_device_sight *out)
     }
 }
 
+// The runtime knows its place on the bus, the system which memory is near.
+static void find_node(int ordinal, struct bsw_device_node *out)
+{
+    char bus_id[32];
+    *out = {NULL, NULL};
+    if (cudaDeviceGetPCIBusId(bus_id, sizeof bus_id, ordinal) == cudaSuccess)
+        bsw_device_node_open(bus_id, out);
+    else
+        cudaGetLastError();
+}
+
 // ---- open and close ----
 
 // Compiled for what all others are compiled for: whether the device has an image of it, or the
@@ -179,6 +192,7 @@ static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
     bsw_device_look(options->ordinal, &device->sight);
     if (!device->sight.id[0])
         return bsw_fail(err, BSW_ERROR_IO, "%s: %s", device->label, device->sight.why);
+    find_node(options->ordinal, &device->node);
     BSW_TRY(bsw_device_share(device, err));
     for (int queue = 0; queue < BSW_NUM_QUEUES; queue++) {
         TRY_CUDA(device, "stream", err,
@@ -213,6 +227,7 @@ void bsw_device_end(struct bsw_device *device)
             if (device->streams[queue]) cudaStreamDestroy(device->streams[queue]);
         }
     }
+    bsw_device_node_close(&device->node);
     bsw_free(&device);
 }
 
@@ -294,9 +309,13 @@ enum bsw_status bsw_device_allocate_host(bsw_device *device, size_t bytes, const
                                          void *out, struct bsw_error *err)
 {
     void *data = NULL;
+    struct bsw_device_node_before before;
     memcpy(out, &data, sizeof data);
     device->num_allocations++;
-    if (cudaMallocHost(&data, bytes > 0 ? bytes : ALIGNMENT) != cudaSuccess) {
+    bsw_device_node_enter(&device->node, &before);
+    cudaError_t code = cudaMallocHost(&data, bytes > 0 ? bytes : ALIGNMENT);
+    bsw_device_node_leave(&device->node, &before);
+    if (code != cudaSuccess) {
         cudaGetLastError();
         return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
                         "%s: %s: no host memory for %zu bytes that stay in place", device->label,

@@ -98,7 +98,8 @@ BSW_DEVICE_CALL enum bsw_status bsw_device_allocate(bsw_device *device, size_t b
                                                     struct bsw_error *err);
 BSW_DEVICE_CALL void bsw_device_free(bsw_device *device, struct bsw_device_buffer *buffer);
 
-// Host memory that copies reach at full speed; *out as bsw_allocate gives it.
+// Host memory that copies reach at full speed, next to the device where the system tells what is;
+// *out as bsw_allocate gives it.
 BSW_DEVICE_CALL enum bsw_status bsw_device_allocate_host(bsw_device *device, size_t bytes,
                                                          const char *what, void *out,
                                                          struct bsw_error *err);

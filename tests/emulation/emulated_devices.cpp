@@ -96,6 +96,15 @@ cudaError_t get_uuid(int ordinal, cudaUUID_t *out)
     return code;
 }
 
+// On no machine's bus.
+cudaError_t get_bus_id(char *out, int capacity, int ordinal)
+{
+    int count, found;
+    cudaError_t code = look_up(ordinal, &count, &found);
+    snprintf(out, static_cast<size_t>(capacity), "FFFF:%02X:00.0", static_cast<unsigned>(found));
+    return code;
+}
+
 cudaError_t get_kernel(cudaFuncAttributes *, void (*)())
 {
     return is_struck("BITSWEEP_EMULATOR_NO_IMAGE", own_device) ? cudaErrorNoKernelImageForDevice

@@ -48,6 +48,7 @@ cudaError_t choose_device(int ordinal);
 cudaError_t describe_device(cudaDeviceProp *out, int ordinal);
 cudaError_t get_attribute(int *out, cudaDeviceAttr which, int ordinal);
 cudaError_t get_uuid(int ordinal, cudaUUID_t *out);
+cudaError_t get_bus_id(char *out, int capacity, int ordinal);
 cudaError_t get_kernel(cudaFuncAttributes *out, void (*kernel)());
 cudaError_t allocate_kept(void **place, size_t bytes);
 cudaError_t free_kept(void *place);
@@ -75,6 +76,7 @@ extern "C" int emulated_current_device();
 #define cudaSetDevice           emulation::choose_device
 #define cudaGetDeviceProperties emulation::describe_device
 #define cudaDeviceGetAttribute  emulation::get_attribute
+#define cudaDeviceGetPCIBusId   emulation::get_bus_id
 #define cudaFuncGetAttributes   emulation::get_kernel
 #define cudaMalloc              emulation::allocate_kept
 #define cudaFree                emulation::free_kept
