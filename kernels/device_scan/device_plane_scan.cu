@@ -1,5 +1,5 @@
-// plane_scan on a GPU: a warp takes a bundle, a lane a document; the planes of a group of queries
-// lie in shared memory, so that codes are read once for the group.
+// plane_scan on a GPU by popcounts: a warp takes a bundle, a lane a document; the planes of a group
+// of queries lie in shared memory, so that codes are read once for the group.
 //
 // Popcounts are the scarce units (16 a clock and multiprocessor against 64 logical operations), so
 // words are taken three at a time through a carry-save adder: popc(a) + popc(b) + popc(c) =
@@ -219,10 +219,10 @@ const plane_kernel &choose_kernel(const bsw_device_queries &queries, uint32_t gr
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes,
-                                     const struct bsw_device_part *part,
-                                     const struct bsw_device_queries *queries,
-                                     const struct bsw_device_lists *lists, bsw_stream stream)
+extern "C" int bsw_device_popcount_scan(const struct bsw_device_codes *codes,
+                                        const struct bsw_device_part *part,
+                                        const struct bsw_device_queries *queries,
+                                        const struct bsw_device_lists *lists, bsw_stream stream)
 {
     using namespace bsw;
     if (!is_valid_scan(*codes, *part, *queries, *lists)) return cudaErrorInvalidValue;
@@ -235,4 +235,15 @@ extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes,
     cudaError_t error =
         plan_blocks(a, {chosen.group, block_warps, own.plane}, chosen.kernel, shape);
     return error ? error : launch(shape, chosen.kernel, a);
+}
+
+extern "C" int bsw_device_plane_scan(const struct bsw_device_codes *codes,
+                                     const struct bsw_device_part *part,
+                                     const struct bsw_device_queries *queries,
+                                     const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    const bool takes_bits = queries->num_queries <= bsw_device_tuning_current()->bit_queries &&
+                            bsw_device_bit_scan_fits(&codes->layout, queries->query_bits);
+    return (takes_bits ? bsw_device_bit_scan : bsw_device_popcount_scan)(codes, part, queries,
+                                                                         lists, stream);
 }

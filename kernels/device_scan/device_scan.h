@@ -31,8 +31,8 @@ BSW_C_BEGIN
 struct bsw_device_codes {
     struct bsw_code_layout layout;
     const uint32_t *planes[BSW_MAX_SEGMENTS];
-    const uint16_t *scales; // [num_bundles * 32] IEEE half, 4-byte aligned; NULL: integer keys
-    const float *biases;    // [num_bundles * 32], NULL: integer keys
+    const uint16_t *scales; // [num_bundles * 32] IEEE half, 8-byte aligned; NULL: integer keys
+    const float *biases;    // [num_bundles * 32], 16-byte aligned; NULL: integer keys
     const uint32_t *masks;  // [num_bundles]
     uint32_t num_bundles;
     uint32_t first_row;    // of bundle 0, lane 0: candidates' rows count from there
@@ -95,7 +95,7 @@ struct bsw_device_part {
 // With queues those rows go there instead, each to its thread, which keeps its best `length` of all
 // that it was given since it was empty, whatever their order; items and counts are not touched.
 // Every row of the part belongs to a block that has room.
-// planes: XOR and popcount; codes are read once for a group of queries. matrix: mma s8 on tiles
+// planes: one of the two below, as device_tuning.h says. matrix: mma s8 on tiles
 // that are unpacked once for up to 256 queries, or the Hopper kernel where device_tuning.h says so;
 // the same candidates.
 BSW_DEVICE_CALL int bsw_device_plane_scan(const struct bsw_device_codes *codes,
@@ -106,6 +106,22 @@ BSW_DEVICE_CALL int bsw_device_matrix_scan(const struct bsw_device_codes *codes,
                                            const struct bsw_device_part *part,
                                            const struct bsw_device_queries *queries,
                                            const struct bsw_device_lists *lists, bsw_stream stream);
+
+// The two ways of the plane scan, whatever the tuning takes. popcount: XOR and popcount; codes are
+// read once for a group of queries. bit: mma of single bits; codes are read once for each query. It
+// wants bsw_device_bit_scan_fits: bits of every segment and of the queries are at most 8 together,
+// and a row has at most 1536 plane words, those of each segment rounded up to a multiple of 4.
+BSW_DEVICE_CALL int bsw_device_popcount_scan(const struct bsw_device_codes *codes,
+                                             const struct bsw_device_part *part,
+                                             const struct bsw_device_queries *queries,
+                                             const struct bsw_device_lists *lists,
+                                             bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_bit_scan_fits(const struct bsw_code_layout *layout,
+                                             uint32_t query_bits);
+BSW_DEVICE_CALL int bsw_device_bit_scan(const struct bsw_device_codes *codes,
+                                        const struct bsw_device_part *part,
+                                        const struct bsw_device_queries *queries,
+                                        const struct bsw_device_lists *lists, bsw_stream stream);
 
 // The matrix scan by mma, whatever the tuning takes.
 BSW_DEVICE_CALL int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,

@@ -21,7 +21,8 @@ BSW_C_BEGIN
 enum bsw_device_matrix_kernel { BSW_DEVICE_MATRIX_MMA, BSW_DEVICE_MATRIX_HOPPER };
 
 // How blocks share a scan: as many steps a block as leave `waves` times the blocks that run at
-// once, most_steps at most. A step is a bundle a warp (plane scan) or a tile of documents a block.
+// once, most_steps at most. A step is a bundle a warp (popcounts), four (bits) or a tile of
+// documents a block.
 struct bsw_device_division {
     uint32_t most_steps, waves; // >= 1
 };
@@ -31,6 +32,8 @@ struct bsw_device_tuning {
     // A batch of as many queries takes the matrix scan, where it may choose.
     uint32_t matrix_from_queries;
     enum bsw_device_matrix_kernel matrix_kernel;
+    // The plane scan takes bsw_device_bit_scan up to so many queries; 0: no fast mma of bits.
+    uint32_t bit_queries;
     uint32_t plane_group_bytes; // of query planes in shared memory, unless one query needs more
     struct bsw_device_division plane, matrix, hopper;
     // The largest batch that the mma kernel's tile i takes; rising, the last is UINT32_MAX.

@@ -146,7 +146,9 @@ void check_case(const scan_case &c)
     host_data data = make_data(c);
     expected_lists expected = expect(c, data);
     device_data device(c, data);
-    check_scan(c, "plane_scan", bsw_device_plane_scan, device, expected);
+    check_scan(c, "popcount_scan", bsw_device_popcount_scan, device, expected);
+    if (bsw_device_bit_scan_fits(&data.layout, c.query_bits))
+        check_scan(c, "bit_scan", bsw_device_bit_scan, device, expected);
     if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries"))) return;
     check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
     check_some_stage(c, data, device, expected);
@@ -214,7 +216,12 @@ void check_long_rows(uint32_t &turn)
         for (uint32_t i = 0; i < (checks.small ? 1u : 6u); i++, turn++)
             check_case(make_case(layout, turn % 2 ? 7 : 6, 1 + turn % 18, 2, turn));
     }
+    check_large("129x3", 1, 5, turn++);
     if (checks.small) return;
+    check_large("1000x3", 2, 6, turn++);
+    check_large("300x4,129x3,40x1", 1, 9, turn++);
+    check_large("49152x1", 1, 1, turn++); // the longest of the scan by bits, and one more
+    check_large("49153x1", 1, 1, turn++);
     scan_case c = make_case("60000x1", 7, 1, 1, turn++); // a query of 52 KB
     c.keys = FLOAT_KEYS;
     check_case(c);

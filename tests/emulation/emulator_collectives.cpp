@@ -198,7 +198,8 @@ uint64_t reduce(reduction which, unsigned mask, uint64_t value, call_site site)
     return mine.out;
 }
 
-// ---- mma.m16n8k32 of bytes and mma.m16n8k16 of bf16: fragments as in the PTX manual ----
+// ---- mma.m16n8k32 of bytes, mma.m16n8k128 of bits, mma.m16n8k16 of bf16: fragments as in the PTX
+// manual ----
 
 namespace
 {
@@ -208,6 +209,13 @@ struct byte_tile {
     typedef unsigned kept_sum; // modulo 2^32, as the device
     int8_t a[16][32];
     uint8_t b[32][8];
+    kept_sum c[16][8];
+};
+
+struct bit_tile {
+    typedef int sum;
+    typedef unsigned kept_sum;
+    uint32_t a[16][4], b[4][8]; // words of 32 bits of k
     kept_sum c[16][8];
 };
 
@@ -241,6 +249,25 @@ void multiply(byte_tile &t)
             int sum = 0; // at most 32 * 128 * 255
             for (unsigned k = 0; k < 32; k++) sum += t.a[row][k] * t.b[k][column];
             t.c[row][column] += static_cast<unsigned>(sum);
+        }
+    }
+}
+
+void put_operands(const fragment<bit_tile> &f, unsigned lane, bit_tile &out)
+{
+    unsigned group = lane / 4, place = lane % 4;
+    out.a[group][place] = f.a[0];
+    out.a[group + 8][place] = f.a[1];
+    out.b[place][group] = f.b[0];
+}
+
+void multiply(bit_tile &t)
+{
+    for (unsigned row = 0; row < 16; row++) {
+        for (unsigned column = 0; column < 8; column++) {
+            for (unsigned k = 0; k < 4; k++)
+                t.c[row][column] +=
+                    static_cast<unsigned>(__builtin_popcount(t.a[row][k] & t.b[k][column]));
         }
     }
 }
@@ -330,6 +357,12 @@ void mma(typename TILE::sum *d, const unsigned *a, const unsigned *b, const type
 void mma_s8_u8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], call_site site)
 {
     mma<byte_tile>(d, a, b, d, site);
+}
+
+void mma_bits(int (&d)[4], const unsigned (&a)[2], unsigned b, call_site site)
+{
+    const unsigned rows[4] = {a[0], a[1], 0, 0}, columns[2] = {b, 0};
+    mma<bit_tile>(d, rows, columns, d, site);
 }
 
 void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const float (&c)[4],
