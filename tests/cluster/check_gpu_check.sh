@@ -7,7 +7,8 @@ set -euo pipefail
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
 build=$(dirname "$program")
-script=$2/bench/gpu_check.sh
+sources=$2
+script=$sources/bench/gpu_check.sh
 : >"$folder/stdout"
 needs "$build/tests/bitsweep_emulated-bench"
 
@@ -70,6 +71,58 @@ says '^device +FAILED: '
 says '^bench +passed in'
 says '^gpu_check.sh: 4 failed'
 check "what the bench said" grep -q '^measured$' "$folder/out/results.md"
+
+# ---- compute-sanitizer ---------------------------------------------------------------------------
+
+# What it says of two kernels, around what the program says, and a list of what is known.
+cat >"$folder/reports" <<'END'
+========= COMPUTE-SANITIZER
+# device_check on a GPU
+========= Error: Race reported between Write access at void one<(int)2>(int *)+0x70 in one.cu:12
+=========     and Read access at void one<(int)2>(int *)+0xa0 in one.cu:15 [24 hazards]
+=========
+========= Invalid __shared__ read of size 16 bytes
+=========     at two(int *)+0x30 in two.cu:7
+=========     by thread (3,0,0) in block (0,0,0)
+=========
+device_check: 5 checks, 0 failures
+========= ERROR SUMMARY: 2 errors
+END
+cat >"$folder/known" <<'END'
+# because this test says so
+racecheck Race reported between Write access at void one<.* in one\.cu:15
+racecheck ^Invalid __shared__ read of size 16 bytes at two.* by thread
+memcheck ^Invalid __shared__ read
+END
+# fake_sanitizer LOG: says that, whatever it is asked, and that there were reports.
+fake_sanitizer() {
+    printf '#!/bin/sh\ncat "%s"\nexit 9\n' "$1" >"$folder/sanitizer"
+    chmod +x "$folder/sanitizer"
+}
+program tests/emulation/device_check "echo 'device_check: 5 checks, 0 failures'"
+program tests/kernelcheck "exit 0"
+export BITSWEEP_COMPUTE_SANITIZER=$folder/sanitizer BITSWEEP_KNOWN_REPORTS=$folder/known
+fake_sanitizer "$folder/reports"
+gpu_check 1 --emulated --build "$fake" --minutes 1
+says '^racecheck +passed in [0-9]+ s: 2 known false reports'
+says '^memcheck +FAILED: exit code 9'
+says '^synccheck +FAILED: exit code 9'
+
+# unknown TEXT CHANGE [LIST]: with this change by sed known_reports.sh refuses the reports.
+unknown() {
+    local text=$1 code=0
+    sed "$2" "$folder/reports" >"$folder/changed"
+    "$sources/bench/known_reports.sh" racecheck "$folder/changed" "${3:-$folder/known}" \
+        >"$folder/stdout" 2>&1 || code=$?
+    check "known_reports.sh after $2: exit code $code" test "$code" = 1
+    says "$text"
+}
+unknown '^Error: Race reported .*one.cu:16' 's/one.cu:15/one.cu:16/'
+unknown '^the program did not pass$' 's/ 0 failures/ 1 failures/'
+unknown 'were not printed' '/SUMMARY/s/.*/========= ERROR SUMMARY: 7 errors were not printed/'
+unknown '^no report$' '/Race\|read\|Read\|two\|thread/d'
+unknown '^Error: Race reported' '' "$sources/bench/known_reports.txt"
+unset BITSWEEP_COMPUTE_SANITIZER BITSWEEP_KNOWN_REPORTS
 
 # ---- carried libraries ---------------------------------------------------------------------------
 
