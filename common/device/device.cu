@@ -6,6 +6,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/memory.h"
+#include "common/device/device_memory.h"
 #include "common/device/device_node.h"
 
 #if defined(__CUDACC__)
@@ -17,8 +18,6 @@
 #define BITSWEEP_OLDEST_CAPABILITY 80
 #endif
 
-// Kept free for the driver and for kernels' local memory: this part of all memory.
-static const size_t RESERVE_PART = 64;
 // Multiples that the driver's own allocations are counted in.
 static const size_t ALIGNMENT = 256;
 
@@ -163,10 +162,9 @@ static enum bsw_status load_kernel(struct bsw_device *device, struct bsw_error *
 // Not the reserve.
 static enum bsw_status get_free(struct bsw_device *device, size_t *out, struct bsw_error *err)
 {
-    size_t free_bytes, reserve;
+    size_t free_bytes;
     TRY_CUDA(device, "memory", err, cudaMemGetInfo(&free_bytes, &device->total_bytes));
-    reserve = device->total_bytes / RESERVE_PART;
-    *out = free_bytes > reserve ? free_bytes - reserve : 0;
+    *out = bsw_device_usable_bytes(free_bytes, device->total_bytes);
     return BSW_OK;
 }
 

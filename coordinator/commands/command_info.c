@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/file.h"
+#include "common/device/device_memory.h"
 #include "common/files/result_file.h"
 #include "common/files/shard_file.h"
 #include "common/rows/source_name.h"
@@ -17,7 +18,7 @@
 struct info_options {
     struct bsw_common_options common;
     const char *path, *refine;
-    uint64_t device_memory, ranks;
+    uint64_t gpu_memory, sharers, device_memory, ranks;
     struct bsw_search_request request;
 };
 
@@ -28,8 +29,10 @@ static const struct bsw_option option_rows[] = {
            .help = "index folder, vector file, model (.rbe), result file or synth:...; the name "
                    "may stand alone"),
     OPTION("device-memory", device_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
-           .help = "index: what each rank of a search with the options below takes of a GPU with "
-                   "so much free"),
+           .help = "index: what each rank of a search with the options below takes of a GPU, if "
+                   "so much is free for it"),
+    OPTION("gpu-memory", gpu_memory, .value_name = "BYTES", .default_text = "0", .max = 1e15,
+           .help = "the same of a GPU with so much in all, some of which CUDA and NCCL take"),
     OPTION("k", request.k, .value_name = "K", .default_text = BSW_SEARCH_K_TEXT, .min = 1,
            .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
     OPTION("query-bits", request.query_bits, .value_name = "BQ", .default_text = "6", .min = 1,
@@ -48,11 +51,27 @@ static const struct bsw_option option_rows[] = {
     OPTION("batch", request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
            .min = 1, .max = 1e6, .help = "queries at a time"),
     OPTION("ranks", ranks, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
-           .help = "ranks, a GPU each"),
+           .help = "ranks of the search"),
+    OPTION("sharers", sharers, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
+           .help = "of them on a GPU, for --gpu-memory"),
     BSW_OPTION_GROUP(struct info_options, common, bsw_common_option_group),
 };
 
 // ---- memory of devices ----
+
+static const char *memory_option(const struct info_options *o)
+{
+    return o->gpu_memory > 0 ? "--gpu-memory" : "--device-memory";
+}
+
+// What is free for the rank.
+static size_t memory_of(const struct info_options *o, int rank)
+{
+    const struct bsw_device_crowd crowd = {rank, (int)o->ranks, (int)o->sharers};
+    if (o->gpu_memory == 0) return (size_t)o->device_memory;
+    size_t part = bsw_device_memory_forecast(&crowd, (size_t)o->gpu_memory);
+    return o->device_memory > 0 && o->device_memory < part ? (size_t)o->device_memory : part;
+}
 
 static enum bsw_status settle_search(const struct info_options *o,
                                      const struct bsw_manifest *manifest,
@@ -62,18 +81,19 @@ static enum bsw_status settle_search(const struct info_options *o,
     if (manifest->codec->table->has_model) request.query_bits = 0; // those of its model
     request.is_refined = strcmp(o->refine, "exact") == 0;
     if (manifest->codec->table->host_search) {
-        return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s runs on the CPU only",
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s runs on the CPU only", memory_option(o),
                         manifest->codec->table->host_search);
     }
     return bsw_search_settle(&request, manifest, o->path, (int)o->ranks, out, err);
 }
 
-static void tell_forecast(struct bsw_facts *facts, int rank, const struct info_options *o,
+static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
                           const struct bsw_memory_forecast *forecast)
 {
     size_t used = forecast->used_bytes;
     bsw_facts_open_object(facts, NULL);
     bsw_fact_integer(facts, "rank", (uint64_t)rank, "  rank %-4d ");
+    bsw_fact_bytes(facts, "memory_bytes", memory, "of %s: ");
     bsw_fact_bytes(facts, "codes_bytes", forecast->code_bytes, "codes %s");
     bsw_fact_integer(facts, "queries_at_a_time", forecast->group_queries, ", %d queries at a time");
     bsw_fact_integer(facts, "list_items", forecast->list_items, " and their lists of %d items");
@@ -82,7 +102,7 @@ static void tell_forecast(struct bsw_facts *facts, int rank, const struct info_o
     bsw_fact_bytes(facts, "survivors_bytes", forecast->survivor_bytes, ", survivors %s");
     bsw_fact_bytes(facts, "raw_bytes", forecast->raw_bytes, ", raw vectors %s");
     bsw_fact_bytes(facts, "used_bytes", used, NULL);
-    bsw_fact_bytes(facts, "free_bytes", o->device_memory - used, ", free %s");
+    bsw_fact_bytes(facts, "free_bytes", memory - used, ", free %s");
     bsw_fact_bytes(facts, "streamed_bytes", forecast->streamed_bytes,
                    forecast->streamed_bytes > 0 ? "; %s come from host memory for every batch"
                                                 : NULL);
@@ -99,10 +119,11 @@ static enum bsw_status tell_devices(struct bsw_facts *facts, const struct info_o
     bsw_facts_open_list(facts, "device_memory");
     for (int rank = 0; rank < (int)o->ranks && status == BSW_OK; rank++) {
         struct bsw_memory_forecast forecast;
-        status = bsw_shard_service_plan(manifest, settings, rank, (int)o->ranks,
-                                        (size_t)o->device_memory, &forecast, err);
+        size_t memory = memory_of(o, rank);
+        status =
+            bsw_shard_service_plan(manifest, settings, rank, (int)o->ranks, memory, &forecast, err);
         if (status != BSW_OK) return bsw_prefix(err, status, "rank %d: ", rank);
-        tell_forecast(facts, rank, o, &forecast);
+        tell_forecast(facts, rank, memory, &forecast);
     }
     bsw_facts_close(facts);
     return status;
@@ -114,7 +135,7 @@ static enum bsw_status tell_manifest(struct bsw_facts *facts, const struct info_
                                      const struct bsw_manifest *manifest, struct bsw_error *err)
 {
     struct bsw_search_settings settings = {0};
-    int has_devices = o->device_memory > 0;
+    int has_devices = o->device_memory > 0 || o->gpu_memory > 0;
     if (has_devices) BSW_TRY(settle_search(o, manifest, &settings, err));
     bsw_index_facts(facts, o->path, manifest);
     return has_devices ? tell_devices(facts, o, manifest, &settings, err) : BSW_OK;
@@ -174,8 +195,8 @@ static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *
 {
     int is_index = !bsw_name_is_vectors(o->path) && bsw_path_is_folder(o->path);
     if (is_index) return tell_index(facts, o, err);
-    if (o->device_memory > 0)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--device-memory: %s is no index", o->path);
+    if (o->device_memory > 0 || o->gpu_memory > 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s is no index", memory_option(o), o->path);
     if (bsw_name_is_vectors(o->path)) return tell_vectors(facts, o->path, err);
     if (bsw_name_ends_with(o->path, ".rbe")) return tell_model(facts, o->path, err);
     return tell_results(facts, o->path, err);
@@ -186,6 +207,9 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     const struct info_options *o = options;
     struct bsw_facts facts;
     (void)transport;
+    if (o->sharers > o->ranks)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--sharers %d: there are --ranks %d only",
+                        (int)o->sharers, (int)o->ranks);
     bsw_facts_begin(&facts, o->common.json ? BSW_FACTS_JSON : BSW_FACTS_TEXT, NULL);
     enum bsw_status status = tell(&facts, o, err);
     bsw_facts_end(&facts, status);

@@ -105,19 +105,24 @@ same_everywhere() {
     done
 }
 
-# foretell NAME RANKS SHARDS MEMORY ARGUMENTS: info, without a device, says what each rank of the same
-# search then uses and copies, here of 12 queries in one batch.
-foretell() {
-    local name=$1 ranks=$2 shards=$3 memory=$4 what said used
-    shift 4
-    what="info of $name, $ranks ranks, $shards shards, $memory, $*"
-    "$program" info "$folder/$name.$shards" --json --ranks "$ranks" --device-memory "$memory" "$@" >"$folder/info"
-    same "$name" "$ranks" "$shards" --device-memory "$memory" "$@"
+# agree WHAT: what info has said each rank uses and copies, and what the last search did.
+agree() {
+    local what=$1 said used
     said=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info" | tr '\n' ' ')
     used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/json" | tr '\n' ' ')
     if [[ -z $said || $said != "$used" ]]; then complain "$what: $said foretold, $used used"; else pass; fi
     said=$(sed -n 's/^ *"streamed_bytes": \([0-9]*\),*$/\1/p' "$folder/info" | awk '{sum += $1} END {print sum + 0}')
     if (((said > 0) == ($(sum_of copied_bytes) > 0))); then pass; else complain "$what: blocks or none"; fi
+}
+
+# foretell NAME RANKS SHARDS MEMORY ARGUMENTS: info, without a device, says what each rank of the same
+# search then uses and copies, here of 12 queries in one batch.
+foretell() {
+    local name=$1 ranks=$2 shards=$3 memory=$4
+    shift 4
+    "$program" info "$folder/$name.$shards" --json --ranks "$ranks" --device-memory "$memory" "$@" >"$folder/info"
+    same "$name" "$ranks" "$shards" --device-memory "$memory" "$@"
+    agree "info of $name, $ranks ranks, $shards shards, $memory, $*"
 }
 
 encode xfbq --codec xfbq --bits 3
@@ -348,6 +353,19 @@ if [[ $kind == emulated ]] && ((${#ranks_axis[@]} > 1)); then
     # What drivers take is nobody's.
     BITSWEEP_EMULATOR_MEMORY=12800 BITSWEEP_EMULATOR_TAKEN=3000 expect 74 \
         ': 4800 bytes of device memory are free' --device emulated:0
+    # Eight ranks on one device, most of which their contexts take: plans share out what is left, and
+    # fit. Contexts are as large as info takes them to be (common/device/device_memory.c).
+    contexts=$((8 * (555 << 20)))
+    for part in 60000 300000 30000000; do
+        memory=$(((contexts + 8 * part) * 64 / 63 + 1))
+        "$program" info "$folder/saq.1" --json --ranks 8 --sharers 8 --gpu-memory "$memory" --k 10 >"$folder/info"
+        BITSWEEP_EMULATOR_MEMORY=$memory BITSWEEP_EMULATOR_TAKEN=$contexts device=emulated:0 same saq 8 1 --k 10
+        agree "info of eight ranks on one GPU, $part bytes for each"
+    done
+    foretell_error 74 'rank 0: 0 bytes of device memory are free' "$folder/saq.1" --ranks 8 --sharers 8 \
+        --gpu-memory "$contexts" --k 10
+    foretell_error 2 '--sharers 8: there are --ranks 4 only' "$folder/saq.1" --ranks 4 --sharers 8 --gpu-memory 8G
+    foretell_error 2 '--gpu-memory: .*sift20k_base.u8bin is no index' "$base" --gpu-memory 8G
     BITSWEEP_EMULATOR_DEVICES=1 expect 2 '--device emulated: 2 ranks on a host with 1: start' \
         --device emulated
     # A launcher that shows each rank its own device alone, which every rank then has as number 0.

@@ -1,0 +1,45 @@
+// How much of a GPU ranks may use, by the figures for CUDA and NCCL.
+#include "common/device/device_memory.h"
+#include "unit_test.h"
+
+static const size_t GIB = (size_t)1 << 30, MIB = (size_t)1 << 20;
+
+static size_t forecast(int rank, int num_ranks, int num_sharers, size_t total_bytes)
+{
+    const struct bsw_device_crowd crowd = {rank, num_ranks, num_sharers};
+    return bsw_device_memory_forecast(&crowd, total_bytes);
+}
+
+UNIT_TEST(test_a_reserve_is_kept)
+{
+    assert_int_equal(bsw_device_usable_bytes(6400, 6400), 6300);
+    assert_int_equal(bsw_device_usable_bytes(100, 6400), 0);
+    assert_int_equal(bsw_device_usable_bytes(0, 0), 0);
+}
+
+UNIT_TEST(test_one_rank_has_all_but_its_context)
+{
+    assert_int_equal(forecast(0, 1, 1, 64 * GIB), 63 * GIB - 555 * MIB);
+}
+
+UNIT_TEST(test_ranks_that_share_have_a_context_each)
+{
+    for (int rank = 0; rank < 8; rank++)
+        assert_int_equal(forecast(rank, 8, 8, 64 * GIB), (63 * GIB - 8 * 555 * MIB) / 8);
+    assert_int_equal(forecast(0, 8, 8, 4 * GIB), 0); // the contexts alone take 4.3 GiB
+}
+
+// Rank 0 talks to all, the others to rank 0; never to more than the seven others of a host.
+UNIT_TEST(test_nccl_takes_some_where_ranks_have_devices_of_their_own)
+{
+    size_t alone = forecast(0, 1, 1, 64 * GIB);
+    assert_int_equal(alone - forecast(0, 2, 1, 64 * GIB), (500 + 450) * MIB);
+    assert_int_equal(alone - forecast(0, 8, 1, 64 * GIB), (500 + 7 * 450) * MIB);
+    assert_int_equal(alone - forecast(0, 100, 1, 64 * GIB), (500 + 7 * 450) * MIB);
+    assert_int_equal(alone - forecast(5, 100, 1, 64 * GIB), (500 + 450) * MIB);
+}
+
+int main(void)
+{
+    return run_unit_tests(NULL, NULL);
+}
