@@ -197,6 +197,18 @@ inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[
 }
 #endif
 
+// Bits of a where the mask's are 1, else of b: one instruction.
+__device__ __forceinline__ unsigned choose_bits(unsigned mask, unsigned a, unsigned b)
+{
+#if defined(__CUDACC__)
+    unsigned value;
+    asm("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(value) : "r"(mask), "r"(a), "r"(b));
+    return value;
+#else
+    return (a & mask) | (b & ~mask);
+#endif
+}
+
 // sum + the products of four u8 with four s8.
 __device__ __forceinline__ int dot_u8_s8(unsigned u, unsigned q, int sum)
 {

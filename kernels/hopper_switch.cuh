@@ -1,5 +1,5 @@
-// What the Hopper kernel has beyond other generations: mbarriers, copies to shared memory under
-// way, wgmma. PTX for sm_90a alone, or the emulator's bodies (tests/emulation/emulated_hopper.hpp),
+// What the Hopper kernel has beyond other generations: mbarriers, bulk copies to shared memory,
+// wgmma. PTX for sm_90a alone, or the emulator's bodies (tests/emulation/emulated_hopper.hpp),
 // which run everything as late as the PTX manual allows.
 //
 // Places in shared memory are what PTX takes: 32 bits, from shared_address.
@@ -31,10 +31,26 @@ __device__ __forceinline__ void barrier_init(uint32_t barrier, uint32_t arrivals
                  : "memory");
 }
 
-// Releases what the thread has written before; the last of `arrivals` ends the phase.
-__device__ __forceinline__ void barrier_arrive(uint32_t barrier)
+// By threads for which `arrives`: releases what the thread has written before; the last of
+// `arrivals` ends the phase.
+__device__ __forceinline__ void barrier_arrive(uint32_t barrier, bool arrives)
 {
-    asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
+    asm volatile("{\n"
+                 ".reg .pred arrives;\n"
+                 "setp.ne.b32 arrives, %1, 0;\n"
+                 "@arrives mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];\n"
+                 "}" ::"r"(barrier),
+                 "r"(static_cast<int>(arrives))
+                 : "memory");
+}
+
+// Arrives, and has the phase end only when copies that tell this barrier have brought `bytes`, too.
+__device__ __forceinline__ void barrier_arrive_expecting(uint32_t barrier, uint32_t bytes)
+{
+    asm volatile(
+        "mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(barrier),
+        "r"(bytes)
+        : "memory");
 }
 
 // Until the phase of this parity has ended. Phases count from 0; of a barrier in its phase 0 that
@@ -51,13 +67,27 @@ __device__ __forceinline__ void barrier_wait(uint32_t barrier, uint32_t parity)
                  : "memory");
 }
 
-// ---- wgmma ----
+// ---- the async proxy: bulk copies and products ----
 
-// The thread's writes to shared memory come before reads of wgmma that follow a barrier.
-__device__ __forceinline__ void fence_for_wgmma_reads()
+// `bytes` from global to shared memory, queued only: the barrier is told when they are there, and
+// who has waited for its phase sees them. Both places and bytes are multiples of 16.
+__device__ __forceinline__ void bulk_copy(uint32_t to_shared, const void *from_global,
+                                          uint32_t bytes, uint32_t barrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(to_shared),
+                 "l"(__cvta_generic_to_global(from_global)), "r"(bytes), "r"(barrier)
+                 : "memory");
+}
+
+// What the thread has done with shared memory, barriers made among it, comes before products and
+// copies that follow a barrier.
+__device__ __forceinline__ void fence_for_async_accesses()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
+
+// ---- wgmma ----
 
 // Before the first multiply_64x128 of a group: registers are ready, and warps are whole, as wgmma
 // wants them.
@@ -116,10 +146,12 @@ template <class T> __device__ __forceinline__ T load_after_wait(const T *place)
 #else
 
 using emulation::barrier_arrive;
+using emulation::barrier_arrive_expecting;
 using emulation::barrier_init;
 using emulation::barrier_wait;
 using emulation::begin_products;
-using emulation::fence_for_wgmma_reads;
+using emulation::bulk_copy;
+using emulation::fence_for_async_accesses;
 using emulation::finish_products;
 using emulation::load_after_wait;
 using emulation::multiply_64x128;

@@ -1,21 +1,20 @@
 // matrix_scan on Hopper (sm_90a): a warpgroup unpacks tiles of 128 documents to bytes in shared
-// memory, two others multiply them by queries, which they hold in registers, with wgmma.m64n128k32
-// s8 by u8, and select on the accumulators. hopper_layout.cuh says where everything lies and why.
+// memory, others multiply them by queries, which they hold in registers, with wgmma.m64n128k32 s8
+// by u8, and select on the accumulators. hopper_layout.cuh says where everything lies and why.
 //
 // Layouts of up to 256 padded dimensions, any segments and bits; others are the mma kernel's.
 //
-//   bundles --cp.async--> slots of a warp --unpack--> ring of tiles --wgmma--> sums --> lists
+//   bundles --cp.async.bulk--> slots of a warp --unpack--> ring of tiles --wgmma--> sums --> lists
 //
-// Slots belong to one warp of the producers, a bundle of each tile its own, so waiting for copies
-// and a __syncwarp order them. The ring's stages have two mbarriers each: `full`, on which all
-// producers arrive when a tile, its scales and biases are written; `empty`, on which the consumers
-// arrive that have done with it. Tile t is in stage t mod num_stages; wait number t / num_stages of
-// a stage waits for that phase of `full`, and for the one before of `empty` (none the first time).
-// Products read shared memory through the async proxy: producers fence before they arrive, and
-// consumers wait for their products before they arrive.
+// The producers' side of it is in hopper_produce.cuh. The ring's stages have two mbarriers each:
+// `full`, on which the producers' warps arrive when a tile and its bounds are written; `empty`, on
+// which the consumers' warps arrive that have done with it. Tile t is in stage t mod num_stages;
+// wait number t / num_stages of a stage waits for that phase of `full`, and for the one before of
+// `empty` (none the first time). Products read shared memory through the async proxy: producers
+// fence before they arrive, and consumers wait for their products before they arrive.
 //
-// Consumers have either the same documents (every tile, 64 or 128 queries each), or where there are
-// few queries the same queries (every other tile, the same 64).
+// Many queries: two consumers with 128 queries each. Few: one with 64, and two such blocks on a
+// multiprocessor, so that there are producers for both.
 //
 // Of the eight sums that a thread has of a bundle and a query the least is compared with a bound
 // that holds for all rows of the bundle (dot_bound.cuh); only where it is reached keys are
@@ -23,8 +22,7 @@
 // eight at a time to a place of the thread's own in shared memory. It calls no function, which
 // would have ptxas wait after every wgmma.
 #include "kernels/device_scan/device_tuning.h"
-#include "kernels/device_scan/hopper_shared.cuh"
-#include "kernels/device_scan/hopper_unpack.cuh"
+#include "kernels/device_scan/hopper_produce.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "for sm_90a alone"
@@ -35,102 +33,12 @@ namespace bsw
 namespace
 {
 
-// ---- producers ----
-
-// The bundle's planes, segment after segment, then its scales and biases, on their way to the slot.
-template <key_kind KIND>
-__device__ __forceinline__ void fetch_bundle(const bsw_device_codes &codes, uint32_t bundle,
-                                             uint32_t lane, uint32_t *slot)
-{
-    for (uint32_t s = 0; s < codes.layout.num_segments; s++) {
-        const uint32_t words =
-            codes.layout.segments[s].bits * codes.layout.segments[s].words * warp_rows;
-        const uint32_t *from = codes.planes[s] + static_cast<size_t>(bundle) * words;
-        for (uint32_t i = lane * 4; i < words; i += 32 * 4) cp_async_16(slot + i, from + i);
-        slot += words;
-    }
-    if (KIND == key_kind::integer) return;
-    const size_t row = static_cast<size_t>(bundle) * warp_rows;
-    if (lane < warp_rows / 2) cp_async_4(slot + lane, codes.scales + row + lane * 2);
-    cp_async_4(slot + warp_rows / 2 + lane, codes.biases + row + lane);
-}
-
-// keys: the slot's scales and biases.
-__device__ __forceinline__ void store_keys(const uint32_t *keys, const hopper_shared &shared,
-                                           uint32_t stage)
-{
-    const uint32_t lane = threadIdx.x % 32, row = threadIdx.x % group_threads;
-    const uint32_t pair = keys[lane / 2];
-    const float scale = half_to_float(static_cast<uint16_t>(lane % 2 ? pair >> 16 : pair));
-    const float bias = __uint_as_float(keys[warp_rows / 2 + lane]);
-    shared.scales[stage * hopper_rows + row] = scale;
-    shared.biases[stage * hopper_rows + row] = bias;
-    const bundle_bound bound = make_bundle_bound(scale, bias);
-    if (lane == 0) shared.bounds[stage * tile_bundles + row / warp_rows] = bound;
-}
-
-// The warp's bundle of a tile. Where there is none, nobody writes: what is left there from earlier
-// tiles is multiplied too, and the consumers mask its rows.
-template <class SHAPE, key_kind KIND>
-__device__ __forceinline__ void make_tile(const hopper_arguments &a, const hopper_shared &shared,
-                                          const uint32_t *slot, uint32_t stage)
-{
-    const uint32_t lane = threadIdx.x % 32, row = threadIdx.x % group_threads;
-    unpack_bundle(a.scan.codes.layout, slot, lane, row, shared.tiles + stage * SHAPE::tile_bytes);
-    if (KIND != key_kind::integer) store_keys(slot + a.slot_words - slot_keys, shared, stage);
-}
-
-__device__ __forceinline__ void wait_for_slot(uint32_t num_slots)
-{
-    if (num_slots == 8)
-        cp_async_wait<7>();
-    else
-        cp_async_wait<3>();
-}
-
-// Bundles [begin, end) of the part. A slot is filled num_slots - 1 tiles before it is read; every
-// tile is a group of copies, also where there is nothing to copy.
-template <class SHAPE, key_kind KIND>
-__device__ __forceinline__ void produce(const hopper_arguments &a, const hopper_shared &shared,
-                                        uint32_t begin, uint32_t end)
-{
-    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x % group_threads / 32;
-    uint32_t *slots = shared.slots + warp * a.num_slots * a.slot_words;
-    uint32_t ahead = begin + warp, slot_ahead = 0, slot = 0;
-    auto fetch_next = [&] {
-        if (ahead < end)
-            fetch_bundle<KIND>(a.scan.codes, bundle_of(a.scan, ahead), lane,
-                               slots + slot_ahead * a.slot_words);
-        cp_async_commit();
-        ahead += tile_bundles;
-        if (++slot_ahead == a.num_slots) slot_ahead = 0;
-    };
-    for (uint32_t i = 0; i + 1 < a.num_slots; i++) fetch_next();
-    ring_place at = {0, 0};
-    for (uint32_t bundle = begin; bundle < end; bundle += tile_bundles) {
-        __syncwarp(); // all lanes have read the slot that is filled now
-        fetch_next();
-        wait_for_slot(a.num_slots);
-        __syncwarp(); // and what they have copied is there for all
-        barrier_wait(shared.empty_barrier + at.stage * 8, at.parity ^ 1);
-        if (bundle + warp < end)
-            make_tile<SHAPE, KIND>(a, shared, slots + slot * a.slot_words, at.stage);
-        fence_for_wgmma_reads();
-        barrier_arrive(shared.full_barrier + at.stage * 8);
-        advance(at, 1, a.num_stages);
-        if (++slot == a.num_slots) slot = 0;
-    }
-}
-
-// ---- consumers ----
-
 // The first query of the consumer's block of 64.
 template <class SHAPE>
 __device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_t consumer,
                                                    uint32_t block)
 {
-    return first_query +
-           (SHAPE::is_split ? block : block * num_consumers + consumer) * hopper_queries;
+    return first_query + (block * SHAPE::consumers + consumer) * hopper_queries;
 }
 
 // The thread's part of A: 0 for dimensions and queries that do not exist.
@@ -214,31 +122,29 @@ __device__ __forceinline__ uint32_t row_of_sum(uint32_t i)
     return sum_column(threadIdx.x, i / 2, i % 2);
 }
 
-// A bundle of a tile, as the rare way sees it. bundle: of the part; keys: of its first row.
+// A bundle of a tile, as the rare way sees it. first_row: of the bundle in the codes.
 struct rare_bundle {
-    uint32_t bundle, mask;
-    const float *scales, *biases;
+    uint32_t first_row, mask;
 };
 
+// The row's scale and bias.
 template <key_kind KIND>
-__device__ __forceinline__ float2 scale_and_bias(const rare_bundle &of, uint32_t row)
+__device__ __forceinline__ float2 load_keys(const scan_arguments &a, uint32_t row)
 {
     if (KIND == key_kind::integer) return {0, 0};
-    const float2 scale = load_after_wait(reinterpret_cast<const float2 *>(of.scales + row / 2 * 2));
-    const float2 bias = load_after_wait(reinterpret_cast<const float2 *>(of.biases + row / 2 * 2));
-    return {row % 2 ? scale.y : scale.x, row % 2 ? bias.y : bias.x};
+    return {half_to_float(__ldg(a.codes.scales + row)), __ldg(a.codes.biases + row)};
 }
 
 template <key_kind KIND>
-__device__ __forceinline__ uint32_t find_hits(const thread_query &query, const rare_bundle &of,
-                                              const int *place)
+__device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const thread_query &query,
+                                              const rare_bundle &of, const int *place)
 {
     uint32_t hits = 0;
 #pragma unroll 1
     for (uint32_t i = 0; i < rare_sums; i++) {
-        const float2 keys = scale_and_bias<KIND>(of, row_of_sum(i));
-        if ((of.mask >> row_of_sum(i) & 1) && reaches<KIND>(query, place[i], keys.x, keys.y))
-            hits |= 1u << i;
+        if (!(of.mask >> row_of_sum(i) & 1)) continue;
+        const float2 keys = load_keys<KIND>(a, of.first_row + row_of_sum(i));
+        if (reaches<KIND>(query, place[i], keys.x, keys.y)) hits |= 1u << i;
     }
     return hits;
 }
@@ -250,33 +156,33 @@ __device__ __forceinline__ void append_hits(const scan_arguments &a, const threa
                                             uint32_t hits)
 {
     uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
-    const uint32_t first_row = a.codes.first_row + bundle_of(a, of.bundle) * warp_rows;
 #pragma unroll 1
     for (; hits != 0; hits &= hits - 1, at++) {
         const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(hits)) - 1);
-        const float2 keys = scale_and_bias<KIND>(of, row_of_sum(i));
+        const uint32_t row = of.first_row + row_of_sum(i);
+        const float2 keys = load_keys<KIND>(a, row);
         const uint32_t score =
             score_of<KIND>(own.constant - 2 * place[i], own.scale, keys.x, keys.y);
-        put_item(a.lists, query, at, pack_candidate(score, first_row + row_of_sum(i)));
+        put_item(a.lists, query, at, pack_candidate(score, a.codes.first_row + row));
     }
 }
 
-// first_query: of the thread's row 0; first_bundle: of the tile; parts: the same for the warp.
+// first_query: of the thread's row 0; parts: the same for the warp.
 template <key_kind KIND>
-__device__ __forceinline__ void append_tile(const scan_arguments &a, uint32_t first_query,
-                                            const int (&sums)[64], uint32_t first_bundle,
-                                            uint32_t end, const float *scales, const float *biases,
-                                            int *place, uint32_t parts)
+__device__ __forceinline__ void append_tile(const scan_arguments &a, const block_work &work,
+                                            uint32_t first_query, uint32_t tile,
+                                            const int (&sums)[64], int *place, uint32_t parts)
 {
 #pragma unroll 1
     for (; parts != 0; parts &= parts - 1) {
         const uint32_t part = static_cast<uint32_t>(__ffs(static_cast<int>(parts)) - 1);
-        const uint32_t bundle = first_bundle + part / 2;
-        rare_bundle of = {bundle, 0, scales + part / 2 * warp_rows, biases + part / 2 * warp_rows};
-        if (bundle < end) of.mask = __ldg(a.codes.masks + bundle_of(a, bundle));
+        const uint32_t i = work.begin + part / 2 * work.num_tiles + tile;
+        if (i >= work.end) return; // nor are there any later ones
+        const uint32_t bundle = bundle_of(a, i);
+        const rare_bundle of = {bundle * warp_rows, __ldg(a.codes.masks + bundle)};
         copy_part(sums, part, place);
         const thread_query query = load_query<KIND>(a, first_query + 8 * (part % 2));
-        const uint32_t hits = find_hits<KIND>(query, of, place);
+        const uint32_t hits = find_hits<KIND>(a, query, of, place);
         if (__any_sync(all_lanes, hits != 0))
             append_hits<KIND>(a, query, first_query + 8 * (part % 2), of, place, hits);
     }
@@ -284,26 +190,24 @@ __device__ __forceinline__ void append_tile(const scan_arguments &a, uint32_t fi
 
 // A tile and a consumer's block of 64 queries.
 template <class SHAPE, key_kind KIND>
-__device__ __forceinline__ void scan_block(const hopper_arguments &a, const hopper_shared &shared,
-                                           const unsigned (&fragments)[SHAPE::words][4],
-                                           const quick_query (&own)[2], uint32_t first_query,
-                                           uint32_t first_bundle, uint32_t end, uint32_t stage)
+__device__ __forceinline__ void
+scan_block(const hopper_arguments &a, const hopper_shared &shared, const block_work &work,
+           const unsigned (&fragments)[SHAPE::words][4], const quick_query (&own)[2],
+           uint32_t first_query, uint32_t tile, uint32_t stage)
 {
     int sums[64];
     multiply_tile<SHAPE>(shared_address(shared.tiles + stage * SHAPE::tile_bytes), fragments, sums);
     finish_products(sums);
-    const float *scales = shared.scales + stage * hopper_rows;
-    const float *biases = shared.biases + stage * hopper_rows;
     const uint32_t found = find_parts<KIND>(own, sums, shared.bounds + stage * tile_bundles);
     const uint32_t parts = __reduce_or_sync(all_lanes, found);
     if (parts == 0) return;
-    append_tile<KIND>(a.scan, first_query, sums, first_bundle, end, scales, biases,
-                      shared.rare + threadIdx.x * rare_sums, parts);
+    append_tile<KIND>(a.scan, work, first_query, tile, sums, shared.rare + threadIdx.x * rare_sums,
+                      parts);
 }
 
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_shared &shared,
-                                        uint32_t first_query, uint32_t begin, uint32_t end)
+                                        const block_work &work)
 {
     const uint32_t consumer = threadIdx.x / group_threads;
     const uint32_t row = fragment_row(threadIdx.x % group_threads, 0);
@@ -311,54 +215,66 @@ __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_
     quick_query own[SHAPE::blocks][2];
 #pragma unroll
     for (int b = 0; b < SHAPE::blocks; b++) {
-        const uint32_t query = first_of_block<SHAPE>(first_query, consumer, b);
+        const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
         load_fragments<SHAPE>(a.scan, query, fragments[b]);
         own[b][0] = load_quick<KIND>(a.scan, query + row);
         own[b][1] = load_quick<KIND>(a.scan, query + row + 8);
     }
-    const uint32_t first_tile = SHAPE::is_split ? consumer : 0;
-    ring_place at = {first_tile, 0};
-    for (uint32_t bundle = begin + first_tile * tile_bundles; bundle < end;
-         bundle += SHAPE::step * tile_bundles) {
-        barrier_wait(shared.full_barrier + at.stage * 8, at.parity);
+    ring_place at = {0, 0};
+    for (uint32_t tile = 0; tile < work.num_tiles; tile++, advance(at, a.num_stages)) {
+        barrier_wait(full_barrier(shared, at.index), at.parity);
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
-            const uint32_t query = first_of_block<SHAPE>(first_query, consumer, b);
+            const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
             if (query < a.scan.queries.num_queries) // the same for the whole warpgroup
-                scan_block<SHAPE, KIND>(a, shared, fragments[b], own[b], query + row, bundle, end,
-                                        at.stage);
+                scan_block<SHAPE, KIND>(a, shared, work, fragments[b], own[b], query + row, tile,
+                                        at.index);
         }
-        barrier_arrive(shared.empty_barrier + at.stage * 8);
-        advance(at, SHAPE::step, a.num_stages);
+        __syncwarp(); // all lanes have read the bounds
+        barrier_arrive(empty_barrier(shared, at.index), threadIdx.x % 32 == 0);
     }
 }
 
+template <class SHAPE> __device__ __forceinline__ block_work work_of_block(const scan_arguments &a)
+{
+    const uint32_t begin = blockIdx.x / a.num_groups * a.chunk;
+    const uint32_t end = a.num_bundles - begin < a.chunk ? a.num_bundles : begin + a.chunk;
+    return {blockIdx.x % a.num_groups * SHAPE::queries, begin, end,
+            (end - begin + tile_bundles - 1) / tile_bundles};
+}
+
+// By one thread.
+template <class SHAPE>
+__device__ __forceinline__ void init_barriers(const hopper_arguments &a,
+                                              const hopper_shared &shared)
+{
+    for (uint32_t i = 0; i < a.num_stages; i++) {
+        barrier_init(full_barrier(shared, i), tile_bundles);
+        barrier_init(empty_barrier(shared, i), SHAPE::consumer_threads / 32);
+    }
+    for (uint32_t i = 0; i < tile_bundles * a.num_slots; i++)
+        barrier_init(shared.slot_barriers + i * 8, 1);
+    fence_for_async_accesses(); // copies arrive on them
+}
+
 template <class SHAPE, key_kind KIND>
-__global__ void __launch_bounds__(block_threads, 1)
+__global__ void __launch_bounds__(SHAPE::threads, SHAPE::blocks_together)
     scan_hopper(const __grid_constant__ hopper_arguments a)
 {
     const hopper_shared shared = divide_shared<SHAPE>(a);
-    if (threadIdx.x == 0) {
-        for (uint32_t i = 0; i < a.num_stages; i++) {
-            barrier_init(shared.full_barrier + i * 8, group_threads);
-            barrier_init(shared.empty_barrier + i * 8, SHAPE::empty_arrivals);
-        }
-    }
+    const block_work work = work_of_block<SHAPE>(a.scan);
+    if (threadIdx.x == 0) init_barriers<SHAPE>(a, shared);
     __syncthreads();
-    const uint32_t first_query = blockIdx.x % a.scan.num_groups * SHAPE::queries;
-    const uint32_t begin = blockIdx.x / a.scan.num_groups * a.scan.chunk;
-    const uint32_t end =
-        a.scan.num_bundles - begin < a.scan.chunk ? a.scan.num_bundles : begin + a.scan.chunk;
-    if (threadIdx.x / group_threads == num_consumers)
-        produce<SHAPE, KIND>(a, shared, begin, end);
+    if (threadIdx.x / group_threads == SHAPE::consumers)
+        produce<SHAPE, KIND>(a, shared, work);
     else
-        consume<SHAPE, KIND>(a, shared, first_query, begin, end);
+        consume<SHAPE, KIND>(a, shared, work);
 }
 
 // ---- launch ----
 
 struct hopper_kernel {
-    uint32_t words, queries;
+    uint32_t words, queries, consumers, threads, blocks_together;
     void (*kernels[3])(hopper_arguments); // by key_kind
 };
 
@@ -366,6 +282,9 @@ template <class SHAPE> constexpr hopper_kernel make_kernel()
 {
     return {SHAPE::words,
             SHAPE::queries,
+            SHAPE::consumers,
+            SHAPE::threads,
+            SHAPE::blocks_together,
             {scan_hopper<SHAPE, key_kind::integer>, scan_hopper<SHAPE, key_kind::small_float>,
              scan_hopper<SHAPE, key_kind::any_float>}};
 }
@@ -377,8 +296,8 @@ template <class SHAPE> constexpr hopper_kernel make_kernel()
 #else
 #define FOR_WIDTHS(KERNEL) KERNEL(3), KERNEL(8)
 #endif
-#define FEW_QUERIES(WORDS)  make_kernel<hopper_shape<WORDS, 1, true>>()
-#define MANY_QUERIES(WORDS) make_kernel<hopper_shape<WORDS, 2, false>>()
+#define FEW_QUERIES(WORDS)  make_kernel<hopper_shape<WORDS, 1, 1>>()
+#define MANY_QUERIES(WORDS) make_kernel<hopper_shape<WORDS, 2, 2>>()
 constexpr hopper_kernel few_kernels[] = {FOR_WIDTHS(FEW_QUERIES)};
 constexpr hopper_kernel many_kernels[] = {FOR_WIDTHS(MANY_QUERIES)};
 static_assert(most_dims == 8 * hopper_word_dims, "what the widest takes");
@@ -390,24 +309,45 @@ const hopper_kernel &choose_kernel(uint32_t padded_dims, bool has_few_queries)
     return (has_few_queries ? few_kernels : many_kernels)[i];
 }
 
-uint32_t slot_words_of(const bsw_code_layout &layout)
+uint32_t bundle_words_of(const bsw_code_layout &layout)
 {
-    size_t words = slot_keys;
+    size_t words = key_words;
     for (uint32_t s = 0; s < layout.num_segments; s++)
         words += bsw_segment_bundle_words(&layout.segments[s]);
     return static_cast<uint32_t>(words);
 }
 
-// As many stages and slots as fit; false if not even the least do.
-bool choose_rings(uint32_t words, size_t most_bytes, hopper_arguments &a)
+// As much as fits, of what is far ahead first; false if not even the least does.
+bool fit_rings(const hopper_kernel &kernel, size_t most_bytes, hopper_arguments &a)
 {
-    static const uint32_t rings[][2] = {{4, 8}, {4, 4}, {3, 4}, {2, 4}}; // stages, slots
-    for (const uint32_t(&ring)[2] : rings) {
+    static const uint32_t rings[][3] = {{4, 4, 4}, {4, 2, 4}, {3, 2, 4}, {4, 3, 2}, {3, 2, 2},
+                                        {4, 2, 1}, {3, 2, 1}, {2, 2, 1}}; // stages, slots, bundles
+    for (const uint32_t(&ring)[3] : rings) {
         a.num_stages = ring[0];
         a.num_slots = ring[1];
-        if (shared_bytes_of(words, a) <= most_bytes) return true;
+        a.slot_bundles = ring[2];
+        if (shared_bytes_of(kernel.words, kernel.consumers, a) <= most_bytes) return true;
     }
     return false;
+}
+
+// What a block has where as many are together on a multiprocessor, or else what it has alone.
+// block_bytes: most of a block, less than what a multiprocessor has for it and the system.
+bool choose_rings(const hopper_kernel &kernel, size_t block_bytes, hopper_arguments &a)
+{
+    const size_t of_system = 1024; // of every block
+    return fit_rings(kernel, (block_bytes + of_system) / kernel.blocks_together - of_system, a) ||
+           fit_rings(kernel, block_bytes, a);
+}
+
+// Whether pieces of all arrays start where bulk copies may.
+bool is_aligned(const bsw_device_codes &codes)
+{
+    uintptr_t all =
+        reinterpret_cast<uintptr_t>(codes.scales) | reinterpret_cast<uintptr_t>(codes.biases);
+    for (uint32_t s = 0; s < codes.layout.num_segments; s++)
+        all |= reinterpret_cast<uintptr_t>(codes.planes[s]);
+    return all % 16 == 0;
 }
 
 bool is_hopper()
@@ -431,21 +371,23 @@ extern "C" int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *code
                                              bsw_stream stream)
 {
     using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists) || !bsw_device_has_hopper(&codes->layout))
+    if (!is_valid_scan(*codes, *part, *queries, *lists) || !is_aligned(*codes) ||
+        !bsw_device_has_hopper(&codes->layout))
         return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
     const bsw_device_tuning &tuning = *bsw_device_tuning_current();
     const hopper_kernel &chosen =
         choose_kernel(codes->layout.padded_dims, queries->num_queries <= tuning.hopper_few_queries);
-    hopper_arguments a = {make_scan_arguments(*codes, *part, *queries, *lists), 0, 0,
-                          slot_words_of(codes->layout)};
+    hopper_arguments a = {make_scan_arguments(*codes, *part, *queries, *lists), 0, 0, 0,
+                          bundle_words_of(codes->layout)};
     device_traits device;
     cudaError_t error = get_device_traits(&device);
     if (error) return error;
-    if (!choose_rings(chosen.words, static_cast<size_t>(device.most_shared_bytes), a))
+    if (!choose_rings(chosen, static_cast<size_t>(device.most_shared_bytes), a))
         return cudaErrorInvalidConfiguration;
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a.scan))];
-    launch_shape shape = {dim3(), dim3(block_threads), shared_bytes_of(chosen.words, a), stream};
+    launch_shape shape = {dim3(), dim3(chosen.threads),
+                          shared_bytes_of(chosen.words, chosen.consumers, a), stream};
     error = plan_blocks(a.scan, {chosen.queries, tile_bundles, tuning.hopper}, kernel, shape);
     return error ? error : launch(shape, kernel, a);
 }

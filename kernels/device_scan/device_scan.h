@@ -31,7 +31,7 @@ BSW_C_BEGIN
 struct bsw_device_codes {
     struct bsw_code_layout layout;
     const uint32_t *planes[BSW_MAX_SEGMENTS];
-    const uint16_t *scales; // [num_bundles * 32] IEEE half, 8-byte aligned; NULL: integer keys
+    const uint16_t *scales; // [num_bundles * 32] IEEE half, 16-byte aligned; NULL: integer keys
     const float *biases;    // [num_bundles * 32], 16-byte aligned; NULL: integer keys
     const uint32_t *masks;  // [num_bundles]
     uint32_t num_bundles;
@@ -132,7 +132,8 @@ BSW_DEVICE_CALL int bsw_device_matrix_scan_mma(const struct bsw_device_codes *co
 
 // The matrix scan of Hopper (sm_90a), whether or not the tuning takes it: the same candidates.
 // cudaErrorInvalidValue where bsw_device_has_hopper is 0: the current device is no Hopper GPU, the
-// build has no code for one, or the layout is beyond 256 padded dimensions.
+// build has no code for one, or the layout is beyond 256 padded dimensions; and where codes are not
+// aligned.
 BSW_DEVICE_CALL int bsw_device_has_hopper(const struct bsw_code_layout *layout);
 BSW_DEVICE_CALL int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
                                                   const struct bsw_device_part *part,

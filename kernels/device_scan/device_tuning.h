@@ -38,7 +38,7 @@ struct bsw_device_tuning {
     struct bsw_device_division plane, matrix, hopper;
     // The largest batch that the mma kernel's tile i takes; rising, the last is UINT32_MAX.
     uint32_t tile_queries[BSW_MATRIX_TILES];
-    uint32_t hopper_few_queries; // up to so many: consumers share the queries, not the documents
+    uint32_t hopper_few_queries; // up to so many: blocks with one consumer, two on a multiprocessor
 };
 
 extern const struct bsw_device_tuning bsw_device_tunings[]; // rising

@@ -47,6 +47,14 @@ __device__ __forceinline__ query_bound make_query_bound(float limit, float scale
     return {__fadd_rd(finite, -part), __fdividef(1.0f, scale)};
 }
 
+// largest, smallest: scales, by their bits, so that one that is negative or NaN is the largest.
+__device__ __forceinline__ bundle_bound bound_of(float largest, float smallest, float bias)
+{
+    return {__fmul_rn(__fdividef(1.0f, largest), 1.0f - 0x1p-19f),
+            smallest > 0.0f ? __fmul_rn(__fdividef(1.0f, smallest), 1.0f + 0x1p-19f) : infinite,
+            __float_as_uint(largest) >> 31 ? infinite : bias, 0.0f};
+}
+
 // Of a lane's row; all 32 lanes call it, and have the same.
 __device__ __forceinline__ bundle_bound make_bundle_bound(float scale, float bias)
 {
@@ -54,11 +62,25 @@ __device__ __forceinline__ bundle_bound make_bundle_bound(float scale, float bia
     const uint32_t largest = __reduce_max_sync(all_lanes, bits);
     const float smallest = __uint_as_float(~__reduce_max_sync(all_lanes, ~bits));
     const uint32_t best = __reduce_max_sync(all_lanes, score_of_float(bias));
-    const float inverse_largest = __fdividef(1.0f, __uint_as_float(largest));
     const float most = __uint_as_float(best >> 31 ? best & 0x7fffffffu : ~best);
-    return {__fmul_rn(inverse_largest, 1.0f - 0x1p-19f),
-            smallest > 0.0f ? __fmul_rn(__fdividef(1.0f, smallest), 1.0f + 0x1p-19f) : infinite,
-            largest >> 31 ? infinite : most, 0.0f};
+    return bound_of(__uint_as_float(largest), smallest, most);
+}
+
+// Of four bundles at once: lane l has four rows of bundle l / 8, and its bound. Biases that are NaN
+// are passed over, as such rows never pass.
+__device__ __forceinline__ bundle_bound make_four_bounds(uint2 scales, float4 biases)
+{
+    const uint32_t most = __vmaxu2(scales.x, scales.y), least = ~__vminu2(scales.x, scales.y);
+    // The largest in the lower half, the complement of the smallest in the upper one.
+    uint32_t both = __vmaxu2(__byte_perm(most, least, 0x5410), __byte_perm(most, least, 0x7632));
+    float bias = fmaxf(fmaxf(biases.x, biases.y), fmaxf(biases.z, biases.w));
+#pragma unroll
+    for (int step = 1; step < 8; step *= 2) {
+        both = __vmaxu2(both, __shfl_xor_sync(all_lanes, both, step));
+        bias = fmaxf(bias, __shfl_xor_sync(all_lanes, bias, step));
+    }
+    return bound_of(half_to_float(static_cast<uint16_t>(both)),
+                    half_to_float(static_cast<uint16_t>(~both >> 16)), bias);
 }
 
 // Dots below it do not pass; |dot| < 2^22 for small_float.

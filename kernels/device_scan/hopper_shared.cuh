@@ -11,87 +11,98 @@
 namespace bsw
 {
 
-constexpr uint32_t group_threads = 128; // a warpgroup
-constexpr uint32_t num_consumers = 2;   // warpgroups
-constexpr uint32_t consumer_threads = num_consumers * group_threads;
-constexpr uint32_t block_threads = consumer_threads + group_threads;
+constexpr uint32_t group_threads = 128;                    // a warpgroup
 constexpr uint32_t tile_bundles = hopper_rows / warp_rows; // one for each warp of the producers
 constexpr uint32_t most_dims = 256;
-constexpr uint32_t slot_keys = warp_rows / 2 + warp_rows; // words: scales, two a word, and biases
+constexpr uint32_t most_slot_bundles = 4;
+constexpr uint32_t key_words = warp_rows / 2 + warp_rows; // scales, two a word, and biases
 constexpr uint32_t rare_sums = 8; // that the rare way takes at a time: of 32 columns, one row
 static_assert(tile_bundles * 32 == group_threads, "a warp of the producers for each bundle");
 
 struct hopper_arguments {
     scan_arguments scan;
-    uint32_t num_stages; // >= 2
-    uint32_t num_slots;  // of a producers' warp: 4 or 8
-    uint32_t slot_words; // of a bundle's planes, scales and biases
+    uint32_t num_stages;   // >= 2
+    uint32_t num_slots;    // of a producers' warp, >= 2
+    uint32_t slot_bundles; // 1, 2 or 4
+    uint32_t bundle_words; // of a bundle's planes, scales and biases
 };
 static_assert(sizeof(hopper_arguments) <= 4096, "more than a launch carries");
 
 DEVICE_POINTERS(hopper_arguments, a.scan)
 
 // words: of 32 dimensions, those of the layout or more; blocks: of 64 queries that a consumer has;
-// is_split: consumers have the same queries and take tiles in turns.
-template <int WORDS_, int BLOCKS_, bool IS_SPLIT_> struct hopper_shape {
-    static constexpr int words = WORDS_, blocks = BLOCKS_;
-    static constexpr bool is_split = IS_SPLIT_;
-    static constexpr uint32_t step = is_split ? num_consumers : 1; // tiles, of a consumer
-    static constexpr uint32_t queries = hopper_queries * blocks * (is_split ? 1 : num_consumers);
-    static constexpr uint32_t empty_arrivals = is_split ? group_threads : consumer_threads;
+// consumers: warpgroups, each with queries of its own.
+template <int WORDS_, int BLOCKS_, int CONSUMERS_> struct hopper_shape {
+    static constexpr int words = WORDS_, blocks = BLOCKS_, consumers = CONSUMERS_;
+    static constexpr uint32_t consumer_threads = consumers * group_threads;
+    static constexpr uint32_t threads = consumer_threads + group_threads;
+    static constexpr uint32_t blocks_together = consumers == 1 ? 2 : 1; // on a multiprocessor
+    static constexpr uint32_t queries = hopper_queries * blocks * consumers;
     static constexpr uint32_t tile_bytes = words * tile_word_bytes;
+};
+
+// What a block scans. Bundle i of tile t is bundle begin + i * num_tiles + t of the part, where
+// that is below end: so every warp of the producers has bundles that follow each other.
+struct block_work {
+    uint32_t first_query, begin, end, num_tiles;
 };
 
 // Parts of the block's shared memory.
 struct hopper_shared {
-    uint8_t *tiles;                       // [num_stages][tile_bytes]
-    float *scales, *biases;               // [num_stages][hopper_rows]
-    bundle_bound *bounds;                 // [num_stages][tile_bundles]
-    int *rare;                            // [consumer_threads][rare_sums]
-    uint32_t *slots;                      // [tile_bundles][num_slots][slot_words]
-    uint32_t full_barrier, empty_barrier; // [num_stages], addresses
+    uint8_t *tiles;         // [num_stages][tile_bytes]
+    bundle_bound *bounds;   // [num_stages][tile_bundles]
+    int *rare;              // [consumer_threads][rare_sums]
+    uint32_t *slots;        // [tile_bundles][num_slots][slot_bundles * bundle_words]
+    uint32_t ring_barriers; // [num_stages] full and empty, address
+    uint32_t slot_barriers; // [tile_bundles][num_slots], address
 };
 
-constexpr size_t stage_bytes(uint32_t words)
+constexpr uint32_t ring_barrier_bytes = 2 * 8;
+
+__device__ __forceinline__ uint32_t full_barrier(const hopper_shared &shared, uint32_t stage)
 {
-    return words * tile_word_bytes + hopper_rows * 2 * sizeof(float) +
-           tile_bundles * sizeof(bundle_bound);
+    return shared.ring_barriers + stage * ring_barrier_bytes;
 }
 
-inline size_t shared_bytes_of(uint32_t words, const hopper_arguments &a)
+__device__ __forceinline__ uint32_t empty_barrier(const hopper_shared &shared, uint32_t stage)
 {
-    return a.num_stages * (stage_bytes(words) + 2 * sizeof(uint64_t)) +
-           consumer_threads * rare_sums * sizeof(int) +
-           static_cast<size_t>(tile_bundles) * a.num_slots * a.slot_words * sizeof(uint32_t);
+    return shared.ring_barriers + stage * ring_barrier_bytes + 8;
 }
 
+inline size_t shared_bytes_of(uint32_t words, uint32_t consumers, const hopper_arguments &a)
+{
+    const size_t stage =
+        words * tile_word_bytes + tile_bundles * sizeof(bundle_bound) + ring_barrier_bytes;
+    const size_t slot = static_cast<size_t>(a.slot_bundles) * a.bundle_words * sizeof(uint32_t) + 8;
+    return a.num_stages * stage + tile_bundles * a.num_slots * slot +
+           consumers * group_threads * rare_sums * sizeof(int);
+}
+
+// Every part but the barriers is a multiple of 16 bytes long.
 template <class SHAPE>
 __device__ __forceinline__ hopper_shared divide_shared(const hopper_arguments &a)
 {
     DYNAMIC_SHARED(uint8_t, memory);
     hopper_shared out;
     out.tiles = memory;
-    out.scales = reinterpret_cast<float *>(memory + a.num_stages * SHAPE::tile_bytes);
-    out.biases = out.scales + a.num_stages * hopper_rows;
-    out.bounds = reinterpret_cast<bundle_bound *>(out.biases + a.num_stages * hopper_rows);
+    out.bounds = reinterpret_cast<bundle_bound *>(memory + a.num_stages * SHAPE::tile_bytes);
     out.rare = reinterpret_cast<int *>(out.bounds + a.num_stages * tile_bundles);
-    out.slots = reinterpret_cast<uint32_t *>(out.rare + consumer_threads * rare_sums);
-    // slot_words is a multiple of 4, so this is one of 8 bytes.
-    out.full_barrier = shared_address(out.slots + tile_bundles * a.num_slots * a.slot_words);
-    out.empty_barrier = out.full_barrier + a.num_stages * 8;
+    out.slots = reinterpret_cast<uint32_t *>(out.rare + SHAPE::consumer_threads * rare_sums);
+    out.ring_barriers =
+        shared_address(out.slots + tile_bundles * a.num_slots * a.slot_bundles * a.bundle_words);
+    out.slot_barriers = out.ring_barriers + a.num_stages * ring_barrier_bytes;
     return out;
 }
 
-// Which stage, and the parity of the ring's round.
+// A place of a ring, and the parity of its round.
 struct ring_place {
-    uint32_t stage, parity;
+    uint32_t index, parity;
 };
 
-__device__ __forceinline__ void advance(ring_place &at, uint32_t step, uint32_t num_stages)
+__device__ __forceinline__ void advance(ring_place &at, uint32_t length)
 {
-    at.stage += step;
-    if (at.stage < num_stages) return;
-    at.stage -= num_stages;
+    if (++at.index < length) return;
+    at.index = 0;
     at.parity ^= 1;
 }
 

@@ -3,7 +3,9 @@
 // usage: count_instructions CUBIN KERNEL FROM TO
 //   KERNEL: a part of a kernel's mangled name; FROM, TO: instructions. Of every kernel whose name
 //   has that part: how many come after the last FROM before the first TO that follows one. FROM and
-//   TO `-`: all of the kernel. One number, the largest; exit code 1 where there is none.
+//   TO `-`: all of the kernel. FROM `LOOP`, TO `NAME:NUMBER`: those of the shortest loop that has
+//   so many of them, loops inside it once (sm_90 and later). One number, the largest; exit code 1
+//   where there is none.
 #include <elf.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -55,11 +57,43 @@ static unsigned code_at(const unsigned char *text, size_t i)
     return low & 0x1ff;
 }
 
+// Where a branch at i goes, as sm_90 has it: by bits 16 to 23 and 34 to 81 in units of 4 bytes,
+// from the next instruction on; -1: it is none.
+static long target_of(const unsigned char *text, size_t i)
+{
+    enum { BRANCH = 0x947 };
+    uint64_t low, high, offset;
+    memcpy(&low, text + i * INSTRUCTION_BYTES, sizeof low);
+    memcpy(&high, text + i * INSTRUCTION_BYTES + sizeof low, sizeof high);
+    if ((low & 0xfff) != BRANCH) return -1;
+    offset = ((low >> 34 | (high & 0x3ffff) << 30) << 8 | (low >> 16 & 0xff)) << 8;
+    return (long)i + 1 + (long)((int64_t)offset / 256 * 4 / INSTRUCTION_BYTES);
+}
+
+static long count_loop(const unsigned char *text, size_t num, const char *wanted)
+{
+    long shortest = -1;
+    char name[16];
+    unsigned number;
+    if (sscanf(wanted, "%15[A-Z]:%u", name, &number) != 2) fail("not NAME:NUMBER", wanted);
+    const unsigned code = code_of(name);
+    for (size_t end = 0; end < num; end++) {
+        const long start = target_of(text, end);
+        unsigned found = 0;
+        if (start < 0 || start > (long)end) continue;
+        for (size_t i = (size_t)start; i <= end; i++) found += code_at(text, i) == code;
+        const long own = (long)end - start + 1;
+        if (found == number && (shortest < 0 || own < shortest)) shortest = own;
+    }
+    return shortest;
+}
+
 // -1: they are not there.
 static long count(const unsigned char *text, size_t num, const char *from, const char *to)
 {
     long last = -1;
     if (strcmp(from, "-") == 0) return (long)num;
+    if (strcmp(from, "LOOP") == 0) return count_loop(text, num, to);
     unsigned first = code_of(from), end = code_of(to);
     for (size_t i = 0; i < num; i++) {
         if (code_at(text, i) == first) last = (long)i;

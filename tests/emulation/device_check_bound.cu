@@ -28,6 +28,22 @@ __global__ void find_bounds(const bound_case *cases, int *small, int *any)
     any[blockIdx.x] = least_dot<key_kind::any_float>(query, bundle);
 }
 
+// The same of four cases a block; scales are halves.
+__global__ void find_four_bounds(const bound_case *cases, const uint16_t *halves, int *small,
+                                 int *any)
+{
+    const uint32_t lane = threadIdx.x, own = blockIdx.x * 4 + lane / 8, row = lane % 8 * 4;
+    const bound_case &c = cases[own];
+    const uint16_t *h = halves + own * warp_rows + row;
+    const bundle_bound bundle = make_four_bounds(
+        {h[0] | static_cast<unsigned>(h[1]) << 16, h[2] | static_cast<unsigned>(h[3]) << 16},
+        {c.biases[row], c.biases[row + 1], c.biases[row + 2], c.biases[row + 3]});
+    const query_bound query = make_query_bound(c.limit, c.query_scale);
+    if (lane % 8 != 0) return;
+    small[own] = least_dot<key_kind::small_float>(query, bundle);
+    any[own] = least_dot<key_kind::any_float>(query, bundle);
+}
+
 float key_of(const bound_case &c, uint32_t row, int dot)
 {
     return std::fma(c.query_scale, c.scales[row] * static_cast<float>(dot), c.biases[row]);
@@ -134,10 +150,61 @@ bool find(const std::vector<bound_case> &cases, bounds &out)
     return true;
 }
 
+// Of a value that a half can be.
+uint16_t half_of(float value)
+{
+    const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+    if (std::isnan(value)) return sign | 0x7e00;
+    if (std::isinf(value)) return sign | 0x7c00;
+    return sign | bsw_half_nearest(std::fabs(value));
+}
+
+// cases: a multiple of 4.
+bool find_by_four(const std::vector<bound_case> &cases, bounds &out)
+{
+    std::vector<uint16_t> halves;
+    for (const bound_case &c : cases) {
+        for (float scale : c.scales) halves.push_back(half_of(scale));
+    }
+    const device_array<bound_case> d_cases(cases);
+    const device_array<uint16_t> d_halves(halves);
+    const device_array<int> small(cases.size()), any(cases.size());
+    const int error =
+        launch({dim3(static_cast<unsigned>(cases.size() / 4)), dim3(warp_rows), 0, nullptr},
+               find_four_bounds, static_cast<const bound_case *>(d_cases.get()),
+               static_cast<const uint16_t *>(d_halves.get()), small.get(), any.get());
+    if (!check_launch(error, "find_four_bounds")) return false;
+    out = {small.values(), any.values()};
+    return true;
+}
+
 // 65504 and 2^-24 at once leave no bound; ordinary rows do.
 bool is_close(int bound, int64_t least)
 {
     return least - bound <= 3 + std::abs(least) / (1 << 16);
+}
+
+void check_low_enough(const std::vector<bound_case> &cases, const bounds &found, const char *how)
+{
+    long num_wrong = 0;
+    for (size_t i = 0; i < cases.size(); i++) {
+        for (uint32_t row = 0; row < warp_rows; row++) {
+            num_wrong += !is_low_enough(cases[i], row, most_small, found.small[i]);
+            num_wrong += !is_low_enough(cases[i], row, most_any, found.any[i]);
+        }
+    }
+    check_that(num_wrong == 0, "bounds of dots, %s: %ld of %zu cases are too high for a row", how,
+               num_wrong, cases.size());
+}
+
+void check_close(const std::vector<bound_case> &cases, const bounds &found, const char *how)
+{
+    long num_loose = 0;
+    for (size_t i = 0; i < cases.size(); i++)
+        num_loose += !is_close(found.small[i], least_passing(cases[i], 0, most_small)) ||
+                     !is_close(found.any[i], least_passing(cases[i], 0, most_any));
+    check_that(num_loose == 0, "bounds of dots, %s: %ld of %zu cases of rows all alike are loose",
+               how, num_loose, cases.size());
 }
 
 } // namespace
@@ -146,17 +213,9 @@ void check_bounds()
 {
     std::vector<bound_case> cases(checks.small ? 300 : 6000);
     bounds found;
-    long num_wrong = 0, num_loose = 0, num_alike = 0;
     for (size_t i = 0; i < cases.size(); i++) cases[i] = make_case(i);
-    if (!find(cases, found)) return;
-    for (size_t i = 0; i < cases.size(); i++) {
-        for (uint32_t row = 0; row < warp_rows; row++) {
-            num_wrong += !is_low_enough(cases[i], row, most_small, found.small[i]);
-            num_wrong += !is_low_enough(cases[i], row, most_any, found.any[i]);
-        }
-    }
-    check_that(num_wrong == 0, "bounds of dots: %ld of %zu cases are too high for a row", num_wrong,
-               cases.size());
+    if (find(cases, found)) check_low_enough(cases, found, "one bundle");
+    if (find_by_four(cases, found)) check_low_enough(cases, found, "four bundles");
     for (size_t i = 0; i < cases.size(); i++) {
         bound_case &c = cases[i];
         for (uint32_t row = 0; row < warp_rows; row++) {
@@ -166,12 +225,6 @@ void check_bounds()
         c.query_scale = static_cast<float>(0.01 + unit(90, i));
         c.limit = key_of(c, 0, static_cast<int>((unit(91, i) - 0.5) * most_small));
     }
-    if (!find(cases, found)) return;
-    for (size_t i = 0; i < cases.size(); i++) {
-        num_alike++;
-        num_loose += !is_close(found.small[i], least_passing(cases[i], 0, most_small)) ||
-                     !is_close(found.any[i], least_passing(cases[i], 0, most_any));
-    }
-    check_that(num_loose == 0, "bounds of dots: %ld of %ld cases of rows all alike are loose",
-               num_loose, num_alike);
+    if (find(cases, found)) check_close(cases, found, "one bundle");
+    if (find_by_four(cases, found)) check_close(cases, found, "four bundles");
 }

@@ -42,7 +42,7 @@ template <bug BUG> void copy_tile(const product_arguments &p, uint8_t *tile)
                     p.b + threadIdx.x * num_dims + chunk * 16);
     cp_async_commit();
     if (BUG != bug::early_read) cp_async_wait<0>();
-    fence_for_wgmma_reads();
+    fence_for_async_accesses();
 }
 
 void load_fragments(const product_arguments &p, unsigned (&fragments)[num_words][4])
@@ -74,7 +74,7 @@ template <bug BUG> void multiply(product_arguments p)
     if (threadIdx.x == 0 && BUG != bug::no_init) barrier_init(barrier, num_threads);
     __syncthreads();
     copy_tile<BUG>(p, tile);
-    barrier_arrive(barrier);
+    barrier_arrive(barrier, true);
     barrier_wait(barrier, 0);
     if (BUG == bug::phase_that_never_ends) barrier_wait(barrier, 1);
     unsigned fragments[num_words][4];
@@ -135,10 +135,105 @@ template <bug BUG> void expect_report(const operands &all, const char *text)
                report.c_str());
 }
 
+// ---- bulk copies: a slot is filled, read by a warp, filled again ----
+
+enum class copy_bug {
+    none,
+    early_read,
+    early_copy,
+    too_few_bytes,
+    too_many_bytes,
+    no_wait_at_the_end,
+    odd_size,
+    odd_place,
+    second_arrival
+};
+
+constexpr uint32_t copied = 32 * 16, copy_rounds = 3; // bytes of a round
+
+template <copy_bug BUG>
+__device__ void begin_round(const uint8_t *from, uint8_t *slot, uint32_t barrier, uint32_t round)
+{
+    if (threadIdx.x != 0) return;
+    const uint32_t bytes = BUG == copy_bug::odd_size ? copied - 8 : copied;
+    barrier_arrive_expecting(barrier, BUG == copy_bug::too_few_bytes    ? bytes - 16
+                                      : BUG == copy_bug::too_many_bytes ? bytes + 16
+                                                                        : bytes);
+    if (BUG == copy_bug::second_arrival) barrier_arrive(barrier, true);
+    const uint32_t half = copied / 2; // in two pieces
+    bulk_copy(shared_address(slot), from + round * copied, half, barrier);
+    bulk_copy(shared_address(slot) + half,
+              from + round * copied + half + (BUG == copy_bug::odd_place ? 4 : 0), bytes - half,
+              barrier);
+}
+
+template <copy_bug BUG> __global__ void copy_in_rounds(const uint8_t *from, uint4 *out)
+{
+    DYNAMIC_SHARED(uint8_t, slot);
+    const uint32_t barrier = shared_address(slot + copied);
+    if (threadIdx.x == 0) {
+        barrier_init(barrier, 1);
+        fence_for_async_accesses();
+    }
+    __syncthreads();
+    begin_round<BUG>(from, slot, barrier, 0);
+    for (uint32_t round = 0; round < copy_rounds; round++) {
+        const bool is_last = round + 1 == copy_rounds;
+        if (BUG != copy_bug::early_read) barrier_wait(barrier, round % 2);
+        out[round * 32 + threadIdx.x] = reinterpret_cast<const uint4 *>(slot)[threadIdx.x];
+        if (BUG == copy_bug::early_copy && !is_last)
+            begin_round<BUG>(from, slot, barrier, round + 1);
+        __syncwarp();
+        if (BUG == copy_bug::early_read) barrier_wait(barrier, round % 2);
+        if (BUG != copy_bug::early_copy && !is_last)
+            begin_round<BUG>(from, slot, barrier, round + 1);
+    }
+    if (BUG == copy_bug::no_wait_at_the_end) begin_round<BUG>(from, slot, barrier, copy_rounds - 1);
+}
+
+template <copy_bug BUG> std::string run_copies()
+{
+    std::vector<uint8_t> bytes(copy_rounds * copied + 16);
+    for (size_t i = 0; i < bytes.size(); i++) bytes[i] = static_cast<uint8_t>(check_random(72, i));
+    const device_array<uint8_t> from(bytes);
+    device_array<uint4> out(copy_rounds * 32);
+    (void)launch({dim3(1), dim3(32), copied + 8, nullptr}, copy_in_rounds<BUG>,
+                 static_cast<const uint8_t *>(from.get()), out.get());
+    if (cudaDeviceSynchronize() != cudaSuccess) return emulation::report();
+    const std::vector<uint4> got = out.values();
+    return memcmp(got.data(), bytes.data(), copy_rounds * copied) == 0 ? "" : "wrong";
+}
+
+template <copy_bug BUG> void expect_copies(const char *text)
+{
+    const std::string report = run_copies<BUG>();
+    check_that(report.find(text) != std::string::npos && report.empty() == !*text,
+               "bulk copies: '%s' expected, got '%s'", text, report.c_str());
+}
+
+void check_copies()
+{
+    expect_copies<copy_bug::none>("");
+#if defined(__SANITIZE_THREAD__) // the race detector's build
+    expect_copies<copy_bug::early_copy>("data races");
+    expect_copies<copy_bug::early_read>("data races");
+#else
+    expect_copies<copy_bug::early_read>("wrong");
+#endif
+    expect_copies<copy_bug::too_few_bytes>("that expects 496");
+    expect_copies<copy_bug::no_wait_at_the_end>("ends with bulk copies under way");
+    expect_copies<copy_bug::odd_size>("no multiple of 16");
+    expect_copies<copy_bug::odd_place>("no multiple of 16");
+    expect_copies<copy_bug::second_arrival>("more arrivals than");
+    if (!EMULATION_ASAN) // a deadlock leaves its report's memory behind
+        expect_copies<copy_bug::too_many_bytes>("wait in mbarrier at");
+}
+
 } // namespace
 
 void check_products()
 {
+    check_copies();
     const operands all = make_operands();
     const std::string report = run_product<bug::none>(all);
     check_that(report.empty(), "products: %s", report.c_str());

@@ -343,21 +343,24 @@ void check_divisions(uint32_t &turn)
 }
 #endif
 
-// The Hopper kernel alone: every width that is compiled, with blocks of more tiles than its rings
-// have places, few and many queries; tiles that end anywhere.
+// The Hopper kernel alone: every width that is compiled, layouts that have code of their own and
+// others, with blocks of more tiles than its rings have places, few and many queries; tiles that
+// end anywhere.
 void check_hopper_widths(uint32_t &turn)
 {
-    static const char *const widths[] = {"20x2",       "64x1,9x4",  "96x3",  "160x8",
-                                         "200x5,40x8", "31x7,33x3", "128x4", "256x8"};
+    static const char *const widths[] = {"20x2",  "64x1,9x4", "96x3",      "160x8", "200x5,40x8",
+                                         "65x1",  "96x2",     "31x7,33x3", "128x4", "256x8",
+                                         "250x1", "256x2",    "96x4",      "255x3", "256x4"};
     static const uint32_t queries[] = {3, 65, 130, 33, 5, 140, 64, 2};
-    for (uint32_t i = 0; i < (checks.small ? 2u : 16u); i++, turn++) {
-        const bool is_long = i < 8 && (!checks.small || i == 0);
-        scan_case c = make_case(widths[i % 8], is_long ? 2 : 1 + turn % 7, queries[(i + i / 8) % 8],
-                                5 + turn % 8, turn);
+    constexpr uint32_t num = sizeof widths / sizeof widths[0];
+    for (uint32_t i = 0; i < (checks.small ? 3u : 2 * num); i++, turn++) {
+        const bool is_long = i < num && (!checks.small || i == 2);
+        scan_case c = make_case(widths[i % num], is_long ? 2 : 1 + turn % 7,
+                                queries[(i + i / 8) % 8], 5 + turn % 8, turn);
         if (is_long) {
             c.num_bundles = c.last = c.num_queries > 65 ? 170 : 300;
             c.first = i;
-            c.step = 1;
+            c.step = 1 + i % 4 / 3;
             c.limits = SOME;
         }
         c.fill = i % 4 == 3 ? EXTREME_ROWS : RANDOM_ROWS;

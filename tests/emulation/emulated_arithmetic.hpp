@@ -109,6 +109,17 @@ EMULATED_BITS(int, __int_as_float, float)
 EMULATED_BITS(double, __double_as_longlong, long long)
 EMULATED_BITS(long long, __longlong_as_double, double)
 
+// Of two unsigned halves each.
+inline unsigned __vmaxu2(unsigned a, unsigned b)
+{
+    return std::max(a & 0xffff0000u, b & 0xffff0000u) | std::max(a & 0xffffu, b & 0xffffu);
+}
+
+inline unsigned __vminu2(unsigned a, unsigned b)
+{
+    return std::min(a & 0xffff0000u, b & 0xffff0000u) | std::min(a & 0xffffu, b & 0xffffu);
+}
+
 // Four of the eight bytes of (high, low); selectors without the bit that copies signs.
 inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selectors)
 {

@@ -1,6 +1,6 @@
-// mbarriers and wgmma for kernels/hopper_switch.cuh: what PTX lets run on its own here runs as late
-// as it may, when it is waited for, so that a wait that is missing or that comes too early gives
-// wrong results. Fences are not checked.
+// mbarriers, bulk copies and wgmma for kernels/hopper_switch.cuh: what PTX lets run on its own here
+// runs as late as it may, when it is waited for, so that a wait that is missing or that comes too
+// early gives wrong results. Fences are not checked.
 #ifndef BITSWEEP_EMULATION_EMULATED_HOPPER_HPP
 #define BITSWEEP_EMULATION_EMULATED_HOPPER_HPP
 
@@ -15,10 +15,16 @@ constexpr unsigned shared_window = 1024;
 unsigned shared_address(const void *place);
 
 void barrier_init(unsigned barrier, unsigned arrivals);
-void barrier_arrive(unsigned barrier, call_site site = call_site::here());
+void barrier_arrive(unsigned barrier, bool arrives, call_site site = call_site::here());
+void barrier_arrive_expecting(unsigned barrier, unsigned bytes, call_site site = call_site::here());
 void barrier_wait(unsigned barrier, unsigned parity, call_site site = call_site::here());
 
-inline void fence_for_wgmma_reads()
+// The destination is junk from now on; the copy is made when somebody waits for the phase that it
+// ends.
+void bulk_copy(unsigned to, const void *from, unsigned bytes, unsigned barrier,
+               call_site site = call_site::here());
+
+inline void fence_for_async_accesses()
 {
     may_yield();
 }

@@ -1,6 +1,7 @@
-// mbarriers and wgmma.
+// mbarriers, bulk copies and wgmma.
 #include <algorithm>
 #include <cstring>
+#include <map>
 #include <vector>
 
 #include "emulated_hopper.hpp"
@@ -27,6 +28,12 @@ void wait_for(const void *what, const char *name, call_site site)
     t->waits_in = name;
     t->barrier_site = site;
     give_way(t, false);
+}
+
+bool is_awaited(const void *what)
+{
+    return std::find(waits_for, waits_for + block.num_threads, what) !=
+           waits_for + block.num_threads;
 }
 
 void wake(const void *what)
@@ -69,6 +76,20 @@ struct barrier_word {
     uint16_t mark, expected, missing, phase;
 };
 
+struct bulk_transfer {
+    void *to;
+    const void *from;
+    unsigned bytes;
+};
+
+// What the phase of a barrier waits for beside arrivals.
+struct barrier_copies {
+    size_t expected, under_way; // bytes
+    std::vector<bulk_transfer> transfers;
+};
+
+std::map<barrier_word *, barrier_copies> copies_of;
+
 barrier_word *barrier_at(unsigned address, call_site site)
 {
     if (address % 8) fail("mbarrier at a place that is no multiple of 8");
@@ -77,6 +98,44 @@ barrier_word *barrier_at(unsigned address, call_site site)
     if (barrier->mark != barrier_mark)
         fail("mbarrier that was not initialised (%s:%d)", site.file, site.line);
     return barrier;
+}
+
+void end_phase(barrier_word *word)
+{
+    auto found = copies_of.find(word);
+    if (found != copies_of.end()) {
+        for (const bulk_transfer &own : found->second.transfers)
+            memcpy(own.to, own.from, own.bytes);
+        copies_of.erase(found);
+    }
+    word->missing = word->expected;
+    word->phase++;
+    wake(word);
+}
+
+// All have arrived, and all bytes are on their way.
+bool may_end(const barrier_word *word, call_site site)
+{
+    auto found = copies_of.find(const_cast<barrier_word *>(word));
+    if (word->missing > 0) return false;
+    if (found == copies_of.end()) return true;
+    if (found->second.under_way > found->second.expected)
+        fail("copies of %zu bytes tell an mbarrier that expects %zu (%s:%d)",
+             found->second.under_way, found->second.expected, site.file, site.line);
+    return found->second.under_way == found->second.expected;
+}
+
+void arrive(barrier_word *word, call_site site)
+{
+    if (word->missing == 0)
+        fail("more arrivals than a phase of an mbarrier takes (%s:%d)", site.file, site.line);
+    word->missing--;
+    if (may_end(word, site) && (!copies_of.count(word) || is_awaited(word))) {
+        end_phase(word); // those who wait run first: what this thread has forgotten to do before is
+        make_ready(self()); // not done yet
+        give_way(self(), false);
+    }
+    may_yield();
 }
 
 } // namespace
@@ -88,24 +147,55 @@ void barrier_init(unsigned barrier, unsigned arrivals)
     memcpy(place_of(barrier, sizeof word, call_site::here()), &word, sizeof word);
 }
 
-void barrier_arrive(unsigned barrier, call_site site)
+void barrier_arrive(unsigned barrier, bool arrives, call_site site)
+{
+    if (arrives) arrive(barrier_at(barrier, site), site);
+}
+
+void barrier_arrive_expecting(unsigned barrier, unsigned bytes, call_site site)
 {
     barrier_word *word = barrier_at(barrier, site);
-    if (--word->missing == 0) {
-        word->missing = word->expected;
-        word->phase++;
-        wake(word); // they run first: what this thread should have done before is not done yet
-        make_ready(self());
-        give_way(self(), false);
-    }
-    may_yield();
+    copies_of[word].expected += bytes;
+    arrive(word, site);
 }
 
 void barrier_wait(unsigned barrier, unsigned parity, call_site site)
 {
     barrier_word *word = barrier_at(barrier, site);
     if (parity > 1) fail("parity %u (%s:%d)", parity, site.file, site.line);
-    while (word->phase % 2 == parity) wait_for(word, "mbarrier", site);
+    while (word->phase % 2 == parity) {
+        if (may_end(word, site))
+            end_phase(word);
+        else
+            wait_for(word, "mbarrier", site);
+    }
+}
+
+// ---- bulk copies ----
+
+void bulk_copy(unsigned to, const void *from, unsigned bytes, unsigned barrier, call_site site)
+{
+    barrier_word *word = barrier_at(barrier, site);
+    unsigned char *place = place_of(to, bytes, site);
+    if (bytes == 0 || bytes % 16 || to % 16 || reinterpret_cast<uintptr_t>(from) % 16)
+        fail("bulk copy of %u bytes, or from or to a place, that is no multiple of 16 (%s:%d)",
+             bytes, site.file, site.line);
+    if (!is_device_range(from, bytes))
+        fail("bulk copy from outside device memory (%s:%d)", site.file, site.line);
+#if EMULATOR_RACE
+    race_copy_to(place, bytes);
+#endif
+    memset(place, 0xCD, bytes);
+    barrier_copies &own = copies_of[word];
+    own.under_way += bytes;
+    own.transfers.push_back({place, from, bytes});
+    if (is_awaited(word) && may_end(word, site)) end_phase(word);
+    may_yield();
+}
+
+void check_copies_done()
+{
+    if (!copies_of.empty() && !failed) note_fault("a block ends with bulk copies under way");
 }
 
 // ---- wgmma ----
@@ -273,6 +363,7 @@ void reset_hopper()
         multiplying[i].products.clear();
     }
     is_used = false;
+    copies_of.clear();
 }
 
 } // namespace emulation

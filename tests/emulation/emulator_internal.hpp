@@ -149,13 +149,16 @@ size_t shared_size(); // of the launch's dynamic part
 
 // ---- emulator_hopper.cpp ----
 
-void reset_hopper(); // before a block
+void reset_hopper();      // before a block
+void check_copies_done(); // after it
 
 // ---- race_detector.cpp, only in race builds ----
 
 void race_begin_launch();
 void race_begin_block();
 void race_sync_warp(unsigned warp, unsigned mask);
+// A bulk copy by the calling thread begins, whose end an mbarrier tells.
+void race_copy_to(const void *place, size_t bytes);
 std::string race_findings(); // of the launch; "": none
 
 } // namespace emulation

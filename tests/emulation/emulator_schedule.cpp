@@ -269,6 +269,7 @@ static void run_block(dim3 dim, size_t shared_bytes)
     current_thread = first;
     switch_fibre(host_fibre, *first->own_fibre, false);
     check_canary(shared_bytes);
+    check_copies_done();
 }
 
 static void run_blocks(dim3 grid, dim3 dim, size_t shared_bytes)
