@@ -124,6 +124,23 @@ __device__ __forceinline__ void multiply_64x128(int (&d)[64], const unsigned (&a
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(static_cast<int>(adds)));
 }
 
+// The same with a in shared memory.
+__device__ __forceinline__ void multiply_64x128(int (&d)[64], uint64_t a, uint64_t b, bool adds)
+{
+    asm volatile("{\n"
+                 ".reg .pred adds;\n"
+                 "setp.ne.b32 adds, %66, 0;\n"
+                 "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.u8 "
+                 "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
+                 "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
+                 "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
+                 "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, "
+                 "%64, %65, adds;\n"
+                 "}"
+                 : BSW_SUMS(d)
+                 : "l"(a), "l"(b), "r"(static_cast<int>(adds)));
+}
+
 // All that was queued is done. d is named here so that nothing that reads it is moved to before.
 __device__ __forceinline__ void finish_products(int (&d)[64])
 {

@@ -132,8 +132,8 @@ BSW_DEVICE_CALL int bsw_device_matrix_scan_mma(const struct bsw_device_codes *co
 
 // The matrix scan of Hopper (sm_90a), whether or not the tuning takes it: the same candidates.
 // cudaErrorInvalidValue where bsw_device_has_hopper is 0: the current device is no Hopper GPU, the
-// build has no code for one, or the layout is beyond 256 padded dimensions; and where codes are not
-// aligned.
+// build has no code for one, or the layout is beyond 256 padded dimensions and does not fit eight
+// slices of up to 128 dimensions of one segment; and where codes are not aligned.
 BSW_DEVICE_CALL int bsw_device_has_hopper(const struct bsw_code_layout *layout);
 BSW_DEVICE_CALL int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *codes,
                                                   const struct bsw_device_part *part,

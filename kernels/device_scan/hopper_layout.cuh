@@ -15,6 +15,9 @@
 // next instruction's descriptor starts 2 * LBO further. Here the columns of one 16 of k lie without
 // gaps too: SBO = 128, LBO = 16 bytes times the rows of a tile.
 //
+// A may be in shared memory instead, K-major too, in the same layout: rows of A where B has
+// columns.
+//
 // Descriptor: bits 0-13 address, 16-29 LBO, 32-45 SBO, each as (x & 0x3ffff) >> 4; base offset
 // (49-51) and swizzle (62-63) 0.
 //
@@ -43,12 +46,18 @@ __host__ __device__ constexpr uint32_t tile_offset(uint32_t row, uint32_t chunk)
     return row / 8 * column_group_bytes + row % 8 * 16 + chunk * k_chunk_bytes;
 }
 
-// word: which 32 of k; tile: address in shared memory, 16-byte aligned.
+// address: in shared memory, 16-byte aligned; leading: LBO, bytes.
+__host__ __device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint32_t leading)
+{
+    return static_cast<uint64_t>(address & 0x3ffff) >> 4 |
+           static_cast<uint64_t>(leading >> 4) << 16 |
+           static_cast<uint64_t>(column_group_bytes >> 4) << 32;
+}
+
+// word: which 32 of k; tile: address.
 __host__ __device__ constexpr uint64_t tile_descriptor(uint32_t tile, uint32_t word)
 {
-    return static_cast<uint64_t>((tile + word * tile_word_bytes) & 0x3ffff) >> 4 |
-           static_cast<uint64_t>(k_chunk_bytes >> 4) << 16 |
-           static_cast<uint64_t>(column_group_bytes >> 4) << 32;
+    return matrix_descriptor(tile + word * tile_word_bytes, k_chunk_bytes);
 }
 
 // Row of A and D in registers of which (index / half) is `half`: A's register % 2, D's / 2 % 2.

@@ -21,15 +21,15 @@ struct warp_work {
     uint32_t slot_barriers; // [num_slots], address
 };
 
-__device__ __forceinline__ warp_work work_of_warp(const hopper_arguments &a,
-                                                  const hopper_shared &shared,
-                                                  const block_work &work)
+__device__ __forceinline__ warp_work work_of_warp(const hopper_shared &shared,
+                                                  const block_work &work, uint32_t num_slots,
+                                                  uint32_t slot_words)
 {
     const uint32_t warp = threadIdx.x % group_threads / 32;
     const uint32_t first = min(work.begin + warp * work.num_tiles, work.end);
     return {first, min(first + work.num_tiles, work.end),
-            shared.slots + warp * a.num_slots * a.slot_bundles * a.bundle_words,
-            shared.slot_barriers + warp * a.num_slots * 8};
+            shared.slots + warp * num_slots * slot_words,
+            shared.slot_barriers + warp * num_slots * 8};
 }
 
 // ---- fetching, by one thread ----
@@ -105,6 +105,18 @@ __device__ __forceinline__ void finish_stage(const hopper_shared &shared, const 
     barrier_arrive(full_barrier(shared, at.index), threadIdx.x % 32 == 0);
 }
 
+// Of the last tiles the warp may have no bundle. What is left there from earlier ones is
+// multiplied, and the consumers mask its rows.
+__device__ __forceinline__ void pass_stages(const hopper_shared &shared, ring_place &at,
+                                            uint32_t count, uint32_t num_stages)
+{
+#pragma unroll 1
+    for (uint32_t i = 0; i < count; i++, advance(at, num_stages)) {
+        wait_for_stage(shared, at);
+        finish_stage(shared, at);
+    }
+}
+
 // Tiles of the slot's `count` bundles.
 template <class SHAPE, class SEGMENTS, key_kind KIND>
 __device__ __forceinline__ void make_tiles(const hopper_arguments &a, const hopper_shared &shared,
@@ -128,7 +140,7 @@ template <class SHAPE, class SEGMENTS, key_kind KIND>
 __device__ __forceinline__ void produce_with(const hopper_arguments &a, const hopper_shared &shared,
                                              const block_work &work)
 {
-    const warp_work own = work_of_warp(a, shared, work);
+    const warp_work own = work_of_warp(shared, work, a.num_slots, a.slot_bundles * a.bundle_words);
     const uint32_t ahead = (a.num_slots - 1) * a.slot_bundles;
     for (uint32_t i = 0; i < a.num_slots; i++)
         fetch<KIND>(a, own, own.first + i * a.slot_bundles, i);
@@ -142,13 +154,7 @@ __device__ __forceinline__ void produce_with(const hopper_arguments &a, const ho
         fetch<KIND>(a, own, first + ahead + a.slot_bundles, slot.index);
         advance(slot, a.num_slots);
     }
-    // Of the last tiles the warp may have no bundle. What is left there from earlier ones is
-    // multiplied, and the consumers mask its rows.
-#pragma unroll 1
-    for (uint32_t i = own.last - own.first; i < work.num_tiles; i++, advance(at, a.num_stages)) {
-        wait_for_stage(shared, at);
-        finish_stage(shared, at);
-    }
+    pass_stages(shared, at, own.first + work.num_tiles - own.last, a.num_stages);
 }
 
 template <class SHAPE, key_kind KIND>

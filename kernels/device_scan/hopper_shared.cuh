@@ -47,6 +47,23 @@ struct block_work {
     uint32_t first_query, begin, end, num_tiles;
 };
 
+// queries: of a block.
+__device__ __forceinline__ block_work work_of_block(const scan_arguments &a, uint32_t queries)
+{
+    const uint32_t begin = blockIdx.x / a.num_groups * a.chunk;
+    const uint32_t end = a.num_bundles - begin < a.chunk ? a.num_bundles : begin + a.chunk;
+    return {blockIdx.x % a.num_groups * queries, begin, end,
+            (end - begin + tile_bundles - 1) / tile_bundles};
+}
+
+// The first query of the consumer's block of 64.
+template <class SHAPE>
+__device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_t consumer,
+                                                   uint32_t block)
+{
+    return first_query + (block * SHAPE::consumers + consumer) * hopper_queries;
+}
+
 // Parts of the block's shared memory.
 struct hopper_shared {
     uint8_t *tiles;         // [num_stages][tile_bytes]
@@ -67,6 +84,19 @@ __device__ __forceinline__ uint32_t full_barrier(const hopper_shared &shared, ui
 __device__ __forceinline__ uint32_t empty_barrier(const hopper_shared &shared, uint32_t stage)
 {
     return shared.ring_barriers + stage * ring_barrier_bytes + 8;
+}
+
+// By one thread.
+__device__ __forceinline__ void init_barriers(const hopper_shared &shared, uint32_t num_stages,
+                                              uint32_t num_slots, uint32_t num_consumers)
+{
+    for (uint32_t i = 0; i < num_stages; i++) {
+        barrier_init(full_barrier(shared, i), tile_bundles);
+        barrier_init(empty_barrier(shared, i), num_consumers * group_threads / 32);
+    }
+    for (uint32_t i = 0; i < tile_bundles * num_slots; i++)
+        barrier_init(shared.slot_barriers + i * 8, 1);
+    fence_for_async_accesses(); // copies arrive on them
 }
 
 inline size_t shared_bytes_of(uint32_t words, uint32_t consumers, const hopper_arguments &a)
@@ -104,6 +134,16 @@ __device__ __forceinline__ void advance(ring_place &at, uint32_t length)
     if (++at.index < length) return;
     at.index = 0;
     at.parity ^= 1;
+}
+
+// Whether pieces of all arrays start where bulk copies may.
+inline bool is_aligned(const bsw_device_codes &codes)
+{
+    uintptr_t all =
+        reinterpret_cast<uintptr_t>(codes.scales) | reinterpret_cast<uintptr_t>(codes.biases);
+    for (uint32_t s = 0; s < codes.layout.num_segments; s++)
+        all |= reinterpret_cast<uintptr_t>(codes.planes[s]);
+    return all % 16 == 0;
 }
 
 } // namespace bsw

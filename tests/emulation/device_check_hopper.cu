@@ -24,7 +24,16 @@ using namespace bsw;
 
 constexpr uint32_t num_words = 3, num_dims = num_words * hopper_word_dims, num_threads = 128;
 
-enum class bug { none, no_fence, no_wait, no_init, phase_that_never_ends, early_read, bits_beyond };
+enum class bug {
+    none,
+    none_in_shared,
+    no_fence,
+    no_wait,
+    no_init,
+    phase_that_never_ends,
+    early_read,
+    bits_beyond
+};
 
 struct product_arguments {
     const int8_t *a;  // [hopper_queries][num_dims]
@@ -43,6 +52,16 @@ template <bug BUG> void copy_tile(const product_arguments &p, uint8_t *tile)
     cp_async_commit();
     if (BUG != bug::early_read) cp_async_wait<0>();
     fence_for_async_accesses();
+}
+
+// A to shared memory, behind the tile, by the first 64 threads.
+constexpr uint32_t a_chunk_bytes = hopper_queries * 16, a_bytes = num_dims / 16 * a_chunk_bytes;
+
+void copy_a(const product_arguments &p, uint8_t *place)
+{
+    for (uint32_t chunk = 0; chunk < num_dims / 16 && threadIdx.x < hopper_queries; chunk++)
+        memcpy(place + chunk * a_chunk_bytes + threadIdx.x * 16,
+               p.a + threadIdx.x * num_dims + chunk * 16, 16);
 }
 
 void load_fragments(const product_arguments &p, unsigned (&fragments)[num_words][4])
@@ -70,9 +89,11 @@ void store_sums(const product_arguments &p, const int (&sums)[64])
 template <bug BUG> void multiply(product_arguments p)
 {
     DYNAMIC_SHARED(uint8_t, tile);
-    const uint32_t barrier = shared_address(tile + num_words * tile_word_bytes);
+    uint8_t *a = tile + num_words * tile_word_bytes;
+    const uint32_t barrier = shared_address(a + a_bytes);
     if (threadIdx.x == 0 && BUG != bug::no_init) barrier_init(barrier, num_threads);
     __syncthreads();
+    copy_a(p, a);
     copy_tile<BUG>(p, tile);
     barrier_arrive(barrier, true);
     barrier_wait(barrier, 0);
@@ -81,11 +102,17 @@ template <bug BUG> void multiply(product_arguments p)
     load_fragments(p, fragments);
     int sums[64] = {};
     if (BUG != bug::no_fence) begin_products();
-    for (uint32_t word = 0; word < num_words; word++)
-        multiply_64x128(sums, fragments[word],
-                        tile_descriptor(shared_address(tile), word) |
-                            (BUG == bug::bits_beyond ? 1ull << 62 : 0),
-                        word > 0);
+    for (uint32_t word = 0; word < num_words; word++) {
+        const uint64_t b = tile_descriptor(shared_address(tile), word) |
+                           (BUG == bug::bits_beyond ? 1ull << 62 : 0);
+        if (BUG == bug::none_in_shared)
+            multiply_64x128(
+                sums,
+                matrix_descriptor(shared_address(a) + 2 * word * a_chunk_bytes, a_chunk_bytes), b,
+                word > 0);
+        else
+            multiply_64x128(sums, fragments[word], b, word > 0);
+    }
     if (BUG == bug::no_wait) store_sums(p, sums);
     finish_products(sums);
     if (BUG != bug::no_wait) store_sums(p, sums);
@@ -122,7 +149,7 @@ template <bug BUG> std::string run_product(const operands &all)
     device_array<int8_t> a(all.a);
     device_array<uint8_t> b(all.b);
     device_array<int> d(std::vector<int>(all.d.size(), 0));
-    (void)launch({dim3(1), dim3(num_threads), num_words * tile_word_bytes + 8, nullptr},
+    (void)launch({dim3(1), dim3(num_threads), num_words * tile_word_bytes + a_bytes + 8, nullptr},
                  multiply<BUG>, product_arguments{a.get(), b.get(), d.get()});
     if (cudaDeviceSynchronize() != cudaSuccess) return emulation::report();
     return d.values() == all.d ? "" : "wrong";
@@ -237,6 +264,8 @@ void check_products()
     const operands all = make_operands();
     const std::string report = run_product<bug::none>(all);
     check_that(report.empty(), "products: %s", report.c_str());
+    const std::string in_shared = run_product<bug::none_in_shared>(all);
+    check_that(in_shared.empty(), "products of shared memory: %s", in_shared.c_str());
     expect_report<bug::no_fence>(all, "wgmma without wgmma.fence");
     expect_report<bug::no_wait>(all, "wrong");
     expect_report<bug::no_init>(all, "mbarrier that was not initialised");

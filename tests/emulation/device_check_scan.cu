@@ -136,7 +136,10 @@ void check_hopper(const scan_case &c, const device_data &device, const expected_
     const device_turn turn(on_hopper);
     if (!turn.is_hopper) return;
     const bool has = bsw_device_has_hopper(&device.codes.layout) != 0;
-    check_that(has == (device.codes.layout.padded_dims <= 256), "%s: has_hopper",
+    uint32_t slices = 0; // of four words of a segment
+    for (uint32_t s = 0; s < device.codes.layout.num_segments; s++)
+        slices += (device.codes.layout.segments[s].words + 3) / 4;
+    check_that(has == (device.codes.layout.padded_dims <= 256 || slices <= 8), "%s: has_hopper",
                c.segments.c_str());
     if (has) check_scan(c, "matrix_scan_hopper", bsw_device_matrix_scan_hopper, device, expected);
 }
@@ -372,6 +375,27 @@ void check_hopper_widths(uint32_t &turn)
     }
 }
 
+// Layouts that the Hopper kernel takes slice by slice, whole ones and others: few queries, the most
+// of a block of 128, and more where the block takes 256 or 128; rings that go round.
+void check_hopper_slices(uint32_t &turn)
+{
+    static const char *const cut[] = {"384x3",       "768x2", "1024x3",      "257x8",
+                                      "300x1,500x4", "512x1", "100x5,300x7", "1000x6"};
+    static const uint32_t queries[] = {5, 64, 65, 128, 129, 257, 140, 1};
+    for (uint32_t i = 0; i < (checks.small ? 2u : 16u); i++, turn++) {
+        scan_case c = make_case(cut[i % 8], i % 8 == 2 ? 4 : 1 + turn % 7,
+                                queries[(i + i / 8) % (checks.small ? 3 : 8)], 3 + turn % 8, turn);
+        if (i == 0) c.num_bundles = c.last = 90;
+        if (i == 0) c.limits = SOME;
+        if (i % 8 == 7) c.fill = EXTREME_ROWS;
+        host_data data = make_data(c);
+        expected_lists expected = expect(c, data);
+        device_data device(c, data);
+        if (check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
+            check_hopper(c, device, expected);
+    }
+}
+
 } // namespace
 
 void check_scans()
@@ -384,6 +408,7 @@ void check_scans()
     check_stops(turn);
     check_steep_biases(turn);
     check_hopper_widths(turn);
+    check_hopper_slices(turn);
 #if !defined(__CUDACC__)
     check_divisions(turn);
 #endif

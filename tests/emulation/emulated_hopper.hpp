@@ -33,6 +33,8 @@ inline void fence_for_async_accesses()
 void begin_products(call_site site = call_site::here());
 void multiply_64x128(int (&d)[64], const unsigned (&a)[4], uint64_t b, bool adds,
                      call_site site = call_site::here());
+void multiply_64x128(int (&d)[64], uint64_t a, uint64_t b, bool adds,
+                     call_site site = call_site::here());
 void finish_products(int (&d)[64], call_site site = call_site::here());
 
 // A read that an mbarrier orders, of which the race detector knows nothing.

@@ -204,7 +204,8 @@ namespace
 {
 
 struct product {
-    unsigned a[4];
+    unsigned a[4];        // registers, or
+    uint64_t a_in_shared; // a descriptor; 0: registers
     uint64_t b;
     bool adds;
     call_site site;
@@ -225,25 +226,29 @@ unsigned descriptor_field(uint64_t descriptor, unsigned bit)
     return static_cast<unsigned>(descriptor >> bit & 0x3fff) << 4;
 }
 
-// B: element (k, column) is at ((8,m),(T,2k)):((1T,SBO),(1,LBO)) with T = 16, without swizzle.
-void read_b(const product &p, int16_t (&b)[tile_columns][tile_k])
-{
-    const unsigned start = descriptor_field(p.b, 0), leading = descriptor_field(p.b, 16),
-                   stride = descriptor_field(p.b, 32);
-    const unsigned T = 16, last = 7 * T + (tile_columns / 8 - 1) * stride + T - 1 + leading;
-    const unsigned char *from = place_of(start, last + 1, p.site);
-    for (unsigned column = 0; column < tile_columns; column++) {
-        for (unsigned k = 0; k < tile_k; k++)
-            b[column][k] = from[column % 8 * T + column / 8 * stride + k % T + k / T * leading];
-    }
-}
-
-void check_descriptor(const product &p)
+void check_descriptor(uint64_t descriptor, call_site site)
 {
     const uint64_t known = 0x3fffull | 0x3fffull << 16 | 0x3fffull << 32;
-    if (p.b & ~known)
+    if (descriptor & ~known)
         fail("wgmma: descriptor %#llx has bits beyond address and offsets (%s:%d)",
-             static_cast<unsigned long long>(p.b), p.site.file, p.site.line);
+             static_cast<unsigned long long>(descriptor), site.file, site.line);
+}
+
+// Element (k, i) of B's columns or A's rows is at ((8,m),(T,2k)):((1T,SBO),(1,LBO)) with T = 16,
+// without swizzle.
+template <class T8, unsigned NUM>
+void read_matrix(uint64_t descriptor, call_site site, int16_t (&out)[NUM][tile_k])
+{
+    check_descriptor(descriptor, site);
+    const unsigned start = descriptor_field(descriptor, 0),
+                   leading = descriptor_field(descriptor, 16),
+                   stride = descriptor_field(descriptor, 32);
+    const unsigned T = 16, last = 7 * T + (NUM / 8 - 1) * stride + T - 1 + leading;
+    const unsigned char *from = place_of(start, last + 1, site);
+    for (unsigned i = 0; i < NUM; i++) {
+        for (unsigned k = 0; k < tile_k; k++)
+            out[i][k] = static_cast<T8>(from[i % 8 * T + i / 8 * stride + k % T + k / T * leading]);
+    }
 }
 
 // Rows and k of A's elements a0 .. a15 of a thread, four a register.
@@ -267,17 +272,17 @@ void place_of_sum(unsigned thread, unsigned i, unsigned *row, unsigned *column)
 void multiply(multiplying_thread *threads, size_t which, unsigned (&d)[tile_rows][tile_columns])
 {
     const product &first = threads[0].products[which];
-    check_descriptor(first);
     static int16_t a[tile_rows][tile_k], b[tile_columns][tile_k];
     for (unsigned t = 0; t < group_threads; t++) {
         const product &own = threads[t].products[which];
-        if (own.b != first.b || own.adds != first.adds)
+        if (own.b != first.b || own.adds != first.adds || own.a_in_shared != first.a_in_shared)
             fail("wgmma: threads of a warpgroup differ in descriptor or scale-d (%s:%d)",
                  own.site.file, own.site.line);
         put_fragment(own, t, a);
     }
     if (!first.adds) memset(d, 0, sizeof d);
-    read_b(first, b);
+    if (first.a_in_shared) read_matrix<int8_t>(first.a_in_shared, first.site, a);
+    read_matrix<uint8_t>(first.b, first.site, b);
     for (unsigned row = 0; row < tile_rows; row++) {
         for (unsigned column = 0; column < tile_columns; column++) {
             int sum = 0; // at most 32 * 128 * 255
@@ -321,21 +326,30 @@ void begin_products(call_site site)
     own.begun = is_used = true;
 }
 
-void multiply_64x128(int (&d)[64], const unsigned (&a)[4], uint64_t b, bool adds, call_site site)
+static void queue_product(int (&d)[64], const product &p)
 {
     multiplying_thread &own = multiplying[self() - block.threads];
-    if (!own.begun) fail("wgmma without wgmma.fence (%s:%d)", site.file, site.line);
+    if (!own.begun) fail("wgmma without wgmma.fence (%s:%d)", p.site.file, p.site.line);
     if (own.d && own.d != d)
-        fail("the emulator has one matrix of sums under way a warpgroup (%s:%d)", site.file,
-             site.line);
+        fail("the emulator has one matrix of sums under way a warpgroup (%s:%d)", p.site.file,
+             p.site.line);
     if (!own.d) {
         memcpy(own.before, d, sizeof own.before);
         memset(d, 0x5a, sizeof own.before); // undefined until waited for
         own.d = d;
     }
-    product p = {{a[0], a[1], a[2], a[3]}, b, adds, site};
     own.products.push_back(p);
     may_yield();
+}
+
+void multiply_64x128(int (&d)[64], const unsigned (&a)[4], uint64_t b, bool adds, call_site site)
+{
+    queue_product(d, {{a[0], a[1], a[2], a[3]}, 0, b, adds, site});
+}
+
+void multiply_64x128(int (&d)[64], uint64_t a, uint64_t b, bool adds, call_site site)
+{
+    queue_product(d, {{0, 0, 0, 0}, a, b, adds, site});
 }
 
 void finish_products(int (&d)[64], call_site site)

@@ -1,0 +1,148 @@
+// From the sums of the Hopper kernels to the lists.
+//
+// Of the eight sums that a thread has of a bundle and a query the least is compared with a bound
+// that holds for all rows of the bundle (dot_bound.cuh); only where it is reached keys are
+// compared, as in device_matrix_scan.cu. Sums are not indexed at run time: the rare way copies
+// eight at a time to a place of the thread's own in shared memory. It calls no function, which
+// would have ptxas wait after every wgmma.
+#ifndef BITSWEEP_KERNELS_HOPPER_SELECT_CUH
+#define BITSWEEP_KERNELS_HOPPER_SELECT_CUH
+
+#include "kernels/device_scan/hopper_shared.cuh"
+
+namespace bsw
+{
+
+// The least of the thread's eight sums of a bundle and a query.
+__device__ __forceinline__ int least_sum(const int (&sums)[64], uint32_t bundle, uint32_t half)
+{
+    const uint32_t n = bundle * 4;
+    int least = min(sums[sum_register(n, half, 0)], sums[sum_register(n, half, 1)]);
+#pragma unroll
+    for (uint32_t i = 1; i < 4; i++)
+        least = __vimin3_s32(least, sums[sum_register(n + i, half, 0)],
+                             sums[sum_register(n + i, half, 1)]);
+    return least;
+}
+
+// Which parts (bundle after bundle, two queries each) of the thread's sums may have one that
+// passes, rows that do not exist or are masked included: a bit each.
+template <key_kind KIND>
+__device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], const int (&sums)[64],
+                                               const bundle_bound *bounds)
+{
+    uint32_t parts = 0;
+#pragma unroll
+    for (uint32_t bundle = 0; bundle < tile_bundles; bundle++) {
+        bundle_bound bound = {};
+        if (KIND != key_kind::integer) bound = load_after_wait(bounds + bundle);
+#pragma unroll
+        for (uint32_t half = 0; half < 2; half++) {
+            const int least = least_sum(sums, bundle, half);
+            if (may_pass<KIND>(own[half], least, bound)) parts |= 1u << (2 * bundle + half);
+        }
+    }
+    return parts;
+}
+
+// Sum 2 * i + c of the place: of the part's eight-column group i, column c of the thread's two.
+__device__ __forceinline__ void copy_part(const int (&sums)[64], uint32_t part, int *place)
+{
+#pragma unroll
+    for (uint32_t p = 0; p < 2 * tile_bundles; p++) {
+        if (p != part) continue;
+#pragma unroll
+        for (uint32_t i = 0; i < rare_sums; i++)
+            place[i] = sums[sum_register(p / 2 * 4 + i / 2, p % 2, i % 2)];
+    }
+}
+
+// Where in its bundle, or in its 32 columns of the tile, sum i of a part is.
+__device__ __forceinline__ uint32_t row_of_sum(uint32_t i)
+{
+    return sum_column(threadIdx.x, i / 2, i % 2);
+}
+
+// A bundle of a tile, as the rare way sees it. first_row: of the bundle in the codes.
+struct rare_bundle {
+    uint32_t first_row, mask;
+};
+
+// The row's scale and bias.
+template <key_kind KIND>
+__device__ __forceinline__ float2 load_keys(const scan_arguments &a, uint32_t row)
+{
+    if (KIND == key_kind::integer) return {0, 0};
+    return {half_to_float(__ldg(a.codes.scales + row)), __ldg(a.codes.biases + row)};
+}
+
+template <key_kind KIND>
+__device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const thread_query &query,
+                                              const rare_bundle &of, const int *place)
+{
+    uint32_t hits = 0;
+#pragma unroll 1
+    for (uint32_t i = 0; i < rare_sums; i++) {
+        if (!(of.mask >> row_of_sum(i) & 1)) continue;
+        const float2 keys = load_keys<KIND>(a, of.first_row + row_of_sum(i));
+        if (reaches<KIND>(query, place[i], keys.x, keys.y)) hits |= 1u << i;
+    }
+    return hits;
+}
+
+// Hits of the four lanes that share the query to its list, one atomicAdd.
+template <key_kind KIND>
+__device__ __forceinline__ void append_hits(const scan_arguments &a, const thread_query &own,
+                                            uint32_t query, const rare_bundle &of, const int *place,
+                                            uint32_t hits)
+{
+    uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
+#pragma unroll 1
+    for (; hits != 0; hits &= hits - 1, at++) {
+        const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(hits)) - 1);
+        const uint32_t row = of.first_row + row_of_sum(i);
+        const float2 keys = load_keys<KIND>(a, row);
+        const uint32_t score =
+            score_of<KIND>(own.constant - 2 * place[i], own.scale, keys.x, keys.y);
+        put_item(a.lists, query, at, pack_candidate(score, a.codes.first_row + row));
+    }
+}
+
+// first_query: of the thread's row 0; parts: the same for the warp.
+template <key_kind KIND>
+__device__ __forceinline__ void append_tile(const scan_arguments &a, const block_work &work,
+                                            uint32_t first_query, uint32_t tile,
+                                            const int (&sums)[64], int *place, uint32_t parts)
+{
+#pragma unroll 1
+    for (; parts != 0; parts &= parts - 1) {
+        const uint32_t part = static_cast<uint32_t>(__ffs(static_cast<int>(parts)) - 1);
+        const uint32_t i = work.begin + part / 2 * work.num_tiles + tile;
+        if (i >= work.end) return; // nor are there any later ones
+        const uint32_t bundle = bundle_of(a, i);
+        const rare_bundle of = {bundle * warp_rows, __ldg(a.codes.masks + bundle)};
+        copy_part(sums, part, place);
+        const thread_query query = load_query<KIND>(a, first_query + 8 * (part % 2));
+        const uint32_t hits = find_hits<KIND>(a, query, of, place);
+        if (__any_sync(all_lanes, hits != 0))
+            append_hits<KIND>(a, query, first_query + 8 * (part % 2), of, place, hits);
+    }
+}
+
+// A tile's sums with a block of 64 queries; first_query: of the thread's row 0.
+template <key_kind KIND>
+__device__ __forceinline__ void select_sums(const scan_arguments &a, const hopper_shared &shared,
+                                            const block_work &work, const quick_query (&own)[2],
+                                            uint32_t first_query, uint32_t tile, uint32_t stage,
+                                            const int (&sums)[64])
+{
+    const uint32_t found = find_parts<KIND>(own, sums, shared.bounds + stage * tile_bundles);
+    const uint32_t parts = __reduce_or_sync(all_lanes, found);
+    if (parts == 0) return;
+    append_tile<KIND>(a, work, first_query, tile, sums, shared.rare + threadIdx.x * rare_sums,
+                      parts);
+}
+
+} // namespace bsw
+
+#endif
