@@ -131,18 +131,20 @@ static enum bsw_status copy_codes(struct bsw_device_engine *engine,
     return BSW_OK;
 }
 
-// The arrays that blocks are copied from. Where the system does not allow it copies are slower.
+// The arrays that blocks are copied from. If the system refuses one, all go through `transfer`.
 static void pin_codes(struct bsw_device_engine *engine, struct bsw_device_shard *shard)
 {
     const struct bsw_resident_shard *host = shard->host;
     const struct bsw_code_array_list list = bsw_code_arrays_list(&host->shape);
-    for (size_t i = 0; i < list.count; i++) {
+    shard->is_pinned = 1;
+    for (size_t i = 0; i < list.count && shard->is_pinned; i++) {
         void *memory = bsw_code_array_at(&host->arrays, &list.items[i], 0);
         int is_sent = list.items[i].part == BSW_PART_CODES ||
                       (list.items[i].part == BSW_PART_TAILS && engine->plan.stage_dims > 0);
-        if (is_sent &&
-            bsw_device_pin(engine->device, memory, shard->num_bundles * list.items[i].bundle_bytes))
-            shard->pinned[shard->num_pinned++] = memory;
+        if (!is_sent) continue;
+        shard->is_pinned =
+            bsw_device_pin(engine->device, memory, shard->num_bundles * list.items[i].bundle_bytes);
+        if (shard->is_pinned) shard->pinned[shard->num_pinned++] = memory;
     }
 }
 
@@ -492,8 +494,8 @@ static enum bsw_status copy_next(struct device_group *group, struct block_run *r
     size_t left = group->shard->num_bundles - run->next;
     size_t count = left < engine->plan.block_bundles ? left : engine->plan.block_bundles;
     if (count == 0) return BSW_OK;
-    BSW_TRY(copy_codes(engine, group->shard, run->next, count, &engine->blocks[run->place], 1,
-                       &run->codes[run->place], err));
+    BSW_TRY(copy_codes(engine, group->shard, run->next, count, &engine->blocks[run->place],
+                       group->shard->is_pinned, &run->codes[run->place], err));
     run->next += count;
     run->place ^= 1;
     engine->counts.copied_bytes +=

@@ -41,6 +41,7 @@ struct bsw_device_shard {
     size_t num_bundles;
     void *pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
     size_t num_pinned;
+    int is_pinned; // all arrays that blocks are copied from
 };
 
 // Where the arrays lie that are on a device; the others are NULL.

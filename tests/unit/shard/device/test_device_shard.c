@@ -304,6 +304,30 @@ UNIT_TEST(codes_come_in_blocks)
     }
 }
 
+// Codes that may not be pinned go through pinned blocks, whose copies never wait in the driver.
+UNIT_TEST(codes_that_cannot_be_pinned_go_through_blocks)
+{
+    const struct small_index what = duplicates(&bsw_codec_saq, BSW_METRIC_L2);
+    const struct device_case with = {.memory = 40000, .keep = 10};
+    struct scan_case scan;
+    unsigned turns[2]; // of the blocks, which lists come through, too
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+    for (int is_refused = 0; is_refused < 2; is_refused++) {
+        struct on_device on;
+        if (is_refused)
+            setenv("BITSWEEP_EMULATOR_REFUSE_REGISTER", "2", 1); // after the first array
+        open_on_device(&scan, &with, &on);
+        unsetenv("BITSWEEP_EMULATOR_REFUSE_REGISTER");
+        assert_true(on.engine.plan.block_bundles > 0 && on.shard.is_pinned == !is_refused);
+        turns[is_refused] = on.engine.transfer.turn;
+        check_scan(&scan, &on, 0, QUERIES, NULL, 10);
+        turns[is_refused] = on.engine.transfer.turn - turns[is_refused];
+        close_on_device(&on);
+    }
+    assert_true(turns[1] > turns[0]);
+    close_case(&scan);
+}
+
 // ---- faults ----
 
 static void check_fault(const char *variable, const char *number, const char *text)
