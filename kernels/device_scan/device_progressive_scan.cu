@@ -67,7 +67,7 @@ struct __align__(8) pair
 
 // Parts of the block's shared memory. The first word of a row or query holds its bound_terms.
 struct progressive_shared {
-    matrix_shared terms, stage; // the same, stage from the second word on
+    matrix_shared terms, stage; // the same, stage from the second word (queries: of a pair) on
     bound_terms *queries;       // [queries] magnitudes; more: where accumulators start
     bound_terms *rows;          // [bundles] largest
     uint32_t *masks;            // [bundles]
@@ -96,7 +96,7 @@ __device__ __forceinline__ progressive_shared divide_memory(uint32_t stage_dims)
     bound_terms *terms = reinterpret_cast<bound_terms *>(queries + SHAPE::queries * row_bytes);
     pair *pairs = reinterpret_cast<pair *>(terms + SHAPE::queries + SHAPE::bundles);
     return {{memory, queries, row_bytes},
-            {memory + word_bytes, queries + word_bytes, row_bytes},
+            {memory + word_bytes, queries + 2 * word_bytes, row_bytes},
             terms,
             terms + SHAPE::queries,
             reinterpret_cast<uint32_t *>(pairs + block_warps * queue_pairs),
@@ -118,15 +118,15 @@ __device__ __forceinline__ split split_float(float value)
 }
 
 // A query's high, low, high, low meets a row's high, high, low, low.
-__device__ __forceinline__ void store_query_terms(uint8_t *at, const bound_terms &t, uint32_t flag)
+__device__ __forceinline__ void store_query_terms(const matrix_shared &shared, uint32_t query,
+                                                  const bound_terms &t, uint32_t flag)
 {
     const split limit = split_float(t.limit), reach = split_float(t.reach);
     const split bias = split_float(t.bias);
     const uint32_t x = limit.high >> 16 | limit.low, y = reach.high >> 16 | reach.low;
     const uint32_t z = bias.high >> 16 | bias.low;
-    uint4 *out = reinterpret_cast<uint4 *>(at);
-    out[0] = make_uint4(x, x, y, y);
-    out[1] = make_uint4(z, z, flag, 0);
+    store_query_piece(shared, query, 0, make_uint4(x, x, y, y));
+    store_query_piece(shared, query, 1, make_uint4(z, z, flag, 0));
 }
 
 __device__ __forceinline__ void store_row_terms(uint8_t *at, const bound_terms &t, uint32_t flag)
@@ -162,8 +162,7 @@ __device__ __forceinline__ void prepare_queries(const progressive_arguments &a,
         const bool exists = first_query + i < a.scan.queries.num_queries;
         bound_terms t = {0, 0, 0, middle + aside};
         if (exists) t = query_terms(a, first_query + i);
-        store_query_terms(shared.terms.queries + i * shared.terms.row_bytes, t,
-                          exists ? aside_bf16 : 0);
+        store_query_terms(shared.terms, i, t, exists ? aside_bf16 : 0);
         shared.queries[i] = {fabsf(t.limit), fabsf(t.reach), fabsf(t.bias), t.more};
     }
 }

@@ -60,6 +60,22 @@ __device__ __forceinline__ uint32_t query_of(uint32_t first_query, uint32_t warp
            static_cast<uint32_t>(16 * tile + 8 * half) + lane / 4;
 }
 
+// 16 bytes of a query. Two queries that are 8 apart share their rows: lane t of mma finds its four
+// registers of a word side by side, bytes 8*t .. 8*t + 3 of the first, the same of the second, then
+// 8*t + 4 .. 8*t + 7 of both.
+__device__ __forceinline__ void store_query_piece(const matrix_shared &shared, uint32_t query,
+                                                  uint32_t piece, const uint4 &value)
+{
+    const uint32_t pair = query / 16 * 8 + query % 8;
+    uint32_t *out =
+        reinterpret_cast<uint32_t *>(shared.queries + (pair * shared.row_bytes + piece * 16) * 2) +
+        query / 8 % 2;
+    out[0] = value.x;
+    out[2] = value.y;
+    out[4] = value.z;
+    out[6] = value.w;
+}
+
 // Words [first_word, first_word + num_words) of the block's queries.
 template <class SHAPE>
 __device__ __forceinline__ void load_queries(const scan_arguments &a, uint32_t first_query,
@@ -76,7 +92,7 @@ __device__ __forceinline__ void load_queries(const scan_arguments &a, uint32_t f
                                                               a.codes.layout.padded_dims +
                                                           first_word * word_bytes) +
                           piece);
-        *reinterpret_cast<uint4 *>(shared.queries + own * shared.row_bytes + piece * 16) = value;
+        store_query_piece(shared, own, piece, value);
     }
 }
 
@@ -120,29 +136,22 @@ template <class SHAPE> struct accumulators {
     int sums[SHAPE::query_tiles][SHAPE::row_tiles][4]; // of u * q
 };
 
-__device__ __forceinline__ uint2 load_operand(const uint8_t *rows, uint32_t row, uint32_t row_bytes,
-                                              uint32_t offset)
-{
-    return *reinterpret_cast<const uint2 *>(rows + row * row_bytes + offset);
-}
-
 // A word of a warp's queries and rows as mma takes them.
 template <class SHAPE>
 __device__ __forceinline__ void load_query_operands(const matrix_shared &shared, uint32_t word,
                                                     uint32_t warp, uint32_t lane,
                                                     unsigned (&q)[SHAPE::query_tiles][4])
 {
-    const uint32_t first = warp % SHAPE::query_warps * (16 * SHAPE::query_tiles) + lane / 4;
-    const uint32_t offset = word * word_bytes + lane % 4 * 8;
+    const uint32_t first = warp % SHAPE::query_warps * (8 * SHAPE::query_tiles) + lane / 4;
 #pragma unroll
     for (int m = 0; m < SHAPE::query_tiles; m++) {
-        const uint32_t query = first + static_cast<uint32_t>(16 * m);
-        const uint2 low = load_operand(shared.queries, query, shared.row_bytes, offset);
-        const uint2 high = load_operand(shared.queries, query + 8, shared.row_bytes, offset);
-        q[m][0] = low.x;
-        q[m][1] = high.x;
-        q[m][2] = low.y;
-        q[m][3] = high.y;
+        const uint32_t pair = first + static_cast<uint32_t>(8 * m);
+        const uint4 four = *reinterpret_cast<const uint4 *>(
+            shared.queries + (pair * shared.row_bytes + word * word_bytes + lane % 4 * 8) * 2);
+        q[m][0] = four.x;
+        q[m][1] = four.y;
+        q[m][2] = four.z;
+        q[m][3] = four.w;
     }
 }
 
@@ -153,8 +162,8 @@ __device__ __forceinline__ void load_row_operands(const matrix_shared &shared, u
 {
     const uint32_t row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles) +
                          static_cast<uint32_t>(8 * n) + lane / 4;
-    const uint2 pair =
-        load_operand(shared.rows, row, shared.row_bytes, word * word_bytes + lane % 4 * 8);
+    const uint2 pair = *reinterpret_cast<const uint2 *>(shared.rows + row * shared.row_bytes +
+                                                        word * word_bytes + lane % 4 * 8);
     u[0] = pair.x;
     u[1] = pair.y;
 }
@@ -180,6 +189,7 @@ __device__ __forceinline__ void multiply_tile(const matrix_shared &shared, uint3
                                               uint32_t warp, uint32_t lane,
                                               accumulators<SHAPE> &acc)
 {
+#pragma unroll 1 // unrolled, it would move the sums from register to register
     for (uint32_t word = 0; word < num_words; word++)
         multiply_word<SHAPE>(shared, word, warp, lane, acc);
 }
