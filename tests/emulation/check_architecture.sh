@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Compiles every GPU kernel for one architecture, with the options of the build, so that spilled
-# registers and wgmma that waits fail whatever the build was for. Files X_hopper.cu are for 90a alone,
-# and nothing else is; CUB's kernels (device_sort.cu) are not ours.
-# usage: check_architecture.sh NVCC ARCHITECTURE OPTION...; exit 77: no NVCC, or it does not know the
-# architecture
+# Compiles GPU kernels for one architecture, with the options of the build, so that spilled registers
+# and wgmma that waits fail whatever the build was for; then counts their instructions
+# (check_budgets.sh), if nvcc is the one of the budgets. Files X_hopper.cu are for 90a alone, and
+# nothing else is; CUB's kernels (device_sort.cu) are not ours.
+# usage: check_architecture.sh NVCC COUNT_INSTRUCTIONS ARCHITECTURE all|budgets OPTION...
+#   budgets: only files that have budgets for the architecture, where the build compiles the others.
+# exit 77: no NVCC, or it does not know the architecture
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 nvcc=$1
-architecture=$2
-shift 2
+count=$2
+architecture=$3
+scope=$4
+shift 4
 if [[ -z $nvcc ]]; then
     echo "check_architecture.sh: no nvcc: kernels for $architecture skipped"
     exit 77
@@ -22,17 +26,31 @@ fi
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$root"
+
+# has_budget NAME
+has_budget() {
+    awk -v architecture="$architecture" -v file="$1" \
+        '$1 == architecture && $2 == file { found = 1 } END { exit !found }' kernels/instruction_budgets.txt
+}
+
 num_files=0
-for file in kernels/*/*.cu; do
+for file in kernels/*/*.cu tests/emulation/count_unpack.cu; do
+    name=$(basename "$file" .cu)
     case $architecture:$file in
     *:*/device_sort.cu) continue ;;
     90a:*_hopper.cu) ;;
     90a:* | *:*_hopper.cu) continue ;;
     esac
+    if [[ $scope == budgets || $name == count_unpack ]] && ! has_budget "$name"; then continue; fi
     echo "$file"
     bash deploy/refuse_serialized.sh "$nvcc" -std=c++17 -O3 -DNDEBUG "-I$root" "$@" -cubin \
-        -gencode "arch=compute_$architecture,code=sm_$architecture" "$file" -o "$folder/kernel.cubin"
+        -gencode "arch=compute_$architecture,code=sm_$architecture" "$file" -o "$folder/$name.cubin"
     num_files=$((num_files + 1))
 done
 echo "check_architecture.sh: $num_files files for $architecture"
 ((num_files > 0))
+if "$nvcc" --version | grep -q 'release 13\.0'; then
+    bash tests/emulation/check_budgets.sh "$count" "$architecture" "$folder"
+else
+    echo "check_architecture.sh: not nvcc 13.0: instructions are not counted"
+fi

@@ -4,7 +4,7 @@
 //   KERNEL: a part of a kernel's mangled name; FROM, TO: instructions. Of every kernel whose name
 //   has that part: how many come after the last FROM before the first TO that follows one. FROM and
 //   TO `-`: all of the kernel. FROM `LOOP`, TO `NAME:NUMBER`: those of the shortest loop that has
-//   so many of them, loops inside it once (sm_90 and later). One number, the largest; exit code 1
+//   so many of them, loops inside it once. One number, the largest; exit code 1
 //   where there is none.
 #include <elf.h>
 #include <stdint.h>
@@ -57,20 +57,23 @@ static unsigned code_at(const unsigned char *text, size_t i)
     return low & 0x1ff;
 }
 
-// Where a branch at i goes, as sm_90 has it: by bits 16 to 23 and 34 to 81 in units of 4 bytes,
-// from the next instruction on; -1: it is none.
-static long target_of(const unsigned char *text, size_t i)
+// Where a branch at i goes: by bits 34 to 81 in units of 4 bytes, from the next instruction on;
+// from sm_90 on bits 16 to 23 are below them. -1: it is none.
+static long target_of(const unsigned char *text, size_t i, unsigned architecture)
 {
     enum { BRANCH = 0x947 };
     uint64_t low, high, offset;
     memcpy(&low, text + i * INSTRUCTION_BYTES, sizeof low);
     memcpy(&high, text + i * INSTRUCTION_BYTES + sizeof low, sizeof high);
     if ((low & 0xfff) != BRANCH) return -1;
-    offset = ((low >> 34 | (high & 0x3ffff) << 30) << 8 | (low >> 16 & 0xff)) << 8;
-    return (long)i + 1 + (long)((int64_t)offset / 256 * 4 / INSTRUCTION_BYTES);
+    offset = low >> 34 | (high & 0x3ffff) << 30;
+    int64_t words = (int64_t)(offset << 16) / 65536;
+    if (architecture >= 90) words = words * 256 + (int64_t)(low >> 16 & 0xff);
+    return (long)i + 1 + (long)(words * 4 / INSTRUCTION_BYTES);
 }
 
-static long count_loop(const unsigned char *text, size_t num, const char *wanted)
+static long count_loop(const unsigned char *text, size_t num, unsigned architecture,
+                       const char *wanted)
 {
     long shortest = -1;
     char name[16];
@@ -78,7 +81,7 @@ static long count_loop(const unsigned char *text, size_t num, const char *wanted
     if (sscanf(wanted, "%15[A-Z]:%u", name, &number) != 2) fail("not NAME:NUMBER", wanted);
     const unsigned code = code_of(name);
     for (size_t end = 0; end < num; end++) {
-        const long start = target_of(text, end);
+        const long start = target_of(text, end, architecture);
         unsigned found = 0;
         if (start < 0 || start > (long)end) continue;
         for (size_t i = (size_t)start; i <= end; i++) found += code_at(text, i) == code;
@@ -89,11 +92,12 @@ static long count_loop(const unsigned char *text, size_t num, const char *wanted
 }
 
 // -1: they are not there.
-static long count(const unsigned char *text, size_t num, const char *from, const char *to)
+static long count(const unsigned char *text, size_t num, unsigned architecture, const char *from,
+                  const char *to)
 {
     long last = -1;
     if (strcmp(from, "-") == 0) return (long)num;
-    if (strcmp(from, "LOOP") == 0) return count_loop(text, num, to);
+    if (strcmp(from, "LOOP") == 0) return count_loop(text, num, architecture, to);
     unsigned first = code_of(from), end = code_of(to);
     for (size_t i = 0; i < num; i++) {
         if (code_at(text, i) == first) last = (long)i;
@@ -119,7 +123,7 @@ int main(int argc, char **argv)
             (const char *)file + sections[head.e_shstrndx].sh_offset + sections[s].sh_name;
         if (strncmp(name, ".text.", 6) != 0 || !strstr(name, argv[2])) continue;
         long own = count(file + sections[s].sh_offset, sections[s].sh_size / INSTRUCTION_BYTES,
-                         argv[3], argv[4]);
+                         head.e_flags >> 8 & 0xff, argv[3], argv[4]);
         most = own > most ? own : most;
     }
     free(sections);
