@@ -152,31 +152,31 @@ enum bsw_status bsw_device_link_broadcast(bsw_device_link *link, void *data, siz
     return settle(link, code, what, err);
 }
 
-// On rank 0 all receives form a group, so that they run at once.
-static int receive_all(bsw_device_link *link, const struct bsw_device_gather *gather)
+// A group, so that no transfer waits for another.
+static int queue_exchange(bsw_device_link *link, const struct bsw_device_exchange *exchange)
 {
     int code = link->nccl.group_start();
-    for (int rank = 1; rank < link->transport->num_ranks && !is_bad(code); rank++) {
-        if (gather->bytes[rank] == 0) continue;
-        code = link->nccl.receive(gather->to + gather->offsets[rank], gather->bytes[rank],
-                                  BSW_NCCL_UINT8, rank, link->comm, link->stream);
+    for (size_t i = 0; i < exchange->num_sends && !is_bad(code); i++) {
+        const struct bsw_device_transfer *t = &exchange->sends[i];
+        if (t->bytes > 0)
+            code = link->nccl.send(t->data, t->bytes, BSW_NCCL_UINT8, t->rank, link->comm,
+                                   link->stream);
+    }
+    for (size_t i = 0; i < exchange->num_receives && !is_bad(code); i++) {
+        const struct bsw_device_transfer *t = &exchange->receives[i];
+        if (t->bytes > 0)
+            code = link->nccl.receive(t->data, t->bytes, BSW_NCCL_UINT8, t->rank, link->comm,
+                                      link->stream);
     }
     int ended = link->nccl.group_end();
     return is_bad(code) ? code : ended;
 }
 
-enum bsw_status bsw_device_link_gather(bsw_device_link *link,
-                                       const struct bsw_device_gather *gather, const char *what,
-                                       struct bsw_error *err)
+enum bsw_status bsw_device_link_exchange(bsw_device_link *link,
+                                         const struct bsw_device_exchange *exchange,
+                                         const char *what, struct bsw_error *err)
 {
-    int code = BSW_NCCL_SUCCESS;
-    if (link->transport->rank == 0) {
-        code = receive_all(link, gather);
-    } else if (gather->own_bytes > 0) {
-        code = link->nccl.send(gather->own, gather->own_bytes, BSW_NCCL_UINT8, 0, link->comm,
-                               link->stream);
-    }
-    return settle(link, code, what, err);
+    return settle(link, queue_exchange(link, exchange), what, err);
 }
 
 // ---- start ----
@@ -199,25 +199,26 @@ static enum bsw_status begin_joining(bsw_device_link *link, const struct bsw_lin
 }
 
 struct first_memory {
-    struct bsw_device_buffer device; // [num_ranks] bytes
-    unsigned char *host;             // [num_ranks], and the byte that is sent
-    size_t *offsets, *bytes;         // [num_ranks]
+    struct bsw_device_buffer device; // [num_ranks + 1] bytes: one of each rank, the one of rank 0
+    unsigned char *host;             // the same
+    struct bsw_device_transfer *all; // [2][num_ranks]: to all other ranks, from all others
 };
 
 // Before the ranks depend on each other: a failure is agreed on as any other.
 static enum bsw_status allocate_first(bsw_device_link *link, struct first_memory *memory,
                                       struct bsw_error *err)
 {
-    size_t num_ranks = (size_t)link->transport->num_ranks;
+    size_t num_ranks = (size_t)link->transport->num_ranks, own = (size_t)link->transport->rank;
     *memory = (struct first_memory){.host = NULL};
-    BSW_TRY(bsw_allocate(&memory->offsets, 2 * num_ranks, sizeof(size_t), "places", err));
-    memory->bytes = memory->offsets + num_ranks;
+    BSW_TRY(bsw_allocate(&memory->all, 2 * num_ranks, sizeof *memory->all, "places", err));
     BSW_TRY(bsw_device_allocate_host(link->device, num_ranks + 1, "link", &memory->host, err));
-    BSW_TRY(bsw_device_allocate(link->device, num_ranks, "link", &memory->device, err));
+    BSW_TRY(bsw_device_allocate(link->device, num_ranks + 1, "link", &memory->device, err));
     memset(memory->host, 0, num_ranks + 1);
     for (size_t rank = 0; rank < num_ranks; rank++) {
-        memory->offsets[rank] = rank;
-        memory->bytes[rank] = 1;
+        unsigned char *data = memory->device.data;
+        memory->all[rank] = (struct bsw_device_transfer){(int)rank, data + num_ranks, rank != own};
+        memory->all[num_ranks + rank] =
+            (struct bsw_device_transfer){(int)rank, data + rank, rank != own};
     }
     return BSW_OK;
 }
@@ -226,32 +227,33 @@ static void free_first(bsw_device_link *link, struct first_memory *memory)
 {
     bsw_device_free(link->device, &memory->device);
     bsw_device_free_host(link->device, &memory->host);
-    bsw_free(&memory->offsets);
+    bsw_free(&memory->all);
 }
 
-// A first transfer each way: a byte to all ranks, and that byte back from each. NCCL allocates much
-// of what it needs only now; and a link that mixes ranks up shows here.
+// First transfers of all kinds: a byte to all ranks, and that byte from each to each. NCCL
+// allocates much of what it needs only now; and a link that mixes ranks up shows here.
 static enum bsw_status make_first_transfers(bsw_device_link *link, struct first_memory *memory,
                                             struct bsw_error *err)
 {
     static const char *const what = "first transfer";
     static const unsigned char byte = 0xa5;
-    int rank = link->transport->rank, num_ranks = link->transport->num_ranks;
-    size_t come_back = rank == 0 ? (size_t)num_ranks : 1;
-    unsigned char *data = memory->device.data, *sent = memory->host + num_ranks;
-    const struct bsw_device_gather gather = {.own = data,
-                                             .own_bytes = 1,
-                                             .to = data,
-                                             .offsets = memory->offsets,
-                                             .bytes = memory->bytes};
-    if (rank == 0) *sent = byte;
-    BSW_TRY(bsw_device_upload(link->device, BSW_QUEUE_LINK, data, sent, 1, err));
-    BSW_TRY(bsw_device_link_broadcast(link, data, 1, what, err));
-    BSW_TRY(bsw_device_link_gather(link, &gather, what, err));
-    BSW_TRY(bsw_device_download(link->device, BSW_QUEUE_LINK, memory->host, data, come_back, err));
+    size_t num_ranks = (size_t)link->transport->num_ranks, own = (size_t)link->transport->rank;
+    unsigned char *data = memory->device.data;
+    const struct bsw_device_exchange exchange = {.sends = memory->all,
+                                                 .receives = memory->all + num_ranks,
+                                                 .num_sends = num_ranks,
+                                                 .num_receives = num_ranks};
+    memory->host[own] = byte;
+    if (own == 0) memory->host[num_ranks] = byte;
+    BSW_TRY(
+        bsw_device_upload(link->device, BSW_QUEUE_LINK, data, memory->host, num_ranks + 1, err));
+    BSW_TRY(bsw_device_link_broadcast(link, data + num_ranks, 1, what, err));
+    BSW_TRY(bsw_device_link_exchange(link, &exchange, what, err));
+    BSW_TRY(
+        bsw_device_download(link->device, BSW_QUEUE_LINK, memory->host, data, num_ranks + 1, err));
     BSW_TRY(bsw_device_link_wait(link, what, err));
-    for (size_t r = 0; r < come_back; r++) {
-        if (memory->host[r] == byte) continue;
+    for (size_t i = 0; i <= num_ranks; i++) {
+        if (memory->host[i] == byte) continue;
         return bsw_fail(err, BSW_ERROR_SELF_CHECK, "%s: %s over NCCL brought another byte",
                         bsw_device_label(link->device), what);
     }

@@ -1,11 +1,11 @@
 // A device link joins the devices of all ranks: bytes go from device memory to device memory over
 // NCCL, beside the transport, which tells sizes and failures.
 //
-// Opening is collective over the transport; so are broadcast, gather and wait, once all ranks have
-// agreed that each of them comes there. Nothing here blocks in NCCL or CUDA: one loop polls NCCL,
-// the queue, the transport and a deadline (the transport's patience). The first failure of a link
-// is its last: it raises an alarm over the transport (bsw_transport_raise), which ends the job, and
-// the device is given up, as a transfer may hang on it for ever.
+// Opening is collective over the transport; so are broadcast, exchange and wait, once all ranks
+// have agreed that each of them comes there. Nothing here blocks in NCCL or CUDA: one loop polls
+// NCCL, the queue, the transport and a deadline (the transport's patience). The first failure of a
+// link is its last: it raises an alarm over the transport (bsw_transport_raise), which ends the
+// job, and the device is given up, as a transfer may hang on it for ever.
 //
 // Statuses: BSW_ERROR_IO for a failure of NCCL, a device or a deadline; another rank's alarm has
 // its own. The thread of the transport uses a link.
@@ -46,18 +46,21 @@ void bsw_device_link_close(bsw_device_link **link);
 enum bsw_status bsw_device_link_broadcast(bsw_device_link *link, void *data, size_t bytes,
                                           const char *what, struct bsw_error *err);
 
-// own, own_bytes: what this rank sends from its device memory; rank 0 sends nothing. Rank 0 alone:
-// what comes from rank r goes to device memory `to` + offsets[r], bytes[r] of it, as that rank
-// sends. 0 bytes: nothing is sent.
-struct bsw_device_gather {
-    const void *own;
-    size_t own_bytes;
-    unsigned char *to;
-    const size_t *offsets, *bytes; // [num_ranks]; those of rank 0 are not read
+// One way between this rank and another: device memory of this rank, which is sent or written.
+struct bsw_device_transfer {
+    int rank; // the other
+    void *data;
+    size_t bytes; // 0: nothing is sent
 };
-enum bsw_status bsw_device_link_gather(bsw_device_link *link,
-                                       const struct bsw_device_gather *gather, const char *what,
-                                       struct bsw_error *err);
+// All at once. What a rank sends to another, that one receives in the same order, of the same
+// sizes, in its exchange.
+struct bsw_device_exchange {
+    const struct bsw_device_transfer *sends, *receives;
+    size_t num_sends, num_receives;
+};
+enum bsw_status bsw_device_link_exchange(bsw_device_link *link,
+                                         const struct bsw_device_exchange *exchange,
+                                         const char *what, struct bsw_error *err);
 
 // Until BSW_QUEUE_LINK is empty.
 enum bsw_status bsw_device_link_wait(bsw_device_link *link, const char *what,

@@ -22,17 +22,21 @@ static size_t survivor_bytes(size_t batch, uint64_t keep, uint32_t num_units)
     return batch * (num_units * sizeof(uint64_t) + (size_t)most * sizeof(struct bsw_survivor));
 }
 
-static size_t most_survivor_bytes(const bsw_transport *transport,
-                                  const struct bsw_assignment *assignment,
-                                  const struct bsw_search_settings *settings)
+static size_t most_survivor_bytes(const struct bsw_search_settings *settings,
+                                  const struct bsw_assignment *assignment, int rank)
 {
-    if (transport->rank > 0) {
-        return survivor_bytes(settings->batch, settings->keep,
-                              bsw_assignment_num_units(assignment, (uint32_t)transport->rank));
-    }
-    return survivor_bytes(settings->batch, settings->keep,
-                          assignment->num_shards * assignment->num_slices) +
-           (size_t)transport->num_ranks * ALIGNMENT;
+    uint32_t num_units = assignment->num_shards * assignment->num_slices;
+    if (rank > 0) num_units = bsw_assignment_num_units(assignment, (uint32_t)rank);
+    size_t bytes = survivor_bytes(settings->batch, settings->keep, num_units);
+    return rank > 0 ? bytes : bytes + assignment->num_ranks * ALIGNMENT;
+}
+
+size_t bsw_batch_link_bytes(const struct bsw_manifest *manifest,
+                            const struct bsw_search_settings *settings,
+                            const struct bsw_assignment *assignment, int rank)
+{
+    return bsw_query_payload_bytes(manifest, settings->query_bits, settings->batch) +
+           most_survivor_bytes(settings, assignment, rank);
 }
 
 // ---- open and close ----
@@ -42,8 +46,7 @@ static enum bsw_status allocate(struct bsw_batch_link *link, size_t query_bytes,
 {
     size_t num_ranks = (size_t)link->transport->num_ranks;
     bsw_device *device = link->device;
-    BSW_TRY(bsw_allocate_zero(&link->offsets, num_ranks, sizeof(size_t), "places", err));
-    BSW_TRY(bsw_allocate_zero(&link->bytes, num_ranks, sizeof(size_t), "places", err));
+    BSW_TRY(bsw_allocate_zero(&link->receives, num_ranks, sizeof *link->receives, "places", err));
     BSW_TRY(bsw_device_allocate(device, query_bytes, "queries of a link", &link->queries, err));
     BSW_TRY(bsw_device_allocate(device, survivors, "survivors of a link", &link->survivors, err));
     BSW_TRY(
@@ -63,7 +66,7 @@ enum bsw_status bsw_batch_link_open(bsw_device_link *link, bsw_device *device,
     *out = (struct bsw_batch_link){.link = link, .device = device, .transport = transport};
     enum bsw_status status =
         allocate(out, bsw_query_payload_bytes(manifest, settings->query_bits, settings->batch),
-                 most_survivor_bytes(transport, assignment, settings), err);
+                 most_survivor_bytes(settings, assignment, transport->rank), err);
     if (status != BSW_OK) bsw_batch_link_close(out);
     return status;
 }
@@ -75,8 +78,7 @@ void bsw_batch_link_close(struct bsw_batch_link *link)
     bsw_device_free(link->device, &link->survivors);
     bsw_device_free_host(link->device, &link->h_queries);
     bsw_device_free_host(link->device, &link->h_survivors);
-    bsw_free(&link->offsets);
-    bsw_free(&link->bytes);
+    bsw_free(&link->receives);
     link->link = NULL;
 }
 
@@ -118,7 +120,8 @@ static enum bsw_status send_own(struct bsw_batch_link *link, const struct bsw_me
                                 const struct bsw_buffer *own, const char *what,
                                 struct bsw_error *err)
 {
-    const struct bsw_device_gather gather = {.own = link->survivors.data, .own_bytes = own->bytes};
+    const struct bsw_device_transfer send = {0, link->survivors.data, own->bytes};
+    const struct bsw_device_exchange exchange = {.sends = &send, .num_sends = 1};
     uint64_t bytes = own->bytes;
     if (own->bytes > link->survivors.bytes) {
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu bytes of survivors where %zu are the most",
@@ -129,7 +132,7 @@ static enum bsw_status send_own(struct bsw_batch_link *link, const struct bsw_me
     memcpy(link->h_survivors, own->data, own->bytes);
     BSW_TRY(bsw_device_upload(link->device, BSW_QUEUE_LINK, link->survivors.data, link->h_survivors,
                               own->bytes, err));
-    BSW_TRY(bsw_device_link_gather(link->link, &gather, what, err));
+    BSW_TRY(bsw_device_link_exchange(link->link, &exchange, what, err));
     return bsw_device_link_wait(link->link, what, err);
 }
 
@@ -145,8 +148,8 @@ static enum bsw_status place_all(struct bsw_batch_link *link, const struct bsw_m
         if (payloads[rank].bytes != sizeof bytes || bytes > link->survivors.bytes ||
             aligned((size_t)bytes) > link->survivors.bytes - *total)
             return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent a size that makes no sense", rank);
-        link->offsets[rank] = *total;
-        link->bytes[rank] = (size_t)bytes;
+        link->receives[rank] =
+            (struct bsw_device_transfer){rank, link->survivors.data + *total, (size_t)bytes};
         *total += aligned((size_t)bytes);
         BSW_TRY(bsw_buffer_reserve(&payloads[rank], (size_t)bytes, err));
     }
@@ -158,21 +161,22 @@ static enum bsw_status receive_all(struct bsw_batch_link *link, const struct bsw
                                    struct bsw_error *err)
 {
     size_t total;
-    const struct bsw_device_gather gather = {
-        .to = link->survivors.data, .offsets = link->offsets, .bytes = link->bytes};
+    const struct bsw_device_exchange exchange = {
+        .receives = link->receives, .num_receives = (size_t)link->transport->num_ranks};
     BSW_TRY(place_all(link, message, payloads, &total, err));
     if (total == 0) { // the sizes lie in the payloads
         for (int rank = 1; rank < link->transport->num_ranks; rank++) payloads[rank].bytes = 0;
         return BSW_OK;
     }
-    BSW_TRY(bsw_device_link_gather(link->link, &gather, what, err));
+    BSW_TRY(bsw_device_link_exchange(link->link, &exchange, what, err));
     BSW_TRY(bsw_device_download(link->device, BSW_QUEUE_LINK, link->h_survivors,
                                 link->survivors.data, total, err));
     BSW_TRY(bsw_device_link_wait(link->link, what, err));
     for (int rank = 1; rank < link->transport->num_ranks; rank++) {
-        payloads[rank].bytes = link->bytes[rank];
-        if (link->bytes[rank] > 0)
-            memcpy(payloads[rank].data, link->h_survivors + link->offsets[rank], link->bytes[rank]);
+        const struct bsw_device_transfer *from = &link->receives[rank];
+        size_t place = (size_t)((unsigned char *)from->data - link->survivors.data);
+        payloads[rank].bytes = from->bytes;
+        if (from->bytes > 0) memcpy(payloads[rank].data, link->h_survivors + place, from->bytes);
     }
     return BSW_OK;
 }

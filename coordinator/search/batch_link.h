@@ -17,8 +17,13 @@ struct bsw_batch_link {
     struct bsw_device_buffer queries;
     struct bsw_device_buffer survivors;     // this rank's; on rank 0 those of all others
     unsigned char *h_queries, *h_survivors; // host memory for both
-    size_t *offsets, *bytes;                // rank 0: [num_ranks]
+    struct bsw_device_transfer *receives;   // rank 0: [num_ranks], none of its own
 };
+
+// Device memory that a rank's will take.
+size_t bsw_batch_link_bytes(const struct bsw_manifest *manifest,
+                            const struct bsw_search_settings *settings,
+                            const struct bsw_assignment *assignment, int rank);
 
 // link NULL: *out is {0}.
 enum bsw_status bsw_batch_link_open(bsw_device_link *link, bsw_device *device,

@@ -4,9 +4,9 @@
 //
 // It behaves as NCCL with blocking 0 does, at its worst: calls return "in progress", and a transfer
 // takes its place in the stream only once somebody has asked for the outcome twice; it moves on
-// when the stream is asked. Ranks meet at a socket of rank 0, whose name is the unique id; every
-// transfer begins or ends there. A second operation before the first was taken, sizes that differ,
-// ranks that share a device without permission, and the end of a process are errors.
+// when the stream is asked. Ranks meet at a socket of rank 0, whose name is the unique id; once all
+// are there, each two of them are connected. A second operation before the first was taken, sizes
+// that differ, ranks that share a device without permission, and the end of a process are errors.
 //
 // From the environment, on every rank or on rank BITSWEEP_EMULATOR_NCCL_RANK alone:
 //   BITSWEEP_EMULATOR_NCCL_VERSION=N   the version, in ncclGetVersion's form; 22809 unless set
@@ -55,6 +55,7 @@ struct transfer {
     size_t bytes;
     std::vector<unsigned char> wire; // head and payload; made when its turn in the stream comes
     size_t moved;
+    bool is_done = false;
 };
 
 uint64_t number_from(const char *variable, uint64_t otherwise)
@@ -63,17 +64,19 @@ uint64_t number_from(const char *variable, uint64_t otherwise)
     return text ? strtoull(text, nullptr, 10) : otherwise;
 }
 
-int listener = -1;
-int depth; // of groups
+int first_listener = -1; // of rank 0, before there is a communicator
+int depth;               // of groups
 
 } // namespace
 
 // Named as NCCL's, which common/net/nccl_library.h has a pointer to.
 struct ncclComm {
     int num_ranks, rank;
-    std::vector<int> sockets; // by peer; -1: none. Ranks other than 0 have that of rank 0 only
-    std::vector<int> devices; // rank 0: by peer; -1: not here yet
-    bool is_joined = false, is_ended = false;
+    std::vector<int> sockets; // by peer; -1: none
+    std::vector<int> devices; // by peer; -1: unknown
+    std::string id;
+    int listener = -1; // for ranks above this one
+    bool is_judged = false, is_joined = false, is_ended = false;
     int error = SUCCESS;
     std::string text;
     std::vector<transfer> untaken; // by the stream
@@ -135,22 +138,40 @@ void make_nonblocking(int socket)
     fcntl(socket, F_SETFL, fcntl(socket, F_GETFL) | O_NONBLOCK);
 }
 
-sockaddr_un address_of(const char *id)
+// Where a rank is to be met; rank 0's is the unique id itself.
+sockaddr_un address_of(const std::string &id, int rank)
 {
     sockaddr_un address = {};
-    address.sun_family = AF_UNIX;
-    snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%.100s", id); // no file
+    address.sun_family = AF_UNIX; // no file
+    if (rank == 0)
+        snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%.80s", id.c_str());
+    else
+        snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%.80s-%d", id.c_str(), rank);
     return address;
 }
 
-int connect_to(const char *id)
+// -1: it cannot.
+int listen_at(const std::string &id, int rank)
 {
-    sockaddr_un address = address_of(id);
+    sockaddr_un address = address_of(id, rank);
+    int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (socket >= 0 && bind(socket, reinterpret_cast<sockaddr *>(&address), sizeof address) == 0 &&
+        listen(socket, 64) == 0)
+        return socket;
+    return -1;
+}
+
+// To a rank below, with a greeting. false: it cannot.
+bool connect_to(ncclComm *comm, int rank)
+{
+    const hello greeting = {MAGIC, comm->rank, comm->num_ranks, emulated_current_device()};
+    sockaddr_un address = address_of(comm->id, rank);
     int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket < 0 || connect(socket, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0)
-        return -1;
+        return false;
     make_nonblocking(socket);
-    return socket;
+    comm->sockets[size_t(rank)] = socket;
+    return send(socket, &greeting, sizeof greeting, MSG_NOSIGNAL) == sizeof greeting;
 }
 
 // As NCCL: who shares a device needs 2.30 and the variable.
@@ -167,15 +188,17 @@ int judge(ncclComm *comm)
     return SUCCESS;
 }
 
+// Of the ranks above, one that has come.
 void accept_one(ncclComm *comm)
 {
     hello greeting;
-    int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC);
+    int socket = accept4(comm->listener, nullptr, nullptr, SOCK_CLOEXEC);
     if (socket < 0) return;
     // Its greeting was sent before, or is about to come.
     if (recv(socket, &greeting, sizeof greeting, MSG_WAITALL) != sizeof greeting ||
-        greeting.magic != MAGIC || greeting.num_ranks != comm->num_ranks || greeting.rank < 1 ||
-        greeting.rank >= comm->num_ranks || comm->sockets[size_t(greeting.rank)] >= 0) {
+        greeting.magic != MAGIC || greeting.num_ranks != comm->num_ranks ||
+        greeting.rank <= comm->rank || greeting.rank >= comm->num_ranks ||
+        comm->sockets[size_t(greeting.rank)] >= 0) {
         note(comm, INVALID_USAGE, "ranks do not fit together");
         return;
     }
@@ -184,12 +207,17 @@ void accept_one(ncclComm *comm)
     comm->devices[size_t(greeting.rank)] = greeting.device;
 }
 
-void join_as_root(ncclComm *comm)
+bool knows_all(const ncclComm *comm)
 {
-    accept_one(comm);
-    for (int device : comm->devices) {
-        if (device < 0) return;
+    for (int peer = 0; peer < comm->num_ranks; peer++) {
+        if (peer != comm->rank && comm->sockets[size_t(peer)] < 0) return false;
     }
+    return true;
+}
+
+// Rank 0, once all have come: to them what it thinks of their devices.
+void tell_verdict(ncclComm *comm)
+{
     int verdict = judge(comm);
     for (int socket : comm->sockets) {
         size_t moved = 0;
@@ -198,10 +226,10 @@ void join_as_root(ncclComm *comm)
                  &moved);
     }
     if (verdict != SUCCESS) note(comm, verdict, "two ranks have the same device");
-    comm->is_joined = true;
 }
 
-void join_others(ncclComm *comm)
+// Others: the verdict, then connections to the ranks below.
+void hear_verdict(ncclComm *comm)
 {
     int verdict = SUCCESS;
     size_t moved = 0;
@@ -209,22 +237,19 @@ void join_others(ncclComm *comm)
               sizeof verdict, &moved) ||
         moved < sizeof verdict)
         return;
+    comm->is_judged = true;
     if (verdict != SUCCESS) note(comm, verdict, "two ranks have the same device");
-    comm->is_joined = true;
+    for (int peer = 1; peer < comm->rank && verdict == SUCCESS; peer++) {
+        if (!connect_to(comm, peer)) note(comm, SYSTEM_ERROR, "cannot reach another rank");
+    }
 }
 
-int begin_joining(ncclComm *comm, const char *id)
+int begin_joining(ncclComm *comm)
 {
-    if (comm->rank == 0) {
-        comm->devices[0] = emulated_current_device();
-        return SUCCESS;
-    }
-    hello greeting = {MAGIC, comm->rank, comm->num_ranks, emulated_current_device()};
-    comm->sockets[0] = connect_to(id);
-    if (comm->sockets[0] < 0) return SYSTEM_ERROR;
-    return send(comm->sockets[0], &greeting, sizeof greeting, MSG_NOSIGNAL) == sizeof greeting
-               ? SUCCESS
-               : SYSTEM_ERROR;
+    comm->devices[size_t(comm->rank)] = emulated_current_device();
+    comm->listener = comm->rank == 0 ? first_listener : listen_at(comm->id, comm->rank);
+    if (comm->listener < 0) return SYSTEM_ERROR;
+    return comm->rank == 0 || connect_to(comm, 0) ? SUCCESS : SYSTEM_ERROR;
 }
 
 // ---- operations ----
@@ -261,6 +286,16 @@ struct operation {
     std::vector<transfer> transfers;
 };
 
+// Transfers of the same two ranks and one way follow each other, as their connection has them.
+bool is_behind(const std::vector<transfer> &transfers, size_t i)
+{
+    for (size_t j = 0; j < i; j++) {
+        const transfer &a = transfers[j], &b = transfers[i];
+        if (a.is_send == b.is_send && a.peer == b.peer && !a.is_done) return true;
+    }
+    return false;
+}
+
 // An operation of a communicator in error never ends, as a kernel of NCCL, unless that is aborted.
 int run_operation(void *context)
 {
@@ -271,7 +306,11 @@ int run_operation(void *context)
         return 1;
     }
     if (o->comm->is_stalled || o->comm->error != SUCCESS) return 0;
-    for (transfer &t : o->transfers) is_done = advance(o->comm, &t) && is_done;
+    for (size_t i = 0; i < o->transfers.size(); i++) {
+        transfer &t = o->transfers[i];
+        if (!t.is_done && !is_behind(o->transfers, i)) t.is_done = advance(o->comm, &t);
+        is_done = is_done && t.is_done;
+    }
     if (!is_done || o->comm->error != SUCCESS) return 0;
     delete o;
     return 1;
@@ -316,10 +355,13 @@ void join(ncclComm *comm)
     if (comm->is_joined || comm->stall == 0 || comm->error != SUCCESS) return;
     if (comm->fail == 0)
         note(comm, SYSTEM_ERROR, "as told by the environment");
-    else if (comm->rank == 0)
-        join_as_root(comm);
+    else if (comm->rank > 0 && !comm->is_judged)
+        hear_verdict(comm);
     else
-        join_others(comm);
+        accept_one(comm);
+    bool is_known = comm->rank == 0 || comm->is_judged;
+    comm->is_joined = comm->error == SUCCESS && is_known && knows_all(comm);
+    if (comm->is_joined && comm->rank == 0) tell_verdict(comm);
 }
 
 int end(ncclComm *comm)
@@ -350,13 +392,8 @@ int ncclGetUniqueId(bsw_nccl_unique_id *id)
 {
     memset(id, 0, sizeof *id);
     snprintf(id->bytes, sizeof id->bytes, "bitsweep-stand-in-%d", int(getpid()));
-    sockaddr_un address = address_of(id->bytes);
-    listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (listener < 0 ||
-        bind(listener, reinterpret_cast<sockaddr *>(&address), sizeof address) != 0 ||
-        listen(listener, 64) != 0)
-        return SYSTEM_ERROR;
-    return SUCCESS;
+    first_listener = listen_at(id->bytes, 0);
+    return first_listener >= 0 ? SUCCESS : SYSTEM_ERROR;
 }
 
 int ncclCommInitRankConfig(ncclComm **out, int num_ranks, bsw_nccl_unique_id id, int rank,
@@ -379,7 +416,8 @@ int ncclCommInitRankConfig(ncclComm **out, int num_ranks, bsw_nccl_unique_id id,
     }
     if (is_meant(rank) && number_from("BITSWEEP_EMULATOR_NCCL_REFUSE", 0) == 1)
         return note(comm, SYSTEM_ERROR, "as told by the environment");
-    int code = begin_joining(comm, id.bytes);
+    comm->id = id.bytes;
+    int code = begin_joining(comm);
     return code == SUCCESS ? int(BSW_NCCL_IN_PROGRESS) : note(comm, code, "cannot reach rank 0");
 }
 
@@ -424,14 +462,14 @@ int ncclBroadcast(const void *from, void *to, size_t count, int type, int root, 
 int ncclSend(const void *from, size_t count, int type, int peer, ncclComm *comm,
              cudaStream_t stream)
 {
-    if (type != BSW_NCCL_UINT8 || peer == comm->rank || (peer != 0 && comm->rank != 0))
+    if (type != BSW_NCCL_UINT8 || peer == comm->rank || peer < 0 || peer >= comm->num_ranks)
         return INVALID_ARGUMENT;
     return add(comm, stream, {transfer{1, peer, const_cast<void *>(from), count, {}, 0}});
 }
 
 int ncclRecv(void *to, size_t count, int type, int peer, ncclComm *comm, cudaStream_t stream)
 {
-    if (type != BSW_NCCL_UINT8 || peer == comm->rank || (peer != 0 && comm->rank != 0))
+    if (type != BSW_NCCL_UINT8 || peer == comm->rank || peer < 0 || peer >= comm->num_ranks)
         return INVALID_ARGUMENT;
     return add(comm, stream, {transfer{0, peer, to, count, {}, 0}});
 }
