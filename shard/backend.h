@@ -18,9 +18,14 @@
 BSW_C_BEGIN
 
 struct bsw_candidate_lists; // shard/host/shard_scan.h
+struct bsw_cut;
 struct bsw_resident_shard;
 struct bsw_scan_workspace;
 struct bsw_survivor;
+
+// Where cuts are found: by rank 0's CPU, by rank 0's device, or by the devices of all ranks, each
+// for a part of the queries. Devices keep their candidates until then.
+enum bsw_merge_place { BSW_MERGE_ON_HOST, BSW_MERGE_ON_DEVICE, BSW_MERGE_ON_ALL_DEVICES };
 
 // What a search is, the same on every rank but for the device.
 struct bsw_search_settings {
@@ -32,8 +37,9 @@ struct bsw_search_settings {
     struct bsw_queue_options queue; // {0}: no queues
     uint64_t extra_distance;
     uint64_t histogram_k; // rows that D_K is to reach, without exclude_self; 0: k
-    int is_ladder;        // else gather
-    int is_exact;         // refinement
+    int is_ladder;        // else gather; on the host alone
+    enum bsw_merge_place merge_place;
+    int is_exact; // refinement
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan;
     int num_threads;
@@ -61,6 +67,7 @@ struct bsw_backend_needs {
 struct bsw_memory_forecast {
     size_t code_bytes, query_bytes, block_bytes; // block_bytes: of both blocks
     size_t survivor_bytes;                       // buffers of refinement
+    size_t kept_bytes;                           // candidates that stay for a merge
     size_t raw_bytes;                            // raw rows
     size_t used_bytes;                           // all of these
     size_t streamed_bytes; // of codes that come from host memory for every group of queries
@@ -96,6 +103,14 @@ struct bsw_scan_part {
 typedef enum bsw_status (*bsw_histogram_fn)(void *context, size_t query, uint32_t first_bin,
                                             const uint64_t *counts, uint32_t num_bins,
                                             struct bsw_error *err);
+
+// Sorted candidates of the last scan of a shard that stay in device memory: list q is items
+// [offsets[q], offsets[q + 1]).
+struct bsw_kept_lists {
+    const uint64_t *items;   // device
+    const uint64_t *offsets; // host: [num_queries + 1]
+    size_t num_queries;
+};
 
 struct bsw_backend {
     // What open and load will take where free_bytes of device memory are free. Host: NULL, it takes
@@ -137,6 +152,14 @@ struct bsw_backend {
                               const struct bsw_candidate_lists *lists, const size_t *counts,
                               struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
                               struct bsw_error *err);
+
+    // Where settings.merge_place is a device: the lists of a shard's last scan, without a part, to
+    // lists that may stay; and of each list what is within its query's cut, cuts [num_queries], to
+    // the host. Host: NULL, its lists are there.
+    struct bsw_kept_lists (*kept)(const void *state, const struct bsw_backend_shard *shard);
+    enum bsw_status (*take)(void *state, const struct bsw_backend_shard *shard,
+                            const struct bsw_cut *cuts, struct bsw_candidate_lists *out,
+                            struct bsw_error *err);
 
     // For self-checks. The codes of one bundle as scans read them, a shard of one bundle, until the
     // next call. Host: NULL, they are those of the resident shard.

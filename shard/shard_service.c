@@ -26,6 +26,7 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
             struct bsw_unit *unit = &service->units[service->num_units++];
             unit->slice = slice;
             unit->shard = shard;
+            unit->lists.may_stay = service->settings.merge_place != BSW_MERGE_ON_HOST;
         }
     }
     return BSW_OK;
@@ -253,16 +254,38 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
     const struct bsw_query_range queries = {batch, first_query, num_queries};
     BSW_TRY(bsw_probe_scan(service->backend, service->state, &unit->loaded, &unit->probe, &queries,
                            limits, keep, workspace, out, err));
-    BSW_DAMAGE(bsw_damage_scores(out));
+    if (!out->may_stay) BSW_DAMAGE(bsw_damage_scores(out));
     return BSW_OK;
+}
+
+static int is_kept(const struct bsw_shard_service *service)
+{
+    return service->settings.merge_place != BSW_MERGE_ON_HOST;
 }
 
 static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                  const uint32_t *limits, struct bsw_error *err)
 {
+    if (is_kept(service) && (unit->probe.items || unit->probe.masks))
+        return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
     return bsw_unit_scan(service, unit, &service->batch, unit->first_query, unit->num_queries,
                          limits ? limits + unit->first_query : NULL, (size_t)service->settings.keep,
                          &service->workspace, &unit->lists, err);
+}
+
+static enum bsw_status append_lists(const struct bsw_shard_service *service,
+                                    const struct bsw_unit *unit, struct bsw_buffer *out,
+                                    struct bsw_error *err)
+{
+    if (is_kept(service))
+        return bsw_buffer_append(out, unit->lists.counts.data, unit->num_queries * sizeof(uint64_t),
+                                 err);
+    for (size_t q = 0; q < unit->num_queries; q++) {
+        size_t count;
+        const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
+        BSW_TRY(append_list(unit, list, count, service->settings.is_ladder, out, err));
+    }
+    return BSW_OK;
 }
 
 enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const uint32_t *limits,
@@ -272,24 +295,14 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const 
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
         BSW_TRY(scan_unit(service, unit, limits, err));
-        if (service->settings.is_checked) BSW_TRY(bsw_self_check_rows(service, unit, err));
-        for (size_t q = 0; q < unit->num_queries; q++) {
-            size_t count;
-            const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
-            BSW_TRY(append_list(unit, list, count, service->settings.is_ladder, out, err));
-        }
+        if (service->settings.is_checked && !is_kept(service))
+            BSW_TRY(bsw_self_check_rows(service, unit, err));
+        BSW_TRY(append_lists(service, unit, out, err));
     }
     return BSW_OK;
 }
 
 // ---- survivors ----
-
-static int is_within(const struct bsw_unit *unit, uint64_t candidate, const struct bsw_cut *cut)
-{
-    uint32_t score = bsw_candidate_score(candidate);
-    if (score != cut->score) return score > cut->score;
-    return unit->resident.shape.first_row + bsw_candidate_row(candidate) <= cut->row;
-}
 
 // Lists are in the total order, so the survivors are a leading part.
 static size_t count_survivors(const struct bsw_unit *unit, size_t query, const struct bsw_cut *cut)
@@ -298,7 +311,7 @@ static size_t count_survivors(const struct bsw_unit *unit, size_t query, const s
     const uint64_t *list = bsw_candidate_list(&unit->lists, query, &high);
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (is_within(unit, list[middle], cut))
+        if (bsw_is_within_cut(list[middle], unit->resident.shape.first_row, cut))
             low = middle + 1;
         else
             high = middle;
@@ -306,11 +319,17 @@ static size_t count_survivors(const struct bsw_unit *unit, size_t query, const s
     return low;
 }
 
-static enum bsw_status refine_unit(struct bsw_shard_service *service, const struct bsw_unit *unit,
+static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                    const struct bsw_cut *cuts, struct bsw_buffer *out,
                                    struct bsw_error *err)
 {
     size_t *counts, total = 0;
+    if (is_kept(service)) {
+        BSW_TRY(service->backend->take(service->state, &unit->loaded, cuts + unit->first_query,
+                                       &unit->lists, err));
+        BSW_DAMAGE(bsw_damage_scores(&unit->lists));
+        if (service->settings.is_checked) BSW_TRY(bsw_self_check_rows(service, unit, err));
+    }
     BSW_TRY(
         bsw_buffer_reserve(&service->workspace.counts, unit->num_queries * sizeof(size_t), err));
     counts = (size_t *)(void *)service->workspace.counts.data;

@@ -8,7 +8,8 @@
 //   histogram   a query: uint32 first_bin, uint32 num_bins, uint64 counts [num_bins]
 //   candidates  a query: uint64 count, then struct bsw_ranked [count], of keys, in the total order.
 //               gather: the best `keep` rows, payload 0; ladder: the rows at local places 1, 2, 4,
-//               ... and the last, payload the place
+//               ... and the last, payload the place. Where they stay on devices: their counts,
+//               uint64 a query
 //   survivors   a unit: uint64 counts [queries], then struct bsw_survivor [sum of counts],
 //               ascending rows a query
 #ifndef BITSWEEP_SHARD_SHARD_SERVICE_H
@@ -17,19 +18,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/codes/result_order.h"
 #include "common/files/index_manifest.h"
 #include "shard/assignment.h"
 #include "shard/backend.h"
 #include "shard/checks/self_check.h"
 #include "shard/host/shard_scan.h"
 #include "shard/probe.h"
-
-// The worst candidate that stays, in the total order; {0, UINT64_MAX} keeps all.
-struct bsw_cut {
-    uint32_t score;
-    uint32_t padding;
-    uint64_t row; // id
-};
 
 struct bsw_unit {
     uint32_t slice, shard;

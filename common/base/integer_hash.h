@@ -5,13 +5,9 @@
 
 #include <stdint.h>
 
-#if defined(__CUDACC__) // kernels call it too
-#define BSW_HASH_CALL __host__ __device__ static inline
-#else
-#define BSW_HASH_CALL static inline
-#endif
+#include "common/base/host_device.h"
 
-BSW_HASH_CALL uint64_t bsw_hash(uint64_t x)
+BSW_HOST_DEVICE uint64_t bsw_hash(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -20,7 +16,7 @@ BSW_HASH_CALL uint64_t bsw_hash(uint64_t x)
 }
 
 // Hash of a pair; order matters.
-BSW_HASH_CALL uint64_t bsw_hash2(uint64_t a, uint64_t b)
+BSW_HOST_DEVICE uint64_t bsw_hash2(uint64_t a, uint64_t b)
 {
     return bsw_hash(bsw_hash(a) ^ b);
 }

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "common/base/host_device.h"
+
 // Keys are made with + 0.0f, so -0 does not occur; NaN neither.
 static inline uint32_t bsw_score_from_float(float key)
 {
@@ -54,19 +56,41 @@ static inline double bsw_exact_score_to_key(uint64_t score)
     return key;
 }
 
-static inline uint64_t bsw_candidate_pack(uint32_t score, uint32_t local_row)
+BSW_HOST_DEVICE uint64_t bsw_candidate_pack(uint32_t score, uint32_t local_row)
 {
     return (uint64_t)score << 32 | (uint32_t)~local_row;
 }
 
-static inline uint32_t bsw_candidate_score(uint64_t candidate)
+BSW_HOST_DEVICE uint32_t bsw_candidate_score(uint64_t candidate)
 {
     return (uint32_t)(candidate >> 32);
 }
 
-static inline uint32_t bsw_candidate_row(uint64_t candidate)
+BSW_HOST_DEVICE uint32_t bsw_candidate_row(uint64_t candidate)
 {
     return ~(uint32_t)candidate;
+}
+
+// The worst candidate that stays, in the total order.
+struct bsw_cut {
+    uint32_t score;
+    uint32_t padding;
+    uint64_t row; // id
+};
+// All stay.
+BSW_HOST_DEVICE struct bsw_cut bsw_keep_all(void)
+{
+    const struct bsw_cut cut = {0, 0, UINT64_MAX};
+    return cut;
+}
+
+// Whether a candidate stays, of a shard whose first row has the id first_row.
+BSW_HOST_DEVICE int bsw_is_within_cut(uint64_t candidate, uint64_t first_row,
+                                      const struct bsw_cut *cut)
+{
+    uint32_t score = bsw_candidate_score(candidate);
+    if (score != cut->score) return score > cut->score;
+    return first_row + bsw_candidate_row(candidate) <= cut->row;
 }
 
 #endif

@@ -13,6 +13,7 @@
     X(CUT, "cut")                     \
     X(SORT, "sort")                   \
     X(LISTS, "lists")                 \
+    X(MERGE, "merge")                 \
     X(REFINE, "refine")
 
 #define BSW_PHASE_VALUE(phase, name) BSW_PHASE_##phase,

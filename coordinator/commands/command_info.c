@@ -6,11 +6,12 @@
 #include "common/device/device_memory.h"
 #include "common/files/result_file.h"
 #include "common/files/shard_file.h"
+#include "common/net/device_link.h"
 #include "common/rows/source_name.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/index_facts.h"
-#include "coordinator/search/search_settings.h"
+#include "coordinator/search/memory_forecast.h"
 #include "shard/codecs/codec.h"
 #include "shard/shard_service.h"
 
@@ -19,6 +20,7 @@ struct info_options {
     struct bsw_common_options common;
     const char *path, *refine;
     uint64_t gpu_memory, sharers, device_memory, ranks;
+    enum bsw_link_choice link;
     struct bsw_search_request request;
 };
 
@@ -54,6 +56,10 @@ static const struct bsw_option option_rows[] = {
            .help = "ranks of the search"),
     OPTION("sharers", sharers, .value_name = "N", .default_text = "1", .min = 1, .max = 1e6,
            .help = "of them on a GPU, for --gpu-memory"),
+    OPTION("merge", request.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
+           .help = "as for search"),
+    OPTION("link", link, .choices = "auto|mpi", .default_text = "auto",
+           .help = "auto: as if NCCL linked the GPUs, if each rank has its own"),
     BSW_OPTION_GROUP(struct info_options, common, bsw_common_option_group),
 };
 
@@ -88,9 +94,10 @@ static enum bsw_status settle_search(const struct info_options *o,
 }
 
 static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
-                          const struct bsw_memory_forecast *forecast)
+                          const struct bsw_search_forecast *of)
 {
-    size_t used = forecast->used_bytes;
+    const struct bsw_memory_forecast *forecast = &of->shards;
+    size_t used = of->used_bytes, merge = of->merge_bytes + forecast->kept_bytes;
     bsw_facts_open_object(facts, NULL);
     bsw_fact_integer(facts, "rank", (uint64_t)rank, "  rank %-4d ");
     bsw_fact_bytes(facts, "memory_bytes", memory, "of %s: ");
@@ -101,6 +108,8 @@ static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
     bsw_fact_bytes(facts, "blocks_bytes", forecast->block_bytes, ", blocks %s");
     bsw_fact_bytes(facts, "survivors_bytes", forecast->survivor_bytes, ", survivors %s");
     bsw_fact_bytes(facts, "raw_bytes", forecast->raw_bytes, ", raw vectors %s");
+    bsw_fact_bytes(facts, "link_bytes", of->link_bytes, of->link_bytes > 0 ? ", link %s" : NULL);
+    bsw_fact_bytes(facts, "merge_bytes", merge, merge > 0 ? ", merge %s" : NULL);
     bsw_fact_bytes(facts, "used_bytes", used, NULL);
     bsw_fact_bytes(facts, "free_bytes", memory - used, ", free %s");
     bsw_fact_bytes(facts, "streamed_bytes", forecast->streamed_bytes,
@@ -112,20 +121,30 @@ static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
 
 static enum bsw_status tell_devices(struct bsw_facts *facts, const struct info_options *o,
                                     const struct bsw_manifest *manifest,
-                                    const struct bsw_search_settings *settings,
-                                    struct bsw_error *err)
+                                    struct bsw_search_settings *settings, struct bsw_error *err)
 {
-    enum bsw_status status = BSW_OK;
-    bsw_facts_open_list(facts, "device_memory");
-    for (int rank = 0; rank < (int)o->ranks && status == BSW_OK; rank++) {
-        struct bsw_memory_forecast forecast;
-        size_t memory = memory_of(o, rank);
-        status =
-            bsw_shard_service_plan(manifest, settings, rank, (int)o->ranks, memory, &forecast, err);
-        if (status != BSW_OK) return bsw_prefix(err, status, "rank %d: ", rank);
-        tell_forecast(facts, rank, memory, &forecast);
-    }
-    bsw_facts_close(facts);
+    int num_ranks = (int)o->ranks;
+    size_t *memory = NULL;
+    struct bsw_search_forecast *forecasts = NULL;
+    enum bsw_status status =
+        bsw_allocate(&memory, o->ranks, sizeof *memory, "memory of ranks", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&forecasts, o->ranks, sizeof *forecasts, "memory of ranks", err);
+    for (int rank = 0; rank < num_ranks && status == BSW_OK; rank++)
+        memory[rank] = memory_of(o, rank);
+    const struct bsw_search_outlook outlook = {.merge = o->request.merge,
+                                               .is_linked = o->link == BSW_LINK_AUTO &&
+                                                            num_ranks > 1 && o->sharers == 1,
+                                               .num_ranks = num_ranks,
+                                               .free_bytes = memory};
+    if (status == BSW_OK)
+        status = bsw_search_forecast(manifest, &outlook, settings, forecasts, err);
+    if (status == BSW_OK) bsw_facts_open_list(facts, "device_memory");
+    for (int rank = 0; rank < num_ranks && status == BSW_OK; rank++)
+        tell_forecast(facts, rank, memory[rank], &forecasts[rank]);
+    if (status == BSW_OK) bsw_facts_close(facts);
+    bsw_free(&memory);
+    bsw_free(&forecasts);
     return status;
 }
 

@@ -87,8 +87,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("device", times.device, .choices = "cpu|gpu|h200", .default_text = "cpu",
            .help =
                "gpu: rates of scans are of a GPU a rank; h200: its computed limits, not measured"),
-    OPTION("merge", index.search.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
-           .help = "as for search"),
+    OPTION("merge", index.search.merge, .choices = BSW_HOST_MERGE_NAMES, .default_text = "auto",
+           .help = "as for search, on CPUs"),
     OPTION("rank-threads", times.threads, .value_name = "N", .default_text = "0", .max = 4096,
            .help = "threads of a rank; 0: as many as rates were measured with"),
     OPTION("cores", times.cores, .value_name = "N", .default_text = "0", .max = 65536,

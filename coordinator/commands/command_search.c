@@ -48,8 +48,11 @@ static const struct bsw_option option_rows[] = {
     OPTION("refine", refine, .choices = "exact|none", .default_text = "exact",
            .help =
                "order by exact values of the raw vectors, or by code; codec raw is exact anyway"),
-    OPTION("merge", search.request.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
-           .help = "how candidates of shards meet; auto: ladder on several ranks"),
+    OPTION(
+        "merge", search.request.merge, .choices = BSW_MERGE_NAMES, .default_text = "auto",
+        .help =
+            "how candidates of shards meet; auto, on several ranks: exchange between linked GPUs, "
+            "else ladder"),
     OPTION("batch", search.request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
            .min = 1, .max = 1e6, .help = "queries at a time"),
     OPTION("overlap", search.overlap, .choices = "auto|on|off", .default_text = "auto",

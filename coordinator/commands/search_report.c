@@ -38,7 +38,9 @@ static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "level", stats->level, ", level %s");
     bsw_fact_text(facts, "scan", stats->scan, ", scan %s");
     bsw_fact_text(facts, "select", bsw_search_select_name(request->select), ", select %s");
-    bsw_fact_text(facts, "merge", settings->is_ladder ? "ladder" : "gather", ", merge %s");
+    int is_on_host = settings->merge_place == BSW_MERGE_ON_HOST;
+    bsw_fact_text(facts, "merge", bsw_search_merge_name(settings), ", merge %s");
+    bsw_fact_text(facts, "merge_on", is_on_host ? "cpu" : stats->device_kind, NULL);
     bsw_fact_text(facts, "refine", bsw_search_refine_name(search), ", refine %s");
     bsw_fact_integer(facts, "batch", settings->batch, ", batch %d\n");
     bsw_fact_integer(facts, "repeat", search->run.repeat, NULL);

@@ -196,13 +196,11 @@ enum bsw_status bsw_merge_histograms(struct bsw_batch_merge *merge,
 
 // ---- candidates ----
 
-static const struct bsw_cut keep_all = {0, 0, UINT64_MAX};
-
 static struct bsw_cut cut_gathered(const struct bsw_batch_merge *merge, struct bsw_ranked *entries,
                                    size_t count, struct bsw_ranked *scratch)
 {
     size_t keep = (size_t)merge->settings.keep;
-    if (count < keep) return keep_all;
+    if (count < keep) return bsw_keep_all();
     merge->merge->best_ranked(entries, count, keep, BSW_RANKED_BY_KEY, scratch);
     return (struct bsw_cut){bsw_ranked_key(&entries[keep - 1]), 0, entries[keep - 1].row};
 }
@@ -228,7 +226,7 @@ static int cut_ladder(const struct bsw_batch_merge *merge, struct bsw_ranked *en
     uint64_t reached = 0;
     memset(places, 0, merge->manifest->num_shards * sizeof *places);
     merge->merge->best_ranked(entries, count, count, BSW_RANKED_BY_KEY, scratch);
-    *cut = keep_all;
+    *cut = bsw_keep_all();
     for (size_t i = 0; i < count; i++) {
         uint32_t shard = shard_of_row(merge->manifest, entries[i].row);
         uint32_t place = bsw_ranked_payload(&entries[i]);

@@ -167,11 +167,65 @@ static enum bsw_status find_limits(struct bsw_batch_search *search, size_t num_q
     return status;
 }
 
+static enum bsw_status make_cuts_room(struct bsw_batch_search *search, size_t num_queries,
+                                      struct bsw_error *err)
+{
+    search->cuts.bytes = 0;
+    BSW_TRY(bsw_buffer_reserve(&search->cuts, num_queries * sizeof(struct bsw_cut), err));
+    search->cuts.bytes = num_queries * sizeof(struct bsw_cut);
+    return BSW_OK;
+}
+
+static enum bsw_status merge_on_host(struct bsw_batch_search *search, size_t num_queries,
+                                     struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    if (search->transport->rank == 0) {
+        status = make_cuts_room(search, num_queries, err);
+        if (status == BSW_OK)
+            status = bsw_merge_candidates(&search->merge, search->payloads, num_queries,
+                                          (struct bsw_cut *)(void *)search->cuts.data, err);
+    }
+    return spread(search, BSW_EXCHANGE_CUTS, &search->cuts, num_queries * sizeof(struct bsw_cut),
+                  status, err);
+}
+
+// The counts of all lists to who needs them, as cuts travel: a batch has either of the two.
+static enum bsw_status settle_counts(struct bsw_batch_search *search, size_t num_queries,
+                                     struct bsw_error *err)
+{
+    struct bsw_batch_device_merge *merge = search->device_merge;
+    size_t bytes = num_queries * search->manifest->num_shards * sizeof(uint32_t);
+    enum bsw_status status = BSW_OK;
+    if (search->transport->rank == 0)
+        status = bsw_batch_device_merge_counts(merge, search->payloads, num_queries, err);
+    if (merge->needs.place == BSW_MERGE_ON_ALL_DEVICES) {
+        BSW_TRY(spread(search, BSW_EXCHANGE_CUTS, &merge->counts, bytes, status, err));
+        status = bsw_batch_device_merge_check(merge, num_queries, err);
+    }
+    if (status == BSW_OK) status = make_cuts_room(search, num_queries, err);
+    return bsw_transport_agree(search->transport, status, err);
+}
+
+static enum bsw_status merge_on_devices(struct bsw_batch_search *search, size_t num_queries,
+                                        struct bsw_error *err)
+{
+    struct bsw_batch_device_merge *merge = search->device_merge;
+    BSW_TRY(settle_counts(search, num_queries, err));
+    uint64_t before = merge->received_bytes;
+    double since = bsw_clock_seconds();
+    BSW_TRY(bsw_batch_device_merge_run(merge, search->service, num_queries,
+                                       (struct bsw_cut *)(void *)search->cuts.data, err));
+    note_exchange(search, BSW_EXCHANGE_CANDIDATES, 0, lap(&since), merge->received_bytes - before);
+    if (merge->needs.place == BSW_MERGE_ON_ALL_DEVICES) return BSW_OK;
+    return spread(search, BSW_EXCHANGE_CUTS, &search->cuts, num_queries * sizeof(struct bsw_cut),
+                  BSW_OK, err);
+}
+
 static enum bsw_status find_cuts(struct bsw_batch_search *search, size_t num_queries,
                                  struct bsw_error *err)
 {
     double since = bsw_clock_seconds();
-    size_t bytes = num_queries * sizeof(struct bsw_cut);
     const uint32_t *limits = search->service->settings.is_histogram
                                  ? (const uint32_t *)(void *)search->limits.data
                                  : NULL;
@@ -179,15 +233,7 @@ static enum bsw_status find_cuts(struct bsw_batch_search *search, size_t num_que
     status = gather(search, BSW_EXCHANGE_CANDIDATES, status, err);
     search->times.scan += lap(&since);
     BSW_TRY(status);
-    if (search->transport->rank == 0) {
-        status = bsw_buffer_reserve(&search->cuts, bytes, err);
-        if (status == BSW_OK) {
-            search->cuts.bytes = bytes;
-            status = bsw_merge_candidates(&search->merge, search->payloads, num_queries,
-                                          (struct bsw_cut *)(void *)search->cuts.data, err);
-        }
-    }
-    status = spread(search, BSW_EXCHANGE_CUTS, &search->cuts, bytes, status, err);
+    status = (search->device_merge ? merge_on_devices : merge_on_host)(search, num_queries, err);
     search->times.merge += lap(&since);
     return status;
 }

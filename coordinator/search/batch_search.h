@@ -1,12 +1,14 @@
 // The way of one batch through all ranks: codes out, candidates in, cuts out, survivors in.
 // Point-to-point messages only; before a payload travels all ranks agree that every one of them has
-// it. Where the devices of the ranks are linked, queries and survivors go over the link.
+// it. Where the devices of the ranks are linked, queries and survivors go over the link, and where
+// these find the cuts, candidates too (batch_device_merge.h).
 #ifndef BITSWEEP_COORDINATOR_BATCH_SEARCH_H
 #define BITSWEEP_COORDINATOR_BATCH_SEARCH_H
 
 #include <stdint.h>
 
 #include "common/net/transport.h"
+#include "coordinator/search/batch_device_merge.h"
 #include "coordinator/search/batch_link.h"
 #include "coordinator/search/batch_merge.h"
 #include "coordinator/search/query_source.h"
@@ -65,6 +67,7 @@ struct bsw_batch_search {
     struct bsw_shard_service *service;
     struct bsw_query_source *queries; // rank 0
     struct bsw_batch_link *link;      // borrowed; NULL: the transport alone. To be set after init
+    struct bsw_batch_device_merge *device_merge; // likewise; NULL: cuts are found on the host
     // Rank 0: limits and cuts of one batch may be found while the answers of another are.
     struct bsw_batch_merge merge, finish;
     struct bsw_buffer message, own;

@@ -9,6 +9,7 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/job/same_input.h"
+#include "coordinator/search/merge_choice.h"
 #include "shard/codecs/codec.h"
 
 // ---- open ----
@@ -71,6 +72,23 @@ static enum bsw_status open_link(struct bsw_search *search, struct bsw_error *er
     return bsw_transport_agree(search->transport, status, err);
 }
 
+// Where cuts are found. After the link, which takes memory too.
+static enum bsw_status open_merge(struct bsw_search *search, struct bsw_error *err)
+{
+    struct bsw_search_settings *settings = &search->settings;
+    size_t room;
+    BSW_TRY(bsw_merge_choose(search->transport, search->device.device, search->link,
+                             search->link_note, &search->manifest, &search->assignment,
+                             search->options.request.merge, settings, &room, err));
+    if (settings->merge_place == BSW_MERGE_ON_HOST) return BSW_OK;
+    const struct bsw_device_merge_needs needs =
+        bsw_merge_needs(&search->manifest, &search->assignment, settings);
+    enum bsw_status status =
+        bsw_batch_device_merge_open(&needs, search->link, search->device.device, search->transport,
+                                    room, &search->device_merge, err);
+    return bsw_transport_agree(search->transport, status, err);
+}
+
 // From now on. Checks on CPUs look at all codes, others at a part of them: only a round of those
 // shows that what was answered before it is right. Another rank may have a device where this one
 // has none.
@@ -93,6 +111,7 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
     BSW_TRY(bsw_transport_agree(transport, open_device(search, err), err));
     BSW_TRY(bsw_assignment_share(transport, search->manifest.num_shards, &search->assignment, err));
     BSW_TRY(open_link(search, err));
+    BSW_TRY(open_merge(search, err));
     enum bsw_status status = bsw_shard_service_open(
         &search->manifest, search->options.index, &search->settings, &search->assignment,
         transport->rank, transport->rank == 0 && progress && progress->is_shown, &search->service,
@@ -103,6 +122,7 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
     }
     if (status == BSW_OK) status = bsw_self_check_answers(&search->service, err);
     if (search->link) search->batches.link = &search->batch_link;
+    if (search->device_merge.device) search->batches.device_merge = &search->device_merge;
     search->batches.checks = schedule_checks(search);
     search->is_loaded = status == BSW_OK;
     return bsw_transport_agree(transport, status, err);
@@ -329,6 +349,7 @@ void bsw_search_close(struct bsw_search *search)
     search->is_loaded = 0;
     forget_run(search);
     if (search->batches.payloads) bsw_batch_search_deinit(&search->batches);
+    bsw_batch_device_merge_close(&search->device_merge);
     bsw_batch_link_close(&search->batch_link);
     bsw_device_link_close(&search->link);
     bsw_shard_service_close(&search->service);

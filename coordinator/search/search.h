@@ -99,6 +99,7 @@ struct bsw_search {
     bsw_device_link *link;               // of all ranks, or NULL
     char link_note[BSW_LINK_NOTE_BYTES]; // what it is, or why there is none
     struct bsw_batch_link batch_link;
+    struct bsw_batch_device_merge device_merge; // where cuts are found on devices
     struct bsw_assignment assignment;
     struct bsw_shard_service service;
     struct bsw_batch_search batches;

@@ -130,6 +130,17 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
     return BSW_OK;
 }
 
+int bsw_search_is_ladder(enum bsw_search_merge merge, int num_ranks)
+{
+    return merge == BSW_MERGE_LADDER || (merge != BSW_MERGE_GATHER && num_ranks > 1);
+}
+
+const char *bsw_search_merge_name(const struct bsw_search_settings *settings)
+{
+    if (settings->merge_place == BSW_MERGE_ON_ALL_DEVICES) return "exchange";
+    return settings->is_ladder ? "ladder" : "gather";
+}
+
 // Queries of a batch: as many as are wanted, or fewer where their candidates would take too much of
 // a rank's host memory; at least one.
 static size_t fit_batch(const struct settling *s, int num_ranks)
@@ -149,13 +160,12 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
                                   struct bsw_error *err)
 {
     const struct settling settling = {request, manifest, index, out};
-    *out = (struct bsw_search_settings){.k = request->k,
-                                        .is_exact = request->is_refined,
-                                        .is_ladder =
-                                            request->merge == BSW_MERGE_LADDER ||
-                                            (request->merge == BSW_MERGE_AUTO && num_ranks > 1),
-                                        .level = request->level,
-                                        .num_threads = request->num_threads};
+    *out =
+        (struct bsw_search_settings){.k = request->k,
+                                     .is_exact = request->is_refined,
+                                     .is_ladder = bsw_search_is_ladder(request->merge, num_ranks),
+                                     .level = request->level,
+                                     .num_threads = request->num_threads};
     BSW_TRY(settle_scan(&settling, err));
     BSW_TRY(settle_codes(&settling, err));
     BSW_TRY(settle_candidates(&settling, err));

@@ -17,13 +17,14 @@
 
 // How candidates are chosen, and how those of all shards meet.
 enum bsw_search_select { BSW_SELECT_THRESHOLD, BSW_SELECT_HISTOGRAM, BSW_SELECT_QUEUE };
-enum bsw_search_merge { BSW_MERGE_AUTO, BSW_MERGE_GATHER, BSW_MERGE_LADDER };
+enum bsw_search_merge { BSW_MERGE_AUTO, BSW_MERGE_GATHER, BSW_MERGE_LADDER, BSW_MERGE_EXCHANGE };
 
 #define BSW_SELECT_NAMES "threshold|histogram|queue"
 const char *bsw_search_select_name(enum bsw_search_select select);
 // THRESHOLD for a name of none.
 enum bsw_search_select bsw_search_select_of(const char *name);
-#define BSW_MERGE_NAMES "auto|gather|ladder"
+#define BSW_HOST_MERGE_NAMES "auto|gather|ladder"
+#define BSW_MERGE_NAMES      BSW_HOST_MERGE_NAMES "|exchange"
 
 // The same on all ranks but for level and num_threads.
 struct bsw_search_request {
@@ -37,20 +38,26 @@ struct bsw_search_request {
     // Of BSW_SELECT_HISTOGRAM: what is added to D_K, at most so many candidates, and the rows that
     // D_K reaches (0: k).
     uint64_t extra_distance, max_candidates, histogram_k;
-    enum bsw_search_merge merge; // AUTO: ladder on several ranks
-    uint64_t batch;              // queries at a time, at most
-    int exclude_self;            // row i is not in the answer of query i
+    enum bsw_search_merge
+        merge;        // AUTO: on several ranks exchange, or ladder without linked devices
+    uint64_t batch;   // queries at a time, at most
+    int exclude_self; // row i is not in the answer of query i
     enum bsw_cpu_level level;
     int num_threads;
 };
 
-// From what is asked for and the manifest to what every rank works with, but for the device and
-// is_checked. index: for messages. What cannot be is BSW_ERROR_USAGE in one line that names the
-// option.
+// From what is asked for and the manifest to what every rank works with, but for the device,
+// where candidates meet (merge_choice.h) and is_checked. index: for messages. What cannot be is
+// BSW_ERROR_USAGE in one line that names the option.
 enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
                                   const struct bsw_manifest *manifest, const char *index,
                                   int num_ranks, struct bsw_search_settings *out,
                                   struct bsw_error *err);
+
+// How candidates meet on rank 0's CPU.
+int bsw_search_is_ladder(enum bsw_search_merge merge, int num_ranks);
+// "gather", "ladder" or "exchange".
+const char *bsw_search_merge_name(const struct bsw_search_settings *settings);
 
 // Candidates to refine: k * oversample, rounded up, at most num_rows. k in 1 .. BSW_SEARCH_MAX_K,
 // oversample in 1 .. 10000.

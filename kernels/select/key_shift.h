@@ -8,13 +8,8 @@
 
 #include <stdint.h>
 
+#include "common/base/host_device.h"
 #include "common/codes/result_order.h"
-
-#if defined(__CUDACC__)
-#define BSW_KEY_SHIFT static inline __host__ __device__
-#else
-#define BSW_KEY_SHIFT static inline
-#endif
 
 #define BSW_SCORE_OF_MINUS_INFINITY 0x007fffffu
 #define BSW_SCORE_OF_INFINITY       0xff800000u
@@ -25,7 +20,7 @@ union bsw_addition {
     int32_t integer;
 };
 
-BSW_KEY_SHIFT uint32_t bsw_key_bits(float key)
+BSW_HOST_DEVICE uint32_t bsw_key_bits(float key)
 {
     union {
         float key;
@@ -35,7 +30,7 @@ BSW_KEY_SHIFT uint32_t bsw_key_bits(float key)
     return both.bits;
 }
 
-BSW_KEY_SHIFT float bsw_key_of_bits(uint32_t bits)
+BSW_HOST_DEVICE float bsw_key_of_bits(uint32_t bits)
 {
     union {
         uint32_t bits;
@@ -46,7 +41,7 @@ BSW_KEY_SHIFT float bsw_key_of_bits(uint32_t bits)
 }
 
 // The score of a key with `g` added; is_float: of a float key.
-BSW_KEY_SHIFT uint32_t bsw_score_add(uint32_t score, union bsw_addition g, int is_float)
+BSW_HOST_DEVICE uint32_t bsw_score_add(uint32_t score, union bsw_addition g, int is_float)
 {
     if (!is_float) {
         int64_t sum = (int64_t)(int32_t)(score ^ 0x80000000u) + g.integer;
@@ -60,7 +55,7 @@ BSW_KEY_SHIFT uint32_t bsw_score_add(uint32_t score, union bsw_addition g, int i
 
 // The lowest score that reaches `limit` once g is added; UINT32_MAX, which no key has, where none
 // does.
-BSW_KEY_SHIFT uint32_t bsw_limit_before(uint32_t limit, union bsw_addition g, int is_float)
+BSW_HOST_DEVICE uint32_t bsw_limit_before(uint32_t limit, union bsw_addition g, int is_float)
 {
     uint32_t low = is_float ? BSW_SCORE_OF_MINUS_INFINITY : 0,
              high = is_float ? BSW_SCORE_OF_INFINITY : UINT32_MAX - 1;

@@ -9,6 +9,7 @@ struct device_state {
     int is_exact;
     struct bsw_device_engine engine;
     struct bsw_device_refiner refiner;
+    struct bsw_device_kept kept;
     uint64_t load_allocations; // of the device, until the last was loaded
 };
 
@@ -44,18 +45,32 @@ static int refine_needs(const struct bsw_backend_needs *needs, struct bsw_device
     return settings->is_exact && needs->num_shards > 0;
 }
 
+// What keeping candidates on a device wants; 0: they do not stay there.
+static int kept_needs(const struct bsw_backend_needs *needs, struct bsw_device_kept_needs *out)
+{
+    *out = (struct bsw_device_kept_needs){.shapes = needs->shapes,
+                                          .num_shards = needs->num_shards,
+                                          .max_queries = needs->settings->batch,
+                                          .keep = (size_t)needs->settings->keep};
+    return needs->settings->merge_place != BSW_MERGE_ON_HOST;
+}
+
 // In the order of open, load and load_rows.
 static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t free_bytes,
                                 struct bsw_memory_forecast *out, struct bsw_error *err)
 {
     const struct bsw_device_needs scan = scan_needs(needs);
     struct bsw_device_refine_needs refine;
+    struct bsw_device_kept_needs kept;
     struct bsw_device_plan plan;
     *out = (struct bsw_memory_forecast){0};
+    if (kept_needs(needs, &kept)) out->kept_bytes = bsw_device_kept_bytes(&kept);
+    if (out->kept_bytes > free_bytes) out->kept_bytes = free_bytes; // too much, says the plan
     if (refine_needs(needs, &refine))
-        out->survivor_bytes = bsw_device_refiner_bytes(&refine, free_bytes);
-    BSW_TRY(bsw_device_plan_make(&scan, free_bytes - out->survivor_bytes, &plan, err));
-    size_t used = bsw_device_plan_bytes(&plan) + out->survivor_bytes;
+        out->survivor_bytes = bsw_device_refiner_bytes(&refine, free_bytes - out->kept_bytes);
+    size_t before = out->kept_bytes + out->survivor_bytes;
+    BSW_TRY(bsw_device_plan_make(&scan, free_bytes - before, &plan, err));
+    size_t used = bsw_device_plan_bytes(&plan) + before;
     for (size_t i = 0; i < needs->num_shards && out->survivor_bytes > 0; i++) {
         size_t row_bytes = refine.dims * bsw_vector_type_bytes(refine.type);
         size_t bytes = (size_t)needs->shapes[i].num_rows * row_bytes;
@@ -78,24 +93,27 @@ static void close_device(void *address)
     struct device_state *state = address;
     if (!state) return;
     bsw_device_engine_close(&state->engine);
+    bsw_device_kept_close(&state->kept);
     bsw_device_refiner_close(&state->refiner);
     bsw_free(&state);
 }
 
-// The refiner before the engine, which shares out what is left.
+// All else before the engine, which shares out what is left.
 static enum bsw_status open_device(const struct bsw_backend_needs *needs, void **out,
                                    struct bsw_error *err)
 {
     const struct bsw_device_needs scan = scan_needs(needs);
     bsw_device *device = needs->settings->device;
     struct bsw_device_refine_needs refine;
+    struct bsw_device_kept_needs kept;
     struct device_state *state;
     enum bsw_status status = BSW_OK;
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&state, 1, sizeof *state, "shards", err));
     state->manifest = needs->manifest;
     state->is_exact = needs->settings->is_exact;
-    if (refine_needs(needs, &refine))
+    if (kept_needs(needs, &kept)) status = bsw_device_kept_open(device, &kept, &state->kept, err);
+    if (status == BSW_OK && refine_needs(needs, &refine))
         status = bsw_device_refiner_open(device, &refine, &state->refiner, err);
     if (status == BSW_OK) status = bsw_device_engine_open(device, &scan, &state->engine, err);
     if (status != BSW_OK) {
@@ -132,6 +150,7 @@ static enum bsw_status load(void *address, size_t index, struct bsw_backend_shar
     struct bsw_device_unit *unit;
     BSW_TRY(bsw_allocate_zero(&unit, 1, sizeof *unit, "shards", err));
     shard->own = unit;
+    unit->index = index;
     return bsw_device_shard_load(&state->engine, index, shard->resident, &unit->codes, err);
 }
 
@@ -174,10 +193,32 @@ static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard
                             struct bsw_error *err)
 {
     struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    struct bsw_device_kept_shard *kept =
+        out->may_stay && state->kept.device ? &state->kept.shards[unit->index] : NULL;
     struct view view;
     BSW_TRY(view_part(state, shard, part, workspace, &view, err));
     return bsw_device_shard_scan(&state->engine, &view.codes, queries->batch, queries->first_query,
-                                 queries->num_queries, limits, keep, workspace, out, err);
+                                 queries->num_queries, limits, keep, workspace, kept, out, err);
+}
+
+static struct bsw_kept_lists kept(const void *address, const struct bsw_backend_shard *shard)
+{
+    const struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    const struct bsw_device_kept_shard *own = &state->kept.shards[unit->index];
+    return (struct bsw_kept_lists){own->items, own->offsets, own->num_queries};
+}
+
+static enum bsw_status take(void *address, const struct bsw_backend_shard *shard,
+                            const struct bsw_cut *cuts, struct bsw_candidate_lists *out,
+                            struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    return bsw_device_kept_take(&state->kept, &state->kept.shards[unit->index],
+                                &state->engine.transfer, shard->resident->shape.first_row, cuts,
+                                out, err);
 }
 
 static enum bsw_status histogram(void *address, const struct bsw_backend_shard *shard,
@@ -263,6 +304,8 @@ const struct bsw_backend bsw_device_backend = {
     .scan = scan,
     .histogram = histogram,
     .refine = refine,
+    .kept = kept,
+    .take = take,
     .fetch = fetch,
     .check = check,
     .num_blocks = num_blocks,

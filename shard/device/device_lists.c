@@ -176,20 +176,19 @@ static enum bsw_status download_lists(const struct bsw_device_list_run *run, con
     return bsw_device_blocks_download(run->blocks, BSW_QUEUE_SCAN, to, from, &rows, what, err);
 }
 
-static enum bsw_status sort_lists(struct bsw_device_list_run *run, void *scratch,
-                                  struct bsw_error *err)
+enum bsw_status bsw_device_list_run_sort(struct bsw_device_list_run *run, void *scratch,
+                                         struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(SORT);
     int code =
         bsw_device_sort(&run->lists, scratch, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(run->device, code, "sort", err));
-    return bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err);
+    return bsw_device_launched(run->device, code, "sort", err);
 }
 
-enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
-                                          uint64_t *items, struct bsw_error *err)
+enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, uint64_t *items,
+                                          struct bsw_error *err)
 {
-    BSW_TRY(sort_lists(run, scratch, err));
+    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err));
     return download_lists(run, run->lists.items, sizeof *items, items, "candidates", err);
 }
 

@@ -59,10 +59,14 @@ enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t
                                          bsw_device_scan_fn scan, void *context,
                                          struct bsw_error *err);
 
-// The lists sorted, in the total order, to host memory: list q at items + q * keep; counts are
-// those of the run. scratch: device memory for bsw_device_sort. Not of exact lists.
-enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, void *scratch,
-                                          uint64_t *items, struct bsw_error *err);
+// Queues that the lists are brought into the total order. scratch: device memory for
+// bsw_device_sort. Not of exact lists.
+enum bsw_status bsw_device_list_run_sort(struct bsw_device_list_run *run, void *scratch,
+                                         struct bsw_error *err);
+
+// Sorted lists to host memory: list q at items + q * keep; counts are those of the run.
+enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, uint64_t *items,
+                                          struct bsw_error *err);
 
 // Exact lists, in any order, to host memory: list q at scores + q * keep and rows + q * keep.
 enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,

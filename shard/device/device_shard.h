@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "common/device/device_blocks.h"
+#include "shard/device/device_kept.h"
 #include "shard/device/device_lists.h"
 #include "shard/device/device_plan.h"
 #include "shard/host/shard_scan.h"
@@ -54,6 +55,14 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
                                       struct bsw_error *err);
 void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard);
 
+// Bundles [first, first + num_bundles) of the host's codes on their way to `memory`, on
+// BSW_QUEUE_COPY; *out: where they lie then. is_pinned: what they are copied from stays in place.
+enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard, size_t first,
+                                      size_t num_bundles, const struct bsw_device_buffer *memory,
+                                      int is_pinned, struct bsw_device_codes *out,
+                                      struct bsw_error *err);
+
 // The part as a shard of its own over the same memory, until the next call; host: takes its host
 // side, masks as for bsw_resident_shard_view. Masks want has_masks among the needs:
 // BSW_ERROR_USAGE.
@@ -67,12 +76,15 @@ enum bsw_status bsw_device_shard_view(struct bsw_device_engine *engine,
 // else BSW_ERROR_USAGE; of workspace only `scan` and `queue` are read, which is that of the needs
 // or {0}, and the figures are added to. Both progressive kinds are the progressive matrix scan,
 // from the second segment on; AUTO is too where there is a stage and the matrix scan would be
-// taken, as long as that pays (device_stage.h). In full where the plan has no stage.
+// taken, as long as that pays (device_stage.h). In full where the plan has no stage. kept: where
+// the lists stay on the device, those before are gone and *out has the counts alone; NULL: they
+// come to *out.
 enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
                                       const struct bsw_device_shard *shard,
                                       const struct bsw_query_batch *batch, size_t first_query,
                                       size_t num_queries, const uint32_t *limits, size_t keep,
                                       struct bsw_scan_workspace *workspace,
+                                      struct bsw_device_kept_shard *kept,
                                       struct bsw_candidate_lists *out, struct bsw_error *err);
 
 #endif

@@ -120,7 +120,7 @@ agree() {
 foretell() {
     local name=$1 ranks=$2 shards=$3 memory=$4
     shift 4
-    "$program" info "$folder/$name.$shards" --json --ranks "$ranks" --device-memory "$memory" "$@" >"$folder/info"
+    "$program" info "$folder/$name.$shards" --json --ranks "$ranks" --device-memory "$memory" --link mpi "$@" >"$folder/info"
     same "$name" "$ranks" "$shards" --device-memory "$memory" "$@"
     agree "info of $name, $ranks ranks, $shards shards, $memory, $*"
 }

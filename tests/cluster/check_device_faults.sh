@@ -89,12 +89,12 @@ expect() {
 for number in 1 2 3 4; do
     if [[ $is_short && $number == [13] ]]; then continue; fi
     BITSWEEP_EMULATOR_REFUSE=$number expect 1 \
-        'emulated:0: (survivors|queries|block|codes|raw rows): no device memory for [0-9]+ bytes, [0-9]+ are free' \
+        'emulated:0: (survivors|queries|block|codes|raw rows|candidates): no device memory for [0-9]+ bytes, [0-9]+ are free' \
         --device-memory 60K
 done
 for number in 1 2; do
     BITSWEEP_EMULATOR_REFUSE_PINNED=$number expect 1 \
-        'emulated:0: (survivors|queries|counts): no host memory for [0-9]+ bytes that stay in place'
+        'emulated:0: (survivors|queries|counts|candidates): no host memory for [0-9]+ bytes that stay in place'
 done
 
 # One device of several fails: the line is its rank's, and every rank ends. It fails while codes are

@@ -146,7 +146,7 @@ unset BITSWEEP_EMULATOR_NCCL_HANG $stall
 expect() {
     local ranks=$1 code=$2 seconds=$3 pattern=$4 got=0 begin=$SECONDS
     shift 4
-    search "$ranks" --k 10 --link nccl --batch 5 "$@" || got=$?
+    search "$ranks" --k 10 --link nccl --batch 5 --merge ladder "$@" || got=$?
     # mpirun itself sometimes says so when a rank ends: libevent, of a pipe that is closed already.
     sed -i '/^\[warn\] Epoll /d' "$job/stderr"
     if ((got != code)); then
@@ -166,7 +166,7 @@ expect() {
 # noticed it first, or both.
 expect_end() {
     local got=0 begin=$SECONDS seconds=$2
-    search "$1" --k 10 --link nccl --batch 5 || got=$?
+    search "$1" --k 10 --link nccl --batch 5 --merge ladder || got=$?
     if ((got != 75 && got != 74)); then
         complain "a rank was killed: exit code $got" "$job/stderr"
     elif ((SECONDS - begin > $2)); then
@@ -197,7 +197,8 @@ device=emulated:0 start expect 2 2 10 \
     '--link nccl: ranks 0 and 1 share emulated:0 .*, which NCCL 2.28.9 refuses and 2.30 or later'
 
 # NCCL that never answers: while joining, at the first transfer, for queries, for survivors; on all
-# ranks or one. Rank 0 waits for 2 s and is the first to speak.
+# ranks or one. Rank 0 waits for 2 s and is the first to speak. Candidates are merged by hosts:
+# check_device_merge.sh has what devices do.
 late='over NCCL: not done within 2 s'
 export $stall=0
 start expect 1 74 15 "^bitsweep: emulated:0: joining all ranks $late" --timeout 2

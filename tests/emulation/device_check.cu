@@ -78,6 +78,7 @@ int main(int argc, char **argv)
     check_cuts();
     check_sorts();
     check_queues();
+    check_merges();
     check_encoders();
     check_exact();
     printf("device_check: %ld checks, %ld failures\n", checks.num_checks, checks.num_failures);

@@ -165,7 +165,7 @@ static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, 
                                  &scan->workspace, &expected, &err),
                   &err);
         assert_ok(bsw_device_shard_scan(&on->engine, &on->shard, &scan->batch, first, num_queries,
-                                        limits, keep, &scan->workspace, &found, &err),
+                                        limits, keep, &scan->workspace, NULL, &found, &err),
                   &err);
         assert_same_lists(&expected, &found);
         if (kind != BSW_SCAN_AUTO) assert_int_equal(scan->workspace.used, kind);

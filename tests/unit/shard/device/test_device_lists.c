@@ -153,7 +153,8 @@ static uint64_t scan_many_rows(bsw_device *device, uint32_t keep, uint32_t capac
         .fetched = counts + 1};
     bsw_device_list_run_begin(&run);
     assert_ok(bsw_device_list_run_scan(&run, bundles, scan_even_rows, &even, &err), &err);
-    assert_ok(bsw_device_list_run_fetch(&run, scratch.data, even.items, &err), &err);
+    assert_ok(bsw_device_list_run_sort(&run, scratch.data, &err), &err);
+    assert_ok(bsw_device_list_run_fetch(&run, even.items, &err), &err);
     assert_int_equal(run.num_samples, 1);
     assert_int_equal(run.num_overflows, 0);
     assert_int_equal(even.rows, run.scanned * 32);

@@ -103,7 +103,7 @@ UNIT_TEST(queries_may_lie_on_the_device_already)
                                      &scan.workspace, &expected, &err),
                       &err);
             assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &there, 1, QUERIES - 1, NULL, 50,
-                                            &scan.workspace, &found, &err),
+                                            &scan.workspace, NULL, &found, &err),
                       &err);
             assert_same_lists(&expected, &found);
             bsw_candidate_lists_deinit(&expected);
@@ -178,7 +178,7 @@ UNIT_TEST(a_stage_stops_most_rows)
             struct bsw_candidate_lists lists = {0};
             scan.workspace.scan = BSW_SCAN_PROGRESSIVE_PLANES;
             assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL,
-                                            10, &scan.workspace, &lists, &err),
+                                            10, &scan.workspace, NULL, &lists, &err),
                       &err);
             double share = (double)scan.workspace.num_stopped / (double)scan.workspace.num_pairs;
             assert_int_equal(scan.workspace.used, BSW_SCAN_PROGRESSIVE_MATRIX);
@@ -341,7 +341,7 @@ static void check_fault(const char *variable, const char *number, const char *te
     open_on_device(&scan, &with, &on);
     setenv(variable, number, 1);
     assert_int_equal(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL, 10,
-                                           &scan.workspace, &lists, &err),
+                                           &scan.workspace, NULL, &lists, &err),
                      BSW_ERROR_IO);
     if (!strstr(err.message, text)) fail_msg("%s", err.message);
     assert_int_equal(strncmp(err.message, "emulated:0: ", 12), 0);

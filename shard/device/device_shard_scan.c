@@ -1,0 +1,377 @@
+// A batch of queries over a shard on a device, a group of them at a time: codes through the
+// kernels, block by block where they are the host's, to sorted lists.
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/device/device_phase.h"
+#include "kernels/device_scan/device_shift.h"
+#include "kernels/device_scan/device_tuning.h"
+#include "shard/device/device_row_queues.h"
+#include "shard/device/device_shard.h"
+#include "shard/device/device_stage.h"
+
+// ---- a group of queries ----
+
+struct device_group {
+    struct bsw_device_engine *engine;
+    const struct bsw_device_shard *shard;
+    const struct bsw_query_batch *batch;
+    size_t first_query, num_queries; // in the batch
+    int is_matrix, is_staged, has_queues;
+    struct bsw_device_stage stage;
+    struct bsw_device_stage_run stage_run;
+    uint64_t stopped; // pairs of row and query, by the first stage
+    struct bsw_device_queries queries;
+    struct bsw_device_shift shift; // with additions
+    struct bsw_device_list_run run;
+    uint64_t scanned; // bundles, with those that overflowed
+};
+
+static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
+{
+    if (kind == BSW_SCAN_AUTO)
+        return num_queries >= bsw_device_tuning_current()->matrix_from_queries;
+    return bsw_scan_is_matrix(kind);
+}
+
+// There is one staged kernel, for few queries too.
+static void choose_scan(struct device_group *group, enum bsw_scan_kind kind, size_t num_queries)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    int is_progressive = bsw_scan_is_progressive(kind);
+    group->is_matrix = is_matrix(kind, num_queries);
+    group->is_staged = plan->stage_dims > 0 && !group->has_queues &&
+                       (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix));
+    group->is_matrix |= group->is_staged;
+    group->stage_run = (struct bsw_device_stage_run){.is_always = is_progressive,
+                                                     .words = plan->layout.padded_dims / 32,
+                                                     .stage_words = plan->stage_dims / 32};
+}
+
+static void point_into_memory(struct device_group *group)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    const struct bsw_device_queries_layout *at = &plan->queries;
+    unsigned char *memory = group->engine->queries.data;
+    uint32_t num_queries = (uint32_t)group->num_queries;
+    group->run.counts = (uint32_t *)(void *)(group->engine->staging + at->counts);
+    group->queries = (struct bsw_device_queries){
+        .num_queries = num_queries,
+        .query_bits = plan->query_bits,
+        .query_words = (uint32_t)plan->query_words,
+        .words = (const uint32_t *)(void *)(memory + at->words),
+        .components = (const int8_t *)(memory + at->components),
+        .constants = (const int32_t *)(void *)(memory + at->constants),
+        .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
+    if (group->is_staged) {
+        group->stage = (struct bsw_device_stage){
+            .dims = plan->stage_dims,
+            .constants = (const int32_t *)(void *)(memory + at->stage_constants),
+            .reaches = (const float *)(void *)(memory + at->reaches),
+            .survivors = (uint64_t *)(void *)(memory + at->survivors)};
+    }
+    group->run.lists =
+        (struct bsw_device_lists){.num_queries = num_queries,
+                                  .capacity = (uint32_t)plan->capacity,
+                                  .items = (uint64_t *)(void *)(memory + at->items),
+                                  .counts = (uint32_t *)(void *)(memory + at->counts),
+                                  .limits = (uint32_t *)(void *)(memory + at->limits)};
+    if (group->batch->additions) {
+        group->shift = (struct bsw_device_shift){
+            .additions = (const union bsw_addition *)(void *)(memory + at->additions),
+            .is_float = plan->has_affine,
+            .limits = (uint32_t *)(void *)(memory + at->raw_limits),
+            .counts = (uint32_t *)(void *)(memory + at->raw_counts)};
+    }
+    if (!group->has_queues) return;
+    group->run.lists.queues =
+        (struct bsw_device_row_queues){.slots = (uint64_t *)(void *)(memory + at->slots),
+                                       .items = (uint32_t)plan->queue.items,
+                                       .length = (uint32_t)plan->queue.length,
+                                       .num_blocks = (uint32_t)plan->queue_blocks};
+}
+
+// Words and scales: on the device already, or through staging. *first: the place in the queries'
+// memory from which on staging is uploaded.
+static enum bsw_status place_words(struct device_group *group, size_t *first, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_query_batch *batch = group->batch;
+    unsigned char *staging = engine->staging, *memory = engine->queries.data;
+    size_t query = group->first_query, word = query * plan->query_words;
+    size_t word_bytes = group->num_queries * plan->query_words * sizeof(uint32_t);
+    size_t scale_bytes = plan->has_affine ? group->num_queries * sizeof(float) : 0;
+    if (!batch->d_words) {
+        *first = plan->queries.words;
+        memcpy(staging + plan->queries.words, batch->words + word, word_bytes);
+        if (scale_bytes > 0)
+            memcpy(staging + plan->queries.scales, batch->scales + query, scale_bytes);
+        return BSW_OK;
+    }
+    *first = plan->queries.limits;
+    BSW_TRY(bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.words,
+                            batch->d_words + word, word_bytes, err));
+    if (scale_bytes == 0) return BSW_OK;
+    return bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.scales,
+                           batch->d_scales + query, scale_bytes, err);
+}
+
+// Queries, limits and empty lists to the device. Nothing of an earlier group is under way, and the
+// staging memory is written again only after a segment has been waited for.
+static enum bsw_status send_queries(struct device_group *group, const uint32_t *limits,
+                                    struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(STAGE_QUERIES);
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_device_queries *queries = &group->queries;
+    unsigned char *staging = engine->staging, *memory = engine->queries.data;
+    size_t first;
+    BSW_TRY(place_words(group, &first, err));
+    memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
+    if (limits)
+        memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
+    memset(group->run.counts, 0, group->num_queries * sizeof(uint32_t));
+    if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
+    if (group->batch->additions)
+        memcpy(staging + plan->queries.additions, group->batch->additions + group->first_query,
+               group->num_queries * sizeof *group->batch->additions);
+    BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
+                              plan->queries.upload_bytes - first, err));
+    if (group->is_matrix) {
+        int code = bsw_device_unpack_queries(
+            &plan->layout, queries->num_queries, queries->query_bits, queries->query_words,
+            queries->words, (int8_t *)(memory + plan->queries.components),
+            (int32_t *)(void *)(memory + plan->queries.constants),
+            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
+        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
+    }
+    if (group->is_staged) {
+        int code = bsw_device_stage_queries(
+            &plan->layout, plan->stage_dims, group->shard->host->tail_unit, queries,
+            (int32_t *)(void *)(memory + plan->queries.stage_constants),
+            (float *)(void *)(memory + plan->queries.reaches),
+            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
+        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
+    }
+    return BSW_OK;
+}
+
+// ---- codes through the kernels ----
+
+struct codes_scan {
+    struct device_group *group;
+    const struct bsw_device_codes *codes;
+};
+
+static enum bsw_status launch_full(const struct codes_scan *scan,
+                                   const struct bsw_device_part *part,
+                                   const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    bsw_device *device = scan->group->engine->device;
+    bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
+    int code = (scan->group->is_matrix ? bsw_device_matrix_scan : bsw_device_plane_scan)(
+        scan->codes, part, &scan->group->queries, lists, stream);
+    return bsw_device_launched(device, code, "scan", err);
+}
+
+// The number of survivors is there when the host has waited for the launch.
+static enum bsw_status launch_staged(const struct codes_scan *scan,
+                                     const struct bsw_device_part *part,
+                                     const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    struct device_group *group = scan->group;
+    bsw_device *device = group->engine->device;
+    bsw_device_stage_launched(&group->stage_run, part, group->num_queries);
+    int code = bsw_device_progressive_scan(scan->codes, &group->stage, part, &group->queries, lists,
+                                           bsw_device_stream(device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(device, code, "scan", err));
+    return bsw_device_download(device, BSW_QUEUE_SCAN, group->engine->survivors,
+                               group->stage.survivors, sizeof(uint64_t), err);
+}
+
+// What the part before has told; the host has waited for it.
+static void end_part(struct device_group *group)
+{
+    if (!group->is_staged) return;
+    bsw_device_stage_settle(&group->stage_run, *group->engine->survivors);
+    bsw_device_stage_end_part(&group->stage_run, group->run.num_overflows);
+}
+
+static enum bsw_status launch_scan(void *context, const struct bsw_device_part *part,
+                                   const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(SCAN);
+    const struct codes_scan *scan = context;
+    struct device_group *group = scan->group;
+    struct bsw_device_part beginning, rest = *part;
+    if (!group->is_staged) return launch_full(scan, part, lists, err);
+    end_part(group);
+    enum bsw_device_stage_step step = bsw_device_stage_next(&group->stage_run, part, &beginning);
+    if (step == BSW_STAGE_BEGINNING) {
+        BSW_TRY(launch_staged(scan, &beginning, lists, err));
+        BSW_TRY(bsw_device_wait(group->engine->device, BSW_QUEUE_SCAN, "scan", err));
+        bsw_device_stage_settle(&group->stage_run, *group->engine->survivors);
+        rest.first = beginning.last;
+        step = group->stage_run.resting > 0 ? BSW_STAGE_FULL : BSW_STAGE_STAGED;
+    }
+    return (step == BSW_STAGE_STAGED ? launch_staged : launch_full)(scan, &rest, lists, err);
+}
+
+// The scan with limits of keys before anything is added, then what it found with additions.
+static enum bsw_status launch_shifted(void *context, const struct bsw_device_part *part,
+                                      const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    const struct codes_scan *scan = context;
+    const struct bsw_device_shift *shift = &scan->group->shift;
+    bsw_device *device = scan->group->engine->device;
+    struct bsw_device_lists raw = *lists;
+    int code = bsw_device_shift_begin(lists, shift, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    BSW_TRY(bsw_device_launched(device, code, "limits", err));
+    raw.limits = shift->limits;
+    BSW_TRY(launch_scan(context, part, &raw, err));
+    code = bsw_device_shift_end(lists, shift, bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "additions", err);
+}
+
+// All bundles of `codes`, which follow those done so far.
+static enum bsw_status scan_codes(struct device_group *group, const struct bsw_device_codes *codes,
+                                  struct bsw_error *err)
+{
+    struct codes_scan scan = {group, codes};
+    if (group->has_queues) {
+        return bsw_device_row_queues_scan(&group->run, codes->num_bundles,
+                                          group->shard->num_bundles, launch_scan, &scan, err);
+    }
+    return bsw_device_list_run_scan(&group->run, codes->num_bundles,
+                                    group->batch->additions ? launch_shifted : launch_scan, &scan,
+                                    err);
+}
+
+// ---- blocks ----
+
+struct block_run {
+    struct bsw_device_codes codes[2];
+    size_t next; // bundle of the first block not on its way
+    unsigned place;
+};
+
+static enum bsw_status copy_next(struct device_group *group, struct block_run *run,
+                                 struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    size_t left = group->shard->num_bundles - run->next;
+    size_t count = left < engine->plan.block_bundles ? left : engine->plan.block_bundles;
+    if (count == 0) return BSW_OK;
+    BSW_TRY(bsw_device_copy_codes(engine, group->shard, run->next, count,
+                                  &engine->blocks[run->place], group->shard->is_pinned,
+                                  &run->codes[run->place], err));
+    run->next += count;
+    run->place ^= 1;
+    engine->counts.copied_bytes +=
+        count * bsw_device_bundle_bytes(&engine->plan.layout, engine->plan.has_affine,
+                                        engine->plan.stage_dims > 0);
+    return BSW_OK;
+}
+
+// Resident bundles, then the others: a block is copied while the one before it is scanned. Its
+// memory is free by then, as the host has seen the end of every scan.
+static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_shard *shard = group->shard;
+    struct block_run run = {.next = shard->resident.num_bundles};
+    BSW_TRY(copy_next(group, &run, err));
+    BSW_TRY(scan_codes(group, &shard->resident, err));
+    for (unsigned place = 0; group->run.done < shard->num_bundles; place ^= 1) {
+        BSW_TRY(bsw_device_follow(engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
+        BSW_TRY(copy_next(group, &run, err));
+        BSW_TRY(scan_codes(group, &run.codes[place], err));
+    }
+    return BSW_OK;
+}
+
+// ---- lists ----
+
+// items: of the group, on the host; not where lists stay on the device.
+static enum bsw_status scan_group(struct device_group *group, const uint32_t *limits,
+                                  struct bsw_device_kept_shard *kept, uint64_t *items,
+                                  size_t *counts, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    struct bsw_device_list_run *run = &group->run;
+    struct bsw_device_stage_run stage_run = group->stage_run; // as it begins
+    point_into_memory(group);
+    bsw_device_list_run_begin(run);
+    if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(run, err));
+    BSW_TRY(send_queries(group, limits, err));
+    enum bsw_status status = scan_bundles(group, err);
+    end_part(group);
+    group->stopped += group->stage_run.stopped;
+    group->stage_run = stage_run;
+    group->scanned += run->scanned;
+    engine->counts.num_samples += run->num_samples;
+    engine->counts.num_segments += run->num_segments;
+    engine->counts.num_overflows += run->num_overflows;
+    BSW_TRY(status);
+    for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
+    BSW_TRY(bsw_device_list_run_sort(run, engine->queries.data + engine->plan.queries.sort, err));
+    if (kept) return bsw_device_kept_add(kept, &run->lists, run->counts, err);
+    return bsw_device_list_run_fetch(run, items, err);
+}
+
+static void count_work(const struct device_group *group, size_t num_queries, double started,
+                       struct bsw_scan_workspace *workspace)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    workspace->used = group->is_staged   ? BSW_SCAN_PROGRESSIVE_MATRIX
+                      : group->is_matrix ? BSW_SCAN_MATRIX
+                                         : BSW_SCAN_PLANES;
+    workspace->num_stopped += group->stopped;
+    workspace->scanned_bytes +=
+        group->scanned *
+        bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
+    workspace->num_pairs += group->shard->host->shape.num_rows * num_queries;
+    workspace->scan_seconds += bsw_clock_seconds() - started;
+}
+
+enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard,
+                                      const struct bsw_query_batch *batch, size_t first_query,
+                                      size_t num_queries, const uint32_t *limits, size_t keep,
+                                      struct bsw_scan_workspace *workspace,
+                                      struct bsw_device_kept_shard *kept,
+                                      struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    size_t rows = (size_t)shard->host->shape.num_rows, most = engine->plan.group_queries;
+    if (keep > rows) keep = rows;
+    if (batch->additions && (!engine->plan.has_additions || workspace->queue.length > 0))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: it was opened for a search %s",
+                        bsw_device_label(engine->device),
+                        engine->plan.has_additions ? "with queues, which have no additions to keys"
+                                                   : "without additions to keys");
+    struct device_group group = {.engine = engine,
+                                 .shard = shard,
+                                 .batch = batch,
+                                 .has_queues = workspace->queue.length > 0,
+                                 .run = {.device = engine->device,
+                                         .keep = keep,
+                                         .blocks = &engine->transfer,
+                                         .fetched = engine->list_counts}};
+    choose_scan(&group, workspace->scan, num_queries < most ? num_queries : most);
+    size_t stride = kept ? 0 : keep; // of lists on the host
+    BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
+    uint64_t *items = (uint64_t *)(void *)out->items.data;
+    if (kept) kept->num_queries = 0;
+    size_t *counts = (size_t *)(void *)out->counts.data;
+    for (size_t done = 0; done < num_queries; done += most) {
+        group.first_query = first_query + done;
+        group.num_queries = num_queries - done < most ? num_queries - done : most;
+        BSW_TRY(scan_group(&group, limits ? limits + done : NULL, kept, items + done * stride,
+                           counts + done, err));
+    }
+    count_work(&group, num_queries, started, workspace);
+    return BSW_OK;
+}
