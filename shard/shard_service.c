@@ -7,6 +7,7 @@
 #include "common/codes/result_order.h"
 #include "common/job/progress.h"
 #include "shard/checks/damage_points.h"
+#include "shard/host/survivor_trim.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
@@ -319,6 +320,25 @@ static size_t count_survivors(const struct bsw_unit *unit, size_t query, const s
     return low;
 }
 
+// Exact values; of those that are too many for an answer none need travel.
+static enum bsw_status refine_survivors(struct bsw_shard_service *service,
+                                        const struct bsw_unit *unit, size_t *counts,
+                                        struct bsw_survivor *survivors, struct bsw_error *err)
+{
+    const struct bsw_search_settings *settings = &service->settings;
+    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    enum bsw_status status =
+        service->backend->refine(service->state, &unit->loaded, &queries, &unit->lists, counts,
+                                 &service->workspace, survivors, err);
+    if (status != BSW_OK) return bsw_self_check_blame(service, unit, status, err);
+    if (settings->is_checked)
+        BSW_TRY(bsw_self_check_survivors(service, unit, counts, survivors, err));
+    // Cuts of devices leave `keep` in all, among which a query's own row is not known here.
+    if (!is_kept(service) || !settings->is_exact || settings->exclude_self) return BSW_OK;
+    return bsw_survivors_trim(service->manifest->metric, (size_t)settings->k, unit->num_queries,
+                              counts, survivors, &service->workspace, err);
+}
+
 static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                    const struct bsw_cut *cuts, struct bsw_buffer *out,
                                    struct bsw_error *err)
@@ -334,20 +354,18 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw
         bsw_buffer_reserve(&service->workspace.counts, unit->num_queries * sizeof(size_t), err));
     counts = (size_t *)(void *)service->workspace.counts.data;
     for (size_t q = 0; q < unit->num_queries; q++) {
-        uint64_t count = counts[q] = count_survivors(unit, q, &cuts[unit->first_query + q]);
+        counts[q] = count_survivors(unit, q, &cuts[unit->first_query + q]);
         total += counts[q];
-        BSW_TRY(bsw_buffer_append(out, &count, sizeof count, err));
     }
-    BSW_TRY(bsw_buffer_reserve(out, out->bytes + total * sizeof(struct bsw_survivor), err));
-    struct bsw_survivor *survivors = (struct bsw_survivor *)(void *)(out->data + out->bytes);
-    out->bytes += total * sizeof(struct bsw_survivor);
-    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
-    enum bsw_status status =
-        service->backend->refine(service->state, &unit->loaded, &queries, &unit->lists, counts,
-                                 &service->workspace, survivors, err);
-    if (status != BSW_OK) return bsw_self_check_blame(service, unit, status, err);
-    if (!service->settings.is_checked) return BSW_OK;
-    return bsw_self_check_survivors(service, unit, counts, survivors, err);
+    size_t head = out->bytes, head_bytes = unit->num_queries * sizeof(uint64_t);
+    BSW_TRY(bsw_buffer_reserve(out, head + head_bytes + total * sizeof(struct bsw_survivor), err));
+    struct bsw_survivor *survivors = (struct bsw_survivor *)(void *)(out->data + head + head_bytes);
+    BSW_TRY(refine_survivors(service, unit, counts, survivors, err));
+    total = 0;
+    for (size_t q = 0; q < unit->num_queries; q++) total += counts[q];
+    if (head_bytes > 0) memcpy(out->data + head, counts, head_bytes);
+    out->bytes = head + head_bytes + total * sizeof(struct bsw_survivor);
+    return BSW_OK;
 }
 
 enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,

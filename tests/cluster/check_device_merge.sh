@@ -126,6 +126,16 @@ device=cpu start chosen 2 ladder cpu real.11
 # Where not one query's candidates fit beside the rest, rank 0's CPU merges.
 start chosen 2 ladder cpu real.11 --device-memory 60K --batch 4
 
+# Of refined survivors no more than can be in an answer travel: k a shard and query.
+few_survivors() {
+    local sent
+    search "$1" ties.5 --k 10 --oversample 50 --merge "$2" || complain "$2" "$job/stderr"
+    sent=$(sed -n 's/^  "survivors": \([0-9]*\),$/\1/p' "$job/json")
+    if ((sent >= 9 * 10 && sent <= 9 * 10 * 5)); then pass; else complain "$2: $sent survivors were sent"; fi
+}
+start few_survivors 2 gather
+start few_survivors 2 exchange
+
 # Info, without a device, says what each rank then uses.
 foretell() {
     local ranks=$1 index=$2 said used
