@@ -78,6 +78,7 @@ struct bsw_memory_forecast {
 // Counted by scans since the tenant was opened.
 struct bsw_scan_counts {
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
+    uint64_t num_waits;                                // of the host for scans
     uint64_t copied_bytes;                             // of codes, block by block
 };
 

@@ -85,6 +85,7 @@ static void tell_device(struct bsw_facts *facts, const struct bsw_device_report 
     bsw_fact_integer(facts, "samples", d->figures.counts.num_samples, NULL);
     bsw_fact_integer(facts, "segments", d->figures.counts.num_segments, NULL);
     bsw_fact_integer(facts, "overflows", d->figures.counts.num_overflows, NULL);
+    bsw_fact_integer(facts, "waits", d->figures.counts.num_waits, NULL);
     bsw_fact_integer(facts, "raw_bytes", d->figures.raw_bytes, NULL);
     bsw_fact_integer(facts, "gathered_bytes", d->figures.gathered_bytes, NULL);
     bsw_fact_integer(facts, "batch_allocations", d->figures.batch_allocations, NULL);

@@ -278,6 +278,8 @@ __global__ void __launch_bounds__(cut_threads)
     cut_lists(const __grid_constant__ bsw_device_lists lists, uint32_t keep)
 {
     __shared__ cut_state state;
+    if (threadIdx.x == 0 && lists.overflowed && lists.counts[blockIdx.x] > lists.capacity)
+        atomicMax(lists.overflowed, 1u);
     cut_list(lists, keep, state);
 }
 

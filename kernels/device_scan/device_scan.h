@@ -79,6 +79,8 @@ struct bsw_device_lists {
     uint32_t *counts; // [num_queries]: may pass capacity, then items beyond were not written
     uint32_t *limits; // [num_queries], inclusive scores
     struct bsw_device_row_queues queues;
+    uint32_t *overflowed; // one number, which cut makes 1 where a count has passed the capacity: of
+                          // such a list what was stored is cut; NULL: there is none
 };
 
 // The bundles first, first + step, first + 2 * step ... below last; first <= last <= num_bundles,
@@ -184,7 +186,8 @@ BSW_DEVICE_CALL int bsw_device_unpack_queries(const struct bsw_code_layout *layo
 
 // Every list to its best min(count, keep) items, in any order, at its front; counts become that;
 // where a list is full (keep items) its limit becomes one above the worst score kept (UINT32_MAX
-// stays). 1 <= keep <= capacity; counts <= capacity; the items of a list differ.
+// stays). 1 <= keep <= capacity; counts <= capacity, unless `overflowed` is there to say so; the
+// items of a list differ.
 BSW_DEVICE_CALL int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep,
                                    bsw_stream stream);
 

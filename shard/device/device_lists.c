@@ -1,5 +1,7 @@
 #include "shard/device/device_lists.h"
 
+#include <string.h>
+
 #include "common/codes/code_layout.h"
 #include "common/device/device_phase.h"
 
@@ -12,12 +14,14 @@
 // that are neighbours in a file are often alike, so that they reach a limit some at a time.
 #define SIGMAS 8.0
 #define ALIKE  8.0
+// Segments on their way at once: a driver's queue that is full would keep the host waiting in it.
+#define MOST_AHEAD 64
 
 void bsw_device_list_run_begin(struct bsw_device_list_run *run)
 {
     run->allowed = BSW_MOST_SEGMENT_BUNDLES;
     run->seen = run->most = run->done = 0;
-    run->scanned = run->num_samples = run->num_segments = run->num_overflows = 0;
+    run->scanned = run->num_samples = run->num_segments = run->num_overflows = run->num_waits = 0;
 }
 
 // ---- the length of a segment ----
@@ -61,7 +65,7 @@ static void grow(struct bsw_device_list_run *run, size_t count)
 // ---- one segment ----
 
 // The counts as they are now; *most is the largest.
-static enum bsw_status fetch_counts(const struct bsw_device_list_run *run, uint32_t *most,
+static enum bsw_status fetch_counts(struct bsw_device_list_run *run, uint32_t *most,
                                     struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(SCAN);
@@ -69,6 +73,7 @@ static enum bsw_status fetch_counts(const struct bsw_device_list_run *run, uint3
     *most = 0;
     BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
                                 num_queries * sizeof(uint32_t), err));
+    run->num_waits++;
     BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
     for (uint32_t q = 0; q < num_queries; q++)
         *most = run->fetched[q] > *most ? run->fetched[q] : *most;
@@ -157,6 +162,47 @@ enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t
         size_t count = next_segment(run, num_bundles - first);
         BSW_TRY(scan_segment(run, first, count, scan, context, err));
     }
+    return BSW_OK;
+}
+
+// A segment of so many bundles and its cut.
+static enum bsw_status queue_segment(struct bsw_device_list_run *run, size_t count,
+                                     bsw_device_scan_fn scan, void *context, struct bsw_error *err)
+{
+    const struct bsw_device_part part = {(uint32_t)run->done, (uint32_t)(run->done + count), 1};
+    BSW_TRY(scan(context, &part, &run->lists, err));
+    BSW_DEVICE_PHASE(CUT);
+    int code = bsw_device_cut(&run->lists, (uint32_t)run->keep,
+                              bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    run->scanned += count;
+    run->done += count;
+    run->most = run->keep;
+    run->num_segments++;
+    grow(run, count);
+    return bsw_device_launched(run->device, code, "cut", err);
+}
+
+enum bsw_status bsw_device_list_run_scan_ahead(struct bsw_device_list_run *run, size_t num_bundles,
+                                               bsw_device_scan_fn scan, void *context,
+                                               int *is_whole, struct bsw_error *err)
+{
+    uint32_t num_queries = run->lists.num_queries;
+    BSW_TRY(take_sample(run, num_bundles, scan, context, err));
+    while (run->done < num_bundles) {
+        size_t count = next_segment(run, num_bundles - run->done);
+        if (run->num_segments % MOST_AHEAD == MOST_AHEAD - 1) {
+            run->num_waits++;
+            BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
+        }
+        BSW_TRY(queue_segment(run, count, scan, context, err));
+    }
+    BSW_DEVICE_PHASE(SCAN);
+    BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
+                                (num_queries + 1) * sizeof(uint32_t), err));
+    run->num_waits++;
+    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
+    memcpy(run->counts, run->fetched, num_queries * sizeof(uint32_t));
+    *is_whole = run->fetched[num_queries] == 0;
     return BSW_OK;
 }
 

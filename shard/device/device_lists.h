@@ -6,11 +6,14 @@
 // the data may lie in any order. Then all rows are scanned, ascending. Of n rows about keep * n / s
 // reach a limit that is the keep-th best of s, so a segment is as long as leaves room in the lists
 // for that many and eight standard deviations more: one query over 10^9 rows takes a sample and
-// three or four segments, each a wait of the host for the device.
+// three or four segments.
 //
-// After a segment the host looks at the counts. If a list overflowed, all counts are put back and
-// half the segment is tried; else `cut` keeps the best and raises the limits. No order of rows
-// makes a list overflow for good: half of a segment is one bundle in the end, and that always fits.
+// Where nothing else decides between them, segments and cuts are queued ahead, as long as they may
+// be if all lists are full, and the host waits once for all. Only if a list overflowed then, or
+// where it has to look in between, the scan goes step by step: after a segment the host looks at
+// the counts; if a list overflowed, all counts are put back and half the segment is tried; else
+// `cut` keeps the best and raises the limits. No order of rows makes a list overflow for good: half
+// of a segment is one bundle in the end, and that always fits.
 #ifndef BITSWEEP_SHARD_DEVICE_LISTS_H
 #define BITSWEEP_SHARD_DEVICE_LISTS_H
 
@@ -38,14 +41,14 @@ struct bsw_device_list_run {
     const struct bsw_device_exact_lists *exact; // borrowed, or NULL
     size_t keep;                                // 1 .. capacity - 32
     uint32_t *counts;  // host, [num_queries], borrowed: of the lists after the last segment
-    uint32_t *fetched; // host, [num_queries], borrowed: what downloads go to
+    uint32_t *fetched; // host, [num_queries + 1], borrowed: what downloads go to
     // Since it began:
     size_t seen;      // rows, of which about `keep` reach the limits, or fewer
     size_t most;      // items of the longest list
     size_t allowed;   // bundles of the next segment, fewer after an overflow
     size_t done;      // bundles
     uint64_t scanned; // bundles, with the sample and those that overflowed
-    uint64_t num_samples, num_segments, num_overflows;
+    uint64_t num_samples, num_segments, num_overflows, num_waits;
 };
 
 // Before the first bundle; counts on host and device are 0.
@@ -58,6 +61,13 @@ void bsw_device_list_run_begin(struct bsw_device_list_run *run);
 enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t num_bundles,
                                          bsw_device_scan_fn scan, void *context,
                                          struct bsw_error *err);
+
+// The same for all bundles of a shard at once, with one wait; lists.overflowed is the number behind
+// counts, 0. *is_whole: 0 where a list was too short: nothing of what it holds is of use, and the
+// run has to begin again, limits included. Not of exact lists.
+enum bsw_status bsw_device_list_run_scan_ahead(struct bsw_device_list_run *run, size_t num_bundles,
+                                               bsw_device_scan_fn scan, void *context,
+                                               int *is_whole, struct bsw_error *err);
 
 // Queues that the lists are brought into the total order. scratch: device memory for
 // bsw_device_sort. Not of exact lists.

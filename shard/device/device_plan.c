@@ -86,7 +86,7 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->words = place(num_queries * plan->query_words * sizeof(uint32_t), &total);
     out->scales = place(num_queries * sizeof(float), &total);
     out->limits = place(num_queries * sizeof(uint32_t), &total);
-    out->counts = place(num_queries * sizeof(uint32_t), &total);
+    out->counts = place((num_queries + 1) * sizeof(uint32_t), &total); // and whether one overflowed
     out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
     out->additions = place(plan->has_additions ? num_queries * sizeof(float) : 0, &total);
     out->upload_bytes = total;

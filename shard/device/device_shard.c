@@ -38,7 +38,7 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
     if (plan->stage_dims > 0)
         BSW_TRY(
             bsw_device_allocate_host(device, sizeof(uint64_t), "counts", &engine->survivors, err));
-    BSW_TRY(bsw_device_allocate_host(device, plan->group_queries * sizeof(uint32_t), "counts",
+    BSW_TRY(bsw_device_allocate_host(device, (plan->group_queries + 1) * sizeof(uint32_t), "counts",
                                      &engine->list_counts, err));
     BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &engine->transfer, err));
     return allocate_readback(engine, needs, err);

@@ -23,7 +23,7 @@ struct bsw_device_engine {
     struct bsw_device_plan plan;
     struct bsw_device_buffer queries, blocks[2], masks;
     unsigned char *staging;            // host: what is uploaded for a group, as in plan.queries
-    uint32_t *list_counts;             // host: [group_queries], as downloaded
+    uint32_t *list_counts;             // host: [group_queries + 1], as downloaded
     uint64_t *survivors;               // host: one number, as downloaded; NULL without a stage
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way

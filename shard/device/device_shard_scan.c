@@ -76,6 +76,7 @@ static void point_into_memory(struct device_group *group)
                                   .items = (uint64_t *)(void *)(memory + at->items),
                                   .counts = (uint32_t *)(void *)(memory + at->counts),
                                   .limits = (uint32_t *)(void *)(memory + at->limits)};
+    group->run.lists.overflowed = group->run.lists.counts + num_queries;
     if (group->batch->additions) {
         group->shift = (struct bsw_device_shift){
             .additions = (const union bsw_addition *)(void *)(memory + at->additions),
@@ -132,7 +133,7 @@ static enum bsw_status send_queries(struct device_group *group, const uint32_t *
     memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
     if (limits)
         memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
-    memset(group->run.counts, 0, group->num_queries * sizeof(uint32_t));
+    memset(group->run.counts, 0, (group->num_queries + 1) * sizeof(uint32_t));
     if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
     if (group->batch->additions)
         memcpy(staging + plan->queries.additions, group->batch->additions + group->first_query,
@@ -294,6 +295,33 @@ static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error
 
 // ---- lists ----
 
+// Where the host decides nothing between segments.
+static int may_scan_ahead(const struct device_group *group)
+{
+    const struct bsw_device_shard *shard = group->shard;
+    return !group->is_staged && !group->has_queues &&
+           shard->resident.num_bundles == shard->num_bundles;
+}
+
+static enum bsw_status scan_ahead(struct device_group *group, const uint32_t *limits,
+                                  struct bsw_error *err)
+{
+    const struct bsw_device_codes *codes = &group->shard->resident;
+    struct codes_scan scan = {group, codes};
+    int is_whole;
+    BSW_TRY(bsw_device_list_run_scan_ahead(&group->run, codes->num_bundles,
+                                           group->batch->additions ? launch_shifted : launch_scan,
+                                           &scan, &is_whole, err));
+    if (is_whole) return BSW_OK;
+    uint64_t num_waits = group->run.num_waits;
+    group->scanned += group->run.scanned;
+    bsw_device_list_run_begin(&group->run);
+    group->run.num_overflows = 1;
+    group->run.num_waits = num_waits;
+    BSW_TRY(send_queries(group, limits, err));
+    return scan_bundles(group, err);
+}
+
 // items: of the group, on the host; not where lists stay on the device.
 static enum bsw_status scan_group(struct device_group *group, const uint32_t *limits,
                                   struct bsw_device_kept_shard *kept, uint64_t *items,
@@ -306,7 +334,8 @@ static enum bsw_status scan_group(struct device_group *group, const uint32_t *li
     bsw_device_list_run_begin(run);
     if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(run, err));
     BSW_TRY(send_queries(group, limits, err));
-    enum bsw_status status = scan_bundles(group, err);
+    enum bsw_status status =
+        may_scan_ahead(group) ? scan_ahead(group, limits, err) : scan_bundles(group, err);
     end_part(group);
     group->stopped += group->stage_run.stopped;
     group->stage_run = stage_run;
@@ -314,6 +343,7 @@ static enum bsw_status scan_group(struct device_group *group, const uint32_t *li
     engine->counts.num_samples += run->num_samples;
     engine->counts.num_segments += run->num_segments;
     engine->counts.num_overflows += run->num_overflows;
+    engine->counts.num_waits += run->num_waits;
     BSW_TRY(status);
     for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
     BSW_TRY(bsw_device_list_run_sort(run, engine->queries.data + engine->plan.queries.sort, err));

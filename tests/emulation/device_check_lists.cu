@@ -84,19 +84,21 @@ std::vector<uint64_t> best_of(const list_case &c, size_t query, uint32_t keep)
 // A case in device memory.
 struct lists_on_device {
     device_array<uint64_t> items;
-    device_array<uint32_t> counts, limits;
+    device_array<uint32_t> counts, limits, overflowed;
     bsw_device_lists lists;
 
     explicit lists_on_device(const list_case &c)
         : items(c.items), counts(c.counts),
-          limits(std::vector<uint32_t>(c.counts.size(), old_limit))
+          limits(std::vector<uint32_t>(c.counts.size(), old_limit)),
+          overflowed(std::vector<uint32_t>(1, 0))
     {
         lists = {static_cast<uint32_t>(c.counts.size()),
                  c.capacity,
                  items.get(),
                  counts.get(),
                  limits.get(),
-                 {}};
+                 {},
+                 overflowed.get()};
     }
 };
 
@@ -109,6 +111,7 @@ void check_lists(const list_case &c, uint32_t keep, bool is_cut)
     if (!check_launch(code, shape)) return;
     const std::vector<uint64_t> got = device.items.values();
     const std::vector<uint32_t> counts = device.counts.values(), limits = device.limits.values();
+    check_that(device.overflowed.values()[0] == 0, "%s: no list overflows", shape.c_str());
     for (uint32_t q = 0; q < c.counts.size(); q++) {
         const std::vector<uint64_t> best = best_of(c, q, keep);
         uint32_t limit = best.size() == keep ? bsw_candidate_score(best.back()) : old_limit;
@@ -120,6 +123,18 @@ void check_lists(const list_case &c, uint32_t keep, bool is_cut)
                    "%s to %u: query %u of %u items: count %u, limit %u, expected %zu, %u",
                    shape.c_str(), keep, q, c.counts[q], counts[q], limits[q], kept, limit);
     }
+}
+
+// One list's count has passed the capacity: that is told, and all are cut as if they were full.
+void check_overflow(const list_case &c, uint32_t keep)
+{
+    list_case over = c;
+    over.counts.back() = c.capacity + 5;
+    const lists_on_device device(over);
+    const std::string shape = describe(c, "overflow");
+    if (!check_launch(bsw_device_cut(&device.lists, keep, nullptr), shape)) return;
+    check_that(device.overflowed.values()[0] == 1 && device.counts.values().back() == keep,
+               "%s to %u: not told, or not cut", shape.c_str(), keep);
 }
 
 void check_sort(const list_case &c)
@@ -224,6 +239,8 @@ void check_cuts()
         check_selection(make_lists(40, {0, 1, 9, 10, 11, 40}, s, stream++), 10);
         check_selection(make_lists(1500, {99, 100, 101, 511, 512, 513, 1025, 1500}, s, stream++),
                         100);
+        check_overflow(make_lists(40, {0, 10, 40}, s, stream++), 10);
+        check_overflow(make_lists(1500, {1500}, s, stream++), 1);
         check_selection(make_lists(1500, {1500, 1499}, s, stream++), 1);
         check_selection(make_lists(1500, {1500, 1499}, s, stream++), 1500);
         if (!checks.small) // more than a thread asks for at once

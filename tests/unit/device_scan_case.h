@@ -146,6 +146,21 @@ static inline void assert_same_lists(const struct bsw_candidate_lists *a,
     }
 }
 
+// A scan in full of codes that are all on the device waits for it once a group of queries, however
+// many segments there are, up to 64 of them, unless a list overflows.
+static inline void assert_few_waits(const struct on_device *on,
+                                    const struct bsw_scan_counts *before, size_t num_queries)
+{
+    const struct bsw_scan_counts *now = &on->engine.counts;
+    size_t groups =
+        (num_queries + on->engine.plan.group_queries - 1) / on->engine.plan.group_queries;
+    if (now->num_overflows > before->num_overflows ||
+        on->shard.resident.num_bundles < on->shard.num_bundles)
+        return;
+    assert_true(now->num_waits - before->num_waits <=
+                groups + (now->num_segments - before->num_segments) / 64);
+}
+
 // In every way, and as `auto` chooses for the best one and for a part of the queries. Returns how
 // many scans that were.
 static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, size_t first,
@@ -164,10 +179,14 @@ static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, 
         assert_ok(bsw_shard_scan(&scan->host, &scan->batch, first, num_queries, limits, keep,
                                  &scan->workspace, &expected, &err),
                   &err);
+        const struct bsw_scan_counts before = on->engine.counts;
         assert_ok(bsw_device_shard_scan(&on->engine, &on->shard, &scan->batch, first, num_queries,
                                         limits, keep, &scan->workspace, NULL, &found, &err),
                   &err);
         assert_same_lists(&expected, &found);
+        if ((kind == BSW_SCAN_PLANES || kind == BSW_SCAN_MATRIX) &&
+            scan->workspace.queue.length == 0)
+            assert_few_waits(on, &before, num_queries);
         if (kind != BSW_SCAN_AUTO) assert_int_equal(scan->workspace.used, kind);
         num_scans++;
     }
