@@ -30,6 +30,15 @@ namespace bsw
 namespace
 {
 
+// Queries of a block of 64 fill the rows g of all warps before the rows g + 8: up to 32 leave the
+// second half of every thread's sums alone.
+constexpr uint32_t half_queries = hopper_queries / 2;
+
+__device__ __forceinline__ uint32_t query_of_row(uint32_t thread, uint32_t half)
+{
+    return thread / 32 * 8 + thread % 32 / 4 + half_queries * half;
+}
+
 // The thread's part of A: 0 for dimensions and queries that do not exist.
 template <class SHAPE>
 __device__ __forceinline__ void load_fragments(const scan_arguments &a, uint32_t first_query,
@@ -40,7 +49,7 @@ __device__ __forceinline__ void load_fragments(const scan_arguments &a, uint32_t
     for (uint32_t word = 0; word < SHAPE::words; word++) {
 #pragma unroll
         for (uint32_t r = 0; r < 4; r++) {
-            const uint32_t query = first_query + fragment_row(thread, r % 2);
+            const uint32_t query = first_query + query_of_row(thread, r % 2);
             unsigned value = 0;
             if (query < a.queries.num_queries && word * hopper_word_dims < dims)
                 value = __ldg(reinterpret_cast<const unsigned *>(
@@ -66,12 +75,14 @@ template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void
 scan_block(const hopper_arguments &a, const hopper_shared &shared, const block_work &work,
            const unsigned (&fragments)[SHAPE::words][4], const quick_query (&own)[2],
-           uint32_t first_query, uint32_t tile, uint32_t stage)
+           uint32_t first_query, uint32_t tile, uint32_t stage, bool has_second)
 {
     int sums[64];
     multiply_tile<SHAPE>(shared_address(shared.tiles + stage * SHAPE::tile_bytes), fragments, sums);
     finish_products(sums);
-    select_sums<KIND>(a.scan, shared, work, own, first_query, tile, stage, sums);
+    constexpr bool may_skip = SHAPE::consumers == 1 && SHAPE::words < 8; // else registers spill
+    select_sums<KIND, half_queries, may_skip>(a.scan, shared, work, own, first_query, tile, stage,
+                                              sums, has_second);
 }
 
 template <class SHAPE, key_kind KIND>
@@ -79,7 +90,7 @@ __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_
                                         const block_work &work)
 {
     const uint32_t consumer = threadIdx.x / group_threads;
-    const uint32_t row = fragment_row(threadIdx.x % group_threads, 0);
+    const uint32_t row = query_of_row(threadIdx.x % group_threads, 0);
     unsigned fragments[SHAPE::blocks][SHAPE::words][4];
     quick_query own[SHAPE::blocks][2];
 #pragma unroll
@@ -87,17 +98,18 @@ __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_
         const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
         load_fragments<SHAPE>(a.scan, query, fragments[b]);
         own[b][0] = load_quick<KIND>(a.scan, query + row);
-        own[b][1] = load_quick<KIND>(a.scan, query + row + 8);
+        own[b][1] = load_quick<KIND>(a.scan, query + row + half_queries);
     }
     ring_place at = {0, 0};
+    const uint32_t num_queries = a.scan.queries.num_queries;
     for (uint32_t tile = 0; tile < work.num_tiles; tile++, advance(at, a.num_stages)) {
         barrier_wait(full_barrier(shared, at.index), at.parity);
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
             const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
-            if (query < a.scan.queries.num_queries) // the same for the whole warpgroup
+            if (query < num_queries) // the same for the whole warpgroup
                 scan_block<SHAPE, KIND>(a, shared, work, fragments[b], own[b], query + row, tile,
-                                        at.index);
+                                        at.index, query + half_queries < num_queries);
         }
         __syncwarp(); // all lanes have read the bounds
         barrier_arrive(empty_barrier(shared, at.index), threadIdx.x % 32 == 0);

@@ -137,8 +137,8 @@ __device__ __forceinline__ void consume_slices(const slices_arguments &a,
         for (int b = 0; b < SHAPE::blocks; b++) {
             const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
             if (b < static_cast<int>(num_blocks))
-                select_sums<KIND>(a.scan, shared, work, own[b], query + row, tile, at.index,
-                                  sums[b]);
+                select_sums<KIND, 8, false>(a.scan, shared, work, own[b], query + row, tile,
+                                            at.index, sums[b], true);
         }
         release_stage(shared, at, a.num_stages);
     }

@@ -26,8 +26,9 @@ __device__ __forceinline__ int least_sum(const int (&sums)[64], uint32_t bundle,
 }
 
 // Which parts (bundle after bundle, two queries each) of the thread's sums may have one that
-// passes, rows that do not exist or are masked included: a bit each.
-template <key_kind KIND>
+// passes, rows that do not exist or are masked included: a bit each. Of the halves FIRST .. LAST
+// - 1, a query each.
+template <key_kind KIND, uint32_t FIRST, uint32_t LAST>
 __device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], const int (&sums)[64],
                                                const bundle_bound *bounds)
 {
@@ -37,7 +38,7 @@ __device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], cons
         bundle_bound bound = {};
         if (KIND != key_kind::integer) bound = load_after_wait(bounds + bundle);
 #pragma unroll
-        for (uint32_t half = 0; half < 2; half++) {
+        for (uint32_t half = FIRST; half < LAST; half++) {
             const int least = least_sum(sums, bundle, half);
             if (may_pass<KIND>(own[half], least, bound)) parts |= 1u << (2 * bundle + half);
         }
@@ -108,8 +109,9 @@ __device__ __forceinline__ void append_hits(const scan_arguments &a, const threa
     }
 }
 
-// first_query: of the thread's row 0; parts: the same for the warp.
-template <key_kind KIND>
+// first_query: of the thread's row 0, the other half's is DISTANCE further; parts: the same for the
+// warp.
+template <key_kind KIND, uint32_t DISTANCE>
 __device__ __forceinline__ void append_tile(const scan_arguments &a, const block_work &work,
                                             uint32_t first_query, uint32_t tile,
                                             const int (&sums)[64], int *place, uint32_t parts)
@@ -122,25 +124,28 @@ __device__ __forceinline__ void append_tile(const scan_arguments &a, const block
         const uint32_t bundle = bundle_of(a, i);
         const rare_bundle of = {bundle * warp_rows, __ldg(a.codes.masks + bundle)};
         copy_part(sums, part, place);
-        const thread_query query = load_query<KIND>(a, first_query + 8 * (part % 2));
+        const uint32_t own = first_query + DISTANCE * (part % 2);
+        const thread_query query = load_query<KIND>(a, own);
         const uint32_t hits = find_hits<KIND>(a, query, of, place);
-        if (__any_sync(all_lanes, hits != 0))
-            append_hits<KIND>(a, query, first_query + 8 * (part % 2), of, place, hits);
+        if (__any_sync(all_lanes, hits != 0)) append_hits<KIND>(a, query, own, of, place, hits);
     }
 }
 
-// A tile's sums with a block of 64 queries; first_query: of the thread's row 0.
-template <key_kind KIND>
+// A tile's sums with a block of 64 queries; first_query: of the thread's row 0. MAY_SKIP: there may
+// be no queries of the second half, has_second says so, the same for the warp.
+template <key_kind KIND, uint32_t DISTANCE, bool MAY_SKIP>
 __device__ __forceinline__ void select_sums(const scan_arguments &a, const hopper_shared &shared,
                                             const block_work &work, const quick_query (&own)[2],
                                             uint32_t first_query, uint32_t tile, uint32_t stage,
-                                            const int (&sums)[64])
+                                            const int (&sums)[64], bool has_second)
 {
-    const uint32_t found = find_parts<KIND>(own, sums, shared.bounds + stage * tile_bundles);
+    const bundle_bound *bounds = shared.bounds + stage * tile_bundles;
+    uint32_t found = find_parts < KIND, 0, MAY_SKIP ? 1 : 2 > (own, sums, bounds);
+    if (MAY_SKIP && has_second) found |= find_parts<KIND, 1, 2>(own, sums, bounds);
     const uint32_t parts = __reduce_or_sync(all_lanes, found);
     if (parts == 0) return;
-    append_tile<KIND>(a, work, first_query, tile, sums, shared.rare + threadIdx.x * rare_sums,
-                      parts);
+    append_tile<KIND, DISTANCE>(a, work, first_query, tile, sums,
+                                shared.rare + threadIdx.x * rare_sums, parts);
 }
 
 } // namespace bsw

@@ -354,7 +354,7 @@ void check_hopper_widths(uint32_t &turn)
     static const char *const widths[] = {"20x2",  "64x1,9x4", "96x3",      "160x8", "200x5,40x8",
                                          "65x1",  "96x2",     "31x7,33x3", "128x4", "256x8",
                                          "250x1", "256x2",    "96x4",      "255x3", "256x4"};
-    static const uint32_t queries[] = {3, 65, 130, 33, 5, 140, 64, 2};
+    static const uint32_t queries[] = {3, 65, 130, 33, 32, 140, 64, 2};
     constexpr uint32_t num = sizeof widths / sizeof widths[0];
     for (uint32_t i = 0; i < (checks.small ? 3u : 2 * num); i++, turn++) {
         const bool is_long = i < num && (!checks.small || i == 2);
