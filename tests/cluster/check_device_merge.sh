@@ -83,18 +83,13 @@ same() {
 for merge in gather exchange; do
     for ranks in "${ranks_axis[@]}"; do
         start same "$ranks" deep ties.5 "$merge"
-        if ((ranks == 8)); then
-            start same "$ranks" real real.11 "$merge" --batch 5
-            continue
-        fi
-        start same "$ranks" ties ties.5 "$merge" --batch 1
-        start same "$ranks" all real.11 "$merge" --batch 7
-        start same "$ranks" histogram ties.5 "$merge" --batch 4
-        start same "$ranks" queue ties.5 "$merge"
-        start same "$ranks" self real.11 "$merge"
-        start same "$ranks" real real.11 "$merge" --overlap on --batch 2
-        start same "$ranks" small small.3 "$merge"
+        start same "$ranks" real real.11 "$merge" --overlap on --batch 5
     done
+    for name in histogram queue ties; do start same 2 "$name" ties.5 "$merge" --batch 4; done
+    start same 4 ties ties.5 "$merge" --batch 1
+    start same 4 all real.11 "$merge" --batch 7
+    start same 2 self real.11 "$merge"
+    for ranks in 1 2; do start same "$ranks" small small.3 "$merge"; done
     # More ranks than shards: replicas, each with queries of its own.
     start same 2 real real.1 "$merge" --batch 5
     start same 4 deep ties.1 "$merge"
