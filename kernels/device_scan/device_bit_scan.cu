@@ -105,20 +105,6 @@ __device__ __forceinline__ int find_constant(const scan_arguments &a, uint32_t q
     return a.dot_limit - 2 * static_cast<int>(__reduce_add_sync(all_lanes, sum));
 }
 
-template <key_kind KIND>
-__device__ __forceinline__ thread_query load_own(const scan_arguments &a, uint32_t query)
-{
-    const uint32_t limit = __ldg(a.lists.limits + query);
-    thread_query out = {find_constant(a, query), 0, 0.0f, 0.0f};
-    if (KIND == key_kind::integer) {
-        out.most_sum = most_sum(out.constant, limit);
-    } else {
-        out.float_limit = float_limit(limit);
-        out.scale = __ldg(a.queries.scales + query);
-    }
-    return out;
-}
-
 // ---- products ----
 
 // Counts of the lane's columns 2*t and 2*t + 1 for rows 4*g to 4*g + 3: tile h has rows 2*h and
@@ -292,7 +278,7 @@ __global__ void __launch_bounds__(tuning.threads, least_blocks)
     DYNAMIC_SHARED(uint32_t, operands);
     const uint32_t query = blockIdx.x % a.num_groups;
     load_operands(a, query, operands);
-    const thread_query own = load_own<KIND>(a, query);
+    const thread_query own = make_query<KIND>(a, query, find_constant(a, query));
     __syncthreads();
     const uint32_t begin = blockIdx.x / a.num_groups * a.chunk;
     const uint32_t end = a.num_bundles - begin < a.chunk ? a.num_bundles : begin + a.chunk;

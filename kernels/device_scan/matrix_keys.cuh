@@ -46,14 +46,13 @@ struct thread_query {
     float scale, float_limit;
 };
 
-// Queries that do not exist have limits that nothing reaches.
+// Of a query that exists, whose constant is known.
 template <key_kind KIND>
-__device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint32_t query)
+__device__ __forceinline__ thread_query make_query(const scan_arguments &a, uint32_t query,
+                                                   int constant)
 {
-    thread_query out = {0, INT32_MIN, 0.0f, __uint_as_float(0x7fffffffu)};
-    if (query >= a.queries.num_queries) return out;
+    thread_query out = {constant, 0, 0.0f, 0.0f};
     const uint32_t limit = __ldg(a.lists.limits + query);
-    out.constant = __ldg(a.queries.constants + query);
     if (KIND == key_kind::integer) {
         out.most_sum = most_sum(out.constant, limit);
     } else {
@@ -61,6 +60,14 @@ __device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint
         out.scale = __ldg(a.queries.scales + query);
     }
     return out;
+}
+
+// Queries that do not exist have limits that nothing reaches.
+template <key_kind KIND>
+__device__ __forceinline__ thread_query load_query(const scan_arguments &a, uint32_t query)
+{
+    if (query >= a.queries.num_queries) return {0, INT32_MIN, 0.0f, __uint_as_float(0x7fffffffu)};
+    return make_query<KIND>(a, query, __ldg(a.queries.constants + query));
 }
 
 template <key_kind KIND>
