@@ -216,9 +216,8 @@ static enum bsw_status take(void *address, const struct bsw_backend_shard *shard
 {
     struct device_state *state = address;
     const struct bsw_device_unit *unit = shard->own;
-    return bsw_device_kept_take(&state->kept, &state->kept.shards[unit->index],
-                                &state->engine.transfer, shard->resident->shape.first_row, cuts,
-                                out, err);
+    return bsw_device_kept_take(&state->kept.shards[unit->index], &state->engine.transfer,
+                                shard->resident->shape.first_row, cuts, out, err);
 }
 
 static enum bsw_status histogram(void *address, const struct bsw_backend_shard *shard,

@@ -133,8 +133,7 @@ enum bsw_status bsw_device_kept_open(bsw_device *device, const struct bsw_device
                                      struct bsw_device_kept *out, struct bsw_error *err)
 {
     struct shard_layout *shards;
-    *out = (struct bsw_device_kept){.max_queries = needs->max_queries,
-                                    .num_shards = needs->num_shards};
+    *out = (struct bsw_device_kept){.device = NULL};
     if (needs->num_shards == 0) return BSW_OK;
     BSW_TRY(bsw_allocate(&shards, needs->num_shards, sizeof *shards, "candidates", err));
     out->device = device;
@@ -181,11 +180,11 @@ enum bsw_status bsw_device_kept_add(struct bsw_device_kept_shard *shard,
 }
 
 // How many of each list are within the cut, to kept->survivors.
-static enum bsw_status count_survivors(struct bsw_device_kept *kept,
-                                       const struct bsw_device_kept_shard *shard,
+static enum bsw_status count_survivors(const struct bsw_device_kept_shard *shard,
                                        uint64_t first_row, const struct bsw_cut *cuts,
                                        struct bsw_error *err)
 {
+    const struct bsw_device_kept *kept = shard->kept;
     bsw_device *device = kept->device;
     size_t num = shard->num_queries;
     memcpy(kept->cuts, cuts, num * sizeof *cuts);
@@ -202,11 +201,11 @@ static enum bsw_status count_survivors(struct bsw_device_kept *kept,
 }
 
 // The survivors of some lists, `most` places apart, to host memory.
-static enum bsw_status fetch(struct bsw_device_kept *kept,
-                             const struct bsw_device_kept_shard *shard,
+static enum bsw_status fetch(const struct bsw_device_kept_shard *shard,
                              struct bsw_device_blocks *blocks, size_t first, size_t num,
                              size_t most, uint64_t *to, struct bsw_error *err)
 {
+    const struct bsw_device_kept *kept = shard->kept;
     const struct bsw_device_ragged from = {shard->items, shard->d_offsets + first,
                                            kept->d_survivors + first, (uint32_t)num};
     int code = bsw_device_pack_lists(&from, kept->packed, shard->d_from,
@@ -218,15 +217,15 @@ static enum bsw_status fetch(struct bsw_device_kept *kept,
                                       err);
 }
 
-enum bsw_status bsw_device_kept_take(struct bsw_device_kept *kept,
-                                     struct bsw_device_kept_shard *shard,
+enum bsw_status bsw_device_kept_take(struct bsw_device_kept_shard *shard,
                                      struct bsw_device_blocks *blocks, uint64_t first_row,
                                      const struct bsw_cut *cuts, struct bsw_candidate_lists *out,
                                      struct bsw_error *err)
 {
+    const struct bsw_device_kept *kept = shard->kept;
     size_t num = shard->num_queries, most = 0;
     BSW_DEVICE_PHASE(LISTS);
-    if (num > 0) BSW_TRY(count_survivors(kept, shard, first_row, cuts, err));
+    if (num > 0) BSW_TRY(count_survivors(shard, first_row, cuts, err));
     for (size_t q = 0; q < num; q++) most = kept->survivors[q] > most ? kept->survivors[q] : most;
     BSW_TRY(bsw_candidate_lists_reserve(out, num, most, err));
     for (size_t q = 0; q < num; q++) ((size_t *)(void *)out->counts.data)[q] = kept->survivors[q];
@@ -239,7 +238,7 @@ enum bsw_status bsw_device_kept_take(struct bsw_device_kept *kept,
     for (size_t first = 0; first < num; first += step) {
         size_t count = num - first < step ? num - first : step;
         uint64_t *to = (uint64_t *)(void *)out->items.data + first * most;
-        BSW_TRY(fetch(kept, shard, blocks, first, count, most, to, err));
+        BSW_TRY(fetch(shard, blocks, first, count, most, to, err));
     }
     return BSW_OK;
 }

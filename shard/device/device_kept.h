@@ -34,8 +34,7 @@ struct bsw_device_kept_shard {
 };
 
 struct bsw_device_kept {
-    bsw_device *device; // borrowed; NULL: nothing is kept
-    size_t max_queries, num_shards;
+    bsw_device *device;                   // borrowed; NULL: nothing is kept
     struct bsw_device_kept_shard *shards; // [num_shards]
     struct bsw_device_buffer memory;
     unsigned char *staging; // host: tables that are copied
@@ -63,8 +62,7 @@ enum bsw_status bsw_device_kept_add(struct bsw_device_kept_shard *shard,
 
 // Of each list what is within its query's cut, in the order of lists, to host memory; the lists on
 // the device stay. cuts [num_queries of the shard]; first_row: the id of the shard's first row.
-enum bsw_status bsw_device_kept_take(struct bsw_device_kept *kept,
-                                     struct bsw_device_kept_shard *shard,
+enum bsw_status bsw_device_kept_take(struct bsw_device_kept_shard *shard,
                                      struct bsw_device_blocks *blocks, uint64_t first_row,
                                      const struct bsw_cut *cuts, struct bsw_candidate_lists *out,
                                      struct bsw_error *err);
