@@ -201,7 +201,8 @@ static enum bsw_status settle_counts(struct bsw_batch_search *search, size_t num
         status = bsw_batch_device_merge_counts(merge, search->payloads, num_queries, err);
     if (merge->needs.place == BSW_MERGE_ON_ALL_DEVICES) {
         BSW_TRY(spread(search, BSW_EXCHANGE_CUTS, &merge->counts, bytes, status, err));
-        status = bsw_batch_device_merge_check(merge, num_queries, err);
+        if (search->transport->rank > 0) // rank 0 has
+            status = bsw_batch_device_merge_check(merge, num_queries, err);
     }
     if (status == BSW_OK) status = make_cuts_room(search, num_queries, err);
     return bsw_transport_agree(search->transport, status, err);
