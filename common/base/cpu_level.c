@@ -2,55 +2,108 @@
 
 #include <string.h>
 
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
-
-static const char *const level_names[BSW_CPU_NUM_LEVELS] = {"reference", "avx2", "avx512"};
-
-const char *bsw_cpu_level_name(enum bsw_cpu_level level)
+static int has_reference(void)
 {
-    return level_names[level];
+    return 1;
 }
 
-enum bsw_cpu_level bsw_cpu_level_detect(void)
-{
 #if defined(__x86_64__)
+
+#include <cpuid.h>
+
+static int has_avx2(void)
+{
     __builtin_cpu_init();
     unsigned a, b, c, d; // clang 14 does not know "f16c" and "bmi" by name
     int f16c = __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
     int bmi = __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_BMI);
-    int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi2");
-    if (!avx2 || !f16c || !bmi) return BSW_CPU_REFERENCE;
-    int avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                 __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                 __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
-                 __builtin_cpu_supports("avx512bitalg") &&
-                 __builtin_cpu_supports("avx512vpopcntdq");
-    return avx512 ? BSW_CPU_AVX512 : BSW_CPU_AVX2;
-#else
-    return BSW_CPU_REFERENCE;
+    return f16c && bmi && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi2");
+}
+
+static int has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+           __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
+           __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq");
+}
+
+#elif defined(__aarch64__)
+
+#include <sys/auxv.h>
+
+// Bits of AT_HWCAP and AT_HWCAP2, which <asm/hwcap.h> of older systems lacks.
+#define HWCAP_WITH_ASIMD   (1ul << 1)
+#define HWCAP_WITH_DOTPROD (1ul << 20)
+#define HWCAP2_WITH_I8MM   (1ul << 13)
+
+static int has_neon(void)
+{
+    const unsigned long needed = HWCAP_WITH_ASIMD | HWCAP_WITH_DOTPROD;
+    return (getauxval(AT_HWCAP) & needed) == needed;
+}
+
+static int has_i8mm(void)
+{
+    return has_neon() && (getauxval(AT_HWCAP2) & HWCAP2_WITH_I8MM) != 0;
+}
+
 #endif
+
+#define LEVEL(value, word, on) {.name = #word, on(.is_had = has_##word)},
+static const struct {
+    const char *name;
+    int (*is_had)(void); // NULL: of another architecture
+} levels[BSW_CPU_NUM_LEVELS] = {BSW_CPU_LEVELS(LEVEL)};
+
+const char *bsw_cpu_level_name(enum bsw_cpu_level level)
+{
+    return levels[level].name;
+}
+
+int bsw_cpu_level_is_built(enum bsw_cpu_level level)
+{
+    return levels[level].is_had != NULL;
+}
+
+int bsw_cpu_level_is_had(enum bsw_cpu_level level)
+{
+    return levels[level].is_had && levels[level].is_had();
+}
+
+int bsw_cpu_level_next(int level)
+{
+    do {
+        level++;
+    } while (level < BSW_CPU_NUM_LEVELS && !bsw_cpu_level_is_had((enum bsw_cpu_level)level));
+    return level;
+}
+
+enum bsw_cpu_level bsw_cpu_level_detect(void)
+{
+    int best = BSW_CPU_NUM_LEVELS - 1;
+    while (!bsw_cpu_level_is_had((enum bsw_cpu_level)best)) best--;
+    return (enum bsw_cpu_level)best;
 }
 
 enum bsw_status bsw_cpu_level_parse(const char *text, enum bsw_cpu_level *out,
                                     struct bsw_error *err)
 {
-    enum bsw_cpu_level highest = bsw_cpu_level_detect();
+    enum bsw_cpu_level best = bsw_cpu_level_detect();
     if (strcmp(text, "auto") == 0) {
-        *out = highest;
+        *out = best;
         return BSW_OK;
     }
-    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level++) {
-        if (strcmp(text, level_names[level]) != 0) continue;
-        if (level > (int)highest) {
-            return bsw_fail(err, BSW_ERROR_USAGE, "level %s: this CPU reaches %s only", text,
-                            level_names[highest]);
+    for (int i = 0; i < BSW_CPU_NUM_LEVELS; i++) {
+        enum bsw_cpu_level level = (enum bsw_cpu_level)i;
+        if (!bsw_cpu_level_is_built(level) || strcmp(text, levels[i].name) != 0) continue;
+        if (!bsw_cpu_level_is_had(level)) {
+            return bsw_fail(err, BSW_ERROR_USAGE, "level %s: this CPU lacks it; its best is %s",
+                            text, levels[best].name);
         }
-        *out = (enum bsw_cpu_level)level;
+        *out = level;
         return BSW_OK;
     }
-    return bsw_fail(err, BSW_ERROR_USAGE, "level '%s' is none of auto, reference, avx2, avx512",
-                    text);
+    return bsw_fail(err, BSW_ERROR_USAGE, "level '%s' is none of %s", text, BSW_CPU_LEVEL_CHOICES);
 }

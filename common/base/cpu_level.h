@@ -7,20 +7,57 @@
 
 BSW_C_BEGIN
 
-enum bsw_cpu_level {
-    BSW_CPU_REFERENCE, // plain C, always there
-    BSW_CPU_AVX2,      // AVX2, FMA, F16C, POPCNT, BMI2 (Haswell and later)
-    BSW_CPU_AVX512, // F, BW, DQ, VL, VBMI, VNNI, BITALG, VPOPCNTDQ (Ice Lake and later, Zen 4 and
-                    // later)
-    BSW_CPU_NUM_LEVELS
-};
+// What is for one architecture alone.
+#define BSW_ON_ANY(...) __VA_ARGS__
+#if defined(__x86_64__)
+#define BSW_ON_X86(...) __VA_ARGS__
+#else
+#define BSW_ON_X86(...)
+#endif
+#if defined(__aarch64__)
+#define BSW_ON_ARM(...) __VA_ARGS__
+#else
+#define BSW_ON_ARM(...)
+#endif
 
-const char *bsw_cpu_level_name(enum bsw_cpu_level level); // "reference", "avx2", "avx512"
+// Every level of every architecture, better ones later. A further one is a line here, the function
+// that finds it in cpu_level.c, its line in kernels/kernel_table.h and scan_tuning.c, and its flags
+// in CMakeLists.txt. A CPU need not have all levels below its best one.
+//   reference  plain C, always there
+//   avx2       AVX2, FMA, F16C, POPCNT, BMI, BMI2: Haswell and later
+//   avx512     F, BW, DQ, VL, VBMI, VNNI, BITALG, VPOPCNTDQ: Ice Lake, Zen 4 and later
+//   neon       Advanced SIMD with dot products (DotProd of Armv8.2): Neoverse N1 and later
+//   i8mm       neon and I8MM, which multiplies signed by unsigned bytes: Neoverse V1 and later
+#define BSW_CPU_LEVELS(LEVEL)               \
+    LEVEL(REFERENCE, reference, BSW_ON_ANY) \
+    LEVEL(AVX2, avx2, BSW_ON_X86)           \
+    LEVEL(AVX512, avx512, BSW_ON_X86)       \
+    LEVEL(NEON, neon, BSW_ON_ARM)           \
+    LEVEL(I8MM, i8mm, BSW_ON_ARM)
 
-// The highest level of this CPU. Pure: asks the CPU each time, thread-safe.
+#define BSW_CPU_LEVEL_VALUE(value, name, on) BSW_CPU_##value,
+enum bsw_cpu_level { BSW_CPU_LEVELS(BSW_CPU_LEVEL_VALUE) BSW_CPU_NUM_LEVELS };
+
+// What --level takes on this architecture.
+#define BSW_CPU_LEVEL_CHOICE(value, name, on) on("|" #name)
+#define BSW_CPU_LEVEL_CHOICES                 "auto" BSW_CPU_LEVELS(BSW_CPU_LEVEL_CHOICE)
+
+const char *bsw_cpu_level_name(enum bsw_cpu_level level); // "reference", "avx2", ...
+
+// 1 if the level is of this architecture, whatever the CPU.
+int bsw_cpu_level_is_built(enum bsw_cpu_level level);
+
+// 1 if this CPU has the level. Asks the CPU each time, thread-safe, as are the next two.
+int bsw_cpu_level_is_had(enum bsw_cpu_level level);
+
+// The best level of this CPU.
 enum bsw_cpu_level bsw_cpu_level_detect(void);
 
-// Parses a level's name, or "auto" for the highest one; a level this CPU lacks is BSW_ERROR_USAGE.
+// The next better level that this CPU has, BSW_CPU_NUM_LEVELS after its best one. All of them:
+// for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level))
+int bsw_cpu_level_next(int level);
+
+// Parses a level's name, or "auto" for the best one; a level this CPU lacks is BSW_ERROR_USAGE.
 enum bsw_status bsw_cpu_level_parse(const char *text, enum bsw_cpu_level *out,
                                     struct bsw_error *err);
 

@@ -15,7 +15,7 @@
 static const struct bsw_option common_options[] = {
     COMMON("threads", threads, .value_name = "N", .default_text = "0", .max = 4096,
            .help = "threads a rank; 0: OMP_NUM_THREADS or all cores"),
-    COMMON("level", level_text, .choices = "auto|reference|avx2|avx512", .default_text = "auto",
+    COMMON("level", level_text, .choices = BSW_CPU_LEVEL_CHOICES, .default_text = "auto",
            .help = "highest CPU kernels to use"),
     COMMON("pin", pin, .choices = "none|cores", .default_text = "none",
            .help = "cores: every thread on a core of its own"),

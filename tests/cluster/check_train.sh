@@ -8,6 +8,7 @@ set -euo pipefail
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
 find_ranks 2
+find_levels
 
 # train RANKS MODEL ARGUMENTS: quiet, a small model of few epochs.
 small=(--code-dims 32 --epochs 3 --batch 256 --quiet)
@@ -41,11 +42,9 @@ train 1 threads "${alone[@]}" --threads 3
 same "the same bytes for 1 and 3 threads" model threads
 train 1 seed "${alone[@]}" --seed 2
 other "another seed, another model" model seed
-for level in reference avx2; do
-    if "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1; then
-        train 1 "$level" "${alone[@]}" --level "$level"
-        same "the same bytes for level $level" model "$level"
-    fi
+for level in "${levels[@]:0:2}"; do
+    train 1 "$level" "${alone[@]}" --level "$level"
+    same "the same bytes for level $level" model "$level"
 done
 
 train 1 near "${alone[@]}" --near-negatives

@@ -129,9 +129,10 @@ find_ranks() {
 
 # find_levels: levels are those of kernels that this CPU has.
 find_levels() {
-    local level
+    local level built
     levels=(reference)
-    for level in avx2 avx512; do
+    built=$("$program" info --help | grep -oE 'auto\|reference[a-z0-9|]*')
+    for level in $(tr '|' ' ' <<<"${built#auto|reference}"); do
         ! "$program" info synth:count=1,dims=1 --level "$level" >/dev/null 2>&1 || levels+=("$level")
     done
 }

@@ -288,7 +288,12 @@ static void print_usage(FILE *to)
 {
     fputs(usage_text, to);
     for (size_t i = 0; i < NUM_FAMILIES; i++) fprintf(to, "%s%s", i ? ", " : "", families[i].name);
-    fputs("\n  --level NAME    only this one: avx2, avx512\n", to);
+    fputs("\n  --level NAME    only this one:", to);
+    for (int level = BSW_CPU_REFERENCE + 1; level < BSW_CPU_NUM_LEVELS; level++) {
+        if (bsw_cpu_level_is_built((enum bsw_cpu_level)level))
+            fprintf(to, " %s", bsw_cpu_level_name((enum bsw_cpu_level)level));
+    }
+    fputs("\n", to);
 }
 
 static int usage_error(const char *option, const char *value)
@@ -376,7 +381,8 @@ int main(int argc, char **argv)
     struct kernelcheck total = {0};
     for (int level = BSW_CPU_REFERENCE + 1; level < BSW_CPU_NUM_LEVELS; level++) {
         if (options.only_level != BSW_CPU_REFERENCE && level != (int)options.only_level) continue;
-        if (level > (int)bsw_cpu_level_detect()) {
+        if (!bsw_cpu_level_is_built((enum bsw_cpu_level)level)) continue;
+        if (!bsw_cpu_level_is_had((enum bsw_cpu_level)level)) {
             printf("# skipped: %s, this CPU lacks it\n",
                    bsw_cpu_level_name((enum bsw_cpu_level)level));
             continue;

@@ -42,6 +42,8 @@ static int expand_all(void **state)
     EXPAND(BSW_CPU_REFERENCE, reference);
     EXPAND(BSW_CPU_AVX2, avx2);
     EXPAND(BSW_CPU_AVX512, avx512);
+    EXPAND(BSW_CPU_NEON, avx2);
+    EXPAND(BSW_CPU_I8MM, avx2);
     return 0;
 }
 

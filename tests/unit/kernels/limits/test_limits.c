@@ -34,13 +34,12 @@ static int tear_down(void **state)
 static const struct bsw_limits_table *table_of(int level)
 {
     const struct bsw_limits_table *table = bsw_limits_table_get((enum bsw_cpu_level)level);
-    assert_string_equal(table->level, bsw_cpu_level_name((enum bsw_cpu_level)level));
     return table;
 }
 
 UNIT_TEST(test_sums)
 {
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         const struct bsw_limits_table *table = table_of(level);
         for (size_t i = 0; i < NUM_SIZES; i++) {
             uint64_t sum = 0;
@@ -53,7 +52,7 @@ UNIT_TEST(test_sums)
 
 UNIT_TEST(test_writes)
 {
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         const struct bsw_limits_table *table = table_of(level);
         for (size_t i = 0; i < NUM_SIZES; i++) {
             size_t num_words = sizes[i] / 8;
@@ -71,7 +70,7 @@ UNIT_TEST(test_writes)
 // Every lane of 12 chains: 16 bytes at least, so no step may be counted twice or left out.
 UNIT_TEST(test_peaks)
 {
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         const struct bsw_limits_table *table = table_of(level);
         for (int peak = 0; peak < BSW_NUM_PEAKS; peak++) {
             uint64_t num_wrong = 1, some = table->peaks[peak](100, &num_wrong);

@@ -70,9 +70,9 @@ UNIT_TEST(shards_in_row_order_give_the_total_order)
     static const uint32_t scores[] = {1, 2, 50, 100000};
     static const size_t shards[] = {1, 2, 3, 8, 9}, rows[] = {1, 20, 50, 500, 700};
     static const size_t keeps[] = {1, 10, 50, 150, 500, 4000, MAX_ROWS};
-    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = BSW_CPU_REFERENCE; level < BSW_CPU_NUM_LEVELS;
+         level = bsw_cpu_level_next(level)) {
         const struct bsw_merge_table *table = bsw_merge_table_get((enum bsw_cpu_level)level);
-        assert_string_equal(table->level, bsw_cpu_level_name((enum bsw_cpu_level)level));
         for (size_t a = 0; a < sizeof scores / sizeof scores[0]; a++)
             for (size_t b = 0; b < sizeof shards / sizeof shards[0]; b++)
                 for (size_t c = 0; c < sizeof rows / sizeof rows[0]; c++)

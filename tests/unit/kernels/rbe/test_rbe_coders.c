@@ -148,7 +148,8 @@ static void check_levels(int has_projection)
     float rows[BSW_BUNDLE_ROWS * DIMS], factors[BSW_BUNDLE_ROWS];
     for (size_t i = 0; i < BSW_BUNDLE_ROWS * DIMS; i++) rows[i] = unit(21, i);
     for (size_t r = 0; r < BSW_BUNDLE_ROWS; r++) factors[r] = 1.0f;
-    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = BSW_CPU_REFERENCE; level < BSW_CPU_NUM_LEVELS;
+         level = bsw_cpu_level_next(level)) {
         int at = level != BSW_CPU_REFERENCE;
         struct bsw_rbe_model model = make_model(DIMS, N, 3, 2);
         struct bsw_rbe_coders *coders;

@@ -79,9 +79,9 @@ static void check_type(const struct bsw_refine_table *table, enum bsw_vector_typ
 
 UNIT_TEST(values_are_the_true_ones)
 {
-    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = BSW_CPU_REFERENCE; level < BSW_CPU_NUM_LEVELS;
+         level = bsw_cpu_level_next(level)) {
         const struct bsw_refine_table *table = bsw_refine_table_get((enum bsw_cpu_level)level);
-        assert_string_equal(table->level, bsw_cpu_level_name((enum bsw_cpu_level)level));
         for (int type = BSW_VECTOR_FLOAT32; type <= BSW_VECTOR_INT8; type++)
             for (size_t d = 0; d < NUM_DIMS; d++)
                 for (uint64_t seed = 0; seed < 20; seed += 2)
@@ -93,7 +93,8 @@ UNIT_TEST(small_cases_are_as_by_hand)
 {
     const float row[2] = {3.0f, 4.0f}, minus_zeros[2] = {-0.0f, -0.0f};
     const double query[2] = {4.0, 3.0};
-    for (int level = BSW_CPU_REFERENCE; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = BSW_CPU_REFERENCE; level < BSW_CPU_NUM_LEVELS;
+         level = bsw_cpu_level_next(level)) {
         const struct bsw_refine_table *table = bsw_refine_table_get((enum bsw_cpu_level)level);
         assert_true(table->squared_norm(query, 2) == 25.0);
         assert_true(table->value(BSW_METRIC_IP, BSW_VECTOR_FLOAT32, row, query, 25.0, 2) == 24.0);

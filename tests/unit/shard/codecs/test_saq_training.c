@@ -339,7 +339,7 @@ UNIT_TEST(frames_depend_on_data_and_seed_alone)
         struct bsw_manifest first, second, other;
         openblas_set_num_threads(2);
         train(&what, bsw_cpu_level_detect(), &first);
-        for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+        for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
             openblas_set_num_threads(1 + level % 2);
             train(&what, (enum bsw_cpu_level)level, &second);
             assert_same_frame(&first, &second);

@@ -218,7 +218,7 @@ UNIT_TEST(all_data_give_the_neighbours_of_the_definition)
             const size_t keeps[] = {1, 10, data.num_rows};
             for (int metric = 0; metric < BSW_METRIC_NUM; metric++) {
                 define(&data, (enum bsw_metric)metric);
-                for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+                for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
                     struct way way = {.level = (enum bsw_cpu_level)level,
                                       .metric = (enum bsw_metric)metric,
                                       .keep = keeps[turn % 3],

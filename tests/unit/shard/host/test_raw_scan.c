@@ -189,7 +189,7 @@ static void check_all_scans(const struct scan_case *scan)
 {
     static const size_t keeps[] = {1, 10, 300, ROWS};
     struct bsw_candidate_lists lists = {0};
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         for (int threads = 1; threads <= 2; threads++) {
             struct bsw_scan_workspace workspace;
             bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, threads);

@@ -200,7 +200,7 @@ static size_t order_rows(const struct shard *shard, float query_scale, struct bo
 static void check_worst(const struct shard *shard, float query_scale, const struct bound_row *rows)
 {
     enum { WORST = 24 };
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         struct bsw_scan_workspace workspace;
         bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 1);
         for (int kind = BSW_SCAN_PROGRESSIVE_PLANES; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {

@@ -177,7 +177,7 @@ static void check_levels(const struct bsw_codec *codec, uint32_t num_shards)
     static const size_t keeps[] = {1, 100, ROWS + 5};
     struct queue_case c;
     open_case(codec, num_shards, &c);
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         struct bsw_scan_workspace workspace;
         bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 1 + level % 2);
         for (int kind = BSW_SCAN_AUTO; kind <= BSW_SCAN_MATRIX; kind++) {

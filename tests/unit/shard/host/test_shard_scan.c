@@ -147,7 +147,7 @@ static void check_all_scans(const struct small_index *what)
     for (size_t i = 0; i < scan.rankings[0].count; i++) // no dropped row is ranked, and so found
         assert_false(is_bad_row(bsw_candidate_row(scan.rankings[0].items[i]), ROWS));
     assert_true(count_ties(&scan, 1) > QUERIES / 2 && count_ties(&scan, 10) > QUERIES / 2);
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         for (int threads = 1; threads <= 2; threads++) {
             static const size_t keeps[] = {1, 10, 300, ROWS, ROWS + 1000};
             struct bsw_scan_workspace workspace;
@@ -300,7 +300,7 @@ static void check_running_best(const struct bsw_select_table *select, size_t kee
 UNIT_TEST(running_lists_are_the_best_of_a_full_sort)
 {
     static const size_t keeps[] = {1, 2, 9, 100, 1000, 2000};
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         for (size_t i = 0; i < 6 * 5; i++) {
             static const uint32_t spreads[] = {1, 2, 3, 30, 1000000};
             check_running_best(bsw_select_table_get((enum bsw_cpu_level)level), keeps[i / 5],
@@ -381,7 +381,7 @@ static double check_bound(const struct scan_case *scan, size_t best)
 static void check_progressive_scans(const struct scan_case *scan)
 {
     struct bsw_candidate_lists lists = {0};
-    for (int level = 0; level <= (int)bsw_cpu_level_detect(); level++) {
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
         struct bsw_scan_workspace workspace;
         bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 1 + level % 2);
         for (int kind = BSW_SCAN_PROGRESSIVE_PLANES; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
