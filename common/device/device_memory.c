@@ -14,11 +14,11 @@
 #define NCCL_PEER_BYTES (450 * MIB)
 #define MOST_NCCL_PEERS 7
 
-// Rank 0 exchanges with all, the others with rank 0. Without a wish of the user's, ranks that share
-// a device are not linked by NCCL.
+// A link's first transfers connect every two ranks (common/net/device_link.h). Without a wish of
+// the user's, ranks that share a device are not linked by NCCL.
 static size_t nccl_bytes(const struct bsw_device_crowd *crowd)
 {
-    int num_peers = crowd->rank == 0 ? crowd->num_ranks - 1 : 1;
+    int num_peers = crowd->num_ranks - 1;
     if (crowd->num_ranks == 1 || crowd->num_sharers > 1) return 0;
     if (num_peers > MOST_NCCL_PEERS) num_peers = MOST_NCCL_PEERS;
     return NCCL_BYTES + (size_t)num_peers * NCCL_PEER_BYTES;

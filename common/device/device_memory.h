@@ -14,14 +14,15 @@ static inline size_t bsw_device_usable_bytes(size_t free_bytes, size_t total_byt
     return free_bytes > reserve ? free_bytes - reserve : 0;
 }
 
-// A rank's place among the ranks of a job, num_sharers of which have the same device.
+// The ranks of a job, of which num_sharers have the same device.
 struct bsw_device_crowd {
-    int rank, num_ranks;
+    int num_ranks;
     int num_sharers; // 1 .. num_ranks
 };
 
-// The rank's equal part of a device of total_bytes, by figures for what CUDA and NCCL take
-// (device_memory.c); 0 where nothing is left. A job goes by what is free once all have started.
+// A rank's equal part of a device of total_bytes, by figures for what CUDA and NCCL take
+// (device_memory.c), the same on every rank; 0 where nothing is left. A job goes by what is free
+// once all have started.
 size_t bsw_device_memory_forecast(const struct bsw_device_crowd *crowd, size_t total_bytes);
 
 #endif

@@ -70,10 +70,10 @@ static const char *memory_option(const struct info_options *o)
     return o->gpu_memory > 0 ? "--gpu-memory" : "--device-memory";
 }
 
-// What is free for the rank.
-static size_t memory_of(const struct info_options *o, int rank)
+// What is free for each rank.
+static size_t memory_of(const struct info_options *o)
 {
-    const struct bsw_device_crowd crowd = {rank, (int)o->ranks, (int)o->sharers};
+    const struct bsw_device_crowd crowd = {(int)o->ranks, (int)o->sharers};
     if (o->gpu_memory == 0) return (size_t)o->device_memory;
     size_t part = bsw_device_memory_forecast(&crowd, (size_t)o->gpu_memory);
     return o->device_memory > 0 && o->device_memory < part ? (size_t)o->device_memory : part;
@@ -130,8 +130,7 @@ static enum bsw_status tell_devices(struct bsw_facts *facts, const struct info_o
         bsw_allocate(&memory, o->ranks, sizeof *memory, "memory of ranks", err);
     if (status == BSW_OK)
         status = bsw_allocate(&forecasts, o->ranks, sizeof *forecasts, "memory of ranks", err);
-    for (int rank = 0; rank < num_ranks && status == BSW_OK; rank++)
-        memory[rank] = memory_of(o, rank);
+    for (int rank = 0; rank < num_ranks && status == BSW_OK; rank++) memory[rank] = memory_of(o);
     const struct bsw_search_outlook outlook = {.merge = o->request.merge,
                                                .is_linked = o->link == BSW_LINK_AUTO &&
                                                             num_ranks > 1 && o->sharers == 1,
