@@ -12,9 +12,13 @@
 #if defined(__CUDACC__)
 #include <cuda_runtime.h>
 #define DEVICE_KIND "cuda"
+// Memory is pinned piece by piece, cut at these addresses, where pages end: a GB takes 0.1 s, and
+// drivers from R580 on refuse 550 GB at once (vllm-project/vllm pull request 51081, 2026: H200).
+#define PIN_BYTES ((size_t)1 << 30)
 #else
 #include "tests/emulation/emulated_queues.hpp"
 #define DEVICE_KIND                "emulated"
+#define PIN_BYTES                  ((size_t)1 << 14) // several in what tests pin
 #define BITSWEEP_OLDEST_CAPABILITY 80
 #endif
 
@@ -332,17 +336,44 @@ void bsw_device_free_host(bsw_device *device, void *address_of_pointer)
     memcpy(address_of_pointer, &data, sizeof data);
 }
 
-int bsw_device_pin(bsw_device *device, void *memory, size_t bytes)
+// Of memory, to the next cut.
+static size_t piece_bytes(const void *memory, size_t bytes)
 {
-    device->num_allocations++;
-    if (cudaHostRegister(memory, bytes, cudaHostRegisterDefault) == cudaSuccess) return 1;
-    cudaGetLastError();
-    return 0;
+    size_t left = PIN_BYTES - (uintptr_t)memory % PIN_BYTES;
+    return bytes < left ? bytes : left;
 }
 
-void bsw_device_unpin(bsw_device *device, void *memory)
+static int is_late(const bsw_device *device, int64_t started)
 {
-    if (!device->is_lost) cudaHostUnregister(memory);
+    return (double)(bsw_clock_ns() - started) > device->options.timeout_seconds * 1e9;
+}
+
+int bsw_device_pin(bsw_device *device, void *memory, size_t bytes, struct bsw_device_pinned *out)
+{
+    int64_t started = bsw_clock_ns();
+    *out = {static_cast<unsigned char *>(memory), 0};
+    device->num_allocations++;
+    while (out->bytes < bytes) {
+        unsigned char *piece = out->memory + out->bytes;
+        size_t count = piece_bytes(piece, bytes - out->bytes);
+        if (is_late(device, started) ||
+            cudaHostRegister(piece, count, cudaHostRegisterDefault) != cudaSuccess) {
+            cudaGetLastError();
+            bsw_device_unpin(device, out);
+            return 0;
+        }
+        out->bytes += count;
+    }
+    return 1;
+}
+
+void bsw_device_unpin(bsw_device *device, struct bsw_device_pinned *pin)
+{
+    for (size_t done = 0, count; done < pin->bytes && !device->is_lost; done += count) {
+        count = piece_bytes(pin->memory + done, pin->bytes - done);
+        cudaHostUnregister(pin->memory + done);
+    }
+    *pin = {NULL, 0};
 }
 
 // ---- queues ----
@@ -362,8 +393,14 @@ enum bsw_status bsw_device_launched(bsw_device *device, int code, const char *wh
 enum bsw_status bsw_device_upload(bsw_device *device, enum bsw_device_queue queue, void *to,
                                   const void *from, size_t bytes, struct bsw_error *err)
 {
-    TRY_CUDA(device, "copy to the device", err,
-             cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, device->streams[queue]));
+    unsigned char *target = static_cast<unsigned char *>(to);
+    const unsigned char *source = static_cast<const unsigned char *>(from);
+    for (size_t done = 0, count; done < bytes; done += count) {
+        count = piece_bytes(source + done, bytes - done);
+        TRY_CUDA(device, "copy to the device", err,
+                 cudaMemcpyAsync(target + done, source + done, count, cudaMemcpyHostToDevice,
+                                 device->streams[queue]));
+    }
     return BSW_OK;
 }
 
@@ -421,7 +458,7 @@ enum bsw_status bsw_device_wait(bsw_device *device, enum bsw_device_queue queue,
         BSW_TRY(bsw_device_poll(device, queue, what, &is_empty, err));
         if (is_empty) return BSW_OK;
         waited = bsw_clock_ns() - started;
-        if ((double)waited > device->options.timeout_seconds * 1e9) break;
+        if (is_late(device, started)) break;
         bsw_clock_pause(waited);
     }
     device->is_lost = 1;

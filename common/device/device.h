@@ -104,10 +104,16 @@ BSW_DEVICE_CALL enum bsw_status bsw_device_allocate_host(bsw_device *device, siz
                                                          const char *what, void *out,
                                                          struct bsw_error *err);
 BSW_DEVICE_CALL void bsw_device_free_host(bsw_device *device, void *address_of_pointer);
-// Makes memory that is there such memory; 0 where the system does not allow it: copies are then
-// slower. Every one that gave 1 is undone before the memory is freed.
-BSW_DEVICE_CALL int bsw_device_pin(bsw_device *device, void *memory, size_t bytes);
-BSW_DEVICE_CALL void bsw_device_unpin(bsw_device *device, void *memory);
+// Memory that was there before, made such memory; {0} is none. Only uploads may start from it.
+struct bsw_device_pinned {
+    unsigned char *memory;
+    size_t bytes;
+};
+// 0, and *out is none, where the system does not allow it, or it takes longer than the device's
+// timeout: copies are then slower. Every other one is undone before the memory is freed.
+BSW_DEVICE_CALL int bsw_device_pin(bsw_device *device, void *memory, size_t bytes,
+                                   struct bsw_device_pinned *out);
+BSW_DEVICE_CALL void bsw_device_unpin(bsw_device *device, struct bsw_device_pinned *pin);
 
 // ---- queues ----
 

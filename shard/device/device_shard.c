@@ -138,8 +138,9 @@ static void pin_codes(struct bsw_device_engine *engine, struct bsw_device_shard 
                       (list.items[i].part == BSW_PART_TAILS && engine->plan.stage_dims > 0);
         if (!is_sent) continue;
         shard->is_pinned =
-            bsw_device_pin(engine->device, memory, shard->num_bundles * list.items[i].bundle_bytes);
-        if (shard->is_pinned) shard->pinned[shard->num_pinned++] = memory;
+            bsw_device_pin(engine->device, memory, shard->num_bundles * list.items[i].bundle_bytes,
+                           &shard->pinned[shard->num_pinned]);
+        shard->num_pinned += (size_t)shard->is_pinned;
     }
 }
 
@@ -184,7 +185,7 @@ void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device
 {
     if (!engine->device) return;
     while (shard->num_pinned > 0)
-        bsw_device_unpin(engine->device, shard->pinned[--shard->num_pinned]);
+        bsw_device_unpin(engine->device, &shard->pinned[--shard->num_pinned]);
     bsw_device_free(engine->device, &shard->memory);
 }
 

@@ -40,7 +40,8 @@ struct bsw_device_shard {
     struct bsw_device_buffer memory;
     struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
     size_t num_bundles;
-    void *pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
+    struct bsw_device_pinned
+        pinned[BSW_MAX_SEGMENTS + 4]; // arrays of host whose copies go at full speed
     size_t num_pinned;
     int is_pinned; // all arrays that blocks are copied from
 };

@@ -1,8 +1,10 @@
 // Devices and their memory as common/device/device.cu sees them, and faults that the environment
 // asks for.
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <map>
 #include <set>
 
@@ -16,7 +18,7 @@ thread_local int own_device;
 // Everything that was made and not freed. A program that gives a device up frees nothing of it;
 // that is no leak, so this outlives static objects.
 static std::set<const void *> &kept = *new std::set<const void *>;
-static std::set<const void *> &registered = *new std::set<const void *>;
+static std::map<const void *, size_t> &registered = *new std::map<const void *, size_t>;
 static std::map<std::string, uint64_t> &counts = *new std::map<std::string, uint64_t>;
 
 typedef std::lock_guard<std::recursive_mutex> lock;
@@ -125,7 +127,8 @@ static cudaError_t keep(cudaError_t code, void *const *place)
 
 // As the driver does, freeing waits for the work that may use the memory. CUDA returns an error for
 // what it did not give out, which nobody asks for: here that ends the program.
-static void let_go(std::set<const void *> *from, const void *place, const char *what)
+template <typename container>
+static void let_go(container *from, const void *place, const char *what)
 {
     run_all_queues();
     lock guard(emulator_lock);
@@ -160,12 +163,34 @@ cudaError_t free_pinned(void *place)
     return cudaSuccess;
 }
 
-cudaError_t register_host(void *memory, size_t, unsigned)
+// The bytes of a range that are registered, of the first piece of it only.
+static size_t registered_bytes(const void *memory, size_t bytes)
 {
+    const char *begin = static_cast<const char *>(memory), *end = begin + bytes;
+    for (auto &piece : registered) {
+        const char *from = static_cast<const char *>(piece.first), *to = from + piece.second;
+        if (from < end && begin < to) return std::min(end, to) - std::max(begin, from);
+    }
+    return 0;
+}
+
+bool is_partly_registered(const void *memory, size_t bytes)
+{
+    lock guard(emulator_lock);
+    size_t inside = registered_bytes(memory, bytes);
+    return inside > 0 && inside < bytes;
+}
+
+cudaError_t register_host(void *memory, size_t bytes, unsigned)
+{
+    const timespec pause = {0, 20000000};
     if (is_struck("BITSWEEP_EMULATOR_REFUSE_REGISTER", own_device))
         return cudaErrorMemoryAllocation;
+    if (is_struck("BITSWEEP_EMULATOR_SLOW_REGISTER", own_device)) nanosleep(&pause, nullptr);
     lock guard(emulator_lock);
-    return registered.insert(memory).second ? cudaSuccess : cudaErrorInvalidValue;
+    if (bytes == 0 || registered_bytes(memory, bytes) > 0) return cudaErrorInvalidValue;
+    registered[memory] = bytes;
+    return cudaSuccess;
 }
 
 cudaError_t unregister_host(void *memory)

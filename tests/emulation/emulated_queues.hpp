@@ -23,6 +23,7 @@
 //   BITSWEEP_EMULATOR_REFUSE=N            from the N-th on allocations are refused, of device
 //   BITSWEEP_EMULATOR_REFUSE_PINNED=N     memory, of host memory that stays in place,
 //   BITSWEEP_EMULATOR_REFUSE_REGISTER=N   or registering host memory
+//   BITSWEEP_EMULATOR_SLOW_REGISTER=N     from the N-th on registering takes 20 ms
 //   BITSWEEP_EMULATOR_FORGET=N            from the N-th on waits of a stream for an event are
 //                                         forgotten: a fault that tests of ours are to notice
 #ifndef BITSWEEP_EMULATION_EMULATED_QUEUES_HPP

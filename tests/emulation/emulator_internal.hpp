@@ -135,6 +135,8 @@ void run_all_queues(); // of the calling thread, as far as they go
 extern thread_local int own_device; // that the calling thread has chosen
 // Whether a fault that the environment asks for strikes now; counts. See emulated_queues.hpp.
 bool is_struck(const char *variable, int ordinal);
+// CUDA refuses to copy such memory: a copy lies within one registration, or outside all.
+bool is_partly_registered(const void *memory, size_t bytes);
 
 // ---- emulator_shared.cpp ----
 

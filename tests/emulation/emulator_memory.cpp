@@ -205,6 +205,8 @@ cudaError_t copy_now(void *to, const void *from, size_t bytes, cudaMemcpyKind ki
     if (writes_device(kind) != is_device_range(to, bytes) ||
         reads_device(kind) != is_device_range(from, bytes))
         return refuse(cudaErrorInvalidValue, "copy: a range is not where its kind says");
+    if (is_partly_registered(writes_device(kind) ? from : to, bytes))
+        return refuse(cudaErrorInvalidValue, "copy: a part of the host's range is registered");
     open_device(true);
     memcpy(to, from, bytes);
     open_device(false);

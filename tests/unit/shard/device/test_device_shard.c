@@ -315,7 +315,7 @@ UNIT_TEST(codes_that_cannot_be_pinned_go_through_blocks)
     for (int is_refused = 0; is_refused < 2; is_refused++) {
         struct on_device on;
         if (is_refused)
-            setenv("BITSWEEP_EMULATOR_REFUSE_REGISTER", "2", 1); // after the first array
+            setenv("BITSWEEP_EMULATOR_REFUSE_REGISTER", "2", 1); // after the first piece
         open_on_device(&scan, &with, &on);
         unsetenv("BITSWEEP_EMULATOR_REFUSE_REGISTER");
         assert_true(on.engine.plan.block_bundles > 0 && on.shard.is_pinned == !is_refused);
