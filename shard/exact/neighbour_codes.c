@@ -91,7 +91,10 @@ void bsw_neighbour_codes_look_at(struct bsw_neighbour_tiles *tiles, const float 
     int exponent;
     tiles->encode->squared_norms(row, 1, tiles->dims, &norm);
     if (bsw_row_fault_of(norm, tiles->metric) != BSW_ROW_GOOD) return;
-    for (size_t d = 0; d < tiles->dims; d++) largest = fmax(largest, fabs((double)row[d]));
+    for (size_t d = 0; d < tiles->dims; d++) { // not fmax: gcc 12 for Arm fails on it here
+        double absolute = fabs((double)row[d]);
+        if (absolute > largest) largest = absolute;
+    }
     if (largest == 0.0) return;
     if (tiles->metric == BSW_METRIC_COSINE) largest /= sqrt(norm);
     frexp(largest / (255.0 * UNIT_ROOM), &exponent);
