@@ -180,4 +180,5 @@ const struct bsw_encode_table bsw_encode_reference = {
     .saq_quantize = reference_saq_quantize,
 };
 
-BSW_KERNEL_TABLE_GET(encode, BSW_KERNEL_AVX2(encode) BSW_KERNEL_AVX512(encode))
+BSW_KERNEL_TABLE_GET(encode,
+                     BSW_KERNEL_AVX2(encode) BSW_KERNEL_AVX512(encode) BSW_KERNEL_NEON(encode))

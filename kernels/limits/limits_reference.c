@@ -42,4 +42,5 @@ LIMITS_PEAK(popcount, words32, START_INT, step_popcount, LIMITS_WORD - (words32)
 
 LIMITS_TABLE(bsw_limits_reference, "reference")
 
-BSW_KERNEL_TABLE_GET(limits, BSW_KERNEL_AVX2(limits) BSW_KERNEL_AVX512(limits))
+BSW_KERNEL_TABLE_GET(limits,
+                     BSW_KERNEL_AVX2(limits) BSW_KERNEL_AVX512(limits) BSW_KERNEL_NEON(limits))

@@ -50,4 +50,4 @@ const struct bsw_merge_table bsw_merge_reference = {
     .best_ranked = reference_best_ranked,
 };
 
-BSW_KERNEL_TABLE_GET(merge, BSW_KERNEL_AVX2(merge) BSW_KERNEL_AVX512(merge))
+BSW_KERNEL_TABLE_GET(merge, BSW_KERNEL_AVX2(merge) BSW_KERNEL_AVX512(merge) BSW_KERNEL_NEON(merge))

@@ -52,4 +52,5 @@ const struct bsw_plane_scan_table bsw_plane_scan_reference = {
     .add_rows = reference_add_rows,
 };
 
-BSW_KERNEL_TABLE_GET(plane_scan, BSW_KERNEL_AVX2(plane_scan) BSW_KERNEL_AVX512(plane_scan))
+BSW_KERNEL_TABLE_GET(plane_scan, BSW_KERNEL_AVX2(plane_scan) BSW_KERNEL_AVX512(plane_scan)
+                                     BSW_KERNEL_NEON(plane_scan))

@@ -51,4 +51,5 @@ void bsw_rbe_coder_init(const struct bsw_rbe_shape *shape, const float *paramete
     }
 }
 
-BSW_KERNEL_TABLE_GET(rbe_codes, BSW_KERNEL_AVX2(rbe_codes) BSW_KERNEL_AVX512(rbe_codes))
+BSW_KERNEL_TABLE_GET(rbe_codes, BSW_KERNEL_AVX2(rbe_codes) BSW_KERNEL_AVX512(rbe_codes)
+                                    BSW_KERNEL_NEON(rbe_codes))

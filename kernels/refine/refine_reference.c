@@ -66,4 +66,5 @@ const struct bsw_refine_table bsw_refine_reference = {
     .value = reference_value,
 };
 
-BSW_KERNEL_TABLE_GET(refine, BSW_KERNEL_AVX2(refine) BSW_KERNEL_AVX512(refine))
+BSW_KERNEL_TABLE_GET(refine,
+                     BSW_KERNEL_AVX2(refine) BSW_KERNEL_AVX512(refine) BSW_KERNEL_NEON(refine))

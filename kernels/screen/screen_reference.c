@@ -89,4 +89,5 @@ const struct bsw_screen_table bsw_screen_reference = {
     .scan = reference_scan,
 };
 
-BSW_KERNEL_TABLE_GET(screen, BSW_KERNEL_AVX2(screen) BSW_KERNEL_AVX512(screen))
+BSW_KERNEL_TABLE_GET(screen,
+                     BSW_KERNEL_AVX2(screen) BSW_KERNEL_AVX512(screen) BSW_KERNEL_NEON(screen))

@@ -133,4 +133,5 @@ const struct bsw_select_table bsw_select_reference = {
     .keep_exact = reference_keep_exact,
 };
 
-BSW_KERNEL_TABLE_GET(select, BSW_KERNEL_AVX2(select) BSW_KERNEL_AVX512(select))
+BSW_KERNEL_TABLE_GET(select,
+                     BSW_KERNEL_AVX2(select) BSW_KERNEL_AVX512(select) BSW_KERNEL_NEON(select))

@@ -69,7 +69,7 @@ UNIT_TEST(choices_are_of_this_architecture)
 // one.
 static void check_table(const char *family, const char *name, int level)
 {
-    int is_own = level <= BSW_CPU_AVX2 || level == BSW_CPU_AVX512;
+    int is_own = level <= BSW_CPU_AVX2 || level == BSW_CPU_AVX512 || level == BSW_CPU_NEON;
     int found = level_of(name);
     if (is_own ? found != level : found > level || !bsw_cpu_level_is_had((enum bsw_cpu_level)found))
         fail_msg("%s: level %s has the table of %s", family,

@@ -1,0 +1,274 @@
+// encode on Arm: eight registers hold the 32 lanes of kernel_sums.h; the codes of 32 dimensions are
+// packed to bytes, each bit of which is gathered to a plane word.
+#include <arm_neon.h>
+#include <string.h>
+
+#include "common/codes/half.h"
+#include "kernels/encode/encode.h"
+#include "kernels/neon_mask.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+// Lanes 4k .. 4k + 3 of 32 numbers in v[k].
+struct lanes {
+    float32x4_t v[8];
+};
+
+INLINE uint32_t first_lanes(size_t n)
+{
+    return n >= 32 ? 0xffffffffu : (1u << n) - 1u;
+}
+
+// All-ones in the places 4k .. 4k + 3 that are below n.
+INLINE uint32x4_t lane_mask(size_t n, int k)
+{
+    const uint32x4_t places = {0, 1, 2, 3};
+    return vcltq_u32(vaddq_u32(places, vdupq_n_u32(4 * (uint32_t)k)), vdupq_n_u32((uint32_t)n));
+}
+
+INLINE struct lanes zero_lanes(void)
+{
+    struct lanes zero;
+    for (int k = 0; k < 8; k++) zero.v[k] = vdupq_n_f32(0.0f);
+    return zero;
+}
+
+// n floats of 32 from x; the rest is +0.0 and not read. n is a constant 32 in the loops.
+INLINE struct lanes load_lanes(const float *x, size_t n)
+{
+    struct lanes y;
+    float rest[32] = {0};
+    if (n < 32) x = memcpy(rest, x, n * sizeof *x);
+    for (int k = 0; k < 8; k++) y.v[k] = vld1q_f32(x + 4 * k);
+    return y;
+}
+
+INLINE void store_lanes(float *x, size_t n, struct lanes y)
+{
+    float rest[32];
+    float *to = n < 32 ? rest : x;
+    for (int k = 0; k < 8; k++) vst1q_f32(to + 4 * k, y.v[k]);
+    if (n < 32) memcpy(x, rest, n * sizeof *x);
+}
+
+// Lanes from n on keep s: adding +0.0 would turn a -0.0 there into +0.0.
+INLINE struct lanes add_products(struct lanes a, struct lanes b, struct lanes s, size_t n)
+{
+    for (int k = 0; k < 8; k++) {
+        float32x4_t sum = vfmaq_f32(s.v[k], a.v[k], b.v[k]);
+        s.v[k] = n >= 32 ? sum : vbslq_f32(lane_mask(n, k), sum, s.v[k]);
+    }
+    return s;
+}
+
+INLINE float tree_sum(struct lanes s)
+{
+    for (int h = 4; h > 0; h /= 2) {
+        for (int k = 0; k < h; k++) s.v[k] = vaddq_f32(s.v[k], s.v[k + h]);
+    }
+    float32x2_t two = vadd_f32(vget_low_f32(s.v[0]), vget_high_f32(s.v[0]));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
+// Lanes 2k and 2k + 1 in s[k].
+INLINE double tree_sum_double(float64x2_t s[16])
+{
+    for (int h = 8; h > 0; h /= 2) {
+        for (int k = 0; k < h; k++) s[k] = vaddq_f64(s[k], s[k + h]);
+    }
+    return vgetq_lane_f64(s[0], 0) + vgetq_lane_f64(s[0], 1);
+}
+
+// The instruction quiets NaNs, the definition keeps their bits.
+static void half_to_float(const uint16_t *numbers, size_t n, float *out)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        uint16x4_t halves;
+        memcpy(&halves, numbers + i, sizeof halves);
+        vst1q_f32(out + i, vcvt_f32_f16(vreinterpret_f16_u16(halves)));
+        uint16x4_t nans = vcgt_u16(vand_u16(halves, vdup_n_u16(0x7fff)), vdup_n_u16(0x7c00));
+        if (vmaxv_u16(nans) == 0) continue;
+        for (size_t k = i; k < i + 4; k++) out[k] = bsw_half_to_float(numbers[k]);
+    }
+    for (; i < n; i++) out[i] = bsw_half_to_float(numbers[i]);
+}
+
+// Squares are never -0.0, so here lanes past the end may add +0.0.
+INLINE void add_squares(const float *x, size_t n, float64x2_t s[16])
+{
+    struct lanes y = load_lanes(x, n);
+    for (int k = 0; k < 8; k++) {
+        float64x2_t low = vcvt_f64_f32(vget_low_f32(y.v[k])), high = vcvt_high_f64_f32(y.v[k]);
+        s[2 * k] = vfmaq_f64(s[2 * k], low, low);
+        s[2 * k + 1] = vfmaq_f64(s[2 * k + 1], high, high);
+    }
+}
+
+static void neon_squared_norms(const float *rows, size_t num_rows, size_t dims, double *norms)
+{
+    for (size_t r = 0; r < num_rows; r++) {
+        const float *x = rows + r * dims;
+        float64x2_t s[16];
+        for (int k = 0; k < 16; k++) s[k] = vdupq_n_f64(0.0);
+        size_t i = 0;
+        for (; i + 32 <= dims; i += 32) add_squares(x + i, 32, s);
+        if (i < dims) add_squares(x + i, dims - i, s);
+        norms[r] = tree_sum_double(s);
+    }
+}
+
+// floor(v) clipped to [low, high]. A NaN, which is quiet behind a product, gives low.
+INLINE float32x4_t clipped_floor(float32x4_t v, float32x4_t low, float32x4_t high)
+{
+    return vrndmq_f32(vminq_f32(vmaxnmq_f32(v, low), high));
+}
+
+// Floors of 16 dimensions as bytes in order.
+INLINE uint8x16_t pack_bytes(const float32x4_t f[4])
+{
+    int16x8_t low = vcombine_s16(vmovn_s32(vcvtq_s32_f32(f[0])), vmovn_s32(vcvtq_s32_f32(f[1])));
+    int16x8_t high = vcombine_s16(vmovn_s32(vcvtq_s32_f32(f[2])), vmovn_s32(vcvtq_s32_f32(f[3])));
+    return vreinterpretq_u8_s8(vcombine_s8(vmovn_s16(low), vmovn_s16(high)));
+}
+
+// The plane words of 32 codes of one document: u = 2^(bits-1) - 1 - f is f with all bits but the
+// sign turned. word is plane 0's; planes are plane_stride apart.
+INLINE void store_word(struct lanes f, unsigned bits, uint32_t valid, uint32_t *word,
+                       size_t plane_stride)
+{
+    const uint8x16_t turn = vdupq_n_u8((uint8_t)((1 << (bits - 1)) - 1));
+    uint8x16_t low = veorq_u8(pack_bytes(f.v), turn), high = veorq_u8(pack_bytes(f.v + 4), turn);
+    for (unsigned p = 0; p < bits; p++) {
+        const uint8x16_t bit = vdupq_n_u8((uint8_t)(1 << (bits - 1 - p)));
+        word[p * plane_stride] =
+            bsw_neon_byte_mask(vtstq_u8(low, bit), vtstq_u8(high, bit)) & valid;
+    }
+}
+
+// Three products in this order: scale times a power of two at once would differ where y * scale is
+// subnormal.
+INLINE void xfbq_word(const float *x, size_t n, float factor, float scale, unsigned bits,
+                      uint32_t *word, size_t plane_stride)
+{
+    float end = (float)(1 << (bits - 1));
+    float32x4_t low = vdupq_n_f32(-end), high = vdupq_n_f32(end - 1.0f);
+    struct lanes v = load_lanes(x, n);
+    for (int k = 0; k < 8; k++) {
+        v.v[k] = vmulq_n_f32(vmulq_n_f32(vmulq_n_f32(v.v[k], factor), scale), end);
+        v.v[k] = clipped_floor(v.v[k], low, high);
+    }
+    store_word(v, bits, first_lanes(n), word, plane_stride);
+}
+
+// One row's lanes of mean * centered; writes centered.
+INLINE struct lanes center_word(const float *x, const float *mean, float factor, size_t n,
+                                struct lanes dot, float *centered)
+{
+    struct lanes o = load_lanes(x, n), m = load_lanes(mean, n);
+    for (int k = 0; k < 8; k++) o.v[k] = vsubq_f32(vmulq_n_f32(o.v[k], factor), m.v[k]);
+    store_lanes(centered, n, o);
+    return add_products(m, o, dot, n);
+}
+
+// The product: a tile of rows by 16 outputs lives in registers while the input dimensions go by. A
+// panel of 16 columns of the rotation, DEPTH rows of it, is copied together so that it stays in the
+// first cache whatever the stride (a stride of 4 KiB would put all of it into a few sets).
+#define PANEL     16
+#define TILE_ROWS 6
+#define DEPTH     256
+
+// Written out row by row: arrays of registers end up in memory with some compilers.
+#define EACH_ROW(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
+
+#define START_ROW(r)                                                             \
+    const float *a##r = centered + (r < rows ? r * stride : 0);                  \
+    float32x4_t p##r = vdupq_n_f32(0.0f), q##r = p##r, s##r = p##r, t##r = p##r; \
+    if (r < rows && !fresh) {                                                    \
+        const float *from = out + r * out_stride;                                \
+        p##r = vld1q_f32(from), q##r = vld1q_f32(from + 4);                      \
+        s##r = vld1q_f32(from + 8), t##r = vld1q_f32(from + 12);                 \
+    }
+
+#define STEP_ROW(r)                                                   \
+    if (r < rows) {                                                   \
+        float32x4_t x = vdupq_n_f32(a##r[k]);                         \
+        p##r = vfmaq_f32(p##r, x, b0), q##r = vfmaq_f32(q##r, x, b1); \
+        s##r = vfmaq_f32(s##r, x, b2), t##r = vfmaq_f32(t##r, x, b3); \
+    }
+
+#define STORE_ROW(r)                                       \
+    if (r < rows) {                                        \
+        float *to = out + r * out_stride;                  \
+        vst1q_f32(to, p##r), vst1q_f32(to + 4, q##r);      \
+        vst1q_f32(to + 8, s##r), vst1q_f32(to + 12, t##r); \
+    }
+
+// centered [rows][stride], panel [depth][panel_stride], out [rows][out_stride]; sums start at +0.0
+// if `fresh`, else at out.
+INLINE void project_tile(const float *centered, size_t stride, const float *panel,
+                         size_t panel_stride, size_t depth, int fresh, float *out,
+                         size_t out_stride, const int rows)
+{
+    EACH_ROW(START_ROW)
+    for (size_t k = 0; k < depth; k++, panel += panel_stride) {
+        float32x4_t b0 = vld1q_f32(panel), b1 = vld1q_f32(panel + 4);
+        float32x4_t b2 = vld1q_f32(panel + 8), b3 = vld1q_f32(panel + 12);
+        EACH_ROW(STEP_ROW)
+    }
+    EACH_ROW(STORE_ROW)
+}
+
+INLINE void copy_panel(const float *rotation, size_t stride, size_t depth, float *panel)
+{
+    for (size_t k = 0; k < depth; k++)
+        memcpy(panel + k * PANEL, rotation + k * stride, PANEL * sizeof *panel);
+}
+
+// Adds c^2 of places first .. last - 1 of 32.
+INLINE int32x4_t add_code_squares(int32x4_t sum, struct lanes c, size_t first, size_t last)
+{
+    for (int k = 0; k < 8; k++) {
+        int32x4_t code = vcvtq_s32_f32(c.v[k]);
+        uint32x4_t inside = vbicq_u32(lane_mask(last, k), lane_mask(first, k));
+        sum = vmlaq_s32(sum, vandq_s32(code, vreinterpretq_s32_u32(inside)), code);
+    }
+    return sum;
+}
+
+// One segment of one row; returns e_s. Places count in this segment; word is the document's first.
+INLINE float quantize_segment(const struct bsw_segment *segment, const float *o, float inverse,
+                              size_t stage_place, unsigned bits, uint32_t *word, uint32_t *tail)
+{
+    size_t plane_stride = (size_t)segment->words * BSW_BUNDLE_ROWS;
+    float end = (float)(1 << (bits - 1));
+    float32x4_t low = vdupq_n_f32(-end), high = vdupq_n_f32(end - 1.0f), one = vdupq_n_f32(1.0f);
+    struct lanes e = zero_lanes();
+    int32x4_t squares = vdupq_n_s32(0);
+    for (size_t i = 0; i < segment->dims; i += 32, word += BSW_BUNDLE_ROWS) {
+        size_t n = segment->dims - i < 32 ? segment->dims - i : 32;
+        struct lanes x = load_lanes(o + i, 32), f, c;
+        for (int k = 0; k < 8; k++) {
+            f.v[k] = clipped_floor(vmulq_n_f32(x.v[k], inverse), low, high);
+            c.v[k] = vfmaq_n_f32(one, f.v[k], 2.0f); // exact
+        }
+        e = add_products(x, c, e, 32);
+        store_word(f, bits, first_lanes(n), word, plane_stride);
+        size_t first = stage_place > i ? stage_place - i : 0;
+        if (first < n) squares = add_code_squares(squares, c, first, n);
+    }
+    *tail += (uint32_t)vaddvq_s32(squares);
+    return tree_sum(e);
+}
+
+#include "kernels/encode/encode_rows.h"
+
+const struct bsw_encode_table bsw_encode_neon = {
+    .level = "neon",
+    .to_float = to_float,
+    .squared_norms = neon_squared_norms,
+    .xfbq = xfbq,
+    .saq_center = saq_center,
+    .saq_project = saq_project,
+    .saq_quantize = saq_quantize,
+};

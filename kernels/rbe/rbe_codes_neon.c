@@ -1,0 +1,4 @@
+#include "kernels/rbe/rbe_codes_rows.h"
+
+const struct bsw_rbe_codes_table bsw_rbe_codes_neon = {
+    .level = "neon", .encode = bsw_rbe_encode_row, .project = bsw_rbe_project_row};
