@@ -197,6 +197,25 @@ inline void mma_bf16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[
 }
 #endif
 
+// The same with half of each k: a [16][8], b [8][8].
+#if defined(__CUDACC__)
+__device__ __forceinline__ void mma_bf16_short(float (&d)[4], const unsigned (&a)[2], unsigned b,
+                                               const float (&c)[4])
+{
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3}, {%4,%5}, {%6}, {%7,%8,%9,%10};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(b), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
+}
+#else
+inline void mma_bf16_short(float (&d)[4], const unsigned (&a)[2], unsigned b, const float (&c)[4],
+                           emulation::call_site site = emulation::call_site::here())
+{
+    const unsigned rows[4] = {a[0], a[1], 0, 0}, columns[2] = {b, 0};
+    emulation::mma_bf16(d, rows, columns, c, site);
+}
+#endif
+
 // Bits of a where the mask's are 1, else of b: one instruction.
 __device__ __forceinline__ unsigned choose_bits(unsigned mask, unsigned a, unsigned b)
 {

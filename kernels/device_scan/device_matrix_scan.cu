@@ -3,16 +3,16 @@
 // accumulators.
 //
 // The order of dimensions inside a word is that of the unpacked bytes, on both sides, so that no
-// byte is moved for it (device_scan.h, device order); and as any order does, a lane takes its two
-// operand registers of 32 dimensions from neighbouring words, one 8-byte load. Rows in shared
-// memory are an odd number of words long, which spreads those loads over all banks.
+// byte is moved for it (device_scan.h, device order).
 //
-// Of the eight sums that a lane has of a bundle and a query the least is compared with a bound that
-// holds for all rows of the bundle (dot_bound.cuh). Where it is reached anywhere in the warp, rows
-// are found by comparing float keys as they are (exact: dots below 2^22 become floats by adding
-// them into the mantissa of 1.5 * 2^23, for conversions are scarce); scores are made for rows that
-// pass alone.
+// Float keys of dots below 2^21 are compared by the products themselves: one more step tells of
+// every sum, by one bit, whether its pair may pass (key_terms.cuh). Otherwise the least of the
+// eight sums that a lane has of a bundle and a query is compared with a bound that holds for all
+// rows of the bundle (dot_bound.cuh). Where anything may pass in a warp, rows are found by
+// comparing keys as they are (exact: dots become floats by adding them into the mantissa of 1.5 *
+// 2^23, for conversions are scarce); scores are made for rows that pass alone.
 #include "kernels/device_scan/dot_bound.cuh"
+#include "kernels/device_scan/key_terms.cuh"
 #include "kernels/device_scan/matrix_tile.cuh"
 
 namespace bsw
@@ -25,20 +25,30 @@ struct scan_shared : matrix_shared {
     bundle_bound *bounds;   // [bundles]
     quick_query *quick;     // [queries]
     float *scales, *biases; // [rows]
+    // Where sums start with terms of keys, in place of bounds and quick:
+    row_caps *caps;         // [bundles]
+    key_query *key_queries; // [queries]
+    key_start *starts;      // [queries / 2], two that are 8 apart
+    key_words *words;       // [queries / 2][4]
+    uint4 *terms;           // [rows]
 };
 
 // What is as long for every layout comes first, at places that the compiler knows.
-template <class SHAPE> __device__ __forceinline__ scan_shared divide_shared(uint32_t padded_dims)
+template <class SHAPE> __device__ __forceinline__ scan_shared divide_shared(uint32_t num_words)
 {
     DYNAMIC_SHARED(uint8_t, memory);
     scan_shared out;
-    out.row_bytes = row_bytes_of(padded_dims);
-    out.bounds = reinterpret_cast<bundle_bound *>(memory);
-    out.quick = reinterpret_cast<quick_query *>(out.bounds + SHAPE::bundles);
-    out.scales = reinterpret_cast<float *>(out.quick + SHAPE::queries);
+    out.key_queries = reinterpret_cast<key_query *>(memory);
+    out.quick = reinterpret_cast<quick_query *>(memory);
+    out.starts = reinterpret_cast<key_start *>(out.key_queries + SHAPE::queries);
+    out.words = reinterpret_cast<key_words *>(out.starts + SHAPE::queries / 2);
+    out.bounds = reinterpret_cast<bundle_bound *>(out.words + SHAPE::queries * 2);
+    out.caps = reinterpret_cast<row_caps *>(out.bounds);
+    out.terms = reinterpret_cast<uint4 *>(out.bounds + SHAPE::bundles);
+    out.scales = reinterpret_cast<float *>(out.terms + SHAPE::rows);
     out.biases = out.scales + SHAPE::rows;
     out.rows = reinterpret_cast<uint8_t *>(out.biases + SHAPE::rows);
-    out.queries = out.rows + SHAPE::rows * out.row_bytes;
+    out.queries = out.rows + num_words * SHAPE::row_word_bytes;
     return out;
 }
 
@@ -68,12 +78,122 @@ __device__ __forceinline__ void load_scales(const scan_arguments &a, uint32_t fi
 
 // Limits are what they are when the launch begins.
 template <class SHAPE, key_kind KIND>
-__device__ __forceinline__ void load_quick_queries(const scan_arguments &a, uint32_t first_query,
+__device__ __forceinline__ void load_block_queries(const scan_arguments &a, uint32_t first_query,
                                                    const scan_shared &shared)
 {
-    for (uint32_t i = threadIdx.x; i < SHAPE::queries; i += tuning.threads)
-        shared.quick[i] = load_quick<KIND>(a, first_query + i);
+    for (uint32_t i = threadIdx.x; i < SHAPE::queries; i += tuning.threads) {
+        if (KIND == key_kind::small_float)
+            shared.key_queries[i] = load_key_query(a, first_query + i);
+        else
+            shared.quick[i] = load_quick<KIND>(a, first_query + i);
+    }
 }
+
+// ---- sums that start with terms of keys ----
+
+// A warp a bundle, the last ones first, as unpacking begins with the first. Rows that are masked
+// are left out.
+template <class SHAPE>
+__device__ __forceinline__ void load_terms(const scan_arguments &a, uint32_t first_bundle,
+                                           uint32_t end, bool is_first, const scan_shared &shared)
+{
+    static_assert(SHAPE::bundles <= block_warps, "one a warp, of each tile the same");
+    const uint32_t lane = threadIdx.x % 32, own = block_warps - 1 - threadIdx.x / 32;
+    if (own >= SHAPE::bundles) return;
+    row_caps caps = {0, 0};
+    if (!is_first) caps = shared.caps[own];
+    const uint32_t bundle = bundle_of(a, first_bundle + own), i = own * warp_rows + lane;
+    const bool is_there = first_bundle + own < end;
+    const size_t place = static_cast<size_t>(bundle) * warp_rows + lane;
+    const uint32_t mask = is_there ? __ldg(a.codes.masks + bundle) : 0;
+    const float scale = is_there ? half_to_float(__ldg(a.codes.scales + place)) : 0.0f;
+    const float bias = is_there ? __ldg(a.codes.biases + place) : 0.0f;
+    shared.scales[i] = scale;
+    shared.biases[i] = bias;
+    shared.terms[i] = make_row_terms(scale, bias, mask >> lane & 1, caps);
+    __syncwarp(); // all lanes have read the caps
+    if (lane == 0) shared.caps[own] = caps;
+}
+
+// The tile's caps are seldom above those that starts were made for, by all threads alike.
+template <class SHAPE>
+__device__ __forceinline__ void update_starts(const scan_shared &shared, row_caps &started)
+{
+    row_caps caps = shared.caps[0];
+#pragma unroll
+    for (uint32_t b = 1; b < SHAPE::bundles; b++) caps = join_caps(caps, shared.caps[b]);
+    if (caps.inverse <= started.inverse && caps.bias <= started.bias) return;
+    started = join_caps(started, caps);
+    for (uint32_t i = threadIdx.x; i < SHAPE::queries * 2; i += tuning.threads) {
+        const key_query &first = shared.key_queries[i / 32 * 16 + i / 4 % 8];
+        const key_query &second = (&first)[8];
+        shared.words[i] = make_words(first, second, started, i % 4);
+        if (i % 4 == 0) shared.starts[i / 4] = make_start(first, second, started);
+    }
+    __syncthreads();
+}
+
+// What the first step takes of the warp's queries: 16 from tile m on.
+struct query_terms {
+    key_words words;
+    key_start start;
+};
+
+template <class SHAPE>
+__device__ __forceinline__ query_terms load_query_terms(uint32_t warp, uint32_t lane,
+                                                        const scan_shared &shared, int m)
+{
+    const uint32_t pair =
+        (warp % SHAPE::query_warps * SHAPE::query_tiles + static_cast<uint32_t>(m)) * 8 + lane / 4;
+    return {shared.words[pair * 4 + lane % 4], shared.starts[pair]};
+}
+
+// Of four tiles of rows ldmatrix gives a lane word lane % 4 of the terms of row lane / 4 each.
+template <class SHAPE>
+__device__ __forceinline__ void begin_tile(uint32_t warp, uint32_t lane, const scan_shared &shared,
+                                           accumulators<SHAPE> &acc)
+{
+    constexpr uint32_t rows = 8 * SHAPE::row_tiles, together = rows < 32 ? rows : 32;
+    const uint4 *first = shared.terms + warp / SHAPE::query_warps * rows + lane % together;
+    query_terms queries[SHAPE::query_tiles];
+#pragma unroll
+    for (int m = 0; m < SHAPE::query_tiles; m++)
+        queries[m] = load_query_terms<SHAPE>(warp, lane, shared, m);
+#pragma unroll
+    for (int n = 0; n < SHAPE::row_tiles; n += 4) {
+        unsigned terms[4];
+        load_matrices(terms, first + 8 * n);
+#pragma unroll
+        for (int i = 0; i < static_cast<int>(together / 8) * SHAPE::query_tiles; i++) {
+            const int m = i % SHAPE::query_tiles, t = i / SHAPE::query_tiles;
+            begin_sums(acc.sums[m][n + t], queries[m].words, terms[t], queries[m].start);
+        }
+    }
+}
+
+// Bits as in find_queries.
+template <class SHAPE>
+__device__ __forceinline__ uint32_t find_below(const accumulators<SHAPE> &acc)
+{
+    uint32_t above[2 * SHAPE::query_tiles], all = still_above;
+#pragma unroll
+    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
+        above[i] = still_above;
+#pragma unroll
+        for (int j = 0; j < 2 * SHAPE::row_tiles; j++)
+            above[i] &= static_cast<uint32_t>(acc.sums[i / 2][j / 2][2 * (i % 2) + j % 2]);
+        all &= above[i];
+    }
+    if (!__any_sync(all_lanes, all == 0)) return 0;
+    uint32_t queries = 0;
+#pragma unroll
+    for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
+        if (above[i] == 0) queries |= 1u << i;
+    }
+    return __reduce_or_sync(all_lanes, queries);
+}
+
+// ---- bounds of bundles ----
 
 // The least of the lane's sums of one query and a bundle, of which a warp has four tiles of columns
 // or fewer.
@@ -117,12 +237,32 @@ __device__ __forceinline__ uint32_t find_queries(uint32_t warp, uint32_t lane, u
     return queries;
 }
 
-// Bits 2*n + c: the pair of the query, half `half` of m, and row 8*n + c reaches its limit.
+// The lane's sums of products alone of the query, half `half` of m: 2*n + c of row 8*n + c.
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ void take_sums(uint32_t warp, uint32_t lane, const scan_shared &shared,
+                                          const accumulators<SHAPE> &acc, int m, int half,
+                                          int (&sums)[2 * SHAPE::row_tiles])
+{
+    const uint32_t *terms = reinterpret_cast<const uint32_t *>(
+                                shared.terms + warp / SHAPE::query_warps * (8 * SHAPE::row_tiles)) +
+                            lane;
+    query_terms queries = {};
+    if (KIND == key_kind::small_float) queries = load_query_terms<SHAPE>(warp, lane, shared, m);
+#pragma unroll
+    for (int n = 0; n < SHAPE::row_tiles; n++) {
+        int begun[4] = {0, 0, 0, 0};
+        if (KIND == key_kind::small_float)
+            begin_sums(begun, queries.words, terms[32 * n], queries.start);
+        sums[2 * n] = acc.sums[m][n][2 * half] - begun[2 * half];
+        sums[2 * n + 1] = acc.sums[m][n][2 * half + 1] - begun[2 * half + 1];
+    }
+}
+
+// Bits 2*n + c: the pair of the query and row 8*n + c reaches its limit.
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ uint32_t find_hits(const thread_query &own,
-                                              const accumulators<SHAPE> &acc,
-                                              const scan_shared &shared, uint32_t first_row, int m,
-                                              int half)
+                                              const int (&sums)[2 * SHAPE::row_tiles],
+                                              const scan_shared &shared, uint32_t first_row)
 {
     uint32_t hits = 0;
 #pragma unroll
@@ -133,9 +273,8 @@ __device__ __forceinline__ uint32_t find_hits(const thread_query &own,
             scale = *reinterpret_cast<const float2 *>(shared.scales + row);
             bias = *reinterpret_cast<const float2 *>(shared.biases + row);
         }
-        const int(&sums)[4] = acc.sums[m][n];
-        if (reaches<KIND>(own, sums[2 * half], scale.x, bias.x)) hits |= 1u << (2 * n);
-        if (reaches<KIND>(own, sums[2 * half + 1], scale.y, bias.y)) hits |= 2u << (2 * n);
+        if (reaches<KIND>(own, sums[2 * n], scale.x, bias.x)) hits |= 1u << (2 * n);
+        if (reaches<KIND>(own, sums[2 * n + 1], scale.y, bias.y)) hits |= 2u << (2 * n);
     }
     return hits;
 }
@@ -158,21 +297,18 @@ __device__ __forceinline__ uint32_t valid_rows(const scan_arguments &a, uint32_t
 
 // Sums stay what they are, but what find_hits made of them is not kept for the rare way: that would
 // take twice the registers.
-template <class SHAPE> __device__ __forceinline__ void keep_sums(accumulators<SHAPE> &acc)
+template <int N> __device__ __forceinline__ void keep_sums(int (&sums)[N])
 {
 #pragma unroll
-    for (int i = 0; i < SHAPE::query_tiles * SHAPE::row_tiles * 4; i++) {
-        int &sum = acc.sums[i / 4 / SHAPE::row_tiles][i / 4 % SHAPE::row_tiles][i % 4];
-        sum = opaque(sum);
-    }
+    for (int i = 0; i < N; i++) sums[i] = opaque(sums[i]);
 }
 
 // One query's hits of a warp to its list: the four lanes that share the query, one atomicAdd.
 template <class SHAPE, key_kind KIND>
-__device__ __forceinline__ void
-append_hits(const scan_arguments &a, const thread_query &own, const accumulators<SHAPE> &acc,
-            const scan_shared &shared, uint32_t first_bundle, uint32_t first_row, uint32_t query,
-            int m, int half, uint32_t hits)
+__device__ __forceinline__ void append_hits(const scan_arguments &a, const thread_query &own,
+                                            const int (&sums)[2 * SHAPE::row_tiles],
+                                            const scan_shared &shared, uint32_t first_bundle,
+                                            uint32_t first_row, uint32_t query, uint32_t hits)
 {
     uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
 #pragma unroll
@@ -186,7 +322,7 @@ append_hits(const scan_arguments &a, const thread_query &own, const accumulators
                 scale = shared.scales[row];
                 bias = shared.biases[row];
             }
-            const int dot = own.constant - 2 * acc.sums[m][n][2 * half + c];
+            const int dot = own.constant - 2 * sums[2 * n + c];
             const uint32_t score = score_of<KIND>(dot, own.scale, scale, bias);
             put_item(a.lists, query, at++,
                      pack_candidate(score, a.codes.first_row + row_of(a, first_bundle, row)));
@@ -200,21 +336,24 @@ select_tile(const scan_arguments &a, uint32_t first_query, uint32_t first_bundle
             uint32_t warp, uint32_t lane, accumulators<SHAPE> &acc, const scan_shared &shared)
 {
     const uint32_t first_row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles) + lane % 4 * 2;
-    const uint32_t found = find_queries<SHAPE, KIND>(warp, lane, first_row, acc, shared);
-    const uint32_t queries = __reduce_or_sync(all_lanes, found);
+    const uint32_t queries =
+        KIND == key_kind::small_float
+            ? find_below<SHAPE>(acc)
+            : __reduce_or_sync(all_lanes,
+                               find_queries<SHAPE, KIND>(warp, lane, first_row, acc, shared));
     if (queries == 0) return;
     const uint32_t valid = valid_rows<SHAPE>(a, first_bundle, end, first_row);
 #pragma unroll
     for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
         if (!(queries >> i & 1)) continue;
         const uint32_t query = query_of<SHAPE>(first_query, warp, lane, i / 2, i % 2);
-        const thread_query own = load_query<KIND>(a, query);
-        const uint32_t hits =
-            find_hits<SHAPE, KIND>(own, acc, shared, first_row, i / 2, i % 2) & valid;
+        const thread_query of = load_query<KIND>(a, query);
+        int sums[2 * SHAPE::row_tiles];
+        take_sums<SHAPE, KIND>(warp, lane, shared, acc, i / 2, i % 2, sums);
+        const uint32_t hits = find_hits<SHAPE, KIND>(of, sums, shared, first_row) & valid;
         if (!__any_sync(all_lanes, hits != 0)) continue;
-        keep_sums<SHAPE>(acc);
-        append_hits<SHAPE, KIND>(a, own, acc, shared, first_bundle, first_row, query, i / 2, i % 2,
-                                 hits);
+        keep_sums(sums);
+        append_hits<SHAPE, KIND>(a, of, sums, shared, first_bundle, first_row, query, hits);
     }
 }
 
@@ -222,22 +361,29 @@ select_tile(const scan_arguments &a, uint32_t first_query, uint32_t first_bundle
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void scan_tile(const scan_arguments &a, uint32_t first_query,
                                           uint32_t first_bundle, uint32_t end, bool is_first,
-                                          const scan_shared &shared)
+                                          const scan_shared &shared, row_caps &started)
 {
     const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const uint32_t num_words = a.codes.layout.padded_dims / 32;
-    accumulators<SHAPE> acc = {};
+    accumulators<SHAPE> acc;
+    if (KIND != key_kind::small_float) acc = {};
     for (uint32_t word = 0; word < num_words; word += tuning.chunk_words) {
         const uint32_t words =
             num_words - word < tuning.chunk_words ? num_words - word : tuning.chunk_words;
         __syncthreads(); // everybody has done with what is in shared memory
         unpack_tile<SHAPE>(a, first_bundle, end, word, words, shared);
-        if (KIND != key_kind::integer && word == 0)
+        if (KIND == key_kind::small_float && word == 0)
+            load_terms<SHAPE>(a, first_bundle, end, is_first, shared);
+        if (KIND == key_kind::any_float && word == 0)
             load_scales<SHAPE>(a, first_bundle, end, shared);
-        if (is_first && word == 0) load_quick_queries<SHAPE, KIND>(a, first_query, shared);
+        if (is_first && word == 0) load_block_queries<SHAPE, KIND>(a, first_query, shared);
         if (is_first || num_words > tuning.chunk_words)
             load_queries<SHAPE>(a, first_query, word, words, shared);
         __syncthreads();
+        if (KIND == key_kind::small_float && word == 0) {
+            update_starts<SHAPE>(shared, started);
+            begin_tile<SHAPE>(warp, lane, shared, acc);
+        }
         multiply_tile<SHAPE>(shared, words, warp, lane, acc);
     }
     select_tile<SHAPE, KIND>(a, first_query, first_bundle, end, warp, lane, acc, shared);
@@ -247,12 +393,13 @@ template <class SHAPE, key_kind KIND>
 __global__ void __launch_bounds__(tuning.threads, 2)
     scan_matrix(const __grid_constant__ scan_arguments a)
 {
-    const scan_shared shared = divide_shared<SHAPE>(a.codes.layout.padded_dims);
+    const scan_shared shared = divide_shared<SHAPE>(words_at_a_time(a.codes.layout.padded_dims));
     const uint32_t first_query = blockIdx.x % a.num_groups * SHAPE::queries;
     const uint32_t begin = blockIdx.x / a.num_groups * a.chunk;
     const uint32_t end = a.num_bundles - begin < a.chunk ? a.num_bundles : begin + a.chunk;
+    row_caps started = {-1, -1}; // what starts of sums are for
     for (uint32_t bundle = begin; bundle < end; bundle += SHAPE::bundles)
-        scan_tile<SHAPE, KIND>(a, first_query, bundle, end, bundle == begin, shared);
+        scan_tile<SHAPE, KIND>(a, first_query, bundle, end, bundle == begin, shared, started);
 }
 
 struct matrix_kernel {
@@ -289,9 +436,10 @@ extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
     scan_arguments a = make_scan_arguments(*codes, *part, *queries, *lists);
     const uint32_t rows = chosen.bundles * warp_rows;
     const size_t bytes =
-        static_cast<size_t>(rows + chosen.queries) * row_bytes_of(codes->layout.padded_dims) +
-        rows * 2 * sizeof(float) + chosen.bundles * sizeof(bundle_bound) +
-        chosen.queries * sizeof(quick_query);
+        static_cast<size_t>(rows + chosen.queries) * word_bytes *
+            words_at_a_time(codes->layout.padded_dims) +
+        rows * (sizeof(uint4) + 2 * sizeof(float)) + chosen.bundles * sizeof(bundle_bound) +
+        chosen.queries * (sizeof(key_query) + sizeof(key_start) / 2 + 2 * sizeof(key_words));
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a))];
     launch_shape shape = {dim3(), dim3(tuning.threads), bytes, stream};
     cudaError_t error = plan_blocks(a, {chosen.queries, chosen.bundles, own.matrix}, kernel, shape);

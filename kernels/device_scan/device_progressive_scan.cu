@@ -33,6 +33,7 @@
 // those of the other scans.
 #include <cmath>
 
+#include "kernels/device_scan/key_terms.cuh"
 #include "kernels/device_scan/matrix_tile.cuh"
 
 namespace bsw
@@ -40,11 +41,7 @@ namespace bsw
 namespace
 {
 
-constexpr uint32_t queue_pairs = 64;  // of a warp: fewer than 32 that wait and 32 that come
-constexpr float middle = 12582912.0f; // 1.5 * 2^23
-constexpr float aside = 2097152.0f;   // 2^21
-constexpr float most_terms = 1048576.0f;
-constexpr uint32_t aside_bf16 = 0xca00u, one_bf16 = 0x3f80u, minus_one_bf16 = 0xbf80u; // -2^21, ...
+constexpr uint32_t queue_pairs = 64; // of a warp: fewer than 32 that wait and 32 that come
 
 struct progressive_arguments {
     scan_arguments scan;
@@ -67,22 +64,17 @@ struct __align__(8) pair
 
 // Parts of the block's shared memory. The first word of a row or query holds its bound_terms.
 struct progressive_shared {
-    matrix_shared terms, stage; // the same, stage from the second word (queries: of a pair) on
+    matrix_shared terms, stage; // the same, stage from the second word on
     bound_terms *queries;       // [queries] magnitudes; more: where accumulators start
     bound_terms *rows;          // [bundles] largest
     uint32_t *masks;            // [bundles]
     pair *pairs;                // [warps][queue_pairs]
 };
 
-__host__ __device__ __forceinline__ uint32_t progressive_row_bytes(uint32_t stage_dims)
-{
-    const uint32_t words = stage_dims / 32;
-    return word_bytes * (((words < tuning.chunk_words ? words : tuning.chunk_words) + 1) | 1u);
-}
-
 template <class SHAPE> size_t progressive_shared_bytes(uint32_t stage_dims)
 {
-    return static_cast<size_t>(SHAPE::rows + SHAPE::queries) * progressive_row_bytes(stage_dims) +
+    return static_cast<size_t>(SHAPE::rows + SHAPE::queries) * word_bytes *
+               (words_at_a_time(stage_dims) + 1) +
            (SHAPE::queries + SHAPE::bundles) * sizeof(bound_terms) +
            block_warps * queue_pairs * sizeof(pair) + SHAPE::bundles * sizeof(uint32_t);
 }
@@ -91,12 +83,12 @@ template <class SHAPE>
 __device__ __forceinline__ progressive_shared divide_memory(uint32_t stage_dims)
 {
     DYNAMIC_SHARED(uint8_t, memory);
-    const uint32_t row_bytes = progressive_row_bytes(stage_dims);
-    uint8_t *queries = memory + SHAPE::rows * row_bytes;
-    bound_terms *terms = reinterpret_cast<bound_terms *>(queries + SHAPE::queries * row_bytes);
+    const uint32_t words = words_at_a_time(stage_dims) + 1;
+    uint8_t *queries = memory + words * SHAPE::row_word_bytes;
+    bound_terms *terms = reinterpret_cast<bound_terms *>(queries + words * SHAPE::query_word_bytes);
     pair *pairs = reinterpret_cast<pair *>(terms + SHAPE::queries + SHAPE::bundles);
-    return {{memory, queries, row_bytes},
-            {memory + word_bytes, queries + 2 * word_bytes, row_bytes},
+    return {{memory, queries},
+            {memory + SHAPE::row_word_bytes, queries + SHAPE::query_word_bytes},
             terms,
             terms + SHAPE::queries,
             reinterpret_cast<uint32_t *>(pairs + block_warps * queue_pairs),
@@ -105,19 +97,8 @@ __device__ __forceinline__ progressive_shared divide_memory(uint32_t stage_dims)
 
 // ---- terms of queries and rows ----
 
-// Two bf16 whose sum is nearly the value, as upper halves of words.
-struct split {
-    uint32_t high, low;
-};
-
-__device__ __forceinline__ split split_float(float value)
-{
-    const uint32_t high = (__float_as_uint(value) + 0x8000u) & 0xffff0000u;
-    const float rest = __fadd_rn(value, -__uint_as_float(high)); // exact
-    return {high, (__float_as_uint(rest) + 0x8000u) & 0xffff0000u};
-}
-
 // A query's high, low, high, low meets a row's high, high, low, low.
+template <class SHAPE>
 __device__ __forceinline__ void store_query_terms(const matrix_shared &shared, uint32_t query,
                                                   const bound_terms &t, uint32_t flag)
 {
@@ -125,18 +106,20 @@ __device__ __forceinline__ void store_query_terms(const matrix_shared &shared, u
     const split bias = split_float(t.bias);
     const uint32_t x = limit.high >> 16 | limit.low, y = reach.high >> 16 | reach.low;
     const uint32_t z = bias.high >> 16 | bias.low;
-    store_query_piece(shared, query, 0, make_uint4(x, x, y, y));
-    store_query_piece(shared, query, 1, make_uint4(z, z, flag, 0));
+    store_query_piece<SHAPE>(shared, query, 0, make_uint4(x, x, y, y));
+    store_query_piece<SHAPE>(shared, query, 1, make_uint4(z, z, flag, 0));
 }
 
-__device__ __forceinline__ void store_row_terms(uint8_t *at, const bound_terms &t, uint32_t flag)
+template <class SHAPE>
+__device__ __forceinline__ void store_row_terms(const matrix_shared &shared, uint32_t row,
+                                                const bound_terms &t, uint32_t flag)
 {
     const split limit = split_float(t.limit), reach = split_float(t.reach);
     const split bias = split_float(t.bias);
-    uint4 *out = reinterpret_cast<uint4 *>(at);
+    uint4 *out = row_piece<SHAPE>(shared, row, 0);
     out[0] = make_uint4(limit.high >> 16 | limit.high, limit.low >> 16 | limit.low,
                         reach.high >> 16 | reach.high, reach.low >> 16 | reach.low);
-    out[1] = make_uint4(bias.high >> 16 | bias.high, bias.low >> 16 | bias.low, flag, 0);
+    out[SHAPE::rows] = make_uint4(bias.high >> 16 | bias.high, bias.low >> 16 | bias.low, flag, 0);
 }
 
 // The terms have the signs that they are added to a sum with.
@@ -162,14 +145,9 @@ __device__ __forceinline__ void prepare_queries(const progressive_arguments &a,
         const bool exists = first_query + i < a.scan.queries.num_queries;
         bound_terms t = {0, 0, 0, middle + aside};
         if (exists) t = query_terms(a, first_query + i);
-        store_query_terms(shared.terms, i, t, exists ? aside_bf16 : 0);
+        store_query_terms<SHAPE>(shared.terms, i, t, exists ? aside_bf16 : 0);
         shared.queries[i] = {fabsf(t.limit), fabsf(t.reach), fabsf(t.bias), t.more};
     }
-}
-
-__device__ __forceinline__ float most_of_warp(float value) // >= 0
-{
-    return __uint_as_float(__reduce_max_sync(all_lanes, __float_as_uint(value)));
 }
 
 // A row's terms, and whether they are fit for the product.
@@ -201,10 +179,10 @@ __device__ __forceinline__ void prepare_rows(const progressive_arguments &a, uin
         const bool is_fit =
             row_terms(a.scan.codes, static_cast<size_t>(bundle) * warp_rows + lane, exists, t);
         if (!is_fit) t = {0, 0, 0, 0};
-        store_row_terms(shared.terms.rows + (own * warp_rows + lane) * shared.terms.row_bytes, t,
-                        is_fit   ? 0
-                        : exists ? one_bf16
-                                 : minus_one_bf16);
+        store_row_terms<SHAPE>(shared.terms, own * warp_rows + lane, t,
+                               is_fit   ? 0
+                               : exists ? one_bf16
+                                        : minus_one_bf16);
         const bound_terms most = {most_of_warp(t.limit), most_of_warp(t.reach),
                                   most_of_warp(fabsf(t.bias)), 0};
         if (lane > 0) continue;
@@ -249,16 +227,17 @@ multiply_terms(const progressive_shared &shared, uint32_t warp, uint32_t lane,
     unsigned q[SHAPE::query_tiles][4];
     load_query_operands<SHAPE>(shared.terms, 0, warp, lane, q);
 #pragma unroll
-    for (int n = 0; n < SHAPE::row_tiles; n++) {
-        unsigned u[2];
+    for (int n = 0; n < SHAPE::row_tiles; n += 2) {
+        unsigned u[2][2];
         load_row_operands<SHAPE>(shared.terms, 0, warp, lane, n, u);
 #pragma unroll
-        for (int m = 0; m < SHAPE::query_tiles; m++) {
+        for (int i = 0; i < 2 * SHAPE::query_tiles; i++) {
+            const int m = i / 2;
             const float start[4] = {starts[m][0], starts[m][0], starts[m][1], starts[m][1]};
             float sums[4];
-            mma_bf16(sums, q[m], u, start);
+            mma_bf16(sums, q[m], u[i % 2], start);
 #pragma unroll
-            for (int i = 0; i < 4; i++) acc.sums[m][n][i] = __float_as_int(sums[i]);
+            for (int j = 0; j < 4; j++) acc.sums[m][n + i % 2][j] = __float_as_int(sums[j]);
         }
     }
 }

@@ -8,12 +8,12 @@
 namespace bsw
 {
 
-enum class key_kind { integer, small_float, any_float }; // small: |dot| < 2^22
+enum class key_kind { integer, small_float, any_float }; // small: |dot| < 2^21
 
 inline key_kind choose_keys(const scan_arguments &a)
 {
     if (!a.codes.scales) return key_kind::integer;
-    return a.dot_limit < 1 << 22 ? key_kind::small_float : key_kind::any_float;
+    return a.dot_limit < 1 << 21 ? key_kind::small_float : key_kind::any_float;
 }
 
 // constant - 2 * sum reaches the limit as far as this.

@@ -27,6 +27,8 @@ template <int QUERY_TILES_, int QUERY_WARPS_, int ROW_TILES_> struct matrix_shap
     static constexpr uint32_t queries = 16 * query_tiles * query_warps;
     static constexpr uint32_t rows = 8 * row_tiles * row_warps;
     static constexpr uint32_t bundles = rows / warp_rows;
+    static constexpr uint32_t row_word_bytes = rows * word_bytes;
+    static constexpr uint32_t query_word_bytes = queries * word_bytes;
 };
 
 typedef matrix_shape<1, 1, 2> few_queries;  // 16 x 128 rows
@@ -40,16 +42,28 @@ inline uint32_t choose_tile(const bsw_device_tuning &own, uint32_t num_queries)
     return i;
 }
 
-// Operands in the block's shared memory.
+// Operands in the block's shared memory, word after word of 32 dimensions, so that all places of a
+// lane are constants of the shape from its first on.
+// - Rows: the first 16 bytes of the word of every row, then the second 16 of every row. ldmatrix
+//   reads eight rows that follow each other, which spreads them over all banks.
+// - Queries: 64 bytes for two that are 8 apart, which share rows of mma: 16 for each of the four
+//   lanes, bytes 4*t .. 4*t + 3 of the first's 16 and of the second's, then of both's second 16.
 struct matrix_shared {
-    uint8_t *rows, *queries; // [rows], [queries] of row_bytes
-    uint32_t row_bytes;
+    uint8_t *rows, *queries; // [words] of row_word_bytes, query_word_bytes
 };
 
-__host__ __device__ __forceinline__ uint32_t row_bytes_of(uint32_t padded_dims)
+__host__ __device__ __forceinline__ uint32_t words_at_a_time(uint32_t padded_dims)
 {
     const uint32_t words = padded_dims / 32;
-    return word_bytes * ((words < tuning.chunk_words ? words : tuning.chunk_words) | 1u);
+    return words < tuning.chunk_words ? words : tuning.chunk_words;
+}
+
+// 16 bytes of a row.
+template <class SHAPE>
+__device__ __forceinline__ uint4 *row_piece(const matrix_shared &shared, uint32_t row,
+                                            uint32_t piece)
+{
+    return reinterpret_cast<uint4 *>(shared.rows) + piece * SHAPE::rows + row;
 }
 
 template <class SHAPE>
@@ -60,20 +74,19 @@ __device__ __forceinline__ uint32_t query_of(uint32_t first_query, uint32_t warp
            static_cast<uint32_t>(16 * tile + 8 * half) + lane / 4;
 }
 
-// 16 bytes of a query. Two queries that are 8 apart share their rows: lane t of mma finds its four
-// registers of a word side by side, bytes 8*t .. 8*t + 3 of the first, the same of the second, then
-// 8*t + 4 .. 8*t + 7 of both.
+// 16 bytes of a query.
+template <class SHAPE>
 __device__ __forceinline__ void store_query_piece(const matrix_shared &shared, uint32_t query,
                                                   uint32_t piece, const uint4 &value)
 {
     const uint32_t pair = query / 16 * 8 + query % 8;
-    uint32_t *out =
-        reinterpret_cast<uint32_t *>(shared.queries + (pair * shared.row_bytes + piece * 16) * 2) +
-        query / 8 % 2;
+    uint32_t *out = reinterpret_cast<uint32_t *>(shared.queries +
+                                                 piece / 2 * SHAPE::query_word_bytes + pair * 64) +
+                    piece % 2 * 2 + query / 8 % 2;
     out[0] = value.x;
-    out[2] = value.y;
-    out[4] = value.z;
-    out[6] = value.w;
+    out[4] = value.y;
+    out[8] = value.z;
+    out[12] = value.w;
 }
 
 // Words [first_word, first_word + num_words) of the block's queries.
@@ -92,7 +105,7 @@ __device__ __forceinline__ void load_queries(const scan_arguments &a, uint32_t f
                                                               a.codes.layout.padded_dims +
                                                           first_word * word_bytes) +
                           piece);
-        store_query_piece(shared, own, piece, value);
+        store_query_piece<SHAPE>(shared, own, piece, value);
     }
 }
 
@@ -125,10 +138,9 @@ __device__ __forceinline__ void unpack_tile(const scan_arguments &a, uint32_t fi
         uint32_t bytes[8] = {0, 0, 0, 0, 0, 0, 0, 0};
         if (first_bundle + own < end)
             load_word(a.codes, bundle_of(a, first_bundle + own), first_word + word, lane, bytes);
-        uint4 *out = reinterpret_cast<uint4 *>(
-            shared.rows + (own * warp_rows + lane) * shared.row_bytes + word * word_bytes);
+        uint4 *out = row_piece<SHAPE>(shared, own * warp_rows + lane, 2 * word);
         out[0] = make_uint4(bytes[0], bytes[1], bytes[2], bytes[3]);
-        out[1] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
+        out[SHAPE::rows] = make_uint4(bytes[4], bytes[5], bytes[6], bytes[7]);
     }
 }
 
@@ -142,12 +154,12 @@ __device__ __forceinline__ void load_query_operands(const matrix_shared &shared,
                                                     uint32_t warp, uint32_t lane,
                                                     unsigned (&q)[SHAPE::query_tiles][4])
 {
-    const uint32_t first = warp % SHAPE::query_warps * (8 * SHAPE::query_tiles) + lane / 4;
+    const uint4 *first =
+        reinterpret_cast<const uint4 *>(shared.queries + word * SHAPE::query_word_bytes) +
+        warp % SHAPE::query_warps * (32 * SHAPE::query_tiles) + lane;
 #pragma unroll
     for (int m = 0; m < SHAPE::query_tiles; m++) {
-        const uint32_t pair = first + static_cast<uint32_t>(8 * m);
-        const uint4 four = *reinterpret_cast<const uint4 *>(
-            shared.queries + (pair * shared.row_bytes + word * word_bytes + lane % 4 * 8) * 2);
+        const uint4 four = first[32 * m];
         q[m][0] = four.x;
         q[m][1] = four.y;
         q[m][2] = four.z;
@@ -155,17 +167,21 @@ __device__ __forceinline__ void load_query_operands(const matrix_shared &shared,
     }
 }
 
+// Of the rows' tiles n and n + 1.
 template <class SHAPE>
 __device__ __forceinline__ void load_row_operands(const matrix_shared &shared, uint32_t word,
                                                   uint32_t warp, uint32_t lane, int n,
-                                                  unsigned (&u)[2])
+                                                  unsigned (&u)[2][2])
 {
-    const uint32_t row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles) +
-                         static_cast<uint32_t>(8 * n) + lane / 4;
-    const uint2 pair = *reinterpret_cast<const uint2 *>(shared.rows + row * shared.row_bytes +
-                                                        word * word_bytes + lane % 4 * 8);
-    u[0] = pair.x;
-    u[1] = pair.y;
+    static_assert(SHAPE::row_tiles % 2 == 0, "two at a time");
+    const uint32_t row =
+        warp / SHAPE::query_warps * (8 * SHAPE::row_tiles) + lane / 16 * 8 + lane % 8;
+    unsigned four[4];
+    load_matrices(four, row_piece<SHAPE>(shared, row, 2 * word + lane / 8 % 2) + 8 * n);
+    u[0][0] = four[0];
+    u[0][1] = four[1];
+    u[1][0] = four[2];
+    u[1][1] = four[3];
 }
 
 template <class SHAPE>
@@ -176,11 +192,12 @@ __device__ __forceinline__ void multiply_word(const matrix_shared &shared, uint3
     unsigned q[SHAPE::query_tiles][4];
     load_query_operands<SHAPE>(shared, word, warp, lane, q);
 #pragma unroll
-    for (int n = 0; n < SHAPE::row_tiles; n++) {
-        unsigned u[2];
+    for (int n = 0; n < SHAPE::row_tiles; n += 2) {
+        unsigned u[2][2];
         load_row_operands<SHAPE>(shared, word, warp, lane, n, u);
 #pragma unroll
-        for (int m = 0; m < SHAPE::query_tiles; m++) mma_s8_u8(acc.sums[m][n], q[m], u);
+        for (int i = 0; i < 2 * SHAPE::query_tiles; i++)
+            mma_s8_u8(acc.sums[i / 2][n + i % 2], q[i / 2], u[i % 2]);
     }
 }
 

@@ -1,17 +1,18 @@
 // The bound on dots of dot_bound.cuh against every row by itself: no dot below it passes, whatever
 // scales, biases and limits are, and with rows that are all alike it is hardly below the least that
-// does.
+// does. The same of the bit that key_terms.cuh has for every row.
 #include <cmath>
 
 #include "device_check.hpp"
 #include "kernels/device_scan/dot_bound.cuh"
+#include "kernels/device_scan/key_terms.cuh"
 
 namespace
 {
 
 using namespace bsw;
 
-constexpr int most_small = (1 << 22) - 1, most_any = INT32_MAX;
+constexpr int most_small = (1 << 21) - 1, most_any = INT32_MAX;
 
 struct bound_case {
     float scales[warp_rows], biases[warp_rows];
@@ -42,6 +43,37 @@ __global__ void find_four_bounds(const bound_case *cases, const uint16_t *halves
     if (lane % 8 != 0) return;
     small[own] = least_dot<key_kind::small_float>(query, bundle);
     any[own] = least_dot<key_kind::any_float>(query, bundle);
+}
+
+// Bit r: the pair of row r and the case's query, of this dot, may pass. dots: [cases][warp_rows],
+// as odd as the case's constant.
+__global__ void find_below(const bound_case *cases, const int *constants, const int *dots,
+                           uint32_t *below)
+{
+    __shared__ __align__(16) uint4 terms[warp_rows];
+    const bound_case &c = cases[blockIdx.x];
+    const int constant = constants[blockIdx.x];
+    const uint32_t lane = threadIdx.x;
+    row_caps caps = {0, 0};
+    terms[lane] = make_row_terms(c.scales[lane], c.biases[lane], true, caps);
+    __syncwarp();
+    const key_query query = key_query_of(c.limit, c.query_scale, constant);
+    const key_start start = make_start(query, query, caps);
+    const key_words words = make_words(query, query, caps, lane % 4);
+    unsigned rows[4];
+    load_matrices(rows, terms + lane);
+    uint32_t bits = 0;
+    for (uint32_t n = 0; n < 4; n++) {
+        int sums[4];
+        begin_sums(sums, words, rows[n], start);
+        for (uint32_t i = 0; i < 2; i++) {
+            const uint32_t row = 8 * n + lane % 4 * 2 + i;
+            const int sum = sums[i] + (constant - dots[blockIdx.x * warp_rows + row]) / 2;
+            if (!(static_cast<uint32_t>(sum) & still_above)) bits |= 1u << row;
+        }
+    }
+    bits = __reduce_or_sync(all_lanes, bits);
+    if (lane == 0) below[blockIdx.x] = bits;
 }
 
 float key_of(const bound_case &c, uint32_t row, int dot)
@@ -207,6 +239,69 @@ void check_close(const std::vector<bound_case> &cases, const bounds &found, cons
                how, num_loose, cases.size());
 }
 
+struct below_cases {
+    std::vector<bound_case> cases;
+    std::vector<int> constants, dots;
+};
+
+bool find(const below_cases &all, std::vector<uint32_t> &out)
+{
+    const device_array<bound_case> d_cases(all.cases);
+    const device_array<int> constants(all.constants), dots(all.dots);
+    const device_array<uint32_t> below(all.cases.size());
+    const int error = launch(
+        {dim3(static_cast<unsigned>(all.cases.size())), dim3(warp_rows), 0, nullptr}, find_below,
+        static_cast<const bound_case *>(d_cases.get()), static_cast<const int *>(constants.get()),
+        static_cast<const int *>(dots.get()), below.get());
+    if (!check_launch(error, "find_below")) return false;
+    out = below.values();
+    return true;
+}
+
+// The least dot of each row that passes, as odd as the constant, or one `less` than it.
+below_cases make_below(const std::vector<bound_case> &cases, int less)
+{
+    below_cases out = {cases, {}, {}};
+    for (size_t i = 0; i < cases.size(); i++) {
+        const int constant = static_cast<int>((unit(95, i) - 0.5) * 2 * most_small);
+        out.constants.push_back(constant);
+        for (uint32_t row = 0; row < warp_rows; row++) {
+            int64_t dot = least_passing(cases[i], row, most_small) - less;
+            if ((dot ^ constant) & 1) dot += dot < most_small ? 1 : -1;
+            out.dots.push_back(static_cast<int>(std::min(dot, int64_t{most_small})));
+        }
+    }
+    return out;
+}
+
+void check_terms(const std::vector<bound_case> &cases)
+{
+    const below_cases all = make_below(cases, 0);
+    std::vector<uint32_t> found;
+    long num_lost = 0, num_passing = 0;
+    if (!find(all, found)) return;
+    for (size_t i = 0; i < cases.size(); i++) {
+        for (uint32_t row = 0; row < warp_rows; row++) {
+            if (!passes(cases[i], row, all.dots[i * warp_rows + row])) continue;
+            num_passing++;
+            num_lost += !(found[i] >> row & 1);
+        }
+    }
+    check_that(num_lost == 0 && num_passing > static_cast<long>(cases.size()),
+               "terms of keys: %ld of %ld rows that pass are lost", num_lost, num_passing);
+}
+
+// Twice the slack, whose terms are not above 1.25 * 2^20.
+void check_terms_close(const std::vector<bound_case> &cases)
+{
+    std::vector<uint32_t> found;
+    long num_loose = 0;
+    if (!find(make_below(cases, 2 * (2 * 24 + 2 * 160)), found)) return;
+    for (uint32_t bits : found) num_loose += bits != 0;
+    check_that(num_loose == 0, "terms of keys: %ld of %zu cases of rows all alike are loose",
+               num_loose, cases.size());
+}
+
 } // namespace
 
 void check_bounds()
@@ -216,6 +311,7 @@ void check_bounds()
     for (size_t i = 0; i < cases.size(); i++) cases[i] = make_case(i);
     if (find(cases, found)) check_low_enough(cases, found, "one bundle");
     if (find_by_four(cases, found)) check_low_enough(cases, found, "four bundles");
+    check_terms(cases);
     for (size_t i = 0; i < cases.size(); i++) {
         bound_case &c = cases[i];
         for (uint32_t row = 0; row < warp_rows; row++) {
@@ -227,4 +323,5 @@ void check_bounds()
     }
     if (find(cases, found)) check_close(cases, found, "one bundle");
     if (find_by_four(cases, found)) check_close(cases, found, "four bundles");
+    check_terms_close(cases);
 }
