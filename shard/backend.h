@@ -55,12 +55,20 @@ static inline uint64_t bsw_search_histogram_rows(const struct bsw_search_setting
     return k + settings->exclude_self;
 }
 
-// What a tenant is opened for. All is borrowed; shapes until the call returns.
+// Shards [first, first + num) of a rank, one behind the other in the index and of the same slice,
+// with fewer than 2^32 rows together: a span, which is scanned as one (shard_span.h).
+struct bsw_shard_range {
+    size_t first, num;
+};
+
+// What a tenant is opened for. All is borrowed; shapes and spans until the call returns.
 struct bsw_backend_needs {
     const struct bsw_manifest *manifest;
     const struct bsw_search_settings *settings;
     const struct bsw_shard_shape *shapes; // [num_shards]: the rank's, in the order of load
     size_t num_shards;
+    const struct bsw_shard_range *spans; // [num_spans]: in order, every shard in one
+    size_t num_spans;
 };
 
 // Bytes that a rank's device will hold, and what goes through it.
@@ -105,7 +113,7 @@ typedef enum bsw_status (*bsw_histogram_fn)(void *context, size_t query, uint32_
                                             const uint64_t *counts, uint32_t num_bins,
                                             struct bsw_error *err);
 
-// Sorted candidates of the last scan of a shard that stay in device memory: list q is items
+// Sorted candidates of the last scan of a span that stay in device memory: list q is items
 // [offsets[q], offsets[q + 1]).
 struct bsw_kept_lists {
     const uint64_t *items;   // device
@@ -154,13 +162,18 @@ struct bsw_backend {
                               struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
                               struct bsw_error *err);
 
-    // Where settings.merge_place is a device: the lists of a shard's last scan, without a part, to
-    // lists that may stay; and of each list what is within its query's cut, cuts [num_queries], to
-    // the host. Host: NULL, its lists are there.
-    struct bsw_kept_lists (*kept)(const void *state, const struct bsw_backend_shard *shard);
-    enum bsw_status (*take)(void *state, const struct bsw_backend_shard *shard,
-                            const struct bsw_cut *cuts, struct bsw_candidate_lists *out,
-                            struct bsw_error *err);
+    // The best `keep` of all rows of a span, counted from the first row of its first shard; as
+    // `scan` otherwise. Where settings.merge_place is a device the items of the lists stay there,
+    // and *out has the counts alone. Host: NULL, its shards are scanned one by one.
+    enum bsw_status (*scan_span)(void *state, size_t span, const struct bsw_query_range *queries,
+                                 const uint32_t *limits, size_t keep,
+                                 struct bsw_scan_workspace *workspace,
+                                 struct bsw_candidate_lists *out, struct bsw_error *err);
+    // Lists of the last scan_span that stayed; and of each what is within its query's cut, cuts
+    // [num_queries], to the host. Host: NULL, its lists are there.
+    struct bsw_kept_lists (*kept)(const void *state, size_t span);
+    enum bsw_status (*take)(void *state, size_t span, const struct bsw_cut *cuts,
+                            struct bsw_candidate_lists *out, struct bsw_error *err);
 
     // For self-checks. The codes of one bundle as scans read them, a shard of one bundle, until the
     // next call. Host: NULL, they are those of the resident shard.

@@ -19,18 +19,39 @@ static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
                                   struct bsw_error *err)
 {
     const struct bsw_assignment *table = service->assignment;
-    uint32_t count = bsw_assignment_num_units(table, (uint32_t)rank);
-    BSW_TRY(bsw_allocate_zero(&service->units, count, sizeof *service->units, "shards", err));
+    const struct bsw_span_rule rule =
+        bsw_span_rule_of(service->manifest, table, &service->settings);
+    uint32_t num_units = bsw_assignment_num_units(table, (uint32_t)rank),
+             num_spans = bsw_num_rank_spans(&rule, (uint32_t)rank);
+    BSW_TRY(bsw_allocate_zero(&service->units, num_units, sizeof *service->units, "shards", err));
+    BSW_TRY(bsw_allocate_zero(&service->spans, num_spans, sizeof *service->spans, "shards", err));
+    BSW_TRY(bsw_allocate_zero(&service->span_lists, num_spans, sizeof *service->span_lists,
+                              "shards", err));
     for (uint32_t slice = 0; slice < table->num_slices; slice++) {
-        for (uint32_t shard = 0; shard < table->num_shards; shard++) {
-            if (bsw_assignment_rank(table, slice, shard) != (uint32_t)rank) continue;
-            struct bsw_unit *unit = &service->units[service->num_units++];
-            unit->slice = slice;
-            unit->shard = shard;
-            unit->lists.may_stay = service->settings.merge_place != BSW_MERGE_ON_HOST;
+        struct bsw_span span;
+        for (uint32_t first = 0; first < table->num_shards; first += span.num_shards) {
+            span = bsw_span_at(&rule, first);
+            if (bsw_assignment_rank(table, slice, first) != (uint32_t)rank) continue;
+            service->spans[service->num_spans++] =
+                (struct bsw_shard_range){service->num_units, span.num_shards};
+            for (uint32_t i = 0; i < span.num_shards; i++) {
+                struct bsw_unit *unit = &service->units[service->num_units++];
+                unit->slice = slice;
+                unit->shard = first + i;
+            }
         }
     }
     return BSW_OK;
+}
+
+static void free_units(struct bsw_shard_service *service)
+{
+    for (uint32_t s = 0; s < service->num_spans; s++)
+        bsw_candidate_lists_deinit(&service->span_lists[s]);
+    service->num_units = service->num_spans = 0;
+    bsw_free(&service->units);
+    bsw_free(&service->spans);
+    bsw_free(&service->span_lists);
 }
 
 // Shapes of all units; to be freed.
@@ -44,7 +65,9 @@ static enum bsw_status make_needs(const struct bsw_shard_service *service,
     *out = (struct bsw_backend_needs){.manifest = service->manifest,
                                       .settings = &service->settings,
                                       .shapes = *shapes,
-                                      .num_shards = service->num_units};
+                                      .num_shards = service->num_units,
+                                      .spans = service->spans,
+                                      .num_spans = service->num_spans};
     return BSW_OK;
 }
 
@@ -74,7 +97,7 @@ enum bsw_status bsw_shard_service_plan(const struct bsw_manifest *manifest,
     if (status == BSW_OK) status = make_needs(&service, &shapes, &needs, err);
     if (status == BSW_OK) status = bsw_device_backend.forecast(&needs, free_bytes, out, err);
     bsw_free(&shapes);
-    bsw_free(&service.units);
+    free_units(&service);
     bsw_assignment_deinit(&assignment);
     return status;
 }
@@ -143,8 +166,7 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
         bsw_candidate_lists_deinit(&service->units[u].lists);
     }
     bsw_self_check_close(&service->check);
-    service->num_units = 0;
-    bsw_free(&service->units);
+    free_units(service);
     if (service->state) service->backend->close(service->state);
     service->state = NULL;
     bsw_scan_workspace_deinit(&service->workspace);
@@ -255,7 +277,7 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
     const struct bsw_query_range queries = {batch, first_query, num_queries};
     BSW_TRY(bsw_probe_scan(service->backend, service->state, &unit->loaded, &unit->probe, &queries,
                            limits, keep, workspace, out, err));
-    if (!out->may_stay) BSW_DAMAGE(bsw_damage_scores(out));
+    BSW_DAMAGE(bsw_damage_scores(out));
     return BSW_OK;
 }
 
@@ -267,20 +289,68 @@ static int is_kept(const struct bsw_shard_service *service)
 static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                  const uint32_t *limits, struct bsw_error *err)
 {
-    if (is_kept(service) && (unit->probe.items || unit->probe.masks))
-        return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
     return bsw_unit_scan(service, unit, &service->batch, unit->first_query, unit->num_queries,
                          limits ? limits + unit->first_query : NULL, (size_t)service->settings.keep,
                          &service->workspace, &unit->lists, err);
+}
+
+// What of a span's lists is each unit's. Rows behind the last are the last's, whose check sees
+// them.
+static enum bsw_status split_lists(struct bsw_shard_service *service, uint32_t s,
+                                   struct bsw_error *err)
+{
+    struct bsw_candidate_lists *all = &service->span_lists[s], swap;
+    struct bsw_unit *units = service->units + service->spans[s].first;
+    size_t num = service->spans[s].num;
+    if (num == 1) {
+        swap = *all;
+        *all = units->lists;
+        units->lists = swap;
+        return BSW_OK;
+    }
+    for (size_t u = 0; u < num; u++) {
+        const struct bsw_shard_shape *shape = &units[u].resident.shape;
+        uint32_t first = (uint32_t)(shape->first_row - units[0].resident.shape.first_row);
+        BSW_TRY(bsw_candidate_lists_pick(all, first, u + 1 < num ? shape->num_rows : UINT64_MAX,
+                                         &units[u].lists, err));
+    }
+    return BSW_OK;
+}
+
+static int has_probes(const struct bsw_shard_service *service, const struct bsw_shard_range *span)
+{
+    for (size_t u = span->first; u < span->first + span->num; u++)
+        if (service->units[u].probe.items || service->units[u].probe.masks) return 1;
+    return 0;
+}
+
+// All units at once where the back end can and rows need not be left out, else one by one.
+static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
+                                 const uint32_t *limits, struct bsw_error *err)
+{
+    const struct bsw_shard_range *span = &service->spans[s];
+    const struct bsw_unit *unit = &service->units[span->first];
+    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    int is_probed = has_probes(service, span);
+    if (is_kept(service) && is_probed)
+        return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
+    if (!service->backend->scan_span || is_probed) {
+        for (size_t u = span->first; u < span->first + span->num; u++)
+            BSW_TRY(scan_unit(service, &service->units[u], limits, err));
+        return BSW_OK;
+    }
+    BSW_TRY(service->backend->scan_span(
+        service->state, s, &queries, limits ? limits + unit->first_query : NULL,
+        (size_t)service->settings.keep, &service->workspace, &service->span_lists[s], err));
+    if (is_kept(service)) return BSW_OK;
+    BSW_DAMAGE(bsw_damage_scores(&service->span_lists[s]));
+    return split_lists(service, s, err);
 }
 
 static enum bsw_status append_lists(const struct bsw_shard_service *service,
                                     const struct bsw_unit *unit, struct bsw_buffer *out,
                                     struct bsw_error *err)
 {
-    if (is_kept(service))
-        return bsw_buffer_append(out, unit->lists.counts.data, unit->num_queries * sizeof(uint64_t),
-                                 err);
     for (size_t q = 0; q < unit->num_queries; q++) {
         size_t count;
         const uint64_t *list = bsw_candidate_list(&unit->lists, q, &count);
@@ -293,12 +363,17 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const 
                                        struct bsw_buffer *out, struct bsw_error *err)
 {
     out->bytes = 0;
-    for (uint32_t u = 0; u < service->num_units; u++) {
-        struct bsw_unit *unit = &service->units[u];
-        BSW_TRY(scan_unit(service, unit, limits, err));
-        if (service->settings.is_checked && !is_kept(service))
-            BSW_TRY(bsw_self_check_rows(service, unit, err));
-        BSW_TRY(append_lists(service, unit, out, err));
+    for (uint32_t s = 0; s < service->num_spans; s++) {
+        const struct bsw_candidate_lists *lists = &service->span_lists[s];
+        BSW_TRY(scan_span(service, s, limits, err));
+        if (is_kept(service))
+            BSW_TRY(bsw_buffer_append(out, lists->counts.data,
+                                      lists->num_queries * sizeof(uint64_t), err));
+    }
+    for (uint32_t u = 0; u < service->num_units && !is_kept(service); u++) {
+        if (service->settings.is_checked)
+            BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));
+        BSW_TRY(append_lists(service, &service->units[u], out, err));
     }
     return BSW_OK;
 }
@@ -344,12 +419,6 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw
                                    struct bsw_error *err)
 {
     size_t *counts, total = 0;
-    if (is_kept(service)) {
-        BSW_TRY(service->backend->take(service->state, &unit->loaded, cuts + unit->first_query,
-                                       &unit->lists, err));
-        BSW_DAMAGE(bsw_damage_scores(&unit->lists));
-        if (service->settings.is_checked) BSW_TRY(bsw_self_check_rows(service, unit, err));
-    }
     BSW_TRY(
         bsw_buffer_reserve(&service->workspace.counts, unit->num_queries * sizeof(size_t), err));
     counts = (size_t *)(void *)service->workspace.counts.data;
@@ -368,11 +437,28 @@ static enum bsw_status refine_unit(struct bsw_shard_service *service, struct bsw
     return BSW_OK;
 }
 
+// Of lists that stayed, what is within the cuts.
+static enum bsw_status take_span(struct bsw_shard_service *service, uint32_t s,
+                                 const struct bsw_cut *cuts, struct bsw_error *err)
+{
+    const struct bsw_shard_range *span = &service->spans[s];
+    BSW_TRY(service->backend->take(service->state, s,
+                                   cuts + service->units[span->first].first_query,
+                                   &service->span_lists[s], err));
+    BSW_DAMAGE(bsw_damage_scores(&service->span_lists[s]));
+    BSW_TRY(split_lists(service, s, err));
+    for (size_t u = span->first; u < span->first + span->num && service->settings.is_checked; u++)
+        BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));
+    return BSW_OK;
+}
+
 enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
                                          const struct bsw_cut *cuts, struct bsw_buffer *out,
                                          struct bsw_error *err)
 {
     out->bytes = 0;
+    for (uint32_t s = 0; s < service->num_spans && is_kept(service); s++)
+        BSW_TRY(take_span(service, s, cuts, err));
     for (uint32_t u = 0; u < service->num_units; u++) {
         BSW_TRY(refine_unit(service, &service->units[u], cuts, out, err));
     }

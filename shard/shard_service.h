@@ -1,15 +1,15 @@
 // A rank's side of the search protocol: its shards resident, one batch through them, phase by
 // phase. Rank 0 has one too.
 //
-// A unit is one shard for one slice of the batch's queries (assignment.h). Every phase takes what
-// rank 0 sent and makes one payload for rank 0: units in order of their shards, queries in order.
-// All numbers little-endian.
+// A unit is one shard for one slice of the batch's queries (assignment.h); units that follow each
+// other are spans (shard_span.h). Every phase takes what rank 0 sent and makes one payload for rank
+// 0: units in order of their shards, queries in order. All numbers little-endian.
 //
 //   histogram   a query: uint32 first_bin, uint32 num_bins, uint64 counts [num_bins]
 //   candidates  a query: uint64 count, then struct bsw_ranked [count], of keys, in the total order.
-//               gather: the best `keep` rows, payload 0; ladder: the rows at local places 1, 2, 4,
-//               ... and the last, payload the place. Where they stay on devices: their counts,
-//               uint64 a query
+//               gather: the best `keep` rows, or what of those of its span is the unit's, payload
+//               0; ladder: the rows of that at local places 1, 2, 4, ... and the last, payload the
+//               place. Where they stay on devices: a span's counts, uint64 a query
 //   survivors   a unit: uint64 counts [queries], then struct bsw_survivor [sum of counts],
 //               ascending rows a query
 #ifndef BITSWEEP_SHARD_SHARD_SERVICE_H
@@ -25,6 +25,7 @@
 #include "shard/checks/self_check.h"
 #include "shard/host/shard_scan.h"
 #include "shard/probe.h"
+#include "shard/shard_span.h"
 
 struct bsw_unit {
     uint32_t slice, shard;
@@ -41,6 +42,9 @@ struct bsw_shard_service {
     const struct bsw_assignment *assignment; // borrowed
     struct bsw_unit *units;
     uint32_t num_units;
+    struct bsw_shard_range *spans; // [num_spans], of units
+    uint32_t num_spans;
+    struct bsw_candidate_lists *span_lists; // [num_spans]; where they stay on a device as its own
     struct bsw_scan_workspace workspace;
     const struct bsw_backend *backend;
     void *state; // the back end's; NULL: none is open

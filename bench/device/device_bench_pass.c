@@ -142,7 +142,7 @@ enum bsw_status device_bench_pass_run(void *context, struct bsw_error *err)
         size_t left = pass->num_queries - done;
         BSW_TRY(bsw_device_shard_scan(&pass->engine, &pass->shard, &pass->queries.batch, done,
                                       left < shape->batch ? left : shape->batch, NULL, shape->keep,
-                                      &pass->workspace, NULL, &pass->lists, err));
+                                      &pass->workspace, &pass->lists, err));
     }
     return BSW_OK;
 }

@@ -21,20 +21,20 @@ static size_t place(size_t bytes, size_t *total)
 
 static uint32_t num_mergers(const struct bsw_device_merge_needs *needs)
 {
-    return needs->place == BSW_MERGE_ON_ALL_DEVICES ? needs->assignment->num_ranks : 1;
+    return needs->place == BSW_MERGE_ON_ALL_DEVICES ? needs->rule.assignment->num_ranks : 1;
 }
 
 static void lay_out(const struct bsw_device_merge_needs *needs, uint32_t rank,
                     struct bsw_device_merge_plan *plan)
 {
-    uint32_t mergers = num_mergers(needs);
+    uint32_t mergers = num_mergers(needs), num_spans = bsw_num_spans(&needs->rule);
     size_t lists, share = rank < mergers ? (plan->group_queries + mergers - 1) / mergers : 0;
     size_t total = 0, items = share * plan->list_items * sizeof(uint64_t);
     plan->share_queries = share;
-    lists = share * needs->assignment->num_shards;
+    lists = share * num_spans;
     plan->offsets = place(lists * sizeof(uint64_t), &total); // these four first: as on the host
     plan->counts = place(lists * sizeof(uint32_t), &total);
-    plan->first_rows = place(needs->assignment->num_shards * sizeof(uint64_t), &total);
+    plan->first_rows = place(num_spans * sizeof(uint64_t), &total);
     plan->cuts = place(plan->group_queries * sizeof(struct bsw_cut), &total);
     plan->received = place(items, &total);
     plan->key_items = place(items, &total);
@@ -50,9 +50,10 @@ void bsw_device_merge_plan_make(const struct bsw_device_merge_needs *needs, uint
 {
     size_t most = free_bytes / MEMORY_PART < MOST_BYTES ? free_bytes / MEMORY_PART : MOST_BYTES;
     *out = (struct bsw_device_merge_plan){.group_queries = needs->batch};
-    for (uint32_t s = 0; s < needs->assignment->num_shards; s++) {
-        uint64_t rows = needs->manifest->shards[s].num_rows;
-        out->list_items += (size_t)(rows < needs->keep ? rows : needs->keep);
+    struct bsw_span span;
+    for (uint32_t s = 0; s < needs->rule.assignment->num_shards; s += span.num_shards) {
+        span = bsw_span_at(&needs->rule, s);
+        out->list_items += (size_t)(span.num_rows < needs->keep ? span.num_rows : needs->keep);
     }
     if (out->list_items > INT32_MAX) out->group_queries = 0;
     lay_out(needs, 0, out);
@@ -67,9 +68,15 @@ void bsw_device_merge_plan_make(const struct bsw_device_merge_needs *needs, uint
 
 static enum bsw_status allocate(struct bsw_batch_device_merge *merge, struct bsw_error *err)
 {
-    const struct bsw_assignment *table = merge->needs.assignment;
-    size_t num_ranks = table->num_ranks, lists = (size_t)table->num_shards * table->num_slices;
+    const struct bsw_span_rule *rule = &merge->needs.rule;
+    size_t num_ranks = rule->assignment->num_ranks, num_spans = bsw_num_spans(rule);
+    size_t lists = num_spans * rule->assignment->num_slices;
     size_t host_bytes = merge->plan.received, transfers = (lists + 1) * num_ranks;
+    BSW_TRY(bsw_allocate(&merge->spans, num_spans, sizeof *merge->spans, "candidates", err));
+    for (uint32_t s = 0; s < rule->assignment->num_shards; merge->num_spans++) {
+        merge->spans[merge->num_spans] = bsw_span_at(rule, s);
+        s += merge->spans[merge->num_spans].num_shards;
+    }
     BSW_TRY(bsw_buffer_reserve(&merge->transfers,
                                2 * transfers * sizeof(struct bsw_device_transfer), err));
     BSW_TRY(
@@ -77,8 +84,7 @@ static enum bsw_status allocate(struct bsw_batch_device_merge *merge, struct bsw
     BSW_TRY(
         bsw_device_allocate(merge->device, merge->plan.bytes, "candidates", &merge->memory, err));
     uint64_t *first_rows = (uint64_t *)(void *)(merge->staging + merge->plan.first_rows);
-    for (uint32_t s = 0; s < table->num_shards; s++)
-        first_rows[s] = merge->needs.manifest->shards[s].first_row;
+    for (uint32_t s = 0; s < merge->num_spans; s++) first_rows[s] = merge->spans[s].first_row;
     return BSW_OK;
 }
 
@@ -103,25 +109,31 @@ void bsw_batch_device_merge_close(struct bsw_batch_device_merge *merge)
     bsw_device_free_host(merge->device, &merge->staging);
     bsw_buffer_deinit(&merge->transfers);
     bsw_buffer_deinit(&merge->counts);
+    bsw_free(&merge->spans);
     *merge = (struct bsw_batch_device_merge){.link = NULL};
 }
 
 // ---- counts ----
 
-static uint32_t *counts_of(const struct bsw_batch_device_merge *merge, uint32_t shard,
+static uint32_t *counts_of(const struct bsw_batch_device_merge *merge, uint32_t span,
                            size_t num_queries)
 {
-    return (uint32_t *)(void *)merge->counts.data + shard * num_queries;
+    return (uint32_t *)(void *)merge->counts.data + span * num_queries;
+}
+
+static uint32_t rank_of(const struct bsw_batch_device_merge *merge, uint32_t slice, uint32_t span)
+{
+    return bsw_assignment_rank(merge->needs.rule.assignment, slice, merge->spans[span].first_shard);
 }
 
 enum bsw_status bsw_batch_device_merge_check(const struct bsw_batch_device_merge *merge,
                                              size_t num_queries, struct bsw_error *err)
 {
     const struct bsw_device_merge_needs *needs = &merge->needs;
-    size_t expected = needs->assignment->num_shards * num_queries * sizeof(uint32_t);
+    size_t expected = merge->num_spans * num_queries * sizeof(uint32_t);
     int is_good = merge->counts.bytes == expected;
-    for (uint32_t s = 0; s < needs->assignment->num_shards && is_good; s++) {
-        uint64_t rows = needs->manifest->shards[s].num_rows;
+    for (uint32_t s = 0; s < merge->num_spans && is_good; s++) {
+        uint64_t rows = merge->spans[s].num_rows;
         uint64_t most = rows < needs->keep ? rows : needs->keep;
         for (size_t q = 0; q < num_queries; q++)
             is_good &= counts_of(merge, s, num_queries)[q] <= most;
@@ -130,18 +142,18 @@ enum bsw_status bsw_batch_device_merge_check(const struct bsw_batch_device_merge
     return bsw_fail(err, BSW_ERROR_PEER, "a rank sent numbers of candidates that make no sense");
 }
 
-// One unit's counts from the payload.
-static int read_unit(struct bsw_batch_device_merge *merge, const struct bsw_buffer *payload,
-                     size_t *at, uint32_t slice, uint32_t shard, size_t num_queries)
+// A span's counts for a slice from the payload.
+static int read_span(struct bsw_batch_device_merge *merge, const struct bsw_buffer *payload,
+                     size_t *at, uint32_t slice, uint32_t span, size_t num_queries)
 {
     size_t first, last;
-    bsw_assignment_queries(merge->needs.assignment, slice, num_queries, &first, &last);
+    bsw_assignment_queries(merge->needs.rule.assignment, slice, num_queries, &first, &last);
     if ((last - first) * sizeof(uint64_t) > payload->bytes - *at) return 0;
     for (size_t q = first; q < last; q++, *at += sizeof(uint64_t)) {
         uint64_t count;
         memcpy(&count, payload->data + *at, sizeof count);
         if (count > UINT32_MAX) return 0;
-        counts_of(merge, shard, num_queries)[q] = (uint32_t)count;
+        counts_of(merge, span, num_queries)[q] = (uint32_t)count;
     }
     return 1;
 }
@@ -150,8 +162,8 @@ enum bsw_status bsw_batch_device_merge_counts(struct bsw_batch_device_merge *mer
                                               const struct bsw_buffer *payloads, size_t num_queries,
                                               struct bsw_error *err)
 {
-    const struct bsw_assignment *table = merge->needs.assignment;
-    size_t bytes = table->num_shards * num_queries * sizeof(uint32_t);
+    const struct bsw_assignment *table = merge->needs.rule.assignment;
+    size_t bytes = merge->num_spans * num_queries * sizeof(uint32_t);
     BSW_TRY(bsw_buffer_reserve(&merge->counts, bytes, err));
     merge->counts.bytes = bytes;
     memset(merge->counts.data, 0, bytes); // of what nobody answers for
@@ -159,9 +171,9 @@ enum bsw_status bsw_batch_device_merge_counts(struct bsw_batch_device_merge *mer
         size_t at = 0;
         int is_good = 1;
         for (uint32_t slice = 0; slice < table->num_slices; slice++) {
-            for (uint32_t shard = 0; shard < table->num_shards && is_good; shard++) {
-                if (bsw_assignment_rank(table, slice, shard) == rank)
-                    is_good = read_unit(merge, &payloads[rank], &at, slice, shard, num_queries);
+            for (uint32_t s = 0; s < merge->num_spans && is_good; s++) {
+                if (rank_of(merge, slice, s) == rank)
+                    is_good = read_span(merge, &payloads[rank], &at, slice, s, num_queries);
             }
         }
         if (!is_good || at != payloads[rank].bytes)
@@ -203,44 +215,48 @@ static struct range share_of(const struct group *group, uint32_t rank)
                           first + (size_t)bsw_part_first(num, rank + 1, mergers)};
 }
 
-// Lists of the service's unit for some queries, where they lie on this rank's device.
-static struct bsw_device_transfer lists_of(const struct group *group, uint32_t unit, uint32_t rank,
+// The queries of the service's span `own`.
+static struct range queries_of(const struct group *group, uint32_t own)
+{
+    const struct bsw_unit *unit = &group->service->units[group->service->spans[own].first];
+    return (struct range){unit->first_query, unit->first_query + unit->num_queries};
+}
+
+// Lists of the service's span `own` for some queries, where they lie on this rank's device.
+static struct bsw_device_transfer lists_of(const struct group *group, uint32_t own, uint32_t rank,
                                            struct range queries)
 {
     const struct bsw_shard_service *service = group->service;
-    const struct bsw_unit *u = &service->units[unit];
-    const struct bsw_kept_lists kept = service->backend->kept(service->state, &u->loaded);
-    uint64_t first = kept.offsets[queries.first - u->first_query];
-    uint64_t last = kept.offsets[queries.last - u->first_query];
+    const struct bsw_kept_lists kept = service->backend->kept(service->state, own);
+    uint64_t first = kept.offsets[queries.first - queries_of(group, own).first];
+    uint64_t last = kept.offsets[queries.last - queries_of(group, own).first];
     return (struct bsw_device_transfer){(int)rank, (void *)(uintptr_t)(kept.items + first),
                                         (size_t)(last - first) * sizeof(uint64_t)};
 }
 
-// Units in the order that receivers have them; a rank's queries of a unit go as one piece.
+// Spans in the order that receivers have them; a rank's queries of a span go as one piece.
 static void list_sends(struct group *group)
 {
-    for (uint32_t u = 0; u < group->service->num_units; u++) {
-        const struct bsw_unit *unit = &group->service->units[u];
-        const struct range has = {unit->first_query, unit->first_query + unit->num_queries};
+    for (uint32_t s = 0; s < group->service->num_spans; s++) {
+        const struct range has = queries_of(group, s);
         for (uint32_t rank = 0; rank < num_mergers(&group->merge->needs); rank++) {
             const struct range both = overlap(has, share_of(group, rank));
             if ((int)rank != group->merge->transport->rank && both.first < both.last)
-                group->sends[group->num_sends++] = lists_of(group, u, rank, both);
+                group->sends[group->num_sends++] = lists_of(group, s, rank, both);
         }
     }
 }
 
-// Places of some lists of a shard from `at` on: into the tables; how many items they are.
-static size_t place_lists(const struct group *group, uint32_t shard, struct range queries,
-                          size_t at)
+// Places of some lists of a span from `at` on: into the tables; how many items they are.
+static size_t place_lists(const struct group *group, uint32_t span, struct range queries, size_t at)
 {
     const struct bsw_batch_device_merge *merge = group->merge;
-    const uint32_t *counts = counts_of(merge, shard, group->num_queries);
+    const uint32_t *counts = counts_of(merge, span, group->num_queries);
     size_t num = group->own.last - group->own.first, before = at;
     uint64_t *h_offsets = (uint64_t *)(void *)(merge->staging + merge->plan.offsets);
     uint32_t *h_counts = (uint32_t *)(void *)(merge->staging + merge->plan.counts);
     for (size_t q = queries.first; q < queries.last; q++) {
-        size_t list = shard * num + (q - group->own.first);
+        size_t list = span * num + (q - group->own.first);
         h_offsets[list] = at;
         h_counts[list] = counts[q];
         at += counts[q];
@@ -252,24 +268,24 @@ static size_t place_lists(const struct group *group, uint32_t shard, struct rang
 static enum bsw_status list_receives(struct group *group, struct bsw_error *err)
 {
     struct bsw_batch_device_merge *merge = group->merge;
-    const struct bsw_assignment *table = merge->needs.assignment;
+    const struct bsw_assignment *table = merge->needs.rule.assignment;
     size_t at = 0, num = group->own.last - group->own.first;
-    memset(merge->staging + merge->plan.counts, 0, num * table->num_shards * sizeof(uint32_t));
-    for (uint32_t slice = 0, unit = 0; slice < table->num_slices; slice++) {
+    memset(merge->staging + merge->plan.counts, 0, num * merge->num_spans * sizeof(uint32_t));
+    for (uint32_t slice = 0, own = 0; slice < table->num_slices; slice++) {
         struct range has;
         bsw_assignment_queries(table, slice, group->num_queries, &has.first, &has.last);
         has = overlap(has, group->own);
-        for (uint32_t shard = 0; shard < table->num_shards; shard++) {
-            uint32_t rank = bsw_assignment_rank(table, slice, shard);
+        for (uint32_t s = 0; s < merge->num_spans; s++) {
+            uint32_t rank = rank_of(merge, slice, s);
             int is_own = (int)rank == merge->transport->rank;
             uint64_t *to = (uint64_t *)(void *)(merge->memory.data + merge->plan.received) + at;
-            size_t bytes = place_lists(group, shard, has, at) * sizeof(uint64_t);
-            uint32_t own_unit = is_own ? unit++ : 0;
+            size_t bytes = place_lists(group, s, has, at) * sizeof(uint64_t);
+            uint32_t own_span = is_own ? own++ : 0;
             at += bytes / sizeof(uint64_t);
             if (bytes == 0) continue;
             if (is_own)
                 BSW_TRY(bsw_device_copy(merge->device, BSW_QUEUE_LINK, to,
-                                        lists_of(group, own_unit, rank, has).data, bytes, err));
+                                        lists_of(group, own_span, rank, has).data, bytes, err));
             else
                 group->receives[group->num_receives++] =
                     (struct bsw_device_transfer){(int)rank, to, bytes};
@@ -294,16 +310,16 @@ static enum bsw_status queue_merge(const struct group *group, struct bsw_error *
     const struct bsw_batch_device_merge *merge = group->merge;
     const struct bsw_device_merge_plan *plan = &merge->plan;
     uint32_t num = (uint32_t)(group->own.last - group->own.first);
-    uint32_t num_shards = merge->needs.assignment->num_shards;
+    uint32_t num_spans = merge->num_spans;
     unsigned char *memory = merge->memory.data;
     bsw_stream stream = bsw_device_stream(merge->device, BSW_QUEUE_LINK);
     const struct bsw_device_merge what = {
         .lists = {(uint64_t *)(void *)(memory + plan->received),
                   (uint64_t *)(void *)(memory + plan->offsets),
-                  (uint32_t *)(void *)(memory + plan->counts), num_shards * num},
+                  (uint32_t *)(void *)(memory + plan->counts), num_spans * num},
         .first_rows = (uint64_t *)(void *)(memory + plan->first_rows),
         .num_queries = num,
-        .num_shards = num_shards,
+        .num_shards = num_spans,
         .keep = merge->needs.keep};
     const struct bsw_device_lists keys = {.num_queries = num,
                                           .capacity = (uint32_t)plan->list_items,
@@ -323,7 +339,8 @@ static enum bsw_status share_cuts(struct group *group, struct bsw_error *err)
 {
     struct bsw_batch_device_merge *merge = group->merge;
     struct bsw_cut *cuts = (struct bsw_cut *)(void *)(merge->memory.data + merge->plan.cuts);
-    uint32_t num_ranks = merge->needs.assignment->num_ranks, own = (uint32_t)merge->transport->rank;
+    uint32_t num_ranks = merge->needs.rule.assignment->num_ranks,
+             own = (uint32_t)merge->transport->rank;
     group->num_sends = group->num_receives = 0;
     for (uint32_t rank = 0; rank < num_ranks; rank++) {
         const struct range theirs = share_of(group, rank), mine = group->own;

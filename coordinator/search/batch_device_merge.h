@@ -15,8 +15,7 @@
 #include "shard/shard_service.h"
 
 struct bsw_device_merge_needs {
-    const struct bsw_manifest *manifest;
-    const struct bsw_assignment *assignment;
+    struct bsw_span_rule rule; // each span's lists are one of what is merged
     uint64_t keep;
     size_t batch;
     enum bsw_merge_place place;
@@ -26,7 +25,7 @@ struct bsw_device_merge_needs {
 struct bsw_device_merge_plan {
     size_t group_queries; // 0: not one query fits
     size_t share_queries; // of a group, the most that a rank merges
-    size_t list_items;    // of one query on all shards, at most
+    size_t list_items;    // of one query in all spans, at most
     size_t received, key_items, key_counts, sort, offsets, counts, first_rows, cuts, bytes;
 };
 
@@ -36,10 +35,12 @@ struct bsw_batch_device_merge {
     bsw_device *device;
     bsw_transport *transport;
     struct bsw_device_merge_plan plan;
+    struct bsw_span *spans; // [num_spans]
+    uint32_t num_spans;
     struct bsw_device_buffer memory;
     unsigned char *staging; // host: offsets, counts, first rows and cuts, as in memory
     struct bsw_buffer transfers;
-    struct bsw_buffer counts; // uint32_t [num_shards][num_queries]: of all lists of the batch
+    struct bsw_buffer counts; // uint32_t [num_spans][num_queries]: of all lists of the batch
     uint64_t received_bytes;  // from other ranks since it was opened
 };
 

@@ -195,7 +195,7 @@ static enum bsw_status settle_counts(struct bsw_batch_search *search, size_t num
                                      struct bsw_error *err)
 {
     struct bsw_batch_device_merge *merge = search->device_merge;
-    size_t bytes = num_queries * search->manifest->num_shards * sizeof(uint32_t);
+    size_t bytes = num_queries * merge->num_spans * sizeof(uint32_t);
     enum bsw_status status = BSW_OK;
     if (search->transport->rank == 0)
         status = bsw_batch_device_merge_counts(merge, search->payloads, num_queries, err);

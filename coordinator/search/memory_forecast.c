@@ -18,7 +18,7 @@ static void forecast_merge(const struct bsw_manifest *manifest,
         if (outlook->is_linked && !is_alone)
             out[rank].link_bytes = bsw_batch_link_bytes(manifest, settings, assignment, rank);
         left = left > out[rank].link_bytes ? left - out[rank].link_bytes : 0;
-        left = bsw_merge_room(settings, assignment, (uint32_t)rank, left);
+        left = bsw_merge_room(manifest, settings, assignment, (uint32_t)rank, left);
         least = left < least ? left : least;
     }
     if (settings->merge_place == BSW_MERGE_ON_HOST ||

@@ -27,10 +27,12 @@ void bsw_merge_place_choose(enum bsw_search_merge asked, int has_devices,
     settings->is_ladder = 0;
 }
 
-size_t bsw_merge_room(const struct bsw_search_settings *settings,
+size_t bsw_merge_room(const struct bsw_manifest *manifest,
+                      const struct bsw_search_settings *settings,
                       const struct bsw_assignment *assignment, uint32_t rank, size_t free_bytes)
 {
-    uint64_t lists = (uint64_t)settings->batch * bsw_assignment_num_units(assignment, rank);
+    const struct bsw_span_rule rule = bsw_span_rule_of(manifest, assignment, settings);
+    uint64_t lists = (uint64_t)settings->batch * bsw_num_rank_spans(&rule, rank);
     uint64_t most = free_bytes / CANDIDATES_PART / sizeof(uint64_t);
     return lists > 0 && settings->keep > most / lists ? 0 : free_bytes;
 }
@@ -48,6 +50,7 @@ int bsw_merge_fits(const struct bsw_manifest *manifest, const struct bsw_assignm
 
 // The least that a rank has.
 static enum bsw_status find_least(bsw_transport *transport, bsw_device *device,
+                                  const struct bsw_manifest *manifest,
                                   const struct bsw_assignment *assignment,
                                   const struct bsw_search_settings *settings, size_t *room,
                                   struct bsw_error *err)
@@ -60,7 +63,7 @@ static enum bsw_status find_least(bsw_transport *transport, bsw_device *device,
         status = bsw_allocate_zero(&all, num_ranks, sizeof *all, "memory of devices", err);
     status = bsw_transport_agree(transport, status, err);
     if (status == BSW_OK) {
-        least = bsw_merge_room(settings, assignment, (uint32_t)transport->rank, *room);
+        least = bsw_merge_room(manifest, settings, assignment, (uint32_t)transport->rank, *room);
         status = bsw_collect_records(transport, &message, &least, sizeof least, all, err);
         for (size_t rank = 0; rank < num_ranks && transport->rank == 0; rank++)
             least = all[rank] < least ? all[rank] : least;
@@ -88,7 +91,7 @@ enum bsw_status bsw_merge_choose(bsw_transport *transport, bsw_device *device,
                         "--merge exchange wants GPUs on all ranks that NCCL links: %s",
                         is_alone ? "there is none" : link_note);
     if (settings->merge_place == BSW_MERGE_ON_HOST) return BSW_OK;
-    BSW_TRY(find_least(transport, device, assignment, settings, room, err));
+    BSW_TRY(find_least(transport, device, manifest, assignment, settings, room, err));
     if (bsw_merge_fits(manifest, assignment, asked, *room, settings) || asked != BSW_MERGE_EXCHANGE)
         return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE,

@@ -19,8 +19,7 @@ static inline struct bsw_device_merge_needs
 bsw_merge_needs(const struct bsw_manifest *manifest, const struct bsw_assignment *assignment,
                 const struct bsw_search_settings *settings)
 {
-    return (struct bsw_device_merge_needs){.manifest = manifest,
-                                           .assignment = assignment,
+    return (struct bsw_device_merge_needs){.rule = bsw_span_rule_of(manifest, assignment, settings),
                                            .keep = settings->keep,
                                            .batch = settings->batch,
                                            .place = settings->merge_place};
@@ -28,7 +27,8 @@ bsw_merge_needs(const struct bsw_manifest *manifest, const struct bsw_assignment
 
 // Of free device memory what a merge may count with; 0 where the rank's candidates would take too
 // much of it.
-size_t bsw_merge_room(const struct bsw_search_settings *settings,
+size_t bsw_merge_room(const struct bsw_manifest *manifest,
+                      const struct bsw_search_settings *settings,
                       const struct bsw_assignment *assignment, uint32_t rank, size_t free_bytes);
 
 // Whether a merge as the settings have it, with such room on every rank, has memory for one query

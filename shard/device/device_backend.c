@@ -1,5 +1,7 @@
 #include "shard/device/device_backend.h"
 
+#include <string.h>
+
 #include "common/base/memory.h"
 #include "shard/device/device_histogram.h"
 #include "shard/device/device_readback.h"
@@ -10,6 +12,8 @@ struct device_state {
     struct bsw_device_engine engine;
     struct bsw_device_refiner refiner;
     struct bsw_device_kept kept;
+    const struct bsw_device_shard **shards; // [num_shards], from load on
+    struct bsw_shard_range *spans;
     uint64_t load_allocations; // of the device, until the last was loaded
 };
 
@@ -22,6 +26,8 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
                     (settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan));
     return (struct bsw_device_needs){.shapes = needs->shapes,
                                      .num_shards = needs->num_shards,
+                                     .spans = needs->spans,
+                                     .num_spans = needs->num_spans,
                                      .query_bits = settings->query_bits,
                                      .max_queries = settings->batch,
                                      .keep = (size_t)settings->keep,
@@ -49,7 +55,8 @@ static int refine_needs(const struct bsw_backend_needs *needs, struct bsw_device
 static int kept_needs(const struct bsw_backend_needs *needs, struct bsw_device_kept_needs *out)
 {
     *out = (struct bsw_device_kept_needs){.shapes = needs->shapes,
-                                          .num_shards = needs->num_shards,
+                                          .spans = needs->spans,
+                                          .num_spans = needs->num_spans,
                                           .max_queries = needs->settings->batch,
                                           .keep = (size_t)needs->settings->keep};
     return needs->settings->merge_place != BSW_MERGE_ON_HOST;
@@ -95,7 +102,20 @@ static void close_device(void *address)
     bsw_device_engine_close(&state->engine);
     bsw_device_kept_close(&state->kept);
     bsw_device_refiner_close(&state->refiner);
+    bsw_free(&state->shards);
+    bsw_free(&state->spans);
     bsw_free(&state);
+}
+
+static enum bsw_status remember_spans(const struct bsw_backend_needs *needs,
+                                      struct device_state *state, struct bsw_error *err)
+{
+    size_t num = needs->num_spans;
+    BSW_TRY(
+        bsw_allocate_zero(&state->shards, needs->num_shards, sizeof *state->shards, "shards", err));
+    BSW_TRY(bsw_allocate(&state->spans, num, sizeof *state->spans, "shards", err));
+    if (num > 0) memcpy(state->spans, needs->spans, num * sizeof *state->spans);
+    return BSW_OK;
 }
 
 // All else before the engine, which shares out what is left.
@@ -107,12 +127,13 @@ static enum bsw_status open_device(const struct bsw_backend_needs *needs, void *
     struct bsw_device_refine_needs refine;
     struct bsw_device_kept_needs kept;
     struct device_state *state;
-    enum bsw_status status = BSW_OK;
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&state, 1, sizeof *state, "shards", err));
     state->manifest = needs->manifest;
     state->is_exact = needs->settings->is_exact;
-    if (kept_needs(needs, &kept)) status = bsw_device_kept_open(device, &kept, &state->kept, err);
+    enum bsw_status status = remember_spans(needs, state, err);
+    if (status == BSW_OK && kept_needs(needs, &kept))
+        status = bsw_device_kept_open(device, &kept, &state->kept, err);
     if (status == BSW_OK && refine_needs(needs, &refine))
         status = bsw_device_refiner_open(device, &refine, &state->refiner, err);
     if (status == BSW_OK) status = bsw_device_engine_open(device, &scan, &state->engine, err);
@@ -150,7 +171,7 @@ static enum bsw_status load(void *address, size_t index, struct bsw_backend_shar
     struct bsw_device_unit *unit;
     BSW_TRY(bsw_allocate_zero(&unit, 1, sizeof *unit, "shards", err));
     shard->own = unit;
-    unit->index = index;
+    state->shards[index] = &unit->codes;
     return bsw_device_shard_load(&state->engine, index, shard->resident, &unit->codes, err);
 }
 
@@ -193,31 +214,36 @@ static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard
                             struct bsw_error *err)
 {
     struct device_state *state = address;
-    const struct bsw_device_unit *unit = shard->own;
-    struct bsw_device_kept_shard *kept =
-        out->may_stay && state->kept.device ? &state->kept.shards[unit->index] : NULL;
     struct view view;
     BSW_TRY(view_part(state, shard, part, workspace, &view, err));
     return bsw_device_shard_scan(&state->engine, &view.codes, queries->batch, queries->first_query,
-                                 queries->num_queries, limits, keep, workspace, kept, out, err);
+                                 queries->num_queries, limits, keep, workspace, out, err);
 }
 
-static struct bsw_kept_lists kept(const void *address, const struct bsw_backend_shard *shard)
+static enum bsw_status scan_span(void *address, size_t span, const struct bsw_query_range *queries,
+                                 const uint32_t *limits, size_t keep,
+                                 struct bsw_scan_workspace *workspace,
+                                 struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_shard_range *range = &state->spans[span];
+    const struct bsw_device_span shards = {state->shards + range->first, range->num};
+    return bsw_device_span_scan(&state->engine, &shards, queries, limits, keep, workspace,
+                                state->kept.device ? &state->kept.spans[span] : NULL, out, err);
+}
+
+static struct bsw_kept_lists kept(const void *address, size_t span)
 {
     const struct device_state *state = address;
-    const struct bsw_device_unit *unit = shard->own;
-    const struct bsw_device_kept_shard *own = &state->kept.shards[unit->index];
+    const struct bsw_device_kept_span *own = &state->kept.spans[span];
     return (struct bsw_kept_lists){own->items, own->offsets, own->num_queries};
 }
 
-static enum bsw_status take(void *address, const struct bsw_backend_shard *shard,
-                            const struct bsw_cut *cuts, struct bsw_candidate_lists *out,
-                            struct bsw_error *err)
+static enum bsw_status take(void *address, size_t span, const struct bsw_cut *cuts,
+                            struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     struct device_state *state = address;
-    const struct bsw_device_unit *unit = shard->own;
-    return bsw_device_kept_take(&state->kept.shards[unit->index], &state->engine.transfer,
-                                shard->resident->shape.first_row, cuts, out, err);
+    return bsw_device_kept_take(&state->kept.spans[span], &state->engine.transfer, cuts, out, err);
 }
 
 static enum bsw_status histogram(void *address, const struct bsw_backend_shard *shard,
@@ -303,6 +329,7 @@ const struct bsw_backend bsw_device_backend = {
     .scan = scan,
     .histogram = histogram,
     .refine = refine,
+    .scan_span = scan_span,
     .kept = kept,
     .take = take,
     .fetch = fetch,

@@ -8,7 +8,6 @@
 
 // What struct bsw_backend_shard owns.
 struct bsw_device_unit {
-    size_t index; // of the needs
     struct bsw_device_shard codes;
     struct bsw_device_raw_shard rows;
 };

@@ -44,7 +44,7 @@ enum bsw_status bsw_device_shard_histogram(struct bsw_device_engine *engine,
                         dot_limit + 1, bytes, BSW_HISTOGRAM_BUDGET_BYTES);
     }
     BSW_TRY(bsw_device_shard_scan(engine, shard, batch, first_query, num_queries, NULL, (size_t)k,
-                                  workspace, NULL, lists, err));
+                                  workspace, lists, err));
     for (size_t q = 0; q < num_queries; q++)
         BSW_TRY(emit_query(lists, q, dot_limit, workspace, emit, context, err));
     return BSW_OK;

@@ -115,7 +115,7 @@ static void choose_group(struct bsw_device_plan *plan, size_t max_queries, size_
     }
 }
 
-// A thread has no more rows than the largest shard gives it, and keeps no more than it has.
+// A thread has no more rows than the largest span gives it, and keeps no more than it has.
 static void fit_queues(const struct bsw_queue_options *wanted, size_t most_rows,
                        struct bsw_device_plan *plan)
 {
@@ -214,6 +214,20 @@ static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t 
     return BSW_OK;
 }
 
+// Rows of the largest span, in whole bundles.
+static size_t most_span_rows(const struct bsw_device_needs *needs)
+{
+    size_t num = needs->spans ? needs->num_spans : needs->num_shards, most = 0;
+    for (size_t i = 0; i < num; i++) {
+        const struct bsw_shard_range one = {i, 1}, *span = needs->spans ? &needs->spans[i] : &one;
+        size_t bundles = 0;
+        for (size_t s = span->first; s < span->first + span->num; s++)
+            bundles += bsw_num_bundles((size_t)needs->shapes[s].num_rows);
+        most = bundles > most ? bundles : most;
+    }
+    return most * BSW_BUNDLE_ROWS;
+}
+
 static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t free_bytes,
                                     struct bsw_device_plan *plan, struct bsw_error *err)
 {
@@ -224,7 +238,7 @@ static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t
         all_codes += codes_bytes(plan, bundles);
         if (bundles > most_bundles) most_bundles = bundles;
     }
-    size_t most_rows = most_bundles * BSW_BUNDLE_ROWS;
+    size_t most_rows = most_span_rows(needs);
     fit_queues(&needs->queue, most_rows, plan);
     BSW_TRY(choose_capacity(needs, most_rows, plan, err));
     choose_group(plan, needs->max_queries, SIZE_MAX);

@@ -12,7 +12,7 @@
 // one block's work, 0.1 ms for 2^16 items by the model, and grows with them. Many queries share
 // 2^25 items: every segment appends and cuts nearly that many, some ms of the 200 that 1000 queries
 // take, and waits no longer matter. All of it only within an eighth of the memory, and while the
-// codes fit beside; 3 * keep + 1024 are always there. None is longer than a shard.
+// codes fit beside; 3 * keep + 1024 are always there. None is longer than a span.
 //
 // With queues (device_row_queues.h) a list has room for what it keeps and what some blocks' queues
 // keep, one block's at least, and slots for these lie beside it.
@@ -22,14 +22,16 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "common/files/shard_file.h"
 #include "kernels/device_scan/device_scan.h"
+#include "shard/backend.h"
 #include "shard/host/shard_queue.h"
 
 // What a rank will ask of its device. All shards have the same layout.
 struct bsw_device_needs {
     const struct bsw_shard_shape *shapes; // [num_shards], borrowed by bsw_device_plan_make
     size_t num_shards;                    // 0: nothing to scan
+    const struct bsw_shard_range *spans;  // [num_spans], borrowed likewise; NULL: of one shard each
+    size_t num_spans;
     uint32_t query_bits;
     size_t max_queries;  // of a batch, >= 1
     size_t keep;         // >= 1
@@ -59,9 +61,9 @@ struct bsw_device_plan {
     uint32_t stage_dims; // 0: no tails
     uint32_t query_bits;
     size_t query_words;
-    size_t keep;                    // of a shard at most
-    struct bsw_queue_options queue; // no more than the largest shard can use
-    size_t most_queue_blocks;       // of a shard
+    size_t keep;                    // of a span at most
+    struct bsw_queue_options queue; // no more than the largest span can use
+    size_t most_queue_blocks;       // of a span
     size_t capacity;                // of a list
     size_t queue_blocks;            // with room at a time; 0: no queues
     size_t group_queries;           // at a time

@@ -86,7 +86,7 @@ static enum bsw_status compare(struct self_check *check, enum bsw_scan_kind kind
     check->workspace.scan = kind;
     BSW_TRY(bsw_device_shard_scan(check->engine, &check->device, &check->batch, 0,
                                   check->batch.num_queries, NULL, check->keep, &check->workspace,
-                                  NULL, &check->found, err));
+                                  &check->found, err));
     if (is_same(check)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                     "%s: the %s scan of rows 0 to %llu of shard %u is not what the CPU finds",

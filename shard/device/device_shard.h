@@ -1,5 +1,5 @@
-// A rank's shards on its device, and one batch of queries over one of them: the same lists as
-// bsw_shard_scan gives.
+// A rank's shards on its device, and one batch of queries over some of them: the same lists as
+// bsw_shard_scan gives for a shard that holds the rows of all.
 //
 // Codes lie in device memory as far as device_plan.h has room for them, the others stay in host
 // memory and come block by block, the next one copied while the current one is scanned. Bundles are
@@ -73,19 +73,38 @@ enum bsw_status bsw_device_shard_view(struct bsw_device_engine *engine,
                                       struct bsw_resident_shard *host, struct bsw_device_shard *out,
                                       struct bsw_error *err);
 
+// Shards that follow each other in the index, as if they were one whose row 0 is the first's: a
+// span (shard_span.h). With queues it is one shard.
+struct bsw_device_span {
+    const struct bsw_device_shard *const *shards; // [num_shards], borrowed
+    size_t num_shards;                            // >= 1
+};
+
 // As bsw_shard_scan, with additions to keys only where the needs have them and there are no queues,
 // else BSW_ERROR_USAGE; of workspace only `scan` and `queue` are read, which is that of the needs
 // or {0}, and the figures are added to. Both progressive kinds are the progressive matrix scan,
 // from the second segment on; AUTO is too where there is a stage and the matrix scan would be
 // taken, as long as that pays (device_stage.h). In full where the plan has no stage. kept: where
 // the lists stay on the device, those before are gone and *out has the counts alone; NULL: they
-// come to *out.
-enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
-                                      const struct bsw_device_shard *shard,
-                                      const struct bsw_query_batch *batch, size_t first_query,
-                                      size_t num_queries, const uint32_t *limits, size_t keep,
-                                      struct bsw_scan_workspace *workspace,
-                                      struct bsw_device_kept_shard *kept,
-                                      struct bsw_candidate_lists *out, struct bsw_error *err);
+// come to *out. The host waits once for each group of queries where all codes are on the device and
+// it decides nothing between segments, whatever the number of shards.
+enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
+                                     const struct bsw_device_span *span,
+                                     const struct bsw_query_range *queries, const uint32_t *limits,
+                                     size_t keep, struct bsw_scan_workspace *workspace,
+                                     struct bsw_device_kept_span *kept,
+                                     struct bsw_candidate_lists *out, struct bsw_error *err);
+
+// One shard, lists to the host.
+static inline enum bsw_status
+bsw_device_shard_scan(struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
+                      const struct bsw_query_batch *batch, size_t first_query, size_t num_queries,
+                      const uint32_t *limits, size_t keep, struct bsw_scan_workspace *workspace,
+                      struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    const struct bsw_device_span span = {&shard, 1};
+    const struct bsw_query_range queries = {batch, first_query, num_queries};
+    return bsw_device_span_scan(engine, &span, &queries, limits, keep, workspace, NULL, out, err);
+}
 
 #endif

@@ -1,5 +1,9 @@
-// A batch of queries over a shard on a device, a group of them at a time: codes through the
-// kernels, block by block where they are the host's, to sorted lists.
+// A batch of queries over a span on a device, a group of them at a time: codes through the kernels,
+// block by block where they are the host's, to sorted lists.
+//
+// Where all codes are on the device a span's bundles are numbered through, and a segment that goes
+// over the end of a shard is a launch for each. Else its shards take turns, each adding to the
+// lists of those before.
 #include <string.h>
 
 #include "common/base/clock.h"
@@ -14,7 +18,9 @@
 
 struct device_group {
     struct bsw_device_engine *engine;
-    const struct bsw_device_shard *shard;
+    const struct bsw_device_span *span;
+    size_t num_bundles, num_rows; // of the span
+    int is_resident;              // all of it
     const struct bsw_query_batch *batch;
     size_t first_query, num_queries; // in the batch
     int is_matrix, is_staged, has_queues;
@@ -150,7 +156,7 @@ static enum bsw_status send_queries(struct device_group *group, const uint32_t *
     }
     if (group->is_staged) {
         int code = bsw_device_stage_queries(
-            &plan->layout, plan->stage_dims, group->shard->host->tail_unit, queries,
+            &plan->layout, plan->stage_dims, group->span->shards[0]->host->tail_unit, queries,
             (int32_t *)(void *)(memory + plan->queries.stage_constants),
             (float *)(void *)(memory + plan->queries.reaches),
             bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
@@ -163,32 +169,70 @@ static enum bsw_status send_queries(struct device_group *group, const uint32_t *
 
 struct codes_scan {
     struct device_group *group;
-    const struct bsw_device_codes *codes;
+    const struct bsw_device_codes *codes; // rows count within their shard; NULL: the whole span
+    uint32_t first_row;                   // of the shard in the span
 };
 
-static enum bsw_status launch_full(const struct codes_scan *scan,
-                                   const struct bsw_device_part *part,
-                                   const struct bsw_device_lists *lists, struct bsw_error *err)
+typedef int launch_fn(const struct device_group *group, const struct bsw_device_codes *codes,
+                      const struct bsw_device_part *part, const struct bsw_device_lists *lists);
+
+static int launch_full(const struct device_group *group, const struct bsw_device_codes *codes,
+                       const struct bsw_device_part *part, const struct bsw_device_lists *lists)
 {
+    bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
+    return (group->is_matrix ? bsw_device_matrix_scan
+                             : bsw_device_plane_scan)(codes, part, &group->queries, lists, stream);
+}
+
+static int launch_staged(const struct device_group *group, const struct bsw_device_codes *codes,
+                         const struct bsw_device_part *part, const struct bsw_device_lists *lists)
+{
+    bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
+    return bsw_device_progressive_scan(codes, &group->stage, part, &group->queries, lists, stream);
+}
+
+// What of a part lies in bundles [first, first + num_bundles), counted from there; 0: nothing.
+static int cut_part(const struct bsw_device_part *part, uint32_t first, uint32_t num_bundles,
+                    struct bsw_device_part *out)
+{
+    uint32_t before = part->first < first ? first - part->first : 0;
+    uint64_t begin = part->first + ((uint64_t)before + part->step - 1) / part->step * part->step;
+    uint64_t end = (uint64_t)first + num_bundles < part->last ? first + num_bundles : part->last;
+    if (begin >= end) return 0;
+    *out = (struct bsw_device_part){(uint32_t)(begin - first), (uint32_t)(end - first), part->step};
+    return 1;
+}
+
+// The part of the codes, or of the span, shard by shard.
+static enum bsw_status launch(const struct codes_scan *scan, launch_fn *kernel,
+                              const struct bsw_device_part *part,
+                              const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    const struct bsw_device_span *span = scan->group->span;
     bsw_device *device = scan->group->engine->device;
-    bsw_stream stream = bsw_device_stream(device, BSW_QUEUE_SCAN);
-    int code = (scan->group->is_matrix ? bsw_device_matrix_scan : bsw_device_plane_scan)(
-        scan->codes, part, &scan->group->queries, lists, stream);
-    return bsw_device_launched(device, code, "scan", err);
+    uint32_t bundle = 0, row = scan->first_row;
+    for (size_t s = 0; s < (scan->codes ? 1 : span->num_shards); s++) {
+        struct bsw_device_codes codes = scan->codes ? *scan->codes : span->shards[s]->resident;
+        struct bsw_device_part own;
+        codes.first_row += row;
+        if (cut_part(part, bundle, codes.num_bundles, &own))
+            BSW_TRY(
+                bsw_device_launched(device, kernel(scan->group, &codes, &own, lists), "scan", err));
+        bundle += codes.num_bundles;
+        row += (uint32_t)span->shards[s]->host->shape.num_rows;
+    }
+    return BSW_OK;
 }
 
 // The number of survivors is there when the host has waited for the launch.
-static enum bsw_status launch_staged(const struct codes_scan *scan,
-                                     const struct bsw_device_part *part,
-                                     const struct bsw_device_lists *lists, struct bsw_error *err)
+static enum bsw_status scan_staged(const struct codes_scan *scan,
+                                   const struct bsw_device_part *part,
+                                   const struct bsw_device_lists *lists, struct bsw_error *err)
 {
     struct device_group *group = scan->group;
-    bsw_device *device = group->engine->device;
     bsw_device_stage_launched(&group->stage_run, part, group->num_queries);
-    int code = bsw_device_progressive_scan(scan->codes, &group->stage, part, &group->queries, lists,
-                                           bsw_device_stream(device, BSW_QUEUE_SCAN));
-    BSW_TRY(bsw_device_launched(device, code, "scan", err));
-    return bsw_device_download(device, BSW_QUEUE_SCAN, group->engine->survivors,
+    BSW_TRY(launch(scan, launch_staged, part, lists, err));
+    return bsw_device_download(group->engine->device, BSW_QUEUE_SCAN, group->engine->survivors,
                                group->stage.survivors, sizeof(uint64_t), err);
 }
 
@@ -207,17 +251,18 @@ static enum bsw_status launch_scan(void *context, const struct bsw_device_part *
     const struct codes_scan *scan = context;
     struct device_group *group = scan->group;
     struct bsw_device_part beginning, rest = *part;
-    if (!group->is_staged) return launch_full(scan, part, lists, err);
+    if (!group->is_staged) return launch(scan, launch_full, part, lists, err);
     end_part(group);
     enum bsw_device_stage_step step = bsw_device_stage_next(&group->stage_run, part, &beginning);
     if (step == BSW_STAGE_BEGINNING) {
-        BSW_TRY(launch_staged(scan, &beginning, lists, err));
+        BSW_TRY(scan_staged(scan, &beginning, lists, err));
         BSW_TRY(bsw_device_wait(group->engine->device, BSW_QUEUE_SCAN, "scan", err));
         bsw_device_stage_settle(&group->stage_run, *group->engine->survivors);
         rest.first = beginning.last;
         step = group->stage_run.resting > 0 ? BSW_STAGE_FULL : BSW_STAGE_STAGED;
     }
-    return (step == BSW_STAGE_STAGED ? launch_staged : launch_full)(scan, &rest, lists, err);
+    if (step == BSW_STAGE_STAGED) return scan_staged(scan, &rest, lists, err);
+    return launch(scan, launch_full, &rest, lists, err);
 }
 
 // The scan with limits of keys before anything is added, then what it found with additions.
@@ -236,23 +281,24 @@ static enum bsw_status launch_shifted(void *context, const struct bsw_device_par
     return bsw_device_launched(device, code, "additions", err);
 }
 
-// All bundles of `codes`, which follow those done so far.
-static enum bsw_status scan_codes(struct device_group *group, const struct bsw_device_codes *codes,
-                                  struct bsw_error *err)
+// All bundles of what is given, which follow those done so far.
+static enum bsw_status scan_codes(const struct codes_scan *scan, struct bsw_error *err)
 {
-    struct codes_scan scan = {group, codes};
-    if (group->has_queues) {
-        return bsw_device_row_queues_scan(&group->run, codes->num_bundles,
-                                          group->shard->num_bundles, launch_scan, &scan, err);
-    }
-    return bsw_device_list_run_scan(&group->run, codes->num_bundles,
-                                    group->batch->additions ? launch_shifted : launch_scan, &scan,
+    struct device_group *group = scan->group;
+    size_t num_bundles = scan->codes ? scan->codes->num_bundles : group->num_bundles;
+    void *context = (void *)(uintptr_t)scan;
+    if (group->has_queues)
+        return bsw_device_row_queues_scan(&group->run, num_bundles, group->num_bundles, launch_scan,
+                                          context, err);
+    return bsw_device_list_run_scan(&group->run, num_bundles,
+                                    group->batch->additions ? launch_shifted : launch_scan, context,
                                     err);
 }
 
 // ---- blocks ----
 
 struct block_run {
+    const struct bsw_device_shard *shard;
     struct bsw_device_codes codes[2];
     size_t next; // bundle of the first block not on its way
     unsigned place;
@@ -262,12 +308,11 @@ static enum bsw_status copy_next(struct device_group *group, struct block_run *r
                                  struct bsw_error *err)
 {
     struct bsw_device_engine *engine = group->engine;
-    size_t left = group->shard->num_bundles - run->next;
+    size_t left = run->shard->num_bundles - run->next;
     size_t count = left < engine->plan.block_bundles ? left : engine->plan.block_bundles;
     if (count == 0) return BSW_OK;
-    BSW_TRY(bsw_device_copy_codes(engine, group->shard, run->next, count,
-                                  &engine->blocks[run->place], group->shard->is_pinned,
-                                  &run->codes[run->place], err));
+    BSW_TRY(bsw_device_copy_codes(engine, run->shard, run->next, count, &engine->blocks[run->place],
+                                  run->shard->is_pinned, &run->codes[run->place], err));
     run->next += count;
     run->place ^= 1;
     engine->counts.copied_bytes +=
@@ -278,17 +323,32 @@ static enum bsw_status copy_next(struct device_group *group, struct block_run *r
 
 // Resident bundles, then the others: a block is copied while the one before it is scanned. Its
 // memory is free by then, as the host has seen the end of every scan.
+static enum bsw_status scan_shard(struct device_group *group, const struct bsw_device_shard *shard,
+                                  uint32_t first_row, struct bsw_error *err)
+{
+    struct block_run run = {.shard = shard, .next = shard->resident.num_bundles};
+    struct codes_scan scan = {group, &shard->resident, first_row};
+    size_t end = group->run.done + shard->num_bundles;
+    BSW_TRY(copy_next(group, &run, err));
+    BSW_TRY(scan_codes(&scan, err));
+    for (unsigned place = 0; group->run.done < end; place ^= 1) {
+        BSW_TRY(bsw_device_follow(group->engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
+        BSW_TRY(copy_next(group, &run, err));
+        scan.codes = &run.codes[place];
+        BSW_TRY(scan_codes(&scan, err));
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error *err)
 {
-    struct bsw_device_engine *engine = group->engine;
-    const struct bsw_device_shard *shard = group->shard;
-    struct block_run run = {.next = shard->resident.num_bundles};
-    BSW_TRY(copy_next(group, &run, err));
-    BSW_TRY(scan_codes(group, &shard->resident, err));
-    for (unsigned place = 0; group->run.done < shard->num_bundles; place ^= 1) {
-        BSW_TRY(bsw_device_follow(engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
-        BSW_TRY(copy_next(group, &run, err));
-        BSW_TRY(scan_codes(group, &run.codes[place], err));
+    const struct bsw_device_span *span = group->span;
+    const struct codes_scan all = {group, NULL, 0};
+    uint32_t row = 0;
+    if (group->is_resident) return scan_codes(&all, err);
+    for (size_t s = 0; s < span->num_shards; s++) {
+        BSW_TRY(scan_shard(group, span->shards[s], row, err));
+        row += (uint32_t)span->shards[s]->host->shape.num_rows;
     }
     return BSW_OK;
 }
@@ -298,18 +358,15 @@ static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error
 // Where the host decides nothing between segments.
 static int may_scan_ahead(const struct device_group *group)
 {
-    const struct bsw_device_shard *shard = group->shard;
-    return !group->is_staged && !group->has_queues &&
-           shard->resident.num_bundles == shard->num_bundles;
+    return !group->is_staged && !group->has_queues && group->is_resident;
 }
 
 static enum bsw_status scan_ahead(struct device_group *group, const uint32_t *limits,
                                   struct bsw_error *err)
 {
-    const struct bsw_device_codes *codes = &group->shard->resident;
-    struct codes_scan scan = {group, codes};
+    struct codes_scan scan = {group, NULL, 0};
     int is_whole;
-    BSW_TRY(bsw_device_list_run_scan_ahead(&group->run, codes->num_bundles,
+    BSW_TRY(bsw_device_list_run_scan_ahead(&group->run, group->num_bundles,
                                            group->batch->additions ? launch_shifted : launch_scan,
                                            &scan, &is_whole, err));
     if (is_whole) return BSW_OK;
@@ -324,7 +381,7 @@ static enum bsw_status scan_ahead(struct device_group *group, const uint32_t *li
 
 // items: of the group, on the host; not where lists stay on the device.
 static enum bsw_status scan_group(struct device_group *group, const uint32_t *limits,
-                                  struct bsw_device_kept_shard *kept, uint64_t *items,
+                                  struct bsw_device_kept_span *kept, uint64_t *items,
                                   size_t *counts, struct bsw_error *err)
 {
     struct bsw_device_engine *engine = group->engine;
@@ -362,34 +419,47 @@ static void count_work(const struct device_group *group, size_t num_queries, dou
     workspace->scanned_bytes +=
         group->scanned *
         bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
-    workspace->num_pairs += group->shard->host->shape.num_rows * num_queries;
+    workspace->num_pairs += group->num_rows * num_queries;
     workspace->scan_seconds += bsw_clock_seconds() - started;
 }
 
-enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
-                                      const struct bsw_device_shard *shard,
-                                      const struct bsw_query_batch *batch, size_t first_query,
-                                      size_t num_queries, const uint32_t *limits, size_t keep,
-                                      struct bsw_scan_workspace *workspace,
-                                      struct bsw_device_kept_shard *kept,
-                                      struct bsw_candidate_lists *out, struct bsw_error *err)
+static void add_up(struct device_group *group)
+{
+    const struct bsw_device_span *span = group->span;
+    group->is_resident = 1;
+    for (size_t s = 0; s < span->num_shards; s++) {
+        const struct bsw_device_shard *shard = span->shards[s];
+        group->num_bundles += shard->num_bundles;
+        group->num_rows += (size_t)shard->host->shape.num_rows;
+        group->is_resident &= shard->resident.num_bundles == shard->num_bundles;
+    }
+}
+
+enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
+                                     const struct bsw_device_span *span,
+                                     const struct bsw_query_range *queries, const uint32_t *limits,
+                                     size_t keep, struct bsw_scan_workspace *workspace,
+                                     struct bsw_device_kept_span *kept,
+                                     struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
-    size_t rows = (size_t)shard->host->shape.num_rows, most = engine->plan.group_queries;
-    if (keep > rows) keep = rows;
+    const struct bsw_query_batch *batch = queries->batch;
+    size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
     if (batch->additions && (!engine->plan.has_additions || workspace->queue.length > 0))
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: it was opened for a search %s",
                         bsw_device_label(engine->device),
                         engine->plan.has_additions ? "with queues, which have no additions to keys"
                                                    : "without additions to keys");
     struct device_group group = {.engine = engine,
-                                 .shard = shard,
+                                 .span = span,
                                  .batch = batch,
                                  .has_queues = workspace->queue.length > 0,
                                  .run = {.device = engine->device,
-                                         .keep = keep,
                                          .blocks = &engine->transfer,
                                          .fetched = engine->list_counts}};
+    add_up(&group);
+    if (keep > group.num_rows) keep = group.num_rows;
+    group.run.keep = keep;
     choose_scan(&group, workspace->scan, num_queries < most ? num_queries : most);
     size_t stride = kept ? 0 : keep; // of lists on the host
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
@@ -397,7 +467,7 @@ enum bsw_status bsw_device_shard_scan(struct bsw_device_engine *engine,
     if (kept) kept->num_queries = 0;
     size_t *counts = (size_t *)(void *)out->counts.data;
     for (size_t done = 0; done < num_queries; done += most) {
-        group.first_query = first_query + done;
+        group.first_query = queries->first_query + done;
         group.num_queries = num_queries - done < most ? num_queries - done : most;
         BSW_TRY(scan_group(&group, limits ? limits + done : NULL, kept, items + done * stride,
                            counts + done, err));

@@ -65,8 +65,6 @@ struct bsw_candidate_lists {
     size_t num_queries, keep;
     struct bsw_buffer items;  // uint64_t [num_queries][keep]
     struct bsw_buffer counts; // size_t [num_queries]
-    int may_stay; // set by who owns them: the items of a scan may stay with the back end, if that
-                  // keeps any (struct bsw_backend's `kept`); counts alone come
 };
 void bsw_candidate_lists_deinit(struct bsw_candidate_lists *lists);
 // Room for `keep` candidates of each query; what the lists held is lost.

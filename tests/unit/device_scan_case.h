@@ -181,7 +181,7 @@ static inline unsigned check_scan(struct scan_case *scan, struct on_device *on, 
                   &err);
         const struct bsw_scan_counts before = on->engine.counts;
         assert_ok(bsw_device_shard_scan(&on->engine, &on->shard, &scan->batch, first, num_queries,
-                                        limits, keep, &scan->workspace, NULL, &found, &err),
+                                        limits, keep, &scan->workspace, &found, &err),
                   &err);
         assert_same_lists(&expected, &found);
         if ((kind == BSW_SCAN_PLANES || kind == BSW_SCAN_MATRIX) &&

@@ -58,12 +58,14 @@ static struct bsw_assignment two_ranks(void)
 UNIT_TEST(memory_decides_how_many_queries_merge_at_a_time)
 {
     struct bsw_assignment assignment = two_ranks();
-    struct bsw_device_merge_needs needs = {.manifest = &manifest,
-                                           .assignment = &assignment,
+    struct bsw_device_merge_needs needs = {.rule = {&manifest, &assignment, 0},
                                            .keep = 50,
                                            .batch = BATCH,
                                            .place = BSW_MERGE_ON_ALL_DEVICES};
     struct bsw_device_merge_plan plan, other;
+    bsw_device_merge_plan_make(&needs, 0, (size_t)1 << 30, &plan);
+    assert_int_equal(plan.list_items, 50 + 50);
+    needs.rule.is_shard = 1;
     bsw_device_merge_plan_make(&needs, 0, (size_t)1 << 30, &plan);
     assert_int_equal(plan.list_items, 50 + 5 + 50);
     assert_int_equal(plan.group_queries, BATCH);
@@ -92,11 +94,16 @@ UNIT_TEST(too_little_memory_is_a_merge_on_the_host)
 {
     struct bsw_assignment assignment = two_ranks();
     struct bsw_search_settings s = chosen(BSW_MERGE_AUTO, 1, 2, NUM_SHARDS);
-    // Rank 0 has two shards, so twice the candidates.
+    // Rank 0 has two shards, so twice the candidates where each has lists of its own.
     size_t most = (size_t)4 * BATCH * 50 * sizeof(uint64_t);
-    assert_int_equal(bsw_merge_room(&s, &assignment, 1, most), most);
-    assert_int_equal(bsw_merge_room(&s, &assignment, 0, most), 0);
-    assert_int_equal(bsw_merge_room(&s, &assignment, 0, 2 * most), 2 * most);
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        assert_int_equal(bsw_merge_room(&manifest, &s, &assignment, rank, most), most);
+        assert_int_equal(bsw_merge_room(&manifest, &s, &assignment, rank, most - 32), 0);
+    }
+    s.queue.length = 1;
+    assert_int_equal(bsw_merge_room(&manifest, &s, &assignment, 1, most), most);
+    assert_int_equal(bsw_merge_room(&manifest, &s, &assignment, 0, most), 0);
+    assert_int_equal(bsw_merge_room(&manifest, &s, &assignment, 0, 2 * most), 2 * most);
     assert_true(bsw_merge_fits(&manifest, &assignment, BSW_MERGE_AUTO, 1 << 20, &s));
     assert_int_equal(s.merge_place, BSW_MERGE_ON_ALL_DEVICES);
     assert_false(bsw_merge_fits(&manifest, &assignment, BSW_MERGE_AUTO, 0, &s));
@@ -108,8 +115,11 @@ UNIT_TEST(too_little_memory_is_a_merge_on_the_host)
 UNIT_TEST(counts_that_make_no_sense_are_refused)
 {
     struct bsw_assignment assignment = two_ranks();
+    struct bsw_span spans[] = {{0, 1, 0, 100}, {1, 1, 100, 5}, {2, 1, 105, 60}};
     struct bsw_batch_device_merge merge = {
-        .needs = {.manifest = &manifest, .assignment = &assignment, .keep = 50}};
+        .needs = {.rule = {&manifest, &assignment, 1}, .keep = 50},
+        .spans = spans,
+        .num_spans = NUM_SHARDS};
     uint64_t first[] = {50, 0, 5, 5}, second[] = {1, 50}; // of two queries
     struct bsw_buffer payloads[] = {{.data = (unsigned char *)first, .bytes = sizeof first},
                                     {.data = (unsigned char *)second, .bytes = sizeof second}};

@@ -103,7 +103,7 @@ UNIT_TEST(queries_may_lie_on_the_device_already)
                                      &scan.workspace, &expected, &err),
                       &err);
             assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &there, 1, QUERIES - 1, NULL, 50,
-                                            &scan.workspace, NULL, &found, &err),
+                                            &scan.workspace, &found, &err),
                       &err);
             assert_same_lists(&expected, &found);
             bsw_candidate_lists_deinit(&expected);
@@ -178,7 +178,7 @@ UNIT_TEST(a_stage_stops_most_rows)
             struct bsw_candidate_lists lists = {0};
             scan.workspace.scan = BSW_SCAN_PROGRESSIVE_PLANES;
             assert_ok(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL,
-                                            10, &scan.workspace, NULL, &lists, &err),
+                                            10, &scan.workspace, &lists, &err),
                       &err);
             double share = (double)scan.workspace.num_stopped / (double)scan.workspace.num_pairs;
             assert_int_equal(scan.workspace.used, BSW_SCAN_PROGRESSIVE_MATRIX);
@@ -341,7 +341,7 @@ static void check_fault(const char *variable, const char *number, const char *te
     open_on_device(&scan, &with, &on);
     setenv(variable, number, 1);
     assert_int_equal(bsw_device_shard_scan(&on.engine, &on.shard, &scan.batch, 0, QUERIES, NULL, 10,
-                                           &scan.workspace, NULL, &lists, &err),
+                                           &scan.workspace, &lists, &err),
                      BSW_ERROR_IO);
     if (!strstr(err.message, text)) fail_msg("%s", err.message);
     assert_int_equal(strncmp(err.message, "emulated:0: ", 12), 0);
@@ -415,6 +415,116 @@ UNIT_TEST(too_little_memory_is_told_with_numbers)
     bsw_device_free(device, &buffer);
     bsw_device_close(&device);
     close_case(&scan);
+}
+
+// ---- spans ----
+
+enum { SPAN_SHARDS = 4 };
+
+struct span_case {
+    struct bsw_manifest manifest;
+    bsw_device *device;
+    struct bsw_device_engine engine;
+    struct bsw_resident_shard hosts[SPAN_SHARDS];
+    struct bsw_device_shard shards[SPAN_SHARDS];
+    const struct bsw_device_shard *pointers[SPAN_SHARDS];
+};
+
+// The same rows as the case's, in several shards.
+static void open_span(const struct small_index *what, const struct scan_case *scan,
+                      const struct device_case *with, struct span_case *out)
+{
+    const struct bsw_shard_range all = {0, SPAN_SHARDS};
+    const struct bsw_device_options options = {
+        .num_sharers = 1, .most_bytes = with->memory, .timeout_seconds = 60};
+    struct small_index split = *what;
+    struct bsw_shard_shape shapes[SPAN_SHARDS];
+    memset(out, 0, sizeof *out);
+    split.num_shards = SPAN_SHARDS;
+    make_small_index(&split, temporary_folder, &out->manifest);
+    for (uint32_t s = 0; s < SPAN_SHARDS; s++) {
+        bsw_shard_shape_init(&shapes[s], &out->manifest, s);
+        assert_ok(
+            bsw_resident_shard_load(&out->manifest, temporary_folder, s, 0, &out->hosts[s], &err),
+            &err);
+    }
+    const struct bsw_device_needs needs = {.shapes = shapes,
+                                           .num_shards = SPAN_SHARDS,
+                                           .spans = &all,
+                                           .num_spans = 1,
+                                           .query_bits = QUERY_BITS,
+                                           .max_queries = QUERIES,
+                                           .keep = with->keep,
+                                           .capacity = with->capacity,
+                                           .stage_dims = scan->host.stage_dims};
+    assert_ok(bsw_device_open(&options, &out->device, &err), &err);
+    assert_ok(bsw_device_engine_open(out->device, &needs, &out->engine, &err), &err);
+    out->engine.is_checked = 1;
+    for (uint32_t s = 0; s < SPAN_SHARDS; s++) {
+        assert_ok(bsw_device_shard_load(&out->engine, s, &out->hosts[s], &out->shards[s], &err),
+                  &err);
+        out->pointers[s] = &out->shards[s];
+    }
+}
+
+static void close_span(struct span_case *span)
+{
+    for (uint32_t s = 0; s < SPAN_SHARDS; s++) {
+        bsw_device_shard_unload(&span->engine, &span->shards[s]);
+        bsw_resident_shard_unload(&span->hosts[s]);
+    }
+    bsw_device_engine_close(&span->engine);
+    bsw_device_close(&span->device);
+    bsw_manifest_deinit(&span->manifest);
+}
+
+// Shards of no whole bundles. Where all are on the device one wait is enough for all of them; where
+// a list overflows they are scanned step by step.
+static void check_span(const char *source, int codec, const struct device_case *with)
+{
+    struct small_index what = duplicates(bsw_codecs[codec], BSW_METRIC_COSINE);
+    struct bsw_candidate_lists expected = {0}, found = {0};
+    struct scan_case scan;
+    struct span_case on;
+    what.source = path_of(source);
+    open_case(&what, make_queries(DISTINCT, QUERIES), &scan);
+    open_span(&what, &scan, with, &on);
+    const struct bsw_query_range queries = {&scan.batch, 1, QUERIES - 1};
+    const struct bsw_device_span span = {on.pointers, SPAN_SHARDS};
+    int is_short = strcmp(source, "equal.fbin") == 0, is_streamed = with->memory > 0;
+    for (int kind = BSW_SCAN_PLANES; kind <= BSW_SCAN_PROGRESSIVE_MATRIX; kind++) {
+        const struct bsw_scan_counts before = on.engine.counts, *now = &on.engine.counts;
+        int is_staged = bsw_scan_is_progressive((enum bsw_scan_kind)kind);
+        if (is_staged && scan.host.stage_dims == 0) continue;
+        scan.workspace.scan = (enum bsw_scan_kind)kind;
+        assert_ok(bsw_shard_scan(&scan.host, &scan.batch, 1, QUERIES - 1, NULL, with->keep,
+                                 &scan.workspace, &expected, &err),
+                  &err);
+        assert_ok(bsw_device_span_scan(&on.engine, &span, &queries, NULL, with->keep,
+                                       &scan.workspace, NULL, &found, &err),
+                  &err);
+        assert_same_lists(&expected, &found);
+        assert_int_equal(now->copied_bytes > before.copied_bytes, is_streamed);
+        if (is_staged) continue;
+        assert_int_equal(now->num_overflows > before.num_overflows, is_short);
+        if (!is_short && !is_streamed) assert_int_equal(now->num_waits - before.num_waits, 1);
+        if (with->capacity > 0) assert_true(now->num_samples > before.num_samples);
+    }
+    bsw_candidate_lists_deinit(&expected);
+    bsw_candidate_lists_deinit(&found);
+    close_span(&on);
+    close_case(&scan);
+}
+
+UNIT_TEST(a_span_is_scanned_as_one_shard)
+{
+    static const struct device_case cases[] = {
+        {.keep = 10, .capacity = 300}, {.keep = ROWS}, {.keep = 50, .memory = 40000}};
+    static const struct device_case short_lists = {.keep = 2, .capacity = 128};
+    for (int codec = 0; codec < 2; codec++) {
+        for (int i = 0; i < 3; i++) check_span("duplicates.fbin", codec, &cases[i]);
+        check_span("equal.fbin", codec, &short_lists);
+    }
 }
 
 int main(void)
