@@ -164,7 +164,7 @@ search_cpu saq --k 10
 same saq 1 3 --k 10 --batch 4
 if [[ $(sum_of copied_bytes) != 0 ]]; then complain "codes that fit were copied"; else pass; fi
 if grep -q '"used_bytes": 0,' "$folder/json"; then complain "no device memory used"; else pass; fi
-for memory in 100K 60K 35K; do
+for memory in 100K 60K 42K; do
     memory=$((${memory%K} * scale))K
     same saq 1 3 --k 10 --batch 4 --device-memory "$memory"
     if (($(sum_of copied_bytes) > 0)); then pass; else complain "nothing was copied with $memory"; fi
