@@ -41,12 +41,12 @@ for name in xfbq saq; do
     for ranks in "${ranks_axis[@]}"; do
         for scan in planes matrix; do
             watch "$ranks" "$name" --scan "$scan"
-            watch "$ranks" "$name" --scan "$scan" --device-memory 30K
+            watch "$ranks" "$name" --scan "$scan" --device-memory 36K
             if grep -q '"copied_bytes": 0,' "$folder/json"; then complain "nothing was copied"; fi
         done
     done
 done
-BITSWEEP_EMULATOR_ORDER=random watch 1 saq --scan matrix --device-memory 30K
+BITSWEEP_EMULATOR_ORDER=random watch 1 saq --scan matrix --device-memory 36K
 
 # ---- faults that must be noticed -----------------------------------------------------------------
 
