@@ -7,6 +7,7 @@
 #include "common/codes/result_order.h"
 #include "common/job/progress.h"
 #include "shard/checks/damage_points.h"
+#include "shard/host/list_pick.h"
 #include "shard/host/survivor_trim.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)

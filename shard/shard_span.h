@@ -39,10 +39,4 @@ uint32_t bsw_num_spans(const struct bsw_span_rule *rule);
 // Lists that a rank has for the queries of a slice, over all slices.
 uint32_t bsw_num_rank_spans(const struct bsw_span_rule *rule, uint32_t rank);
 
-// Of every list the rows [first_row, first_row + num_rows), counted from first_row on, in the
-// order of the list.
-enum bsw_status bsw_candidate_lists_pick(const struct bsw_candidate_lists *lists,
-                                         uint32_t first_row, uint64_t num_rows,
-                                         struct bsw_candidate_lists *out, struct bsw_error *err);
-
 #endif

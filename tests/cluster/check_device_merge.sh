@@ -119,7 +119,7 @@ start chosen 2 ladder cpu real.11 --link mpi
 start chosen 2 gather cpu real.11 --link mpi --merge gather
 device=cpu start chosen 2 ladder cpu real.11
 # Where not one query's candidates fit beside the rest, rank 0's CPU merges.
-start chosen 2 ladder cpu real.11 --device-memory 40K --batch 4
+start chosen 2 ladder cpu real.11 --device-memory 44K --batch 4
 
 # Of refined survivors no more than can be in an answer travel: k a shard and query.
 few_survivors() {
@@ -181,7 +181,7 @@ expect_end() {
 
 device=cpu start expect 1 2 '^bitsweep: --merge exchange wants GPUs on all ranks .*: there is none' --merge exchange
 start expect 2 2 '^bitsweep: --merge exchange wants .*: as asked for' --merge exchange --link mpi
-start expect 2 2 '^bitsweep: --merge exchange: a GPU has too little memory' --merge exchange --device-memory 40K
+start expect 2 2 '^bitsweep: --merge exchange: a GPU has too little memory' --merge exchange --device-memory 44K
 # Operations of a batch: 3 queries, 4 candidates, 5 (exchange alone) cuts, then survivors.
 number=BITSWEEP_EMULATOR_NCCL
 for merge in gather exchange; do

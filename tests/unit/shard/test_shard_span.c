@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "common/codes/result_order.h"
-#include "shard/host/shard_scan.h"
+#include "shard/host/list_pick.h"
 #include "shard/shard_span.h"
 #include "unit_test.h"
 
