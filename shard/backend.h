@@ -169,6 +169,16 @@ struct bsw_backend {
                                  const uint32_t *limits, size_t keep,
                                  struct bsw_scan_workspace *workspace,
                                  struct bsw_candidate_lists *out, struct bsw_error *err);
+    // scan_span of span 0, where lists stay, without limits, in two steps: begin queues all of it
+    // and waits for nothing, and *is_begun is 1 where that can be; then end waits for it, also
+    // after an error of begin. In between nothing is scanned, but lists of the scan before may be
+    // taken and refined; what the range points to stays. out NULL: the lists are of no use. Host:
+    // NULL.
+    enum bsw_status (*begin)(void *state, const struct bsw_query_range *queries, size_t keep,
+                             struct bsw_scan_workspace *workspace, int *is_begun,
+                             struct bsw_error *err);
+    enum bsw_status (*end)(void *state, struct bsw_scan_workspace *workspace,
+                           struct bsw_candidate_lists *out, struct bsw_error *err);
     // Lists of the last scan_span that stayed; and of each what is within its query's cut, cuts
     // [num_queries], to the host. Host: NULL, its lists are there.
     struct bsw_kept_lists (*kept)(const void *state, size_t span);

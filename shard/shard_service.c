@@ -160,6 +160,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
 
 void bsw_shard_service_close(struct bsw_shard_service *service)
 {
+    bsw_shard_service_drop(service);
     for (uint32_t u = 0; u < service->num_units; u++) {
         if (service->state && service->backend->unload)
             service->backend->unload(service->state, &service->units[u].loaded);
@@ -194,10 +195,10 @@ void bsw_shard_service_forget(struct bsw_shard_service *service)
     service->forgotten_gathered += figures.gathered_bytes;
 }
 
-void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw_query_batch *batch)
+void bsw_shard_service_return(struct bsw_shard_service *service,
+                              const struct bsw_query_batch *batch)
 {
     service->batch = *batch;
-    BSW_DAMAGE(bsw_damage_codes(service));
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
         size_t last;
@@ -205,6 +206,12 @@ void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw
                                &unit->first_query, &last);
         unit->num_queries = last - unit->first_query;
     }
+}
+
+void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw_query_batch *batch)
+{
+    bsw_shard_service_return(service, batch);
+    BSW_DAMAGE(bsw_damage_codes(service));
 }
 
 // ---- histogram ----
@@ -325,6 +332,23 @@ static int has_probes(const struct bsw_shard_service *service, const struct bsw_
     return 0;
 }
 
+enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err)
+{
+    if (!service->backend->begin || !is_kept(service) || service->settings.is_histogram ||
+        service->num_spans != 1 || has_probes(service, &service->spans[0]))
+        return BSW_OK;
+    const struct bsw_query_range queries = {&service->batch, service->units[0].first_query,
+                                            service->units[0].num_queries};
+    return service->backend->begin(service->state, &queries, (size_t)service->settings.keep,
+                                   &service->workspace, &service->is_begun, err);
+}
+
+void bsw_shard_service_drop(struct bsw_shard_service *service)
+{
+    if (service->is_begun) service->backend->end(service->state, &service->workspace, NULL, NULL);
+    service->is_begun = 0;
+}
+
 // All units at once where the back end can and rows need not be left out, else one by one.
 static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
                                  const uint32_t *limits, struct bsw_error *err)
@@ -339,6 +363,11 @@ static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
         for (size_t u = span->first; u < span->first + span->num; u++)
             BSW_TRY(scan_unit(service, &service->units[u], limits, err));
         return BSW_OK;
+    }
+    if (service->is_begun) {
+        service->is_begun = 0;
+        return service->backend->end(service->state, &service->workspace, &service->span_lists[s],
+                                     err);
     }
     BSW_TRY(service->backend->scan_span(
         service->state, s, &queries, limits ? limits + unit->first_query : NULL,

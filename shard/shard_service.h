@@ -50,6 +50,7 @@ struct bsw_shard_service {
     void *state; // the back end's; NULL: none is open
     uint64_t forgotten_copied, forgotten_gathered;
     struct bsw_query_batch batch;
+    int is_begun; // the scan of a batch, maybe not of `batch`
     struct bsw_self_check check;
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
@@ -94,6 +95,15 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
 // Takes a batch; its arrays are borrowed until the next.
 void bsw_shard_service_begin(struct bsw_shard_service *service,
                              const struct bsw_query_batch *batch);
+
+// Begins its scan, if that goes without waiting: bsw_shard_service_scan then ends it. Until then
+// another batch may be returned to, which was scanned before it, and refined.
+enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err);
+// To a batch that was taken before.
+void bsw_shard_service_return(struct bsw_shard_service *service,
+                              const struct bsw_query_batch *batch);
+// What was begun is not wanted any more.
+void bsw_shard_service_drop(struct bsw_shard_service *service);
 
 enum bsw_status bsw_shard_service_histogram(struct bsw_shard_service *service,
                                             struct bsw_buffer *out, struct bsw_error *err);

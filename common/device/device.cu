@@ -183,6 +183,19 @@ enum bsw_status bsw_device_share(bsw_device *device, struct bsw_error *err)
     return BSW_OK;
 }
 
+static enum bsw_status create_streams(struct bsw_device *device, struct bsw_error *err)
+{
+    int least = 0, greatest = 0;
+    TRY_CUDA(device, "stream", err, cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    for (int queue = 0; queue < BSW_NUM_QUEUES; queue++) {
+        int priority = queue == BSW_QUEUE_LINK ? greatest : least;
+        TRY_CUDA(
+            device, "stream", err,
+            cudaStreamCreateWithPriority(&device->streams[queue], cudaStreamNonBlocking, priority));
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
 {
     const struct bsw_device_options *options = &device->options;
@@ -196,10 +209,7 @@ static enum bsw_status set_up(struct bsw_device *device, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_IO, "%s: %s", device->label, device->sight.why);
     find_node(options->ordinal, &device->node);
     BSW_TRY(bsw_device_share(device, err));
-    for (int queue = 0; queue < BSW_NUM_QUEUES; queue++) {
-        TRY_CUDA(device, "stream", err,
-                 cudaStreamCreateWithFlags(&device->streams[queue], cudaStreamNonBlocking));
-    }
+    BSW_TRY(create_streams(device, err));
     TRY_CUDA(device, "event", err,
              cudaEventCreateWithFlags(&device->event, cudaEventDisableTiming));
     return BSW_OK;
@@ -454,6 +464,8 @@ enum bsw_status bsw_device_wait(bsw_device *device, enum bsw_device_queue queue,
                                 struct bsw_error *err)
 {
     int64_t started = bsw_clock_ns(), waited = 0;
+    if (device->is_lost)
+        return bsw_fail(err, BSW_ERROR_IO, "%s: %s: it was given up before", device->label, what);
     for (int is_empty = 0;;) {
         BSW_TRY(bsw_device_poll(device, queue, what, &is_empty, err));
         if (is_empty) return BSW_OK;

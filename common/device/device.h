@@ -117,7 +117,8 @@ BSW_DEVICE_CALL void bsw_device_unpin(bsw_device *device, struct bsw_device_pinn
 
 // ---- queues ----
 
-// Work of one queue runs in order, work of different queues at the same time.
+// Work of one queue runs in order, work of different queues at the same time. On LINK is what comes
+// after a scan, transfers of a link too: its work goes first where a scan is under way.
 enum bsw_device_queue { BSW_QUEUE_SCAN, BSW_QUEUE_COPY, BSW_QUEUE_LINK, BSW_NUM_QUEUES };
 
 // For the launchers of kernels; to be asked for again before each launch.

@@ -56,7 +56,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("batch", search.request.batch, .value_name = "N", .default_text = BSW_SEARCH_BATCH_TEXT,
            .min = 1, .max = 1e6, .help = "queries at a time"),
     OPTION("overlap", search.overlap, .choices = "auto|on|off", .default_text = "auto",
-           .help = "code and answer other batches beside the scan; auto: where a core is to spare"),
+           .help = "other batches beside the scan; auto: where a core is to spare, or GPUs merge"),
     BSW_OPTION_GROUP(struct search_options, search.device, bsw_device_option_group),
     OPTION("link", search.link, .choices = "auto|mpi|nccl", .default_text = "auto",
            .help = "what moves GPU data between ranks; auto: NCCL where each has a GPU of its own"),

@@ -396,7 +396,6 @@ static enum bsw_status run(struct bsw_batch_device_merge *merge,
         (struct bsw_device_transfer *)(void *)merge->transfers.data;
     size_t step = merge->plan.group_queries;
     size_t half = merge->transfers.capacity / sizeof *transfers / 2;
-    BSW_TRY(bsw_device_follow(merge->device, BSW_QUEUE_LINK, BSW_QUEUE_SCAN, err));
     for (size_t first = 0; first < num_queries; first += step) {
         struct group group = {
             .merge = merge,

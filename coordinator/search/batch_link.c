@@ -49,8 +49,9 @@ static enum bsw_status allocate(struct bsw_batch_link *link, size_t query_bytes,
     BSW_TRY(bsw_allocate_zero(&link->receives, num_ranks, sizeof *link->receives, "places", err));
     BSW_TRY(bsw_device_allocate(device, query_bytes, "queries of a link", &link->queries, err));
     BSW_TRY(bsw_device_allocate(device, survivors, "survivors of a link", &link->survivors, err));
-    BSW_TRY(
-        bsw_device_allocate_host(device, query_bytes, "queries of a link", &link->h_queries, err));
+    for (int i = 0; i < 2; i++)
+        BSW_TRY(bsw_device_allocate_host(device, query_bytes, "queries of a link",
+                                         &link->h_queries[i], err));
     return bsw_device_allocate_host(device, survivors, "survivors of a link", &link->h_survivors,
                                     err);
 }
@@ -76,7 +77,7 @@ void bsw_batch_link_close(struct bsw_batch_link *link)
     if (!link->link) return;
     bsw_device_free(link->device, &link->queries);
     bsw_device_free(link->device, &link->survivors);
-    bsw_device_free_host(link->device, &link->h_queries);
+    for (int i = 0; i < 2; i++) bsw_device_free_host(link->device, &link->h_queries[i]);
     bsw_device_free_host(link->device, &link->h_survivors);
     bsw_free(&link->receives);
     link->link = NULL;
@@ -97,16 +98,18 @@ static enum bsw_status spread(struct bsw_batch_link *link, const unsigned char *
 {
     static const char *const what = "queries to all ranks";
     int is_root = link->transport->rank == 0;
+    unsigned char *h_queries = link->h_queries[link->turn];
     if (is_root) {
-        memcpy(link->h_queries, payload, bytes);
-        BSW_TRY(bsw_device_upload(link->device, BSW_QUEUE_LINK, link->queries.data, link->h_queries,
+        memcpy(h_queries, payload, bytes);
+        BSW_TRY(bsw_device_upload(link->device, BSW_QUEUE_LINK, link->queries.data, h_queries,
                                   bytes, err));
     }
     BSW_TRY(bsw_device_link_broadcast(link->link, link->queries.data, bytes, what, err));
     // All of it: refinement needs the vectors, and the codes are a small part beside them.
     if (!is_root)
-        BSW_TRY(bsw_device_download(link->device, BSW_QUEUE_LINK, link->h_queries,
-                                    link->queries.data, bytes, err));
+        BSW_TRY(bsw_device_download(link->device, BSW_QUEUE_LINK, h_queries, link->queries.data,
+                                    bytes, err));
+    link->turn ^= 1;
     return bsw_device_link_wait(link->link, what, err);
 }
 

@@ -15,9 +15,12 @@ struct bsw_batch_link {
     bsw_device *device;    // both borrowed
     bsw_transport *transport;
     struct bsw_device_buffer queries;
-    struct bsw_device_buffer survivors;     // this rank's; on rank 0 those of all others
-    unsigned char *h_queries, *h_survivors; // host memory for both
-    struct bsw_device_transfer *receives;   // rank 0: [num_ranks], none of its own
+    struct bsw_device_buffer survivors; // this rank's; on rank 0 those of all others
+    // Host memory for both. Of queries twice: those of one batch are refined while the next are
+    // here; `turn` is where those go that are spread next.
+    unsigned char *h_queries[2], *h_survivors;
+    unsigned turn;
+    struct bsw_device_transfer *receives; // rank 0: [num_ranks], none of its own
 };
 
 // Device memory that a rank's will take.
@@ -33,9 +36,9 @@ enum bsw_status bsw_batch_link_open(bsw_device_link *link, bsw_device *device,
                                     struct bsw_batch_link *out, struct bsw_error *err);
 void bsw_batch_link_close(struct bsw_batch_link *link);
 
-// payload (rank 0, host memory) to `queries` on every device and, but for rank 0, to h_queries.
-// bytes: the same on all ranks, at most those of `queries`. After an agreement that all ranks come
-// here.
+// payload (rank 0, host memory) to `queries` on every device and, but for rank 0, to
+// h_queries[turn]; the turn then changes. bytes: the same on all ranks, at most those of `queries`.
+// After an agreement that all ranks come here, none of whom scans.
 enum bsw_status bsw_batch_link_spread(struct bsw_batch_link *link, const unsigned char *payload,
                                       size_t bytes, struct bsw_error *err);
 

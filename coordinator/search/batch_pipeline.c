@@ -186,11 +186,10 @@ struct place {
     uint64_t done; // of that part
 };
 
-// The queries of the next batch, to be packed; 0: there is none.
-static int take_next(struct bsw_batch_pipeline *pipeline, struct place *place)
+// The queries of the next batch; 0: there is none.
+static int next_part(const struct bsw_pipeline_options *o, struct place *place,
+                     struct bsw_query_part *out)
 {
-    struct bsw_query_part *out = &pipeline->pack.part;
-    const struct bsw_pipeline_options *o = &pipeline->options;
     for (; place->part < o->parts.num_parts; *place = (struct place){place->part + 1, 0}) {
         const struct bsw_query_part *part = &o->parts.parts[place->part];
         uint64_t left = part->count - place->done;
@@ -201,6 +200,23 @@ static int take_next(struct bsw_batch_pipeline *pipeline, struct place *place)
         return 1;
     }
     return 0;
+}
+
+// To be packed next.
+static int take_next(struct bsw_batch_pipeline *pipeline, struct place *place)
+{
+    return next_part(&pipeline->options, place, &pipeline->pack.part);
+}
+
+// To be packed next, into `batch`, which is to say whether one follows.
+static int take_next_of(struct bsw_batch_pipeline *pipeline, struct place *place,
+                        struct bsw_search_batch *batch)
+{
+    struct bsw_query_part following;
+    if (!take_next(pipeline, place)) return 0;
+    struct place peek = *place;
+    batch->is_followed = next_part(&pipeline->options, &peek, &following);
+    return 1;
 }
 
 static enum bsw_status run_in_turn(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
@@ -245,7 +261,42 @@ static enum bsw_status run_overlapped(struct bsw_batch_pipeline *pipeline, struc
     return BSW_OK;
 }
 
+// The same with the scan of `other` under way while `batch` is merged and refined.
+static enum bsw_status run_ahead(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
+{
+    struct bsw_batch_search *search = pipeline->search;
+    struct bsw_search_batch *batch = &pipeline->batches[0], *other = &pipeline->batches[1];
+    struct place place = {0};
+    if (!take_next_of(pipeline, &place, batch)) return BSW_OK;
+    if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+    BSW_TRY(run_alone(pipeline, &pipeline->pack, batch, err));
+    BSW_TRY(bsw_batch_search_begin(search, batch, err));
+    for (int is_first = 1;; is_first = 0) {
+        int has_next = take_next_of(pipeline, &place, other);
+        queue(pipeline, other, !is_first, has_next);
+        bsw_batch_search_scan_begun(search, batch);
+        enum bsw_status packed = collect(pipeline, &pipeline->pack), status = BSW_OK;
+        int is_stopped = has_next && bsw_stop_is_asked();
+        int goes_on = has_next && packed == BSW_OK && !is_stopped;
+        if (has_next)
+            status = goes_on ? bsw_batch_search_begin(search, other, err)
+                             : bsw_batch_search_pause(search, err);
+        if (status == BSW_OK) status = bsw_batch_search_complete(search, batch, err);
+        collect(pipeline, &pipeline->finish); // its error is that of complete, which settled it
+        BSW_TRY(status);
+        if (!goes_on) {
+            BSW_TRY(run_alone(pipeline, &pipeline->finish, batch, err));
+            if (packed != BSW_OK && err) *err = pipeline->pack.error;
+            return packed != BSW_OK ? packed : is_stopped ? bsw_stop_fail(err) : BSW_OK;
+        }
+        struct bsw_search_batch *swap = batch;
+        batch = other;
+        other = swap;
+    }
+}
+
 enum bsw_status bsw_batch_pipeline_run(struct bsw_batch_pipeline *pipeline, struct bsw_error *err)
 {
-    return pipeline->has_thread ? run_overlapped(pipeline, err) : run_in_turn(pipeline, err);
+    if (!pipeline->has_thread) return run_in_turn(pipeline, err);
+    return (pipeline->options.is_ahead ? run_ahead : run_overlapped)(pipeline, err);
 }

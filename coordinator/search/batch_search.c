@@ -43,6 +43,7 @@ void bsw_batch_search_deinit(struct bsw_batch_search *search)
     bsw_batch_merge_deinit(&search->merge);
     bsw_batch_merge_deinit(&search->finish);
     bsw_buffer_deinit(&search->message);
+    for (int i = 0; i < 2; i++) bsw_buffer_deinit(&search->messages[i]);
     bsw_buffer_deinit(&search->own);
     bsw_buffer_deinit(&search->limits);
     bsw_buffer_deinit(&search->cuts);
@@ -223,18 +224,29 @@ static enum bsw_status merge_on_devices(struct bsw_batch_search *search, size_t 
                   BSW_OK, err);
 }
 
-static enum bsw_status find_cuts(struct bsw_batch_search *search, size_t num_queries,
-                                 struct bsw_error *err)
+// Of the batch that the service has.
+static void scan(struct bsw_batch_search *search, struct bsw_batch_work *work)
 {
     double since = bsw_clock_seconds();
     const uint32_t *limits = search->service->settings.is_histogram
                                  ? (const uint32_t *)(void *)search->limits.data
                                  : NULL;
-    enum bsw_status status = bsw_shard_service_scan(search->service, limits, &search->own, err);
-    status = gather(search, BSW_EXCHANGE_CANDIDATES, status, err);
+    work->is_scanned = 1;
+    work->status = bsw_shard_service_scan(search->service, limits, &search->own, &work->error);
+    search->times.scan += lap(&since);
+}
+
+static enum bsw_status find_cuts(struct bsw_batch_search *search, struct bsw_batch_work *work,
+                                 struct bsw_error *err)
+{
+    if (!work->is_scanned) scan(search, work);
+    if (work->status != BSW_OK && err) *err = work->error;
+    double since = bsw_clock_seconds();
+    enum bsw_status status = gather(search, BSW_EXCHANGE_CANDIDATES, work->status, err);
     search->times.scan += lap(&since);
     BSW_TRY(status);
-    status = (search->device_merge ? merge_on_devices : merge_on_host)(search, num_queries, err);
+    status = (search->device_merge ? merge_on_devices
+                                   : merge_on_host)(search, work->queries.num_queries, err);
     search->times.merge += lap(&since);
     return status;
 }
@@ -266,21 +278,49 @@ static void note_check(struct bsw_check_schedule *checks, int is_passed)
         checks->note(checks->context, is_passed);
 }
 
-// What every rank does with a batch once it has it.
-static enum bsw_status process(struct bsw_batch_search *search, const struct bsw_query_batch *batch,
-                               enum bsw_status status, struct bsw_error *err)
+// What every rank does with a batch once it has it: work->status and queries are set. is_early:
+// another is to be completed before it.
+static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work, int is_early)
 {
-    if (status == BSW_OK && batch->is_check_due) {
+    work->is_scanned = 0;
+    if (work->status == BSW_OK && work->queries.is_check_due) {
         note_check(&search->checks, 0);
-        status = bsw_self_check_between(search->service, err);
+        work->status = bsw_self_check_between(search->service, &work->error);
     }
-    if (status != BSW_OK) return agree(search, status, err); // the others' first agreement
-    bsw_shard_service_begin(search->service, batch);
+    if (work->status != BSW_OK) return;
+    bsw_shard_service_begin(search->service, &work->queries);
+    if (is_early) work->status = bsw_shard_service_start(search->service, &work->error);
+}
+
+// The scan of what begin has begun, or of what it could not begin.
+static void end_scan(struct bsw_batch_search *search, struct bsw_batch_work *work)
+{
+    if (work->status != BSW_OK || search->service->settings.is_histogram) return;
+    bsw_shard_service_return(search->service, &work->queries);
+    scan(search, work);
+}
+
+static enum bsw_status run_phases(struct bsw_batch_search *search, struct bsw_batch_work *work,
+                                  struct bsw_error *err)
+{
+    if (work->status != BSW_OK) { // the others' first agreement
+        if (err) *err = work->error;
+        return agree(search, work->status, err);
+    }
+    bsw_shard_service_return(search->service, &work->queries);
     if (search->service->settings.is_histogram)
-        BSW_TRY(find_limits(search, batch->num_queries, err));
-    BSW_TRY(find_cuts(search, batch->num_queries, err));
-    if (batch->is_check_due) note_check(&search->checks, 1);
+        BSW_TRY(find_limits(search, work->queries.num_queries, err));
+    BSW_TRY(find_cuts(search, work, err));
+    if (work->queries.is_check_due) note_check(&search->checks, 1);
     return refine(search, err);
+}
+
+static enum bsw_status complete(struct bsw_batch_search *search, struct bsw_batch_work *work,
+                                struct bsw_error *err)
+{
+    enum bsw_status status = run_phases(search, work, err);
+    if (status != BSW_OK) bsw_shard_service_drop(search->service);
+    return status;
 }
 
 enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t first, size_t count,
@@ -291,6 +331,7 @@ enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t 
     batch->first = first;
     batch->count = count;
     queries->num_threads = num_threads;
+    queries->is_followed = batch->is_followed;
     queries->is_check_due = take_check(&search->checks);
     BSW_TRY(bsw_query_source_pack(queries, first, count, &batch->message, err));
     struct bsw_buffer swap = batch->addends; // the source's next batch must not overwrite them
@@ -326,32 +367,74 @@ static enum bsw_status spread_batch(struct bsw_batch_search *search, struct bsw_
     enum bsw_status status = bsw_transport_broadcast(search->transport, &message, whole, err);
     whole->bytes = bytes;
     BSW_TRY(status);
+    search->num_batches++;
     status = bsw_query_unpack(search->manifest, search->queries->query_bits, whole, NULL, 0,
                               queries, &is_last, err);
     if (!search->link) return status;
     return spread_linked(search, status, whole->data + head_bytes, queries, err);
 }
 
-enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
-                                      struct bsw_search_batch *batch, struct bsw_error *err)
+static enum bsw_status send_batch(struct bsw_batch_search *search, struct bsw_search_batch *batch,
+                                  int is_early, struct bsw_error *err)
 {
     double since = bsw_clock_seconds();
-    struct bsw_query_batch queries;
+    struct bsw_batch_work *work = &batch->work;
     search->others_know = 1; // a broadcast that fails leaves nothing to tell them
-    enum bsw_status status = spread_batch(search, &batch->message, &queries, err);
+    work->status = spread_batch(search, &batch->message, &work->queries, &work->error);
     double seconds = lap(&since);
     search->times.broadcast += seconds;
     note_exchange(search, BSW_EXCHANGE_QUERIES, 0, seconds,
                   spread_bytes(search, batch->message.bytes));
-    if (search->transport->broken != BSW_OK || (search->link && status != BSW_OK)) return status;
-    status = process(search, &queries, status, err);
-    search->others_know = status != BSW_OK;
-    BSW_TRY(status);
+    if (search->transport->broken != BSW_OK || (search->link && work->status != BSW_OK)) {
+        if (err) *err = work->error;
+        return work->status;
+    }
+    search->others_know = 0;
+    begin(search, work, is_early);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_batch_search_begin(struct bsw_batch_search *search,
+                                       struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    enum bsw_status status = send_batch(search, batch, 1, err);
+    if (status != BSW_OK) bsw_shard_service_drop(search->service);
+    return status;
+}
+
+void bsw_batch_search_scan_begun(struct bsw_batch_search *search, struct bsw_search_batch *batch)
+{
+    end_scan(search, &batch->work);
+}
+
+enum bsw_status bsw_batch_search_complete(struct bsw_batch_search *search,
+                                          struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    search->others_know = 1;
+    BSW_TRY(complete(search, &batch->work, err));
+    search->others_know = 0;
     struct bsw_buffer *swap = batch->payloads;
     batch->payloads = search->payloads;
     search->payloads = swap;
-    search->num_batches++;
     return BSW_OK;
+}
+
+enum bsw_status bsw_batch_search_pause(struct bsw_batch_search *search, struct bsw_error *err)
+{
+    struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
+    search->others_know = 1;
+    BSW_TRY(bsw_query_pack_pause(&search->message, err));
+    BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
+    search->num_batches++;
+    search->others_know = 0;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
+                                      struct bsw_search_batch *batch, struct bsw_error *err)
+{
+    BSW_TRY(send_batch(search, batch, 0, err));
+    return bsw_batch_search_complete(search, batch, err);
 }
 
 enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
@@ -377,22 +460,51 @@ enum bsw_status bsw_batch_search_end(struct bsw_batch_search *search, enum bsw_s
     return status == BSW_OK ? packed : status;
 }
 
-enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
+// The next message of rank 0; *is_last: it was the end.
+static enum bsw_status receive_batch(struct bsw_batch_search *search, struct bsw_buffer *message,
+                                     struct bsw_batch_work *work, int *is_last,
+                                     struct bsw_error *err)
 {
     const struct bsw_batch_link *link = search->link;
-    const unsigned char *payload = link ? link->h_queries : NULL;
-    size_t capacity = link ? link->queries.bytes : 0;
-    for (;; search->num_batches++) {
-        struct bsw_message message = message_of(search, BSW_EXCHANGE_QUERIES);
-        struct bsw_query_batch batch;
-        int is_last = 0;
-        BSW_TRY(bsw_transport_broadcast(search->transport, &message, &search->message, err));
+    const struct bsw_message expected = message_of(search, BSW_EXCHANGE_QUERIES);
+    *is_last = 0;
+    BSW_TRY(bsw_transport_broadcast(search->transport, &expected, message, err));
+    work->status =
+        bsw_query_unpack(search->manifest, search->service->settings.query_bits, message,
+                         link ? link->h_queries[link->turn] : NULL, link ? link->queries.bytes : 0,
+                         &work->queries, is_last, &work->error);
+    if (*is_last) {
+        if (err) *err = work->error;
+        return work->status;
+    }
+    search->num_batches++;
+    int is_pause = work->status == BSW_OK && work->queries.num_queries == 0;
+    if (!link || is_pause) return BSW_OK;
+    work->status = spread_linked(search, work->status, NULL, &work->queries, &work->error);
+    if (work->status != BSW_OK && err) *err = work->error;
+    return work->status;
+}
+
+enum bsw_status bsw_batch_search_serve(struct bsw_batch_search *search, struct bsw_error *err)
+{
+    struct bsw_batch_work works[2], *before = NULL; // what is scanned, and to be completed
+    for (unsigned turn = 0;; turn ^= 1) {
+        struct bsw_batch_work *work = &works[turn];
+        int is_last;
         enum bsw_status status =
-            bsw_query_unpack(search->manifest, search->service->settings.query_bits,
-                             &search->message, payload, capacity, &batch, &is_last, err);
-        if (is_last) return status;
-        if (link) BSW_TRY(spread_linked(search, status, NULL, &batch, err));
-        BSW_TRY(process(search, &batch, status, err));
+            receive_batch(search, &search->messages[turn], work, &is_last, err);
+        if (is_last || status != BSW_OK) return status;
+        int is_pause = work->status == BSW_OK && work->queries.num_queries == 0;
+        if (!is_pause) begin(search, work, before != NULL);
+        if (before) BSW_TRY(complete(search, before, err));
+        before = NULL;
+        if (is_pause) continue;
+        if (!work->queries.is_followed) {
+            BSW_TRY(complete(search, work, err));
+            continue;
+        }
+        end_scan(search, work);
+        before = work;
     }
 }
 

@@ -2,6 +2,21 @@
 // Point-to-point messages only; before a payload travels all ranks agree that every one of them has
 // it. Where the devices of the ranks are linked, queries and survivors go over the link, and where
 // these find the cuts, candidates too (batch_device_merge.h).
+//
+// A batch after another: rank 0 may say with a batch that it is followed. Then every rank
+//
+//   receives the next batch, and begins its scan, if that needs no host: a device has work
+//   agrees on the candidates of this one, merges, cuts, refines, and sends its survivors
+//   ends the scan of the next
+//
+// in place of all steps for one batch and then for the other. Each batch has its agreements and
+// messages in the order that it has alone, so all ranks meet the same, whether or not one of them
+// could begin. How beginning, or a check before it, went is told at the batch's own first
+// agreement: a batch is answered even if the one after it fails. What ends the search while a scan
+// is under way drops that. Where rank 0 has said that a batch is followed and has nothing, as the
+// next cannot be read or somebody wants to stop, it sends a pause. Messages count batches that were
+// sent, so their numbers never fall. The lists of the scan under way lie where scans have them,
+// those that are merged where they stay: nothing is needed twice on a device.
 #ifndef BITSWEEP_COORDINATOR_BATCH_SEARCH_H
 #define BITSWEEP_COORDINATOR_BATCH_SEARCH_H
 
@@ -40,13 +55,23 @@ struct bsw_exchange_cost {
     uint64_t bytes;      // of payloads, to all other ranks or from them
 };
 
+// A batch on its way through a rank, from its message on.
+struct bsw_batch_work {
+    struct bsw_query_batch queries;
+    enum bsw_status status; // so far
+    struct bsw_error error;
+    int is_scanned; // or that has failed
+};
+
 // A batch on its way through rank 0; {0} then init. Its buffers are used again for later batches.
 struct bsw_search_batch {
     uint64_t first; // query
     size_t count;
+    int is_followed;             // to be set before pack
     struct bsw_buffer message;   // coded queries
     struct bsw_buffer addends;   // float [count]
     struct bsw_buffer *payloads; // [num_ranks]: survivors
+    struct bsw_batch_work work;
 };
 
 // When ranks check themselves between batches; rank 0 says so with a batch.
@@ -71,15 +96,16 @@ struct bsw_batch_search {
     // Rank 0: limits and cuts of one batch may be found while the answers of another are.
     struct bsw_batch_merge merge, finish;
     struct bsw_buffer message, own;
-    struct bsw_buffer *payloads; // rank 0: [num_ranks]
+    struct bsw_buffer messages[2]; // other ranks: of a batch and the one that follows
+    struct bsw_buffer *payloads;   // rank 0: [num_ranks]
     struct bsw_buffer limits, cuts;
     // Rank 0, may be NULL: called before the first agreement on a batch. Its error concerns an
     // earlier batch and goes before any of this one.
     enum bsw_status (*settle)(void *context, struct bsw_error *err);
     void *settle_context;
     struct bsw_check_schedule checks; // rank 0; to be set after init
-    uint64_t num_batches;
-    int others_know; // of the error that ended the search
+    uint64_t num_batches;             // sent or received, with pauses
+    int others_know;                  // of the error that ended the search
     struct bsw_search_times times;
     struct bsw_exchange_cost exchanges[BSW_NUM_EXCHANGES];
 };
@@ -103,6 +129,17 @@ enum bsw_status bsw_batch_search_pack(struct bsw_batch_search *search, uint64_t 
                                       struct bsw_error *err);
 enum bsw_status bsw_batch_search_scan(struct bsw_batch_search *search,
                                       struct bsw_search_batch *batch, struct bsw_error *err);
+// scan in three steps, where a batch is followed: begin sends it and begins its scan, scan_begun
+// ends that, complete takes what was scanned through all ranks. Between begin and scan_begun of a
+// batch comes complete of the one that it follows; nothing follows after pause. After an error of
+// complete what was begun is dropped.
+enum bsw_status bsw_batch_search_begin(struct bsw_batch_search *search,
+                                       struct bsw_search_batch *batch, struct bsw_error *err);
+void bsw_batch_search_scan_begun(struct bsw_batch_search *search, struct bsw_search_batch *batch);
+enum bsw_status bsw_batch_search_complete(struct bsw_batch_search *search,
+                                          struct bsw_search_batch *batch, struct bsw_error *err);
+enum bsw_status bsw_batch_search_pause(struct bsw_batch_search *search, struct bsw_error *err);
+
 enum bsw_status bsw_batch_search_finish(struct bsw_batch_search *search,
                                         const struct bsw_search_batch *batch, int num_threads,
                                         int64_t *ids, float *values, struct bsw_error *err);

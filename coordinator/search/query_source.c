@@ -179,6 +179,7 @@ enum bsw_status bsw_query_source_pack(struct bsw_query_source *source, uint64_t 
     header.num_queries = (uint32_t)count;
     header.payload_bytes = shape.bytes;
     header.is_check_due = source->is_check_due;
+    header.is_followed = source->is_followed;
     BSW_TRY(prepare(source, first, count, err));
     BSW_TRY(pack_header(&header, shape.bytes, out, err));
     unsigned char *payload = out->data + out->bytes;
@@ -197,6 +198,12 @@ enum bsw_status bsw_query_pack_end(enum bsw_status status, const struct bsw_erro
     header.status = (uint32_t)status;
     if (status != BSW_OK) memcpy(message, why->message, sizeof message);
     header.message = message;
+    return pack_header(&header, 0, out, err);
+}
+
+enum bsw_status bsw_query_pack_pause(struct bsw_buffer *out, struct bsw_error *err)
+{
+    const Bsw__Batch header = BSW__BATCH__INIT;
     return pack_header(&header, 0, out, err);
 }
 
@@ -264,6 +271,7 @@ enum bsw_status bsw_query_unpack(const struct bsw_manifest *manifest, uint32_t q
     size_t count = status == BSW_OK && !*is_last ? header->num_queries : 0;
     *batch = batch_of(manifest, query_bits, count, payload ? payload : message->data + start);
     batch->is_check_due = header->is_check_due;
+    batch->is_followed = header->is_followed;
     bsw__batch__free_unpacked(header, NULL);
     return status;
 }

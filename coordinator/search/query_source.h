@@ -3,8 +3,8 @@
 // Message: uint32 header bytes, uint32 0, header (protobuf Batch) padded to 8 bytes, then scales
 // float [queries], words uint32 [queries][query_words], vectors float [queries][dims], each padded
 // to 8 bytes; for codec raw constants int32 [queries] in place of scales, components int8
-// [queries][padded_dims] as words, and no vectors. A header with a status that is not ok, or
-// is_last, has nothing behind it.
+// [queries][padded_dims] as words, and no vectors. A header with a status that is not ok, is_last
+// or no queries has nothing behind it.
 #ifndef BITSWEEP_COORDINATOR_QUERY_SOURCE_H
 #define BITSWEEP_COORDINATOR_QUERY_SOURCE_H
 
@@ -26,6 +26,7 @@ struct bsw_query_source {
     uint64_t numbers_digest; // query_digest.h
     int num_threads;         // to code with; 0 is 1
     int is_check_due;        // to be said with the next batch
+    int is_followed;         // likewise (batch_search.h)
     struct bsw_buffer numbers, floats, norms, factors, scratch;
     struct bsw_buffer addends; // float [queries of the batch]
 };
@@ -52,6 +53,9 @@ size_t bsw_query_payload_bytes(const struct bsw_manifest *manifest, uint32_t que
 // A message without queries: the end, or the error that ends the search.
 enum bsw_status bsw_query_pack_end(enum bsw_status status, const struct bsw_error *why,
                                    struct bsw_buffer *out, struct bsw_error *err);
+
+// One that follows a batch and is none.
+enum bsw_status bsw_query_pack_pause(struct bsw_buffer *out, struct bsw_error *err);
 
 // Reads a message on any rank. payload NULL: batch points into the message. Else the message is of
 // header bytes alone, and batch points into payload, where the rest, at most `capacity` bytes, is

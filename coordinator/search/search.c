@@ -218,10 +218,20 @@ static enum bsw_status put_answers(void *context, uint64_t first, size_t count, 
     return BSW_OK;
 }
 
+// Whether the scan of a batch can begin before the one before is done: where its lists stay on
+// devices and limits need no other rank. Queues are looked at by the host as they fill.
+static int may_begin_ahead(const struct bsw_search *search)
+{
+    const struct bsw_search_settings *settings = &search->settings;
+    return settings->merge_place != BSW_MERGE_ON_HOST && !settings->is_histogram &&
+           settings->queue.length == 0;
+}
+
 static int is_overlapped(const struct bsw_search *search)
 {
     enum bsw_search_overlap overlap = search->options.overlap;
     int num_busy = search->settings.num_threads * search->transport->num_local_ranks;
+    if (overlap == BSW_OVERLAP_AUTO && may_begin_ahead(search)) return 1;
     if (overlap == BSW_OVERLAP_AUTO) return num_busy < bsw_num_usable_cpus(search->options.pinning);
     return overlap == BSW_OVERLAP_ON;
 }
@@ -233,6 +243,7 @@ static enum bsw_status open_pipeline(struct bsw_search *search, struct bsw_error
     const struct bsw_pipeline_options options = {.batch = search->settings.batch,
                                                  .num_threads = search->settings.num_threads,
                                                  .is_overlapped = is_overlapped(search),
+                                                 .is_ahead = may_begin_ahead(search),
                                                  .pinning = pinning ? pinning : &not_pinned,
                                                  .put = put_answers,
                                                  .context = search,

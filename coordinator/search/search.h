@@ -21,7 +21,8 @@
 #include "coordinator/search/search_settings.h"
 #include "shard/codecs/codec.h"
 
-// A background thread beside the scan; AUTO: where a core is to spare.
+// A background thread beside the scan, and scans that begin ahead on devices; AUTO: where a core is
+// to spare, or scans can begin ahead.
 enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
 
 // Texts and pointers are borrowed until the search is closed.

@@ -12,6 +12,7 @@
 struct bsw_query_batch {
     uint32_t num_queries;
     int is_check_due; // every rank checks itself first (self_check.h)
+    int is_followed;  // another message of rank 0 comes before its candidates are merged
     uint32_t query_bits;
     size_t query_words;       // of one query
     const uint32_t *words;    // [num_queries][query_words]; codec raw: int8 [padded_dims] each

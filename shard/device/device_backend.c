@@ -232,6 +232,22 @@ static enum bsw_status scan_span(void *address, size_t span, const struct bsw_qu
                                 state->kept.device ? &state->kept.spans[span] : NULL, out, err);
 }
 
+static enum bsw_status begin(void *address, const struct bsw_query_range *queries, size_t keep,
+                             struct bsw_scan_workspace *workspace, int *is_begun,
+                             struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_device_span shards = {state->shards, state->spans[0].num};
+    return bsw_device_span_begin(&state->engine, &shards, queries, keep, workspace, is_begun, err);
+}
+
+static enum bsw_status end(void *address, struct bsw_scan_workspace *workspace,
+                           struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    struct device_state *state = address;
+    return bsw_device_span_end(&state->engine, &state->kept.spans[0], workspace, out, err);
+}
+
 static struct bsw_kept_lists kept(const void *address, size_t span)
 {
     const struct device_state *state = address;
@@ -330,6 +346,8 @@ const struct bsw_backend bsw_device_backend = {
     .histogram = histogram,
     .refine = refine,
     .scan_span = scan_span,
+    .begin = begin,
+    .end = end,
     .kept = kept,
     .take = take,
     .fetch = fetch,

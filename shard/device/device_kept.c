@@ -180,7 +180,8 @@ enum bsw_status bsw_device_kept_add(struct bsw_device_kept_span *span,
                                            span->d_counts + first, (uint32_t)num};
     int code = bsw_device_pack_lists(&from, span->items, span->d_offsets + first,
                                      bsw_device_stream(device, BSW_QUEUE_SCAN));
-    return bsw_device_launched(device, code, "candidates", err);
+    BSW_TRY(bsw_device_launched(device, code, "candidates", err));
+    return bsw_device_follow(device, BSW_QUEUE_LINK, BSW_QUEUE_SCAN, err);
 }
 
 // How many of each list are within the cut, to kept->survivors.
@@ -191,16 +192,16 @@ static enum bsw_status count_survivors(const struct bsw_device_kept_span *span,
     bsw_device *device = kept->device;
     size_t num = span->num_queries;
     memcpy(kept->cuts, cuts, num * sizeof *cuts);
-    BSW_TRY(bsw_device_upload(device, BSW_QUEUE_SCAN, kept->d_cuts, kept->cuts, num * sizeof *cuts,
+    BSW_TRY(bsw_device_upload(device, BSW_QUEUE_LINK, kept->d_cuts, kept->cuts, num * sizeof *cuts,
                               err));
     const struct bsw_device_ragged lists = {span->items, span->d_offsets, span->d_counts,
                                             (uint32_t)num};
     int code = bsw_device_count_survivors(&lists, span->first_row, kept->d_cuts, kept->d_survivors,
-                                          bsw_device_stream(device, BSW_QUEUE_SCAN));
+                                          bsw_device_stream(device, BSW_QUEUE_LINK));
     BSW_TRY(bsw_device_launched(device, code, "survivors", err));
-    BSW_TRY(bsw_device_download(device, BSW_QUEUE_SCAN, kept->survivors, kept->d_survivors,
+    BSW_TRY(bsw_device_download(device, BSW_QUEUE_LINK, kept->survivors, kept->d_survivors,
                                 num * sizeof(uint32_t), err));
-    return bsw_device_wait(device, BSW_QUEUE_SCAN, "survivors", err);
+    return bsw_device_wait(device, BSW_QUEUE_LINK, "survivors", err);
 }
 
 // The survivors of some lists, `most` places apart, to host memory.
@@ -212,11 +213,11 @@ static enum bsw_status fetch(const struct bsw_device_kept_span *span,
     const struct bsw_device_ragged from = {span->items, span->d_offsets + first,
                                            kept->d_survivors + first, (uint32_t)num};
     int code = bsw_device_pack_lists(&from, kept->packed, span->d_from,
-                                     bsw_device_stream(kept->device, BSW_QUEUE_SCAN));
+                                     bsw_device_stream(kept->device, BSW_QUEUE_LINK));
     const size_t bytes = most * sizeof(uint64_t);
     const struct bsw_device_rows rows = {bytes, num, bytes, bytes};
     BSW_TRY(bsw_device_launched(kept->device, code, "survivors", err));
-    return bsw_device_blocks_download(blocks, BSW_QUEUE_SCAN, to, kept->packed, &rows, "survivors",
+    return bsw_device_blocks_download(blocks, BSW_QUEUE_LINK, to, kept->packed, &rows, "survivors",
                                       err);
 }
 
@@ -235,7 +236,7 @@ enum bsw_status bsw_device_kept_take(struct bsw_device_kept_span *span,
     // The places of lists from the scan are of no use any more.
     size_t step = kept->packed_items / most < num ? kept->packed_items / most : num;
     for (size_t q = 0; q < step; q++) span->from[q] = (uint64_t)q * most;
-    BSW_TRY(bsw_device_upload(kept->device, BSW_QUEUE_SCAN, span->d_from, span->from,
+    BSW_TRY(bsw_device_upload(kept->device, BSW_QUEUE_LINK, span->d_from, span->from,
                               step * sizeof(uint64_t), err));
     for (size_t first = 0; first < num; first += step) {
         size_t count = num - first < step ? num - first : step;

@@ -55,9 +55,10 @@ enum bsw_status bsw_device_kept_open(bsw_device *device, const struct bsw_device
 // Accepts {0}.
 void bsw_device_kept_close(struct bsw_device_kept *kept);
 
-// Sorted lists of the queries behind those that the span has, on BSW_QUEUE_SCAN; counts
-// [lists->num_queries], host memory. What an add before has queued for this span is either of the
-// same batch or has been waited for.
+// Sorted lists of the queries behind those that the span has, on BSW_QUEUE_SCAN, which
+// BSW_QUEUE_LINK then follows: all else, of merges too, is there, so that the next scan may begin
+// before. counts [lists->num_queries], host memory. What an add before has queued for this span is
+// either of the same batch or has been waited for.
 enum bsw_status bsw_device_kept_add(struct bsw_device_kept_span *span,
                                     const struct bsw_device_lists *lists, const uint32_t *counts,
                                     struct bsw_error *err);

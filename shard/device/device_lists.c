@@ -182,11 +182,10 @@ static enum bsw_status queue_segment(struct bsw_device_list_run *run, size_t cou
     return bsw_device_launched(run->device, code, "cut", err);
 }
 
-enum bsw_status bsw_device_list_run_scan_ahead(struct bsw_device_list_run *run, size_t num_bundles,
-                                               bsw_device_scan_fn scan, void *context,
-                                               int *is_whole, struct bsw_error *err)
+enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run, size_t num_bundles,
+                                                bsw_device_scan_fn scan, void *context,
+                                                struct bsw_error *err)
 {
-    uint32_t num_queries = run->lists.num_queries;
     BSW_TRY(take_sample(run, num_bundles, scan, context, err));
     while (run->done < num_bundles) {
         size_t count = next_segment(run, num_bundles - run->done);
@@ -196,9 +195,15 @@ enum bsw_status bsw_device_list_run_scan_ahead(struct bsw_device_list_run *run, 
         }
         BSW_TRY(queue_segment(run, count, scan, context, err));
     }
+    return bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
+                               (run->lists.num_queries + 1) * sizeof(uint32_t), err);
+}
+
+enum bsw_status bsw_device_list_run_end_ahead(struct bsw_device_list_run *run, int *is_whole,
+                                              struct bsw_error *err)
+{
     BSW_DEVICE_PHASE(SCAN);
-    BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
-                                (num_queries + 1) * sizeof(uint32_t), err));
+    uint32_t num_queries = run->lists.num_queries;
     run->num_waits++;
     BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
     memcpy(run->counts, run->fetched, num_queries * sizeof(uint32_t));

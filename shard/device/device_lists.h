@@ -62,12 +62,15 @@ enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t
                                          bsw_device_scan_fn scan, void *context,
                                          struct bsw_error *err);
 
-// The same for all bundles of a shard at once, with one wait; lists.overflowed is the number behind
-// counts, 0. *is_whole: 0 where a list was too short: nothing of what it holds is of use, and the
-// run has to begin again, limits included. Not of exact lists.
-enum bsw_status bsw_device_list_run_scan_ahead(struct bsw_device_list_run *run, size_t num_bundles,
-                                               bsw_device_scan_fn scan, void *context,
-                                               int *is_whole, struct bsw_error *err);
+// The same for all bundles of a shard at once, in two steps: queue returns before they are scanned,
+// end waits; between them nothing else of the run, and the counts on the host are of no use.
+// lists.overflowed is the number behind counts, 0. *is_whole: 0 where a list was too short: nothing
+// of what it holds is of use, and the run has to begin again, limits included. Not of exact lists.
+enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run, size_t num_bundles,
+                                                bsw_device_scan_fn scan, void *context,
+                                                struct bsw_error *err);
+enum bsw_status bsw_device_list_run_end_ahead(struct bsw_device_list_run *run, int *is_whole,
+                                              struct bsw_error *err);
 
 // Queues that the lists are brought into the total order. scratch: device memory for
 // bsw_device_sort. Not of exact lists.

@@ -312,13 +312,13 @@ static enum bsw_status launch_group(const struct refine_run *run, const struct r
         .numbers = (const double *)(void *)(memory + group->at.vectors),
         .norms = (const double *)(void *)(memory + group->at.norms)};
     BSW_TRY(
-        bsw_device_upload(device, BSW_QUEUE_SCAN, memory, staging, group->at.upload_bytes, err));
+        bsw_device_upload(device, BSW_QUEUE_LINK, memory, staging, group->at.upload_bytes, err));
     int code = bsw_device_refine(refiner->needs.metric, &rows, &queries,
                                  (const struct bsw_device_pair *)(void *)(memory + group->at.pairs),
                                  group->count, (double *)(void *)(memory + group->at.values),
-                                 bsw_device_stream(device, BSW_QUEUE_SCAN));
+                                 bsw_device_stream(device, BSW_QUEUE_LINK));
     BSW_TRY(bsw_device_launched(device, code, "refinement", err));
-    return bsw_device_download(device, BSW_QUEUE_SCAN, staging + group->at.values,
+    return bsw_device_download(device, BSW_QUEUE_LINK, staging + group->at.values,
                                memory + group->at.values, group->count * sizeof(double), err);
 }
 
@@ -329,7 +329,7 @@ static enum bsw_status collect_group(const struct refine_run *run, const struct 
     unsigned char *staging = refiner->staging + group->half * refiner->half_bytes;
     const double *values = (const double *)(void *)(staging + group->at.values);
     if (group->count == 0) return BSW_OK;
-    BSW_TRY(bsw_device_wait(refiner->device, BSW_QUEUE_SCAN, "refinement", err));
+    BSW_TRY(bsw_device_wait(refiner->device, BSW_QUEUE_LINK, "refinement", err));
     for (size_t i = 0; i < group->count; i++) run->survivors[group->first + i].value = values[i];
     return BSW_OK;
 }

@@ -69,6 +69,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_free_host(engine->device, &engine->readback);
     bsw_device_blocks_close(&engine->transfer);
     bsw_device_plan_deinit(&engine->plan);
+    bsw_free(&engine->begun);
     engine->device = NULL;
 }
 

@@ -28,7 +28,8 @@ struct bsw_device_engine {
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
     int is_checked; // device_self_check.h, with the first shard that is on the device
-    struct bsw_scan_counts counts; // since it was opened
+    struct bsw_scan_counts counts;  // since it was opened
+    struct bsw_device_begun *begun; // bsw_device_span_begin's; owned
 };
 
 enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
@@ -94,6 +95,21 @@ enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
                                      size_t keep, struct bsw_scan_workspace *workspace,
                                      struct bsw_device_kept_span *kept,
                                      struct bsw_candidate_lists *out, struct bsw_error *err);
+
+// The same without limits or additions, lists to stay, in two steps: begin queues all of it and
+// waits for nothing, end waits. In between the engine scans nothing else, and what the queries'
+// batch points to stays; work on other queues is free to go on. *is_begun 0: not of these queries
+// at once or without the host; then there is no end. Also after an error of begin where it is 1.
+// out NULL: the lists are of no use.
+enum bsw_status bsw_device_span_begin(struct bsw_device_engine *engine,
+                                      const struct bsw_device_span *span,
+                                      const struct bsw_query_range *queries, size_t keep,
+                                      const struct bsw_scan_workspace *workspace, int *is_begun,
+                                      struct bsw_error *err);
+enum bsw_status bsw_device_span_end(struct bsw_device_engine *engine,
+                                    struct bsw_device_kept_span *kept,
+                                    struct bsw_scan_workspace *workspace,
+                                    struct bsw_candidate_lists *out, struct bsw_error *err);
 
 // One shard, lists to the host.
 static inline enum bsw_status

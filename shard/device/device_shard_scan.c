@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/memory.h"
 #include "common/device/device_phase.h"
 #include "kernels/device_scan/device_shift.h"
 #include "kernels/device_scan/device_tuning.h"
@@ -31,6 +32,14 @@ struct device_group {
     struct bsw_device_shift shift; // with additions
     struct bsw_device_list_run run;
     uint64_t scanned; // bundles, with those that overflowed
+};
+
+// A scan that was begun: what its group points to, and when.
+struct bsw_device_begun {
+    struct device_group group;
+    struct bsw_device_span span;
+    struct bsw_query_batch batch;
+    double started;
 };
 
 static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
@@ -361,14 +370,27 @@ static int may_scan_ahead(const struct device_group *group)
     return !group->is_staged && !group->has_queues && group->is_resident;
 }
 
-static enum bsw_status scan_ahead(struct device_group *group, const uint32_t *limits,
-                                  struct bsw_error *err)
+// As far as goes without the host.
+static enum bsw_status begin_group(struct device_group *group, const uint32_t *limits,
+                                   struct bsw_error *err)
 {
     struct codes_scan scan = {group, NULL, 0};
-    int is_whole;
-    BSW_TRY(bsw_device_list_run_scan_ahead(&group->run, group->num_bundles,
+    point_into_memory(group);
+    bsw_device_list_run_begin(&group->run);
+    if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(&group->run, err));
+    BSW_TRY(send_queries(group, limits, err));
+    if (!may_scan_ahead(group)) return BSW_OK;
+    return bsw_device_list_run_queue_ahead(&group->run, group->num_bundles,
                                            group->batch->additions ? launch_shifted : launch_scan,
-                                           &scan, &is_whole, err));
+                                           &scan, err);
+}
+
+static enum bsw_status end_scan(struct device_group *group, const uint32_t *limits,
+                                struct bsw_error *err)
+{
+    int is_whole;
+    if (!may_scan_ahead(group)) return scan_bundles(group, err);
+    BSW_TRY(bsw_device_list_run_end_ahead(&group->run, &is_whole, err));
     if (is_whole) return BSW_OK;
     uint64_t num_waits = group->run.num_waits;
     group->scanned += group->run.scanned;
@@ -379,20 +401,16 @@ static enum bsw_status scan_ahead(struct device_group *group, const uint32_t *li
     return scan_bundles(group, err);
 }
 
-// items: of the group, on the host; not where lists stay on the device.
-static enum bsw_status scan_group(struct device_group *group, const uint32_t *limits,
-                                  struct bsw_device_kept_span *kept, uint64_t *items,
-                                  size_t *counts, struct bsw_error *err)
+// The rest, after begin_group. items: of the group, on the host; not where lists stay on the
+// device.
+static enum bsw_status end_group(struct device_group *group, const uint32_t *limits,
+                                 struct bsw_device_kept_span *kept, uint64_t *items, size_t *counts,
+                                 struct bsw_error *err)
 {
     struct bsw_device_engine *engine = group->engine;
     struct bsw_device_list_run *run = &group->run;
     struct bsw_device_stage_run stage_run = group->stage_run; // as it begins
-    point_into_memory(group);
-    bsw_device_list_run_begin(run);
-    if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(run, err));
-    BSW_TRY(send_queries(group, limits, err));
-    enum bsw_status status =
-        may_scan_ahead(group) ? scan_ahead(group, limits, err) : scan_bundles(group, err);
+    enum bsw_status status = end_scan(group, limits, err);
     end_part(group);
     group->stopped += group->stage_run.stopped;
     group->stage_run = stage_run;
@@ -435,6 +453,25 @@ static void add_up(struct device_group *group)
     }
 }
 
+static void init_group(struct bsw_device_engine *engine, const struct bsw_device_span *span,
+                       const struct bsw_query_range *queries, size_t keep,
+                       const struct bsw_scan_workspace *workspace, struct device_group *group)
+{
+    size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
+    *group = (struct device_group){.engine = engine,
+                                   .span = span,
+                                   .batch = queries->batch,
+                                   .first_query = queries->first_query,
+                                   .num_queries = num_queries < most ? num_queries : most,
+                                   .has_queues = workspace->queue.length > 0,
+                                   .run = {.device = engine->device,
+                                           .blocks = &engine->transfer,
+                                           .fetched = engine->list_counts}};
+    add_up(group);
+    group->run.keep = keep < group->num_rows ? keep : group->num_rows;
+    choose_scan(group, workspace->scan, group->num_queries);
+}
+
 enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
                                      const struct bsw_device_span *span,
                                      const struct bsw_query_range *queries, const uint32_t *limits,
@@ -445,23 +482,14 @@ enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
     double started = bsw_clock_seconds();
     const struct bsw_query_batch *batch = queries->batch;
     size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
+    struct device_group group;
     if (batch->additions && (!engine->plan.has_additions || workspace->queue.length > 0))
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: it was opened for a search %s",
                         bsw_device_label(engine->device),
                         engine->plan.has_additions ? "with queues, which have no additions to keys"
                                                    : "without additions to keys");
-    struct device_group group = {.engine = engine,
-                                 .span = span,
-                                 .batch = batch,
-                                 .has_queues = workspace->queue.length > 0,
-                                 .run = {.device = engine->device,
-                                         .blocks = &engine->transfer,
-                                         .fetched = engine->list_counts}};
-    add_up(&group);
-    if (keep > group.num_rows) keep = group.num_rows;
-    group.run.keep = keep;
-    choose_scan(&group, workspace->scan, num_queries < most ? num_queries : most);
-    size_t stride = kept ? 0 : keep; // of lists on the host
+    init_group(engine, span, queries, keep, workspace, &group);
+    size_t stride = kept ? 0 : group.run.keep; // of lists on the host
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     if (kept) kept->num_queries = 0;
@@ -469,9 +497,49 @@ enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
     for (size_t done = 0; done < num_queries; done += most) {
         group.first_query = queries->first_query + done;
         group.num_queries = num_queries - done < most ? num_queries - done : most;
-        BSW_TRY(scan_group(&group, limits ? limits + done : NULL, kept, items + done * stride,
-                           counts + done, err));
+        const uint32_t *own = limits ? limits + done : NULL;
+        BSW_TRY(begin_group(&group, own, err));
+        BSW_TRY(end_group(&group, own, kept, items + done * stride, counts + done, err));
     }
     count_work(&group, num_queries, started, workspace);
+    return BSW_OK;
+}
+
+// ---- in two steps ----
+
+enum bsw_status bsw_device_span_begin(struct bsw_device_engine *engine,
+                                      const struct bsw_device_span *span,
+                                      const struct bsw_query_range *queries, size_t keep,
+                                      const struct bsw_scan_workspace *workspace, int *is_begun,
+                                      struct bsw_error *err)
+{
+    struct bsw_device_begun *begun = engine->begun;
+    *is_begun = 0;
+    if (!begun) BSW_TRY(bsw_allocate_zero(&engine->begun, 1, sizeof *begun, "a scan", err));
+    begun = engine->begun;
+    begun->started = bsw_clock_seconds();
+    begun->span = *span;
+    begun->batch = *queries->batch;
+    const struct bsw_query_range own = {&begun->batch, queries->first_query, queries->num_queries};
+    init_group(engine, &begun->span, &own, keep, workspace, &begun->group);
+    if (!may_scan_ahead(&begun->group) || begun->group.num_queries < queries->num_queries ||
+        queries->num_queries == 0)
+        return BSW_OK;
+    *is_begun = 1;
+    return begin_group(&begun->group, NULL, err);
+}
+
+enum bsw_status bsw_device_span_end(struct bsw_device_engine *engine,
+                                    struct bsw_device_kept_span *kept,
+                                    struct bsw_scan_workspace *workspace,
+                                    struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    struct bsw_device_begun *begun = engine->begun;
+    size_t num_queries = begun->group.num_queries;
+    if (!out) return bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "scan", err);
+    BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, 0, err));
+    kept->num_queries = 0;
+    BSW_TRY(end_group(&begun->group, NULL, kept, NULL, (size_t *)(void *)out->counts.data, err));
+    count_work(&begun->group, num_queries, begun->started, workspace);
     return BSW_OK;
 }

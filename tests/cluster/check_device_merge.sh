@@ -87,7 +87,7 @@ for merge in gather exchange; do
     done
     for name in histogram queue ties; do start same 2 "$name" ties.5 "$merge" --batch 4; done
     start same 4 ties ties.5 "$merge" --batch 1
-    start same 4 all real.11 "$merge" --batch 7
+    start same 4 all real.11 "$merge" --batch 7 --overlap off
     start same 2 self real.11 "$merge"
     for ranks in 1 2; do start same "$ranks" small small.3 "$merge"; done
     # More ranks than shards: replicas, each with queries of its own.
@@ -121,12 +121,14 @@ device=cpu start chosen 2 ladder cpu real.11
 # Where not one query's candidates fit beside the rest, rank 0's CPU merges.
 start chosen 2 ladder cpu real.11 --device-memory 44K --batch 4
 
-# Of refined survivors no more than can be in an answer travel: k a shard and query.
+# Of refined survivors no more than can be in an answer travel: k a shard and query. The host waits
+# once for the scan of all shards of a rank.
 few_survivors() {
     local sent
     search "$1" ties.5 --k 10 --oversample 50 --merge "$2" || complain "$2" "$job/stderr"
     sent=$(sed -n 's/^  "survivors": \([0-9]*\),$/\1/p' "$job/json")
     if ((sent >= 9 * 10 && sent <= 9 * 10 * 5)); then pass; else complain "$2: $sent survivors were sent"; fi
+    if (($(grep -c '"waits": 1,$' "$job/json") == $1)); then pass; else complain "$2: more than a wait"; fi
 }
 start few_survivors 2 gather
 start few_survivors 2 exchange
@@ -182,12 +184,13 @@ expect_end() {
 device=cpu start expect 1 2 '^bitsweep: --merge exchange wants GPUs on all ranks .*: there is none' --merge exchange
 start expect 2 2 '^bitsweep: --merge exchange wants .*: as asked for' --merge exchange --link mpi
 start expect 2 2 '^bitsweep: --merge exchange: a GPU has too little memory' --merge exchange --device-memory 44K
-# Operations of a batch: 3 queries, 4 candidates, 5 (exchange alone) cuts, then survivors.
+# Operations: 3 and 4 queries of both batches, 5 candidates of the first, while the second is scanned,
+# 6 (exchange alone) its cuts, then survivors.
 number=BITSWEEP_EMULATOR_NCCL
 for merge in gather exchange; do
     for rank in 0 1; do
         export BITSWEEP_EMULATOR_NCCL_RANK=$rank
-        for operation in 4 5; do
+        for operation in 5 6; do
             export ${number}_FAIL=$operation
             start expect 4 74 "rank $rank: emulated:$rank: [a-z0 ]* over NCCL: unhandled system error: as told" \
                 --merge "$merge"
@@ -196,13 +199,13 @@ for merge in gather exchange; do
             start expect_end 2 "$merge"
             unset ${number}_KILL
         done
-        export ${number}_STALL=4
+        export ${number}_STALL=5
         start expect 2 74 'rank 0: emulated:0: candidates of all ranks over NCCL: not done within 2 s' \
             --merge "$merge" --timeout 2
         unset ${number}_STALL
     done
     unset BITSWEEP_EMULATOR_NCCL_RANK
-    export ${number}_STALL=5
+    export ${number}_STALL=6
     start expect 4 74 'rank 0: emulated:0: [a-z0 ]* over NCCL: not done within 2 s' --merge "$merge" --timeout 2
     unset ${number}_STALL
 done

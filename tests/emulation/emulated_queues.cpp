@@ -225,7 +225,13 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes)
     return fill_now(to, value, bytes);
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
+cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
+{
+    *least = *greatest = 0;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int)
 {
     *stream = new CUstream_st;
     (*stream)->device = own_device;
