@@ -1,29 +1,86 @@
 #include "kernels/scan_tuning.h"
 
+#include <pthread.h>
 #include <stddef.h>
+#include <stdlib.h>
 
-#include "kernels/scan_tuning_avx2.h"
-#include "kernels/scan_tuning_avx512.h"
-#include "kernels/scan_tuning_reference.h"
+#include "common/base/file.h"
 
-#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
-#define TABLE(level)                                                                              \
-    {                                                                                             \
-        bsw_scan_tuning_##level, LENGTH(bsw_scan_tuning_##level), bsw_scan_tuning_##level##_bits, \
-            LENGTH(bsw_scan_tuning_##level##_bits)                                                \
-    }
+#define MAX_TABLES     64
+#define MAX_FILE_BYTES (1 << 20)
 
-static const struct {
-    const struct bsw_scan_tuning_row *rows;
-    size_t num_rows;
-    const uint32_t *bits;
-    size_t num_bits;
-} tables[BSW_CPU_NUM_LEVELS] = {
-    [BSW_CPU_REFERENCE] = TABLE(reference), [BSW_CPU_AVX2] = TABLE(avx2),
-    [BSW_CPU_AVX512] = TABLE(avx512),
-    [BSW_CPU_NEON] = TABLE(avx2), // not measured on Arm yet: avx2 is the nearest
-    [BSW_CPU_I8MM] = TABLE(avx2),
+// The assembler takes it in; CMakeLists.txt says where it is.
+__asm__(".pushsection .rodata\n"
+        ".global bsw_scan_tuning_text\nbsw_scan_tuning_text:\n"
+        ".incbin \"kernels/scan_tuning.txt\"\n"
+        ".byte 0\n"
+        ".popsection");
+extern const char bsw_scan_tuning_text[];
+
+struct tables {
+    struct bsw_scan_tuning_table tables[MAX_TABLES];
+    size_t num;
 };
+
+static struct tables built_in, of_user;
+static struct bsw_cpu_identity this_cpu;
+
+static void make_built_in(void)
+{
+    bsw_cpu_identity_read(&this_cpu);
+    if (bsw_scan_tuning_parse("scan_tuning.txt", bsw_scan_tuning_text, built_in.tables, MAX_TABLES,
+                              &built_in.num, NULL) != BSW_OK)
+        abort(); // a test reads it
+}
+
+static const struct tables *get_built_in(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_built_in);
+    return &built_in;
+}
+
+const struct bsw_scan_tuning_table *bsw_scan_tuning_built_in(size_t *num_tables)
+{
+    *num_tables = get_built_in()->num;
+    return built_in.tables;
+}
+
+enum bsw_status bsw_scan_tuning_read(const char *path, struct bsw_error *err)
+{
+    struct bsw_buffer text = {0};
+    enum bsw_status status = bsw_file_read_all(path, MAX_FILE_BYTES, &text, err);
+    if (status == BSW_OK) status = bsw_buffer_append(&text, "", 1, err);
+    if (status == BSW_OK)
+        status = bsw_scan_tuning_parse(path, (const char *)text.data, of_user.tables, MAX_TABLES,
+                                       &of_user.num, err);
+    bsw_buffer_deinit(&text);
+    return status;
+}
+
+// ---- looking up ----
+
+// The first of the level, of this CPU or of any; NULL: there is none.
+static const struct bsw_scan_tuning_table *find(const struct tables *from, enum bsw_cpu_level level,
+                                                const struct bsw_cpu_identity *cpu)
+{
+    for (size_t i = 0; i < from->num; i++) {
+        const struct bsw_scan_tuning_table *table = &from->tables[i];
+        if (table->level == level && (!cpu || bsw_cpu_is_same(&table->cpu, cpu))) return table;
+    }
+    return NULL;
+}
+
+// A level without any table has those of the next lower one.
+static const struct bsw_scan_tuning_table *table_of(enum bsw_cpu_level level)
+{
+    const struct tables *own = get_built_in();
+    const struct bsw_scan_tuning_table *table = find(&of_user, level, &this_cpu);
+    if (!table) table = find(own, level, &this_cpu);
+    for (int lower = (int)level; !table && lower >= 0; lower--)
+        table = find(own, (enum bsw_cpu_level)lower, NULL);
+    return table;
+}
 
 // How far apart two positive numbers are, as a ratio >= 1.
 static double ratio(double a, double b)
@@ -31,21 +88,31 @@ static double ratio(double a, double b)
     return a > b ? a / b : b / a;
 }
 
-struct bsw_scan_tuning bsw_scan_tuning_of(enum bsw_cpu_level level,
-                                          const struct bsw_code_layout *layout)
+static struct bsw_scan_tuning look_up(const struct bsw_scan_tuning_table *table,
+                                      const struct bsw_code_layout *layout)
 {
     double dims = layout->padded_dims, bits = bsw_layout_row_bytes(layout) * 8 / dims;
-    const struct bsw_scan_tuning_row *rows = tables[level].rows, *row = rows;
-    const uint32_t *numbers = tables[level].bits;
+    const struct bsw_scan_tuning_row *rows = table->rows, *row = rows;
     size_t column = 0;
-    for (size_t i = 1; i < tables[level].num_bits; i++)
-        if (ratio(numbers[i], bits) < ratio(numbers[column], bits)) column = i;
-    for (size_t i = 1; i < tables[level].num_rows; i++)
+    for (size_t i = 1; i < table->num_bits; i++)
+        if (ratio(table->bits[i], bits) < ratio(table->bits[column], bits)) column = i;
+    for (size_t i = 1; i < table->num_rows; i++)
         if (ratio(rows[i].dims, dims) < ratio(row->dims, dims)) row = &rows[i];
     return (struct bsw_scan_tuning){.dims = row->dims,
-                                    .bits = numbers[column],
+                                    .bits = table->bits[column],
                                     .matrix_from_queries = row->matrix_from_queries[column],
                                     .tile_kib = row->tile_kib,
                                     .stage_overhead = row->stage_overhead,
                                     .finish_factor = row->finish_factor};
+}
+
+struct bsw_scan_tuning bsw_scan_tuning_of(enum bsw_cpu_level level,
+                                          const struct bsw_code_layout *layout)
+{
+    return look_up(table_of(level), layout);
+}
+
+struct bsw_scan_tuning bsw_scan_tuning_standard(const struct bsw_code_layout *layout)
+{
+    return look_up(find(get_built_in(), BSW_TUNING_STANDARD_LEVEL, NULL), layout);
 }

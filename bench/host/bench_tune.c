@@ -1,5 +1,4 @@
-// bench tune: measures and writes a level's table of tuning, a header to check in.
-#include <ctype.h>
+// bench tune: measures and writes a level's table of tuning.
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -9,20 +8,25 @@
 #include "bench/bench_what.h"
 #include "bench/host/scan_tuner.h"
 #include "common/base/cpu_model.h"
-#include "common/job/new_file.h"
+#include "common/base/file.h"
 #include "common/job/progress.h"
 
-#define DEFAULT_DIMS "32,96,128,256,512,1024"
-#define DEFAULT_BITS "1,2,3,4,8"
-#define MAX_ROWS     (BSW_TUNER_MAX_LIST * BSW_TUNER_MAX_LIST)
+#define DEFAULT_DIMS   "32,96,128,256,512,1024"
+#define DEFAULT_BITS   "1,2,3,4,8"
+#define MAX_ROWS       (BSW_TUNER_MAX_LIST * BSW_TUNER_MAX_LIST)
 
-_Static_assert(BSW_TUNER_MAX_LIST <= BSW_TUNING_MAX_BITS, "a row of a table has all bits");
+#define TABLE_BYTES    96 // how a table begins
+#define MAX_TABLES     64
+#define MAX_FILE_BYTES (1 << 20)
+
+_Static_assert(BSW_TUNER_MAX_LIST <= BSW_TUNING_MAX_BITS &&
+                   BSW_TUNER_MAX_LIST <= BSW_TUNING_MAX_ROWS,
+               "a table has all rows and bits");
 
 struct tune_options {
     struct bsw_common_options common;
-    const char *out, *dims_text, *bits_text;
+    const char *write, *dims_text, *bits_text;
     double seconds;
-    int force;
     struct bsw_scan_tuner_options tuner;
 };
 
@@ -67,14 +71,15 @@ static enum bsw_status parse_list(const char *what, const char *text, uint32_t s
 #define OPTION(name, member, ...) BSW_OPTION(struct tune_options, name, member, __VA_ARGS__)
 
 static const struct bsw_option option_rows[] = {
-    OPTION("out", out, .value_name = "FILE", .help = "header to write; else it goes to stdout"),
+    OPTION("write", write, .value_name = "FILE",
+           .help = "file of tables, made or changed: BITSWEEP_TUNING=FILE has searches use it; "
+                   "without, the table goes to stdout"),
     OPTION("seconds", seconds, .value_name = "S", .default_text = "0.1", .min = 1e-4, .max = 60,
            .help = "a measured point; a combination of dims and bits has 24"),
     OPTION("dims", dims_text, .value_name = "A,B,...", .default_text = DEFAULT_DIMS,
            .help = "dims of the codes, multiples of 32"),
     OPTION("bits", bits_text, .value_name = "A,B,...", .default_text = DEFAULT_BITS,
            .help = "bits a dimension"),
-    OPTION("force", force, .help = "replace an existing file"),
     BSW_OPTION_GROUP(struct tune_options, common, bsw_common_option_group),
 };
 
@@ -89,7 +94,7 @@ static enum bsw_status settle(struct tune_options *o, struct bsw_error *err)
                       err);
 }
 
-// ---- the header ----
+// ---- the tables ----
 
 __attribute__((format(printf, 3, 4))) static enum bsw_status
 append(struct bsw_buffer *text, struct bsw_error *err, const char *format, ...)
@@ -104,60 +109,89 @@ append(struct bsw_buffer *text, struct bsw_error *err, const char *format, ...)
     return bsw_buffer_append(text, line, (size_t)length, err);
 }
 
-// Where the figures come from: lines of at most 100 characters, whatever was asked.
-static enum bsw_status append_head(struct bsw_buffer *text, const struct tune_report *report,
-                                   const char *level, const char *guard, struct bsw_error *err)
-{
-    const struct tune_options *o = report->options;
-    BSW_TRY(append(text, err, "// Tuning of the %s scans, measured on \"%s\" by\n", level,
-                   report->model));
-    BSW_TRY(
-        append(text, err, "// bitsweep bench tune --level %s --seconds %g\n", level, o->seconds));
-    if (strcmp(o->dims_text, DEFAULT_DIMS) != 0 || strcmp(o->bits_text, DEFAULT_BITS) != 0)
-        BSW_TRY(append(text, err, "//     --dims %s --bits %s\n", o->dims_text, o->bits_text));
-    BSW_TRY(append(text, err, "#ifndef %s\n#define %s\n\n", guard, guard));
-    BSW_TRY(append(text, err, "#include \"kernels/scan_tuning.h\"\n\n"));
-    // The formatter would put some rows side by side.
-    BSW_TRY(append(text, err,
-                   "// clang-format off\nstatic const uint32_t bsw_scan_tuning_%s_bits[] = {",
-                   level));
-    for (size_t i = 0; i < o->tuner.num_bits; i++)
-        BSW_TRY(append(text, err, i ? ", %u" : "%u", o->tuner.bits[i]));
-    BSW_TRY(append(text, err,
-                   "};\n// dims, tile_kib, stage_overhead, finish_factor, matrix_from_queries of "
-                   "each of these bits\n"));
-    return append(text, err, "static const struct bsw_scan_tuning_row bsw_scan_tuning_%s[] = {\n",
-                  level);
-}
-
 // All rows of the same dims.
-static enum bsw_status append_dims(struct bsw_buffer *text, const struct bsw_scan_tuner_row *rows,
-                                   size_t num_bits, struct bsw_error *err)
+static enum bsw_status append_row(struct bsw_buffer *text, const struct bsw_scan_tuner_row *rows,
+                                  size_t num_bits, struct bsw_error *err)
 {
     const struct bsw_scan_tuning *first = &rows[0].tuning;
-    BSW_TRY(append(text, err, "    {%u, %u, %.1ff, %.2ff, {", first->dims, first->tile_kib,
-                   first->stage_overhead, first->finish_factor));
+    BSW_TRY(append(text, err, "row %u %u %.1f %.2f", first->dims, first->tile_kib,
+                   (double)first->stage_overhead, (double)first->finish_factor));
     for (size_t i = 0; i < num_bits; i++) {
         uint32_t from = rows[i].tuning.matrix_from_queries;
-        if (i > 0) BSW_TRY(append(text, err, ", "));
-        BSW_TRY(from == UINT32_MAX ? append(text, err, "UINT32_MAX")
-                                   : append(text, err, "%u", from));
+        BSW_TRY(from == UINT32_MAX ? append(text, err, " -") : append(text, err, " %u", from));
     }
-    return append(text, err, "}},\n");
+    return append(text, err, "\n");
 }
 
-static enum bsw_status make_header(const struct tune_report *report, struct bsw_buffer *text,
-                                   struct bsw_error *err)
+// How a table of what was measured begins.
+static void begin_table(const struct tune_report *report, char out[TABLE_BYTES])
 {
-    const char *level = bsw_cpu_level_name(report->options->tuner.level);
-    char guard[64];
-    snprintf(guard, sizeof guard, "BITSWEEP_KERNELS_SCAN_TUNING_%s_H", level);
-    for (char *at = guard; *at; at++) *at = (char)toupper((unsigned char)*at);
-    BSW_TRY(append_head(text, report, level, guard, err));
-    size_t num_bits = report->options->tuner.num_bits;
-    for (size_t i = 0; i + num_bits <= report->num_rows; i += num_bits)
-        BSW_TRY(append_dims(text, &report->rows[i], num_bits, err));
-    return append(text, err, "};\n// clang-format on\n\n#endif\n");
+    struct bsw_cpu_identity cpu;
+    bsw_cpu_identity_read(&cpu);
+    snprintf(out, TABLE_BYTES, "table %s %s %u ", bsw_cpu_level_name(report->options->tuner.level),
+             cpu.vendor, cpu.family);
+}
+
+static enum bsw_status make_table(const struct tune_report *report, struct bsw_buffer *text,
+                                  struct bsw_error *err)
+{
+    const struct bsw_scan_tuner_options *tuner = &report->options->tuner;
+    char begin[TABLE_BYTES];
+    begin_table(report, begin);
+    BSW_TRY(append(text, err, "%s", begin));
+    for (size_t i = 0; i < tuner->num_bits; i++) BSW_TRY(append(text, err, "%u ", tuner->bits[i]));
+    BSW_TRY(append(text, err, "# %s\n", report->model));
+    for (size_t i = 0; i + tuner->num_bits <= report->num_rows; i += tuner->num_bits)
+        BSW_TRY(append_row(text, &report->rows[i], tuner->num_bits, err));
+    return BSW_OK;
+}
+
+static int begins_with(const char *line, const char *begin)
+{
+    return strncmp(line, begin, strlen(begin)) == 0;
+}
+
+// The file without the table of the same level and CPU, which is now at its end.
+static enum bsw_status replace_table(const struct tune_report *report, const char *file,
+                                     const struct bsw_buffer *table, struct bsw_buffer *out,
+                                     struct bsw_error *err)
+{
+    char begin[TABLE_BYTES];
+    int is_old = 0;
+    begin_table(report, begin);
+    for (size_t length; *file; file += length) {
+        length = strcspn(file, "\n");
+        length += file[length] == '\n';
+        is_old = begins_with(file, begin) || (is_old && begins_with(file, "row "));
+        if (!is_old) BSW_TRY(bsw_buffer_append(out, file, length, err));
+    }
+    if (out->bytes > 0 && out->data[out->bytes - 1] != '\n') BSW_TRY(append(out, err, "\n"));
+    return bsw_buffer_append(out, table->data, table->bytes, err);
+}
+
+// What is in a file that is there: tables that can be read.
+static enum bsw_status read_file(const char *path, struct bsw_buffer *text, struct bsw_error *err)
+{
+    struct bsw_scan_tuning_table tables[MAX_TABLES];
+    size_t num_tables;
+    if (bsw_file_exists(path)) BSW_TRY(bsw_file_read_all(path, MAX_FILE_BYTES, text, err));
+    BSW_TRY(bsw_buffer_append(text, "", 1, err));
+    return bsw_scan_tuning_parse(path, (const char *)text->data, tables, MAX_TABLES, &num_tables,
+                                 err);
+}
+
+static enum bsw_status write_file(const struct tune_report *report, const struct bsw_buffer *table,
+                                  struct bsw_error *err)
+{
+    const char *path = report->options->write;
+    struct bsw_buffer before = {0}, after = {0};
+    enum bsw_status status = read_file(path, &before, err);
+    if (status == BSW_OK)
+        status = replace_table(report, (const char *)before.data, table, &after, err);
+    if (status == BSW_OK) status = bsw_file_write_atomic(path, after.data, after.bytes, err);
+    bsw_buffer_deinit(&before);
+    bsw_buffer_deinit(&after);
+    return status;
 }
 
 // ---- what is printed ----
@@ -210,25 +244,29 @@ static void take_row(void *context, const struct bsw_scan_tuner_row *row)
     fflush(stdout);
 }
 
-// stdout has JSON if that is asked for, else the header unless it goes to a file, else a table.
+// stdout has JSON if that is asked for, else the table unless it goes to a file, else figures.
 static enum bsw_status tune(const struct tune_options *o, struct tune_report *report,
                             struct bsw_buffer *text, struct bsw_error *err)
 {
     enum bsw_facts_form form = bsw_common_facts_form(&o->common);
-    if (o->out) BSW_TRY(bsw_new_file_check(o->out, o->force, err)); // before minutes of measuring
+    if (o->write) { // before minutes of measuring
+        enum bsw_status status = read_file(o->write, text, err);
+        bsw_buffer_deinit(text);
+        BSW_TRY(status);
+    }
     bsw_cpu_model_read(report->model);
-    bsw_facts_begin(&report->facts, o->out || o->common.json ? form : BSW_FACTS_SILENT, NULL);
+    bsw_facts_begin(&report->facts, o->write || o->common.json ? form : BSW_FACTS_SILENT, NULL);
     bsw_progress_init(&report->progress, "bench tune", "rows",
                       o->tuner.num_dims * o->tuner.num_bits, !o->common.quiet);
     tell_head(report);
     enum bsw_status status = bsw_scan_tuner_run(&o->tuner, take_row, report, err);
     bsw_progress_finish(&report->progress);
     bsw_facts_close(&report->facts);
-    if (status == BSW_OK) status = make_header(report, text, err);
-    if (status == BSW_OK && o->out)
-        status = bsw_file_write_atomic(o->out, text->data, text->bytes, err);
+    if (status == BSW_OK) status = make_table(report, text, err);
+    if (status == BSW_OK && o->write) status = write_file(report, text, err);
     bsw_facts_end(&report->facts, status);
-    if (status == BSW_OK && !o->out && !o->common.json) fwrite(text->data, 1, text->bytes, stdout);
+    if (status == BSW_OK && !o->write && !o->common.json)
+        fwrite(text->data, 1, text->bytes, stdout);
     return status;
 }
 

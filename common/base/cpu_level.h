@@ -21,7 +21,7 @@ BSW_C_BEGIN
 #endif
 
 // Every level of every architecture, better ones later. A further one is a line here, the function
-// that finds it in cpu_level.c, its line in kernels/kernel_table.h and scan_tuning.c, and its flags
+// that finds it in cpu_level.c, its line in kernels/kernel_table.h, and its flags
 // in CMakeLists.txt. A CPU need not have all levels below its best one.
 //   reference  plain C, always there
 //   avx2       AVX2, FMA, F16C, POPCNT, BMI, BMI2: Haswell and later

@@ -2,10 +2,12 @@
 
 #include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/base/memory.h"
 #include "common/job/run_status.h"
+#include "kernels/scan_tuning.h"
 
 static enum bsw_status pin_threads(const struct bsw_transport *transport,
                                    struct bsw_common_options *common, struct bsw_error *err)
@@ -15,6 +17,14 @@ static enum bsw_status pin_threads(const struct bsw_transport *transport,
                            &common->pinning, err);
 }
 
+// What kernels run, and what they are tuned by.
+static enum bsw_status choose_level(struct bsw_common_options *common, struct bsw_error *err)
+{
+    const char *tuning = getenv("BITSWEEP_TUNING");
+    BSW_TRY(bsw_cpu_level_parse(common->level_text, &common->level, err));
+    return tuning && *tuning ? bsw_scan_tuning_read(tuning, err) : BSW_OK;
+}
+
 // Hosts differ, so one rank may fail alone. The thread of the heartbeats is not pinned.
 static enum bsw_status set_up(struct bsw_transport *transport, struct bsw_common_options *common,
                               struct bsw_error *err)
@@ -22,6 +32,7 @@ static enum bsw_status set_up(struct bsw_transport *transport, struct bsw_common
     transport->timeout_seconds = common->timeout;
     BSW_TRY(bsw_transport_watch(transport, common->heartbeat, err));
     enum bsw_status status = transport->rank == 0 ? bsw_run_status_started(err) : BSW_OK;
+    if (status == BSW_OK) status = choose_level(common, err);
     if (status == BSW_OK) status = pin_threads(transport, common, err);
     return bsw_transport_agree(transport, status, err);
 }
@@ -36,7 +47,6 @@ static enum bsw_status parse(struct bsw_transport *transport, const struct bsw_o
         if (transport->rank == 0) bsw_option_table_print(table, stdout);
         return BSW_OK;
     }
-    BSW_TRY(bsw_cpu_level_parse(common->level_text, &common->level, err));
     common->num_words = argc;
     common->words = argv;
     if (common->threads > 0)

@@ -201,7 +201,7 @@ double bsw_stage_cost(const struct bsw_scan_tuning *tuning, uint32_t dims, uint3
 static void choose(const struct projected_sample *sample, const double *shares, double num_queries,
                    struct bsw_manifest *manifest)
 {
-    const struct bsw_scan_tuning tuning = bsw_scan_tuning_of(BSW_CPU_AVX512, &manifest->layout);
+    const struct bsw_scan_tuning tuning = bsw_scan_tuning_standard(&manifest->layout);
     uint32_t padded = manifest->layout.padded_dims, best = manifest->layout.dims;
     double least = padded * (1 - MIN_SAVING);
     for (uint32_t b = 0; b + 1 < sample->num_blocks; b++) {

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
 # bench memory and bench kernels: tables, documents, what is refused, and that a wrong value ends in exit
-# code 70. bench tune: a header for every level of this CPU that is formatted as the tree's, compiles
-# alone in C and C++ and holds a row for each combination; the same rows as JSON; replaced only with --force.
-# What was measured is not judged.
+# code 70. bench tune: a table for every level of this CPU with a row for each combination, which leaves those of
+# others in its file; the same rows as JSON; files that hold no tables are refused by it and by searches. What was
+# measured is not judged.
 # ctest labels: asan
-# usage: check_bench.sh BITSWEEP_BINARY SOURCE_FOLDER
+# usage: check_bench.sh BITSWEEP_BINARY
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
 bitsweep=$program
-source_folder=$(realpath "$2")
 work=$folder
 
 # check TEXT COMMAND
@@ -28,26 +27,13 @@ tune() {
     "$bitsweep" bench tune --seconds 0.0001 "$@" </dev/null
 }
 
-# A use of the table, so that a wrong name or type of it does not compile.
-compiles() {
-    printf '#include "%s"\n#include "%s"\nuint32_t use(void);\nuint32_t use(void)\n{\n    return %s[0].dims;\n}\n' \
-        "$1" "$1" "bsw_scan_tuning_$2" |
-        "${@:3}" -fsyntax-only -Wall -Wextra -Werror -I"$source_folder" -
-}
-
-is_formatted() {
-    cp "$source_folder/.clang-format" "$work"
-    "$formatter" --dry-run -Werror "$1" && [[ $(tail -c 1 "$1" | wc -l) == 1 ]]
-}
-
-# The combinations, as both outputs name them.
-has_rows() {
-    diff <(awk '
-        match($0, /_bits\[\] = \{[0-9, ]+\};$/) {num = split(substr($0, RSTART + 11, RLENGTH - 13), bits, ", ")}
-        /^    \{[0-9]+, [0-9]+, [0-9.]+f, [0-9.]+f, \{([0-9]+|UINT32_MAX)(, ([0-9]+|UINT32_MAX))*\}\},$/ {
-            if (split($0, words, ", ") == 4 + num)
-                for (i = 1; i <= num; i++) print substr(words[1], 6), bits[i]
-        }' "$1") <(printf '%s\n' "${@:2}")
+# has_table FILE LEVEL BITS DIMS...: the last table is the level's, with these rows, each with as many
+# figures as bits.
+has_table_of() {
+    awk -v level="$2" -v bits="$3" -v dims="${*:4}" '
+        $1 == "table" {is_it = $2 == level; sub(/#.*/, ""); num = NF - 4; $1 = $2 = $3 = $4 = ""; has = $0; rows = ""}
+        $1 == "row" {rows = rows " " $2; if (NF != 5 + num) is_it = 0}
+        END {gsub(/ +/, " ", has); gsub(/^ | $/, "", has); exit !(is_it && has == bits && rows == " " dims)}' "$1"
 }
 
 has_json_rows() {
@@ -55,47 +41,37 @@ has_json_rows() {
         <(printf '%s\n' "${@:2}")
 }
 
-formatter=clang-format
-if command -v clang-format-14 >/dev/null; then formatter=clang-format-14; fi
-has_formatter=1
-"$formatter" --version 2>/dev/null | grep -q 'version 14\.' || has_formatter=0
-
 find_levels
 # Under sanitizers kernelcheck has all of them.
 if [[ -n ${BITSWEEP_MAX_RANKS:-} ]]; then levels=("${levels[-1]}"); fi
+tables=$work/tables
 for level in "${levels[@]}"; do
-    header=$work/$level.h
-    tune --level "$level" --dims 64 --bits 8,1 --out "$header" >"$work/table" 2>"$work/stderr" ||
+    tune --level "$level" --dims 64 --bits 8,1 --write "$tables" >"$work/table" 2>"$work/stderr" ||
         complain "bench tune --level $level" "$work/stderr"
-    check "$level: a row for each combination" has_rows "$header" '64 8' '64 1'
-    check "$level: names the level" grep -q "tune --level $level --seconds 0.0001$" "$header"
-    check "$level: a table of both" test "$(grep -cv '^#' "$work/table")" = 2
-    check "$level: compiles as C" compiles "$header" "$level" cc -std=gnu17 -x c
-    if command -v c++ >/dev/null; then
-        check "$level: compiles as C++" compiles "$header" "$level" c++ -std=gnu++17 -x c++
-    fi
-    if ((has_formatter)); then check "$level: is formatted" is_formatted "$header"; fi
+    check "$level: a row for each combination" has_table_of "$tables" "$level" '8 1' 64
+    check "$level: figures of both" test "$(grep -cv '^#' "$work/table")" = 2
 done
+check "a table for each level" test "$(grep -c '^table ' "$tables")" = "${#levels[@]}"
 
-cp "$header" "$work/before"
-if tune --out "$header" 2>/dev/null; then
-    check "an existing file is refused" false
-else
-    check "an existing file is left alone" cmp "$header" "$work/before"
-fi
-tune --dims 32 --bits 1,2,3,4,5,6,7,8 --out "$header" --force --json --quiet >"$work/rows.json"
+# Everything but the table of the highest level.
+others() {
+    awk -v level="${levels[-1]}" '$1 == "table" {is_it = $2 == level && $3 != "another"} !(is_it && $1 != "#")' "$1"
+}
+
+{
+    echo '# mine'
+    cat "$tables"
+    printf 'table %s another 1 1\nrow 32 1 0 0 -' "${levels[-1]}"
+} >"$work/before"
+cp "$work/before" "$tables"
+tune --dims 32 --bits 1,2,3,4,5,6,7,8 --write "$tables" --json --quiet >"$work/rows.json"
 rows=('32 1' '32 2' '32 3' '32 4' '32 5' '32 6' '32 7' '32 8')
-check "--force replaces it" has_rows "$header" "${rows[@]}"
+check "a table is written anew" has_table_of "$tables" "${levels[-1]}" '1 2 3 4 5 6 7 8' 32
+check "all else in the file stays" cmp <(others "$work/before") <(others "$tables")
 check "--json has the rows" has_json_rows "$work/rows.json" "${rows[@]}"
-if ((has_formatter)); then check "a table of many rows is formatted" is_formatted "$header"; fi
-tune --level reference --dims 32,64 --bits 2 >"$work/stdout.h" 2>/dev/null
-check "without --out the header is on stdout" has_rows "$work/stdout.h" '32 2' '64 2'
-
-# What is checked in must be such headers too, not edited by hand into something else.
-for level in reference avx2 avx512; do
-    check "$level: the one of the tree compiles" compiles "$source_folder/kernels/scan_tuning_$level.h" \
-        $level cc -std=gnu17 -x c
-done
+tune --level reference --dims 32,64 --bits 2 >"$work/stdout" 2>/dev/null
+check "without --write the table is on stdout" has_table_of "$work/stdout" reference 2 32 64
+check "commands read it" env BITSWEEP_TUNING="$tables" "$bitsweep" bench memory --min 64K --max 64K
 
 # ---- the reports of bench memory and bench kernels ---------------------------------------------------
 
@@ -168,7 +144,11 @@ check "--least that is met" grep -q 'at least 1e-06 asked: OK' "$work/memory"
 check "--least that is not" ends 70 '--least asks for' "$bitsweep" bench memory "${tiny[@]}" --max 32K --least 1e9
 
 mkfifo "$work/pipe"
-check "a pipe to replace" refuses 2 'not a regular file' tune --dims 32 --bits 1 --force --out "$work/pipe"
+echo 'row 32' >"$work/damaged"
+check "a file of no tables to write to" refuses 65 'damaged: line 1: neither' tune --write "$work/damaged"
+check "it stays as it is" test "$(<"$work/damaged")" = 'row 32'
+BITSWEEP_TUNING=$work/damaged check "commands refuse it" refuses 65 'damaged: line 1: neither' memory
+BITSWEEP_TUNING=$work/none check "a file that is not there" refuses 74 'none: ' memory
 check "dims that begin with 0" refuses 2 '--dims' tune --dims 032
 check "bench alone" refuses 2 'one of: '
 check "an unknown bench" refuses 2 "no bench 'disk'" disk

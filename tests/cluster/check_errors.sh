@@ -253,7 +253,7 @@ check_outputs() {
     expect 2 'out/i: holds an index already; --force replaces it' encode --base "$in/base.fbin" \
         --metric l2 --index OUT/i
     expect 2 'out/v.fbin: exists' synth --count 3 --dims 3 --out OUT/v.fbin
-    expect 2 'out/r: exists; --force replaces it' bench tune --out OUT/r
+    expect 65 'out/r: line 1: ' bench tune --write OUT/r
     # A job that fails leaves even what it was allowed to replace.
     expect 65 'q-nan.fbin: row 3' search --index "$index/good" --queries "$in/q-nan.fbin" --out OUT/r --force
     expect 65 'nan.fbin: row 290' encode --base "$in/nan.fbin" --metric l2 --index OUT/i --force
@@ -274,8 +274,8 @@ check_outputs() {
         --index /proc/bitsweep
     expect 2 '/dev/full: not a regular file' "${find[@]}" --out /dev/full
     expect 74 'out/file/v.fbin.*: cannot create' synth --count 3 --dims 3 --out OUT/file/v.fbin
-    expect 2 'out/folder: is a folder' bench tune --out OUT/folder --force
-    expect 74 'out/file/t.h.*: cannot create' bench tune --out OUT/file/t.h --quiet --dims 32 --bits 8 \
+    expect 74 'out/folder: not a regular file' bench tune --write OUT/folder
+    expect 74 'out/file/t.*: cannot create' bench tune --write OUT/file/t --quiet --dims 32 --bits 8 \
         --seconds 0.0001
 }
 
