@@ -15,7 +15,8 @@
 #include "kernels/select/select.h"
 #include "shard/host/shard_tiles.h"
 
-#define SELECTED_SHARE 0.002
+#define SELECTED_SHARE 0.002 // of the rows, for a query
+#define SAMPLE_BUNDLES 128
 #define QUEUE_LENGTH   4 // of a thread
 
 enum filter { NO_FILTER, INTEGER_FILTER, AFFINE_FILTER };
@@ -194,26 +195,34 @@ static uint32_t limit_of(uint32_t *scores, size_t num)
     return scores[(size_t)((double)num * SELECTED_SHARE)];
 }
 
-// Limits by the rows of the first tile, which is also left in bytes.
+// Limits by the first rows; the first tile is left in bytes.
 static enum bsw_status choose_limits(struct scan_input *input, struct bsw_error *err)
 {
     struct bsw_scan_case *scan = &input->scan;
-    size_t num_bundles = tile_size(input, 0), rows = num_bundles * BSW_BUNDLE_ROWS;
+    size_t sampled = scan->num_bundles < SAMPLE_BUNDLES ? scan->num_bundles : SAMPLE_BUNDLES;
+    size_t rows = sampled * BSW_BUNDLE_ROWS;
+    int32_t *dots = NULL;
     uint32_t *scores = NULL;
-    BSW_TRY(bsw_allocate(&scores, rows, sizeof *scores, "scores", err));
+    enum bsw_status status = bsw_allocate(&scores, rows, sizeof *scores, "scores", err);
+    if (status == BSW_OK) status = bsw_allocate(&dots, rows, sizeof *dots, "sums", err);
+    if (status != BSW_OK) {
+        bsw_free(&scores);
+        return status;
+    }
     for (size_t q = 0; q < scan->num_queries; q++) {
-        bsw_scan_case_dots(scan, BSW_CPU_REFERENCE, q, 0, num_bundles, scan->dots);
-        for (size_t r = 0; r < rows; r++) scores[r] = bsw_score_from_integer(scan->dots[r]);
+        bsw_scan_case_dots(scan, BSW_CPU_REFERENCE, q, 0, sampled, dots);
+        for (size_t r = 0; r < rows; r++) scores[r] = bsw_score_from_integer(dots[r]);
         input->integer_limits[q] = limit_of(scores, rows);
         for (size_t r = 0; r < rows; r++) {
-            float scale = bsw_half_to_float(scan->scales[r]) * (float)scan->dots[r];
+            float scale = bsw_half_to_float(scan->scales[r]) * (float)dots[r];
             float key = fmaf(scan->query_scales[q], scale, scan->biases[r]) + 0.0f;
             scores[r] = bsw_score_from_float(key);
         }
         scan->limits[q] = limit_of(scores, rows);
     }
-    bsw_scan_case_unpack(scan, BSW_CPU_REFERENCE, 0, num_bundles, scan->bytes);
+    bsw_scan_case_unpack(scan, BSW_CPU_REFERENCE, 0, tile_size(input, 0), scan->bytes);
     bsw_free(&scores);
+    bsw_free(&dots);
     return BSW_OK;
 }
 
