@@ -64,8 +64,8 @@ struct sums {
     __m512i low, high, extra;
 };
 
-// A loaded value stays in its register: gcc would load it again for each use, and a CPU that loads 64
-// bytes a cycle does little else then.
+// A loaded value stays in its register: gcc would load it again for each use, and a CPU that loads
+// 64 bytes a cycle does little else then.
 INLINE __m512i load_once(const void *from)
 {
     __m512i value = _mm512_load_si512(from);
