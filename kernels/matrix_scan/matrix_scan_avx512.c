@@ -79,29 +79,30 @@ static __attribute__((noinline)) void append(enum block_end kind,
 
 // ---- a run of bundles ----
 
-// Which rows of a run a block marks.
+// Which rows of a run a block marks, and queries and bundles that have such rows.
 struct survivors {
     _Alignas(64) bundle_marks rows[MAX_RUN][QUERY_LANES];
     uint32_t places[MAX_RUN * QUERY_LANES]; // bundle * QUERY_LANES + query
     size_t num_places;
 };
 
-// Adds a bundle's queries with marked rows to the list; returns how many.
-INLINE size_t list_bundle(size_t bundle, uint32_t mask, size_t num_queries,
-                          struct survivors *survivors)
+// What a run of bundles has marked of rows that take part.
+static void list_survivors(const uint32_t *masks, size_t num, size_t num_queries,
+                           struct survivors *survivors)
 {
-    const __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __mmask16 lanes = (__mmask16)((1u << num_queries) - 1);
-    __m512i rows = _mm512_load_si512(survivors->rows[bundle]);
-    rows = _mm512_and_si512(rows, _mm512_set1_epi32((int32_t)mask));
-    _mm512_store_si512(survivors->rows[bundle], rows);
-    __mmask16 some = _mm512_mask_test_epi32_mask(lanes, rows, rows);
-    __m512i places = _mm512_add_epi32(place, _mm512_set1_epi32((int32_t)(bundle * QUERY_LANES)));
-    _mm512_storeu_si512(survivors->places + survivors->num_places,
-                        _mm512_maskz_compress_epi32(some, places));
-    size_t num = (size_t)__builtin_popcount(some);
-    survivors->num_places += num;
-    return num;
+    __m512i place = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    uint32_t *next = survivors->places;
+    for (size_t b = 0; b < num; b++) {
+        __m512i rows = _mm512_load_si512(survivors->rows[b]);
+        rows = _mm512_and_si512(rows, _mm512_set1_epi32((int32_t)masks[b]));
+        _mm512_store_si512(survivors->rows[b], rows);
+        __mmask16 some = _mm512_mask_test_epi32_mask(lanes, rows, rows);
+        _mm512_storeu_si512(next, _mm512_maskz_compress_epi32(some, place));
+        next += __builtin_popcount(some);
+        place = _mm512_add_epi32(place, _mm512_set1_epi32(QUERY_LANES));
+    }
+    survivors->num_places = (size_t)(next - survivors->places);
 }
 
 // Appends what reaches the limit of the marked rows of half a bundle, that from `row` on.
@@ -135,42 +136,50 @@ static __attribute__((noinline)) void finish_run(enum block_end kind,
     }
 }
 
-// Every key of a bundle.
-static __attribute__((noinline)) void scan_bundle(enum block_end kind,
-                                                  const struct bsw_matrix_tile *tile, size_t bundle,
-                                                  const struct panel *panel)
+// Every key of a bundle; returns for how many queries a row passes.
+static __attribute__((noinline)) size_t scan_bundle(enum block_end kind,
+                                                    const struct bsw_matrix_tile *tile,
+                                                    size_t bundle, const struct panel *panel)
 {
     _Alignas(64) bundle_sums sums[BLOCK_QUERIES];
-    size_t row = bundle * BSW_BUNDLE_ROWS;
+    size_t row = bundle * BSW_BUNDLE_ROWS, num_passing = 0;
     multiply_table[STORE_SUMS][panel->num](tile, row, panel, sums, NULL);
     const struct half_rows rows[2] = {load_half(kind, tile, row),
                                       load_half(kind, tile, row + HALF_ROWS)};
     for (size_t j = 0; j < panel->num; j++) {
+        uint32_t any = 0;
         for (size_t h = 0; h < 2; h++) {
             __m512i half = _mm512_load_si512(sums[j] + HALF_ROWS * h);
             uint32_t pass = passing(kind, half, rows[h], panel, j);
             pass &= tile->masks[bundle] >> HALF_ROWS * h;
             if (pass) append(kind, tile, row + HALF_ROWS * h, panel, j, half, pass);
+            any |= pass;
         }
+        num_passing += any != 0;
     }
+    return num_passing;
 }
 
-// Bundles [first, first + num) with a block of queries. Behind a bundle with marked rows for more
-// than a third of them they are scanned in full, unless a stage has to count.
+// Bundles [first, first + num) with a block of queries. is_dense: rows pass for a third of queries
+// and bundles, as far as the last block tells, and are taken from stored sums; told of this one.
+// Not with a stage, which has to count.
 INLINE void scan_run(enum block_end kind, enum block_end end, const struct bsw_matrix_tile *tile,
-                     size_t first, size_t num, const struct panel *panel,
+                     size_t first, size_t num, const struct panel *panel, int *is_dense,
                      struct bsw_stage_counts *counts)
 {
-    struct survivors survivors;
-    size_t b = 0, listed = 0;
-    survivors.num_places = 0;
-    for (; b < num && (panel->is_staged || 3 * listed <= panel->num); b++) {
-        multiply_table[end][panel->num](tile, (first + b) * BSW_BUNDLE_ROWS, panel, NULL,
-                                        survivors.rows[b]);
-        listed = list_bundle(b, tile->masks[first + b], panel->num, &survivors);
+    size_t num_passing = 0;
+    if (*is_dense) {
+        for (size_t b = 0; b < num; b++) num_passing += scan_bundle(kind, tile, first + b, panel);
+    } else {
+        struct survivors survivors;
+        for (size_t b = 0; b < num; b++)
+            multiply_table[end][panel->num](tile, (first + b) * BSW_BUNDLE_ROWS, panel, NULL,
+                                            survivors.rows[b]);
+        list_survivors(tile->masks + first, num, panel->num, &survivors);
+        finish_run(kind, tile, first, panel, &survivors, counts);
+        num_passing = survivors.num_places;
     }
-    finish_run(kind, tile, first, panel, &survivors, counts);
-    for (; b < num; b++) scan_bundle(kind, tile, first + b, panel);
+    *is_dense = !panel->is_staged && 3 * num_passing > num * panel->num;
 }
 
 // ---- the tile ----
@@ -273,6 +282,7 @@ INLINE void scan_tile(enum block_end kind, enum block_end end, const struct bsw_
     size_t dims = tile->padded_dims, hot_dims = stage ? stage->dims : dims;
     size_t step = RUN_BYTES / (BSW_BUNDLE_ROWS * hot_dims);
     size_t num_blocks = (queries->num_queries + BLOCK_QUERIES - 1) / BLOCK_QUERIES;
+    int is_dense = !stage && outputs[0].limit <= bsw_score_from_float(-INFINITY);
     if (step == 0) step = 1;
     for (size_t first = 0; first < tile->num_bundles; first += step) {
         size_t num_bundles = tile->num_bundles - first < step ? tile->num_bundles - first : step;
@@ -280,7 +290,7 @@ INLINE void scan_tile(enum block_end kind, enum block_end end, const struct bsw_
             struct panel panel;
             size_t num = (queries->num_queries - q) / (num_blocks - block);
             prepare_panel(kind, stage, queries, q, num, dims, outputs, &panel);
-            scan_run(kind, end, tile, first, num_bundles, &panel, counts);
+            scan_run(kind, end, tile, first, num_bundles, &panel, &is_dense, counts);
             q += num;
         }
     }
