@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "common/base/file.h"
 
@@ -60,25 +61,36 @@ enum bsw_status bsw_scan_tuning_read(const char *path, struct bsw_error *err)
 
 // ---- looking up ----
 
-// The first of the level, of this CPU or of any; NULL: there is none.
-static const struct bsw_scan_tuning_table *find(const struct tables *from, enum bsw_cpu_level level,
-                                                const struct bsw_cpu_identity *cpu)
+// How well a table of a level serves a CPU: 3 it is of the same, 2 of its vendor, 1 of another.
+static int likeness(const struct bsw_scan_tuning_table *table, enum bsw_cpu_level level,
+                    const struct bsw_cpu_identity *cpu)
 {
+    if (table->level != level) return 0;
+    if (bsw_cpu_is_same(&table->cpu, cpu)) return 3;
+    return strcmp(table->cpu.vendor, cpu->vendor) == 0 ? 2 : 1;
+}
+
+// The first that is as alike as the most alike, at least `least`; NULL: there is none.
+static const struct bsw_scan_tuning_table *find(const struct tables *from, enum bsw_cpu_level level,
+                                                const struct bsw_cpu_identity *cpu, int least)
+{
+    const struct bsw_scan_tuning_table *found = NULL;
     for (size_t i = 0; i < from->num; i++) {
-        const struct bsw_scan_tuning_table *table = &from->tables[i];
-        if (table->level == level && (!cpu || bsw_cpu_is_same(&table->cpu, cpu))) return table;
+        int alike = likeness(&from->tables[i], level, cpu);
+        if (alike < least) continue;
+        found = &from->tables[i];
+        least = alike + 1;
     }
-    return NULL;
+    return found;
 }
 
 // A level without any table has those of the next lower one.
 static const struct bsw_scan_tuning_table *table_of(enum bsw_cpu_level level)
 {
     const struct tables *own = get_built_in();
-    const struct bsw_scan_tuning_table *table = find(&of_user, level, &this_cpu);
-    if (!table) table = find(own, level, &this_cpu);
+    const struct bsw_scan_tuning_table *table = find(&of_user, level, &this_cpu, 3);
     for (int lower = (int)level; !table && lower >= 0; lower--)
-        table = find(own, (enum bsw_cpu_level)lower, NULL);
+        table = find(own, (enum bsw_cpu_level)lower, &this_cpu, 1);
     return table;
 }
 
@@ -114,5 +126,6 @@ struct bsw_scan_tuning bsw_scan_tuning_of(enum bsw_cpu_level level,
 
 struct bsw_scan_tuning bsw_scan_tuning_standard(const struct bsw_code_layout *layout)
 {
-    return look_up(find(get_built_in(), BSW_TUNING_STANDARD_LEVEL, NULL), layout);
+    const struct bsw_cpu_identity nobody = {.vendor = ""};
+    return look_up(find(get_built_in(), BSW_TUNING_STANDARD_LEVEL, &nobody, 1), layout);
 }

@@ -1,6 +1,7 @@
 // What scans are tuned by: tables by CPU level and CPU, measured by `bitsweep bench tune`. Those in
-// kernels/scan_tuning.txt are in the program, the first of a level for all CPUs that have none of
-// their own; a user's file goes before them. They decide about time, never about answers.
+// kernels/scan_tuning.txt are in the program. A CPU that has none takes the first of its vendor,
+// else the first of the level; a user's file goes before them all. They decide about time, never
+// about answers.
 #ifndef BITSWEEP_KERNELS_SCAN_TUNING_H
 #define BITSWEEP_KERNELS_SCAN_TUNING_H
 

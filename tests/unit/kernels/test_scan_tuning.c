@@ -42,20 +42,22 @@ static struct bsw_scan_tuning look_up_plain(int level, uint32_t dims, uint32_t b
     return bsw_scan_tuning_of((enum bsw_cpu_level)level, &layout);
 }
 
-// The one a level has on this CPU: its own, or the first.
+// The one a level has on this CPU: its own, or the first of its vendor, or the first.
 static const struct bsw_scan_tuning_table *table_of(int level)
 {
-    const struct bsw_scan_tuning_table *first = NULL;
+    const struct bsw_scan_tuning_table *first = NULL, *alike = NULL, *own = NULL;
     struct bsw_cpu_identity cpu;
     bsw_cpu_identity_read(&cpu);
     for (; !first && level >= 0; level--) {
-        for (size_t t = 0; t < num_tables; t++) {
+        for (size_t t = num_tables; t-- > 0;) {
             if ((int)tables[t].level != level) continue;
-            if (!first || bsw_cpu_is_same(&tables[t].cpu, &cpu)) first = &tables[t];
+            first = &tables[t];
+            if (strcmp(tables[t].cpu.vendor, cpu.vendor) == 0) alike = &tables[t];
+            if (bsw_cpu_is_same(&tables[t].cpu, &cpu)) own = &tables[t];
         }
     }
     assert_non_null(first);
-    return first;
+    return own ? own : alike ? alike : first;
 }
 
 UNIT_TEST(rows_are_sensible)
