@@ -40,10 +40,13 @@ static void rank_few(struct bsw_ranked *entries, size_t n, uint64_t by, struct b
 static void sort_candidates(uint64_t *candidates, size_t n, uint64_t *scratch)
 {
     if (n <= 1) return;
-    if (n <= FEW)
+    if (n <= FEW) {
         sort_few(candidates, n, scratch);
-    else
-        bsw_radix_sort_candidates(candidates, n, varying_bits(candidates, n), scratch);
+        return;
+    }
+    uint64_t varying = varying_bits(candidates, n);
+    if (bsw_candidates_ascend(candidates, n)) varying &= ~(uint64_t)UINT32_MAX;
+    bsw_radix_sort_candidates(candidates, n, varying, scratch);
 }
 
 static size_t best_ranked(struct bsw_ranked *entries, size_t n, size_t keep, uint64_t by,
