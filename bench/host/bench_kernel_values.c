@@ -11,6 +11,7 @@
 #include "kernels/select/select.h"
 
 #define REFINE_PAIRS   1024
+#define REFINE_AHEAD   8
 #define SCREEN_BUNDLES 8
 #define SCREEN_SIGMAS  2.9 // of 1000 rows about two pass
 
@@ -35,7 +36,15 @@ static size_t tile_size(const struct value_input *input, size_t tile)
 
 // ---- one tile ----
 
-// Rows in a random order, each with one query.
+// Row and query of a pair.
+static void choose_pair(const struct value_input *input, size_t at, size_t *row, size_t *query)
+{
+    uint64_t pair = bsw_hash(at);
+    *row = (size_t)(pair >> 32) % input->shape.rows;
+    *query = (size_t)(pair & UINT32_MAX) % input->shape.queries;
+}
+
+// Rows in a random order, each with one query; asked for ahead, as in a search.
 static void run_refine(void *context, enum bsw_cpu_level level, size_t tile,
                        struct bsw_kernel_output *output)
 {
@@ -44,9 +53,11 @@ static void run_refine(void *context, enum bsw_cpu_level level, size_t tile,
     size_t num = tile_size(input, tile), dims = input->shape.layout.dims;
     double *values = (double *)(void *)output->values;
     for (size_t i = 0; i < num; i++) {
-        uint64_t pair = bsw_hash(tile * input->tile_rows + i);
-        size_t row = (size_t)(pair >> 32) % input->shape.rows;
-        size_t query = (size_t)(pair & UINT32_MAX) % input->shape.queries;
+        size_t row, query, first = tile * input->tile_rows;
+        choose_pair(input, first + i + REFINE_AHEAD, &row, &query);
+        for (size_t byte = 0; byte < dims; byte += 64)
+            __builtin_prefetch(input->bytes + row * dims + byte);
+        choose_pair(input, first + i, &row, &query);
         values[i] =
             table->value(input->shape.metric, BSW_VECTOR_UINT8, input->bytes + row * dims,
                          input->query_numbers + query * dims, input->query_norms[query], dims);
