@@ -21,6 +21,17 @@ static int has_avx2(void)
            __builtin_cpu_supports("popcnt") && __builtin_cpu_supports("bmi2");
 }
 
+// Compilers know it by name only later.
+static int has_avxvnni(void)
+{
+#if defined(BITSWEEP_AVXVNNI_ON_AVX512) // a test of the same kernels
+    return has_avx2() && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vnni");
+#else
+    unsigned a, b, c, d;
+    return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1);
+#endif
+}
+
 static int has_avx512(void)
 {
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&

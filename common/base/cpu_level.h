@@ -25,12 +25,14 @@ BSW_C_BEGIN
 // in CMakeLists.txt. A CPU need not have all levels below its best one.
 //   reference  plain C, always there
 //   avx2       AVX2, FMA, F16C, POPCNT, BMI, BMI2: Haswell and later
+//   avxvnni    avx2 and AVX-VNNI, dot products of bytes on 256 bits: Alder Lake, Zen 5 and later
 //   avx512     F, BW, DQ, VL, VBMI, VNNI, BITALG, VPOPCNTDQ: Ice Lake, Zen 4 and later
 //   neon       Advanced SIMD with dot products (DotProd of Armv8.2): Neoverse N1 and later
 //   i8mm       neon and I8MM, which multiplies signed by unsigned bytes: Neoverse V1 and later
 #define BSW_CPU_LEVELS(LEVEL)               \
     LEVEL(REFERENCE, reference, BSW_ON_ANY) \
     LEVEL(AVX2, avx2, BSW_ON_X86)           \
+    LEVEL(AVXVNNI, avxvnni, BSW_ON_X86)     \
     LEVEL(AVX512, avx512, BSW_ON_X86)       \
     LEVEL(NEON, neon, BSW_ON_ARM)           \
     LEVEL(I8MM, i8mm, BSW_ON_ARM)

@@ -148,5 +148,6 @@ const struct bsw_matrix_scan_table bsw_matrix_scan_reference = {
     .scan_staged = reference_scan_staged,
 };
 
-BSW_KERNEL_TABLE_GET(matrix_scan, BSW_KERNEL_AVX2(matrix_scan) BSW_KERNEL_AVX512(matrix_scan)
-                                      BSW_KERNEL_NEON(matrix_scan) BSW_KERNEL_I8MM(matrix_scan))
+BSW_KERNEL_TABLE_GET(matrix_scan, BSW_KERNEL_AVX2(matrix_scan) BSW_KERNEL_AVXVNNI(matrix_scan)
+                                      BSW_KERNEL_AVX512(matrix_scan) BSW_KERNEL_NEON(matrix_scan)
+                                          BSW_KERNEL_I8MM(matrix_scan))
