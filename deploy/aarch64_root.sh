@@ -6,7 +6,7 @@ set -euo pipefail
 packages=(libc6-dev libgomp1 libopenmpi-dev libprotobuf-c-dev libxxhash-dev libhwloc-dev libopenblas-dev
     libjansson-dev libcmocka-dev)
 # What these depend on, but no program of ours: compilers, scripts, data.
-unneeded='^(gcc|cpp|gfortran|binutils|perl|auto|lib(binutils|ctf|gprofng|perl|icu|[a-z]*san|itm|cc1|js-|x11|xcb|jpeg|isl|mpc|mpfr|db5|pam|gnutls|hdf5|curl|ssl-|llvm|mlir|ldap|stdc\+\+-|gcc-))|^(m4|dpkg|tar|passwd|adduser|debconf|openssh-client|hdf5-helpers)'
+unneeded='^(gcc|cpp|gfortran|binutils|perl|auto|lib(binutils|ctf|gprofng|perl|icu|[a-z]*san|itm|cc1|js-|x11|xcb|jpeg|isl|mpc|mpfr|db5|pam|gnutls|hdf5|curl|ssl-|llvm|mlir|ldap|stdc\+\+-|gcc-[0-9]))|^(m4|dpkg|tar|passwd|adduser|debconf|openssh-client|hdf5-helpers)'
 
 help() {
     cat <<'END'
@@ -66,4 +66,8 @@ for file in "$libraries"/openblas-pthread/lib*.so*; do
     ln -sf "openblas-pthread/${file##*/}" "$libraries/${file##*/}"
 done
 ln -sf ../openblas-pthread/pkgconfig/openblas.pc "$libraries/pkgconfig/openblas.pc"
+# Links to /lib mean that of the folder.
+find "$root" -type l -lname '/*' -print0 | while IFS= read -r -d '' link; do
+    ln -sfn "$root$(readlink "$link")" "$link"
+done
 touch "$root/complete"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Configures and builds one preset of CMakePresets.json. Quiet unless something fails.
-# usage: deploy/build.sh [release|debug|asan|coverage] [-- more arguments for cmake's configuration]
+# usage: deploy/build.sh [release|debug|asan|coverage|aarch64] [-- more arguments for cmake's configuration]
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 preset=release
 case ${1:-} in
 -h | --help)
-    echo "usage: deploy/build.sh [release|debug|asan|coverage] [-- CMAKE_ARGUMENTS]"
+    echo "usage: deploy/build.sh [release|debug|asan|coverage|aarch64] [-- CMAKE_ARGUMENTS]"
     exit 0
     ;;
 -- | "") ;;
@@ -19,6 +19,7 @@ case ${1:-} in
 esac
 if [[ ${1:-} == -- ]]; then shift; fi
 
+if [[ $preset == aarch64 ]]; then "$root/deploy/aarch64_root.sh" "$root/build/aarch64-root"; fi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
@@ -37,4 +38,4 @@ if [[ ! -f build/$preset/CMakeCache.txt ]] && command -v ninja >/dev/null; then
     generator=(-G Ninja)
 fi
 quietly cmake --preset "$preset" ${generator[@]+"${generator[@]}"} "$@"
-quietly cmake --build "build/$preset" --parallel "$(nproc)"
+quietly cmake --build --preset "$preset" --parallel "$(nproc)"

@@ -27,6 +27,11 @@ needed=(
     "library zlib zlib1g-dev"
     "library cmocka libcmocka-dev"
 )
+# Cross builds for aarch64 and running them; arm64 libraries are unpacked elsewhere (aarch64_root.sh).
+for_aarch64=(
+    "command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu"
+    "command qemu-aarch64-static qemu-user-static"
+)
 # deploy/style.sh leaves out the checks whose tool is missing.
 for_style=(
     "command clang-format clang-format"
@@ -35,12 +40,13 @@ for_style=(
 
 help() {
     cat <<'END'
-usage: deploy/install.sh [--style]
+usage: deploy/install.sh [--style | --aarch64]
 
 Installs the packages that bitsweep needs and that are missing, as root or through sudo. On a system
 without apt-get it only lists them.
 
-  --style   also the tools that deploy/style.sh uses where it finds them
+  --style     also the tools that deploy/style.sh uses where it finds them
+  --aarch64   also what deploy/build.sh aarch64 needs, and qemu, which runs what it builds
 
 Exit codes: 0 all is there, 1 something is missing and could not be installed, 2 usage.
 END
@@ -105,6 +111,7 @@ entries=("${needed[@]}")
 case ${1:-} in
 "") ;;
 --style) entries+=("${for_style[@]}") ;;
+--aarch64) entries+=("${for_aarch64[@]}") ;;
 -h | --help) help && exit 0 ;;
 *) fail "unknown option $1; --help tells more" 2 ;;
 esac

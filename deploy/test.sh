@@ -18,8 +18,10 @@ usage: deploy/test.sh [--quick]
    architectures
 5. builds with address and undefined-behaviour sanitizers and runs the unit tests, the kernel
    checks, also those of the GPU kernels, and the cluster tests labelled asan, on at most 2 ranks
+6. on Debian for x86-64: builds for aarch64, runs its kernel checks under qemu, and compares what
+   both write (tests/aarch64/check_aarch64.sh)
 
-  --quick   leaves out step 5
+  --quick   leaves out steps 5 and 6
 END
 }
 
@@ -64,6 +66,15 @@ stop_if_failed() {
     exit 1
 }
 
+is_debian_amd64() {
+    grep -qx 'ID=debian' /etc/os-release 2>/dev/null && [[ $(uname -m) == x86_64 ]]
+}
+
+test_aarch64() {
+    deploy/install.sh --aarch64 && deploy/build.sh aarch64 &&
+        bash tests/aarch64/check_aarch64.sh build/release/bitsweep . build/aarch64 build/aarch64-root
+}
+
 step "set-up" deploy/install.sh
 stop_if_failed
 step "build: release" deploy/build.sh release -- \
@@ -75,5 +86,10 @@ if ((!quick)); then
     step "build: asan" deploy/build.sh asan
     # Options of the sanitizers' runtime are set in tests/CMakeLists.txt.
     BITSWEEP_MAX_RANKS=2 run_tests asan --label-regex '^(unit|kernelcheck|emulation|asan)$'
+    if is_debian_amd64; then
+        step "aarch64 under qemu" test_aarch64
+    else
+        echo "== aarch64 under qemu: left out, this is not Debian for x86-64"
+    fi
 fi
 stop_if_failed

@@ -94,8 +94,8 @@ static double decode(const float *rows, const float *factors, size_t dim, int c)
     double least = INFINITY, largest = -INFINITY;
     for (size_t r = 0; r < ROWS; r++) {
         double x = (double)(rows[r * DIMS + dim] * factors[r]);
-        least = fmin(least, x);
-        largest = fmax(largest, x);
+        if (x < least) least = x; // not fmin: gcc 12 for Arm fails on it here
+        if (x > largest) largest = x;
     }
     return (least + largest) / 2 + (largest - least) / 512 * c;
 }
