@@ -6,7 +6,6 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
 #include "coordinator/job/metric_choice.h"
-#include "kernels/encode/encode.h"
 #include "shard/codecs/codec.h"
 
 struct encode_options {
@@ -94,7 +93,7 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_fact_integer(&f, "index_bytes", s->index_bytes, NULL);
     bsw_fact_integer(&f, "ranks", (uint64_t)transport->num_ranks, NULL);
     bsw_fact_integer(&f, "threads", o->common.threads, NULL);
-    bsw_fact_text(&f, "level", bsw_encode_table_get(o->common.level)->level, NULL);
+    bsw_fact_text(&f, "level", bsw_cpu_level_name(o->common.level), NULL);
     bsw_fact_text(&f, "device", s->device, NULL);
     bsw_fact_text(&f, "device_note", s->device_note[0] ? s->device_note : NULL, "on the CPU: %s\n");
     bsw_fact_real(&f, "xfbq_scale", s->codec_number, NULL);

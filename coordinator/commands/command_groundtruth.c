@@ -2,7 +2,6 @@
 #include "coordinator/job/command.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/truth/truth.h"
-#include "kernels/refine/refine.h"
 
 struct groundtruth_options {
     struct bsw_common_options common;
@@ -68,7 +67,7 @@ static void report(const struct bsw_transport *transport, const struct groundtru
     bsw_fact_text(&f, "device", s->device, NULL);
     bsw_fact_integer(&f, "ranks", (uint64_t)transport->num_ranks, NULL);
     bsw_fact_integer(&f, "threads", o->common.threads, NULL);
-    bsw_fact_text(&f, "level", bsw_refine_table_get(o->common.level)->level, NULL);
+    bsw_fact_text(&f, "level", bsw_cpu_level_name(o->common.level), NULL);
     bsw_fact_integer(&f, "block_rows", s->block_rows, NULL);
     bsw_fact_integer(&f, "memory_bytes", s->memory_bytes, NULL);
     bsw_facts_say(&f, "ground truth: %s\n", o->settings.out);

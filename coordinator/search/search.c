@@ -391,7 +391,7 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
         .num_survivors = search->batches.finish.num_survivors,
         .received_bytes = bsw_batch_search_received_bytes(&search->batches),
         .scan = bsw_scan_name(work->used),
-        .level = work->plane_scan->level,
+        .level = bsw_cpu_level_name(work->level),
         .device_kind = device_kind(search)};
     for (int rank = 0; rank < search->transport->num_ranks; rank++) {
         const struct bsw_search_rank *r = &search->ranks[rank];
