@@ -1,6 +1,6 @@
-// matrix_scan on 256-bit registers: all but how products are added. Each level that includes this
-// has before it BLOCK_QUERIES, the queries of a block, and behind it (see the end)
-// narrow_dims and add_products.
+// matrix_scan on 256-bit registers: all but how products are added. A level that includes this
+// defines BLOCK_QUERIES, the queries of a block, before it, and narrow_dims and add_products, which
+// are declared here, behind it.
 //
 // Integers of a block go to a small array in the first cache, which the filters of select read:
 // with 16 registers the epilogue would have to spill them anyway.
