@@ -12,6 +12,7 @@ if (($#)); then
     exit 2
 fi
 
+num_cores=$(nproc)
 max_lines=600
 max_function_lines=60
 work=$(mktemp -d)
@@ -81,7 +82,7 @@ check_format() {
         skip "clang-format 14" "format of C and CUDA"
         return
     fi
-    printf '%s\0' "${sources[@]}" | xargs -0 "$formatter" --dry-run -Werror 2>&1 |
+    printf '%s\0' "${sources[@]}" | xargs -0 -n 50 -P "$num_cores" "$formatter" --dry-run -Werror 2>&1 |
         sed -nE 's/^([^:]+:[0-9]+):[0-9]+: error: .*/\1: not as clang-format has it/p' |
         sort -u >>"$found" || true
 }
@@ -109,28 +110,37 @@ make_schema() {
     fi
 }
 
-# compile_header FILE COMPILER [FLAGS]: alone and twice included.
+# compile_header FILE MESSAGES COMPILER [FLAGS]: alone and twice included.
 compile_header() {
-    local file=$1
-    shift
+    local file=$1 messages=$2
+    shift 2
     printf '#include "%s"\n#include "%s"\n' "$file" "$file" |
-        "$@" -fsyntax-only -Wall -Wextra -Werror -I. -isystem "$work" - 2>"$work/messages" && return
+        "$@" -fsyntax-only -Wall -Wextra -Werror -I. -isystem "$work" - 2>"$messages" && return
     local first
-    first=$(grep -m 1 -E 'error|warning' "$work/messages" || head -n 1 "$work/messages")
+    first=$(grep -m 1 -E 'error|warning' "$messages" || head -n 1 "$messages")
     echo "$file:1: does not compile alone with $1: ${first##*error: }" >>"$found"
 }
 
+# compile_headers PART PLUS: of the headers every so many as there are cores.
+compile_headers() {
+    local part=$1 plus=$2 number=0 file messages=$work/messages.$1
+    for file in "${sources[@]}"; do
+        [[ $file =~ \.(h|hpp|cuh)$ ]] || continue
+        ((number++ % num_cores == part)) || continue
+        [[ $file != *.h ]] || compile_header "$file" "$messages" gcc -std=gnu17 -x c
+        # Headers of unit tests are for C alone.
+        ((!plus)) || [[ $file == tests/unit/* ]] ||
+            compile_header "$file" "$messages" g++ -std=gnu++17 -x c++ -Wno-unknown-pragmas
+    done
+}
+
 check_headers() {
-    local file plus=1
+    local part plus=1
     command -v g++ >/dev/null || plus=0
     ((plus)) || skip g++ "headers as C++"
     make_schema
-    for file in "${sources[@]}"; do
-        [[ $file =~ \.(h|hpp|cuh)$ ]] || continue
-        [[ $file != *.h ]] || compile_header "$file" gcc -std=gnu17 -x c
-        # Headers of unit tests are for C alone.
-        ((!plus)) || [[ $file == tests/unit/* ]] || compile_header "$file" g++ -std=gnu++17 -x c++ -Wno-unknown-pragmas
-    done
+    for ((part = 0; part < num_cores; part++)); do compile_headers "$part" "$plus" & done
+    wait
 }
 
 # ---- rooms ---------------------------------------------------------------------------------------
