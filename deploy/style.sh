@@ -162,6 +162,7 @@ shard/codecs: common kernels
 shard/host: common kernels shard/seam shard/codecs
 shard/device: common kernels shard/seam shard/codecs shard/host
 shard/exact: common kernels shard/seam shard/codecs shard/device
+shard/lists: common kernels
 shard/checks: common kernels shard/seam shard/codecs shard/host
 shard: common kernels shard
 coordinator/job: common kernels shard

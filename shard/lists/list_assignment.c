@@ -1,0 +1,375 @@
+#include "shard/lists/list_assignment.h"
+
+#include <math.h>
+#include <omp.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/codes/result_order.h"
+#include "common/job/stop_signal.h"
+#include "kernels/encode/encode.h"
+#include "kernels/encode/prepare_rows.h"
+#include "kernels/matrix_scan/matrix_scan.h"
+#include "kernels/refine/refine.h"
+#include "shard/lists/centroid_codes.h"
+
+// Rows that a thread takes at once: blocks of 12 of matrix_scan.
+#define TILE_ROWS 120
+// Bundles of centroids between which limits rise. Room of a row is a line longer, so that those of
+// a tile do not share cache sets.
+#define MOST_STEP   16
+#define STEP_ITEMS  (MOST_STEP * BSW_BUNDLE_ROWS + 8)
+#define BLOCK_BYTES ((size_t)4 << 20)
+
+// Bundles that are scanned in one go, with their E and X.
+struct step {
+    size_t bundle, num_bundles;
+    double error, norm;
+};
+
+// A thread's room.
+struct room {
+    float *rows;        // [tile][dims]
+    float *scratch;     // [padded_dims]
+    int8_t *components; // [tile][padded_dims]
+    uint64_t *items;    // [tile][STEP_ITEMS]
+    double *row;        // [dims]
+};
+
+struct bsw_list_assigner {
+    struct bsw_list_assigner_needs needs;
+    enum bsw_metric metric; // cosine or l2
+    const struct bsw_encode_table *encode;
+    const struct bsw_matrix_scan_table *matrix_scan;
+    const struct bsw_refine_table *refine;
+    struct bsw_centroid_codes codes;
+    struct step *steps;
+    size_t num_steps;
+    struct room *rooms; // [num_threads]
+};
+
+// ---- opening ----
+
+// Steps are short where there is no limit yet, or a low one.
+static size_t next_step(size_t bundle)
+{
+    return bundle < 1 ? 1 : bundle < MOST_STEP ? bundle : MOST_STEP;
+}
+
+static void make_steps(bsw_list_assigner *assigner)
+{
+    const struct bsw_centroid_codes *codes = &assigner->codes;
+    for (size_t bundle = 0; bundle < codes->num_bundles;) {
+        size_t left = codes->num_bundles - bundle, count = next_step(bundle);
+        struct step step = {bundle, count < left ? count : left, 0.0, 0.0};
+        for (size_t b = bundle; b < bundle + step.num_bundles; b++) {
+            step.error = fmax(step.error, codes->errors[b]);
+            step.norm = fmax(step.norm, codes->norms[b]);
+        }
+        assigner->steps[assigner->num_steps++] = step;
+        bundle += step.num_bundles;
+    }
+}
+
+static enum bsw_status open_room(const bsw_list_assigner *assigner, struct room *room,
+                                 struct bsw_error *err)
+{
+    size_t dims = assigner->needs.dims, padded = assigner->codes.padded_dims;
+    BSW_TRY(bsw_allocate(&room->rows, TILE_ROWS * dims, sizeof *room->rows, "rows", err));
+    BSW_TRY(bsw_allocate(&room->scratch, padded, sizeof *room->scratch, "rows", err));
+    BSW_TRY(bsw_allocate(&room->components, TILE_ROWS, padded, "rows", err));
+    BSW_TRY(
+        bsw_allocate(&room->items, TILE_ROWS * STEP_ITEMS, sizeof *room->items, "candidates", err));
+    return bsw_allocate(&room->row, dims, sizeof *room->row, "rows", err);
+}
+
+static enum bsw_status check_centroids(const bsw_list_assigner *assigner, struct bsw_error *err)
+{
+    const struct bsw_list_assigner_needs *needs = &assigner->needs;
+    for (size_t l = 0; l < needs->num_lists; l++) {
+        double norm;
+        assigner->encode->squared_norms(needs->centroids + l * needs->dims, 1, needs->dims, &norm);
+        enum bsw_row_fault fault = bsw_row_fault_of(norm, needs->metric);
+        if (fault != BSW_ROW_GOOD)
+            return bsw_fail(err, BSW_ERROR_BAD_DATA, "centroid %zu %s", l,
+                            bsw_row_fault_text(fault));
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status open_parts(bsw_list_assigner *assigner, struct bsw_error *err)
+{
+    const struct bsw_list_assigner_needs *needs = &assigner->needs;
+    size_t threads = (size_t)needs->num_threads;
+    BSW_TRY(check_centroids(assigner, err));
+    BSW_TRY(bsw_centroid_codes_open(assigner->metric, needs->centroids, needs->num_lists,
+                                    needs->dims, &assigner->codes, err));
+    BSW_TRY(bsw_allocate(&assigner->steps, assigner->codes.num_bundles, sizeof *assigner->steps,
+                         "centroids", err));
+    make_steps(assigner);
+    BSW_TRY(bsw_allocate_zero(&assigner->rooms, threads, sizeof *assigner->rooms, "rows", err));
+    for (size_t i = 0; i < threads; i++) BSW_TRY(open_room(assigner, &assigner->rooms[i], err));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_list_assigner_open(const struct bsw_list_assigner_needs *needs,
+                                       bsw_list_assigner **out, struct bsw_error *err)
+{
+    bsw_list_assigner *assigner;
+    *out = NULL;
+    BSW_TRY(bsw_allocate_zero(&assigner, 1, sizeof *assigner, "assigner of lists", err));
+    assigner->needs = *needs;
+    assigner->metric = needs->metric == BSW_METRIC_COSINE ? BSW_METRIC_COSINE : BSW_METRIC_L2;
+    assigner->encode = bsw_encode_table_get(needs->level);
+    assigner->matrix_scan = bsw_matrix_scan_table_get(needs->level);
+    assigner->refine = bsw_refine_table_get(needs->level);
+    enum bsw_status status = open_parts(assigner, err);
+    if (status == BSW_OK)
+        *out = assigner;
+    else
+        bsw_list_assigner_close(&assigner);
+    return status;
+}
+
+void bsw_list_assigner_close(bsw_list_assigner **assigner)
+{
+    if (!*assigner) return;
+    bsw_centroid_codes_close(&(*assigner)->codes);
+    bsw_free(&(*assigner)->steps);
+    for (int i = 0; (*assigner)->rooms && i < (*assigner)->needs.num_threads; i++) {
+        struct room *room = &(*assigner)->rooms[i];
+        bsw_free(&room->rows);
+        bsw_free(&room->scratch);
+        bsw_free(&room->components);
+        bsw_free(&room->items);
+        bsw_free(&room->row);
+    }
+    bsw_free(&(*assigner)->rooms);
+    bsw_free(assigner);
+}
+
+// ---- a tile of rows ----
+
+struct tile {
+    const bsw_list_assigner *assigner;
+    struct room *room;
+    const unsigned char *raw;
+    size_t num_rows;
+    struct bsw_coded_row coded[TILE_ROWS];
+    double norms[TILE_ROWS];
+    enum bsw_row_fault faults[TILE_ROWS];
+    // What matrix_scan takes.
+    float scales[TILE_ROWS];
+    int32_t constants[TILE_ROWS];
+    struct bsw_matrix_output outputs[TILE_ROWS];
+    // The best centroid so far.
+    double keys[TILE_ROWS];
+    uint32_t lists[TILE_ROWS];
+};
+
+static void prepare(struct tile *tile)
+{
+    const bsw_list_assigner *assigner = tile->assigner;
+    size_t dims = assigner->needs.dims, padded = assigner->codes.padded_dims;
+    float factors[TILE_ROWS];
+    bsw_prepare_rows(assigner->encode, assigner->metric, assigner->needs.type, tile->raw,
+                     tile->num_rows, dims, tile->room->rows, tile->norms, factors, tile->faults);
+    for (size_t r = 0; r < tile->num_rows; r++) {
+        bsw_centroid_codes_put_row(&assigner->codes, tile->room->rows + r * dims, factors[r],
+                                   tile->room->scratch, tile->room->components + r * padded,
+                                   &tile->coded[r]);
+        tile->scales[r] = tile->coded[r].scale;
+        tile->constants[r] = tile->coded[r].constant;
+        tile->keys[r] = -INFINITY;
+        tile->lists[r] = BSW_NO_LIST;
+    }
+}
+
+static const unsigned char *raw_row(const struct tile *tile, size_t r)
+{
+    const struct bsw_list_assigner_needs *needs = &tile->assigner->needs;
+    return tile->raw + r * needs->dims * bsw_vector_type_bytes(needs->type);
+}
+
+// Values list `list` for row r, whose numbers are in room->row.
+static void value_list(struct tile *tile, size_t r, uint32_t list)
+{
+    const bsw_list_assigner *assigner = tile->assigner;
+    size_t dims = assigner->needs.dims;
+    double value = assigner->refine->value(assigner->metric, BSW_VECTOR_FLOAT32,
+                                           assigner->needs.centroids + list * dims, tile->room->row,
+                                           tile->norms[r], dims);
+    double key = bsw_metric_key(assigner->metric, value);
+    if (key < tile->keys[r] || (key == tile->keys[r] && list > tile->lists[r])) return;
+    tile->keys[r] = key;
+    tile->lists[r] = list;
+}
+
+static void take_row(struct tile *tile, size_t r)
+{
+    const struct bsw_list_assigner_needs *needs = &tile->assigner->needs;
+    tile->assigner->refine->to_double(needs->type, raw_row(tile, r), needs->dims, tile->room->row);
+}
+
+static void take_guesses(struct tile *tile, const uint32_t *guesses)
+{
+    for (size_t r = 0; r < tile->num_rows; r++) {
+        if (guesses[r] >= tile->assigner->needs.num_lists || tile->faults[r] != BSW_ROW_GOOD)
+            continue;
+        take_row(tile, r);
+        value_list(tile, r, guesses[r]);
+    }
+}
+
+// ---- candidates ----
+
+static uint32_t limit_of(const struct tile *tile, size_t r, const struct step *step)
+{
+    if (tile->faults[r] != BSW_ROW_GOOD) return UINT32_MAX;
+    return bsw_centroid_codes_limit(&tile->assigner->codes, &tile->coded[r], step->error,
+                                    step->norm, tile->keys[r]);
+}
+
+// Values candidates of row r. That of the largest screened key comes first: mostly it is the best,
+// and the limit that it gives rules the others out.
+static void value_items(struct tile *tile, size_t r, const struct step *step)
+{
+    const uint64_t *items = tile->outputs[r].items;
+    size_t count = tile->outputs[r].count;
+    uint64_t best = items[0];
+    for (size_t i = 1; i < count; i++) best = items[i] > best ? items[i] : best;
+    take_row(tile, r);
+    value_list(tile, r, bsw_candidate_row(best));
+    if (count == 1) return;
+    uint32_t limit = limit_of(tile, r, step);
+    for (size_t i = 0; i < count; i++) {
+        if (bsw_candidate_score(items[i]) >= limit && items[i] != best)
+            value_list(tile, r, bsw_candidate_row(items[i]));
+    }
+}
+
+static void scan_step(struct tile *tile, const struct step *step)
+{
+    const struct bsw_centroid_codes *codes = &tile->assigner->codes;
+    size_t first = step->bundle * BSW_BUNDLE_ROWS;
+    for (size_t r = 0; r < tile->num_rows; r++)
+        tile->outputs[r] = (struct bsw_matrix_output){tile->room->items + r * STEP_ITEMS, 0,
+                                                      limit_of(tile, r, step)};
+    const struct bsw_matrix_tile centroids = {.bytes = codes->bytes + first * codes->padded_dims,
+                                              .num_bundles = step->num_bundles,
+                                              .padded_dims = (uint32_t)codes->padded_dims,
+                                              .first_row = (uint32_t)first,
+                                              .masks = codes->masks + step->bundle,
+                                              .scales = codes->scales + first,
+                                              .biases = codes->biases + first};
+    const struct bsw_matrix_queries rows = {.num_queries = tile->num_rows,
+                                            .components = tile->room->components,
+                                            .constants = tile->constants,
+                                            .scales = tile->scales};
+    tile->assigner->matrix_scan->scan(&centroids, &rows, tile->outputs);
+    for (size_t r = 0; r < tile->num_rows; r++)
+        if (tile->outputs[r].count > 0) value_items(tile, r, step);
+}
+
+static void assign_tile(bsw_list_assigner *assigner, const struct bsw_list_assignment *assignment,
+                        size_t first)
+{
+    struct tile tile;
+    size_t row_bytes = assigner->needs.dims * bsw_vector_type_bytes(assigner->needs.type);
+    size_t left = assignment->num_rows - first;
+    tile.assigner = assigner;
+    tile.room = &assigner->rooms[omp_get_thread_num()];
+    tile.raw = (const unsigned char *)assignment->rows + first * row_bytes;
+    tile.num_rows = left < TILE_ROWS ? left : TILE_ROWS;
+    prepare(&tile);
+    if (assignment->guesses) take_guesses(&tile, assignment->guesses + first);
+    for (size_t i = 0; i < assigner->num_steps; i++) scan_step(&tile, &assigner->steps[i]);
+    memcpy(assignment->lists + first, tile.lists, tile.num_rows * sizeof *tile.lists);
+    if (assignment->keys)
+        memcpy(assignment->keys + first, tile.keys, tile.num_rows * sizeof *tile.keys);
+}
+
+void bsw_list_assigner_assign(bsw_list_assigner *assigner,
+                              const struct bsw_list_assignment *assignment)
+{
+#pragma omp parallel for schedule(dynamic) num_threads(assigner->needs.num_threads)
+    for (size_t first = 0; first < assignment->num_rows; first += TILE_ROWS)
+        assign_tile(assigner, assignment, first);
+}
+
+// ---- a source ----
+
+struct block {
+    const bsw_vectors *vectors;
+    unsigned char *raw;
+    uint64_t first;
+    size_t count; // 0: none
+    enum bsw_status status;
+    struct bsw_error error;
+};
+
+static void *read_block(void *context)
+{
+    struct block *block = context;
+    block->status =
+        bsw_vectors_read(block->vectors, block->first, block->count, block->raw, &block->error);
+    return NULL;
+}
+
+// Assigns `now` while a thread reads `next`.
+static enum bsw_status assign_block(bsw_list_assigner *assigner, struct block *now,
+                                    struct block *next, uint32_t *lists, struct bsw_error *err)
+{
+    pthread_t reader;
+    if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+    if (now->status != BSW_OK) {
+        if (err) *err = now->error;
+        return now->status;
+    }
+    int is_reading = next->count > 0 && pthread_create(&reader, NULL, read_block, next) == 0;
+    const struct bsw_list_assignment assignment = {
+        .rows = now->raw, .num_rows = now->count, .lists = lists};
+    bsw_list_assigner_assign(assigner, &assignment);
+    if (is_reading)
+        pthread_join(reader, NULL);
+    else if (next->count > 0)
+        read_block(next);
+    return BSW_OK;
+}
+
+static size_t rows_of_block(const bsw_vectors *vectors)
+{
+    size_t rows = BLOCK_BYTES / bsw_vectors_row_bytes(vectors);
+    return (rows / TILE_ROWS + 1) * TILE_ROWS;
+}
+
+enum bsw_status bsw_lists_assign(const bsw_vectors *vectors, uint64_t first_row, uint64_t num_rows,
+                                 bsw_list_assigner *assigner, struct bsw_progress *progress,
+                                 uint32_t *lists, struct bsw_error *err)
+{
+    struct block blocks[2] = {{.vectors = vectors}, {.vectors = vectors}};
+    size_t block_rows = rows_of_block(vectors), row_bytes = bsw_vectors_row_bytes(vectors);
+    enum bsw_status status = BSW_OK;
+    bsw_progress_begin(progress, "lists", "rows", num_rows);
+    for (int i = 0; i < 2 && status == BSW_OK; i++)
+        status = bsw_allocate(&blocks[i].raw, block_rows, row_bytes, "block of rows", err);
+    for (uint64_t done = 0, i = 0; done < num_rows && status == BSW_OK; i++) {
+        struct block *now = &blocks[i % 2], *next = &blocks[(i + 1) % 2];
+        uint64_t left = num_rows - done;
+        if (i == 0) {
+            now->first = first_row;
+            now->count = left < block_rows ? (size_t)left : block_rows;
+            read_block(now);
+        }
+        left -= now->count;
+        next->first = now->first + now->count;
+        next->count = left < block_rows ? (size_t)left : block_rows;
+        status = assign_block(assigner, now, next, lists + done, err);
+        done += now->count;
+        bsw_progress_update(progress, done);
+    }
+    bsw_progress_finish(progress);
+    for (int i = 0; i < 2; i++) bsw_free(&blocks[i].raw);
+    return status;
+}

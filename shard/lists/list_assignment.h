@@ -1,0 +1,67 @@
+// The nearest centroid of every row, exact: what list it belongs to.
+//
+// Rows are the queries of matrix_scan and centroids, packed once, its documents; with a proven
+// margin (centroid_codes.h) it leaves a few centroids a row, and those get exact values
+// (kernels/refine). So the answer is that of an exact value for every pair, for every level and
+// number of threads; of centroids that are equally near the smaller list wins.
+//
+// What is near: under l2 and ip the distance of the raw row, under cosine the cosine. Lists of ip
+// are cells of distance because a largest product would give the longest centroids nearly all rows,
+// and a cell of rows that lie close to each other is what a residual's code wants; a search for
+// products then takes the lists whose centroids have the largest products.
+//
+// Work a row and centroid: dims multiply-adds of bytes. Memory: codes of the centroids, and about
+// half a megabyte and 130 rows a thread.
+#ifndef BITSWEEP_SHARD_LIST_ASSIGNMENT_H
+#define BITSWEEP_SHARD_LIST_ASSIGNMENT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/cpu_level.h"
+#include "common/base/status.h"
+#include "common/codes/metric.h"
+#include "common/job/progress.h"
+#include "common/rows/vectors.h"
+
+// Of a row with a fault (kernels/encode/prepare_rows.h): not finite, too large, zero under cosine.
+#define BSW_NO_LIST UINT32_MAX
+
+struct bsw_list_assigner_needs {
+    enum bsw_metric metric;
+    enum bsw_vector_type type; // of rows
+    size_t dims;
+    const float *centroids; // [num_lists][dims] finite, not 0 under cosine; borrowed until close
+    size_t num_lists;       // 1 .. BSW_NO_LIST - 1
+    enum bsw_cpu_level level;
+    int num_threads;
+};
+
+typedef struct bsw_list_assigner bsw_list_assigner;
+
+// The caller closes *out; NULL after an error. A centroid with a fault is BSW_ERROR_BAD_DATA.
+enum bsw_status bsw_list_assigner_open(const struct bsw_list_assigner_needs *needs,
+                                       bsw_list_assigner **out, struct bsw_error *err);
+void bsw_list_assigner_close(bsw_list_assigner **assigner);
+
+// What is known of rows, and what is asked. Arrays [num_rows], borrowed for the call.
+struct bsw_list_assignment {
+    const void *rows; // dense, of the assigner's type; 4-byte aligned
+    size_t num_rows;
+    // Lists that may be the nearest, for speed alone; BSW_NO_LIST: none. NULL: none. May be lists.
+    const uint32_t *guesses;
+    uint32_t *lists; // out
+    double *keys;    // out: bsw_metric_key of cosine, else of l2; -INFINITY without a list. Or NULL
+};
+// Not by two threads at once with one assigner: it takes num_threads itself.
+void bsw_list_assigner_assign(bsw_list_assigner *assigner,
+                              const struct bsw_list_assignment *assignment);
+
+// lists: [num_rows], of rows [first_row, + num_rows) of a source, ids as for bsw_vectors_read. One
+// thread reads ahead of the others. Two blocks of some megabytes are held. A stop that was asked
+// for ends it between two blocks with BSW_ERROR_STOPPED. progress counts rows; it is begun here.
+enum bsw_status bsw_lists_assign(const bsw_vectors *vectors, uint64_t first_row, uint64_t num_rows,
+                                 bsw_list_assigner *assigner, struct bsw_progress *progress,
+                                 uint32_t *lists, struct bsw_error *err);
+
+#endif
