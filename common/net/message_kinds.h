@@ -36,6 +36,8 @@ enum bsw_message_kind {
     BSW_MESSAGE_PARAMETERS,
     BSW_MESSAGE_LOSS,
     BSW_MESSAGE_STOP,
+    // lists
+    BSW_MESSAGE_LISTS,
     // verify, sweep
     BSW_MESSAGE_DIGESTS,
     BSW_MESSAGE_STEP,

@@ -1,0 +1,47 @@
+// Centroids of inverted lists: k-means on a seeded sample of the corpus, by all ranks together.
+//
+// The sample is at most 256 rows a list, one of each equal stratum; every rank reads and holds its
+// own part of it. Assignments are exact (list_assignment.h), sums are of whole numbers
+// (list_sums.h), and what is left, means and splits, is done once, by rank 0: so centroids are a
+// function of the corpus, the metric, num_lists, seed and rounds. Under cosine they are of unit
+// length and near by their cosine; under l2 and ip they are means, near by distance.
+#ifndef BITSWEEP_SHARD_LIST_TRAINING_H
+#define BITSWEEP_SHARD_LIST_TRAINING_H
+
+#include <stdint.h>
+
+#include "common/base/cpu_level.h"
+#include "common/base/status.h"
+#include "common/codes/metric.h"
+#include "common/job/progress.h"
+#include "common/net/transport.h"
+#include "common/rows/vectors.h"
+
+#define BSW_LIST_SAMPLE_ROWS 256 // a list
+#define BSW_LIST_ROUNDS      12  // by default
+
+struct bsw_list_training {
+    const bsw_vectors *vectors; // the corpus, or a range of it; borrowed
+    enum bsw_metric metric;
+    uint32_t num_lists; // 1 .. rows of the corpus
+    uint64_t seed;
+    uint32_t rounds; // at most; 0: BSW_LIST_ROUNDS
+    enum bsw_cpu_level level;
+    int num_threads;
+    struct bsw_progress *progress; // borrowed, or NULL
+};
+
+// All ranks call it with the same training, but for level and num_threads. centroids: [num_lists]
+// [dims], the same bytes on all ranks, for any number of ranks and threads and every level. All
+// return the same status. More lists than rows, or 0, are BSW_ERROR_USAGE; a sample without any
+// good row BSW_ERROR_BAD_DATA; a stop that was asked for BSW_ERROR_STOPPED. Lists stay empty only
+// where the sample has fewer different rows than lists; their centroids are copies of others.
+//
+// Time: rounds times sample rows times num_lists times dims multiply-adds of bytes, shared by ranks
+// and threads. Memory of a rank: its part of the sample and 16 bytes a row of it, and 8 * dims
+// bytes a list.
+enum bsw_status bsw_lists_train(const struct bsw_list_training *training,
+                                struct bsw_transport *transport, float *centroids,
+                                struct bsw_error *err);
+
+#endif

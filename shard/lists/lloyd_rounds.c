@@ -1,0 +1,257 @@
+#include "shard/lists/lloyd_rounds.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/base/integer_hash.h"
+#include "common/base/memory.h"
+#include "common/base/parts.h"
+#include "common/job/stop_signal.h"
+#include "common/net/collect.h"
+#include "common/net/message_kinds.h"
+#include "shard/lists/list_assignment.h"
+#include "shard/lists/list_splits.h"
+
+// Rows that are assigned between two looks for a stop: a second or so of work.
+#define CHUNK_ROWS ((size_t)65536)
+// Rounds at the end in which lists stay where they are, but for empty ones.
+#define CALM_ROUNDS 3
+
+struct run {
+    struct bsw_lloyd *lloyd;
+    const struct bsw_list_rows *rows;
+    size_t num_lists;
+    uint64_t seed;
+    float *centroids;
+    uint32_t *lists; // [num_rows]
+    double *keys;    // [num_rows]
+    struct bsw_list_sums sums;
+    struct bsw_list_totals totals;
+};
+
+static int is_root(const struct bsw_lloyd *lloyd)
+{
+    return lloyd->transport->rank == 0;
+}
+
+static struct bsw_message next_message(struct bsw_lloyd *lloyd, const char *name)
+{
+    return (struct bsw_message){
+        .kind = BSW_MESSAGE_LISTS, .batch = ++lloyd->sequence, .name = name};
+}
+
+// ---- exchanges ----
+
+static enum bsw_status share(struct bsw_lloyd *lloyd, const char *name, void *data, size_t bytes,
+                             struct bsw_error *err)
+{
+    const struct bsw_message message = next_message(lloyd, name);
+    return bsw_share_record(lloyd->transport, &message, data, bytes, err);
+}
+
+struct combining {
+    enum bsw_combination how;
+    int64_t *words;
+    size_t num_words;
+};
+
+static enum bsw_status combine_words(void *context, int rank, const struct bsw_buffer *payload,
+                                     struct bsw_error *err)
+{
+    const struct combining *combining = context;
+    if (payload->bytes != combining->num_words * sizeof(int64_t))
+        return bsw_fail(err, BSW_ERROR_PEER, "rank %d sent %zu bytes of sums, not %zu", rank,
+                        payload->bytes, combining->num_words * sizeof(int64_t));
+    for (size_t i = 0; i < combining->num_words; i++) {
+        int64_t word, *own = &combining->words[i];
+        memcpy(&word, payload->data + i * sizeof word, sizeof word);
+        if (combining->how == BSW_COMBINE_SUM)
+            *own += word;
+        else if (word > *own)
+            *own = word;
+    }
+    return BSW_OK;
+}
+
+// To rank 0 alone, once all have come as far. status: this rank's so far. All return the same.
+static enum bsw_status combine_at_root(struct bsw_lloyd *lloyd, enum bsw_combination how,
+                                       int64_t *words, size_t num_words, enum bsw_status status,
+                                       struct bsw_error *err)
+{
+    struct combining combining = {how, words, num_words};
+    const struct bsw_message message = next_message(lloyd, "sums");
+    BSW_TRY(bsw_transport_agree(lloyd->transport, status, err));
+    status = bsw_collect(lloyd->transport, &message, words, num_words * sizeof *words,
+                         combine_words, &combining, err);
+    return bsw_transport_agree(lloyd->transport, status, err);
+}
+
+enum bsw_status bsw_lloyd_combine(struct bsw_lloyd *lloyd, enum bsw_combination how, int64_t *words,
+                                  size_t num_words, struct bsw_error *err)
+{
+    BSW_TRY(combine_at_root(lloyd, how, words, num_words, BSW_OK, err));
+    return bsw_transport_agree(lloyd->transport,
+                               share(lloyd, "sums", words, num_words * sizeof *words, err), err);
+}
+
+enum bsw_status bsw_lloyd_count(struct bsw_lloyd *lloyd, uint64_t num_rows,
+                                struct bsw_row_counts *out, struct bsw_error *err)
+{
+    size_t ranks = (size_t)lloyd->transport->num_ranks;
+    int64_t *counts;
+    *out = (struct bsw_row_counts){0, 0};
+    enum bsw_status status = bsw_allocate_zero(&counts, ranks, sizeof *counts, "counts", err);
+    status = bsw_transport_agree(lloyd->transport, status, err);
+    if (status == BSW_OK) {
+        counts[lloyd->transport->rank] = (int64_t)num_rows;
+        status = bsw_lloyd_combine(lloyd, BSW_COMBINE_SUM, counts, ranks, err);
+    }
+    for (size_t r = 0; r < ranks && status == BSW_OK; r++) {
+        out->total += (uint64_t)counts[r];
+        if (r < (size_t)lloyd->transport->rank) out->before += (uint64_t)counts[r];
+    }
+    bsw_free(&counts);
+    return status;
+}
+
+// ---- a round ----
+
+// Rank 0's new centroids from the totals, to all. Whether that was the last round.
+static enum bsw_status update(struct run *run, uint32_t round, uint32_t *is_over,
+                              struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    size_t num_moved = 0, numbers = run->num_lists * lloyd->dims;
+    enum bsw_status status = BSW_OK;
+    if (is_root(lloyd)) {
+        const struct bsw_list_splits splits = {lloyd->metric, lloyd->scales,
+                                               bsw_hash2(run->seed, round),
+                                               round > 0 && round + CALM_ROUNDS <= lloyd->rounds};
+        status = bsw_list_splits_update(&splits, &run->totals, run->centroids, &num_moved, err);
+        *is_over = *bsw_totals_changes(&run->totals) == 0 && num_moved == 0;
+    }
+    BSW_TRY(bsw_transport_agree(lloyd->transport, status, err));
+    status = share(lloyd, "decision", is_over, sizeof *is_over, err);
+    if (status == BSW_OK)
+        status = share(lloyd, "centroids", run->centroids, numbers * sizeof(float), err);
+    return bsw_transport_agree(lloyd->transport, status, err);
+}
+
+// Adds up rows by their lists and makes centroids of them; status: this rank's so far.
+static enum bsw_status finish_round(struct run *run, uint32_t round, const double *keys,
+                                    int64_t num_changes, uint32_t *is_over, enum bsw_status status,
+                                    struct bsw_error *err)
+{
+    if (status == BSW_OK) {
+        bsw_list_sums_add(&run->sums, run->rows, run->lists, keys, &run->totals);
+        *bsw_totals_changes(&run->totals) = num_changes;
+    }
+    BSW_TRY(combine_at_root(run->lloyd, BSW_COMBINE_SUM, run->totals.words, run->totals.num_words,
+                            status, err));
+    return update(run, round, is_over, err);
+}
+
+static enum bsw_status assign_rows(struct run *run, bsw_list_assigner *assigner,
+                                   int64_t *num_changes, struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    size_t row_bytes = lloyd->dims * bsw_vector_type_bytes(lloyd->type);
+    uint32_t *before;
+    BSW_TRY(bsw_allocate(&before, CHUNK_ROWS, sizeof *before, "lists", err));
+    for (size_t first = 0; first < run->rows->num_rows; first += CHUNK_ROWS) {
+        size_t left = run->rows->num_rows - first, count = left < CHUNK_ROWS ? left : CHUNK_ROWS;
+        uint32_t *lists = run->lists + first;
+        if (bsw_stop_is_asked()) {
+            bsw_free(&before);
+            return bsw_stop_fail(err);
+        }
+        memcpy(before, lists, count * sizeof *before);
+        const struct bsw_list_assignment assignment = {.rows = run->rows->raw + first * row_bytes,
+                                                       .num_rows = count,
+                                                       .guesses = before,
+                                                       .lists = lists,
+                                                       .keys = run->keys + first};
+        bsw_list_assigner_assign(assigner, &assignment);
+        for (size_t i = 0; i < count; i++) *num_changes += lists[i] != before[i];
+        lloyd->rows_done += count;
+        bsw_progress_update(lloyd->progress, lloyd->rows_done);
+    }
+    bsw_free(&before);
+    return BSW_OK;
+}
+
+static enum bsw_status run_round(struct run *run, uint32_t round, uint32_t *is_over,
+                                 struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    const struct bsw_list_assigner_needs needs = {lloyd->metric,     lloyd->type,    lloyd->dims,
+                                                  run->centroids,    run->num_lists, lloyd->level,
+                                                  lloyd->num_threads};
+    bsw_list_assigner *assigner;
+    int64_t num_changes = 0;
+    enum bsw_status status = bsw_list_assigner_open(&needs, &assigner, err);
+    if (status == BSW_OK) status = assign_rows(run, assigner, &num_changes, err);
+    bsw_list_assigner_close(&assigner);
+    return finish_round(run, round, run->keys, num_changes, is_over, status, err);
+}
+
+// ---- the beginning ----
+
+static enum bsw_status open_run(struct run *run, struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    size_t num_rows = run->rows->num_rows;
+    run->sums = (struct bsw_list_sums){.metric = lloyd->metric,
+                                       .type = lloyd->type,
+                                       .level = lloyd->level,
+                                       .num_threads = lloyd->num_threads,
+                                       .scales = lloyd->scales};
+    BSW_TRY(bsw_allocate(&run->lists, num_rows, sizeof *run->lists, "lists of rows", err));
+    BSW_TRY(bsw_allocate(&run->keys, num_rows, sizeof *run->keys, "lists of rows", err));
+    BSW_TRY(bsw_list_sums_open(num_rows, run->num_lists, lloyd->dims, &run->sums, err));
+    return bsw_list_totals_open(run->num_lists, lloyd->dims, &run->totals, err);
+}
+
+static void close_run(struct run *run)
+{
+    bsw_free(&run->lists);
+    bsw_free(&run->keys);
+    bsw_list_sums_close(&run->sums);
+    bsw_list_totals_close(&run->totals);
+}
+
+// Row `before + i` of all is row i here: those that a list begins with get it, all others none.
+static void choose_rows(struct run *run, const struct bsw_row_counts *counts)
+{
+    for (size_t i = 0; i < run->rows->num_rows; i++) run->lists[i] = BSW_NO_LIST;
+    for (size_t l = 0; l < run->num_lists; l++) {
+        uint64_t first = bsw_part_first(counts->total, l, run->num_lists);
+        uint64_t width = bsw_part_first(counts->total, l + 1, run->num_lists) - first;
+        if (width == 0) continue;
+        uint64_t row = first + bsw_hash2(run->seed, l) % width;
+        if (row >= counts->before && row - counts->before < run->rows->num_rows)
+            run->lists[row - counts->before] = (uint32_t)l;
+    }
+    for (size_t i = 0; i < run->num_lists * run->lloyd->dims; i++) run->centroids[i] = NAN;
+}
+
+enum bsw_status bsw_lloyd_run(struct bsw_lloyd *lloyd, const struct bsw_list_rows *rows,
+                              size_t num_lists, uint64_t seed, float *centroids,
+                              struct bsw_error *err)
+{
+    struct run run = {
+        .lloyd = lloyd, .rows = rows, .num_lists = num_lists, .seed = seed, .centroids = centroids};
+    struct bsw_row_counts counts;
+    uint32_t is_over = 0;
+    enum bsw_status status = bsw_lloyd_count(lloyd, rows->num_rows, &counts, err);
+    if (status == BSW_OK) {
+        status = open_run(&run, err);
+        if (status == BSW_OK) choose_rows(&run, &counts);
+        // No row has changed yet, and no list is split: changes are not 0 so that it goes on.
+        status = finish_round(&run, 0, NULL, 1, &is_over, status, err);
+    }
+    for (uint32_t round = 1; round <= lloyd->rounds && status == BSW_OK && !is_over; round++)
+        status = run_round(&run, round, &is_over, err);
+    close_run(&run);
+    return status;
+}
