@@ -26,6 +26,7 @@ struct message_storage { // what a packed Manifest points into
     Bsw__Source source;
     Bsw__Segment segments[BSW_MAX_SEGMENTS];
     Bsw__Segment *segment_pointers[BSW_MAX_SEGMENTS];
+    Bsw__Lists lists;
     Bsw__Shard *shards;
     Bsw__Shard **shard_pointers;
     struct bsw_buffer part; // of the codec
@@ -93,7 +94,9 @@ static void fill_shard(const struct bsw_manifest *manifest, uint32_t index, int 
     shard->codes_digest = with_digest ? entry->codes_digest : 0;
     shard->vectors_bytes = entry->vectors_bytes;
     shard->dropped_rows = entry->dropped_rows;
+    if (manifest->lists.count > 0) shard->places = entry->num_places;
     if (!with_digest) return;
+    shard->lists_digest = entry->lists_digest;
     shard->n_known_answers = (size_t)known.num_queries * known.num_rows;
     shard->known_answers = (uint64_t *)known.best;
 }
@@ -107,6 +110,21 @@ static void fill_source(const struct bsw_manifest *manifest, Bsw__Source *source
     source->num_rows = manifest->source_rows;
     source->digest = manifest->source_digest;
     source->copied = manifest->source_is_copied;
+}
+
+static size_t centroid_bytes(const struct bsw_manifest *manifest)
+{
+    return (size_t)manifest->lists.count * bsw_manifest_row_dims(manifest) * sizeof(float);
+}
+
+static void fill_lists(const struct bsw_manifest *manifest, struct message_storage *storage)
+{
+    if (manifest->lists.count == 0) return;
+    bsw__lists__init(&storage->lists);
+    storage->lists.count = manifest->lists.count;
+    storage->lists.centroids =
+        (ProtobufCBinaryData){centroid_bytes(manifest), (uint8_t *)manifest->lists.centroids};
+    storage->manifest.lists = &storage->lists;
 }
 
 static enum bsw_status fill_message(const struct bsw_manifest *manifest, int with_digests,
@@ -129,7 +147,9 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
         storage->segment_pointers[s] = &storage->segments[s];
     }
     fill_source(manifest, &storage->source);
-    message->format_version = BSW_INDEX_FORMAT_VERSION;
+    fill_lists(manifest, storage);
+    message->format_version =
+        manifest->lists.count > 0 ? BSW_LISTS_FORMAT_VERSION : BSW_INDEX_FORMAT_VERSION;
     message->build_digest = with_digests ? manifest->build_digest : 0;
     message->first_row = manifest->first_row;
     message->num_rows = manifest->num_rows;
@@ -249,7 +269,9 @@ static enum bsw_status parse_shards(const char *name, const Bsw__Manifest *messa
                                                   shard->codes_digest,
                                                   shard->vectors_bytes,
                                                   shard->dropped_rows,
-                                                  0};
+                                                  0,
+                                                  message->lists ? shard->places : 0,
+                                                  shard->lists_digest};
     }
     if (next != out->first_row + out->num_rows || dropped != out->dropped_rows) {
         return bad(name, "rows of the shards do not add up", err);
@@ -278,7 +300,8 @@ static enum bsw_status parse_known(const char *name, const Bsw__Manifest *messag
         size_t rows = bsw_known_rows(shard->num_rows - shard->dropped_rows);
         int is_good = shard->n_known_answers == rows * message->known_queries;
         for (uint32_t q = 0; q < message->known_queries && is_good; q++)
-            is_good = is_list(shard->known_answers + q * rows, rows, shard->num_rows);
+            is_good =
+                is_list(shard->known_answers + q * rows, rows, bsw_shard_places(&out->shards[i]));
         if (!is_good) return bad(name, "known answers do not fit the shard", err);
     }
     BSW_TRY(bsw_manifest_reserve_known(out, message->known_queries, err));
@@ -337,13 +360,41 @@ static const struct bsw_codec *find_codec(const struct bsw_codec *const *codecs,
     return *codecs;
 }
 
+// After the codec's part, which knows the dimensions of rows. An unfinished index has no places.
+static enum bsw_status parse_lists(const char *name, const Bsw__Lists *lists,
+                                   struct bsw_manifest *out, struct bsw_error *err)
+{
+    if (lists->count < 1 || lists->count > BSW_MAX_LISTS)
+        return bad(name, "number of lists is out of range", err);
+    out->lists.count = lists->count;
+    if (lists->centroids.len != centroid_bytes(out))
+        return bad(name, "the centroids do not fit lists and dims", err);
+    BSW_TRY(bsw_allocate(&out->lists.centroids, lists->centroids.len, 1, "centroids", err));
+    memcpy(out->lists.centroids, lists->centroids.data, lists->centroids.len);
+    for (size_t i = 0; i < lists->centroids.len / sizeof(float); i++) {
+        if (!isfinite(out->lists.centroids[i])) return bad(name, "a centroid is not finite", err);
+    }
+    for (uint32_t s = 0; s < out->num_shards; s++) {
+        const struct bsw_shard_entry *entry = &out->shards[s];
+        uint64_t most = entry->num_rows + (uint64_t)BSW_BUNDLE_ROWS * (lists->count + 1ull);
+        if (entry->num_places == 0) continue;
+        if (entry->num_places % BSW_BUNDLE_ROWS != 0 || entry->num_places < entry->num_rows ||
+            entry->num_places > most || entry->num_places > UINT32_MAX)
+            return bad(name, "places of a shard do not fit its rows", err);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status parse_message(const struct bsw_codec *const *codecs, const char *name,
                                      Bsw__Manifest *message, struct bsw_manifest *out,
                                      struct bsw_error *err)
 {
-    if (message->format_version != BSW_INDEX_FORMAT_VERSION) {
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: format version %u, this program reads %d",
-                        name, message->format_version, BSW_INDEX_FORMAT_VERSION);
+    int version = message->lists ? BSW_LISTS_FORMAT_VERSION : BSW_INDEX_FORMAT_VERSION;
+    if (message->format_version != (uint32_t)version) {
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: format version %u, this program reads %d, and %d with lists", name,
+                        message->format_version, BSW_INDEX_FORMAT_VERSION,
+                        BSW_LISTS_FORMAT_VERSION);
     }
     if (bsw_metric_parse(message->metric, &out->metric, NULL) != BSW_OK)
         return bad(name, "unknown metric", err);
@@ -367,7 +418,8 @@ static enum bsw_status parse_message(const struct bsw_codec *const *codecs, cons
     out->codec_number = message->codec_number;
     out->stage_dims = out->layout.dims;
     const ProtobufCBinaryData *part = part_of(message, out->codec);
-    return out->codec->parse_part(name, part->data, part->len, out, err);
+    BSW_TRY(out->codec->parse_part(name, part->data, part->len, out, err));
+    return message->lists ? parse_lists(name, message->lists, out, err) : BSW_OK;
 }
 
 enum bsw_status bsw_manifest_unpack(const struct bsw_codec *const *codecs, const char *name,
@@ -391,12 +443,14 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest)
     manifest->part = NULL;
     bsw_free(&manifest->shards);
     bsw_free(&manifest->known);
+    bsw_free(&manifest->lists.centroids);
 }
 
 double bsw_manifest_row_bytes(const struct bsw_manifest *manifest)
 {
     const struct bsw_codec *codec = manifest->codec;
-    return bsw_layout_row_bytes(&manifest->layout) + 8 * codec->has_affine + 4 * codec->has_bytes;
+    return bsw_layout_row_bytes(&manifest->layout) + 8 * codec->has_affine + 4 * codec->has_bytes +
+           4 * (manifest->lists.count > 0);
 }
 
 // ---- paths ----

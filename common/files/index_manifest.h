@@ -18,7 +18,9 @@
 
 BSW_C_BEGIN
 
+// Of manifests: 2 with lists, which programs that know 1 alone must not take for a flat index.
 #define BSW_INDEX_FORMAT_VERSION 1
+#define BSW_LISTS_FORMAT_VERSION 2
 #define BSW_MAX_SHARDS           65536
 #define BSW_INDEX_MODEL_NAME     "model.rbe" // of codecs that have a model file
 
@@ -30,6 +32,24 @@ struct bsw_shard_entry {
     uint64_t vectors_bytes;
     uint64_t dropped_rows;
     size_t first_known; // place in the manifest's known answers
+    // Places of rows in the .codes file, a multiple of 32, as each list fills whole bundles, and no
+    // fewer than the rows take. 0: those of the rows, as without lists.
+    uint64_t num_places;
+    uint64_t lists_digest; // XXH3 of the .lists file
+};
+
+static inline uint64_t bsw_shard_places(const struct bsw_shard_entry *entry)
+{
+    return entry->num_places > 0 ? entry->num_places : entry->num_rows;
+}
+
+// Inverted lists (list_order.h). Centroids stand in the manifest, which every rank gets whole: one
+// file less to be lost or mixed up.
+#define BSW_MAX_LISTS          ((uint32_t)1 << 20)
+#define BSW_MAX_CENTROID_BYTES ((uint64_t)1 << 30)
+struct bsw_manifest_lists {
+    uint32_t count;   // 0: none
+    float *centroids; // [count][row dims]; owned
 };
 
 struct bsw_manifest {
@@ -47,6 +67,8 @@ struct bsw_manifest {
     int32_t tail_exponent;         // a stored tail is half * 2^tail_exponent
     float codec_number;            // a number that the codec alone reads
     void *part;                    // what else it alone reads, or NULL; owned: codec->free_part
+
+    struct bsw_manifest_lists lists;
 
     uint32_t num_shards;
     struct bsw_shard_entry *shards; // [num_shards]; owned

@@ -80,19 +80,20 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
                                       .has_affine = manifest->codec->has_affine,
                                       .has_bytes = manifest->codec->has_bytes,
                                       .num_rows = manifest->shards[shard].num_rows,
+                                      .num_places = bsw_shard_places(&manifest->shards[shard]),
                                       .first_row = manifest->shards[shard].first_row};
     const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
     for (size_t i = 0; i < list.count; i++) shape->bundle_bytes += list.items[i].bundle_bytes;
     size_t bundles = BLOCK_TARGET_BYTES / shape->bundle_bytes;
     // An even number keeps the 8-byte arrays behind the 4-byte ones aligned in every full block.
     shape->block_bundles = bundles < 2 ? 2 : (uint32_t)(bundles / 2 * 2);
-    size_t num_bundles = bsw_num_bundles(shape->num_rows);
+    size_t num_bundles = bsw_num_bundles(shape->num_places);
     shape->num_blocks = (uint32_t)((num_bundles + shape->block_bundles - 1) / shape->block_bundles);
 }
 
 size_t bsw_shard_block_bundles(const struct bsw_shard_shape *shape, uint32_t block)
 {
-    size_t left = bsw_num_bundles(shape->num_rows) - (size_t)block * shape->block_bundles;
+    size_t left = bsw_num_bundles(shape->num_places) - (size_t)block * shape->block_bundles;
     return left < shape->block_bundles ? left : shape->block_bundles;
 }
 
@@ -316,7 +317,7 @@ static int has_rows_behind(const struct bsw_shard_shape *shape, uint32_t block, 
 {
     struct bsw_code_arrays arrays;
     size_t num_bundles = bsw_shard_block_bundles(shape, block);
-    unsigned rest = (unsigned)(shape->num_rows % BSW_BUNDLE_ROWS);
+    unsigned rest = (unsigned)(shape->num_places % BSW_BUNDLE_ROWS);
     if (block + 1 < shape->num_blocks || rest == 0) return 0;
     bsw_code_arrays_in_block(shape, bytes, num_bundles, &arrays);
     return arrays.masks[num_bundles - 1] >> rest != 0;

@@ -30,15 +30,20 @@
 
 BSW_C_BEGIN
 
+// With lists (list_order.h) bundles hold rows list after list, and more places than rows; a
+// bundle's row digest stays that of rows [32 b, 32 b + 32) of the shard, as .vectors keeps its
+// rows' order.
+
 #define BSW_SHARD_HEADER_BYTES 4096
 
 // What the bytes of a shard file are arranged by.
 struct bsw_shard_shape {
     struct bsw_code_layout layout;
-    int has_affine;     // scales, tails, biases
-    int has_bytes;      // bytes in place of planes, offsets in place of biases; no scales, tails
-    uint64_t num_rows;  // 1 .. 2^32 - 1
-    uint64_t first_row; // id
+    int has_affine;      // scales, tails, biases
+    int has_bytes;       // bytes in place of planes, offsets in place of biases; no scales, tails
+    uint64_t num_rows;   // 1 .. 2^32 - 1
+    uint64_t num_places; // of rows in bundles, num_rows at least; more with lists (list_order.h)
+    uint64_t first_row;  // id
     uint32_t block_bundles;
     uint32_t num_blocks;
     size_t bundle_bytes; // of one bundle in a block

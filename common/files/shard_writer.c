@@ -4,13 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "common/base/fault_points.h"
 
-enum { CODES, VECTORS, NUM_KINDS };
+enum { CODES, VECTORS, LISTS, NUM_KINDS };
 
-static const char *const names[NUM_KINDS] = {".codes", ".vectors"};
-static const char *const temporaries[NUM_KINDS] = {".codes.tmp", ".vectors.tmp"};
+static const char *const names[NUM_KINDS] = {".codes", ".vectors", ".lists"};
+static const char *const temporaries[NUM_KINDS] = {".codes.tmp", ".vectors.tmp", ".lists.tmp"};
 
 int bsw_shard_file_is_named(const char *name, int is_temporary)
 {
@@ -18,7 +19,9 @@ int bsw_shard_file_is_named(const char *name, int is_temporary)
     int end = -1;
     if (sscanf(name, "shard-%5u-of-%5u%n", &shard, &num_shards, &end) != 2 || end < 0) return 0;
     const char *const *endings = is_temporary ? temporaries : names;
-    return strcmp(name + end, endings[CODES]) == 0 || strcmp(name + end, endings[VECTORS]) == 0;
+    int kind = 0;
+    while (kind < NUM_KINDS && strcmp(name + end, endings[kind]) != 0) kind++;
+    return kind < NUM_KINDS;
 }
 
 void bsw_shard_writer_init(struct bsw_shard_writer *writer, const struct bsw_manifest *manifest,
@@ -34,9 +37,10 @@ void bsw_shard_writer_init(struct bsw_shard_writer *writer, const struct bsw_man
     bsw_shard_shape_init(&writer->shape, manifest, shard);
 }
 
-static int num_kinds(const struct bsw_shard_writer *writer)
+static int has_kind(const struct bsw_shard_writer *writer, int kind)
 {
-    return writer->manifest->source_is_copied ? NUM_KINDS : 1;
+    return kind == CODES || (kind == VECTORS && writer->manifest->source_is_copied) ||
+           (kind == LISTS && writer->manifest->lists.count > 0);
 }
 
 static enum bsw_status path_of(const struct bsw_shard_writer *writer, const char *ending,
@@ -69,8 +73,8 @@ static enum bsw_status create_file(const struct bsw_shard_writer *writer, int ki
 enum bsw_status bsw_shard_writer_create(const struct bsw_shard_writer *writer,
                                         struct bsw_error *err)
 {
-    for (int kind = 0; kind < num_kinds(writer); kind++) BSW_TRY(create_file(writer, kind, err));
-    return BSW_OK;
+    BSW_TRY(create_file(writer, CODES, err));
+    return has_kind(writer, VECTORS) ? create_file(writer, VECTORS, err) : BSW_OK;
 }
 
 static enum bsw_status open_file(const struct bsw_shard_writer *writer, int kind,
@@ -84,7 +88,7 @@ enum bsw_status bsw_shard_writer_open(struct bsw_shard_writer *writer, struct bs
 {
     char path[BSW_PATH_BYTES];
     BSW_TRY(open_file(writer, CODES, path, &writer->codes_fd, err));
-    if (num_kinds(writer) == 1) return BSW_OK;
+    if (!has_kind(writer, VECTORS)) return BSW_OK;
     return open_file(writer, VECTORS, path, &writer->vectors_fd, err);
 }
 
@@ -123,6 +127,7 @@ enum bsw_status bsw_shard_writer_digest_rows(const struct bsw_shard_writer *writ
     unsigned char *rows;
     if (last > shape->num_rows) last = shape->num_rows;
     *out = 0;
+    if (first >= last) return BSW_OK; // places that only lists need
     BSW_TRY(bsw_allocate(&rows, BSW_BUNDLE_ROWS, row_bytes, "rows", err));
     enum bsw_status status = BSW_OK;
     for (uint64_t row = first; row < last && status == BSW_OK; row += BSW_BUNDLE_ROWS) {
@@ -146,9 +151,9 @@ enum bsw_status bsw_shard_writer_sync(const struct bsw_shard_writer *writer, str
 
 enum bsw_status bsw_shard_writer_close(struct bsw_shard_writer *writer, struct bsw_error *err)
 {
-    int *fds[NUM_KINDS] = {&writer->codes_fd, &writer->vectors_fd};
+    int *fds[] = {&writer->codes_fd, &writer->vectors_fd};
     enum bsw_status status = BSW_OK;
-    for (int kind = 0; kind < NUM_KINDS; kind++) {
+    for (int kind = CODES; kind <= VECTORS; kind++) {
         if (*fds[kind] < 0) continue;
         enum bsw_status closed =
             bsw_file_sync_close(fds[kind], writer->folder, status == BSW_OK ? err : NULL);
@@ -178,15 +183,33 @@ enum bsw_status bsw_shard_writer_seal(struct bsw_shard_writer *writer,
                                       const uint64_t *block_digests, uint64_t *codes_digest,
                                       struct bsw_error *err)
 {
-    for (int kind = 0; kind < num_kinds(writer); kind++)
-        BSW_TRY(seal_file(writer, kind, block_digests, codes_digest, err));
-    return BSW_OK;
+    BSW_TRY(seal_file(writer, CODES, block_digests, codes_digest, err));
+    return has_kind(writer, VECTORS) ? seal_file(writer, VECTORS, NULL, NULL, err) : BSW_OK;
+}
+
+enum bsw_status bsw_shard_writer_put_lists(const struct bsw_shard_writer *writer,
+                                           const struct bsw_list_order *order, uint64_t *digest,
+                                           struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    struct bsw_buffer bytes = {0};
+    int fd;
+    BSW_TRY(path_of(writer, temporaries[LISTS], path, err));
+    BSW_TRY(bsw_file_create(path, &fd, err));
+    enum bsw_status status =
+        bsw_list_order_pack(order, writer->manifest->build_digest, &bytes, err);
+    if (status == BSW_OK) status = bsw_file_write_at(fd, path, 0, bytes.data, bytes.bytes, err);
+    if (status == BSW_OK) *digest = XXH3_64bits(bytes.data, bytes.bytes);
+    enum bsw_status closed = bsw_file_sync_close(&fd, path, status == BSW_OK ? err : NULL);
+    bsw_buffer_deinit(&bytes);
+    return status ? status : closed;
 }
 
 enum bsw_status bsw_shard_writer_name(const struct bsw_shard_writer *writer, struct bsw_error *err)
 {
     char from[BSW_PATH_BYTES], to[BSW_PATH_BYTES];
-    for (int kind = 0; kind < num_kinds(writer); kind++) {
+    for (int kind = 0; kind < NUM_KINDS; kind++) {
+        if (!has_kind(writer, kind)) continue;
         BSW_TRY(path_of(writer, temporaries[kind], from, err));
         BSW_TRY(path_of(writer, names[kind], to, err));
         BSW_TRY(bsw_file_rename(from, to, err));

@@ -1,5 +1,5 @@
-// The one writer of a shard's files: codes, copied raw rows, header and footer. They are made
-// beside their final names, which they get when all files of an index are whole.
+// The one writer of a shard's files: codes, copied raw rows, lists, header and footer. They are
+// made beside their final names, which they get when all files of an index are whole.
 //
 // Rank 0 creates the files in their full size; every rank opens those it has blocks of, puts blocks
 // and rows in any order, syncs and closes; rank 0 seals what all have put, and names it. Threads
@@ -7,6 +7,7 @@
 #ifndef BITSWEEP_COMMON_SHARD_WRITER_H
 #define BITSWEEP_COMMON_SHARD_WRITER_H
 
+#include "common/files/list_order.h"
 #include "common/files/shard_file.h"
 
 struct bsw_shard_writer {
@@ -52,7 +53,12 @@ enum bsw_status bsw_shard_writer_close(struct bsw_shard_writer *writer, struct b
 enum bsw_status bsw_shard_writer_seal(struct bsw_shard_writer *writer,
                                       const uint64_t *block_digests, uint64_t *codes_digest,
                                       struct bsw_error *err);
-// Sealed files get their final names.
+// The file of an index with lists, whole and durable, once the manifest has its build digest.
+// *digest is what the manifest keeps.
+enum bsw_status bsw_shard_writer_put_lists(const struct bsw_shard_writer *writer,
+                                           const struct bsw_list_order *order, uint64_t *digest,
+                                           struct bsw_error *err);
+// Files that are whole get their final names.
 enum bsw_status bsw_shard_writer_name(const struct bsw_shard_writer *writer, struct bsw_error *err);
 // Removes files that do not have their names yet, if they are there.
 void bsw_shard_writer_remove(const struct bsw_shard_writer *writer);

@@ -38,6 +38,8 @@ enum bsw_message_kind {
     BSW_MESSAGE_STOP,
     // lists
     BSW_MESSAGE_LISTS,
+    BSW_MESSAGE_LIST_PLAN,
+    BSW_MESSAGE_LIST_ROWS,
     // verify, sweep
     BSW_MESSAGE_DIGESTS,
     BSW_MESSAGE_STEP,

@@ -10,7 +10,7 @@
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *stage;
+    const char *codec, *axes, *scale, *stage, *lists;
     struct bsw_encode_settings settings;
 };
 
@@ -41,11 +41,14 @@ static const struct bsw_option option_rows[] = {
            .help = "saq: take the frame of this index; rbe: the model, of bitsweep train"),
     OPTION("shards", settings.shards, .value_name = "P", .default_text = "1", .min = 1,
            .max = BSW_MAX_SHARDS, .help = "shard files"),
+    OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",
+           .help = "order rows by the nearest of N centroids, so that a search can look at a part "
+                   "of them; auto: by the number of rows"),
     BSW_OPTION_GROUP(struct encode_options, settings.device, bsw_device_option_group),
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
     OPTION("seed", settings.code.seed, .value_name = "S", .default_text = "1", .max = 9e15,
-           .help = "saq: seed of the rotations"),
+           .help = "saq: seed of the rotations; of lists"),
     OPTION("copy-vectors", settings.copy_vectors,
            .help = "keep the raw rows in the index, not a reference to their file"),
     OPTION("drop-bad-rows", settings.drop_bad_rows,
@@ -64,6 +67,10 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     s->code.random_axes = strcmp(o->axes, "random") == 0;
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
+    if (strcmp(o->lists, "auto") == 0)
+        s->lists = BSW_LISTS_AUTO;
+    else
+        BSW_TRY(bsw_count_parse("--lists", o->lists, &s->lists, err));
     if (!o->stage) return BSW_OK;
     s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;
     if (s->code.stage == BSW_STAGE_AUTO) return BSW_OK;
@@ -83,6 +90,9 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_fact_real(&f, "bits", s->bits, "%.4g bits a dimension, ");
     bsw_fact_integer(&f, "shards", s->num_shards, "%d shards, ");
     bsw_fact_real(&f, "bytes_per_vector", s->bytes_per_vector, "%g bytes a vector\n");
+    bsw_fact_integer(&f, "lists", s->num_lists, s->num_lists > 0 ? "%d lists, " : NULL);
+    bsw_fact_real(&f, "lists_seconds", s->lists_seconds,
+                  s->num_lists > 0 ? "made and filled in %.2f s\n" : NULL);
     if (s->has_fewer_bits)
         bsw_facts_say(
             &f, "bits: %.4g a dimension, not %.4g: groups of 32 of the %u dims take whole bits\n",

@@ -65,12 +65,13 @@ static enum bsw_status verify_block(const struct verified_shard *shard, uint32_t
     bsw_code_arrays_in_block(shape, buffer->data, num_bundles, &arrays);
     for (size_t b = 0; b < num_bundles; b++) {
         uint64_t row = (uint64_t)(first + b) * BSW_BUNDLE_ROWS;
-        uint64_t rows =
-            shape->num_rows - row < BSW_BUNDLE_ROWS ? shape->num_rows - row : BSW_BUNDLE_ROWS;
+        uint64_t left = row < shape->num_rows ? shape->num_rows - row : 0;
+        uint64_t rows = left < BSW_BUNDLE_ROWS ? left : BSW_BUNDLE_ROWS;
         totals->source_digest += arrays.row_digests[b];
         totals->dropped_rows += rows - (uint64_t)__builtin_popcount(arrays.masks[b]);
         totals->rows += rows;
-        if (raw) BSW_TRY(bsw_raw_rows_verify(raw, first + b, arrays.row_digests[b], scratch, err));
+        if (raw && rows > 0)
+            BSW_TRY(bsw_raw_rows_verify(raw, first + b, arrays.row_digests[b], scratch, err));
     }
     totals->blocks++;
     if (!shard->answers) return BSW_OK;
@@ -104,6 +105,17 @@ static enum bsw_status verify_blocks(const struct verified_shard *shard,
     return bsw_first_failure_report(&failure, err);
 }
 
+// Of an index with lists.
+static enum bsw_status verify_order(const struct verify_options *o,
+                                    const struct bsw_manifest *manifest, uint32_t shard,
+                                    struct bsw_error *err)
+{
+    struct bsw_list_order order;
+    BSW_TRY(bsw_list_order_read(manifest, o->index, shard, &order, err));
+    bsw_list_order_deinit(&order);
+    return BSW_OK;
+}
+
 static enum bsw_status verify_shard(const struct verify_options *o,
                                     const struct bsw_manifest *manifest,
                                     struct bsw_shard_answers *answers, uint32_t shard,
@@ -113,6 +125,7 @@ static enum bsw_status verify_shard(const struct verify_options *o,
     struct bsw_shard_file *file = &verified.file;
     struct bsw_raw_rows raw;
     uint64_t dropped_before = totals->dropped_rows;
+    BSW_TRY(verify_order(o, manifest, shard, err));
     BSW_TRY(bsw_shard_file_open(manifest, o->index, shard, file, err));
     enum bsw_status status =
         o->no_source ? BSW_OK : bsw_raw_rows_open(manifest, o->index, shard, &raw, err);

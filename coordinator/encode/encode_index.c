@@ -8,6 +8,7 @@
 #include "common/base/file_limit.h"
 #include "common/base/temporary_files.h"
 #include "common/job/stop_signal.h"
+#include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/encode_pass.h"
@@ -24,10 +25,11 @@ struct encode_job {
     struct bsw_manifest manifest;
     struct bsw_index_folder folder;
     struct bsw_codec_model model; // of a codec that has one
+    struct bsw_encode_lists lists;
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
     struct bsw_chosen_device device; // of this rank
-    double train_seconds, encode_seconds;
+    double lists_seconds, train_seconds, encode_seconds;
 };
 
 // ---- settings ----
@@ -67,6 +69,24 @@ static enum bsw_status check_shards(const struct encode_job *job, struct bsw_err
     return BSW_OK;
 }
 
+// How many lists there will be.
+static enum bsw_status check_lists(struct encode_job *job, struct bsw_error *err)
+{
+    uint64_t lists = job->settings.lists, num_rows = job->manifest.num_rows,
+             row_bytes = bsw_vectors_dims(job->vectors) * sizeof(float);
+    if (lists == BSW_LISTS_AUTO) lists = bsw_encode_num_lists(num_rows);
+    if (lists > num_rows)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--lists %llu: %s has %llu rows only",
+                        (unsigned long long)lists, job->settings.base,
+                        (unsigned long long)num_rows);
+    if (lists > BSW_MAX_LISTS || lists * row_bytes > BSW_MAX_CENTROID_BYTES)
+        return bsw_fail(
+            err, BSW_ERROR_USAGE, "--lists %llu: at most %u, and %llu bytes of centroids",
+            (unsigned long long)lists, BSW_MAX_LISTS, (unsigned long long)BSW_MAX_CENTROID_BYTES);
+    job->manifest.lists.count = (uint32_t)lists;
+    return BSW_OK;
+}
+
 // The metric, of a codec that knows it. Where there is one alone nobody has to say it.
 static enum bsw_status choose_metric(const struct bsw_encode_settings *s,
                                      const bsw_vectors *vectors, enum bsw_metric *out,
@@ -97,6 +117,7 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
                         s->base);
     }
     BSW_TRY(check_shards(job, err));
+    BSW_TRY(check_lists(job, err));
     if (!s->codec->table->check_rows) return BSW_OK;
     return s->codec->table->check_rows(s->base, manifest->source_type,
                                        bsw_vectors_dims(job->vectors), err);
@@ -115,10 +136,9 @@ static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err
 {
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_codec_table *codec = s->codec->table;
-    if (!codec->host_encode && !codec->worth_a_device && strcmp(s->device.text, "auto") == 0)
-        return BSW_OK;
-    return bsw_device_choice_open(&s->device, codec->host_encode, job->transport, &job->device,
-                                  err);
+    const char *host = s->lists > 0 ? "--lists" : codec->host_encode;
+    if (!host && !codec->worth_a_device && strcmp(s->device.text, "auto") == 0) return BSW_OK;
+    return bsw_device_choice_open(&s->device, host, job->transport, &job->device, err);
 }
 
 // Digest of the model that settings name: of its file, or of the manifest of the index; 0: none.
@@ -168,6 +188,7 @@ static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_
     bsw_journal_field_digest(out, "model", model);
     bsw_journal_field_count(out, "seed", code->seed);
     bsw_journal_field_count(out, "shards", s->shards);
+    bsw_journal_field_count(out, "lists", job->manifest.lists.count);
     bsw_journal_field_text(out, "copy-vectors", s->copy_vectors ? "on" : "off");
     bsw_journal_field_text(out, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
     return BSW_OK;
@@ -216,12 +237,11 @@ static enum bsw_status check_files(const struct bsw_encode_settings *s, struct b
     return bsw_command_files_check(&files, err);
 }
 
-// Rank 0: output folder, what is left of an earlier run, training.
+// Rank 0: output folder, what is left of an earlier run.
 static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
     struct bsw_journal_fields fields;
-    double started = bsw_clock_seconds();
     // A run that began with force may be resumed without it.
     int is_forced = s->force || (s->resume && bsw_encode_plan_exists(s->index));
     BSW_TRY(check_files(s, err));
@@ -230,11 +250,50 @@ static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, st
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
     BSW_TRY(make_fields(job, input_digest, &fields, err));
     BSW_TRY(bsw_encode_journal_open(&job->journal, s->index, s->force, s->resume, &fields, err));
-    BSW_TRY(bsw_events_output(s->events, s->index, "blocks", err));
+    return bsw_events_output(s->events, s->index, "blocks", err);
+}
+
+// Centroids, unless a plan has them. All ranks; all return alike.
+static enum bsw_status train_lists(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_LIST_PLAN, .name = "plan"};
+    struct bsw_transport *transport = job->transport;
+    int is_planned = job->journal.is_resumed;
+    double started = bsw_clock_seconds();
+    job->lists = (struct bsw_encode_lists){.transport = transport,
+                                           .vectors = job->vectors,
+                                           .manifest = &job->manifest,
+                                           .level = job->settings.level,
+                                           .seed = job->settings.code.seed,
+                                           .drop_bad_rows = job->settings.drop_bad_rows,
+                                           .progress = job->settings.progress};
+    if (job->manifest.lists.count == 0) return BSW_OK;
+    enum bsw_status status =
+        bsw_share_record(transport, &message, &is_planned, sizeof is_planned, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    if (is_planned) return BSW_OK;
+    status = bsw_encode_lists_train(&job->lists, err);
+    job->lists_seconds = bsw_clock_seconds() - started;
+    return bsw_transport_agree(transport, status, err);
+}
+
+// The rows' lists, which decide the size of files. All ranks; all return alike.
+static enum bsw_status assign_lists(struct encode_job *job, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    if (job->manifest.lists.count == 0) return BSW_OK;
+    BSW_TRY(bsw_encode_lists_assign(&job->lists, err));
+    job->pass.lists = &job->lists;
+    job->lists_seconds += bsw_clock_seconds() - started;
+    return BSW_OK;
+}
+
+// Rank 0: the manifest, trained and kept as the plan.
+static enum bsw_status plan(struct encode_job *job, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
     BSW_TRY(make_plan(job, err));
-    bsw_temporary_forget(s->index);
-    BSW_TRY(
-        bsw_index_folder_create_files(&job->folder, &job->manifest, job->journal.is_resumed, err));
+    bsw_temporary_forget(job->settings.index);
     job->train_seconds = bsw_clock_seconds() - started;
     return BSW_OK;
 }
@@ -279,9 +338,15 @@ static enum bsw_status seal_shard(struct encode_job *job, uint32_t shard, uint64
                                   struct bsw_error *err)
 {
     struct bsw_shard_writer *writer = &job->pass.writers[shard];
+    struct bsw_shard_entry *entry = &job->manifest.shards[shard];
+    if (job->manifest.lists.count > 0) {
+        const struct bsw_list_order *order = bsw_encode_lists_order(&job->lists, shard, err);
+        if (!order) return BSW_ERROR_OUT_OF_MEMORY;
+        BSW_TRY(bsw_shard_writer_put_lists(writer, order, &entry->lists_digest, err));
+    }
     for (uint32_t b = 0; b < writer->shape.num_blocks; b++)
         digests[b] = job->pass.records[job->pass.first_blocks[shard] + b].digest;
-    return bsw_shard_writer_seal(writer, digests, &job->manifest.shards[shard].codes_digest, err);
+    return bsw_shard_writer_seal(writer, digests, &entry->codes_digest, err);
 }
 
 static enum bsw_status seal_shards(struct encode_job *job, struct bsw_error *err)
@@ -337,6 +402,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .dims = bsw_manifest_row_dims(manifest),
         .code_dims = manifest->layout.dims,
         .num_shards = manifest->num_shards,
+        .num_lists = manifest->lists.count,
         .codec = manifest->codec,
         .metric = manifest->metric,
         .bits = manifest->bits,
@@ -347,6 +413,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .codec_number = manifest->codec_number,
         .index_bytes = index_bytes(manifest),
         .input_bytes = manifest->num_rows * bsw_vectors_row_bytes(job->vectors),
+        .lists_seconds = job->lists_seconds,
         .train_seconds = job->train_seconds,
         .encode_seconds = job->encode_seconds};
     bsw_code_layout_format(&manifest->layout, out->segments, sizeof out->segments);
@@ -357,12 +424,27 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
 
 // ---- the whole ----
 
-// Each line ends with an agreement, so that no rank runs ahead of a fault of another.
-static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
+static enum bsw_status create_files(struct encode_job *job, struct bsw_error *err)
+{
+    return bsw_index_folder_create_files(&job->folder, &job->manifest, job->journal.is_resumed,
+                                         err);
+}
+
+// Rank 0's manifest to all, which have the centroids already where they trained them.
+static enum bsw_status share_manifest(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_MANIFEST};
+    if (job->transport->rank != 0) bsw_manifest_deinit(&job->manifest);
+    BSW_TRY(bsw_manifest_share(job->transport, &message, &job->manifest, err));
+    bsw_codec_model_lend(&job->model, &job->manifest);
+    return BSW_OK;
+}
+
+// Everything before files are written: all ranks then have the manifest and the rows' lists.
+static enum bsw_status lay_out(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     const struct bsw_encode_settings *s = &job->settings;
-    const struct bsw_message message = {.kind = BSW_MESSAGE_MANIFEST};
     uint64_t digest = 0;
     enum bsw_status status = open_input(job, err);
     if (status == BSW_OK) status = raise_limit(job, err);
@@ -375,17 +457,31 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
                                  transport, &job->model, err));
     status = transport->rank == 0 ? prepare(job, digest, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    status = bsw_manifest_share(transport, &message, &job->manifest, err);
-    if (status == BSW_OK) bsw_codec_model_lend(&job->model, &job->manifest);
+    BSW_TRY(train_lists(job, err));
+    status = transport->rank == 0 ? plan(job, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = share_manifest(job, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    return assign_lists(job, err);
+}
+
+// Each line ends with an agreement, so that no rank runs ahead of a fault of another.
+static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
+{
+    struct bsw_transport *transport = job->transport;
+    const struct bsw_encode_settings *s = &job->settings;
+    BSW_TRY(lay_out(job, err));
+    enum bsw_status status = transport->rank == 0 ? create_files(job, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(transport, status, err));
     double started = bsw_clock_seconds();
     job->pass = (struct bsw_encode_pass){.transport = transport,
                                          .settings = s,
                                          .manifest = &job->manifest,
                                          .vectors = job->vectors,
+                                         .lists = job->pass.lists,
                                          .device = job->device.device,
                                          .journal = &job->journal};
-    if (status == BSW_OK) status = bsw_encode_pass_run(&job->pass, err);
-    BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(bsw_transport_agree(transport, bsw_encode_pass_run(&job->pass, err), err));
     status = bsw_encode_pass_gather(&job->pass, err);
     job->encode_seconds = bsw_clock_seconds() - started;
     if (status == BSW_OK && transport->rank == 0) status = finish(job, err);
@@ -396,6 +492,7 @@ static void deinit(struct encode_job *job)
 {
     bsw_device_close(&job->device.device);
     bsw_vectors_close(&job->vectors);
+    bsw_encode_lists_deinit(&job->lists);
     bsw_manifest_deinit(&job->manifest);
     bsw_codec_model_close(&job->model);
     bsw_encode_pass_deinit(&job->pass);

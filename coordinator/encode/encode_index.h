@@ -16,6 +16,7 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
+#include "coordinator/encode/encode_lists.h"
 #include "coordinator/job/device_choice.h"
 #include "coordinator/job/job_events.h"
 #include "shard/codecs/codec.h"
@@ -33,6 +34,7 @@ struct bsw_encode_settings {
     struct bsw_codec_settings code; // bits a dimension 0 or 1 .. 8
     const char *metric;             // NULL: as base or codec say
     uint64_t shards;                // files; 0: 1
+    uint64_t lists;                 // that rows are ordered by; 0: none, BSW_LISTS_AUTO
     int copy_vectors, drop_bad_rows;
     int force, resume;               // as --force and --resume
     struct bsw_device_choice device; // text NULL: auto
@@ -44,7 +46,7 @@ struct bsw_encode_settings {
 // On rank 0. On the others only what they know.
 struct bsw_encode_stats {
     uint64_t num_rows, num_dropped_rows;
-    uint32_t dims, num_shards;
+    uint32_t dims, num_shards, num_lists;
     const struct bsw_codec *codec;
     enum bsw_metric metric;
     char segments[512];      // "32x4,96x2"
@@ -54,7 +56,7 @@ struct bsw_encode_stats {
     double bytes_per_vector;
     double codec_number; // of the manifest
     uint64_t index_bytes, input_bytes;
-    double train_seconds, encode_seconds;
+    double lists_seconds, train_seconds, encode_seconds;
     char device[24];                         // label of this rank's, or "cpu"
     char device_note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left one alone
 };

@@ -47,6 +47,14 @@ static uint32_t shard_of_block(const struct bsw_encode_pass *pass, uint64_t bloc
     return low;
 }
 
+// The order of a shard that blocks are to be coded of, before threads ask for it.
+static enum bsw_status make_order(const struct bsw_encode_pass *pass, uint32_t shard,
+                                  struct bsw_error *err)
+{
+    if (!pass->lists || bsw_encode_lists_order(pass->lists, shard, err)) return BSW_OK;
+    return BSW_ERROR_OUT_OF_MEMORY;
+}
+
 // The temporary files that blocks lie in, which are in order.
 static enum bsw_status open_outputs(struct bsw_encode_pass *pass, const uint64_t *blocks,
                                     uint64_t num_blocks, struct bsw_error *err)
@@ -61,8 +69,9 @@ static enum bsw_status open_outputs(struct bsw_encode_pass *pass, const uint64_t
     BSW_TRY(bsw_file_limit_raise(num_shards * (pass->manifest->source_is_copied ? 2 : 1), err));
     for (uint64_t i = 0; i < num_blocks; i++) {
         uint32_t shard = shard_of_block(pass, blocks[i]);
-        if (pass->writers[shard].codes_fd < 0)
-            BSW_TRY(bsw_shard_writer_open(&pass->writers[shard], err));
+        if (pass->writers[shard].codes_fd >= 0) continue;
+        BSW_TRY(bsw_shard_writer_open(&pass->writers[shard], err));
+        BSW_TRY(make_order(pass, shard, err));
     }
     return BSW_OK;
 }
@@ -224,8 +233,10 @@ static enum bsw_status encode_one(struct bsw_encode_pass *pass, bsw_block_encode
 {
     struct bsw_encode_place place;
     struct bsw_block_result result;
+    const struct bsw_list_order *order = NULL;
     find_block(pass, i, &place);
-    BSW_TRY(bsw_block_encode(encoder, &place.writer->shape, place.block,
+    if (pass->lists) order = bsw_encode_lists_order(pass->lists, place.writer->shard, err);
+    BSW_TRY(bsw_block_encode(encoder, &place.writer->shape, place.block, order,
                              pass->settings->drop_bad_rows, place.writer, &result, err));
     return put_block(pass, i, &result, err);
 }

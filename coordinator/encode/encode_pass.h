@@ -13,6 +13,7 @@
 #include "common/rows/vectors.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/encode/encode_journal.h"
+#include "coordinator/encode/encode_lists.h"
 #include "coordinator/encode/shard_answers.h"
 
 struct bsw_encode_pass {
@@ -21,7 +22,8 @@ struct bsw_encode_pass {
     const struct bsw_encode_settings *settings; // its index has the temporary files in full size
     const struct bsw_manifest *manifest;
     const bsw_vectors *vectors;
-    bsw_device *device; // of this rank, or NULL
+    bsw_device *device;             // of this rank, or NULL
+    struct bsw_encode_lists *lists; // of an index with lists, whose rows are assigned; else NULL
     struct bsw_encode_journal *journal;
     struct bsw_shard_writer *writers; // [num_shards]; those with blocks of this rank are open
     uint64_t *first_blocks;           // [num_shards + 1]

@@ -68,9 +68,9 @@ enum bsw_status bsw_answer_finder_run(struct bsw_answer_finder *finder,
 {
     size_t num_bundles = bsw_shard_block_bundles(shape, block);
     uint64_t first = (uint64_t)block * shape->block_bundles * BSW_BUNDLE_ROWS;
-    uint64_t rows = num_bundles * BSW_BUNDLE_ROWS, left = shape->num_rows - first;
+    uint64_t rows = num_bundles * BSW_BUNDLE_ROWS, left = shape->num_places - first;
     struct bsw_resident_shard small = {.shape = *shape, .num_bundles = num_bundles};
-    small.shape.num_rows = left < rows ? left : rows;
+    small.shape.num_rows = small.shape.num_places = left < rows ? left : rows;
     // Nothing is written through these pointers.
     bsw_code_arrays_in_block(shape, (void *)(uintptr_t)bytes, num_bundles, &small.arrays);
     *out = (struct bsw_answer_lists){0};

@@ -257,7 +257,7 @@ static enum bsw_status check_key(struct bsw_shard_service *service, const struct
 {
     const struct bsw_resident_shard *shard = &key->unit->resident;
     struct bsw_resident_shard fetched;
-    uint32_t row = key->survivor->row;
+    uint32_t row = bsw_resident_place(shard, key->survivor->row);
     if (service->backend->fetch) {
         BSW_TRY(service->backend->fetch(service->state, &key->unit->loaded, row / BSW_BUNDLE_ROWS,
                                         &fetched, err));

@@ -371,7 +371,7 @@ static enum bsw_status check_block(const struct encode_run *run, const struct bl
     BSW_TRY(bsw_block_encoder_create(options->manifest, options->vectors, bsw_cpu_level_detect(),
                                      &encoder, err));
     enum bsw_status status =
-        bsw_block_encode(encoder, &slot->place.writer->shape, slot->place.block,
+        bsw_block_encode(encoder, &slot->place.writer->shape, slot->place.block, NULL,
                          options->drop_bad_rows, NULL, &expected, err);
     if (status == BSW_OK && memcmp(expected.bytes, slot->image, slot->bytes) != 0) {
         status =

@@ -17,7 +17,7 @@ struct bsw_query_batch {
     size_t query_words;       // of one query
     const uint32_t *words;    // [num_queries][query_words]; codec raw: int8 [padded_dims] each
     const float *scales;      // [num_queries]; unused by plain codes, NULL for codec raw
-    const float *vectors;     // [num_queries][dims], as given; NULL for codec raw
+    const float *vectors;     // [num_queries][dims], as given; NULL for codec raw without lists
     const int32_t *constants; // [num_queries]; codec raw alone, as is factor
     int factor;               // both: kernels/encode/raw_codes.h
     const union bsw_addition *additions; // [num_queries], to keys (probe.h); NULL: nothing

@@ -29,11 +29,12 @@ struct bsw_block_result {
 };
 
 // Encodes block `block` of the shard. A bad row is BSW_ERROR_BAD_DATA naming source and row, unless
-// drop_bad_rows; it is then masked and keeps its id. rows: who gets the raw rows, or NULL.
+// drop_bad_rows; it is then masked and keeps its id. order: of the shard's rows, NULL without
+// lists. rows: who gets the raw rows, in the order of the source, or NULL.
 enum bsw_status bsw_block_encode(bsw_block_encoder *encoder, const struct bsw_shard_shape *shape,
-                                 uint32_t block, int drop_bad_rows,
-                                 const struct bsw_shard_writer *rows, struct bsw_block_result *out,
-                                 struct bsw_error *err);
+                                 uint32_t block, const struct bsw_list_order *order,
+                                 int drop_bad_rows, const struct bsw_shard_writer *rows,
+                                 struct bsw_block_result *out, struct bsw_error *err);
 
 // ---- shared with device_encode_run.h ----
 

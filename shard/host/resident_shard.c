@@ -32,7 +32,7 @@ static void find_most(struct bsw_resident_shard *shard)
 struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *shape,
                                                 uint32_t stage_dims)
 {
-    size_t bundles = bsw_num_bundles((size_t)shape->num_rows), rows = bundles * BSW_BUNDLE_ROWS;
+    size_t bundles = bsw_num_bundles((size_t)shape->num_places), rows = bundles * BSW_BUNDLE_ROWS;
     struct bsw_resident_parts parts = {.masks = bundles * sizeof(uint32_t),
                                        .row_digests = bundles * sizeof(uint64_t)};
     for (uint32_t s = 0; s < shape->layout.num_segments; s++)
@@ -140,8 +140,8 @@ static enum bsw_status encode_blocks(struct bsw_resident_shard *shard,
             struct bsw_block_result coded;
             enum bsw_status result = created;
             if (result == BSW_OK)
-                result =
-                    bsw_block_encode(encoder, &shard->shape, block, 0, NULL, &coded, &thread_error);
+                result = bsw_block_encode(encoder, &shard->shape, block, NULL, 0, NULL, &coded,
+                                          &thread_error);
             if (result == BSW_OK)
                 place_block(shard, block, (void *)(uintptr_t)coded.bytes);
             else
@@ -156,7 +156,7 @@ static enum bsw_status encode_blocks(struct bsw_resident_shard *shard,
 static enum bsw_status prepare(const struct bsw_manifest *manifest,
                                struct bsw_resident_shard *shard, struct bsw_error *err)
 {
-    shard->num_bundles = bsw_num_bundles(shard->shape.num_rows);
+    shard->num_bundles = bsw_num_bundles(shard->shape.num_places);
     find_stage(manifest, shard);
     return allocate_arrays(shard, err);
 }
@@ -177,6 +177,20 @@ static enum bsw_status complete(const struct bsw_manifest *manifest, const char 
     return status;
 }
 
+// The order of an index with lists; a place that may be found must have a row.
+static enum bsw_status load_order(const struct bsw_manifest *manifest, const char *folder,
+                                  struct bsw_resident_shard *shard, struct bsw_error *err)
+{
+    BSW_TRY(bsw_list_order_read(manifest, folder, shard->index, &shard->order, err));
+    for (uint32_t p = 0; p < shard->order.num_places; p++) {
+        uint32_t mask = shard->arrays.masks[p / BSW_BUNDLE_ROWS] >> p % BSW_BUNDLE_ROWS & 1;
+        if (mask != (shard->order.rows[p] != BSW_NO_ROW))
+            return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                            "shard %u: lists and codes do not have the same rows", shard->index);
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, const char *folder,
                                         uint32_t shard, int with_raw_rows,
                                         struct bsw_resident_shard *out, struct bsw_error *err)
@@ -187,6 +201,7 @@ enum bsw_status bsw_resident_shard_load(const struct bsw_manifest *manifest, con
     out->shape = file.shape;
     enum bsw_status status = prepare(manifest, out, err);
     if (status == BSW_OK) status = load_blocks(out, &file, err);
+    if (status == BSW_OK) status = load_order(manifest, folder, out, err);
     bsw_shard_file_close(&file);
     return complete(manifest, folder, with_raw_rows, status, out, err);
 }
@@ -225,6 +240,7 @@ void bsw_resident_shard_unload(struct bsw_resident_shard *shard)
     bsw_resident_shard_drop_codes(shard);
     bsw_free(&shard->arrays.row_digests);
     bsw_free(&shard->digests);
+    bsw_list_order_deinit(&shard->order);
 }
 
 enum bsw_status bsw_resident_shard_fail_block(const struct bsw_resident_shard *shard,
@@ -233,7 +249,7 @@ enum bsw_status bsw_resident_shard_fail_block(const struct bsw_resident_shard *s
     static const char *const names[] = {"codes", "tails", "row digests", "bounds of bundles"};
     uint64_t rows = (uint64_t)shard->shape.block_bundles * BSW_BUNDLE_ROWS;
     uint64_t first = block * rows, last = first + rows;
-    if (last > shard->shape.num_rows) last = shard->shape.num_rows;
+    if (last > shard->shape.num_places) last = shard->shape.num_places;
     return bsw_fail(err, BSW_ERROR_SELF_CHECK,
                     "shard %u: %s of block %u of %u (rows %llu to %llu) have changed in memory",
                     shard->index, names[part], block, shard->shape.num_blocks,
@@ -282,7 +298,9 @@ enum bsw_status bsw_resident_shard_view(const struct bsw_resident_shard *shard,
     uint64_t rows = (uint64_t)part->num_bundles * BSW_BUNDLE_ROWS;
     *out = *shard;
     out->num_bundles = part->num_bundles;
-    out->shape.num_rows = rows < shard->shape.num_rows - row ? rows : shard->shape.num_rows - row;
+    out->shape.num_places =
+        rows < shard->shape.num_places - row ? rows : shard->shape.num_places - row;
+    out->shape.num_rows = out->shape.num_places;
     out->scan_bytes = shard->scan_bytes / shard->num_bundles * part->num_bundles;
     bsw_code_arrays_advance(&shard->shape, bundle, arrays);
     if (out->most) out->most += bundle;

@@ -8,6 +8,7 @@
 
 #include "common/base/c_linkage.h"
 #include "common/base/cpu_level.h"
+#include "common/files/list_order.h"
 #include "common/files/shard_file.h"
 #include "shard/backend.h"
 #include "shard/host/raw_rows.h"
@@ -29,6 +30,7 @@ struct bsw_resident_shard {
     uint32_t index;
     struct bsw_shard_shape shape;
     struct bsw_code_arrays arrays; // owned; tails if there is a stage
+    struct bsw_list_order order;   // owned; {0} without lists: places are rows
     size_t num_bundles;
     struct bsw_block_digests *digests; // [shape.num_blocks]; owned
     size_t scan_bytes;                 // of one pass: codes, scales, biases, masks
@@ -38,6 +40,12 @@ struct bsw_resident_shard {
     struct bsw_raw_rows raw_rows;
     int has_raw_rows;
 };
+
+// The place of a row in bundles.
+static inline uint32_t bsw_resident_place(const struct bsw_resident_shard *shard, uint32_t row)
+{
+    return shard->order.places ? shard->order.places[row] : row;
+}
 
 // Bytes of a shard in memory, array by array; its shape is enough to know them.
 struct bsw_resident_parts {

@@ -134,8 +134,8 @@ static inline void encode_small_shard(const struct small_index *what, bsw_block_
     assert_ok(bsw_shard_writer_open(&writer, &err), &err);
     for (uint32_t block = 0; block < writer.shape.num_blocks; block++) {
         struct bsw_block_result result;
-        assert_ok(bsw_block_encode(encoder, &writer.shape, block, what->drops_bad_rows, &writer,
-                                   &result, &err),
+        assert_ok(bsw_block_encode(encoder, &writer.shape, block, NULL, what->drops_bad_rows,
+                                   &writer, &result, &err),
                   &err);
         assert_ok(bsw_shard_writer_put_block(&writer, block, result.bytes, &err), &err);
         digests[block] = result.digest;

@@ -45,9 +45,9 @@ static void check_shard(const struct small_index *what, const struct bsw_manifes
         size_t bytes = bsw_shard_block_bytes(&file.shape, b);
         void *block = allocate_or_fail(bytes, 1);
         assert_ok(bsw_shard_file_read_block(&file, b, block, &err), &err);
-        assert_ok(
-            bsw_block_encode(encoder, &file.shape, b, what->drops_bad_rows, NULL, &result, &err),
-            &err);
+        assert_ok(bsw_block_encode(encoder, &file.shape, b, NULL, what->drops_bad_rows, NULL,
+                                   &result, &err),
+                  &err);
         assert_memory_equal(block, result.bytes, bytes);
         size_t num_bundles = bsw_shard_block_bundles(&file.shape, b);
         bsw_code_arrays_in_block(&file.shape, block, num_bundles, &arrays);
