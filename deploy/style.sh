@@ -157,9 +157,9 @@ common/rows: common/base common/job common/codes
 common/files: common/base common/job common/codes common/rows
 common/net: common/base common/job common/device
 kernels: common/base common/codes common/rows common/files
-shard/seam: common kernels shard/codecs
+shard/seam: common kernels shard/codecs shard/lists
 shard/codecs: common kernels
-shard/host: common kernels shard/seam shard/codecs
+shard/host: common kernels shard/seam shard/codecs shard/lists
 shard/device: common kernels shard/seam shard/codecs shard/host
 shard/exact: common kernels shard/seam shard/codecs shard/device
 shard/lists: common kernels

@@ -14,6 +14,7 @@
 #include "common/files/index_manifest.h"
 #include "common/files/shard_file.h"
 #include "shard/codecs/query_batch.h"
+#include "shard/lists/coarse_search.h"
 
 BSW_C_BEGIN
 
@@ -42,6 +43,7 @@ struct bsw_search_settings {
     int is_exact; // refinement
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan;
+    struct bsw_probe_settings probe; // of an index with lists; {0}: all of them
     int num_threads;
     bsw_device *device;           // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;                 // most queries of a batch

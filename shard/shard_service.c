@@ -142,6 +142,9 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     out->workspace.queue = settings->queue;
     enum bsw_status status = list_units(out, rank, err);
     if (status == BSW_OK) status = open_backend(out, err);
+    if (status == BSW_OK && settings->probe.probe > 0)
+        status = bsw_coarse_search_open(manifest, &settings->probe, settings->level,
+                                        settings->num_threads, &out->coarse, err);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
     for (uint32_t u = 0; u < out->num_units && status == BSW_OK; u++) {
@@ -167,6 +170,8 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
         bsw_resident_shard_unload(&service->units[u].resident);
         bsw_candidate_lists_deinit(&service->units[u].lists);
     }
+    bsw_coarse_search_close(&service->coarse);
+    bsw_list_scan_scratch_deinit(&service->list_scratch);
     bsw_self_check_close(&service->check);
     free_units(service);
     if (service->state) service->backend->close(service->state);
@@ -199,6 +204,7 @@ void bsw_shard_service_return(struct bsw_shard_service *service,
                               const struct bsw_query_batch *batch)
 {
     service->batch = *batch;
+    service->is_chosen = 0;
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
         size_t last;
@@ -294,9 +300,37 @@ static int is_kept(const struct bsw_shard_service *service)
     return service->settings.merge_place != BSW_MERGE_ON_HOST;
 }
 
+// The lists that the unit's queries look at: those of another unit with the same queries.
+static enum bsw_status choose_lists(struct bsw_shard_service *service, const struct bsw_unit *unit,
+                                    struct bsw_error *err)
+{
+    size_t dims = bsw_manifest_row_dims(service->manifest);
+    if (!service->coarse || (service->is_chosen && service->chosen_first == unit->first_query &&
+                             service->choice.num_queries == unit->num_queries))
+        return BSW_OK;
+    service->chosen_first = unit->first_query;
+    service->is_chosen = 1;
+    return bsw_coarse_search_run(service->coarse, service->batch.vectors + unit->first_query * dims,
+                                 unit->num_queries, &service->choice, err);
+}
+
+static enum bsw_status scan_lists(struct bsw_shard_service *service, struct bsw_unit *unit,
+                                  const uint32_t *limits, struct bsw_error *err)
+{
+    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    BSW_TRY(choose_lists(service, unit, err));
+    BSW_TRY(bsw_list_scan(&unit->resident, service->coarse ? &service->choice : NULL, &queries,
+                          limits ? limits + unit->first_query : NULL,
+                          (size_t)service->settings.keep, &service->list_scratch,
+                          &service->workspace, &unit->lists, err));
+    BSW_DAMAGE(bsw_damage_scores(&unit->lists));
+    return BSW_OK;
+}
+
 static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                  const uint32_t *limits, struct bsw_error *err)
 {
+    if (unit->resident.order.num_lists > 0) return scan_lists(service, unit, limits, err);
     return bsw_unit_scan(service, unit, &service->batch, unit->first_query, unit->num_queries,
                          limits ? limits + unit->first_query : NULL, (size_t)service->settings.keep,
                          &service->workspace, &unit->lists, err);

@@ -23,6 +23,7 @@
 #include "shard/assignment.h"
 #include "shard/backend.h"
 #include "shard/checks/self_check.h"
+#include "shard/host/list_scan.h"
 #include "shard/host/shard_scan.h"
 #include "shard/probe.h"
 #include "shard/shard_span.h"
@@ -52,6 +53,11 @@ struct bsw_shard_service {
     struct bsw_query_batch batch;
     int is_begun; // the scan of a batch, maybe not of `batch`
     struct bsw_self_check check;
+    struct bsw_coarse_search *coarse; // where queries look at some lists; else NULL
+    struct bsw_list_choice choice;    // of queries [chosen_first, + choice.num_queries)
+    size_t chosen_first;
+    int is_chosen; // of this batch
+    struct bsw_list_scan_scratch list_scratch;
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
     uint64_t

@@ -34,6 +34,10 @@ static const struct bsw_option option_rows[] = {
     OPTION("scan", search.request.scan, .choices = BSW_SCAN_NAMES, .default_text = "auto",
            .help = "bit planes or int8 units, in full or progressively; auto: what measured "
                    "faster; a GPU takes progressive-planes as progressive-matrix"),
+    OPTION("probe", search.request.probe, .value_name = "N", .min = 1, .max = BSW_MAX_LISTS,
+           .help = "with lists: look at the N nearest to a query [all]"),
+    OPTION("probe-ratio", search.request.probe_ratio, .value_name = "R", .min = 0.01, .max = 1000,
+           .help = "with lists: none whose squared distance is above R times that of the 16th"),
     OPTION("select", search.request.select, .choices = BSW_SELECT_NAMES,
            .default_text = "threshold",
            .help = "how candidates are chosen; queue: rbeGIR's, which may miss some"),

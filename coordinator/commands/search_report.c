@@ -26,6 +26,17 @@ static void tell_job(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_real(facts, "seconds", stats->seconds, ", %.3f s\n");
 }
 
+static void tell_lists(struct bsw_facts *facts, const struct bsw_search *search,
+                       const struct bsw_search_stats *stats)
+{
+    const struct bsw_search_request *request = &search->options.request;
+    bsw_fact_integer(facts, "lists", search->manifest.lists.count, ", %d lists");
+    bsw_fact_integer(facts, "probe", search->settings.probe.probe, NULL);
+    bsw_fact_real(facts, "probe_ratio", request->probe_ratio, NULL);
+    bsw_fact_real(facts, "lists_a_query", stats->lists_a_query, " (%.1f a query)");
+    bsw_fact_real(facts, "rows_a_query", stats->rows_a_query, NULL);
+}
+
 static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
                      const struct bsw_search_stats *stats, const char *pin)
 {
@@ -37,6 +48,7 @@ static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "device", stats->device_kind, NULL);
     bsw_fact_text(facts, "level", stats->level, ", level %s");
     bsw_fact_text(facts, "scan", stats->scan, ", scan %s");
+    if (search->manifest.lists.count > 0) tell_lists(facts, search, stats);
     bsw_fact_text(facts, "select", bsw_search_select_name(request->select), ", select %s");
     int is_on_host = settings->merge_place == BSW_MERGE_ON_HOST;
     bsw_fact_text(facts, "merge", bsw_search_merge_name(settings), ", merge %s");
@@ -104,6 +116,8 @@ static void tell_rank(struct bsw_facts *facts, const struct bsw_search *search, 
     bsw_fact_real(facts, "load_seconds", r->load_seconds, " %8.3f");
     bsw_fact_real(facts, "scan_seconds", r->scan_seconds, " %8.3f");
     bsw_fact_real(facts, "refine_seconds", r->refine_seconds, "  %8.3f");
+    if (search->manifest.lists.count > 0)
+        bsw_fact_real(facts, "coarse_seconds", r->coarse_seconds, NULL);
     bsw_fact_bytes(facts, "scanned_bytes", r->scanned_bytes, "  %10s");
     bsw_fact_bytes(facts, "resident_bytes", r->resident_bytes, NULL);
     bsw_fact_bytes(facts, "resident_memory_bytes", r->grown_bytes, NULL);

@@ -139,8 +139,9 @@ struct payload_shape {
 static struct payload_shape payload_of(const struct bsw_manifest *manifest, uint32_t query_bits,
                                        size_t count)
 {
-    int is_refined = !manifest->codec->table->has_exact_keys;
-    size_t vectors = is_refined ? count * bsw_manifest_row_dims(manifest) : 0;
+    // For refinement, and to find lists by.
+    int has_vectors = !manifest->codec->table->has_exact_keys || manifest->lists.count > 0;
+    size_t vectors = has_vectors ? count * bsw_manifest_row_dims(manifest) : 0;
     struct payload_shape shape = {.query_words =
                                       bsw_layout_query_words(&manifest->layout, query_bits)};
     shape.words = pad8(count * sizeof(float));

@@ -3,8 +3,8 @@
 // Message: uint32 header bytes, uint32 0, header (protobuf Batch) padded to 8 bytes, then scales
 // float [queries], words uint32 [queries][query_words], vectors float [queries][dims], each padded
 // to 8 bytes; for codec raw constants int32 [queries] in place of scales, components int8
-// [queries][padded_dims] as words, and no vectors. A header with a status that is not ok, is_last
-// or no queries has nothing behind it.
+// [queries][padded_dims] as words, and no vectors unless the index has lists. A header with a
+// status that is not ok, is_last or no queries has nothing behind it.
 #ifndef BITSWEEP_COORDINATOR_QUERY_SOURCE_H
 #define BITSWEEP_COORDINATOR_QUERY_SOURCE_H
 

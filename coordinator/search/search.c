@@ -52,7 +52,9 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
 
 static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
 {
-    const char *cpu_only = search->manifest.codec->table->host_search;
+    const char *cpu_only = search->manifest.lists.count > 0
+                               ? "an index with lists"
+                               : search->manifest.codec->table->host_search;
     BSW_TRY(bsw_device_choice_open(&search->options.device, cpu_only, search->transport,
                                    &search->device, err));
     search->settings.device = search->device.device;
@@ -95,8 +97,8 @@ static enum bsw_status open_merge(struct bsw_search *search, struct bsw_error *e
 static struct bsw_check_schedule schedule_checks(const struct bsw_search *search)
 {
     const struct bsw_search_options *o = &search->options;
-    int is_cpu = strcmp(o->device.text, "cpu") == 0 || search->manifest.codec->table->host_search ||
-                 bsw_device_kind()[0] == '\0';
+    int is_cpu = strcmp(o->device.text, "cpu") == 0 || search->manifest.lists.count > 0 ||
+                 search->manifest.codec->table->host_search || bsw_device_kind()[0] == '\0';
     return (struct bsw_check_schedule){
         .seconds = o->is_unchecked ? 0 : o->check_seconds,
         .checked_at = bsw_clock_seconds(),
@@ -147,19 +149,22 @@ static struct bsw_search_rank report_rank(const struct bsw_search *search)
 {
     const struct bsw_shard_service *service = &search->service;
     const struct bsw_scan_workspace *work = &service->workspace;
-    return (struct bsw_search_rank){.load_seconds = service->load_seconds,
-                                    .scan_seconds = work->scan_seconds,
-                                    .refine_seconds = work->refine_seconds,
-                                    .scanned_bytes = work->scanned_bytes,
-                                    .resident_bytes = service->resident_bytes,
-                                    .grown_bytes = service->grown_bytes,
-                                    .memory_bytes = bsw_process_memory_bytes(),
-                                    .mapped_bytes = bsw_process_mapped_bytes(),
-                                    .num_units = service->num_units,
-                                    .num_pairs = work->num_pairs,
-                                    .num_stopped = work->num_stopped,
-                                    .num_rescanned = work->num_rescanned,
-                                    .device = report_device(search)};
+    return (struct bsw_search_rank){
+        .load_seconds = service->load_seconds,
+        .scan_seconds = work->scan_seconds,
+        .refine_seconds = work->refine_seconds,
+        .scanned_bytes = work->scanned_bytes,
+        .resident_bytes = service->resident_bytes,
+        .grown_bytes = service->grown_bytes,
+        .memory_bytes = bsw_process_memory_bytes(),
+        .mapped_bytes = bsw_process_mapped_bytes(),
+        .num_units = service->num_units,
+        .num_pairs = work->num_pairs,
+        .num_stopped = work->num_stopped,
+        .num_rescanned = work->num_rescanned,
+        .num_list_pairs = service->list_scratch.num_pairs,
+        .coarse_seconds = service->coarse ? bsw_coarse_search_seconds(service->coarse) : 0,
+        .device = report_device(search)};
 }
 
 // What this rank has counted.
@@ -168,6 +173,7 @@ static void forget_rank(struct bsw_search *search)
     struct bsw_scan_workspace *work = &search->service.workspace;
     work->scan_seconds = work->refine_seconds = 0;
     work->scanned_bytes = work->num_pairs = work->num_stopped = work->num_rescanned = 0;
+    search->service.list_scratch.num_pairs = 0;
     bsw_shard_service_forget(&search->service);
 }
 
@@ -179,6 +185,7 @@ static void average_over_passes(struct bsw_search *search)
         struct bsw_search_rank *r = &search->ranks[rank];
         r->scan_seconds /= (double)passes;
         r->refine_seconds /= (double)passes;
+        r->coarse_seconds /= (double)passes;
         r->scanned_bytes /= passes;
         r->device.figures.counts.copied_bytes /= passes;
         r->device.figures.gathered_bytes /= passes;
@@ -384,7 +391,7 @@ static const char *device_kind(const struct bsw_search *search)
 struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
 {
     const struct bsw_scan_workspace *work = &search->service.workspace;
-    uint64_t pairs = 0, stopped = 0;
+    uint64_t pairs = 0, stopped = 0, list_pairs = 0;
     struct bsw_search_stats stats = {
         .seconds = bsw_median(search->seconds, (size_t)search->run.repeat),
         .num_searched = search->queries.num_queries - search->parts.num_done,
@@ -398,9 +405,14 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
         if (r->scan_seconds > search->ranks[stats.slowest_rank].scan_seconds)
             stats.slowest_rank = rank;
         pairs += r->num_pairs;
+        list_pairs += r->num_list_pairs;
         stopped += r->num_stopped;
         stats.num_rescanned += r->num_rescanned;
     }
+    uint64_t passes = search->run.warmup + search->run.repeat;
+    double asked = (double)stats.num_searched * (double)passes;
+    stats.rows_a_query = (double)pairs / asked;
+    stats.lists_a_query = (double)list_pairs / asked;
     stats.queries_per_second = (double)stats.num_searched / stats.seconds;
     stats.stopped_share = pairs > 0 ? (double)stopped / (double)pairs : 0;
     return stats;

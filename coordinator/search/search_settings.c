@@ -130,6 +130,34 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
     return BSW_OK;
 }
 
+// Lists at most where only a ratio is asked for: what is left out behind so many is far away.
+#define MOST_PROBE 1024
+
+static enum bsw_status settle_lists(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_search_request *asked = s->asked;
+    uint32_t lists = s->manifest->lists.count;
+    const char *option = asked->probe > 0 ? "--probe" : "--probe-ratio";
+    if (lists > 0 && asked->select != BSW_SELECT_THRESHOLD)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--select %s: %s has lists, which threshold alone knows",
+                        bsw_search_select_name(asked->select), s->index);
+    if (asked->probe == 0 && asked->probe_ratio == 0) return BSW_OK;
+    if (lists == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s has no lists; encode --lists makes some",
+                        option, s->index);
+    if (asked->probe > lists)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--probe %llu: %s has %u lists",
+                        (unsigned long long)asked->probe, s->index, lists);
+    if (asked->probe_ratio > 0 && s->manifest->metric == BSW_METRIC_IP)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--probe-ratio: metric ip has no distances; --probe N it is");
+    uint32_t most = lists < MOST_PROBE ? lists : MOST_PROBE;
+    s->out->probe = (struct bsw_probe_settings){
+        .probe = asked->probe > 0 ? (uint32_t)asked->probe : most, .ratio = asked->probe_ratio};
+    return BSW_OK;
+}
+
 int bsw_search_is_ladder(enum bsw_search_merge merge, int num_ranks)
 {
     return merge == BSW_MERGE_LADDER || (merge != BSW_MERGE_GATHER && num_ranks > 1);
@@ -169,6 +197,7 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
     BSW_TRY(settle_scan(&settling, err));
     BSW_TRY(settle_codes(&settling, err));
     BSW_TRY(settle_candidates(&settling, err));
+    BSW_TRY(settle_lists(&settling, err));
     out->batch = fit_batch(&settling, num_ranks);
     return BSW_OK;
 }

@@ -42,6 +42,10 @@ struct bsw_search_request {
         merge;        // AUTO: on several ranks exchange, or ladder without linked devices
     uint64_t batch;   // queries at a time, at most
     int exclude_self; // row i is not in the answer of query i
+    // Of an index with lists: at most so many a query, and none further away than this times the
+    // yardstick of coarse_search.h. Both 0: all lists.
+    uint64_t probe;
+    double probe_ratio;
     enum bsw_cpu_level level;
     int num_threads;
 };

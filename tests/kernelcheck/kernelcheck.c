@@ -23,9 +23,14 @@ static const struct family {
     const char *name;
     void (*run)(struct kernelcheck *check);
 } families[] = {
-    {"encode", check_encode}, {"plane_scan", check_plane_scan}, {"matrix_scan", check_matrix_scan},
-    {"select", check_select}, {"merge", check_merge},           {"refine", check_refine},
+    {"encode", check_encode},
+    {"plane_scan", check_plane_scan},
+    {"matrix_scan", check_matrix_scan},
+    {"select", check_select},
+    {"merge", check_merge},
+    {"refine", check_refine},
     {"screen", check_screen},
+    {"coarse_scan", check_coarse_scan},
 };
 #define NUM_FAMILIES (sizeof families / sizeof families[0])
 

@@ -1,0 +1,443 @@
+#include "shard/host/list_scan.h"
+
+#include <omp.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/codes/result_order.h"
+#include "kernels/scan_tuning.h"
+#include "shard/host/shard_tiles.h"
+
+// Bundles of a tile at most: what one query may find in it has to have room.
+#define MOST_TILE_BUNDLES 16
+#define MOST_TILE_ROWS    (MOST_TILE_BUNDLES * BSW_BUNDLE_ROWS)
+// Candidates of a query in a tile lie so far apart that those of all do not share cache sets.
+#define SLOT_ITEMS    (MOST_TILE_ROWS + BSW_ALIGNMENT_BYTES / sizeof(uint64_t))
+#define QUERIES_AHEAD 8
+#define MOST_QUERIES  2048 // of a list at a time
+
+// One query's best rows so far. Several threads may find some at once.
+struct query_list {
+    uint32_t limit; // inclusive score; never falls
+    uint32_t count;
+    unsigned char is_locked;
+};
+
+// A batch under way.
+struct list_job {
+    const struct bsw_resident_shard *shard;
+    const struct bsw_query_range *queries;
+    struct bsw_scan_workspace *workspace;
+    size_t keep, capacity; // of a query's list
+    size_t tile_bundles;
+    uint32_t matrix_from_queries, padded_dims;
+    const int8_t *components; // [num_queries][padded_dims]
+    const int32_t *constants;
+    const float *scales; // NULL for whole keys
+    struct query_list *lists;
+    uint64_t *items; // [num_queries][capacity]
+};
+
+// Of one thread.
+struct list_thread {
+    int8_t *components; // of a list's queries, side by side
+    int32_t *constants;
+    float *scales;
+    struct bsw_matrix_output *outputs;
+    uint64_t *slots; // [queries][SLOT_ITEMS]
+    uint8_t *bytes;  // of a tile
+    int32_t *dots;
+    uint64_t *merged, *room; // [capacity + MOST_TILE_ROWS] each
+};
+
+// ---- memory ----
+
+static size_t align(size_t bytes)
+{
+    return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
+}
+
+// Parts of a thread's scratch for so many queries of a list; *out NULL: counts the bytes alone.
+static size_t divide_scratch(const struct list_job *job, size_t queries, unsigned char *at,
+                             struct list_thread *out)
+{
+    size_t merged = (job->capacity + MOST_TILE_ROWS) * sizeof(uint64_t);
+    const struct {
+        void *part;
+        size_t bytes;
+    } parts[] = {
+        {out ? &out->components : NULL, queries * job->padded_dims},
+        {out ? &out->constants : NULL, queries * sizeof(int32_t)},
+        {out ? &out->scales : NULL, queries * sizeof(float)},
+        {out ? &out->outputs : NULL, queries * sizeof(struct bsw_matrix_output)},
+        {out ? &out->slots : NULL, queries * SLOT_ITEMS * sizeof(uint64_t)},
+        {out ? &out->bytes : NULL, bsw_matrix_tile_bytes(job->padded_dims, job->tile_bundles)},
+        {out ? &out->dots : NULL, MOST_TILE_ROWS * sizeof(int32_t)},
+        {out ? &out->merged : NULL, merged},
+        {out ? &out->room : NULL, merged}};
+    size_t total = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (out) {
+            unsigned char *place = at + total;
+            memcpy(parts[i].part, &place, sizeof place);
+        }
+        total += align(parts[i].bytes);
+    }
+    return total;
+}
+
+void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch)
+{
+    bsw_list_groups_deinit(&scratch->nearest);
+    bsw_list_groups_deinit(&scratch->others);
+    bsw_buffer_deinit(&scratch->components);
+    bsw_buffer_deinit(&scratch->constants);
+    bsw_buffer_deinit(&scratch->lists);
+    bsw_buffer_deinit(&scratch->items);
+    bsw_buffer_deinit(&scratch->threads);
+    bsw_buffer_deinit(&scratch->all);
+}
+
+// ---- queries ----
+
+// Components and constants of all queries, as matrix_scan takes them.
+static enum bsw_status unpack_queries(struct list_job *job, struct bsw_list_scan_scratch *scratch,
+                                      struct bsw_error *err)
+{
+    const struct bsw_query_batch *batch = job->queries->batch;
+    const struct bsw_code_layout *layout = &job->shard->shape.layout;
+    size_t num = job->queries->num_queries, first = job->queries->first_query;
+    if (job->shard->shape.has_bytes) { // bytes already
+        job->components = (const int8_t *)(batch->words + first * batch->query_words);
+        job->constants = batch->constants + first;
+        return BSW_OK;
+    }
+    BSW_TRY(bsw_buffer_reserve(&scratch->components, num * job->padded_dims + 1, err));
+    BSW_TRY(bsw_buffer_reserve(&scratch->constants, (num + 1) * sizeof(int32_t), err));
+    int8_t *components = (int8_t *)scratch->components.data;
+    int32_t *constants = (int32_t *)(void *)scratch->constants.data;
+#pragma omp parallel for schedule(static) num_threads(job->workspace->num_threads)
+    for (size_t q = 0; q < num; q++) {
+        job->workspace->matrix_scan->unpack_query(
+            layout, batch->words + (first + q) * batch->query_words, batch->query_bits,
+            components + q * job->padded_dims, &constants[q]);
+    }
+    job->components = components;
+    job->constants = constants;
+    job->scales = batch->scales ? batch->scales + first : NULL;
+    return BSW_OK;
+}
+
+static enum bsw_status begin_lists(struct list_job *job, const uint32_t *limits,
+                                   struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
+{
+    size_t num = job->queries->num_queries, bytes;
+    if (!bsw_multiply_size(num * sizeof(uint64_t), job->capacity, &bytes))
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", job->keep);
+    BSW_TRY(bsw_buffer_reserve(&scratch->items, bytes + 1, err));
+    BSW_TRY(bsw_buffer_reserve(&scratch->lists, num * sizeof *job->lists + 1, err));
+    job->items = (uint64_t *)(void *)scratch->items.data;
+    job->lists = (struct query_list *)(void *)scratch->lists.data;
+    for (size_t q = 0; q < num; q++)
+        job->lists[q] = (struct query_list){.limit = limits ? limits[q] : 0};
+    return BSW_OK;
+}
+
+// ---- running lists ----
+
+static uint32_t limit_of(const struct list_job *job, size_t query)
+{
+    return __atomic_load_n(&job->lists[query].limit, __ATOMIC_RELAXED);
+}
+
+static void lock(struct query_list *list)
+{
+    while (__atomic_test_and_set(&list->is_locked, __ATOMIC_ACQUIRE)) continue;
+}
+
+static void unlock(struct query_list *list)
+{
+    __atomic_clear(&list->is_locked, __ATOMIC_RELEASE);
+}
+
+// The best `keep` of num items, to the query's list. What comes later may have the smaller row, so
+// the limit is the worst score itself.
+static void cut(const struct list_job *job, size_t query, uint64_t *items, size_t num,
+                uint64_t *room)
+{
+    struct query_list *list = &job->lists[query];
+    uint64_t *to = job->items + query * job->capacity, worst = UINT64_MAX;
+    num = job->workspace->select->keep_best(items, num, job->keep, room);
+    for (size_t i = 0; i < num; i++) {
+        to[i] = items[i];
+        worst = items[i] < worst ? items[i] : worst;
+    }
+    list->count = (uint32_t)num;
+    if (num < job->keep || bsw_candidate_score(worst) <= list->limit) return;
+    __atomic_store_n(&list->limit, bsw_candidate_score(worst), __ATOMIC_RELAXED);
+}
+
+// Where add will write.
+static void prefetch_list(const struct list_job *job, size_t query)
+{
+    const struct query_list *list = &job->lists[query];
+    __builtin_prefetch(job->items + query * job->capacity + list->count, 1);
+}
+
+// Adds what a query found in a tile, with rows in place of places.
+static void add(const struct list_job *job, const struct list_thread *thread, size_t query,
+                const uint64_t *found, size_t num)
+{
+    const uint32_t *rows = job->shard->order.rows;
+    struct query_list *list = &job->lists[query];
+    lock(list);
+    uint64_t *items = job->items + query * job->capacity, *to = items + list->count;
+    int is_full = list->count + num > job->capacity;
+    if (is_full) {
+        memcpy(thread->merged, items, list->count * sizeof *items);
+        to = thread->merged + list->count;
+    }
+    for (size_t i = 0; i < num; i++)
+        to[i] =
+            bsw_candidate_pack(bsw_candidate_score(found[i]), rows[bsw_candidate_row(found[i])]);
+    if (is_full)
+        cut(job, query, thread->merged, list->count + num, thread->room);
+    else
+        list->count += (uint32_t)num;
+    unlock(list);
+}
+
+// ---- a list ----
+
+// Queries of a list, side by side.
+static void gather(const struct list_job *job, const uint32_t *queries, size_t num,
+                   const struct list_thread *thread)
+{
+    size_t dims = job->padded_dims;
+    for (size_t i = 0; i < num; i++) {
+        if (i + QUERIES_AHEAD < num) {
+            const int8_t *ahead = job->components + queries[i + QUERIES_AHEAD] * dims;
+            for (size_t d = 0; d < dims; d += BSW_ALIGNMENT_BYTES) __builtin_prefetch(ahead + d);
+        }
+        memcpy(thread->components + i * dims, job->components + queries[i] * dims, dims);
+        thread->constants[i] = job->constants[queries[i]];
+        if (job->scales) thread->scales[i] = job->scales[queries[i]];
+    }
+}
+
+static struct bsw_matrix_tile tile_at(const struct list_job *job, size_t bundle, size_t num_bundles,
+                                      uint8_t *room)
+{
+    const struct bsw_shard_shape *shape = &job->shard->shape;
+    const struct bsw_code_arrays *arrays = &job->shard->arrays;
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    size_t place = bundle * BSW_BUNDLE_ROWS;
+    for (uint32_t s = 0; s < shape->layout.num_segments; s++)
+        planes[s] =
+            arrays->planes[s] + bundle * bsw_segment_bundle_words(&shape->layout.segments[s]);
+    if (!shape->has_bytes)
+        job->workspace->matrix_scan->unpack(&shape->layout, planes, num_bundles, room);
+    return (struct bsw_matrix_tile){.bytes = shape->has_bytes ? (const uint8_t *)planes[0] : room,
+                                    .num_bundles = num_bundles,
+                                    .padded_dims = job->padded_dims,
+                                    .first_row = (uint32_t)place,
+                                    .masks = arrays->masks + bundle,
+                                    .scales = arrays->scales ? arrays->scales + place : NULL,
+                                    .biases = arrays->biases ? arrays->biases + place : NULL,
+                                    .offsets = arrays->offsets ? arrays->offsets + place : NULL};
+}
+
+static void scan_matrix(const struct list_job *job, const struct list_thread *thread,
+                        const uint32_t *queries, size_t num, size_t bundle, size_t num_bundles)
+{
+    const struct bsw_matrix_tile tile = tile_at(job, bundle, num_bundles, thread->bytes);
+    const struct bsw_matrix_queries all = {.num_queries = num,
+                                           .components = thread->components,
+                                           .constants = thread->constants,
+                                           .scales = thread->scales,
+                                           .factor = job->queries->batch->factor};
+    for (size_t i = 0; i < num; i++)
+        thread->outputs[i] = (struct bsw_matrix_output){.items = thread->slots + i * SLOT_ITEMS,
+                                                        .limit = limit_of(job, queries[i])};
+    job->workspace->matrix_scan->scan(&tile, &all, thread->outputs);
+    for (size_t i = 0; i < num; i++) {
+        if (i + QUERIES_AHEAD < num && thread->outputs[i + QUERIES_AHEAD].count > 0)
+            prefetch_list(job, queries[i + QUERIES_AHEAD]);
+        if (thread->outputs[i].count > 0)
+            add(job, thread, queries[i], thread->outputs[i].items, thread->outputs[i].count);
+    }
+}
+
+static void scan_planes(const struct list_job *job, const struct list_thread *thread,
+                        uint32_t query, size_t bundle, size_t num_bundles)
+{
+    const struct bsw_query_batch *batch = job->queries->batch;
+    const struct bsw_select_table *select = job->workspace->select;
+    const struct bsw_code_arrays *arrays = &job->shard->arrays;
+    size_t place = bundle * BSW_BUNDLE_ROWS, count;
+    size_t in_batch = job->queries->first_query + query;
+    bsw_tile_dots(job->shard, job->workspace->plane_scan, batch, in_batch, bundle, num_bundles, 0,
+                  job->padded_dims, thread->dots);
+    if (job->shard->shape.has_affine)
+        count = select->filter_affine(thread->dots, arrays->scales + place, arrays->biases + place,
+                                      batch->scales[in_batch], arrays->masks + bundle, num_bundles,
+                                      (uint32_t)place, limit_of(job, query), thread->slots);
+    else
+        count = select->filter_integer(thread->dots, arrays->masks + bundle, num_bundles,
+                                       (uint32_t)place, limit_of(job, query), thread->slots);
+    if (count > 0) add(job, thread, query, thread->slots, count);
+}
+
+// A list for at most MOST_QUERIES queries.
+static void scan_list(const struct list_job *job, const struct list_thread *thread, uint32_t l,
+                      const uint32_t *queries, size_t num)
+{
+    const uint32_t *first = job->shard->order.first_bundles;
+    int is_matrix = job->shard->shape.has_bytes || num >= job->matrix_from_queries;
+    if (is_matrix) gather(job, queries, num, thread);
+    for (size_t b = first[l]; b < first[l + 1]; b += job->tile_bundles) {
+        size_t left = first[l + 1] - b, count = left < job->tile_bundles ? left : job->tile_bundles;
+        if (is_matrix)
+            scan_matrix(job, thread, queries, num, b, count);
+        else
+            for (size_t i = 0; i < num; i++) scan_planes(job, thread, queries[i], b, count);
+    }
+}
+
+// ---- a batch ----
+
+static size_t thread_queries(const struct bsw_list_groups *groups)
+{
+    return groups->most < MOST_QUERIES ? groups->most : MOST_QUERIES;
+}
+
+static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_list_groups *groups,
+                                   struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
+{
+    size_t num_threads = (size_t)job->workspace->num_threads, most = thread_queries(groups),
+           bytes = divide_scratch(job, most, NULL, NULL);
+    const uint32_t *first_bundles = job->shard->order.first_bundles;
+    uint64_t pairs = 0, rows = 0;
+    BSW_TRY(bsw_buffer_reserve(&scratch->threads, num_threads * bytes, err));
+#pragma omp parallel num_threads(job->workspace->num_threads) reduction(+ : pairs, rows)
+    {
+        struct list_thread thread;
+        divide_scratch(job, most, scratch->threads.data + (size_t)omp_get_thread_num() * bytes,
+                       &thread);
+#pragma omp for schedule(dynamic, 4)
+        for (uint32_t l = 0; l < groups->num_lists; l++) {
+            const uint32_t *group = groups->first + (groups->is_same ? 0 : l);
+            const uint32_t *queries = groups->queries + group[0];
+            size_t num = group[1] - group[0];
+            for (size_t i = 0; i < num; i += most)
+                scan_list(job, &thread, l, queries + i, num - i < most ? num - i : most);
+            pairs += num;
+            rows += num * (first_bundles[l + 1] - first_bundles[l]) * BSW_BUNDLE_ROWS;
+        }
+    }
+    scratch->num_pairs += pairs;
+    scratch->num_rows += rows;
+    return BSW_OK;
+}
+
+// Calls `visit` for every query, with a thread's scratch.
+static void for_each_query(const struct list_job *job, struct bsw_list_scan_scratch *scratch,
+                           void (*visit)(const struct list_job *job,
+                                         const struct list_thread *thread, size_t query,
+                                         struct bsw_candidate_lists *out),
+                           struct bsw_candidate_lists *out)
+{
+    size_t bytes = divide_scratch(job, 0, NULL, NULL); // there was room for more
+#pragma omp parallel num_threads(job->workspace->num_threads)
+    {
+        struct list_thread thread;
+        divide_scratch(job, 0, scratch->threads.data + (size_t)omp_get_thread_num() * bytes,
+                       &thread);
+#pragma omp for schedule(static)
+        for (size_t q = 0; q < job->queries->num_queries; q++) visit(job, &thread, q, out);
+    }
+}
+
+// The limit by what the nearest list had.
+static void raise_limit(const struct list_job *job, const struct list_thread *thread, size_t query,
+                        struct bsw_candidate_lists *out)
+{
+    size_t count = job->lists[query].count;
+    (void)out;
+    if (count < job->keep) return;
+    memcpy(thread->merged, job->items + query * job->capacity, count * sizeof *thread->merged);
+    cut(job, query, thread->merged, count, thread->room);
+}
+
+// The best of a query, sorted, to the caller's list.
+static void finish(const struct list_job *job, const struct list_thread *thread, size_t query,
+                   struct bsw_candidate_lists *out)
+{
+    size_t count = job->lists[query].count, *counts = (size_t *)(void *)out->counts.data;
+    uint64_t *items = (uint64_t *)(void *)out->items.data,
+             *list = job->items + query * job->capacity;
+    count = job->workspace->select->keep_best(list, count, job->keep, thread->room);
+    job->workspace->merge->sort_candidates(list, count, thread->room);
+    memcpy(items + query * out->keep, list, count * sizeof *list);
+    counts[query] = count;
+}
+
+static enum bsw_status scan_chosen(struct list_job *job, const struct bsw_list_choice *choice,
+                                   struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
+{
+    uint32_t num_lists = job->shard->order.num_lists;
+    BSW_TRY(bsw_list_groups_make(choice, num_lists, 0, 1, &scratch->nearest, err));
+    BSW_TRY(bsw_list_groups_make(choice, num_lists, 1, SIZE_MAX, &scratch->others, err));
+    BSW_TRY(scan_groups(job, &scratch->nearest, scratch, err));
+    for_each_query(job, scratch, raise_limit, NULL);
+    return scan_groups(job, &scratch->others, scratch, err);
+}
+
+// All lists for all queries: one list after another has the same group.
+static enum bsw_status scan_all(struct list_job *job, struct bsw_list_scan_scratch *scratch,
+                                struct bsw_error *err)
+{
+    size_t num = job->queries->num_queries;
+    uint32_t num_lists = job->shard->order.num_lists;
+    BSW_TRY(bsw_buffer_reserve(&scratch->all, (num + 2) * sizeof(uint32_t), err));
+    uint32_t *queries = (uint32_t *)(void *)scratch->all.data, *first = queries + num;
+    for (size_t q = 0; q < num; q++) queries[q] = (uint32_t)q;
+    first[0] = 0;
+    first[1] = (uint32_t)num;
+    const struct bsw_list_groups all = {
+        .num_lists = num_lists, .most = num, .first = first, .queries = queries, .is_same = 1};
+    return scan_groups(job, &all, scratch, err);
+}
+
+enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
+                              const struct bsw_list_choice *choice,
+                              const struct bsw_query_range *queries, const uint32_t *limits,
+                              size_t keep, struct bsw_list_scan_scratch *scratch,
+                              struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
+                              struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    const struct bsw_scan_tuning tuning =
+        bsw_scan_tuning_of(workspace->level, &shard->shape.layout);
+    uint32_t dims = shard->shape.layout.padded_dims;
+    size_t tile = bsw_matrix_tile_bundles(dims, tuning.tile_kib);
+    if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
+    struct list_job job = {.shard = shard,
+                           .queries = queries,
+                           .workspace = workspace,
+                           .keep = keep,
+                           .capacity = 3 * keep + BSW_BUNDLE_ROWS,
+                           .tile_bundles = tile < MOST_TILE_BUNDLES ? tile : MOST_TILE_BUNDLES,
+                           .matrix_from_queries = tuning.matrix_from_queries,
+                           .padded_dims = dims};
+    uint64_t rows_before = scratch->num_rows;
+    BSW_TRY(bsw_candidate_lists_reserve(out, queries->num_queries, keep, err));
+    BSW_TRY(unpack_queries(&job, scratch, err));
+    BSW_TRY(begin_lists(&job, limits, scratch, err));
+    BSW_TRY(choice ? scan_chosen(&job, choice, scratch, err) : scan_all(&job, scratch, err));
+    for_each_query(&job, scratch, finish, out);
+    workspace->used = BSW_SCAN_MATRIX;
+    workspace->num_pairs += scratch->num_rows - rows_before;
+    workspace->scan_seconds += bsw_clock_seconds() - started;
+    return BSW_OK;
+}

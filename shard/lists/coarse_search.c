@@ -1,0 +1,356 @@
+#include "shard/lists/coarse_search.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/codes/code_layout.h"
+#include "common/codes/half.h"
+#include "common/codes/result_order.h"
+#include "kernels/coarse_scan/coarse_scan.h"
+#include "kernels/encode/encode.h"
+#include "kernels/kernel_sums.h"
+#include "kernels/select/select.h"
+
+#define CENTROID_BITS 8
+#define MOST_CODE     255
+#define MOST_QUERY    127
+#define BLOCK_QUERIES 24 // at a time: their keys stay in the second cache
+
+struct bsw_coarse_search {
+    struct bsw_probe_settings settings;
+    enum bsw_metric metric;
+    const struct bsw_coarse_scan_table *scan;
+    const struct bsw_select_table *select;
+    const struct bsw_encode_table *encode;
+    int num_threads;
+    size_t dims, padded_dims, num_lists, num_bundles;
+    float step;
+    float *mean;    // [dims]: m; 0 where it is not taken from queries
+    uint8_t *bytes; // as matrix_scan takes them
+    uint16_t *scales;
+    float *biases;
+    struct bsw_buffer scratch; // of all threads
+    struct bsw_buffer lists, counts;
+    double seconds;
+};
+
+static int is_l2(const struct bsw_coarse_search *search)
+{
+    return search->metric == BSW_METRIC_L2;
+}
+
+// ---- centroids ----
+
+static void find_mean(const struct bsw_manifest *manifest, size_t dims, float *mean)
+{
+    for (size_t d = 0; d < dims; d++) {
+        double sum = 0;
+        for (size_t l = 0; l < manifest->lists.count; l++)
+            sum += manifest->lists.centroids[l * dims + d];
+        mean[d] = (float)(sum / manifest->lists.count);
+    }
+}
+
+static float find_step(const struct bsw_manifest *manifest, size_t dims, const float *mean)
+{
+    float most = 0;
+    for (size_t i = 0; i < manifest->lists.count * dims; i++)
+        most = fmaxf(most, fabsf(manifest->lists.centroids[i] - mean[i % dims]));
+    return most > 0 ? most / MOST_CODE : 1;
+}
+
+// The byte u of v = 255 - 2u, v the odd integer nearest to x / step.
+static uint8_t code_of(float x, float step)
+{
+    float u = floorf((MOST_CODE - x / step) * 0.5f + 0.5f);
+    return (uint8_t)(u < 0 ? 0 : u > MOST_CODE ? MOST_CODE : u);
+}
+
+static void put_centroid(struct bsw_coarse_search *search, size_t list, const float *centroid)
+{
+    size_t half = list / 16, lane = list % 16;
+    uint8_t *bytes = search->bytes + half * 16 * search->padded_dims;
+    float norm[BSW_SUM_LANES] = {0};
+    for (size_t d = 0; d < search->dims; d++) {
+        float x = centroid[d] - search->mean[d];
+        bytes[(d / 4 * 16 + lane) * 4 + d % 4] = code_of(x, search->step);
+        norm[d % BSW_SUM_LANES] = fmaf(x, x, norm[d % BSW_SUM_LANES]);
+    }
+    search->scales[list] = bsw_half_nearest(is_l2(search) ? 2.0 : 1.0);
+    search->biases[list] = is_l2(search) ? 0.0f - bsw_tree_sum_float(norm) : 0.0f;
+}
+
+static enum bsw_status allocate(struct bsw_coarse_search *search, struct bsw_error *err)
+{
+    size_t places = search->num_bundles * BSW_BUNDLE_ROWS;
+    BSW_TRY(bsw_allocate_zero(&search->mean, search->dims, sizeof(float), "centroids", err));
+    BSW_TRY(bsw_allocate_zero(&search->bytes, places, search->padded_dims, "centroids", err));
+    BSW_TRY(bsw_allocate_zero(&search->scales, places, sizeof(uint16_t), "centroids", err));
+    return bsw_allocate_zero(&search->biases, places, sizeof(float), "centroids", err);
+}
+
+enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
+                                       const struct bsw_probe_settings *settings,
+                                       enum bsw_cpu_level level, int num_threads,
+                                       struct bsw_coarse_search **out, struct bsw_error *err)
+{
+    struct bsw_coarse_search *search;
+    struct bsw_code_layout layout;
+    size_t dims = bsw_manifest_row_dims(manifest), lists = manifest->lists.count;
+    *out = NULL;
+    bsw_code_layout_init(&layout);
+    BSW_TRY(bsw_code_layout_append(&layout, (uint32_t)dims, CENTROID_BITS, err));
+    BSW_TRY(bsw_allocate_zero(&search, 1, sizeof *search, "centroids", err));
+    size_t probe = settings->probe < lists ? settings->probe : lists;
+    *search =
+        (struct bsw_coarse_search){.settings = {.probe = (uint32_t)probe, .ratio = settings->ratio},
+                                   .metric = manifest->metric,
+                                   .scan = bsw_coarse_scan_table_get(level),
+                                   .select = bsw_select_table_get(level),
+                                   .encode = bsw_encode_table_get(level),
+                                   .num_threads = num_threads,
+                                   .dims = dims,
+                                   .padded_dims = layout.padded_dims,
+                                   .num_lists = lists,
+                                   .num_bundles = bsw_num_bundles(lists)};
+    enum bsw_status status = allocate(search, err);
+    if (status != BSW_OK) {
+        bsw_coarse_search_close(&search);
+        return status;
+    }
+    find_mean(manifest, dims, search->mean);
+    search->step = find_step(manifest, dims, search->mean);
+    for (size_t l = 0; l < lists; l++)
+        put_centroid(search, l, manifest->lists.centroids + l * dims);
+    if (!is_l2(search)) memset(search->mean, 0, dims * sizeof(float));
+    *out = search;
+    return BSW_OK;
+}
+
+void bsw_coarse_search_close(struct bsw_coarse_search **search)
+{
+    if (!*search) return;
+    bsw_free(&(*search)->mean);
+    bsw_free(&(*search)->bytes);
+    bsw_free(&(*search)->scales);
+    bsw_free(&(*search)->biases);
+    bsw_buffer_deinit(&(*search)->scratch);
+    bsw_buffer_deinit(&(*search)->lists);
+    bsw_buffer_deinit(&(*search)->counts);
+    bsw_free(search);
+}
+
+double bsw_coarse_search_seconds(const struct bsw_coarse_search *search)
+{
+    return search->seconds;
+}
+
+// ---- queries ----
+
+// Queries that a thread has under way.
+struct coarse_block {
+    const struct bsw_coarse_search *search;
+    size_t num_queries;
+    int8_t *components; // [BLOCK_QUERIES][padded_dims]
+    int32_t *constants;
+    float *scales;
+    double *norms;                 // |q - m|^2
+    float *centred;                // [BLOCK_QUERIES][dims]: q - m
+    float *keys;                   // [BLOCK_QUERIES][places of all bundles]
+    uint64_t *items, *copy, *room; // [places]: lists as rows of candidates
+};
+
+static size_t align(size_t bytes)
+{
+    return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
+}
+
+// Parts of a thread's scratch; *out NULL: counts the bytes alone.
+static size_t divide_scratch(const struct bsw_coarse_search *search, unsigned char *at,
+                             struct coarse_block *out)
+{
+    size_t places = search->num_bundles * BSW_BUNDLE_ROWS;
+    const struct {
+        void *part;
+        size_t bytes;
+    } parts[] = {{out ? &out->components : NULL, BLOCK_QUERIES * search->padded_dims},
+                 {out ? &out->constants : NULL, BLOCK_QUERIES * sizeof(int32_t)},
+                 {out ? &out->scales : NULL, BLOCK_QUERIES * sizeof(float)},
+                 {out ? &out->norms : NULL, BLOCK_QUERIES * sizeof(double)},
+                 {out ? &out->centred : NULL, BLOCK_QUERIES * search->dims * sizeof(float)},
+                 {out ? &out->keys : NULL, BLOCK_QUERIES * places * sizeof(float)},
+                 {out ? &out->items : NULL, places * sizeof(uint64_t)},
+                 {out ? &out->copy : NULL, places * sizeof(uint64_t)},
+                 {out ? &out->room : NULL, places * sizeof(uint64_t)}};
+    size_t total = 0;
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (out) {
+            unsigned char *place = at + total;
+            memcpy(parts[i].part, &place, sizeof place);
+        }
+        total += align(parts[i].bytes);
+    }
+    return total;
+}
+
+// Rounds to the nearest integer, |x| below 2^22: no call, so that it is done for many at once.
+static inline float round_to_integer(float x)
+{
+    return (x + 0x1.8p23f) - 0x1.8p23f;
+}
+
+static void put_query(struct coarse_block *block, size_t q, const float *vector)
+{
+    const struct bsw_coarse_search *search = block->search;
+    int8_t *components = block->components + q * search->padded_dims;
+    float *centred = block->centred + q * search->dims, most = 0;
+    int32_t sum = 0;
+    for (size_t d = 0; d < search->dims; d++) {
+        centred[d] = vector[d] - search->mean[d];
+        most = fabsf(centred[d]) > most ? fabsf(centred[d]) : most;
+    }
+    float inverse = most > 0 ? MOST_QUERY / most : 0;
+    for (size_t d = 0; d < search->dims; d++) {
+        int32_t c = (int32_t)round_to_integer(centred[d] * inverse);
+        components[d] = (int8_t)c;
+        sum += c;
+    }
+    memset(components + search->dims, 0, search->padded_dims - search->dims);
+    block->constants[q] = MOST_CODE * sum;
+    block->scales[q] = most / MOST_QUERY * search->step;
+}
+
+static void put_queries(struct coarse_block *block, const float *vectors)
+{
+    const struct bsw_coarse_search *search = block->search;
+    for (size_t q = 0; q < block->num_queries; q++) put_query(block, q, vectors + q * search->dims);
+    search->encode->squared_norms(block->centred, block->num_queries, search->dims, block->norms);
+    // Unit length, so that |q - c|^2 = 2 - 2 key.
+    for (size_t q = 0; q < block->num_queries && search->metric == BSW_METRIC_COSINE; q++)
+        if (block->norms[q] > 0) block->scales[q] /= (float)sqrt(block->norms[q]);
+}
+
+// ---- what is near ----
+
+// Squared distance of a list with this key, as far as keys say; at least 0.
+static float distance_of(const struct coarse_block *block, size_t q, float key)
+{
+    float distance = is_l2(block->search) ? (float)block->norms[q] - key : 2.0f - 2.0f * key;
+    return distance > 0 ? distance : 0;
+}
+
+// The least key within the ratio, where the yardstick's list has this one.
+static float ratio_limit(const struct coarse_block *block, size_t q, float yardstick)
+{
+    float most = (float)block->search->settings.ratio * distance_of(block, q, yardstick);
+    return (is_l2(block->search) ? (float)block->norms[q] - most : 1.0f - 0.5f * most) + 0.0f;
+}
+
+// The lowest of the `rank` best items.
+static uint64_t item_of_rank(struct coarse_block *block, const uint64_t *items, size_t count,
+                             size_t rank)
+{
+    uint64_t worst = UINT64_MAX;
+    memcpy(block->copy, items, count * sizeof *items);
+    rank = block->search->select->keep_best(block->copy, count, rank, block->room);
+    for (size_t i = 0; i < rank; i++) worst = block->copy[i] < worst ? block->copy[i] : worst;
+    return worst;
+}
+
+// A key that at least `rank` lists reach, as high as the lanes' maxima tell; -INFINITY: none known.
+static float reached_by(const struct coarse_block *block, const float *keys, size_t rank)
+{
+    float most[BSW_COARSE_LANES];
+    if (rank > BSW_COARSE_LANES) return -INFINITY;
+    block->search->scan->maxima(keys, block->search->num_lists, most);
+    for (size_t i = 0; i < rank; i++) { // the largest to the front: rank is small
+        size_t best = i;
+        for (size_t l = i + 1; l < BSW_COARSE_LANES; l++) best = most[l] > most[best] ? l : best;
+        float swap = most[i];
+        most[i] = most[best];
+        most[best] = swap;
+    }
+    return most[rank - 1];
+}
+
+// A limit that leaves no list out which the query looks at.
+static float first_limit(const struct coarse_block *block, size_t q, const float *keys)
+{
+    const struct bsw_coarse_search *search = block->search;
+    size_t probe = search->settings.probe, rank = probe < BSW_COARSE_RANK ? probe : BSW_COARSE_RANK;
+    if (search->settings.ratio == 0) return reached_by(block, keys, probe);
+    float yardstick = reached_by(block, keys, rank);
+    if (yardstick == -INFINITY) return yardstick;
+    return fminf(ratio_limit(block, q, yardstick), yardstick);
+}
+
+// The lists of a query, the nearest first.
+static uint32_t choose(struct coarse_block *block, size_t q, uint32_t *lists)
+{
+    const struct bsw_coarse_search *search = block->search;
+    const float *keys = block->keys + q * search->num_bundles * BSW_BUNDLE_ROWS;
+    uint64_t *items = block->items, best = 0;
+    size_t probe = search->settings.probe,
+           count = search->scan->pick(keys, search->num_lists, first_limit(block, q, keys), items);
+    uint32_t num = 0, limit = 0;
+    if (count > probe) count = search->select->keep_best(items, count, probe, block->room);
+    if (search->settings.ratio > 0) {
+        uint64_t item = item_of_rank(block, items, count, BSW_COARSE_RANK);
+        float yardstick = bsw_score_to_float(bsw_candidate_score(item));
+        limit = bsw_score_from_float(ratio_limit(block, q, yardstick));
+    }
+    for (size_t i = 0; i < count; i++) best = items[i] > best ? items[i] : best;
+    lists[num++] = bsw_candidate_row(best);
+    for (size_t i = 0; i < count; i++) {
+        lists[num] = bsw_candidate_row(items[i]);
+        num += items[i] != best && bsw_candidate_score(items[i]) >= limit;
+    }
+    return num;
+}
+
+static void run_block(struct coarse_block *block, const float *vectors, uint32_t *lists,
+                      uint32_t *counts)
+{
+    const struct bsw_coarse_search *search = block->search;
+    const struct bsw_matrix_tile tile = {.bytes = search->bytes,
+                                         .num_bundles = search->num_bundles,
+                                         .padded_dims = (uint32_t)search->padded_dims,
+                                         .scales = search->scales,
+                                         .biases = search->biases};
+    const struct bsw_matrix_queries queries = {.num_queries = block->num_queries,
+                                               .components = block->components,
+                                               .constants = block->constants,
+                                               .scales = block->scales};
+    put_queries(block, vectors);
+    search->scan->keys(&tile, &queries, block->keys, search->num_bundles * BSW_BUNDLE_ROWS);
+    for (size_t q = 0; q < block->num_queries; q++)
+        counts[q] = choose(block, q, lists + q * (search->settings.probe + 1));
+}
+
+enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
+                                      size_t num_queries, struct bsw_list_choice *out,
+                                      struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    size_t most = search->settings.probe + 1, bytes = divide_scratch(search, NULL, NULL);
+    BSW_TRY(bsw_buffer_reserve(&search->scratch, (size_t)search->num_threads * bytes, err));
+    // One more than a query has: choosing writes behind the last.
+    BSW_TRY(bsw_buffer_reserve(&search->lists, num_queries * most * sizeof(uint32_t), err));
+    BSW_TRY(bsw_buffer_reserve(&search->counts, num_queries * sizeof(uint32_t), err));
+    uint32_t *lists = (uint32_t *)(void *)search->lists.data;
+    uint32_t *counts = (uint32_t *)(void *)search->counts.data;
+#pragma omp parallel for schedule(dynamic) num_threads(search->num_threads)
+    for (size_t first = 0; first < num_queries; first += BLOCK_QUERIES) {
+        size_t left = num_queries - first;
+        struct coarse_block block = {.search = search,
+                                     .num_queries = left < BLOCK_QUERIES ? left : BLOCK_QUERIES};
+        divide_scratch(search, search->scratch.data + (size_t)omp_get_thread_num() * bytes, &block);
+        run_block(&block, vectors + first * search->dims, lists + first * most, counts + first);
+    }
+    *out = (struct bsw_list_choice){
+        .num_queries = num_queries, .most = most, .lists = lists, .counts = counts};
+    search->seconds += bsw_clock_seconds() - started;
+    return BSW_OK;
+}

@@ -1,0 +1,55 @@
+// The coarse step of a search by lists: which lists a query looks at.
+//
+// Centroids are kept as bytes, and one int8 product of kernels/matrix_scan, with a float bias, says
+// how near each is: c - m = step * v, v odd from -255 to 255, m the mean of all centroids, and
+//   key = 2 <q - m, step * v> - |c - m|^2   l2:      |q - m|^2 - key is about the squared distance
+//       =   <q, step * v>                   cosine (q of unit length), ip
+// Queries are rounded to int8. Keys are functions of centroids and query, the same on every machine
+// and rank, and they are the order of lists: better key first, then the smaller list.
+//
+// A query looks at the best `probe` lists, and with a ratio R at no list whose squared distance is
+// more than R times that of the query's BSW_COARSE_RANK-th list (the last one, if there are fewer);
+// the nearest list is always looked at. Distances to the nearest list alone vary more than those to
+// the 16th, which is why that is the yardstick: the same recall from a quarter fewer rows.
+#ifndef BITSWEEP_SHARD_COARSE_SEARCH_H
+#define BITSWEEP_SHARD_COARSE_SEARCH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/base/cpu_level.h"
+#include "common/base/memory.h"
+#include "common/files/index_manifest.h"
+
+#define BSW_COARSE_RANK 16
+
+// What a search looks at.
+struct bsw_probe_settings {
+    uint32_t probe; // lists a query at most; 0: all rows, and nothing of this file
+    double ratio;   // of squared distances, > 0; 0: not asked. Not for ip
+};
+
+// Lists of some queries: query q looks at lists [q * most, q * most + counts[q]), the nearest
+// first, the others in any order.
+struct bsw_list_choice {
+    size_t num_queries, most;
+    const uint32_t *lists;
+    const uint32_t *counts;
+};
+
+struct bsw_coarse_search;
+
+// Copies what it needs of the manifest, which has lists.
+enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
+                                       const struct bsw_probe_settings *settings,
+                                       enum bsw_cpu_level level, int num_threads,
+                                       struct bsw_coarse_search **out, struct bsw_error *err);
+void bsw_coarse_search_close(struct bsw_coarse_search **search); // accepts NULL inside
+
+// vectors [num_queries][dims] as given. *out is there until the next call.
+enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
+                                      size_t num_queries, struct bsw_list_choice *out,
+                                      struct bsw_error *err);
+double bsw_coarse_search_seconds(const struct bsw_coarse_search *search);
+
+#endif

@@ -1,0 +1,24 @@
+// A batch the other way round: for every list the queries that look at it.
+#ifndef BITSWEEP_SHARD_LIST_GROUPS_H
+#define BITSWEEP_SHARD_LIST_GROUPS_H
+
+#include "shard/lists/coarse_search.h"
+
+// {0} is a valid empty one.
+struct bsw_list_groups {
+    uint32_t num_lists;
+    int is_same; // all lists have the group of list 0
+    size_t most; // queries of one list
+    // Queries [first[l], first[l + 1]) of `queries`, ascending, look at list l.
+    const uint32_t *first; // [num_lists + 1]
+    const uint32_t *queries;
+    struct bsw_buffer memory;
+};
+
+// Of the queries' lists from number `from` on, up to number `to` at most.
+enum bsw_status bsw_list_groups_make(const struct bsw_list_choice *choice, uint32_t num_lists,
+                                     size_t from, size_t to, struct bsw_list_groups *groups,
+                                     struct bsw_error *err);
+void bsw_list_groups_deinit(struct bsw_list_groups *groups);
+
+#endif

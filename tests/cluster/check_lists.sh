@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Lists: the same index for any number of ranks, threads and levels; a search that looks at some of
+# them gives the same bytes for any ranks, shards, threads, batches, levels and ways of merging, one
+# that looks at all of them those of an index without lists; more lists find more; what is wrong is
+# refused.
+# usage: check_lists.sh BITSWEEP_BINARY SOURCE_FOLDER
+#
+# With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+find_levels
+find_ranks 2 3
+
+check "rows" "$program" synth --count 6000 --dims 45 --clusters 40 --seed 4 --out "$folder/rows.fbin" \
+    --queries 60 --queries-out "$folder/vectors.fbin"
+
+# next_level: by turns.
+turn=0
+next_level() {
+    level=${levels[turn % ${#levels[@]}]}
+    turn=$((turn + 1))
+}
+
+# search INDEX RESULT OPTIONS...
+search() {
+    local index=$1 result=$2
+    shift 2
+    "$program" search --index "$index" --queries "$vectors" --k 10 --out "$result" --force --quiet "$@"
+}
+
+# search_other WHAT INDEX RANKS OPTIONS...: the bytes of $folder/first.
+search_other() {
+    local what="$1, $3 ranks" index=$2 ranks=$3
+    shift 3
+    next_level
+    check "$what, $level" on "$ranks" search --index "$index" --queries "$vectors" --k 10 --level "$level" \
+        --out "$folder/again" --force --quiet "$@"
+    check "$what, $level: the same bytes" cmp "$folder/first" "$folder/again"
+}
+
+# recall_of RESULT
+recall_of() {
+    "$program" eval --results "$1" --groundtruth "$folder/truth" --k 10 --json |
+        sed -nE 's/.*"10-recall@10": ([0-9.]+).*/\1/p'
+}
+
+# at_least WHAT A B
+at_least() {
+    check "$1: $2, at least $3" awk -v a="$2" -v b="$3" 'BEGIN {exit !(a >= b)}'
+}
+
+# codes: "metric|rows|options of encode|options of search"
+codes=("l2|u8bin|--bits 3|" "cosine|fbin|--bits 2.5|" "ip|fbin|--codec sq8|--refine none" "l2|u8bin|--codec raw|"
+    "cosine|fbin|--codec xfbq --bits 3|")
+for code in "${codes[@]}"; do
+    IFS='|' read -r metric kind encoding searching <<<"$code"
+    read -ra encoding <<<"$encoding"
+    read -ra searching <<<"$searching"
+    rows=$folder/rows.fbin vectors=$folder/vectors.fbin
+    if [[ $kind == u8bin ]]; then rows=$base vectors=$queries; fi
+    what="$metric ${encoding[*]}"
+    encode=(encode --base "$rows" --metric "$metric" "${encoding[@]}" --force --quiet)
+    check "flat, $what" "$program" "${encode[@]}" --index "$folder/flat"
+    check "one shard, $what" "$program" "${encode[@]}" --lists 50 --index "$folder/one"
+    check "four shards, $what" "$program" "${encode[@]}" --lists 50 --shards 4 --copy-vectors --index "$folder/four"
+    check "verify, $what" "$program" verify --index "$folder/four" --quiet
+    for ranks in "${ranks_axis[@]}"; do
+        next_level
+        check "four shards, $what, $ranks ranks, $level" on "$ranks" "${encode[@]}" --lists 50 --shards 4 \
+            --copy-vectors --level "$level" --threads 2 --index "$folder/other"
+        check "the same index" diff -r "$folder/four" "$folder/other"
+    done
+
+    check "flat search, $what" search "$folder/flat" "$folder/first" "${searching[@]}"
+    for ranks in "${ranks_axis[@]}"; do
+        search_other "all lists, $what" "$folder/one" "$ranks" "${searching[@]}" --threads 2
+        search_other "all lists, $what" "$folder/four" "$ranks" "${searching[@]}" --probe 50 --batch 7
+    done
+    options=(--probe 9)
+    if [[ $metric != ip ]]; then options+=(--probe-ratio 1.1); fi
+    check "some lists, $what" search "$folder/one" "$folder/first" "${searching[@]}" "${options[@]}"
+    for ranks in "${ranks_axis[@]}"; do
+        search_other "some lists, $what" "$folder/one" "$ranks" "${searching[@]}" "${options[@]}" --batch 1
+        search_other "some lists, $what" "$folder/four" "$ranks" "${searching[@]}" "${options[@]}" --threads 3 \
+            --merge gather
+        search_other "some lists, $what" "$folder/four" "$ranks" "${searching[@]}" "${options[@]}" --threads 2 \
+            --batch 17 --overlap on
+    done
+
+    check "ground truth, $what" "$program" groundtruth --base "$rows" --queries "$vectors" --metric "$metric" \
+        --k 10 --out "$folder/truth" --force --quiet
+    last=0
+    for probe in 1 5 20 50; do
+        check "probe $probe, $what" search "$folder/one" "$folder/again" "${searching[@]}" --probe $probe
+        found=$(recall_of "$folder/again")
+        at_least "recall of probe $probe, $what" "$found" "$last"
+        last=$found
+        if ((probe == 5)); then at_least "recall of probe 5, $what" "$found" 0.5; fi
+    done
+done
+
+# ---- rows that are left out ----
+
+rows=$folder/rows.fbin vectors=$folder/vectors.fbin
+encode=(encode --base "$rows" --metric l2 --force --quiet --index "$folder/one")
+check "a part of the rows" "$program" "${encode[@]}" --lists 30 --rows 1000:4000 --shards 3
+check "its search" search "$folder/one" "$folder/first" --probe 30
+check "a part without lists" "$program" "${encode[@]}" --rows 1000:4000
+check "its search" search "$folder/one" "$folder/again"
+check "the same bytes" cmp "$folder/first" "$folder/again"
+cp "$rows" "$folder/holes.fbin"
+for row in 3 700 5999; do put "$folder/holes.fbin" $((8 + row * 45 * 4)) '\x00\x00\xc0\x7f'; done
+refused 65 "holes.fbin: row 3 " "$program" encode --base "$folder/holes.fbin" --metric l2 --lists 30 \
+    --index "$folder/holes" --quiet
+check "nothing is left" test ! -e "$folder/holes"
+for lists in 0 30; do
+    check "rows are dropped, $lists lists" "$program" encode --base "$folder/holes.fbin" --metric l2 \
+        --lists $lists --drop-bad-rows --index "$folder/holes$lists" --quiet --shards 2
+    check "verify" "$program" verify --index "$folder/holes$lists" --quiet
+    check "search" search "$folder/holes$lists" "$folder/result$lists"
+done
+check "the same bytes" cmp "$folder/result0" "$folder/result30"
+
+# ---- what is wrong ----
+
+check "an index" "$program" "${encode[@]}" --lists 30 --seed 2
+check "a flat index" "$program" encode --base "$rows" --metric ip --index "$folder/flat" --force --quiet
+check "lists for products" "$program" encode --base "$rows" --metric ip --lists 5 --index "$folder/four" --force --quiet
+flat=(search --index "$folder/flat" --queries "$vectors" --out "$folder/again" --force --quiet)
+some=(search --index "$folder/one" --queries "$vectors" --out "$folder/again" --force --quiet)
+refused 2 "--lists 6001: .*6000 rows only" "$program" "${encode[@]}" --lists 6001
+refused 2 "--lists 'x' is not" "$program" "${encode[@]}" --lists x
+refused 2 "--probe: .*no lists; encode --lists" "$program" "${flat[@]}" --probe 3
+refused 2 "--probe-ratio: .*no lists" "$program" "${flat[@]}" --probe-ratio 1.5
+refused 2 "--probe 31: .* has 30 lists" "$program" "${some[@]}" --probe 31
+refused 2 "--select queue: .*has lists" "$program" "${some[@]}" --select queue
+refused 2 "--probe-ratio: metric ip has no distances" "$program" search --index "$folder/four" \
+    --queries "$vectors" --out "$folder/again" --force --quiet --probe-ratio 2
+cp -r "$folder/one" "$folder/broken"
+flip "$folder/broken/shard-00000-of-00001.lists" 5000
+some=(search --index "$folder/broken" --queries "$vectors" --out "$folder/again" --force --quiet)
+refused 65 "shard-00000-of-00001.lists: is corrupt" "$program" "${some[@]}"
+refused 65 "shard-00000-of-00001.lists: is corrupt" "$program" verify --index "$folder/broken" --quiet
+rm "$folder/broken/shard-00000-of-00001.lists"
+refused 65 "shard-00000-of-00001.lists: missing" "$program" "${some[@]}"
+finish

@@ -1,0 +1,122 @@
+#include "kernelcheck.h"
+
+#include <math.h>
+
+#include "common/codes/half.h"
+#include "kernels/coarse_scan/coarse_scan.h"
+
+static const size_t bundle_counts[] = {1, 2, 17};
+static const size_t query_counts[] = {1, 2, 5, 11, 12, 13, 24, 25};
+static const size_t key_counts[] = {1, 15, 16, 17, 63, 64, 65, 100, 1000};
+#define LENGTH(array) (sizeof(array) / sizeof(array)[0])
+
+// ---- keys ----
+
+struct keys_case {
+    struct bsw_matrix_tile tile;
+    struct bsw_matrix_queries queries;
+    uint8_t *bytes;
+    float *expected, *found;
+    size_t numbers;
+};
+
+static void make_tile(const struct kernelcheck *check, uint32_t dims, size_t bundles,
+                      struct keys_case *c)
+{
+    size_t rows = bundles * BSW_BUNDLE_ROWS, bytes = bsw_matrix_tile_bytes(dims, bundles);
+    uint8_t *codes = kernelcheck_allocate(bytes);
+    uint16_t *scales = kernelcheck_allocate(rows * sizeof *scales);
+    float *biases = kernelcheck_allocate(rows * sizeof *biases);
+    for (size_t i = 0; i < bytes; i++) codes[i] = (uint8_t)kernelcheck_random(check, 1, i);
+    for (size_t r = 0; r < rows; r++) {
+        scales[r] = bsw_half_nearest(fabs((double)kernelcheck_float(check, 2, r)));
+        biases[r] = r % 7 ? 1e4f * kernelcheck_float(check, 3, r) : r % 2 ? -INFINITY : -0.0f;
+    }
+    c->bytes = codes;
+    c->tile = (struct bsw_matrix_tile){.bytes = codes,
+                                       .num_bundles = bundles,
+                                       .padded_dims = dims,
+                                       .scales = scales,
+                                       .biases = biases};
+}
+
+static void make_queries(const struct kernelcheck *check, uint32_t dims, size_t num,
+                         struct keys_case *c)
+{
+    int8_t *components = kernelcheck_allocate(num * dims);
+    int32_t *constants = kernelcheck_allocate(num * sizeof *constants);
+    float *scales = kernelcheck_allocate(num * sizeof *scales);
+    for (size_t q = 0; q < num; q++) {
+        constants[q] = 0;
+        scales[q] = q % 5 ? fabsf(kernelcheck_float(check, 4, q)) : 0.0f;
+        for (size_t d = 0; d < dims; d++) {
+            int8_t component = (int8_t)kernelcheck_random(check, 5, q * dims + d);
+            components[q * dims + d] = component;
+            constants[q] += 255 * component;
+        }
+    }
+    c->queries = (struct bsw_matrix_queries){
+        .num_queries = num, .components = components, .constants = constants, .scales = scales};
+}
+
+static void check_keys(struct kernelcheck *check, const struct bsw_coarse_scan_table *table,
+                       uint32_t dims, size_t bundles, size_t num)
+{
+    struct keys_case c = {.numbers = num * bundles * BSW_BUNDLE_ROWS};
+    size_t stride = bundles * BSW_BUNDLE_ROWS;
+    kernelcheck_case(check, "%u dims, %zu bundles, %zu queries", dims, bundles, num);
+    make_tile(check, dims, bundles, &c);
+    make_queries(check, dims, num, &c);
+    c.expected = kernelcheck_allocate(c.numbers * sizeof(float));
+    c.found = kernelcheck_allocate(c.numbers * sizeof(float));
+    bsw_coarse_scan_reference.keys(&c.tile, &c.queries, c.expected, stride);
+    table->keys(&c.tile, &c.queries, c.found, stride);
+    kernelcheck_compare(check, "keys", c.expected, c.found, c.numbers * sizeof(float));
+    kernelcheck_free(c.bytes);
+}
+
+// ---- maxima and picks ----
+
+static float fill_key(const struct kernelcheck *check, size_t i)
+{
+    uint64_t random = kernelcheck_random(check, 6, i) % 16;
+    return random == 0   ? -INFINITY
+           : random == 1 ? 0.0f
+           : random < 5  ? 1.5f // ties
+                         : kernelcheck_float(check, 7, i);
+}
+
+static void check_picks(struct kernelcheck *check, const struct bsw_coarse_scan_table *table,
+                        size_t n)
+{
+    static const float limits[] = {-INFINITY, -1.0f, 0.0f, 1.5f, 100.0f};
+    float *keys = kernelcheck_allocate(n * sizeof *keys);
+    float expected[BSW_COARSE_LANES], found[BSW_COARSE_LANES];
+    uint64_t *expected_items = kernelcheck_allocate(n * sizeof *expected_items),
+             *found_items = kernelcheck_allocate(n * sizeof *found_items);
+    for (size_t i = 0; i < n; i++) keys[i] = fill_key(check, i);
+    kernelcheck_case(check, "%zu keys", n);
+    bsw_coarse_scan_reference.maxima(keys, n, expected);
+    table->maxima(keys, n, found);
+    kernelcheck_compare(check, "maxima", expected, found, sizeof expected);
+    for (size_t l = 0; l < LENGTH(limits); l++) {
+        kernelcheck_case(check, "%zu keys, limit %g", n, (double)limits[l]);
+        size_t count = bsw_coarse_scan_reference.pick(keys, n, limits[l], expected_items);
+        kernelcheck_compare_lists(check, "pick", expected_items, count, found_items,
+                                  table->pick(keys, n, limits[l], found_items),
+                                  sizeof *found_items);
+    }
+    kernelcheck_free(keys);
+}
+
+void check_coarse_scan(struct kernelcheck *check)
+{
+    const struct bsw_coarse_scan_table *table = bsw_coarse_scan_table_get(check->level);
+    for (size_t d = 0; d < kernelcheck_num_dims; d++) {
+        uint32_t dims = (kernelcheck_dims[d] + 31) / 32 * 32;
+        for (size_t b = 0; b < LENGTH(bundle_counts); b++)
+            for (size_t q = 0; q < LENGTH(query_counts); q++)
+                check_keys(check, table, dims, bundle_counts[b], query_counts[q]);
+    }
+    for (size_t n = 0; n < LENGTH(key_counts); n++) check_picks(check, table, key_counts[n]);
+}
