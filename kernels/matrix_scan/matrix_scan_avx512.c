@@ -112,8 +112,7 @@ INLINE void finish_half(enum block_end kind, const struct bsw_matrix_tile *tile,
     size_t dims = tile->padded_dims;
     __m512i sums = multiply_half(tile->bytes + row * dims, panel->components + j * dims, dims);
     uint32_t pass = passing(kind, sums, load_half(kind, tile, row), panel, j) & marked;
-    if (!panel->is_staged || __builtin_expect(pass != 0, 0))
-        append(kind, tile, row, panel, j, sums, pass);
+    if (pass) append(kind, tile, row, panel, j, sums, pass);
 }
 
 // Mostly one of a bundle's halves has marked rows: which one takes no branch.
