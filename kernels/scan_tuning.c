@@ -7,9 +7,6 @@
 
 #include "common/base/file.h"
 
-#define MAX_TABLES     64
-#define MAX_FILE_BYTES (1 << 20)
-
 // The assembler takes it in; CMakeLists.txt says where it is.
 __asm__(".pushsection .rodata\n"
         ".global bsw_scan_tuning_text\nbsw_scan_tuning_text:\n"
@@ -19,7 +16,7 @@ __asm__(".pushsection .rodata\n"
 extern const char bsw_scan_tuning_text[];
 
 struct tables {
-    struct bsw_scan_tuning_table tables[MAX_TABLES];
+    struct bsw_scan_tuning_table tables[BSW_TUNING_MAX_TABLES];
     size_t num;
 };
 
@@ -29,8 +26,8 @@ static struct bsw_cpu_identity this_cpu;
 static void make_built_in(void)
 {
     bsw_cpu_identity_read(&this_cpu);
-    if (bsw_scan_tuning_parse("scan_tuning.txt", bsw_scan_tuning_text, built_in.tables, MAX_TABLES,
-                              &built_in.num, NULL) != BSW_OK)
+    if (bsw_scan_tuning_parse("scan_tuning.txt", bsw_scan_tuning_text, built_in.tables,
+                              BSW_TUNING_MAX_TABLES, &built_in.num, NULL) != BSW_OK)
         abort(); // a test reads it
 }
 
@@ -50,11 +47,11 @@ const struct bsw_scan_tuning_table *bsw_scan_tuning_built_in(size_t *num_tables)
 enum bsw_status bsw_scan_tuning_read(const char *path, struct bsw_error *err)
 {
     struct bsw_buffer text = {0};
-    enum bsw_status status = bsw_file_read_all(path, MAX_FILE_BYTES, &text, err);
+    enum bsw_status status = bsw_file_read_all(path, BSW_TUNING_MAX_FILE_BYTES, &text, err);
     if (status == BSW_OK) status = bsw_buffer_append(&text, "", 1, err);
     if (status == BSW_OK)
-        status = bsw_scan_tuning_parse(path, (const char *)text.data, of_user.tables, MAX_TABLES,
-                                       &of_user.num, err);
+        status = bsw_scan_tuning_parse(path, (const char *)text.data, of_user.tables,
+                                       BSW_TUNING_MAX_TABLES, &of_user.num, err);
     bsw_buffer_deinit(&text);
     return status;
 }

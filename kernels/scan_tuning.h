@@ -12,6 +12,9 @@
 #include "common/base/status.h"
 #include "common/codes/code_layout.h"
 
+#define BSW_TUNING_MAX_TABLES     64 // of a file
+#define BSW_TUNING_MAX_FILE_BYTES (1 << 20)
+
 struct bsw_scan_tuning {
     uint32_t dims, bits;          // padded dims and average bits the figures were measured at
     uint32_t matrix_from_queries; // from here on matrix_scan beats plane_scan; UINT32_MAX: never

@@ -11,13 +11,11 @@
 #include "common/base/file.h"
 #include "common/job/progress.h"
 
-#define DEFAULT_DIMS   "32,96,128,256,512,1024"
-#define DEFAULT_BITS   "1,2,3,4,8"
-#define MAX_ROWS       (BSW_TUNER_MAX_LIST * BSW_TUNER_MAX_LIST)
+#define DEFAULT_DIMS "32,96,128,256,512,1024"
+#define DEFAULT_BITS "1,2,3,4,8"
+#define MAX_ROWS     (BSW_TUNER_MAX_LIST * BSW_TUNER_MAX_LIST)
 
-#define TABLE_BYTES    96 // how a table begins
-#define MAX_TABLES     64
-#define MAX_FILE_BYTES (1 << 20)
+#define TABLE_BYTES  96 // how a table begins
 
 _Static_assert(BSW_TUNER_MAX_LIST <= BSW_TUNING_MAX_BITS &&
                    BSW_TUNER_MAX_LIST <= BSW_TUNING_MAX_ROWS,
@@ -172,12 +170,13 @@ static enum bsw_status replace_table(const struct tune_report *report, const cha
 // What is in a file that is there: tables that can be read.
 static enum bsw_status read_file(const char *path, struct bsw_buffer *text, struct bsw_error *err)
 {
-    struct bsw_scan_tuning_table tables[MAX_TABLES];
+    struct bsw_scan_tuning_table tables[BSW_TUNING_MAX_TABLES];
     size_t num_tables;
-    if (bsw_file_exists(path)) BSW_TRY(bsw_file_read_all(path, MAX_FILE_BYTES, text, err));
+    if (bsw_file_exists(path))
+        BSW_TRY(bsw_file_read_all(path, BSW_TUNING_MAX_FILE_BYTES, text, err));
     BSW_TRY(bsw_buffer_append(text, "", 1, err));
-    return bsw_scan_tuning_parse(path, (const char *)text->data, tables, MAX_TABLES, &num_tables,
-                                 err);
+    return bsw_scan_tuning_parse(path, (const char *)text->data, tables, BSW_TUNING_MAX_TABLES,
+                                 &num_tables, err);
 }
 
 static enum bsw_status write_file(const struct tune_report *report, const struct bsw_buffer *table,
