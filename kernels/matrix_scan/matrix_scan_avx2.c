@@ -53,7 +53,7 @@ INLINE void multiply_wide(const uint8_t *rows, const int8_t *components, size_t 
 
 INLINE void add_products(const struct factors *factors, block_sums sums, const size_t num)
 {
-    const size_t dims = factors->dims, step = factors->step, stride = factors->stride;
+    const size_t dims = factors->dims, step = factors->form, stride = factors->stride;
     if (step == 0) {
         multiply_wide(factors->rows, factors->components, stride, dims, sums, num);
         return;
@@ -65,7 +65,7 @@ INLINE void add_products(const struct factors *factors, block_sums sums, const s
 
 // Dimensions whose products can be added in 16 bits, at 2 * 128 * (2^bits - 1) a pair: 32 where
 // codes have up to 4 bits, 4 with 7; 0 with 8.
-static size_t narrow_dims(const struct bsw_matrix_tile *tile)
+static size_t tile_form(const struct bsw_matrix_tile *tile)
 {
     size_t bytes = bsw_matrix_tile_bytes(tile->padded_dims, tile->num_bundles);
     __m256i all = _mm256_setzero_si256();

@@ -38,7 +38,7 @@ INLINE void add_products(const struct factors *factors, block_sums sums, const s
     EACH_QUERY(END_QUERY)
 }
 
-static size_t narrow_dims(const struct bsw_matrix_tile *tile)
+static size_t tile_form(const struct bsw_matrix_tile *tile)
 {
     (void)tile;
     return 0; // no sum is narrow

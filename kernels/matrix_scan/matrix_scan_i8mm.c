@@ -1,13 +1,23 @@
 // matrix_scan by usmmla, which multiplies 8 dimensions of 2 rows with those of 2 queries: twice the
 // products of a dot product. A block is up to 8 queries against 8 rows, 16 registers of sums of 2
 // rows x 2 queries. A single query goes by usdot.
-#include <arm_neon.h>
-
+#define BLOCK_QUERIES 8
 #include "kernels/matrix_scan/matrix_scan_neon.h"
 
-#define INLINE static inline __attribute__((always_inline))
+enum { PAIRS = BLOCK_QUERIES / 2 }; // of queries, and of rows at a time
 
-enum { PAIRS = 4 }; // of queries, and of rows at a time
+static size_t tile_form(const struct bsw_matrix_tile *tile)
+{
+    (void)tile;
+    return 0; // all are alike
+}
+
+INLINE const int32_t *complete_constants(const struct factors *factors, const int32_t *constants,
+                                         size_t num, int32_t room[BLOCK_QUERIES])
+{
+    (void)factors, (void)num, (void)room;
+    return constants; // products lack nothing
+}
 
 // [pair of rows][pair of queries]: lanes row 0 x query 0, row 0 x query 1, row 1 x query 0, row 1 x
 // query 1.
@@ -50,13 +60,8 @@ INLINE void add_dims(const uint8_t *rows, const int8_t *components, size_t strid
     }
 }
 
-INLINE void store_dots(int32_t *dots, int32x4_t sums, int32_t constant, int weight)
-{
-    vst1q_s32(dots, vmlaq_n_s32(vdupq_n_s32(constant), sums, weight));
-}
-
 // 8 rows.
-INLINE void multiply_rows(const struct bsw_neon_factors *factors, const uint8_t *rows,
+INLINE void multiply_rows(const struct factors *factors, const uint8_t *rows,
                           const int32_t *constants, int32_t *dots, const size_t num)
 {
     block_sums sums;
@@ -64,7 +69,7 @@ INLINE void multiply_rows(const struct bsw_neon_factors *factors, const uint8_t 
         for (size_t p = 0; 2 * p < num; p++) sums[r][p] = vdupq_n_s32(0);
     for (size_t i = 0; i < factors->dims; i += 16, rows += 256)
         add_dims(rows, factors->components + i, factors->stride, sums, num);
-    for (size_t q = 0; q < num; q++, dots += BSW_NEON_BLOCK_BUNDLES * BSW_BUNDLE_ROWS) {
+    for (size_t q = 0; q < num; q++, dots += BLOCK_BUNDLES * BSW_BUNDLE_ROWS) {
         for (size_t half = 0; half < 2; half++) {
             int32x4_t low = sums[2 * half][q / 2], high = sums[2 * half + 1][q / 2];
             int32x4_t four = q % 2 ? vuzp2q_s32(low, high) : vuzp1q_s32(low, high);
@@ -73,12 +78,12 @@ INLINE void multiply_rows(const struct bsw_neon_factors *factors, const uint8_t 
     }
 }
 
-#define MULTIPLY(num)                                                                            \
-    static void multiply_##num(const struct bsw_neon_factors *factors, const int32_t *constants, \
-                               int32_t *dots)                                                    \
-    {                                                                                            \
-        multiply_rows(factors, factors->rows, constants, dots, num);                             \
-        multiply_rows(factors, factors->rows + 32, constants, dots + 8, num);                    \
+#define MULTIPLY(num)                                                                   \
+    static void multiply_##num(const struct factors *factors, const int32_t *constants, \
+                               int32_t *dots)                                           \
+    {                                                                                   \
+        multiply_rows(factors, factors->rows, constants, dots, num);                    \
+        multiply_rows(factors, factors->rows + 32, constants, dots + 8, num);           \
     }
 MULTIPLY(2)
 MULTIPLY(3)
@@ -90,8 +95,7 @@ MULTIPLY(8)
 #undef MULTIPLY
 
 // One query against 16 rows.
-static void multiply_1(const struct bsw_neon_factors *factors, const int32_t *constants,
-                       int32_t *dots)
+static void multiply_1(const struct factors *factors, const int32_t *constants, int32_t *dots)
 {
     const uint8_t *rows = factors->rows;
     int32x4_t sums[4];
@@ -108,28 +112,10 @@ static void multiply_1(const struct bsw_neon_factors *factors, const int32_t *co
     for (size_t r = 0; r < 4; r++) store_dots(dots + 4 * r, sums[r], constants[0], factors->weight);
 }
 
-static const struct bsw_neon_products products = {.num_queries = 2 * PAIRS,
-                                                  .takes_large = 1,
-                                                  .multiply = {NULL, multiply_1, multiply_2,
-                                                               multiply_3, multiply_4, multiply_5,
-                                                               multiply_6, multiply_7, multiply_8}};
-static void scan(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *queries,
-                 struct bsw_matrix_output *outputs)
-{
-    bsw_neon_scan(&products, tile, queries, outputs);
-}
-
-static void scan_staged(const struct bsw_matrix_tile *tile, const struct bsw_matrix_stage *stage,
-                        const struct bsw_matrix_queries *queries, struct bsw_matrix_output *outputs,
-                        struct bsw_stage_counts *counts)
-{
-    bsw_neon_scan_staged(&products, tile, stage, queries, outputs, counts);
-}
-
 const struct bsw_matrix_scan_table bsw_matrix_scan_i8mm = {
     .level = "i8mm",
-    .unpack = bsw_neon_unpack,
-    .unpack_query = bsw_neon_unpack_query,
+    .unpack = unpack,
+    .unpack_query = unpack_query,
     .scan = scan,
     .scan_staged = scan_staged,
 };

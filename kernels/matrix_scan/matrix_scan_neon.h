@@ -1,45 +1,79 @@
-// What the levels of Arm do alike in matrix_scan: planes to bytes, and blocks of queries against
-// runs of bundles. A level gives its products.
+// What the levels of Arm do alike in matrix_scan: all but their products. A level that includes
+// this defines BLOCK_QUERIES before it, and tile_form, complete_constants and its products behind
+// it (matrix_scan_blocks.h).
 #ifndef BITSWEEP_KERNELS_MATRIX_SCAN_NEON_H
 #define BITSWEEP_KERNELS_MATRIX_SCAN_NEON_H
 
-#include "kernels/matrix_scan/matrix_scan.h"
+#if defined(__aarch64__) // nothing elsewhere
 
-#define BSW_NEON_BLOCK_BUNDLES 8 // integers of a query between scan and filter
-#define BSW_NEON_MAX_QUERIES   8 // of a block
-#define BSW_NEON_HALF_ROWS     16
+#include <arm_neon.h>
 
-// What a block multiplies.
-struct bsw_neon_factors {
-    const uint8_t *rows;      // 16, from their first dimension on
-    const int8_t *components; // of the first query
-    size_t stride;            // dimensions between queries
-    size_t dims;              // to multiply, a multiple of 32
-    int is_turned;            // u - 128 is to be multiplied in place of u
-    int weight;               // what is stored: constant + weight * sum
-};
+#include "kernels/neon_mask.h"
 
-// Integers of 16 rows with some queries; those of a query are BSW_NEON_BLOCK_BUNDLES bundles apart.
-// dots 64-byte aligned.
-typedef void bsw_neon_multiply_fn(const struct bsw_neon_factors *factors, const int32_t *constants,
-                                  int32_t *dots);
+#define SELECT_TABLE bsw_select_neon
+#define UNPACK_ROWS  4
+#include "kernels/matrix_scan/matrix_scan_blocks.h"
 
-struct bsw_neon_products {
-    size_t num_queries; // of a block, at most BSW_NEON_MAX_QUERIES
-    int takes_large;    // multiplies bytes above 127 as they are
-    bsw_neon_multiply_fn *multiply[BSW_NEON_MAX_QUERIES + 1]; // by number of queries
-};
+#if defined(BLOCK_QUERIES) // nor without it
 
-// As in bsw_matrix_scan_table.
-void bsw_neon_unpack(const struct bsw_code_layout *layout, const uint32_t *const *planes,
-                     size_t num_bundles, uint8_t *bytes);
-void bsw_neon_unpack_query(const struct bsw_code_layout *layout, const uint32_t *words,
-                           unsigned query_bits, int8_t *components, int32_t *constant);
-void bsw_neon_scan(const struct bsw_neon_products *products, const struct bsw_matrix_tile *tile,
-                   const struct bsw_matrix_queries *queries, struct bsw_matrix_output *outputs);
-void bsw_neon_scan_staged(const struct bsw_neon_products *products,
-                          const struct bsw_matrix_tile *tile, const struct bsw_matrix_stage *stage,
-                          const struct bsw_matrix_queries *queries,
-                          struct bsw_matrix_output *outputs, struct bsw_stage_counts *counts);
+// One word of 4 documents: 8 groups of 4 dimensions, 64 bytes apart. Byte k of a word is copied to
+// the four dimensions of groups 2k and 2k + 1, each of which then tests its own bit.
+INLINE void unpack_word(const uint32_t *word, size_t plane_stride, unsigned bits, uint8_t *bytes)
+{
+    const uint8x16_t low_bits = vreinterpretq_u8_u32(vdupq_n_u32(0x08040201u));
+    const uint8x16_t high_bits = vreinterpretq_u8_u32(vdupq_n_u32(0x80402010u));
+    const uint8x16_t first = {0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12};
+    uint8x16_t u[8];
+    for (int g = 0; g < 8; g++) u[g] = vdupq_n_u8(0);
+    for (unsigned p = 0; p < bits; p++) {
+        uint8x16_t x = vreinterpretq_u8_u32(vld1q_u32(word + p * plane_stride));
+        for (int k = 0; k < 4; k++) {
+            uint8x16_t byte = vqtbl1q_u8(x, vaddq_u8(first, vdupq_n_u8((uint8_t)k)));
+            u[2 * k] = vsliq_n_u8(vtstq_u8(byte, low_bits), u[2 * k], 1);
+            u[2 * k + 1] = vsliq_n_u8(vtstq_u8(byte, high_bits), u[2 * k + 1], 1);
+        }
+    }
+    for (int g = 0; g < 8; g++) vst1q_u8(bytes + 64 * g, u[g]);
+}
 
+INLINE int32_t unpack_query_word(const uint32_t *word, size_t plane_stride, unsigned query_bits,
+                                 uint32_t valid, int8_t *out)
+{
+    const int8x16_t full = vdupq_n_s8((int8_t)((1 << query_bits) - 1));
+    uint8x16_t u[2] = {vdupq_n_u8(0), vdupq_n_u8(0)}, bits[2];
+    for (unsigned p = 0; p < query_bits; p++) {
+        bsw_neon_spread_bits(word[p * plane_stride], &bits[0], &bits[1]);
+        for (int h = 0; h < 2; h++) u[h] = vsliq_n_u8(bits[h], u[h], 1);
+    }
+    bsw_neon_spread_bits(valid, &bits[0], &bits[1]);
+    int32_t sum = 0;
+    for (int h = 0; h < 2; h++) {
+        int8x16_t q = vsubq_s8(full, vreinterpretq_s8_u8(vaddq_u8(u[h], u[h])));
+        q = vandq_s8(q, vreinterpretq_s8_u8(bits[h]));
+        vst1q_s8(out + 16 * h, q);
+        sum += vaddlvq_s8(q);
+    }
+    return sum;
+}
+
+INLINE uint32_t whole_scores(const int32_t *dots, const int32_t *offsets, uint32_t limit,
+                             uint32_t scores[BSW_BUNDLE_ROWS])
+{
+    uint32x4_t reach[8];
+    for (size_t g = 0; g < 8; g++) {
+        int32x4_t total = vaddq_s32(vld1q_s32(dots + 4 * g), vld1q_s32(offsets + 4 * g));
+        uint32x4_t found = veorq_u32(vreinterpretq_u32_s32(total), vdupq_n_u32(1u << 31));
+        vst1q_u32(scores + 4 * g, found);
+        reach[g] = vcgeq_u32(found, vdupq_n_u32(limit));
+    }
+    return bsw_neon_word_mask(reach);
+}
+
+INLINE void store_dots(int32_t *dots, int32x4_t sums, int32_t constant, int weight)
+{
+    vst1q_s32(dots, vmlaq_n_s32(vdupq_n_s32(constant), sums, weight));
+}
+
+#endif
+#endif
 #endif
