@@ -1,6 +1,5 @@
 // The 32 lanes are eight registers of 4 doubles; type and metric are constants of each copy of the
-// loop. The end of a row is copied to a block of zeros: fma(0, 0, s) leaves s as it is, because no
-// lane is ever -0 (refine_avx512.c has the reason).
+// loop.
 #include <immintrin.h>
 #include <string.h>
 
@@ -32,11 +31,6 @@ INLINE __m256d load_group(enum bsw_vector_type type, const void *numbers, size_t
     }
 }
 
-INLINE size_t number_bytes(enum bsw_vector_type type)
-{
-    return type == BSW_VECTOR_FLOAT32 ? 4 : type == BSW_VECTOR_FLOAT16 ? 2 : 1;
-}
-
 // s[j] += s[j + h] for h = 16, 8, 4, 2, 1.
 INLINE double tree_sum(const __m256d s[8])
 {
@@ -47,69 +41,16 @@ INLINE double tree_sum(const __m256d s[8])
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-static void avx2_to_double(enum bsw_vector_type type, const void *numbers, size_t n, double *out)
+INLINE __m256d multiply_add(__m256d a, __m256d b, __m256d sum)
 {
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4) _mm256_storeu_pd(out + i, load_group(type, numbers, i));
-    if (i == n) return;
-    char rest[16] = {0};
-    double four[4];
-    memcpy(rest, (const char *)numbers + i * number_bytes(type), (n - i) * number_bytes(type));
-    _mm256_storeu_pd(four, load_group(type, rest, 0));
-    memcpy(out + i, four, (n - i) * sizeof *out);
-}
-
-INLINE void add_group(enum bsw_metric metric, __m256d x, __m256d q, __m256d *sum, __m256d *norm)
-{
-    if (metric == BSW_METRIC_L2) {
-        __m256d difference = _mm256_sub_pd(x, q);
-        *sum = _mm256_fmadd_pd(difference, difference, *sum);
-    } else {
-        *sum = _mm256_fmadd_pd(x, q, *sum);
-    }
-    if (metric == BSW_METRIC_COSINE) *norm = _mm256_fmadd_pd(x, x, *norm);
-}
-
-// The numbers from i on, fewer than 32; none: nothing.
-INLINE void add_rest(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
-                     const double *query, size_t i, size_t dims, __m256d sums[8], __m256d norms[8])
-{
-    char row_rest[128] = {0};
-    double query_rest[32] = {0};
-    size_t bytes = number_bytes(type);
-    if (i == dims) return;
-    memcpy(row_rest, (const char *)row + i * bytes, (dims - i) * bytes);
-    memcpy(query_rest, query + i, (dims - i) * sizeof *query);
-    for (size_t g = 0; g < 8; g++)
-        add_group(metric, load_group(type, row_rest, 4 * g), _mm256_loadu_pd(query_rest + 4 * g),
-                  &sums[g], &norms[g]);
-}
-
-static double avx2_squared_norm(const double *numbers, size_t dims)
-{
-    __m256d s[8];
-    for (size_t g = 0; g < 8; g++) s[g] = _mm256_setzero_pd();
-    size_t i = 0;
-    for (; i + 32 <= dims; i += 32) {
-        for (size_t g = 0; g < 8; g++) {
-            __m256d x = _mm256_loadu_pd(numbers + i + 4 * g);
-            s[g] = _mm256_fmadd_pd(x, x, s[g]);
-        }
-    }
-    double rest[32] = {0};
-    memcpy(rest, numbers + i, (dims - i) * sizeof *rest);
-    for (size_t g = 0; g < 8; g++) {
-        __m256d x = _mm256_loadu_pd(rest + 4 * g);
-        s[g] = _mm256_fmadd_pd(x, x, s[g]);
-    }
-    return tree_sum(s);
+    return _mm256_fmadd_pd(a, b, sum);
 }
 
 #include "kernels/refine/refine_rows.h"
 
 const struct bsw_refine_table bsw_refine_avx2 = {
     .level = "avx2",
-    .to_double = avx2_to_double,
-    .squared_norm = avx2_squared_norm,
+    .to_double = to_double,
+    .squared_norm = squared_norm,
     .value = value,
 };

@@ -11,7 +11,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-#define LANES  8
+#define MASKED_LOADS
+#define LANES 8
 typedef __m512d lanes;
 
 // Numbers i .. i+7 as float64.
@@ -66,7 +67,12 @@ INLINE double tree_sum(const __m512d s[4])
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-static void avx512_to_double(enum bsw_vector_type type, const void *numbers, size_t n, double *out)
+INLINE __m512d multiply_add(__m512d a, __m512d b, __m512d sum)
+{
+    return _mm512_fmadd_pd(a, b, sum);
+}
+
+static void to_double(enum bsw_vector_type type, const void *numbers, size_t n, double *out)
 {
     size_t i = 0;
     for (; i + 8 <= n; i += 8) _mm512_storeu_pd(out + i, load_group(type, numbers, i));
@@ -74,7 +80,7 @@ static void avx512_to_double(enum bsw_vector_type type, const void *numbers, siz
     _mm512_mask_storeu_pd(out + i, valid, load_some(type, numbers, i, valid));
 }
 
-static double avx512_squared_norm(const double *numbers, size_t dims)
+static double squared_norm(const double *numbers, size_t dims)
 {
     __m512d s[4] = {_mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(),
                     _mm512_setzero_pd()};
@@ -88,16 +94,7 @@ static double avx512_squared_norm(const double *numbers, size_t dims)
     return tree_sum(s);
 }
 
-INLINE void add_group(enum bsw_metric metric, __m512d x, __m512d q, __m512d *sum, __m512d *norm)
-{
-    if (metric == BSW_METRIC_L2) {
-        __m512d difference = _mm512_sub_pd(x, q);
-        *sum = _mm512_fmadd_pd(difference, difference, *sum);
-    } else {
-        *sum = _mm512_fmadd_pd(x, q, *sum);
-    }
-    if (metric == BSW_METRIC_COSINE) *norm = _mm512_fmadd_pd(x, x, *norm);
-}
+INLINE void add_group(enum bsw_metric metric, lanes x, lanes q, lanes *sum, lanes *norm);
 
 // The numbers from i on, fewer than 32; none: nothing.
 INLINE void add_rest(enum bsw_metric metric, enum bsw_vector_type type, const void *row,
@@ -115,7 +112,7 @@ INLINE void add_rest(enum bsw_metric metric, enum bsw_vector_type type, const vo
 
 const struct bsw_refine_table bsw_refine_avx512 = {
     .level = "avx512",
-    .to_double = avx512_to_double,
-    .squared_norm = avx512_squared_norm,
+    .to_double = to_double,
+    .squared_norm = squared_norm,
     .value = value,
 };
