@@ -8,14 +8,24 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+#define LANES  8
+typedef __m256 floats;
+typedef __m256i integers;
+typedef __m256d doubles;
+
 // Lanes 8k .. 8k + 7 of 32 numbers in v[k].
 struct lanes {
-    __m256 v[4];
+    floats v[32 / LANES];
 };
 
-INLINE uint32_t first_lanes(size_t n)
+INLINE floats every(float number)
 {
-    return n >= 32 ? 0xffffffffu : (1u << n) - 1u;
+    return _mm256_set1_ps(number);
+}
+
+INLINE floats multiply_add(floats a, floats b, floats sum)
+{
+    return _mm256_fmadd_ps(a, b, sum);
 }
 
 // All-ones in the places 8k .. 8k + 7 that are below n.
@@ -23,12 +33,6 @@ INLINE __m256i lane_mask(size_t n, int k)
 {
     __m256i places = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32((n > 32 ? 32 : (int)n) - 8 * k), places);
-}
-
-INLINE struct lanes zero_lanes(void)
-{
-    __m256 zero = _mm256_setzero_ps();
-    return (struct lanes){{zero, zero, zero, zero}};
 }
 
 // n floats of 32 from x; the rest is +0.0 and not read. n is a constant 32 in the loops.
@@ -110,19 +114,6 @@ INLINE void add_squares(const float *x, size_t n, __m256d s[8])
     }
 }
 
-static void avx2_squared_norms(const float *rows, size_t num_rows, size_t dims, double *norms)
-{
-    for (size_t r = 0; r < num_rows; r++) {
-        const float *x = rows + r * dims;
-        __m256d s[8];
-        for (int k = 0; k < 8; k++) s[k] = _mm256_setzero_pd();
-        size_t i = 0;
-        for (; i + 32 <= dims; i += 32) add_squares(x + i, 32, s);
-        if (i < dims) add_squares(x + i, dims - i, s);
-        norms[r] = tree_sum_double(s);
-    }
-}
-
 // floor(v) clipped to [low, high]. A NaN gives low (the second operand of max).
 INLINE __m256 clipped_floor(__m256 v, __m256 low, __m256 high)
 {
@@ -152,35 +143,6 @@ INLINE void store_word(struct lanes f, unsigned bits, uint32_t valid, uint32_t *
         word[p * plane_stride] = (uint32_t)_mm256_movemask_epi8(u) & valid;
         u = _mm256_slli_epi16(u, 1);
     }
-}
-
-// Three products in this order: scale times a power of two at once would differ where y * scale is
-// subnormal.
-INLINE void xfbq_word(const float *x, size_t n, float factor, float scale, unsigned bits,
-                      uint32_t *word, size_t plane_stride)
-{
-    float end = (float)(1 << (bits - 1));
-    __m256 low = _mm256_set1_ps(-end), high = _mm256_set1_ps(end - 1.0f);
-    struct lanes v = load_lanes(x, n);
-    for (int k = 0; k < 4; k++) {
-        v.v[k] = _mm256_mul_ps(v.v[k], _mm256_set1_ps(factor));
-        v.v[k] = _mm256_mul_ps(v.v[k], _mm256_set1_ps(scale));
-        v.v[k] = _mm256_mul_ps(v.v[k], _mm256_set1_ps(end));
-        v.v[k] = clipped_floor(v.v[k], low, high);
-    }
-    store_word(v, bits, first_lanes(n), word, plane_stride);
-}
-
-// One row's lanes of mean * centered; writes centered.
-INLINE struct lanes center_word(const float *x, const float *mean, float factor, size_t n,
-                                struct lanes dot, float *centered)
-{
-    struct lanes o = load_lanes(x, n), m = load_lanes(mean, n);
-    for (int k = 0; k < 4; k++) {
-        o.v[k] = _mm256_sub_ps(_mm256_mul_ps(o.v[k], _mm256_set1_ps(factor)), m.v[k]);
-    }
-    store_lanes(centered, n, o);
-    return add_products(m, o, dot, n);
 }
 
 // The product: a tile of rows by 16 outputs lives in registers while the input dimensions go by. A
@@ -229,14 +191,6 @@ INLINE void project_tile(const float *centered, size_t stride, const float *pane
     EACH_ROW(STORE_ROW)
 }
 
-INLINE void copy_panel(const float *rotation, size_t stride, size_t depth, float *panel)
-{
-    for (size_t k = 0; k < depth; k++) {
-        _mm256_store_ps(panel + k * PANEL, _mm256_load_ps(rotation + k * stride));
-        _mm256_store_ps(panel + k * PANEL + 8, _mm256_load_ps(rotation + k * stride + 8));
-    }
-}
-
 // Adds c^2 of places first .. last - 1 of 32.
 INLINE __m256i add_code_squares(__m256i sum, struct lanes c, size_t first, size_t last)
 {
@@ -256,37 +210,13 @@ INLINE uint32_t sum_integers(__m256i x)
     return (uint32_t)_mm_cvtsi128_si32(sum);
 }
 
-// One segment of one row; returns e_s. Places count in this segment; word is the document's first.
-INLINE float quantize_segment(const struct bsw_segment *segment, const float *o, float inverse,
-                              size_t stage_place, unsigned bits, uint32_t *word, uint32_t *tail)
-{
-    size_t plane_stride = (size_t)segment->words * BSW_BUNDLE_ROWS;
-    float end = (float)(1 << (bits - 1));
-    __m256 low = _mm256_set1_ps(-end), high = _mm256_set1_ps(end - 1.0f);
-    struct lanes e = zero_lanes();
-    __m256i squares = _mm256_setzero_si256();
-    for (size_t i = 0; i < segment->dims; i += 32, word += BSW_BUNDLE_ROWS) {
-        size_t n = segment->dims - i < 32 ? segment->dims - i : 32;
-        struct lanes x = load_lanes(o + i, 32), f, c;
-        for (int k = 0; k < 4; k++) {
-            f.v[k] = clipped_floor(_mm256_mul_ps(x.v[k], _mm256_set1_ps(inverse)), low, high);
-            c.v[k] = _mm256_fmadd_ps(_mm256_set1_ps(2.0f), f.v[k], _mm256_set1_ps(1.0f)); // exact
-        }
-        e = add_products(x, c, e, 32);
-        store_word(f, bits, first_lanes(n), word, plane_stride);
-        size_t first = stage_place > i ? stage_place - i : 0;
-        if (first < n) squares = add_code_squares(squares, c, first, n);
-    }
-    *tail += sum_integers(squares);
-    return tree_sum(e);
-}
-
+#include "kernels/encode/encode_lanes.h"
 #include "kernels/encode/encode_rows.h"
 
 const struct bsw_encode_table bsw_encode_avx2 = {
     .level = "avx2",
     .to_float = to_float,
-    .squared_norms = avx2_squared_norms,
+    .squared_norms = squared_norms,
     .xfbq = xfbq,
     .saq_center = saq_center,
     .saq_project = saq_project,

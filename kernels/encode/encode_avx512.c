@@ -8,6 +8,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+typedef __m512d doubles;
+
 // Lanes 0 .. 15 and 16 .. 31 of 32 numbers.
 struct lanes {
     __m512 low, high;
@@ -74,25 +76,13 @@ static void half_to_float(const uint16_t *numbers, size_t n, float *out)
 }
 
 // Squares are never -0.0, so here lanes past the end may add +0.0.
-INLINE void add_squares(const float *x, uint32_t lanes, __m512d s[4])
+INLINE void add_squares(const float *x, size_t n, __m512d s[4])
 {
+    uint32_t lanes = first_lanes(n);
     for (int k = 0; k < 4; k++) {
         __m256 part = _mm256_maskz_loadu_ps((__mmask8)(lanes >> (8 * k)), x + 8 * k);
         __m512d wide = _mm512_cvtps_pd(part);
         s[k] = _mm512_fmadd_pd(wide, wide, s[k]);
-    }
-}
-
-static void avx512_squared_norms(const float *rows, size_t num_rows, size_t dims, double *norms)
-{
-    for (size_t r = 0; r < num_rows; r++) {
-        const float *x = rows + r * dims;
-        __m512d s[4] = {_mm512_setzero_pd(), _mm512_setzero_pd(), _mm512_setzero_pd(),
-                        _mm512_setzero_pd()};
-        size_t i = 0;
-        for (; i + 32 <= dims; i += 32) add_squares(x + i, 0xffffffffu, s);
-        if (i < dims) add_squares(x + i, first_lanes(dims - i), s);
-        norms[r] = tree_sum_double(s);
     }
 }
 
@@ -222,14 +212,6 @@ INLINE void project_tile(const float *centered, size_t stride, const float *pane
     EACH_ROW(STORE_ROW)
 }
 
-INLINE void copy_panel(const float *rotation, size_t stride, size_t depth, float *panel)
-{
-    for (size_t k = 0; k < depth; k++) {
-        _mm512_store_ps(panel + k * PANEL, _mm512_load_ps(rotation + k * stride));
-        _mm512_store_ps(panel + k * PANEL + 16, _mm512_load_ps(rotation + k * stride + 16));
-    }
-}
-
 // Adds (2f + 1)^2 of the lanes of a mask.
 INLINE __m512i add_code_squares(__m512i sum, __m512i f, __mmask16 lanes)
 {
@@ -276,7 +258,7 @@ INLINE float quantize_segment(const struct bsw_segment *segment, const float *o,
 const struct bsw_encode_table bsw_encode_avx512 = {
     .level = "avx512",
     .to_float = to_float,
-    .squared_norms = avx512_squared_norms,
+    .squared_norms = squared_norms,
     .xfbq = xfbq,
     .saq_center = saq_center,
     .saq_project = saq_project,

@@ -9,14 +9,24 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
+#define LANES  4
+typedef float32x4_t floats;
+typedef int32x4_t integers;
+typedef float64x2_t doubles;
+
 // Lanes 4k .. 4k + 3 of 32 numbers in v[k].
 struct lanes {
-    float32x4_t v[8];
+    floats v[32 / LANES];
 };
 
-INLINE uint32_t first_lanes(size_t n)
+INLINE floats every(float number)
 {
-    return n >= 32 ? 0xffffffffu : (1u << n) - 1u;
+    return vdupq_n_f32(number);
+}
+
+INLINE floats multiply_add(floats a, floats b, floats sum)
+{
+    return vfmaq_f32(sum, a, b);
 }
 
 // All-ones in the places 4k .. 4k + 3 that are below n.
@@ -24,13 +34,6 @@ INLINE uint32x4_t lane_mask(size_t n, int k)
 {
     const uint32x4_t places = {0, 1, 2, 3};
     return vcltq_u32(vaddq_u32(places, vdupq_n_u32(4 * (uint32_t)k)), vdupq_n_u32((uint32_t)n));
-}
-
-INLINE struct lanes zero_lanes(void)
-{
-    struct lanes zero;
-    for (int k = 0; k < 8; k++) zero.v[k] = vdupq_n_f32(0.0f);
-    return zero;
 }
 
 // n floats of 32 from x; the rest is +0.0 and not read. n is a constant 32 in the loops.
@@ -105,19 +108,6 @@ INLINE void add_squares(const float *x, size_t n, float64x2_t s[16])
     }
 }
 
-static void neon_squared_norms(const float *rows, size_t num_rows, size_t dims, double *norms)
-{
-    for (size_t r = 0; r < num_rows; r++) {
-        const float *x = rows + r * dims;
-        float64x2_t s[16];
-        for (int k = 0; k < 16; k++) s[k] = vdupq_n_f64(0.0);
-        size_t i = 0;
-        for (; i + 32 <= dims; i += 32) add_squares(x + i, 32, s);
-        if (i < dims) add_squares(x + i, dims - i, s);
-        norms[r] = tree_sum_double(s);
-    }
-}
-
 // floor(v) clipped to [low, high]. A NaN, which is quiet behind a product, gives low.
 INLINE float32x4_t clipped_floor(float32x4_t v, float32x4_t low, float32x4_t high)
 {
@@ -144,31 +134,6 @@ INLINE void store_word(struct lanes f, unsigned bits, uint32_t valid, uint32_t *
         word[p * plane_stride] =
             bsw_neon_byte_mask(vtstq_u8(low, bit), vtstq_u8(high, bit)) & valid;
     }
-}
-
-// Three products in this order: scale times a power of two at once would differ where y * scale is
-// subnormal.
-INLINE void xfbq_word(const float *x, size_t n, float factor, float scale, unsigned bits,
-                      uint32_t *word, size_t plane_stride)
-{
-    float end = (float)(1 << (bits - 1));
-    float32x4_t low = vdupq_n_f32(-end), high = vdupq_n_f32(end - 1.0f);
-    struct lanes v = load_lanes(x, n);
-    for (int k = 0; k < 8; k++) {
-        v.v[k] = vmulq_n_f32(vmulq_n_f32(vmulq_n_f32(v.v[k], factor), scale), end);
-        v.v[k] = clipped_floor(v.v[k], low, high);
-    }
-    store_word(v, bits, first_lanes(n), word, plane_stride);
-}
-
-// One row's lanes of mean * centered; writes centered.
-INLINE struct lanes center_word(const float *x, const float *mean, float factor, size_t n,
-                                struct lanes dot, float *centered)
-{
-    struct lanes o = load_lanes(x, n), m = load_lanes(mean, n);
-    for (int k = 0; k < 8; k++) o.v[k] = vsubq_f32(vmulq_n_f32(o.v[k], factor), m.v[k]);
-    store_lanes(centered, n, o);
-    return add_products(m, o, dot, n);
 }
 
 // The product: a tile of rows by 16 outputs lives in registers while the input dimensions go by. A
@@ -219,12 +184,6 @@ INLINE void project_tile(const float *centered, size_t stride, const float *pane
     EACH_ROW(STORE_ROW)
 }
 
-INLINE void copy_panel(const float *rotation, size_t stride, size_t depth, float *panel)
-{
-    for (size_t k = 0; k < depth; k++)
-        memcpy(panel + k * PANEL, rotation + k * stride, PANEL * sizeof *panel);
-}
-
 // Adds c^2 of places first .. last - 1 of 32.
 INLINE int32x4_t add_code_squares(int32x4_t sum, struct lanes c, size_t first, size_t last)
 {
@@ -236,37 +195,18 @@ INLINE int32x4_t add_code_squares(int32x4_t sum, struct lanes c, size_t first, s
     return sum;
 }
 
-// One segment of one row; returns e_s. Places count in this segment; word is the document's first.
-INLINE float quantize_segment(const struct bsw_segment *segment, const float *o, float inverse,
-                              size_t stage_place, unsigned bits, uint32_t *word, uint32_t *tail)
+INLINE uint32_t sum_integers(int32x4_t x)
 {
-    size_t plane_stride = (size_t)segment->words * BSW_BUNDLE_ROWS;
-    float end = (float)(1 << (bits - 1));
-    float32x4_t low = vdupq_n_f32(-end), high = vdupq_n_f32(end - 1.0f), one = vdupq_n_f32(1.0f);
-    struct lanes e = zero_lanes();
-    int32x4_t squares = vdupq_n_s32(0);
-    for (size_t i = 0; i < segment->dims; i += 32, word += BSW_BUNDLE_ROWS) {
-        size_t n = segment->dims - i < 32 ? segment->dims - i : 32;
-        struct lanes x = load_lanes(o + i, 32), f, c;
-        for (int k = 0; k < 8; k++) {
-            f.v[k] = clipped_floor(vmulq_n_f32(x.v[k], inverse), low, high);
-            c.v[k] = vfmaq_n_f32(one, f.v[k], 2.0f); // exact
-        }
-        e = add_products(x, c, e, 32);
-        store_word(f, bits, first_lanes(n), word, plane_stride);
-        size_t first = stage_place > i ? stage_place - i : 0;
-        if (first < n) squares = add_code_squares(squares, c, first, n);
-    }
-    *tail += (uint32_t)vaddvq_s32(squares);
-    return tree_sum(e);
+    return (uint32_t)vaddvq_s32(x);
 }
 
+#include "kernels/encode/encode_lanes.h"
 #include "kernels/encode/encode_rows.h"
 
 const struct bsw_encode_table bsw_encode_neon = {
     .level = "neon",
     .to_float = to_float,
-    .squared_norms = neon_squared_norms,
+    .squared_norms = squared_norms,
     .xfbq = xfbq,
     .saq_center = saq_center,
     .saq_project = saq_project,

@@ -1,6 +1,7 @@
 // Rows of encode from words of 32 lanes: what the levels do alike. Each includes this behind its
-// own struct lanes (zero_lanes, load_lanes, add_products, tree_sum), half_to_float, xfbq_word,
-// center_word, project_tile with PANEL, TILE_ROWS and DEPTH, copy_panel and quantize_segment.
+// own struct lanes (zero_lanes, load_lanes, add_products, tree_sum), a register of doubles
+// (add_squares, tree_sum_double), half_to_float, xfbq_word, center_word, project_tile with PANEL,
+// TILE_ROWS and DEPTH, and quantize_segment.
 #ifndef BITSWEEP_KERNELS_ENCODE_ROWS_H
 #define BITSWEEP_KERNELS_ENCODE_ROWS_H
 
@@ -9,6 +10,8 @@
 #include "kernels/encode/encode.h"
 
 #if defined(TILE_ROWS) // nothing without them
+
+enum { NUM_DOUBLES = 32 * sizeof(double) / sizeof(doubles) }; // registers of 32
 
 // The integer conversions are left to the compiler, which has vectors for them.
 static void to_float(enum bsw_vector_type type, const void *numbers, size_t n, float *out)
@@ -31,6 +34,19 @@ static void to_float(enum bsw_vector_type type, const void *numbers, size_t n, f
     default:
         memset(out, 0, n * sizeof *out);
         break;
+    }
+}
+
+static void squared_norms(const float *rows, size_t num_rows, size_t dims, double *norms)
+{
+    for (size_t r = 0; r < num_rows; r++) {
+        const float *x = rows + r * dims;
+        doubles sums[NUM_DOUBLES];
+        for (int k = 0; k < NUM_DOUBLES; k++) sums[k] = (doubles){0}; // gcc: no memset
+        size_t i = 0;
+        for (; i + 32 <= dims; i += 32) add_squares(x + i, 32, sums);
+        if (i < dims) add_squares(x + i, dims - i, sums);
+        norms[r] = tree_sum_double(sums);
     }
 }
 
@@ -110,6 +126,12 @@ static void project_panel(const float *centered, size_t num_rows, size_t stride,
                     out + row * out_stride, out_stride);
         row += rows;
     }
+}
+
+INLINE void copy_panel(const float *rotation, size_t stride, size_t depth, float *panel)
+{
+    for (size_t k = 0; k < depth; k++)
+        memcpy(panel + k * PANEL, rotation + k * stride, PANEL * sizeof *panel);
 }
 
 static void saq_project(const struct bsw_saq_frame *frame, const float *centered, size_t num_rows,
