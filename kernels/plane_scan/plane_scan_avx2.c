@@ -149,31 +149,11 @@ static void scan_chunk(const struct chunk *chunk, const struct nibble_tables *ta
     }
 }
 
-static void avx2_dots(const struct bsw_segment *segment, struct bsw_word_range range,
-                      const uint32_t *codes, size_t num_bundles, const uint32_t *query,
-                      unsigned query_bits, int accumulate, int32_t *dots)
-{
-    struct nibble_tables tables[CHUNK_WORDS];
-    unsigned table_bits = query_bits < TABLE_BITS ? query_bits : TABLE_BITS;
-    size_t words = segment->words, last = (size_t)range.first + range.count;
-    int32_t offset = bsw_range_limit(segment, range, query_bits);
-    for (size_t w = range.first; w < last; w += CHUNK_WORDS) {
-        struct chunk chunk = bsw_chunk_of(segment, range, codes, num_bundles, w);
-        chunk.shift = query_bits - table_bits;
-        make_tables(query + w, words, chunk.num_words, table_bits, tables);
-        scan_chunk(&chunk, tables, num_bundles, offset, accumulate, dots);
-        if (query_bits > TABLE_BITS) {
-            chunk.shift = 0;
-            make_tables(query + TABLE_BITS * words + w, words, chunk.num_words, 1, tables);
-            scan_chunk(&chunk, tables, num_bundles, 0, 1, dots);
-        }
-        offset = 0;
-        accumulate = 1;
-    }
-}
+#define SECOND_PASS
+#include "kernels/plane_scan/plane_scan_passes.h"
 
 const struct bsw_plane_scan_table bsw_plane_scan_avx2 = {
     .level = "avx2",
-    .dots = avx2_dots,
+    .dots = scan_dots,
     .add_rows = bsw_add_rows,
 };
