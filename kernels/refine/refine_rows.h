@@ -68,10 +68,10 @@ INLINE void add_rest(enum bsw_metric metric, enum bsw_vector_type type, const vo
                      const double *query, size_t i, size_t dims, lanes sums[32 / LANES],
                      lanes norms[32 / LANES])
 {
+    if (i == dims) return; // before anything is cleared
     char row_rest[128] = {0};
     double query_rest[32] = {0};
     size_t bytes = number_bytes(type);
-    if (i == dims) return;
     memcpy(row_rest, (const char *)row + i * bytes, (dims - i) * bytes);
     memcpy(query_rest, query + i, (dims - i) * sizeof *query);
     for (size_t g = 0; g < 32 / LANES; g++) {
