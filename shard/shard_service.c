@@ -320,6 +320,7 @@ static enum bsw_status scan_lists(struct bsw_shard_service *service, struct bsw_
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
     BSW_TRY(choose_lists(service, unit, err));
     BSW_TRY(bsw_list_scan(&unit->resident, service->coarse ? &service->choice : NULL, &queries,
+                          service->settings.probe.scan_dims,
                           limits ? limits + unit->first_query : NULL,
                           (size_t)service->settings.keep, &service->list_scratch,
                           &service->workspace, &unit->lists, err));

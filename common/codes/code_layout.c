@@ -66,6 +66,19 @@ malformed:
                     "segments '%s' are not of the form 32x4,96x2 (dims x bits)", text);
 }
 
+int bsw_code_layout_first(const struct bsw_code_layout *layout, uint32_t padded_dims,
+                          struct bsw_code_layout *out)
+{
+    *out = *layout;
+    out->dims = out->padded_dims = out->num_segments = 0;
+    while (out->num_segments < layout->num_segments && out->padded_dims < padded_dims) {
+        const struct bsw_segment *segment = &layout->segments[out->num_segments++];
+        out->dims += segment->dims;
+        out->padded_dims += 32 * segment->words;
+    }
+    return out->padded_dims == padded_dims && padded_dims > 0;
+}
+
 void bsw_code_layout_format(const struct bsw_code_layout *layout, char *text, size_t capacity)
 {
     size_t used = 0;

@@ -80,6 +80,11 @@ void bsw_code_layout_format(const struct bsw_code_layout *layout, char *text, si
 enum bsw_status bsw_code_layout_check(const struct bsw_code_layout *layout, uint32_t query_bits,
                                       struct bsw_error *err);
 
+// The segments of the first padded_dims padded dimensions, which have to end with one; 0 if they do
+// not. Codes and queries of the whole layout then serve as those of the first dimensions.
+int bsw_code_layout_first(const struct bsw_code_layout *layout, uint32_t padded_dims,
+                          struct bsw_code_layout *out);
+
 // uint32 words of one bundle of one segment: bits * words * 32.
 static inline size_t bsw_segment_bundle_words(const struct bsw_segment *segment)
 {

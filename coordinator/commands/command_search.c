@@ -38,6 +38,8 @@ static const struct bsw_option option_rows[] = {
            .help = "with lists: look at the N nearest to a query [all]"),
     OPTION("probe-ratio", search.request.probe_ratio, .value_name = "R", .min = 0.01, .max = 1000,
            .help = "with lists: none whose squared distance is above R times that of the 16th"),
+    OPTION("scan-dims", search.request.scan_dims, .value_name = "D", .min = 1, .max = BSW_MAX_DIMS,
+           .help = "with lists: candidates by the first D dimensions alone, a segment's end [all]"),
     OPTION("select", search.request.select, .choices = BSW_SELECT_NAMES,
            .default_text = "threshold",
            .help = "how candidates are chosen; queue: rbeGIR's, which may miss some"),

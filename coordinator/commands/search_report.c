@@ -33,6 +33,7 @@ static void tell_lists(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_integer(facts, "lists", search->manifest.lists.count, ", %d lists");
     bsw_fact_integer(facts, "probe", search->settings.probe.probe, NULL);
     bsw_fact_real(facts, "probe_ratio", request->probe_ratio, NULL);
+    bsw_fact_integer(facts, "scan_dims", search->settings.probe.scan_dims, NULL);
     bsw_fact_real(facts, "lists_a_query", stats->lists_a_query, " (%.1f a query)");
     bsw_fact_real(facts, "rows_a_query", stats->rows_a_query, NULL);
 }

@@ -133,6 +133,24 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
 // Lists at most where only a ratio is asked for: what is left out behind so many is far away.
 #define MOST_PROBE 1024
 
+// Candidates by the first dimensions alone are for exact values to be ordered by.
+static enum bsw_status settle_scan_dims(const struct settling *s, struct bsw_error *err)
+{
+    struct bsw_code_layout first;
+    uint64_t dims = s->asked->scan_dims;
+    if (dims == 0) return BSW_OK;
+    if (s->manifest->lists.count == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--scan-dims: %s has no lists", s->index);
+    if (!s->out->is_exact || s->manifest->codec->has_bytes)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--scan-dims: candidates have to be refined");
+    if (dims > UINT32_MAX || !bsw_code_layout_first(&s->manifest->layout, (uint32_t)dims, &first))
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--scan-dims %llu: no segment of %s ends there; info shows them",
+                        (unsigned long long)dims, s->index);
+    s->out->probe.scan_dims = (uint32_t)dims;
+    return BSW_OK;
+}
+
 static enum bsw_status settle_lists(const struct settling *s, struct bsw_error *err)
 {
     const struct bsw_search_request *asked = s->asked;
@@ -198,6 +216,7 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
     BSW_TRY(settle_codes(&settling, err));
     BSW_TRY(settle_candidates(&settling, err));
     BSW_TRY(settle_lists(&settling, err));
+    BSW_TRY(settle_scan_dims(&settling, err));
     out->batch = fit_batch(&settling, num_ranks);
     return BSW_OK;
 }

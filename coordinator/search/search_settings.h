@@ -46,6 +46,7 @@ struct bsw_search_request {
     // yardstick of coarse_search.h. Both 0: all lists.
     uint64_t probe;
     double probe_ratio;
+    uint64_t scan_dims; // with lists: keys of the first dimensions, up to a segment's end; 0: all
     enum bsw_cpu_level level;
     int num_threads;
 };

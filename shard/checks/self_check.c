@@ -252,6 +252,16 @@ static enum bsw_status fail_key(const struct drawn_key *key, const char *what, i
         digits, (unsigned long long)found, digits, (unsigned long long)expected);
 }
 
+// Of the dimensions that the search looks at.
+static uint32_t plain_score(const struct bsw_shard_service *service,
+                            const struct bsw_resident_shard *shard, size_t query, uint32_t row)
+{
+    struct bsw_resident_shard first = *shard;
+    uint32_t dims = service->settings.probe.scan_dims;
+    if (dims > 0) bsw_code_layout_first(&shard->shape.layout, dims, &first.shape.layout);
+    return bsw_plain_score(&first, &service->batch, query, row);
+}
+
 static enum bsw_status check_key(struct bsw_shard_service *service, const struct drawn_key *key,
                                  struct bsw_error *err)
 {
@@ -264,7 +274,7 @@ static enum bsw_status check_key(struct bsw_shard_service *service, const struct
         shard = &fetched;
         row %= BSW_BUNDLE_ROWS;
     }
-    uint32_t expected = bsw_plain_score(shard, &service->batch, key->query, row);
+    uint32_t expected = plain_score(service, shard, key->query, row);
     if (key->survivor->score == expected) return BSW_OK;
     return fail_key(key, "key", 8, expected, key->survivor->score, err);
 }

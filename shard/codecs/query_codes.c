@@ -35,20 +35,57 @@ static float largest_of(const struct bsw_code_layout *layout, const float *p)
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         const struct bsw_segment *segment = &layout->segments[s];
         for (uint32_t i = 0; i < segment->dims; i++)
-            largest = fmaxf(largest, fabsf(p[segment->padded_dim + i]));
+            largest = fabsf(p[segment->padded_dim + i]) > largest
+                          ? fabsf(p[segment->padded_dim + i])
+                          : largest;
     }
     return largest;
+}
+
+// One word of each plane: the codes u of 32 dimensions. Bit `plane` of eight bytes is brought
+// together by a product, none of whose sums carries.
+static void put_words(const uint8_t u[32], uint32_t words_per_plane, uint32_t query_bits,
+                      uint32_t *words)
+{
+    for (uint32_t plane = 0; plane < query_bits; plane++) {
+        uint32_t word = 0;
+        for (uint32_t i = 0; i < 4; i++) {
+            uint64_t eight;
+            memcpy(&eight, u + 8 * i, sizeof eight);
+            eight = eight >> (query_bits - 1 - plane) & 0x0101010101010101u;
+            word |= (uint32_t)(eight * 0x0102040810204080u >> 56) << 8 * i;
+        }
+        words[plane * words_per_plane] = word;
+    }
+}
+
+// clip_floor of p / (2 scale) for up to 32 dimensions; the others 0.
+static void code_dims(const float *p, uint32_t num, float scale, uint32_t query_bits, uint8_t u[32])
+{
+    const float half = (float)(1u << (query_bits - 1)), twice = 2.0f * scale;
+    memset(u, 0, 32);
+    for (uint32_t i = 0; i < num; i++) {
+        float v = scale > 0.0f ? p[i] / twice : 0.0f;
+        // Not below -2^24, where a float is its own floor, nor above what is clipped anyway.
+        v = v < -half ? -half : v > half - 1.0f ? half - 1.0f : v;
+        int32_t f = (int32_t)v;
+        f -= (float)f > v;
+        u[i] = (uint8_t)((int32_t)half - 1 - f);
+    }
 }
 
 float bsw_query_planes_scaled(const struct bsw_code_layout *layout, const float *p,
                               uint32_t query_bits, uint32_t *words)
 {
     float scale = largest_of(layout, p) / (float)((1u << query_bits) - 1);
+    uint8_t u[32];
     for (uint32_t s = 0; s < layout->num_segments; s++) {
         const struct bsw_segment *segment = &layout->segments[s];
-        for (uint32_t i = 0; i < segment->dims; i++) {
-            float v = scale > 0.0f ? p[segment->padded_dim + i] / (2.0f * scale) : 0.0f;
-            bsw_query_put(words, segment->words, query_bits, i, v);
+        for (uint32_t w = 0; w < segment->words; w++) {
+            uint32_t left = segment->dims - 32 * w;
+            code_dims(p + segment->padded_dim + 32 * w, left < 32 ? left : 32, scale, query_bits,
+                      u);
+            put_words(u, segment->words, query_bits, words + w);
         }
         words += (size_t)segment->words * query_bits;
     }

@@ -15,6 +15,7 @@
 #define SLOT_ITEMS    (MOST_TILE_ROWS + BSW_ALIGNMENT_BYTES / sizeof(uint64_t))
 #define QUERIES_AHEAD 8
 #define MOST_QUERIES  2048 // of a list at a time
+#define FEW_LISTS     8    // of a query, which hold most of what it finds
 
 // One query's best rows so far. Several threads may find some at once.
 struct query_list {
@@ -88,8 +89,7 @@ static size_t divide_scratch(const struct list_job *job, size_t queries, unsigne
 
 void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch)
 {
-    bsw_list_groups_deinit(&scratch->nearest);
-    bsw_list_groups_deinit(&scratch->others);
+    bsw_list_groups_deinit(&scratch->groups);
     bsw_buffer_deinit(&scratch->components);
     bsw_buffer_deinit(&scratch->constants);
     bsw_buffer_deinit(&scratch->lists);
@@ -386,11 +386,16 @@ static enum bsw_status scan_chosen(struct list_job *job, const struct bsw_list_c
                                    struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
 {
     uint32_t num_lists = job->shard->order.num_lists;
-    BSW_TRY(bsw_list_groups_make(choice, num_lists, 0, 1, &scratch->nearest, err));
-    BSW_TRY(bsw_list_groups_make(choice, num_lists, 1, SIZE_MAX, &scratch->others, err));
-    BSW_TRY(scan_groups(job, &scratch->nearest, scratch, err));
-    for_each_query(job, scratch, raise_limit, NULL);
-    return scan_groups(job, &scratch->others, scratch, err);
+    // Queries enough for every list: then a further step costs little more than it saves.
+    int has_many = job->queries->num_queries * FEW_LISTS >= 4 * (size_t)num_lists;
+    const size_t ends[] = {has_many ? 2 : 1, has_many ? FEW_LISTS : 1, SIZE_MAX};
+    for (size_t step = 0, from = 0; step < 3; from = ends[step++]) {
+        if (ends[step] == from) continue;
+        if (from > 0) for_each_query(job, scratch, raise_limit, NULL);
+        BSW_TRY(bsw_list_groups_make(choice, num_lists, from, ends[step], &scratch->groups, err));
+        BSW_TRY(scan_groups(job, &scratch->groups, scratch, err));
+    }
+    return BSW_OK;
 }
 
 // All lists for all queries: one list after another has the same group.
@@ -411,18 +416,21 @@ static enum bsw_status scan_all(struct list_job *job, struct bsw_list_scan_scrat
 
 enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                               const struct bsw_list_choice *choice,
-                              const struct bsw_query_range *queries, const uint32_t *limits,
-                              size_t keep, struct bsw_list_scan_scratch *scratch,
+                              const struct bsw_query_range *queries, uint32_t scan_dims,
+                              const uint32_t *limits, size_t keep,
+                              struct bsw_list_scan_scratch *scratch,
                               struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
                               struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
     const struct bsw_scan_tuning tuning =
         bsw_scan_tuning_of(workspace->level, &shard->shape.layout);
-    uint32_t dims = shard->shape.layout.padded_dims;
+    struct bsw_resident_shard first = *shard; // of its dimensions
+    if (scan_dims > 0) bsw_code_layout_first(&shard->shape.layout, scan_dims, &first.shape.layout);
+    uint32_t dims = first.shape.layout.padded_dims;
     size_t tile = bsw_matrix_tile_bundles(dims, tuning.tile_kib);
     if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
-    struct list_job job = {.shard = shard,
+    struct list_job job = {.shard = &first,
                            .queries = queries,
                            .workspace = workspace,
                            .keep = keep,

@@ -1,6 +1,6 @@
 // The scan of a shard with lists: every list with the queries that look at it.
 //
-// First each query's nearest list, which gives it a limit that few rows of its other lists reach;
+// First each query's nearest lists, which give it a limit that few rows of its other lists reach;
 // then all others. A list's codes are unpacked once, for all of its queries, which lie side by
 // side; a few queries go over the planes. Threads take list after list. What passes is few rows a
 // list and query, and goes to one running list a query, which all threads share.
@@ -16,7 +16,7 @@
 
 // Scratch, kept from batch to batch; {0} is a valid empty one.
 struct bsw_list_scan_scratch {
-    struct bsw_list_groups nearest, others;
+    struct bsw_list_groups groups;
     struct bsw_buffer components, constants; // of all queries
     struct bsw_buffer lists, items;          // of all queries
     struct bsw_buffer threads;
@@ -25,12 +25,14 @@ struct bsw_list_scan_scratch {
 };
 void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch);
 
-// choice: of the range's queries; NULL: all look at all lists. limits as bsw_shard_scan's. Counts
+// choice: of the range's queries; NULL: all look at all lists. scan_dims: padded dimensions that
+// keys are made of, as struct bsw_probe_settings has them. limits as bsw_shard_scan's. Counts
 // scan_seconds of workspace.
 enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                               const struct bsw_list_choice *choice,
-                              const struct bsw_query_range *queries, const uint32_t *limits,
-                              size_t keep, struct bsw_list_scan_scratch *scratch,
+                              const struct bsw_query_range *queries, uint32_t scan_dims,
+                              const uint32_t *limits, size_t keep,
+                              struct bsw_list_scan_scratch *scratch,
                               struct bsw_scan_workspace *workspace, struct bsw_candidate_lists *out,
                               struct bsw_error *err);
 

@@ -11,12 +11,14 @@
 #include "kernels/coarse_scan/coarse_scan.h"
 #include "kernels/encode/encode.h"
 #include "kernels/kernel_sums.h"
+#include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
 
 #define CENTROID_BITS 8
 #define MOST_CODE     255
 #define MOST_QUERY    127
-#define BLOCK_QUERIES 24 // at a time: their keys stay in the second cache
+#define LEAST_KEY     -3.4e38f // of those that lists have
+#define BLOCK_QUERIES 24       // at a time: their keys stay in the second cache
 
 struct bsw_coarse_search {
     struct bsw_probe_settings settings;
@@ -24,6 +26,7 @@ struct bsw_coarse_search {
     const struct bsw_coarse_scan_table *scan;
     const struct bsw_select_table *select;
     const struct bsw_encode_table *encode;
+    const struct bsw_merge_table *merge;
     int num_threads;
     size_t dims, padded_dims, num_lists, num_bundles;
     float step;
@@ -110,6 +113,7 @@ enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
                                    .scan = bsw_coarse_scan_table_get(level),
                                    .select = bsw_select_table_get(level),
                                    .encode = bsw_encode_table_get(level),
+                                   .merge = bsw_merge_table_get(level),
                                    .num_threads = num_threads,
                                    .dims = dims,
                                    .padded_dims = layout.padded_dims,
@@ -260,23 +264,18 @@ static uint64_t item_of_rank(struct coarse_block *block, const uint64_t *items, 
 }
 
 // A key that at least `rank` lists reach, as high as the lanes' maxima tell; -INFINITY: none known.
-static float reached_by(const struct coarse_block *block, const float *keys, size_t rank)
+static float reached_by(struct coarse_block *block, const float *keys, size_t rank)
 {
-    float most[BSW_COARSE_LANES];
+    _Alignas(BSW_ALIGNMENT_BYTES) float most[BSW_COARSE_LANES];
     if (rank > BSW_COARSE_LANES) return -INFINITY;
     block->search->scan->maxima(keys, block->search->num_lists, most);
-    for (size_t i = 0; i < rank; i++) { // the largest to the front: rank is small
-        size_t best = i;
-        for (size_t l = i + 1; l < BSW_COARSE_LANES; l++) best = most[l] > most[best] ? l : best;
-        float swap = most[i];
-        most[i] = most[best];
-        most[best] = swap;
-    }
-    return most[rank - 1];
+    size_t count = block->search->scan->pick(most, BSW_COARSE_LANES, LEAST_KEY, block->items);
+    if (count < rank) return -INFINITY;
+    return bsw_score_to_float(bsw_candidate_score(item_of_rank(block, block->items, count, rank)));
 }
 
 // A limit that leaves no list out which the query looks at.
-static float first_limit(const struct coarse_block *block, size_t q, const float *keys)
+static float first_limit(struct coarse_block *block, size_t q, const float *keys)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t probe = search->settings.probe, rank = probe < BSW_COARSE_RANK ? probe : BSW_COARSE_RANK;
@@ -291,7 +290,7 @@ static uint32_t choose(struct coarse_block *block, size_t q, uint32_t *lists)
 {
     const struct bsw_coarse_search *search = block->search;
     const float *keys = block->keys + q * search->num_bundles * BSW_BUNDLE_ROWS;
-    uint64_t *items = block->items, best = 0;
+    uint64_t *items = block->items;
     size_t probe = search->settings.probe,
            count = search->scan->pick(keys, search->num_lists, first_limit(block, q, keys), items);
     uint32_t num = 0, limit = 0;
@@ -301,11 +300,10 @@ static uint32_t choose(struct coarse_block *block, size_t q, uint32_t *lists)
         float yardstick = bsw_score_to_float(bsw_candidate_score(item));
         limit = bsw_score_from_float(ratio_limit(block, q, yardstick));
     }
-    for (size_t i = 0; i < count; i++) best = items[i] > best ? items[i] : best;
-    lists[num++] = bsw_candidate_row(best);
-    for (size_t i = 0; i < count; i++) {
-        lists[num] = bsw_candidate_row(items[i]);
-        num += items[i] != best && bsw_candidate_score(items[i]) >= limit;
+    search->merge->sort_candidates(items, count, block->room);
+    while (num < count && (num == 0 || bsw_candidate_score(items[num]) >= limit)) {
+        lists[num] = bsw_candidate_row(items[num]);
+        num++;
     }
     return num;
 }

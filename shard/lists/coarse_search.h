@@ -27,6 +27,8 @@
 struct bsw_probe_settings {
     uint32_t probe; // lists a query at most; 0: all rows, and nothing of this file
     double ratio;   // of squared distances, > 0; 0: not asked. Not for ip
+    // Padded dimensions that keys are made of, the first ones, up to a segment's end; 0: all.
+    uint32_t scan_dims;
 };
 
 // Lists of some queries: query q looks at lists [q * most, q * most + counts[q]), the nearest

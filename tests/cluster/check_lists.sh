@@ -52,7 +52,7 @@ at_least() {
 }
 
 # codes: "metric|rows|options of encode|options of search"
-codes=("l2|u8bin|--bits 3|" "cosine|fbin|--bits 2.5|" "ip|fbin|--codec sq8|--refine none" "l2|u8bin|--codec raw|"
+codes=("l2|u8bin|--segments 64x4,64x2|" "cosine|fbin|--bits 2.5|" "ip|fbin|--codec sq8|--refine none" "l2|u8bin|--codec raw|"
     "cosine|fbin|--codec xfbq --bits 3|")
 for code in "${codes[@]}"; do
     IFS='|' read -r metric kind encoding searching <<<"$code"
@@ -80,6 +80,7 @@ for code in "${codes[@]}"; do
     done
     options=(--probe 9)
     if [[ $metric != ip ]]; then options+=(--probe-ratio 1.1); fi
+    if [[ $what == *64x4* ]]; then options+=(--scan-dims 64); fi
     check "some lists, $what" search "$folder/one" "$folder/first" "${searching[@]}" "${options[@]}"
     for ranks in "${ranks_axis[@]}"; do
         search_other "some lists, $what" "$folder/one" "$ranks" "${searching[@]}" "${options[@]}" --batch 1
@@ -138,6 +139,9 @@ refused 2 "--probe 31: .* has 30 lists" "$program" "${some[@]}" --probe 31
 refused 2 "--select queue: .*has lists" "$program" "${some[@]}" --select queue
 refused 2 "--probe-ratio: metric ip has no distances" "$program" search --index "$folder/four" \
     --queries "$vectors" --out "$folder/again" --force --quiet --probe-ratio 2
+refused 2 "--scan-dims 31: no segment" "$program" "${some[@]}" --scan-dims 31
+refused 2 "--scan-dims: candidates have to be refined" "$program" "${some[@]}" --scan-dims 32 --refine none
+refused 2 "--scan-dims: .*no lists" "$program" "${flat[@]}" --scan-dims 32
 cp -r "$folder/one" "$folder/broken"
 flip "$folder/broken/shard-00000-of-00001.lists" 5000
 some=(search --index "$folder/broken" --queries "$vectors" --out "$folder/again" --force --quiet)
