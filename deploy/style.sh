@@ -158,7 +158,7 @@ common/files: common/base common/job common/codes common/rows
 common/net: common/base common/job common/device
 kernels: common/base common/codes common/rows common/files
 shard/seam: common kernels shard/codecs shard/lists
-shard/codecs: common kernels
+shard/codecs: common kernels shard/lists
 shard/host: common kernels shard/seam shard/codecs shard/lists
 shard/device: common kernels shard/seam shard/codecs shard/host
 shard/exact: common kernels shard/seam shard/codecs shard/device

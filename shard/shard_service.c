@@ -7,6 +7,7 @@
 #include "common/codes/result_order.h"
 #include "common/job/progress.h"
 #include "shard/checks/damage_points.h"
+#include "shard/codecs/codec.h"
 #include "shard/host/list_pick.h"
 #include "shard/host/survivor_trim.h"
 
@@ -125,6 +126,11 @@ static enum bsw_status load_raw_rows(struct bsw_shard_service *service, struct b
     return BSW_OK;
 }
 
+static const float *residual_center(const struct bsw_manifest *manifest)
+{
+    return manifest->lists.is_residual ? manifest->codec->table->center(manifest) : NULL;
+}
+
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
                                        const struct bsw_search_settings *settings,
                                        const struct bsw_assignment *assignment, int rank,
@@ -143,8 +149,8 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     enum bsw_status status = list_units(out, rank, err);
     if (status == BSW_OK) status = open_backend(out, err);
     if (status == BSW_OK && settings->probe.probe > 0)
-        status = bsw_coarse_search_open(manifest, &settings->probe, settings->level,
-                                        settings->num_threads, &out->coarse, err);
+        status = bsw_coarse_search_open(manifest, &settings->probe, residual_center(manifest),
+                                        settings->level, settings->num_threads, &out->coarse, err);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
     for (uint32_t u = 0; u < out->num_units && status == BSW_OK; u++) {

@@ -122,6 +122,7 @@ static void fill_lists(const struct bsw_manifest *manifest, struct message_stora
     if (manifest->lists.count == 0) return;
     bsw__lists__init(&storage->lists);
     storage->lists.count = manifest->lists.count;
+    storage->lists.residual = manifest->lists.is_residual;
     storage->lists.centroids =
         (ProtobufCBinaryData){centroid_bytes(manifest), (uint8_t *)manifest->lists.centroids};
     storage->manifest.lists = &storage->lists;
@@ -367,6 +368,7 @@ static enum bsw_status parse_lists(const char *name, const Bsw__Lists *lists,
     if (lists->count < 1 || lists->count > BSW_MAX_LISTS)
         return bad(name, "number of lists is out of range", err);
     out->lists.count = lists->count;
+    out->lists.is_residual = lists->residual;
     if (lists->centroids.len != centroid_bytes(out))
         return bad(name, "the centroids do not fit lists and dims", err);
     BSW_TRY(bsw_allocate(&out->lists.centroids, lists->centroids.len, 1, "centroids", err));

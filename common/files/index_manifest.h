@@ -50,6 +50,7 @@ static inline uint64_t bsw_shard_places(const struct bsw_shard_entry *entry)
 struct bsw_manifest_lists {
     uint32_t count;   // 0: none
     float *centroids; // [count][row dims]; owned
+    int is_residual;  // codes are of rows less their centroids
 };
 
 struct bsw_manifest {

@@ -44,6 +44,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",
            .help = "order rows by the nearest of N centroids, so that a search can look at a part "
                    "of them; auto: by the number of rows"),
+    OPTION("residual", settings.residuals, .choices = "auto|yes|no", .default_text = "auto",
+           .help = "with lists: code rows less their centroids; auto: saq below 2.5 bits"),
     BSW_OPTION_GROUP(struct encode_options, settings.device, bsw_device_option_group),
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
@@ -91,6 +93,7 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_fact_integer(&f, "shards", s->num_shards, "%d shards, ");
     bsw_fact_real(&f, "bytes_per_vector", s->bytes_per_vector, "%g bytes a vector\n");
     bsw_fact_integer(&f, "lists", s->num_lists, s->num_lists > 0 ? "%d lists, " : NULL);
+    bsw_fact_flag(&f, "residual", s->is_residual, NULL);
     bsw_fact_real(&f, "lists_seconds", s->lists_seconds,
                   s->num_lists > 0 ? "made and filled in %.2f s\n" : NULL);
     if (s->has_fewer_bits)

@@ -1,5 +1,6 @@
 #include "coordinator/encode/encode_index.h"
 
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
@@ -69,6 +70,22 @@ static enum bsw_status check_shards(const struct encode_job *job, struct bsw_err
     return BSW_OK;
 }
 
+static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
+                                        struct bsw_manifest_lists *lists, struct bsw_error *err)
+{
+    int can = s->codec->table->has_residuals;
+    if (s->residuals == BSW_RESIDUALS_YES && lists->count == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--residual yes: only an index with --lists has them");
+    if (s->residuals == BSW_RESIDUALS_YES && !can)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--residual yes: codec %s has no residuals, saq has",
+                        bsw_codec_name(s->codec));
+    lists->is_residual = lists->count > 0 && can && s->residuals != BSW_RESIDUALS_NO &&
+                         (s->residuals == BSW_RESIDUALS_YES ||
+                          (s->code.bits > 0 && s->code.bits < BSW_RESIDUAL_BITS));
+    return BSW_OK;
+}
+
 // How many lists there will be.
 static enum bsw_status check_lists(struct encode_job *job, struct bsw_error *err)
 {
@@ -84,7 +101,7 @@ static enum bsw_status check_lists(struct encode_job *job, struct bsw_error *err
             err, BSW_ERROR_USAGE, "--lists %llu: at most %u, and %llu bytes of centroids",
             (unsigned long long)lists, BSW_MAX_LISTS, (unsigned long long)BSW_MAX_CENTROID_BYTES);
     job->manifest.lists.count = (uint32_t)lists;
-    return BSW_OK;
+    return settle_residuals(&job->settings, &job->manifest.lists, err);
 }
 
 // The metric, of a codec that knows it. Where there is one alone nobody has to say it.
@@ -189,9 +206,27 @@ static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_
     bsw_journal_field_count(out, "seed", code->seed);
     bsw_journal_field_count(out, "shards", s->shards);
     bsw_journal_field_count(out, "lists", job->manifest.lists.count);
+    bsw_journal_field_text(out, "residual", job->manifest.lists.is_residual ? "on" : "off");
     bsw_journal_field_text(out, "copy-vectors", s->copy_vectors ? "on" : "off");
     bsw_journal_field_text(out, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
     return BSW_OK;
+}
+
+// A sample of residuals finds its rows' centroids.
+static enum bsw_status open_assigner(const struct encode_job *job, struct bsw_sample *sample,
+                                     struct bsw_error *err)
+{
+    const struct bsw_manifest_lists *lists = &job->manifest.lists;
+    const struct bsw_list_assigner_needs needs = {.metric = job->manifest.metric,
+                                                  .type = bsw_vectors_type(job->vectors),
+                                                  .dims = bsw_vectors_dims(job->vectors),
+                                                  .centroids = lists->centroids,
+                                                  .num_lists = lists->count,
+                                                  .level = job->settings.level,
+                                                  .num_threads = omp_get_max_threads()};
+    if (!lists->is_residual) return BSW_OK;
+    sample->centroids = lists->centroids;
+    return bsw_list_assigner_open(&needs, &sample->assigner, err);
 }
 
 // Everything the manifest says of the codes, from a sample of the rows or the model.
@@ -205,7 +240,10 @@ static enum bsw_status train(struct encode_job *job, struct bsw_error *err)
     if (!codec->needs_sample) return codec->train(&s->code, dims, NULL, &job->model, manifest, err);
     BSW_TRY(bsw_sample_create(job->vectors, manifest->metric, s->level, &sample, err));
     sample.progress = s->progress;
-    enum bsw_status status = codec->train(&s->code, dims, &sample, &job->model, manifest, err);
+    enum bsw_status status = open_assigner(job, &sample, err);
+    if (status == BSW_OK)
+        status = codec->train(&s->code, dims, &sample, &job->model, manifest, err);
+    bsw_list_assigner_close(&sample.assigner);
     bsw_sample_deinit(&sample);
     return status;
 }
@@ -403,6 +441,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .code_dims = manifest->layout.dims,
         .num_shards = manifest->num_shards,
         .num_lists = manifest->lists.count,
+        .is_residual = manifest->lists.is_residual,
         .codec = manifest->codec,
         .metric = manifest->metric,
         .bits = manifest->bits,

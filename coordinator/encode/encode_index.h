@@ -24,6 +24,11 @@
 #define BSW_ENCODE_MIN_BITS 1.0
 #define BSW_ENCODE_MAX_BITS 8.0
 
+// Whether codes of an index with lists are of rows less their centroids. AUTO: where the codec can
+// and has fewer than BSW_RESIDUAL_BITS bits a dimension; with more there is little to gain.
+enum bsw_residuals { BSW_RESIDUALS_AUTO, BSW_RESIDUALS_YES, BSW_RESIDUALS_NO };
+#define BSW_RESIDUAL_BITS 2.5
+
 // The same on all ranks but for progress and level. Texts are borrowed. What is 0 or NULL is left
 // to the defaults of the command.
 struct bsw_encode_settings {
@@ -35,6 +40,7 @@ struct bsw_encode_settings {
     const char *metric;             // NULL: as base or codec say
     uint64_t shards;                // files; 0: 1
     uint64_t lists;                 // that rows are ordered by; 0: none, BSW_LISTS_AUTO
+    enum bsw_residuals residuals;   // with lists
     int copy_vectors, drop_bad_rows;
     int force, resume;               // as --force and --resume
     struct bsw_device_choice device; // text NULL: auto
@@ -47,6 +53,7 @@ struct bsw_encode_settings {
 struct bsw_encode_stats {
     uint64_t num_rows, num_dropped_rows;
     uint32_t dims, num_shards, num_lists;
+    int is_residual;
     const struct bsw_codec *codec;
     enum bsw_metric metric;
     char segments[512];      // "32x4,96x2"

@@ -160,6 +160,8 @@ static enum bsw_status settle_lists(const struct settling *s, struct bsw_error *
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--select %s: %s has lists, which threshold alone knows",
                         bsw_search_select_name(asked->select), s->index);
+    // Keys of residuals lack something for every list, so that all lists are chosen, too.
+    if (s->manifest->lists.is_residual) s->out->probe.probe = lists;
     if (asked->probe == 0 && asked->probe_ratio == 0) return BSW_OK;
     if (lists == 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s has no lists; encode --lists makes some",
@@ -195,7 +197,8 @@ static size_t fit_batch(const struct settling *s, int num_ranks)
     uint64_t units = (manifest->num_shards + (uint64_t)num_ranks - 1) / (uint64_t)num_ranks;
     // Rank 0 holds every shard's list when they are gathered, a rank those of its own shards.
     uint64_t lists = s->out->is_ladder ? units + 2 : manifest->num_shards + 1;
-    uint64_t query_bytes = lists * s->out->keep * 24 + bsw_manifest_row_dims(manifest) * 24ull;
+    uint64_t query_bytes = lists * s->out->keep * 24 + bsw_manifest_row_dims(manifest) * 24ull +
+                           s->out->probe.probe * 8ull;
     uint64_t fit = BATCH_BUDGET_BYTES / query_bytes, wanted = s->asked->batch;
     return (size_t)(fit < 1 ? 1 : fit < wanted ? fit : wanted);
 }

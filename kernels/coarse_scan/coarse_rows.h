@@ -7,6 +7,7 @@
 #include "common/codes/half.h"
 #include "common/codes/result_order.h"
 #include "kernels/coarse_scan/coarse_scan.h"
+#include "kernels/kernel_sums.h"
 
 static inline float coarse_key(const struct bsw_matrix_tile *tile, size_t row, int32_t sum,
                                const struct bsw_matrix_queries *queries, size_t q)
@@ -26,6 +27,22 @@ static inline void coarse_maxima(const float *keys, size_t n, float out[BSW_COAR
     }
     for (size_t l = 0; whole + l < n; l++)
         out[l] = keys[whole + l] > out[l] ? keys[whole + l] : out[l];
+}
+
+// Lanes in a loop of their own, which compilers turn into vectors.
+static inline void coarse_products(const float *query, const float *rows, size_t dims,
+                                   const uint32_t *numbers, size_t n, float *out)
+{
+    size_t whole = dims / BSW_SUM_LANES * BSW_SUM_LANES;
+    for (size_t i = 0; i < n; i++) {
+        const float *row = rows + numbers[i] * dims;
+        float s[BSW_SUM_LANES] = {0};
+        for (size_t d = 0; d < whole; d += BSW_SUM_LANES)
+            for (size_t l = 0; l < BSW_SUM_LANES; l++) s[l] = fmaf(query[d + l], row[d + l], s[l]);
+        for (size_t l = 0; whole + l < dims; l++)
+            s[l] = fmaf(query[whole + l], row[whole + l], s[l]);
+        out[i] = bsw_tree_sum_float(s);
+    }
 }
 
 static inline size_t coarse_pick(const float *keys, size_t n, float limit, uint64_t *items)

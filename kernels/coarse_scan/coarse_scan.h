@@ -31,6 +31,11 @@ struct bsw_coarse_scan_table {
     // Appends bsw_candidate_pack(score of keys[i], i) for i below n, ascending, where keys[i] >=
     // limit; returns how many. items has room for n.
     size_t (*pick)(const float *keys, size_t n, float limit, uint64_t *items);
+
+    // out[i] = sum over dims of query[d] * rows[numbers[i] * dims + d], lanes and tree of
+    // kernel_sums.h, s = fma(query, row, s).
+    void (*products)(const float *query, const float *rows, size_t dims, const uint32_t *numbers,
+                     size_t n, float *out);
 };
 
 BSW_KERNEL_LEVELS(coarse_scan);

@@ -55,5 +55,8 @@ static void avx2_keys(const struct bsw_matrix_tile *tile, const struct bsw_matri
     }
 }
 
-const struct bsw_coarse_scan_table bsw_coarse_scan_avx2 = {
-    .level = "avx2", .keys = avx2_keys, .maxima = coarse_maxima, .pick = coarse_pick};
+const struct bsw_coarse_scan_table bsw_coarse_scan_avx2 = {.level = "avx2",
+                                                           .keys = avx2_keys,
+                                                           .maxima = coarse_maxima,
+                                                           .pick = coarse_pick,
+                                                           .products = coarse_products};

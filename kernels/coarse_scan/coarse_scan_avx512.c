@@ -94,5 +94,8 @@ static size_t avx512_pick(const float *keys, size_t n, float limit, uint64_t *it
     return count;
 }
 
-const struct bsw_coarse_scan_table bsw_coarse_scan_avx512 = {
-    .level = "avx512", .keys = avx512_keys, .maxima = avx512_maxima, .pick = avx512_pick};
+const struct bsw_coarse_scan_table bsw_coarse_scan_avx512 = {.level = "avx512",
+                                                             .keys = avx512_keys,
+                                                             .maxima = avx512_maxima,
+                                                             .pick = avx512_pick,
+                                                             .products = coarse_products};

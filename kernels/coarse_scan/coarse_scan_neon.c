@@ -34,5 +34,8 @@ static void neon_keys(const struct bsw_matrix_tile *tile, const struct bsw_matri
     }
 }
 
-const struct bsw_coarse_scan_table bsw_coarse_scan_neon = {
-    .level = "neon", .keys = neon_keys, .maxima = coarse_maxima, .pick = coarse_pick};
+const struct bsw_coarse_scan_table bsw_coarse_scan_neon = {.level = "neon",
+                                                           .keys = neon_keys,
+                                                           .maxima = coarse_maxima,
+                                                           .pick = coarse_pick,
+                                                           .products = coarse_products};

@@ -16,8 +16,11 @@ static void reference_keys(const struct bsw_matrix_tile *tile,
     }
 }
 
-const struct bsw_coarse_scan_table bsw_coarse_scan_reference = {
-    .level = "reference", .keys = reference_keys, .maxima = coarse_maxima, .pick = coarse_pick};
+const struct bsw_coarse_scan_table bsw_coarse_scan_reference = {.level = "reference",
+                                                                .keys = reference_keys,
+                                                                .maxima = coarse_maxima,
+                                                                .pick = coarse_pick,
+                                                                .products = coarse_products};
 
 BSW_KERNEL_TABLE_GET(coarse_scan, BSW_KERNEL_AVX2(coarse_scan) BSW_KERNEL_AVX512(coarse_scan)
                                       BSW_KERNEL_NEON(coarse_scan))

@@ -252,14 +252,26 @@ static enum bsw_status fail_key(const struct drawn_key *key, const char *what, i
         digits, (unsigned long long)found, digits, (unsigned long long)expected);
 }
 
-// Of the dimensions that the search looks at.
-static uint32_t plain_score(const struct bsw_shard_service *service,
-                            const struct bsw_resident_shard *shard, size_t query, uint32_t row)
+// Of the dimensions that the search looks at, and with what keys of residuals lack. place: of the
+// unit, row: of what is given of it.
+static enum bsw_status plain_score(const struct bsw_shard_service *service,
+                                   const struct drawn_key *key, uint32_t place,
+                                   const struct bsw_resident_shard *shard, uint32_t row,
+                                   uint32_t *out, struct bsw_error *err)
 {
+    const struct bsw_list_order *order = &key->unit->resident.order;
+    size_t dims_of_row = bsw_manifest_row_dims(service->manifest);
+    union bsw_addition addition;
     struct bsw_resident_shard first = *shard;
     uint32_t dims = service->settings.probe.scan_dims;
     if (dims > 0) bsw_code_layout_first(&shard->shape.layout, dims, &first.shape.layout);
-    return bsw_plain_score(&first, &service->batch, query, row);
+    *out = bsw_plain_score(&first, &service->batch, key->query, row);
+    if (!service->manifest->lists.is_residual) return BSW_OK;
+    BSW_TRY(bsw_coarse_search_addition(service->coarse,
+                                       service->batch.vectors + key->query * dims_of_row,
+                                       bsw_list_of_place(order, place), &addition.number, err));
+    *out = bsw_score_add(*out, addition, 1);
+    return BSW_OK;
 }
 
 static enum bsw_status check_key(struct bsw_shard_service *service, const struct drawn_key *key,
@@ -267,14 +279,14 @@ static enum bsw_status check_key(struct bsw_shard_service *service, const struct
 {
     const struct bsw_resident_shard *shard = &key->unit->resident;
     struct bsw_resident_shard fetched;
-    uint32_t row = bsw_resident_place(shard, key->survivor->row);
+    uint32_t place = bsw_resident_place(shard, key->survivor->row), row = place, expected;
     if (service->backend->fetch) {
         BSW_TRY(service->backend->fetch(service->state, &key->unit->loaded, row / BSW_BUNDLE_ROWS,
                                         &fetched, err));
         shard = &fetched;
         row %= BSW_BUNDLE_ROWS;
     }
-    uint32_t expected = plain_score(service, shard, key->query, row);
+    BSW_TRY(plain_score(service, key, place, shard, row, &expected, err));
     if (key->survivor->score == expected) return BSW_OK;
     return fail_key(key, "key", 8, expected, key->survivor->score, err);
 }

@@ -63,9 +63,10 @@ struct bsw_codec_tile {
     size_t num_rows;              // 1 .. BSW_TILE_MAX_ROWS
     const unsigned char *numbers; // [num_rows] raw rows of row_bytes
     size_t row_bytes;
-    const float *rows;    // [num_rows][row dims] as bsw_prepare_rows has them, with their factors;
-    const float *factors; // both NULL where takes_numbers
-    void *scratch;        // table->tile_scratch_bytes
+    const float *rows;     // [num_rows][row dims] as bsw_prepare_rows has them, with their factors;
+    const float *factors;  // both NULL where takes_numbers
+    void *scratch;         // table->tile_scratch_bytes
+    const uint32_t *lists; // [num_rows] of rows where codes are residuals; else NULL
 };
 
 // One query to code.
@@ -109,6 +110,7 @@ struct bsw_codec_table {
     int has_whole_bits;      // no fractions of --bits
     double fixed_bits;       // --bits can only be this; 0: it is asked for
     int takes_numbers;       // codes rows as they are, not as floats
+    int has_residuals;       // codes rows less their centroids where a manifest says so
     int worth_a_device;      // encoding is quicker on a GPU
     const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec raw"
     const char *host_search; // likewise of search
@@ -158,6 +160,9 @@ struct bsw_codec_table {
     // key (l2); *addend 0 where `value` is there.
     void (*encode_query)(const struct bsw_codec_query *query, uint32_t *words,
                          union bsw_query_number *number, float *addend);
+    // With has_residuals: what queries and rows are centred by, [row dims]. A key lacks the product
+    // of query and centroid, both centred, the query with its factor; under l2 twice that.
+    const float *(*center)(const struct bsw_manifest *manifest);
     // The value that a whole key stands for; NULL: keys are floats.
     float (*value)(const struct bsw_manifest *manifest, uint32_t query_bits, int32_t key);
 

@@ -166,6 +166,10 @@ static enum bsw_status check_rows(const char *source, enum bsw_vector_type type,
 static enum bsw_status settle_stage(const struct bsw_codec_settings *o, struct bsw_sample *sample,
                                     struct bsw_manifest *manifest, struct bsw_error *err)
 {
+    if (manifest->lists.is_residual) { // whose scans have none
+        manifest->stage_dims = manifest->layout.dims;
+        return BSW_OK;
+    }
     if (o->stage == BSW_STAGE_DEFAULT && o->model) return BSW_OK;
     if (o->stage != BSW_STAGE_GIVEN) return bsw_choose_stage(sample, manifest, err);
     int is_whole = o->stage_dims == 0 || o->stage_dims > BSW_MAX_DIMS;
@@ -183,6 +187,7 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
     (void)model;
     if (o->model) {
         BSW_TRY(bsw_adopt_frame(o->model, dims, manifest, err));
+        if (sample->centroids) sample->mean = bsw_saq_part_of(manifest)->mean;
     } else {
         const struct bsw_saq_training training = {o->bits, o->segments, o->random_axes, o->seed};
         BSW_TRY(bsw_train_saq_frame(sample, &training, manifest, err));
@@ -243,10 +248,100 @@ void bsw_store_affine(const struct bsw_manifest *manifest, size_t count, const f
     }
 }
 
-// Rows centred, then rotated.
+// ---- residuals ----
+
+// Of a tile's list, in the frame: centroid less mean, times rotation.
+struct centroid_cache {
+    uint32_t list;
+    float *projected; // [padded_dims]
+};
+
+// The integer c of a projected component, as saq_quantize has it.
+static float code_of(float projected, float inverse, uint32_t bits)
+{
+    float half = (float)(1u << (bits - 1)), v = projected * inverse;
+    v = v < -half ? -half : v > half - 1.0f ? half - 1.0f : v;
+    float f = (float)(int32_t)v;
+    f -= f > v;
+    return 2.0f * f + 1.0f;
+}
+
+// What the code of a residual r leaves out of its product with the centroid, both in the frame:
+// <centroid, r> - scale / 2 * <centroid, steps * c> (l2: twice that). In the bias it leaves only
+// the error of the code's product with query less centroid, which is short where it matters.
+static float centroid_error(const struct bsw_saq_frame *frame, const float *projected, float norm,
+                            double scale, const float *centroid)
+{
+    float exact[BSW_SUM_LANES] = {0}, coded[BSW_SUM_LANES] = {0};
+    float rms = sqrtf(norm / (float)frame->layout.dims);
+    int is_l2 = frame->metric == BSW_METRIC_L2;
+    if (norm < 0x1p-126f) return 0;
+    for (uint32_t s = 0; s < frame->layout.num_segments; s++) {
+        const struct bsw_segment *segment = &frame->layout.segments[s];
+        float step = frame->steps[s], inverse = 1.0f / ((2.0f * step) * rms);
+        for (uint32_t i = 0; i < segment->dims; i++) {
+            size_t d = segment->padded_dim + i, lane = d % BSW_SUM_LANES;
+            float c = code_of(projected[d], inverse, segment->bits);
+            exact[lane] += centroid[d] * projected[d];
+            coded[lane] += centroid[d] * (step * c);
+        }
+    }
+    double product = (double)bsw_tree_sum_float(exact) * (is_l2 ? 2 : 1);
+    return (float)(product - scale * (double)bsw_tree_sum_float(coded));
+}
+
+// The centroid of a list, rotated; rows come list after list.
+static const float *centroid_in_frame(const struct bsw_codec_tile *tile,
+                                      const struct bsw_saq_frame *frame, uint32_t list,
+                                      float *centered, struct centroid_cache *cache)
+{
+    const float *centroid = tile->manifest->lists.centroids + (size_t)list * frame->layout.dims;
+    if (cache->list == list) return cache->projected;
+    for (uint32_t d = 0; d < frame->layout.dims; d++) centered[d] = centroid[d] - frame->mean[d];
+    tile->kernels->saq_project(frame, centered, 1, cache->projected);
+    cache->list = list;
+    return cache->projected;
+}
+
+// Rows that are centred, less their centroids; norms: of the rows before.
+static void subtract_centroids(const struct bsw_codec_tile *tile, const struct bsw_saq_frame *frame,
+                               float *centered, double *norms)
+{
+    uint32_t dims = frame->layout.dims;
+    tile->kernels->squared_norms(centered, tile->num_rows, dims, norms);
+    for (size_t r = 0; r < tile->num_rows; r++) {
+        const float *centroid = tile->manifest->lists.centroids + (size_t)tile->lists[r] * dims;
+        float *row = centered + r * dims;
+        for (uint32_t d = 0; d < dims; d++) row[d] -= centroid[d] - frame->mean[d];
+    }
+}
+
+// The biases of a bundle of residuals.
+static void store_biases(const struct bsw_codec_tile *tile, const struct bsw_saq_frame *frame,
+                         size_t first, size_t count, const float *projected, const float *residual,
+                         const double *norms, const float *mean_dots, float *scratch,
+                         struct centroid_cache *cache, const struct bsw_code_arrays *arrays,
+                         size_t place)
+{
+    for (size_t r = 0; r < count; r++) {
+        const float *centroid =
+            centroid_in_frame(tile, frame, tile->lists[first + r], scratch, cache);
+        double scale = ldexp((double)bsw_half_to_float(arrays->scales[place + r]),
+                             tile->manifest->scale_exponent);
+        float error = centroid_error(frame, projected + r * frame->layout.padded_dims, residual[r],
+                                     scale, centroid);
+        float bias =
+            frame->metric == BSW_METRIC_L2 ? 0.0f - (float)norms[first + r] : mean_dots[first + r];
+        arrays->biases[place + r] = bias + error;
+    }
+}
+
+// ---- rows ----
+
+// Rows centred, then rotated; of residuals also a centroid.
 static size_t tile_scratch_bytes(const struct bsw_manifest *manifest, size_t num_rows)
 {
-    return num_rows * (manifest->layout.padded_dims + manifest->layout.dims) * sizeof(float);
+    return (num_rows + 1) * (manifest->layout.padded_dims + manifest->layout.dims) * sizeof(float);
 }
 
 static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code_arrays *arrays,
@@ -256,10 +351,14 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
     bsw_frame_of_manifest(tile->manifest, &frame);
     const struct bsw_code_layout *layout = &frame.layout;
     float mean_dots[BSW_TILE_MAX_ROWS], norms[BSW_BUNDLE_ROWS], scales[BSW_BUNDLE_ROWS];
-    float *projected = tile->scratch, *centered = projected + tile->num_rows * layout->padded_dims;
+    double row_norms[BSW_TILE_MAX_ROWS];
+    struct centroid_cache cache = {BSW_NO_LIST, tile->scratch};
+    float *projected = cache.projected + layout->padded_dims,
+          *centered = projected + tile->num_rows * layout->padded_dims;
     uint32_t tails[BSW_BUNDLE_ROWS];
     tile->kernels->saq_center(&frame, tile->rows, tile->num_rows, tile->factors, centered,
                               mean_dots);
+    if (tile->lists) subtract_centroids(tile, &frame, centered, row_norms);
     tile->kernels->saq_project(&frame, centered, tile->num_rows, projected);
     for (size_t done = 0; done < tile->num_rows; done += BSW_BUNDLE_ROWS, bundle++) {
         size_t left = tile->num_rows - done,
@@ -271,6 +370,10 @@ static void encode_tile(const struct bsw_codec_tile *tile, const struct bsw_code
                                     norms, scales, tails);
         bsw_store_affine(tile->manifest, count, norms, scales, tails, mean_dots + done, arrays,
                          bundle * BSW_BUNDLE_ROWS);
+        if (tile->lists)
+            store_biases(tile, &frame, done, count, projected + done * layout->padded_dims, norms,
+                         row_norms, mean_dots, centered + tile->num_rows * layout->dims, &cache,
+                         arrays, bundle * BSW_BUNDLE_ROWS);
     }
 }
 
@@ -311,6 +414,11 @@ static void encode_query(const struct bsw_codec_query *query, uint32_t *words,
     number->scale = ldexpf(scale, manifest->scale_exponent);
 }
 
+static const float *center(const struct bsw_manifest *manifest)
+{
+    return bsw_saq_part_of(manifest)->mean;
+}
+
 // ---- the rest ----
 
 static void describe(const struct bsw_manifest *manifest, struct bsw_codec_fact *out)
@@ -330,6 +438,8 @@ static const struct bsw_codec_table table = {
     .has_segments = 1,
     .needs_sample = 1,
     .worth_a_device = 1,
+    .has_residuals = 1,
+    .center = center,
     .check_settings = check_settings,
     .check_rows = check_rows,
     .train = train,

@@ -68,6 +68,23 @@ static enum bsw_status read_tile(struct bsw_sample *sample, size_t count, struct
     return BSW_OK;
 }
 
+// Rows [count] that were read and prepared, less their centroids. A bad row stays one.
+static void take_residuals(const struct bsw_sample *sample, size_t count, float *factors)
+{
+    uint32_t lists[BSW_SAMPLE_TILE], dims = bsw_vectors_dims(sample->vectors);
+    const struct bsw_list_assignment assignment = {
+        .rows = sample->numbers, .num_rows = count, .lists = lists};
+    bsw_list_assigner_assign(sample->assigner, &assignment);
+    for (size_t r = 0; r < count; r++) {
+        const float *centroid = sample->centroids + (size_t)lists[r] * dims;
+        float *row = sample->rows + r * dims;
+        if (lists[r] == BSW_NO_LIST) continue;
+        for (uint32_t d = 0; d < dims; d++)
+            row[d] = (row[d] * factors[r] - centroid[d]) + sample->mean[d];
+        factors[r] = 1.0f;
+    }
+}
+
 enum bsw_status bsw_sample_next(struct bsw_sample *sample, const float **rows, float *factors,
                                 size_t *num_rows, struct bsw_error *err)
 {
@@ -84,6 +101,7 @@ enum bsw_status bsw_sample_next(struct bsw_sample *sample, const float **rows, f
         sample->next += count;
         bsw_prepare_rows(sample->table, sample->metric, bsw_vectors_type(sample->vectors),
                          sample->numbers, count, dims, sample->rows, norms, factors, faults);
+        if (sample->mean) take_residuals(sample, count, factors);
         for (size_t r = 0; r < count; r++) { // close the gaps that bad rows leave
             if (faults[r] != BSW_ROW_GOOD) continue;
             if (good != r)

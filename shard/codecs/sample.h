@@ -11,6 +11,7 @@
 #include "common/job/progress.h"
 #include "common/rows/vectors.h"
 #include "kernels/encode/encode.h"
+#include "shard/lists/list_assignment.h"
 
 #define BSW_SAMPLE_ROWS 65536
 #define BSW_SAMPLE_TILE 128
@@ -22,6 +23,10 @@ struct bsw_sample {
     uint64_t num_rows;             // in the sample, bad ones included
     uint64_t next;                 // of the pass
     struct bsw_progress *progress; // of passes, borrowed; NULL unless the caller sets it
+    // Of residuals, borrowed: rows come less their centroids, plus the mean, with factors 1. NULL
+    // unless the caller sets them.
+    const float *centroids, *mean;
+    bsw_list_assigner *assigner; // of centroids
     unsigned char *numbers;
     float *rows;
 };

@@ -309,6 +309,7 @@ enum bsw_status bsw_train_saq_frame(struct bsw_sample *sample,
     BSW_TRY(bsw_allocate(&bsw_saq_part_of(manifest)->mean, dims, sizeof(float), "frame", err));
     enum bsw_status status = workspace_init(&work, dims, err);
     if (status == BSW_OK) status = train_mean(sample, &work, bsw_saq_part_of(manifest)->mean, err);
+    if (sample->centroids) sample->mean = bsw_saq_part_of(manifest)->mean; // from here on residuals
     if (status == BSW_OK) status = train_axes(sample, training, &work, manifest, err);
     workspace_deinit(&work);
     if (status == BSW_OK) status = allocate_tiles(manifest, &centered, &projected, err);

@@ -142,9 +142,14 @@ static enum bsw_status encode_tile(const struct block_work *work, uint64_t place
     double norms[BSW_TILE_MAX_ROWS];
     float factors[BSW_TILE_MAX_ROWS];
     enum bsw_row_fault faults[BSW_TILE_MAX_ROWS] = {BSW_ROW_GOOD}; // no row of integers has one
+    uint32_t lists[BSW_TILE_MAX_ROWS];
     bsw_block_encoder *encoder = work->encoder;
     const struct bsw_manifest *manifest = encoder->manifest;
-    const struct bsw_codec_tile tile = {.manifest = manifest,
+    int is_residual = work->order && manifest->lists.is_residual;
+    for (size_t i = 0; i < count && is_residual; i++)
+        lists[i] = bsw_list_of_place(work->order, (uint32_t)(place + i));
+    const struct bsw_codec_tile tile = {.lists = is_residual ? lists : NULL,
+                                        .manifest = manifest,
                                         .kernels = encoder->table,
                                         .num_rows = count,
                                         .numbers = encoder->numbers,

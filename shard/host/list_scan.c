@@ -1,11 +1,13 @@
 #include "shard/host/list_scan.h"
 
+#include <math.h>
 #include <omp.h>
 #include <string.h>
 
 #include "common/base/clock.h"
 #include "common/codes/result_order.h"
 #include "kernels/scan_tuning.h"
+#include "kernels/select/key_shift.h"
 #include "shard/host/shard_tiles.h"
 
 // Bundles of a tile at most: what one query may find in it has to have room.
@@ -37,6 +39,13 @@ struct list_job {
     const float *scales; // NULL for whole keys
     struct query_list *lists;
     uint64_t *items; // [num_queries][capacity]
+};
+
+// Queries of a list, and what is added to their keys there, or NULL.
+struct list_queries {
+    const uint32_t *queries;
+    const float *additions;
+    size_t num;
 };
 
 // Of one thread.
@@ -184,10 +193,34 @@ static void prefetch_list(const struct list_job *job, size_t query)
     __builtin_prefetch(job->items + query * job->capacity + list->count, 1);
 }
 
+// A limit that keys have to reach before something is added to them, or a little less: rounding.
+static uint32_t limit_before(uint32_t limit, float addition)
+{
+    float key = bsw_score_to_float(limit);
+    if (limit <= BSW_SCORE_OF_MINUS_INFINITY) return 0;
+    key = (key - addition) - 0x1p-21f * (fabsf(key) + fabsf(addition));
+    return isfinite(key) ? bsw_score_from_float(key + 0.0f) : 0;
+}
+
+// Keys with their addition, those that then reach the limit; returns how many.
+static size_t add_to_keys(uint64_t *items, size_t num, float addition, uint32_t limit)
+{
+    const union bsw_addition number = {.number = addition};
+    size_t count = 0;
+    for (size_t i = 0; i < num; i++) {
+        uint32_t score = bsw_score_add(bsw_candidate_score(items[i]), number, 1);
+        items[count] = (uint64_t)score << 32 | (uint32_t)items[i];
+        count += score >= limit;
+    }
+    return count;
+}
+
 // Adds what a query found in a tile, with rows in place of places.
 static void add(const struct list_job *job, const struct list_thread *thread, size_t query,
-                const uint64_t *found, size_t num)
+                uint64_t *found, size_t num, const float *addition)
 {
+    if (addition) num = add_to_keys(found, num, *addition, limit_of(job, query));
+    if (num == 0) return;
     const uint32_t *rows = job->shard->order.rows;
     struct query_list *list = &job->lists[query];
     lock(list);
@@ -247,9 +280,17 @@ static struct bsw_matrix_tile tile_at(const struct list_job *job, size_t bundle,
                                     .offsets = arrays->offsets ? arrays->offsets + place : NULL};
 }
 
-static void scan_matrix(const struct list_job *job, const struct list_thread *thread,
-                        const uint32_t *queries, size_t num, size_t bundle, size_t num_bundles)
+static uint32_t first_limit(const struct list_job *job, const struct list_queries *all, size_t i)
 {
+    uint32_t limit = limit_of(job, all->queries[i]);
+    return all->additions ? limit_before(limit, all->additions[i]) : limit;
+}
+
+static void scan_matrix(const struct list_job *job, const struct list_thread *thread,
+                        const struct list_queries *list, size_t bundle, size_t num_bundles)
+{
+    const uint32_t *queries = list->queries;
+    size_t num = list->num;
     const struct bsw_matrix_tile tile = tile_at(job, bundle, num_bundles, thread->bytes);
     const struct bsw_matrix_queries all = {.num_queries = num,
                                            .components = thread->components,
@@ -258,19 +299,22 @@ static void scan_matrix(const struct list_job *job, const struct list_thread *th
                                            .factor = job->queries->batch->factor};
     for (size_t i = 0; i < num; i++)
         thread->outputs[i] = (struct bsw_matrix_output){.items = thread->slots + i * SLOT_ITEMS,
-                                                        .limit = limit_of(job, queries[i])};
+                                                        .limit = first_limit(job, list, i)};
     job->workspace->matrix_scan->scan(&tile, &all, thread->outputs);
     for (size_t i = 0; i < num; i++) {
         if (i + QUERIES_AHEAD < num && thread->outputs[i + QUERIES_AHEAD].count > 0)
             prefetch_list(job, queries[i + QUERIES_AHEAD]);
         if (thread->outputs[i].count > 0)
-            add(job, thread, queries[i], thread->outputs[i].items, thread->outputs[i].count);
+            add(job, thread, queries[i], thread->outputs[i].items, thread->outputs[i].count,
+                list->additions ? &list->additions[i] : NULL);
     }
 }
 
 static void scan_planes(const struct list_job *job, const struct list_thread *thread,
-                        uint32_t query, size_t bundle, size_t num_bundles)
+                        const struct list_queries *list, size_t i, size_t bundle,
+                        size_t num_bundles)
 {
+    uint32_t query = list->queries[i], limit = first_limit(job, list, i);
     const struct bsw_query_batch *batch = job->queries->batch;
     const struct bsw_select_table *select = job->workspace->select;
     const struct bsw_code_arrays *arrays = &job->shard->arrays;
@@ -281,26 +325,27 @@ static void scan_planes(const struct list_job *job, const struct list_thread *th
     if (job->shard->shape.has_affine)
         count = select->filter_affine(thread->dots, arrays->scales + place, arrays->biases + place,
                                       batch->scales[in_batch], arrays->masks + bundle, num_bundles,
-                                      (uint32_t)place, limit_of(job, query), thread->slots);
+                                      (uint32_t)place, limit, thread->slots);
     else
         count = select->filter_integer(thread->dots, arrays->masks + bundle, num_bundles,
-                                       (uint32_t)place, limit_of(job, query), thread->slots);
-    if (count > 0) add(job, thread, query, thread->slots, count);
+                                       (uint32_t)place, limit, thread->slots);
+    if (count > 0)
+        add(job, thread, query, thread->slots, count, list->additions ? &list->additions[i] : NULL);
 }
 
 // A list for at most MOST_QUERIES queries.
 static void scan_list(const struct list_job *job, const struct list_thread *thread, uint32_t l,
-                      const uint32_t *queries, size_t num)
+                      const struct list_queries *list)
 {
     const uint32_t *first = job->shard->order.first_bundles;
-    int is_matrix = job->shard->shape.has_bytes || num >= job->matrix_from_queries;
-    if (is_matrix) gather(job, queries, num, thread);
+    int is_matrix = job->shard->shape.has_bytes || list->num >= job->matrix_from_queries;
+    if (is_matrix) gather(job, list->queries, list->num, thread);
     for (size_t b = first[l]; b < first[l + 1]; b += job->tile_bundles) {
         size_t left = first[l + 1] - b, count = left < job->tile_bundles ? left : job->tile_bundles;
         if (is_matrix)
-            scan_matrix(job, thread, queries, num, b, count);
+            scan_matrix(job, thread, list, b, count);
         else
-            for (size_t i = 0; i < num; i++) scan_planes(job, thread, queries[i], b, count);
+            for (size_t i = 0; i < list->num; i++) scan_planes(job, thread, list, i, b, count);
     }
 }
 
@@ -327,10 +372,14 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
 #pragma omp for schedule(dynamic, 4)
         for (uint32_t l = 0; l < groups->num_lists; l++) {
             const uint32_t *group = groups->first + (groups->is_same ? 0 : l);
-            const uint32_t *queries = groups->queries + group[0];
             size_t num = group[1] - group[0];
-            for (size_t i = 0; i < num; i += most)
-                scan_list(job, &thread, l, queries + i, num - i < most ? num - i : most);
+            for (size_t i = 0; i < num; i += most) {
+                const struct list_queries list = {
+                    .queries = groups->queries + group[0] + i,
+                    .additions = groups->additions ? groups->additions + group[0] + i : NULL,
+                    .num = num - i < most ? num - i : most};
+                scan_list(job, &thread, l, &list);
+            }
             pairs += num;
             rows += num * (first_bundles[l + 1] - first_bundles[l]) * BSW_BUNDLE_ROWS;
         }

@@ -35,7 +35,9 @@ struct bsw_coarse_search {
     uint16_t *scales;
     float *biases;
     struct bsw_buffer scratch; // of all threads
-    struct bsw_buffer lists, counts;
+    const float *center;       // of residuals, or NULL: then
+    float *centred;            // [lists][dims]: centroids less that
+    struct bsw_buffer lists, counts, additions;
     double seconds;
 };
 
@@ -94,10 +96,22 @@ static enum bsw_status allocate(struct bsw_coarse_search *search, struct bsw_err
     return bsw_allocate_zero(&search->biases, places, sizeof(float), "centroids", err);
 }
 
+static enum bsw_status centre(struct bsw_coarse_search *search, const struct bsw_manifest *manifest,
+                              const float *center, struct bsw_error *err)
+{
+    search->center = center;
+    BSW_TRY(bsw_allocate(&search->centred, search->num_lists * search->dims, sizeof(float),
+                         "centroids", err));
+    for (size_t i = 0; i < search->num_lists * search->dims; i++)
+        search->centred[i] = manifest->lists.centroids[i] - center[i % search->dims];
+    return BSW_OK;
+}
+
 enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
                                        const struct bsw_probe_settings *settings,
-                                       enum bsw_cpu_level level, int num_threads,
-                                       struct bsw_coarse_search **out, struct bsw_error *err)
+                                       const float *center, enum bsw_cpu_level level,
+                                       int num_threads, struct bsw_coarse_search **out,
+                                       struct bsw_error *err)
 {
     struct bsw_coarse_search *search;
     struct bsw_code_layout layout;
@@ -120,6 +134,7 @@ enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
                                    .num_lists = lists,
                                    .num_bundles = bsw_num_bundles(lists)};
     enum bsw_status status = allocate(search, err);
+    if (status == BSW_OK && center) status = centre(search, manifest, center, err);
     if (status != BSW_OK) {
         bsw_coarse_search_close(&search);
         return status;
@@ -143,6 +158,8 @@ void bsw_coarse_search_close(struct bsw_coarse_search **search)
     bsw_buffer_deinit(&(*search)->scratch);
     bsw_buffer_deinit(&(*search)->lists);
     bsw_buffer_deinit(&(*search)->counts);
+    bsw_buffer_deinit(&(*search)->additions);
+    bsw_free(&(*search)->centred);
     bsw_free(search);
 }
 
@@ -308,8 +325,34 @@ static uint32_t choose(struct coarse_block *block, size_t q, uint32_t *lists)
     return num;
 }
 
+// What keys of residuals lack: of a query, as given, and lists. room: [dims].
+static void add_products(const struct bsw_coarse_search *search, const float *vector,
+                         const uint32_t *lists, size_t num, float *room, float *out)
+{
+    float factor = 1;
+    double norm;
+    if (search->metric == BSW_METRIC_COSINE) {
+        search->encode->squared_norms(vector, 1, search->dims, &norm);
+        factor = (float)(1.0 / sqrt(norm));
+    }
+    for (size_t d = 0; d < search->dims; d++) room[d] = vector[d] * factor - search->center[d];
+    search->scan->products(room, search->centred, search->dims, lists, num, out);
+    for (size_t i = 0; i < num && is_l2(search); i++) out[i] *= 2;
+}
+
+enum bsw_status bsw_coarse_search_addition(const struct bsw_coarse_search *search,
+                                           const float *vector, uint32_t list, float *out,
+                                           struct bsw_error *err)
+{
+    float *room;
+    BSW_TRY(bsw_allocate(&room, search->dims, sizeof *room, "query", err));
+    add_products(search, vector, &list, 1, room, out);
+    bsw_free(&room);
+    return BSW_OK;
+}
+
 static void run_block(struct coarse_block *block, const float *vectors, uint32_t *lists,
-                      uint32_t *counts)
+                      uint32_t *counts, float *additions)
 {
     const struct bsw_coarse_search *search = block->search;
     const struct bsw_matrix_tile tile = {.bytes = search->bytes,
@@ -323,8 +366,13 @@ static void run_block(struct coarse_block *block, const float *vectors, uint32_t
                                                .scales = block->scales};
     put_queries(block, vectors);
     search->scan->keys(&tile, &queries, block->keys, search->num_bundles * BSW_BUNDLE_ROWS);
-    for (size_t q = 0; q < block->num_queries; q++)
-        counts[q] = choose(block, q, lists + q * (search->settings.probe + 1));
+    for (size_t q = 0; q < block->num_queries; q++) {
+        size_t at = q * (search->settings.probe + 1);
+        counts[q] = choose(block, q, lists + at);
+        if (search->center)
+            add_products(search, vectors + q * search->dims, lists + at, counts[q], block->centred,
+                         additions + at);
+    }
 }
 
 enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
@@ -337,6 +385,9 @@ enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const fl
     // One more than a query has: choosing writes behind the last.
     BSW_TRY(bsw_buffer_reserve(&search->lists, num_queries * most * sizeof(uint32_t), err));
     BSW_TRY(bsw_buffer_reserve(&search->counts, num_queries * sizeof(uint32_t), err));
+    if (search->center)
+        BSW_TRY(bsw_buffer_reserve(&search->additions, num_queries * most * sizeof(float), err));
+    float *additions = search->center ? (float *)(void *)search->additions.data : NULL;
     uint32_t *lists = (uint32_t *)(void *)search->lists.data;
     uint32_t *counts = (uint32_t *)(void *)search->counts.data;
 #pragma omp parallel for schedule(dynamic) num_threads(search->num_threads)
@@ -345,10 +396,14 @@ enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const fl
         struct coarse_block block = {.search = search,
                                      .num_queries = left < BLOCK_QUERIES ? left : BLOCK_QUERIES};
         divide_scratch(search, search->scratch.data + (size_t)omp_get_thread_num() * bytes, &block);
-        run_block(&block, vectors + first * search->dims, lists + first * most, counts + first);
+        run_block(&block, vectors + first * search->dims, lists + first * most, counts + first,
+                  additions ? additions + first * most : NULL);
     }
-    *out = (struct bsw_list_choice){
-        .num_queries = num_queries, .most = most, .lists = lists, .counts = counts};
+    *out = (struct bsw_list_choice){.num_queries = num_queries,
+                                    .most = most,
+                                    .lists = lists,
+                                    .counts = counts,
+                                    .additions = additions};
     search->seconds += bsw_clock_seconds() - started;
     return BSW_OK;
 }

@@ -37,21 +37,29 @@ struct bsw_list_choice {
     size_t num_queries, most;
     const uint32_t *lists;
     const uint32_t *counts;
+    // What keys of codes of residuals lack, as lists lie; NULL without residuals.
+    const float *additions;
 };
 
 struct bsw_coarse_search;
 
-// Copies what it needs of the manifest, which has lists.
+// Copies what it needs of the manifest, which has lists. center: what a codec of residuals centres
+// by, [dims], borrowed (shard/codecs/codec.h); else NULL.
 enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
                                        const struct bsw_probe_settings *settings,
-                                       enum bsw_cpu_level level, int num_threads,
-                                       struct bsw_coarse_search **out, struct bsw_error *err);
+                                       const float *center, enum bsw_cpu_level level,
+                                       int num_threads, struct bsw_coarse_search **out,
+                                       struct bsw_error *err);
 void bsw_coarse_search_close(struct bsw_coarse_search **search); // accepts NULL inside
 
 // vectors [num_queries][dims] as given. *out is there until the next call.
 enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
                                       size_t num_queries, struct bsw_list_choice *out,
                                       struct bsw_error *err);
+// The same addition for one query, as given, and one list. With residuals alone.
+enum bsw_status bsw_coarse_search_addition(const struct bsw_coarse_search *search,
+                                           const float *vector, uint32_t list, float *out,
+                                           struct bsw_error *err);
 double bsw_coarse_search_seconds(const struct bsw_coarse_search *search);
 
 #endif

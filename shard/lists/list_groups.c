@@ -16,7 +16,7 @@ enum bsw_status bsw_list_groups_make(const struct bsw_list_choice *choice, uint3
         size_t end = end_of(choice, q, to);
         total += end > from ? end - from : 0;
     }
-    BSW_TRY(bsw_buffer_reserve(&groups->memory, (table + total) * sizeof(uint32_t), err));
+    BSW_TRY(bsw_buffer_reserve(&groups->memory, (table + 2 * total) * sizeof(uint32_t), err));
     // One place further, so that after they were counted up starts are where ends have to be.
     uint32_t *first = (uint32_t *)(void *)groups->memory.data, *next = first + 1,
              *queries = first + table;
@@ -30,10 +30,15 @@ enum bsw_status bsw_list_groups_make(const struct bsw_list_choice *choice, uint3
         if (next[l + 1] > groups->most) groups->most = next[l + 1];
         next[l + 1] += next[l];
     }
+    float *additions = (float *)(void *)(queries + total);
     for (size_t q = 0; q < choice->num_queries; q++) {
-        for (size_t i = from; i < end_of(choice, q, to); i++)
-            queries[next[choice->lists[q * choice->most + i]]++] = (uint32_t)q;
+        for (size_t i = from; i < end_of(choice, q, to); i++) {
+            size_t at = q * choice->most + i, place = next[choice->lists[at]]++;
+            queries[place] = (uint32_t)q;
+            if (choice->additions) additions[place] = choice->additions[at];
+        }
     }
+    groups->additions = choice->additions ? additions : NULL;
     groups->num_lists = num_lists;
     groups->first = first;
     groups->queries = queries;

@@ -12,6 +12,7 @@ struct bsw_list_groups {
     // Queries [first[l], first[l + 1]) of `queries`, ascending, look at list l.
     const uint32_t *first; // [num_lists + 1]
     const uint32_t *queries;
+    const float *additions; // to their keys, as queries lie; NULL: nothing is added
     struct bsw_buffer memory;
 };
 

@@ -53,7 +53,8 @@ at_least() {
 
 # codes: "metric|rows|options of encode|options of search"
 codes=("l2|u8bin|--segments 64x4,64x2|" "cosine|fbin|--bits 2.5|" "ip|fbin|--codec sq8|--refine none" "l2|u8bin|--codec raw|"
-    "cosine|fbin|--codec xfbq --bits 3|")
+    "cosine|fbin|--codec xfbq --bits 3|" "l2|u8bin|--bits 1.5 --residual yes|" "cosine|fbin|--bits 2 --residual yes|--refine none"
+    "ip|fbin|--bits 2 --residual yes|")
 for code in "${codes[@]}"; do
     IFS='|' read -r metric kind encoding searching <<<"$code"
     read -ra encoding <<<"$encoding"
@@ -62,7 +63,9 @@ for code in "${codes[@]}"; do
     if [[ $kind == u8bin ]]; then rows=$base vectors=$queries; fi
     what="$metric ${encoding[*]}"
     encode=(encode --base "$rows" --metric "$metric" "${encoding[@]}" --force --quiet)
-    check "flat, $what" "$program" "${encode[@]}" --index "$folder/flat"
+    flat=("${encode[@]}")
+    for word in --residual yes; do for i in "${!flat[@]}"; do [[ ${flat[i]} != "$word" ]] || unset "flat[i]"; done; done
+    check "flat, $what" "$program" "${flat[@]}" --index "$folder/flat"
     check "one shard, $what" "$program" "${encode[@]}" --lists 50 --index "$folder/one"
     check "four shards, $what" "$program" "${encode[@]}" --lists 50 --shards 4 --copy-vectors --index "$folder/four"
     check "verify, $what" "$program" verify --index "$folder/four" --quiet
@@ -73,7 +76,9 @@ for code in "${codes[@]}"; do
         check "the same index" diff -r "$folder/four" "$folder/other"
     done
 
-    check "flat search, $what" search "$folder/flat" "$folder/first" "${searching[@]}"
+    all=flat # whose bytes a search of all lists has, but for residuals, which are other codes
+    if [[ $what == *residual* ]]; then all=one; fi
+    check "search of all, $what" search "$folder/$all" "$folder/first" "${searching[@]}"
     for ranks in "${ranks_axis[@]}"; do
         search_other "all lists, $what" "$folder/one" "$ranks" "${searching[@]}" --threads 2
         search_other "all lists, $what" "$folder/four" "$ranks" "${searching[@]}" --probe 50 --batch 7
@@ -142,6 +147,8 @@ refused 2 "--probe-ratio: metric ip has no distances" "$program" search --index 
 refused 2 "--scan-dims 31: no segment" "$program" "${some[@]}" --scan-dims 31
 refused 2 "--scan-dims: candidates have to be refined" "$program" "${some[@]}" --scan-dims 32 --refine none
 refused 2 "--scan-dims: .*no lists" "$program" "${flat[@]}" --scan-dims 32
+refused 2 "--residual yes: only an index with --lists" "$program" "${encode[@]}" --residual yes
+refused 2 "--residual yes: codec sq8 has no residuals" "$program" "${encode[@]}" --codec sq8 --lists 5 --residual yes
 cp -r "$folder/one" "$folder/broken"
 flip "$folder/broken/shard-00000-of-00001.lists" 5000
 some=(search --index "$folder/broken" --queries "$vectors" --out "$folder/again" --force --quiet)

@@ -109,11 +109,31 @@ static void check_picks(struct kernelcheck *check, const struct bsw_coarse_scan_
     kernelcheck_free(keys);
 }
 
+static void check_products(struct kernelcheck *check, const struct bsw_coarse_scan_table *table,
+                           size_t dims)
+{
+    enum { ROWS = 9, NUMBERS = 13 };
+    float *query = kernelcheck_allocate(dims * sizeof(float)),
+          *rows = kernelcheck_allocate(ROWS * dims * sizeof(float));
+    uint32_t numbers[NUMBERS];
+    float expected[NUMBERS], found[NUMBERS];
+    for (size_t i = 0; i < dims; i++) query[i] = kernelcheck_float(check, 8, i);
+    for (size_t i = 0; i < ROWS * dims; i++) rows[i] = kernelcheck_float(check, 9, i);
+    for (size_t i = 0; i < NUMBERS; i++)
+        numbers[i] = (uint32_t)(kernelcheck_random(check, 10, i) % ROWS);
+    kernelcheck_case(check, "%zu dims", dims);
+    bsw_coarse_scan_reference.products(query, rows, dims, numbers, NUMBERS, expected);
+    table->products(query, rows, dims, numbers, NUMBERS, found);
+    kernelcheck_compare(check, "products", expected, found, sizeof expected);
+    kernelcheck_free(query);
+}
+
 void check_coarse_scan(struct kernelcheck *check)
 {
     const struct bsw_coarse_scan_table *table = bsw_coarse_scan_table_get(check->level);
     for (size_t d = 0; d < kernelcheck_num_dims; d++) {
         uint32_t dims = (kernelcheck_dims[d] + 31) / 32 * 32;
+        check_products(check, table, kernelcheck_dims[d]);
         for (size_t b = 0; b < LENGTH(bundle_counts); b++)
             for (size_t q = 0; q < LENGTH(query_counts); q++)
                 check_keys(check, table, dims, bundle_counts[b], query_counts[q]);
