@@ -27,38 +27,41 @@
 #ifndef BITSWEEP_SHARD_CENTROID_CODES_H
 #define BITSWEEP_SHARD_CENTROID_CODES_H
 
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "common/base/status.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
+#include "common/codes/result_order.h"
 
 struct bsw_centroid_codes {
     int is_cosine;
     size_t dims, padded_dims, num_lists, num_bundles;
-    float *mean;      // m: [padded_dims], padding 0
-    float unit;       // g
-    double rounding;  // c
+    float *mean;     // m: [padded_dims], padding 0
+    float unit;      // g
+    double rounding; // c
+    double half_squared_unit;
     uint8_t *bytes;   // as matrix_scan takes them: u = 128 - k
     uint16_t *scales; // s
     float *biases;
     // Bit lane: the centroid may be selected. Of equal ones the first may alone.
     uint32_t *masks;
-    double *errors, *norms; // [num_bundles]: the largest e and |x^| of a bundle
+    double error, norm; // E, X
 };
 
 // A row as matrix_scan takes it, but for its components, and what the margin needs of it.
 struct bsw_coded_row {
-    float scale;                 // t / 2; 0: cannot be coded, all centroids pass
-    int32_t constant;            // of matrix_scan: 256 times the sum of j, which is even
-    double squared, norm, error; // |q|^2, |q|, f; squared < 0: cannot be coded
+    float scale;      // t / 2; 0: cannot be coded, all centroids pass
+    int32_t constant; // of matrix_scan: 256 times the sum of j, which is even
+    double most;      // of x^.q^ - |x|^2 / 2 what must pass, but for V / 2
 };
 
 // metric: cosine, else l2. centroids: [num_lists][dims], finite, under cosine not 0. Memory: about
 // padded_dims + 40 bytes a centroid.
 enum bsw_status bsw_centroid_codes_open(enum bsw_metric metric, const float *centroids,
-                                        size_t num_lists, size_t dims,
+                                        size_t num_lists, size_t dims, int num_threads,
                                         struct bsw_centroid_codes *out, struct bsw_error *err);
 void bsw_centroid_codes_close(struct bsw_centroid_codes *codes);
 
@@ -69,8 +72,14 @@ void bsw_centroid_codes_put_row(const struct bsw_centroid_codes *codes, const fl
                                 struct bsw_coded_row *out);
 
 // The least score of matrix_scan that a centroid may have whose exact key (bsw_metric_key) is
-// `key` or better. E and X: the largest of its bundles.
-uint32_t bsw_centroid_codes_limit(const struct bsw_centroid_codes *codes,
-                                  const struct bsw_coded_row *row, double E, double X, double key);
+// `key` or better. key: -INFINITY, or finite.
+static inline uint32_t bsw_centroid_codes_limit(const struct bsw_centroid_codes *codes,
+                                                const struct bsw_coded_row *row, double key)
+{
+    double V = codes->is_cosine ? 2.0 - 2.0 * key + 0x1p-33 : -key * (1.0 + 0x1p-35);
+    double limit = row->most - V * codes->half_squared_unit;
+    limit -= fabs(limit) * 0x1p-23; // for the rounding to float32
+    return limit > -1e38 ? bsw_score_from_float((float)limit) : 0;
+}
 
 #endif

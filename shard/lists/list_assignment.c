@@ -18,15 +18,12 @@
 #define TILE_ROWS 120
 // Bundles of centroids between which limits rise. Room of a row is a line longer, so that those of
 // a tile do not share cache sets.
-#define MOST_STEP   16
+#define MOST_STEP   32
 #define STEP_ITEMS  (MOST_STEP * BSW_BUNDLE_ROWS + 8)
 #define BLOCK_BYTES ((size_t)4 << 20)
-
-// Bundles that are scanned in one go, with their E and X.
-struct step {
-    size_t bundle, num_bundles;
-    double error, norm;
-};
+// Centroids to be valued are asked for some rows ahead.
+#define PREFETCH_ROWS  3
+#define PREFETCH_BYTES ((size_t)1024)
 
 // A thread's room.
 struct room {
@@ -44,33 +41,10 @@ struct bsw_list_assigner {
     const struct bsw_matrix_scan_table *matrix_scan;
     const struct bsw_refine_table *refine;
     struct bsw_centroid_codes codes;
-    struct step *steps;
-    size_t num_steps;
     struct room *rooms; // [num_threads]
 };
 
 // ---- opening ----
-
-// Steps are short where there is no limit yet, or a low one.
-static size_t next_step(size_t bundle)
-{
-    return bundle < 1 ? 1 : bundle < MOST_STEP ? bundle : MOST_STEP;
-}
-
-static void make_steps(bsw_list_assigner *assigner)
-{
-    const struct bsw_centroid_codes *codes = &assigner->codes;
-    for (size_t bundle = 0; bundle < codes->num_bundles;) {
-        size_t left = codes->num_bundles - bundle, count = next_step(bundle);
-        struct step step = {bundle, count < left ? count : left, 0.0, 0.0};
-        for (size_t b = bundle; b < bundle + step.num_bundles; b++) {
-            step.error = fmax(step.error, codes->errors[b]);
-            step.norm = fmax(step.norm, codes->norms[b]);
-        }
-        assigner->steps[assigner->num_steps++] = step;
-        bundle += step.num_bundles;
-    }
-}
 
 static enum bsw_status open_room(const bsw_list_assigner *assigner, struct room *room,
                                  struct bsw_error *err)
@@ -87,15 +61,19 @@ static enum bsw_status open_room(const bsw_list_assigner *assigner, struct room 
 static enum bsw_status check_centroids(const bsw_list_assigner *assigner, struct bsw_error *err)
 {
     const struct bsw_list_assigner_needs *needs = &assigner->needs;
+    struct bsw_first_failure failure = {.status = BSW_OK};
+#pragma omp parallel for num_threads(needs->num_threads)
     for (size_t l = 0; l < needs->num_lists; l++) {
+        struct bsw_error own;
         double norm;
         assigner->encode->squared_norms(needs->centroids + l * needs->dims, 1, needs->dims, &norm);
         enum bsw_row_fault fault = bsw_row_fault_of(norm, needs->metric);
-        if (fault != BSW_ROW_GOOD)
-            return bsw_fail(err, BSW_ERROR_BAD_DATA, "centroid %zu %s", l,
-                            bsw_row_fault_text(fault));
+        if (fault == BSW_ROW_GOOD) continue;
+        enum bsw_status status =
+            bsw_fail(&own, BSW_ERROR_BAD_DATA, "centroid %zu %s", l, bsw_row_fault_text(fault));
+        bsw_first_failure_note(&failure, l, status, &own);
     }
-    return BSW_OK;
+    return bsw_first_failure_report(&failure, err);
 }
 
 static enum bsw_status open_parts(bsw_list_assigner *assigner, struct bsw_error *err)
@@ -104,10 +82,7 @@ static enum bsw_status open_parts(bsw_list_assigner *assigner, struct bsw_error 
     size_t threads = (size_t)needs->num_threads;
     BSW_TRY(check_centroids(assigner, err));
     BSW_TRY(bsw_centroid_codes_open(assigner->metric, needs->centroids, needs->num_lists,
-                                    needs->dims, &assigner->codes, err));
-    BSW_TRY(bsw_allocate(&assigner->steps, assigner->codes.num_bundles, sizeof *assigner->steps,
-                         "centroids", err));
-    make_steps(assigner);
+                                    needs->dims, needs->num_threads, &assigner->codes, err));
     BSW_TRY(bsw_allocate_zero(&assigner->rooms, threads, sizeof *assigner->rooms, "rows", err));
     for (size_t i = 0; i < threads; i++) BSW_TRY(open_room(assigner, &assigner->rooms[i], err));
     return BSW_OK;
@@ -136,7 +111,6 @@ void bsw_list_assigner_close(bsw_list_assigner **assigner)
 {
     if (!*assigner) return;
     bsw_centroid_codes_close(&(*assigner)->codes);
-    bsw_free(&(*assigner)->steps);
     for (int i = 0; (*assigner)->rooms && i < (*assigner)->needs.num_threads; i++) {
         struct room *room = &(*assigner)->rooms[i];
         bsw_free(&room->rows);
@@ -224,43 +198,68 @@ static void take_guesses(struct tile *tile, const uint32_t *guesses)
 
 // ---- candidates ----
 
-static uint32_t limit_of(const struct tile *tile, size_t r, const struct step *step)
+static uint32_t limit_of(const struct tile *tile, size_t r)
 {
     if (tile->faults[r] != BSW_ROW_GOOD) return UINT32_MAX;
-    return bsw_centroid_codes_limit(&tile->assigner->codes, &tile->coded[r], step->error,
-                                    step->norm, tile->keys[r]);
+    return bsw_centroid_codes_limit(&tile->assigner->codes, &tile->coded[r], tile->keys[r]);
+}
+
+static uint64_t best_item(const struct bsw_matrix_output *output)
+{
+    uint64_t best = 0;
+    for (size_t i = 0; i < output->count; i++)
+        best = output->items[i] > best ? output->items[i] : best;
+    return best;
+}
+
+static void prefetch_list(const struct tile *tile, uint32_t list)
+{
+    const struct bsw_list_assigner_needs *needs = &tile->assigner->needs;
+    const char *centroid = (const char *)(needs->centroids + list * needs->dims);
+    size_t bytes = needs->dims * sizeof(float);
+    for (size_t at = 0; at < bytes && at < PREFETCH_BYTES; at += 64)
+        __builtin_prefetch(centroid + at);
 }
 
 // Values candidates of row r. That of the largest screened key comes first: mostly it is the best,
 // and the limit that it gives rules the others out.
-static void value_items(struct tile *tile, size_t r, const struct step *step)
+static void value_items(struct tile *tile, size_t r, uint64_t best)
 {
     const uint64_t *items = tile->outputs[r].items;
     size_t count = tile->outputs[r].count;
-    uint64_t best = items[0];
-    for (size_t i = 1; i < count; i++) best = items[i] > best ? items[i] : best;
     take_row(tile, r);
     value_list(tile, r, bsw_candidate_row(best));
     if (count == 1) return;
-    uint32_t limit = limit_of(tile, r, step);
+    uint32_t limit = limit_of(tile, r);
     for (size_t i = 0; i < count; i++) {
         if (bsw_candidate_score(items[i]) >= limit && items[i] != best)
             value_list(tile, r, bsw_candidate_row(items[i]));
     }
 }
 
-static void scan_step(struct tile *tile, const struct step *step)
+static void value_rows(struct tile *tile)
+{
+    uint64_t best[TILE_ROWS + PREFETCH_ROWS] = {0};
+    for (size_t r = 0; r < tile->num_rows; r++) best[r] = best_item(&tile->outputs[r]);
+    for (size_t r = 0; r < tile->num_rows; r++) {
+        if (best[r + PREFETCH_ROWS] != 0)
+            prefetch_list(tile, bsw_candidate_row(best[r + PREFETCH_ROWS]));
+        if (tile->outputs[r].count > 0) value_items(tile, r, best[r]);
+    }
+}
+
+static void scan_step(struct tile *tile, size_t bundle, size_t num_bundles)
 {
     const struct bsw_centroid_codes *codes = &tile->assigner->codes;
-    size_t first = step->bundle * BSW_BUNDLE_ROWS;
+    size_t first = bundle * BSW_BUNDLE_ROWS;
     for (size_t r = 0; r < tile->num_rows; r++)
-        tile->outputs[r] = (struct bsw_matrix_output){tile->room->items + r * STEP_ITEMS, 0,
-                                                      limit_of(tile, r, step)};
+        tile->outputs[r] =
+            (struct bsw_matrix_output){tile->room->items + r * STEP_ITEMS, 0, limit_of(tile, r)};
     const struct bsw_matrix_tile centroids = {.bytes = codes->bytes + first * codes->padded_dims,
-                                              .num_bundles = step->num_bundles,
+                                              .num_bundles = num_bundles,
                                               .padded_dims = (uint32_t)codes->padded_dims,
                                               .first_row = (uint32_t)first,
-                                              .masks = codes->masks + step->bundle,
+                                              .masks = codes->masks + bundle,
                                               .scales = codes->scales + first,
                                               .biases = codes->biases + first};
     const struct bsw_matrix_queries rows = {.num_queries = tile->num_rows,
@@ -268,8 +267,14 @@ static void scan_step(struct tile *tile, const struct step *step)
                                             .constants = tile->constants,
                                             .scales = tile->scales};
     tile->assigner->matrix_scan->scan(&centroids, &rows, tile->outputs);
-    for (size_t r = 0; r < tile->num_rows; r++)
-        if (tile->outputs[r].count > 0) value_items(tile, r, step);
+    value_rows(tile);
+}
+
+// Steps are short where there is no limit yet, or a low one.
+static size_t next_step(size_t bundle, int is_guessed)
+{
+    size_t step = bundle < 1 ? 1 : 3 * bundle;
+    return is_guessed || step > MOST_STEP ? MOST_STEP : step;
 }
 
 static void assign_tile(bsw_list_assigner *assigner, const struct bsw_list_assignment *assignment,
@@ -277,14 +282,19 @@ static void assign_tile(bsw_list_assigner *assigner, const struct bsw_list_assig
 {
     struct tile tile;
     size_t row_bytes = assigner->needs.dims * bsw_vector_type_bytes(assigner->needs.type);
-    size_t left = assignment->num_rows - first;
+    size_t left = assignment->num_rows - first, num_bundles = assigner->codes.num_bundles;
     tile.assigner = assigner;
     tile.room = &assigner->rooms[omp_get_thread_num()];
     tile.raw = (const unsigned char *)assignment->rows + first * row_bytes;
     tile.num_rows = left < TILE_ROWS ? left : TILE_ROWS;
     prepare(&tile);
     if (assignment->guesses) take_guesses(&tile, assignment->guesses + first);
-    for (size_t i = 0; i < assigner->num_steps; i++) scan_step(&tile, &assigner->steps[i]);
+    for (size_t bundle = 0, count; bundle < num_bundles; bundle += count) {
+        size_t room = num_bundles - bundle;
+        count = next_step(bundle, assignment->guesses != NULL);
+        if (count > room) count = room;
+        scan_step(&tile, bundle, count);
+    }
     memcpy(assignment->lists + first, tile.lists, tile.num_rows * sizeof *tile.lists);
     if (assignment->keys)
         memcpy(assignment->keys + first, tile.keys, tile.num_rows * sizeof *tile.keys);

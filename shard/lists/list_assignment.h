@@ -11,7 +11,7 @@
 // products then takes the lists whose centroids have the largest products.
 //
 // Work a row and centroid: dims multiply-adds of bytes. Memory: codes of the centroids, and about
-// half a megabyte and 130 rows a thread.
+// a megabyte and 130 rows a thread.
 #ifndef BITSWEEP_SHARD_LIST_ASSIGNMENT_H
 #define BITSWEEP_SHARD_LIST_ASSIGNMENT_H
 
@@ -48,7 +48,8 @@ void bsw_list_assigner_close(bsw_list_assigner **assigner);
 struct bsw_list_assignment {
     const void *rows; // dense, of the assigner's type; 4-byte aligned
     size_t num_rows;
-    // Lists that may be the nearest, for speed alone; BSW_NO_LIST: none. NULL: none. May be lists.
+    // Lists that may be the nearest, for speed alone: where there are some, most rows should have
+    // one. BSW_NO_LIST: none. May be the array of lists. NULL: of no row.
     const uint32_t *guesses;
     uint32_t *lists; // out
     double *keys;    // out: bsw_metric_key of cosine, else of l2; -INFINITY without a list. Or NULL

@@ -166,6 +166,28 @@ UNIT_TEST(lists_are_those_of_the_definition)
     }
 }
 
+// Centroids around 0 whose codes are exact, and rows nearly halfway between two of them: their own
+// errors decide.
+UNIT_TEST(errors_of_rows_alone_lose_no_list)
+{
+    enum { DIMS = 64, LISTS = 160 };
+    make_data(SPREAD, BSW_VECTOR_FLOAT32, DIMS, LISTS);
+    for (size_t i = 0; i < LISTS * DIMS; i++) {
+        int k = i % DIMS ? (int)(bsw_hash2(i / DIMS / 2, i % DIMS) % 255) - 127 : 127;
+        data.centroids[i] = (float)(i / DIMS % 2 ? k : -k) * 0x1p-7f;
+    }
+    for (size_t i = 0; i < NUM_ROWS * DIMS; i++) {
+        size_t row = i / DIMS, d = i % DIMS, one = row % LISTS, other = (one + 7) % LISTS;
+        float number = 0.5f * (data.centroids[one * DIMS + d] + data.centroids[other * DIMS + d]);
+        number += 1e-3f * uniform(row, d);
+        memcpy(data.rows + 4 * i, &number, sizeof number);
+    }
+    for (int m = 0; m < BSW_METRIC_NUM; m++) {
+        define((enum bsw_metric)m);
+        check_level(bsw_cpu_level_detect(), 1);
+    }
+}
+
 UNIT_TEST(rows_may_be_of_any_type)
 {
     check_all(WHOLE, BSW_VECTOR_UINT8, 64, 700);
