@@ -12,7 +12,7 @@
 // mean. The others have to take their rows.
 #define PART_MOVED 8
 // Of a list's mean distance, which a few rows far away change less than its deviation: near enough
-// to its rows to get some.
+// to its rows to get some. Steps are of that length on average.
 #define STEP 0.125
 // Of a centroid's length: rows that are nearer than that on average are copies of one.
 #define LEAST_DISTANCE 0x1p-20
@@ -142,16 +142,18 @@ static void sort_lists(const struct bsw_list_splits *splits, const struct bsw_li
     if (lengths->num_donors > most) lengths->num_donors = most;
 }
 
-// A list beside another: its centroid and a step in a direction of signs.
+// A list beside another: its centroid and a step in any direction.
 static void split(const struct bsw_list_splits *splits, const struct length *length, size_t dims,
                   uint32_t into, float *centroids)
 {
     const float *from = centroids + length->list * dims;
     float *to = centroids + into * dims;
-    double step = STEP * length->distance / (double)length->count / sqrt((double)dims);
+    double step = STEP * length->distance / (double)length->count / sqrt((double)dims / 3.0);
     uint64_t seed = bsw_hash2(splits->seed, into);
-    for (size_t d = 0; d < dims; d++)
-        to[d] = (float)((double)from[d] + (bsw_hash2(seed, d) % 2 ? step : -step));
+    for (size_t d = 0; d < dims; d++) {
+        double part = (double)(bsw_hash2(seed, d) >> 11) * 0x1p-52 - 1.0;
+        to[d] = (float)((double)from[d] + part * step);
+    }
     if (splits->metric == BSW_METRIC_COSINE) normalize(to, dims);
 }
 

@@ -7,13 +7,34 @@
 #include "common/base/memory.h"
 #include "kernels/encode/encode.h"
 
-#define MOST_BITS 62
+// Rows of a list lie anywhere: they are asked for some ahead.
+#define PREFETCH_ROWS  4
+#define PREFETCH_BYTES ((size_t)1024)
+#define SUM_BITS       62
+#define NUMBER_BITS    50
+// Added to a number up to 2^50 in magnitude it leaves its nearest whole number in the low bits.
+#define WHOLE 0x1.8p52
 
 double bsw_list_scale(double largest, uint64_t num_rows)
 {
-    int exponent = 0;
-    if (largest > 0.0) frexp(largest * (double)num_rows * (1.0 + 0x1p-30), &exponent);
-    return ldexp(1.0, MOST_BITS - exponent);
+    int of_sum = 0, of_number = 0;
+    if (largest > 0.0) {
+        frexp(largest * (1.0 + 0x1p-30), &of_number);
+        frexp(largest * (double)num_rows * (1.0 + 0x1p-30), &of_sum);
+    }
+    int exponent = SUM_BITS - of_sum;
+    if (exponent > NUMBER_BITS - of_number) exponent = NUMBER_BITS - of_number;
+    return ldexp(1.0, exponent);
+}
+
+static inline int64_t whole(double number)
+{
+    const double none = WHOLE;
+    int64_t bits, none_bits;
+    number += none;
+    memcpy(&bits, &number, sizeof bits);
+    memcpy(&none_bits, &none, sizeof none_bits);
+    return bits - none_bits;
 }
 
 // ---- memory ----
@@ -66,22 +87,34 @@ static void order_rows(struct bsw_list_sums *sums, size_t num_rows, size_t num_l
 
 // ---- sums ----
 
+static void add_numbers(const float *restrict row, float factor, const double *restrict scales,
+                        size_t dims, int64_t *restrict out)
+{
+    for (size_t d = 0; d < dims; d++) out[d] += whole((double)(row[d] * factor) * scales[d]);
+}
+
 static void add_row(const struct bsw_list_sums *sums, const struct bsw_encode_table *encode,
                     const struct bsw_list_rows *rows, size_t i, size_t dims, int64_t *out)
 {
-    const double *scales = sums->scales.components;
     float *row = sums->rows + (size_t)omp_get_thread_num() * dims;
-    float factor = rows->factors ? rows->factors[i] : 1.0f;
     encode->to_float(sums->type, rows->raw + i * dims * bsw_vector_type_bytes(sums->type), dims,
                      row);
-    for (size_t d = 0; d < dims; d++) out[d] += (int64_t)((double)(row[d] * factor) * scales[d]);
+    add_numbers(row, rows->factors ? rows->factors[i] : 1.0f, sums->scales.components, dims, out);
+}
+
+static void prefetch_row(const struct bsw_list_sums *sums, const struct bsw_list_rows *rows,
+                         size_t i, size_t dims)
+{
+    size_t row_bytes = dims * bsw_vector_type_bytes(sums->type);
+    for (size_t at = 0; at < row_bytes && at < PREFETCH_BYTES; at += 64)
+        __builtin_prefetch(rows->raw + i * row_bytes + at);
 }
 
 // How far a row is from its centroid, under cosine as vectors of length one.
 static int64_t distance_of(const struct bsw_list_sums *sums, double key)
 {
     double squared = sums->metric == BSW_METRIC_COSINE ? fmax(2.0 - 2.0 * key, 0.0) : -key;
-    return (int64_t)(sqrt(squared) * sums->scales.distance);
+    return whole(sqrt(squared) * sums->scales.distance);
 }
 
 static void add_list(const struct bsw_list_sums *sums, const struct bsw_encode_table *encode,
@@ -93,6 +126,8 @@ static void add_list(const struct bsw_list_sums *sums, const struct bsw_encode_t
     memset(out, 0, dims * sizeof *out);
     for (size_t at = first; at < last; at++) {
         size_t i = sums->order[at];
+        if (at + PREFETCH_ROWS < last)
+            prefetch_row(sums, rows, sums->order[at + PREFETCH_ROWS], dims);
         add_row(sums, encode, rows, i, dims, out);
         if (keys) distance += distance_of(sums, keys[i]);
     }

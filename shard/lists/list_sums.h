@@ -1,9 +1,9 @@
 // Sums of rows by list, in whole numbers: they are the same in any order of addition, so for any
 // number of ranks and threads.
 //
-// A component is multiplied by a power of two, one for each dimension, so large that all rows
-// together just fit 62 bits, and what is behind the point is cut off. Of 2^20 rows 42 bits of the
-// largest component are left, where a centroid has 24.
+// A number is multiplied by a power of two, for components one for each dimension, with which the
+// largest is near 2^50 and all rows together are below 2^62, and rounded: of 2^20 rows 42 bits of
+// the largest component are left, where a centroid has 24.
 #ifndef BITSWEEP_SHARD_LIST_SUMS_H
 #define BITSWEEP_SHARD_LIST_SUMS_H
 
@@ -51,7 +51,7 @@ static inline int64_t *bsw_totals_sums(const struct bsw_list_totals *totals)
     return totals->words + 1 + 2 * totals->num_lists; // [num_lists][dims], times theirs
 }
 
-// The largest multiplier with which num_rows numbers up to `largest` add up to less than 2^62.
+// The multiplier for num_rows numbers of up to `largest`.
 double bsw_list_scale(double largest, uint64_t num_rows);
 
 enum bsw_status bsw_list_totals_open(size_t num_lists, size_t dims, struct bsw_list_totals *out,
