@@ -5,6 +5,7 @@
 
 #include "common/base/integer_hash.h"
 #include "common/base/memory.h"
+#include "shard/lists/list_cells.h"
 #include "shard/lists/lloyd_rounds.h"
 #include "shard/lists/training_sample.h"
 
@@ -102,6 +103,8 @@ static enum bsw_status train(struct training *training, float *centroids, struct
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no good row in the sample",
                         bsw_vectors_name(needs->vectors));
     find_scales(training);
+    if (needs->num_lists > BSW_FLAT_LISTS)
+        return bsw_list_cells_train(lloyd, &rows, needs->num_lists, needs->seed, centroids, err);
     bsw_progress_begin(lloyd->progress, "lists, training", "rows",
                        (uint64_t)rows.num_rows * lloyd->rounds);
     return bsw_lloyd_run(lloyd, &rows, needs->num_lists, needs->seed, centroids, err);

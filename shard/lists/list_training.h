@@ -3,7 +3,8 @@
 // The sample is at most 256 rows a list, one of each equal stratum; every rank reads and holds its
 // own part of it. Assignments are exact (list_assignment.h), sums are of whole numbers
 // (list_sums.h), and what is left, means and splits, is done once, by rank 0: so centroids are a
-// function of the corpus, the metric, num_lists, seed and rounds. Under cosine they are of unit
+// function of the corpus, the metric, num_lists, seed and rounds. Very many lists are trained cell
+// by cell (list_cells.h). Under cosine they are of unit
 // length and near by their cosine; under l2 and ip they are means, near by distance.
 #ifndef BITSWEEP_SHARD_LIST_TRAINING_H
 #define BITSWEEP_SHARD_LIST_TRAINING_H
@@ -18,7 +19,9 @@
 #include "common/rows/vectors.h"
 
 #define BSW_LIST_SAMPLE_ROWS 256 // a list
-#define BSW_LIST_ROUNDS      12  // by default
+// By default. On 200k SIFT rows and 2,048 lists the mean squared distance is 46,698 after 4 rounds,
+// 45,880 after 8, 45,586 after 12, 45,359 after 20 and 45,262 after 30.
+#define BSW_LIST_ROUNDS 12
 
 struct bsw_list_training {
     const bsw_vectors *vectors; // the corpus, or a range of it; borrowed
@@ -38,8 +41,9 @@ struct bsw_list_training {
 // where the sample has fewer different rows than lists; their centroids are copies of others.
 //
 // Time: rounds times sample rows times num_lists times dims multiply-adds of bytes, shared by ranks
-// and threads. Memory of a rank: its part of the sample and 16 bytes a row of it, and 8 * dims
-// bytes a list.
+// and threads; of cells about 2 sqrt(num_lists) in place of num_lists. Memory of a rank: its part
+// of the sample and 16 to 28 bytes a row of it, and 14 * dims bytes a list, 8 * dims more on rank 0
+// of several; of cells their share of that.
 enum bsw_status bsw_lists_train(const struct bsw_list_training *training,
                                 struct bsw_transport *transport, float *centroids,
                                 struct bsw_error *err);

@@ -151,47 +151,56 @@ static enum bsw_status finish_round(struct run *run, uint32_t round, const doubl
     return update(run, round, is_over, err);
 }
 
-static enum bsw_status assign_rows(struct run *run, bsw_list_assigner *assigner,
-                                   int64_t *num_changes, struct bsw_error *err)
+static enum bsw_status assign_rows(struct bsw_lloyd *lloyd, bsw_list_assigner *assigner,
+                                   const struct bsw_list_rows *rows,
+                                   const struct bsw_lloyd_lists *out, uint32_t *before,
+                                   struct bsw_error *err)
 {
-    struct bsw_lloyd *lloyd = run->lloyd;
     size_t row_bytes = lloyd->dims * bsw_vector_type_bytes(lloyd->type);
-    uint32_t *before;
-    BSW_TRY(bsw_allocate(&before, CHUNK_ROWS, sizeof *before, "lists", err));
-    for (size_t first = 0; first < run->rows->num_rows; first += CHUNK_ROWS) {
-        size_t left = run->rows->num_rows - first, count = left < CHUNK_ROWS ? left : CHUNK_ROWS;
-        uint32_t *lists = run->lists + first;
-        if (bsw_stop_is_asked()) {
-            bsw_free(&before);
-            return bsw_stop_fail(err);
-        }
+    for (size_t first = 0; first < rows->num_rows; first += CHUNK_ROWS) {
+        size_t left = rows->num_rows - first, count = left < CHUNK_ROWS ? left : CHUNK_ROWS;
+        uint32_t *lists = out->lists + first;
+        if (bsw_stop_is_asked()) return bsw_stop_fail(err);
         memcpy(before, lists, count * sizeof *before);
-        const struct bsw_list_assignment assignment = {.rows = run->rows->raw + first * row_bytes,
+        const struct bsw_list_assignment assignment = {.rows = rows->raw + first * row_bytes,
                                                        .num_rows = count,
-                                                       .guesses = before,
+                                                       .guesses = out->are_guesses ? before : NULL,
                                                        .lists = lists,
-                                                       .keys = run->keys + first};
+                                                       .keys =
+                                                           out->keys ? out->keys + first : NULL};
         bsw_list_assigner_assign(assigner, &assignment);
-        for (size_t i = 0; i < count; i++) *num_changes += lists[i] != before[i];
+        for (size_t i = 0; i < count; i++) *out->num_changes += lists[i] != before[i];
         lloyd->rows_done += count;
         bsw_progress_update(lloyd->progress, lloyd->rows_done);
     }
-    bsw_free(&before);
     return BSW_OK;
+}
+
+enum bsw_status bsw_lloyd_assign(struct bsw_lloyd *lloyd, const struct bsw_list_rows *rows,
+                                 const float *centroids, size_t num_lists,
+                                 const struct bsw_lloyd_lists *out, struct bsw_error *err)
+{
+    const struct bsw_list_assigner_needs needs = {lloyd->metric,     lloyd->type, lloyd->dims,
+                                                  centroids,         num_lists,   lloyd->level,
+                                                  lloyd->num_threads};
+    bsw_list_assigner *assigner;
+    uint32_t *before;
+    *out->num_changes = 0;
+    BSW_TRY(bsw_allocate(&before, CHUNK_ROWS, sizeof *before, "lists", err));
+    enum bsw_status status = bsw_list_assigner_open(&needs, &assigner, err);
+    if (status == BSW_OK) status = assign_rows(lloyd, assigner, rows, out, before, err);
+    bsw_list_assigner_close(&assigner);
+    bsw_free(&before);
+    return status;
 }
 
 static enum bsw_status run_round(struct run *run, uint32_t round, uint32_t *is_over,
                                  struct bsw_error *err)
 {
-    struct bsw_lloyd *lloyd = run->lloyd;
-    const struct bsw_list_assigner_needs needs = {lloyd->metric,     lloyd->type,    lloyd->dims,
-                                                  run->centroids,    run->num_lists, lloyd->level,
-                                                  lloyd->num_threads};
-    bsw_list_assigner *assigner;
-    int64_t num_changes = 0;
-    enum bsw_status status = bsw_list_assigner_open(&needs, &assigner, err);
-    if (status == BSW_OK) status = assign_rows(run, assigner, &num_changes, err);
-    bsw_list_assigner_close(&assigner);
+    int64_t num_changes;
+    const struct bsw_lloyd_lists lists = {run->lists, run->keys, round > 1, &num_changes};
+    enum bsw_status status =
+        bsw_lloyd_assign(run->lloyd, run->rows, run->centroids, run->num_lists, &lists, err);
     return finish_round(run, round, run->keys, num_changes, is_over, status, err);
 }
 
@@ -242,6 +251,7 @@ enum bsw_status bsw_lloyd_run(struct bsw_lloyd *lloyd, const struct bsw_list_row
     struct run run = {
         .lloyd = lloyd, .rows = rows, .num_lists = num_lists, .seed = seed, .centroids = centroids};
     struct bsw_row_counts counts;
+    uint64_t rows_done = lloyd->rows_done + rows->num_rows * (uint64_t)lloyd->rounds;
     uint32_t is_over = 0;
     enum bsw_status status = bsw_lloyd_count(lloyd, rows->num_rows, &counts, err);
     if (status == BSW_OK) {
@@ -252,6 +262,7 @@ enum bsw_status bsw_lloyd_run(struct bsw_lloyd *lloyd, const struct bsw_list_row
     }
     for (uint32_t round = 1; round <= lloyd->rounds && status == BSW_OK && !is_over; round++)
         status = run_round(&run, round, &is_over, err);
+    lloyd->rows_done = rows_done; // of rounds that were not needed, too
     close_run(&run);
     return status;
 }

@@ -34,6 +34,17 @@ enum bsw_status bsw_lloyd_run(struct bsw_lloyd *lloyd, const struct bsw_list_row
                               size_t num_lists, uint64_t seed, float *centroids,
                               struct bsw_error *err);
 
+// The nearest centroid of this rank's rows. Arrays [num_rows].
+struct bsw_lloyd_lists {
+    uint32_t *lists;      // as before; out
+    double *keys;         // out, or NULL
+    int are_guesses;      // lists are likely what they were before
+    int64_t *num_changes; // out: rows whose list is another one
+};
+enum bsw_status bsw_lloyd_assign(struct bsw_lloyd *lloyd, const struct bsw_list_rows *rows,
+                                 const float *centroids, size_t num_lists,
+                                 const struct bsw_lloyd_lists *out, struct bsw_error *err);
+
 // The rows that ranks before this one have, and all ranks.
 struct bsw_row_counts {
     uint64_t before, total;

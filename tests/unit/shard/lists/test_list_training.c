@@ -1,9 +1,11 @@
 // Centroids are the same bytes for any ranks, threads and levels; they are good, lists are of fair
 // lengths, and data that k-means cannot cut does no harm.
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
+#include "common/job/stop_signal.h"
 #include "shard/lists/list_assignment.h"
 #include "shard/lists/list_training.h"
 #include "tests/unit/temporary_folder.h"
@@ -79,9 +81,9 @@ static void check_same(const struct bsw_list_training *training, int num_ranks,
 
 UNIT_TEST(centroids_are_the_same_for_any_ranks_threads_and_levels)
 {
-    bsw_vectors *vectors = open_rows(sift, 100, 3100);
+    bsw_vectors *vectors = open_rows(sift, 100, 1600);
     for (int m = 0; m < BSW_METRIC_NUM; m++) {
-        struct bsw_list_training training = training_of(vectors, (enum bsw_metric)m, 9, 6);
+        struct bsw_list_training training = training_of(vectors, (enum bsw_metric)m, 9, 4);
         float *expected = train_with(&training, 1);
         for (int num_ranks = 2; num_ranks <= 5; num_ranks++) {
             training.num_threads = 1 + num_ranks % 3;
@@ -344,6 +346,27 @@ UNIT_TEST(as_many_lists_as_rows_and_one_list)
     bsw_vectors_close(&vectors);
 }
 
+UNIT_TEST(very_many_lists_are_trained_in_cells)
+{
+    enum { LISTS = 17000 };
+    bsw_vectors *vectors = open_rows(sift, 0, 20000);
+    for (int m = 0; m < BSW_METRIC_NUM; m += 2) {
+        struct bsw_list_training training = training_of(vectors, (enum bsw_metric)m, LISTS, 3);
+        float *expected = train_with(&training, 1);
+        check_same(&training, 3, expected);
+        training.num_threads = 1;
+        check_same(&training, 2, expected);
+        struct lists found = assign_all(&training, expected);
+        double bound = m == BSW_METRIC_COSINE ? 1.0 : 0.0;
+        training.num_lists = 100;
+        assert_true(bound - found.mean_key < 0.2 * (bound - train_and_assign(&training).mean_key));
+        assert_true(found.longest <= 8);
+        assert_true(found.num_empty < LISTS / 20);
+        bsw_free(&expected);
+    }
+    bsw_vectors_close(&vectors);
+}
+
 UNIT_TEST(too_many_lists_and_none_are_refused)
 {
     bsw_vectors *vectors = open_rows(sift, 0, 300);
@@ -358,7 +381,28 @@ UNIT_TEST(too_many_lists_and_none_are_refused)
     bsw_vectors_close(&vectors);
 }
 
+// The last test: a stop stays asked for.
+UNIT_TEST(a_stop_that_is_asked_for_ends_all_ranks)
+{
+    bsw_vectors *vectors = open_rows(sift, 0, 300);
+    const struct bsw_list_training training = training_of(vectors, BSW_METRIC_L2, 20, 0);
+    static float centroids[2 * 20 * 128];
+    const struct timespec nap = {0, 1000000};
+    enum bsw_status statuses[MOST_RANKS];
+    struct bsw_error errors[MOST_RANKS];
+    struct job job = {&training, NULL, centroids, 20 * 128};
+    bsw_stop_begin(NULL, NULL);
+    assert_int_equal(kill(getpid(), SIGUSR1), 0);
+    for (int i = 0; i < 10000 && !bsw_stop_is_asked(); i++) nanosleep(&nap, NULL);
+    assert_true(bsw_stop_is_asked());
+    run_ranks(2, train_rank, &job, statuses, errors);
+    for (int r = 0; r < 2; r++) assert_int_equal(statuses[r], BSW_ERROR_STOPPED);
+    bsw_stop_end();
+    bsw_vectors_close(&vectors);
+}
+
 int main(void)
 {
+    if (bsw_stop_watch(NULL) != BSW_OK) return 1;
     return run_unit_tests(make_temporary_folder, remove_temporary_folder);
 }
