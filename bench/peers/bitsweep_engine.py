@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,43 +22,39 @@ class Refused(PeerError):
 
 
 @dataclass(frozen=True)
-class Code:
-    """What an index is made with."""
-
-    codec: str
-    bits: int  # a dimension; 0: the codec has no choice
-
-    @property
-    def name(self) -> str:
-        """As in the table."""
-        return f"{self.codec}-{self.bits}" if self.bits else self.codec
-
-
-@dataclass(frozen=True)
 class Series:
-    """An index searched in one way, at several points."""
+    """An index, and the points at which it is searched: options of the program, as they are."""
 
-    code: Code
-    scan: str
-    oversamples: tuple[int, ...]  # empty: nothing is refined
+    name: str
+    encode: tuple[str, ...]  # options of encode
+    search: tuple[str, ...]  # options of search that all points have
+    points: tuple[tuple[str, ...], ...]  # options of search, of each point
+    is_optional: bool = False  # whether a program or data may do without it
 
-    @property
-    def name(self) -> str:
-        """As in the table."""
-        return f"{self.code.name} {self.scan}"
 
-    @property
-    def is_optional(self) -> bool:
-        """Whether a program or data may do without it."""
-        return self.code.codec == "raw" or self.scan.startswith("progressive")
+def point_name(options: tuple[str, ...]) -> str:
+    """`--oversample 5` as `oversample=5`, pairs joined with commas."""
+    words = " ".join(options).replace("--", ",").strip(",").split(",")
+    return ",".join(word.strip().replace(" ", "=") for word in words)
+
+
+def parse_series(text: str) -> Series:
+    """`ENCODE OPTIONS | SEARCH OPTIONS | ...`: a series with a point for every search."""
+    encode, *points = (tuple(shlex.split(part)) for part in text.split("|"))
+    if not points:
+        raise PeerError(f"{text}: not of the form 'options of encode | options of search | ...'")
+    return Series(point_name(encode), encode, (), tuple(points), is_optional=True)
 
 
 def list_series(is_integer: bool) -> list[Series]:
     """What is compared."""
-    scans = ("auto", "matrix", "progressive-matrix")
-    series = [Series(Code("saq", bits), scan, (1, 2, 5)) for bits in (2, 3) for scan in scans]
-    series.append(Series(Code("sq8", 0), "auto", (1, 2, 5)))
-    return series + ([Series(Code("raw", 0), "auto", ())] if is_integer else [])
+    refined = tuple(("--oversample", str(x)) for x in (1, 2, 5))
+    series = [Series(f"saq-{bits} {scan}", ("--codec", "saq", "--bits", str(bits)),
+                     ("--scan", scan), refined, scan.startswith("progressive"))
+              for bits in (2, 3) for scan in ("auto", "matrix", "progressive-matrix")]
+    series.append(Series("sq8 auto", ("--codec", "sq8"), ("--scan", "auto"), refined))
+    raw = Series("raw auto", ("--codec", "raw"), ("--scan", "auto"), ((),), True)
+    return series + ([raw] if is_integer else [])
 
 
 class BitsweepEngine:
@@ -65,7 +62,7 @@ class BitsweepEngine:
 
     def __init__(self, task: Task) -> None:
         self.task = task
-        self.encoded: dict[Code, tuple[dict[str, Any], float]] = {}  # figures and wall seconds
+        self.encoded: dict[tuple[str, ...], tuple[dict[str, Any], float, Path]] = {}
         self.skipped: list[str] = []
 
     def run(self, command: str, arguments: list[str], cpus: list[int]) -> dict[str, Any]:
@@ -98,61 +95,63 @@ class BitsweepEngine:
         first = self.task.query_rows[0]
         return ["--queries", self.task.queries, "--query-rows", f"{first}:{first + count}"]
 
-    def index_path(self, code: Code) -> Path:
-        """Where an index lies."""
-        return self.task.work / f"index.{code.name}"
-
-    def encode(self, code: Code) -> tuple[dict[str, Any], float]:
-        """Makes an index with all cores, once; returns its figures and the wall seconds."""
-        if code in self.encoded:
-            return self.encoded[code]
+    def encode(self, series: Series) -> tuple[dict[str, Any], float, Path]:
+        """Makes an index with all cores, once; returns its figures, wall seconds and folder."""
         task = self.task
-        bits = ["--bits", str(code.bits)] if code.bits else []
-        start = time.perf_counter()
-        figures = self.run("encode", [
-            "--base", task.base, "--rows", f"{task.rows[0]}:{task.rows[1]}", "--index",
-            str(self.index_path(code)), "--codec", code.codec, *bits, "--metric", task.metric,
-        ], task.all_cpus)
-        self.encoded[code] = figures, time.perf_counter() - start
-        return self.encoded[code]
+        if series.encode not in self.encoded:
+            path = task.work / f"index.{len(self.encoded)}"
+            start = time.perf_counter()
+            figures = self.run("encode", [
+                "--base", task.base, "--rows", f"{task.rows[0]}:{task.rows[1]}", "--index",
+                str(path), *series.encode, "--metric", task.metric], task.all_cpus)
+            self.encoded[series.encode] = figures, time.perf_counter() - start, path
+        return self.encoded[series.encode]
 
-    def search(self, series: Series, oversample: int, count: int, repeat: int,
+    def batch_options(self) -> list[str]:
+        """The task's batch; none: the program's own."""
+        batch = self.task.batch
+        return [] if batch is None else ["--batch", str(batch or self.task.num_queries)]
+
+    def search(self, series: Series, point: tuple[str, ...], count: int, repeat: int,
                more: list[str]) -> tuple[dict[str, Any], np.ndarray]:
         """Figures and ids of a search with the first so many queries."""
         task = self.task
         path = task.work / "result"
-        refine = ["--oversample", str(oversample)] if oversample else []
         figures = self.run("search", [
-            "--index", str(self.index_path(series.code)), *self.query_arguments(count), "--k",
-            str(task.k), "--scan", series.scan, *refine, "--out", str(path), "--warmup", "1",
+            "--index", str(self.encode(series)[2]), *self.query_arguments(count), "--k",
+            str(task.k), *series.search, *point, "--out", str(path), "--warmup", "1",
             "--repeat", str(repeat), *more], task.cpus)
         return figures, read_result(path)[0]
 
-    def make_row(self, series: Series, oversample: int) -> Row:
+    def make_row(self, series: Series, point: tuple[str, ...]) -> Row:
         """Searches at one point."""
         task = self.task
-        made, wall = self.encode(series.code)
-        figures, ids = self.search(series, oversample, task.num_queries, task.repeat, [])
-        raw = task.type.itemsize * task.dims if oversample else 0
-        return Row("bitsweep", series.name, f"oversample={oversample}" if oversample else "",
-                   task.recall_of(ids), figures["queries_per_second"],
+        made, wall, _ = self.encode(series)
+        figures, ids = self.search(series, point, task.num_queries, task.repeat,
+                                   self.batch_options())
+        is_refined = "raw" not in series.encode and "none" not in (*series.search, *point)
+        raw = task.type.itemsize * task.dims if is_refined else 0
+        return Row("bitsweep", series.name, point_name(point), task.recall_of(ids),
+                   figures["queries_per_second"],
                    build_seconds=made["train_seconds"] + made["encode_seconds"],
                    build_wall_seconds=wall, code_bytes=made["bytes_per_vector"], raw_bytes=raw,
-                   setting=figures["scan"], passes=task.repeat)
+                   setting=figures["scan"], passes=task.repeat, batch=figures["batch"],
+                   build_threads=len(task.all_cpus))
 
     def measure_singles(self, series: Series, rows: list[Row]) -> None:
         """One query at a time, at the fastest point that reaches the target (or the best one)."""
         row = best_point(rows)
-        oversample = int(row.point.partition("=")[2] or 0)
-        figures, _ = self.search(series, oversample, self.task.singles, 3, ["--batch", "1"])
+        point = series.points[rows.index(row)]
+        figures, _ = self.search(series, point, self.task.singles, 3, ["--batch", "1"])
         row.single_rate = figures["queries_per_second"]
         row.setting += f"; singly {figures['scan']}"
 
     def measure(self, series: Series) -> list[Row]:
         """A row for every point; none, and a line, where the program refuses the variant."""
         try:
-            rows = [self.make_row(series, x) for x in series.oversamples or (0,)]
-            self.measure_singles(series, rows)
+            rows = [self.make_row(series, x) for x in series.points]
+            if self.task.batch != 1:
+                self.measure_singles(series, rows)
         except Refused as refused:
             if not series.is_optional:
                 raise
@@ -161,7 +160,8 @@ class BitsweepEngine:
             return []
         return rows
 
-    def repeat_point(self, series: Series, oversample: int) -> float:
+    def repeat_point(self, series: Series, number: int) -> float:
         """A point once more: queries a second."""
-        figures, _ = self.search(series, oversample, self.task.num_queries, self.task.repeat, [])
+        figures, _ = self.search(series, series.points[number], self.task.num_queries,
+                                 self.task.repeat, self.batch_options())
         return float(figures["queries_per_second"])

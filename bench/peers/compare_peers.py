@@ -1,4 +1,4 @@
-"""bitsweep beside FAISS on the same data, threads and k: a table, a plot and ratios.
+"""bitsweep beside FAISS, hnswlib, Intel SVS and ScaNN: the same data, threads and k.
 
 Started by run_peers.sh, which has the packages; --help tells more.
 """
@@ -6,6 +6,8 @@ Started by run_peers.sh, which has the packages; --help tells more.
 from __future__ import annotations
 
 import argparse
+import importlib.util
+import itertools
 import os
 import re
 import shutil
@@ -17,14 +19,17 @@ from pathlib import Path
 import numpy as np
 
 import bitsweep_engine
-import faiss_engine
+from faiss_engine import FaissEngine
 from groundtruth_pairs import compare
+from peer_engine import PeerEngine
 from peer_report import write_report
+from peer_series import PACKAGES, PEERS
 from peer_task import PeerError, Row, Task, say
 from peer_vectors import check_truth, open_vectors, parse_rows
 
 ROOT = Path(__file__).resolve().parents[2]
-DRIFT_SERIES = bitsweep_engine.Series(bitsweep_engine.Code("saq", 3), "matrix", (1, 2, 5))
+DRIFT_SERIES = "bitsweep saq-3 matrix"
+DRIFT_POINT = "oversample=5"
 
 
 def parser() -> argparse.ArgumentParser:
@@ -36,16 +41,33 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--query-rows", default=":", metavar="A:B", help="only these queries [all]")
     p.add_argument("--metric", choices=["l2", "ip"], default="l2", help="what is nearest [l2]")
     p.add_argument("--threads", type=int, default=0, metavar="T",
-                   help="threads and cores for searches, both sides [all cores]")
+                   help="threads for searches, on the last T cores [all cores]")
     p.add_argument("--k", type=int, default=10, help="neighbours a query [10]")
+    p.add_argument("--batch", default="best", metavar="B",
+                   help="queries at a time: a number, all, or best: all or 1000, whichever is "
+                   "faster for a peer's index, and bitsweep's own default [best]")
     p.add_argument("--repeat", type=int, default=5, help="timed passes, median taken [5]")
     p.add_argument("--out", default=str(ROOT / "build/peers"), metavar="FOLDER",
                    help="where results go [build/peers]")
+    p.add_argument("--indexes", default="", metavar="FOLDER",
+                   help="where the peers' indexes are kept for the next run [OUT/indexes]")
+    p.add_argument("--bitsweep-series", default=[], action="append", metavar="OPTIONS",
+                   help="one more series of bitsweep: 'options of encode | options of search | "
+                   "...', a point for every search")
     p.add_argument("--only", default="", metavar="REGEX",
                    help="only series that match, such as 'HNSW|bitsweep saq-3'")
     p.add_argument("--groundtruth-turns", type=int, default=0, metavar="N",
                    help="only bitsweep groundtruth against FAISS Flat, N times in turns")
     return p
+
+
+def parse_batch(text: str) -> int | None:
+    """--batch: None for best, 0 for all."""
+    if text in ("best", "all"):
+        return None if text == "best" else 0
+    if not text.isdigit() or int(text) < 1:
+        raise PeerError(f"--batch {text}: neither a number nor all nor best")
+    return int(text)
 
 
 def make_task(options: argparse.Namespace) -> Task:
@@ -67,12 +89,14 @@ def make_task(options: argparse.Namespace) -> Task:
         raise PeerError("--k is 1 to the number of rows, --repeat 1 or more")
     re.compile(options.only)
     out = Path(options.out)
-    out.mkdir(parents=True, exist_ok=True)
+    indexes = Path(options.indexes or out / "indexes")
+    for folder in (out, indexes):
+        folder.mkdir(parents=True, exist_ok=True)
     return Task(base, queries, rows, query_rows, options.metric, options.k, threads,
                 options.repeat, min(200, query_rows[1] - query_rows[0]), out,
-                Path(tempfile.mkdtemp(prefix="work.", dir=out)),
+                Path(tempfile.mkdtemp(prefix="work.", dir=out)), indexes,
                 os.environ.get("BITSWEEP", str(ROOT / "build/release/bitsweep")), options.only,
-                all_cpus[:threads], all_cpus)
+                parse_batch(options.batch), all_cpus[-threads:], all_cpus)
 
 
 def is_wanted(task: Task, name: str) -> bool:
@@ -86,7 +110,7 @@ def show(rows: list[Row]) -> None:
         say(f"  {row.name:36} {row.point:28} {row.recall:.4f} {row.rate:10.0f} queries/s")
 
 
-def prepare(task: Task, faiss: faiss_engine.FaissEngine,
+def prepare(task: Task, faiss: FaissEngine,
             bitsweep: bitsweep_engine.BitsweepEngine) -> list[str]:
     """Settings and ground truth; returns notes for the report."""
     say("== settings of FAISS, tried with Flat")
@@ -106,32 +130,41 @@ def prepare(task: Task, faiss: faiss_engine.FaissEngine,
     return [note]
 
 
-def measure(task: Task, faiss: faiss_engine.FaissEngine,
-            bitsweep: bitsweep_engine.BitsweepEngine) -> list[Row]:
-    """All series, FAISS's and bitsweep's in turn as far as their numbers allow."""
-    ours = [x for x in bitsweep_engine.list_series(task.type != np.float32)
-            if is_wanted(task, f"bitsweep {x.name}")]
-    listed = faiss_engine.list_series(task.num_rows, task.dims, task.type == np.uint8)
-    peers = [x for x in listed if is_wanted(task, f"faiss {x.name}")]
+def make_peers(task: Task, faiss: FaissEngine) -> list[PeerEngine]:
+    """Every engine whose package is here (run_peers.sh says what it could not install)."""
+    here = [x for x in PEERS if importlib.util.find_spec(x)]
+    return [faiss if x == "faiss" else PeerEngine(task, x) for x in here]
+
+
+def measure(task: Task, peers: list[PeerEngine], bitsweep: bitsweep_engine.BitsweepEngine,
+            more: list[str]) -> list[Row]:
+    """All series, those of all engines in turn as far as their numbers allow."""
+    ours = bitsweep_engine.list_series(task.type != np.float32)
+    ours += [bitsweep_engine.parse_series(x) for x in more]
+    queues = [(x, PEERS[x.name](task.num_rows, task.dims, task.k, task.type)) for x in peers]
+    wanted = [[(engine, x) for x in listed if is_wanted(task, f"{engine.name} {x.name}")]
+              for engine, listed in queues]
+    wanted.append([(bitsweep, x) for x in ours if is_wanted(task, f"bitsweep {x.name}")])
     rows: list[Row] = []
-    for number in range(max(len(ours), len(peers))):
-        for engine, series in ((faiss, peers), (bitsweep, ours)):
-            if number < len(series):
-                found = engine.measure(series[number])
-                show(found)
-                rows += found
-    return sorted(rows, key=lambda x: x.engine != "faiss")  # stable: series stay together
+    for turn in itertools.zip_longest(*wanted):
+        for engine, series in filter(None, turn):
+            found = engine.measure(series)
+            show(found)
+            rows += found
+    order = [*PEERS, "bitsweep"]
+    return sorted(rows, key=lambda x: order.index(x.engine))  # stable: series stay together
 
 
-def repeat_first(task: Task, faiss: faiss_engine.FaissEngine,
-                 bitsweep: bitsweep_engine.BitsweepEngine, rows: list[Row]) -> list[str]:
+def repeat_first(faiss: FaissEngine, bitsweep: bitsweep_engine.BitsweepEngine,
+                 rows: list[Row]) -> list[str]:
     """One point of each side again at the end: its rate is the mean of both; notes on the drift."""
+    listed = {f"bitsweep {x.name}": x for x in bitsweep_engine.list_series(True)}
     notes = []
     for row in rows:
         if row.name == "faiss Flat":
-            again = faiss.repeat_flat()
-        elif row.series == DRIFT_SERIES.name and row.point == "oversample=5":
-            again = bitsweep.repeat_point(DRIFT_SERIES, 5)
+            again = faiss.repeat_flat(row.batch)
+        elif row.name == DRIFT_SERIES and row.point == DRIFT_POINT:
+            again = bitsweep.repeat_point(listed[DRIFT_SERIES], 2)
         else:
             continue
         name = f"{row.name} {row.point}".rstrip()
@@ -150,17 +183,20 @@ def run(options: argparse.Namespace) -> None:
         if options.groundtruth_turns > 0:
             say(compare(task, options.groundtruth_turns))
             return
-        faiss = faiss_engine.FaissEngine(task)
+        faiss = FaissEngine(task)
+        peers = make_peers(task, faiss)
         bitsweep = bitsweep_engine.BitsweepEngine(task)
         notes = prepare(task, faiss, bitsweep)
-        rows = measure(task, faiss, bitsweep)
+        rows = measure(task, peers, bitsweep, options.bitsweep_series)
         if not rows:
             raise PeerError(f"--only {task.only}: no series matches")
-        notes += repeat_first(task, faiss, bitsweep, rows)
-        notes += [f"skipped   {x}" for x in bitsweep.skipped]
+        notes += repeat_first(faiss, bitsweep, rows)
+        missing = [x for x in PEERS if not importlib.util.find_spec(x)]
+        notes += [f"skipped   {x}: {PACKAGES[x]} is not installed" for x in missing]
+        notes += [f"skipped   {x}" for engine in (*peers, bitsweep) for x in engine.skipped]
         notes.append(f"seconds   {time.perf_counter() - start:.0f} for the whole run")
         say("\n" + write_report(task, faiss, rows, notes))
-        say(f"files: {task.out}/results.csv results.md recall.svg recall.png")
+        say(f"files: {task.out}/results.csv .json .md, engines and recall .svg .png")
     finally:
         shutil.rmtree(task.work)
 

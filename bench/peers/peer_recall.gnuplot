@@ -1,5 +1,5 @@
 # Rates against recall, from 0.6 on the left, its end on the right. Variables: data (a block for
-# every series, its name first), num_series, num_faiss (these come first), out (without ending),
+# every series, its name first), num_series, num_peers (these come first), out (without ending),
 # title_text, recall_name.
 set logscale y
 set grid xtics ytics mytics lt 1 lc rgb "#d0d0d0"
@@ -18,15 +18,16 @@ do for [power = 0:7] {
 }
 cold = "#1f77b4 #17a2b8 #7e57c2 #303030 #2ca02c #795548 #909090 #1a237e"
 warm = "#f4a300 #a0522d #ff6f61 #e83e8c #7a0048 #d00000 #5c1a1a"
-color(i) = i > num_faiss ? word(warm, (i - num_faiss - 1) % 7 + 1) : word(cold, (i - 1) % 8 + 1)
-shape(i) = i > num_faiss ? 5 + 2 * ((i - num_faiss - 1) % 5) : 4 + 2 * ((i - 1) % 5)
-width(i) = i > num_faiss ? 2.5 : 1.5
-dash(i) = i > num_faiss ? 1 : 2
+color(i) = i > num_peers ? word(warm, (i - num_peers - 1) % 7 + 1) : word(cold, (i - 1) % 8 + 1)
+shape(i) = i > num_peers ? 5 + 2 * ((i - num_peers - 1) % 5) : 4 + 2 * ((i - 1) % 5)
+width(i) = i > num_peers ? 2.5 : 1.5
+dash(i) = i > num_peers ? 1 : 2
+tall = num_series > 24 ? 70 + 24 * num_series : 640  # the key has a line for every series
 do for [terminal in "svg png"] {
     if (terminal eq "svg") {
-        set terminal svg size 1300,640 dynamic background rgb 'white'
+        set terminal svg size 1300,tall dynamic background rgb 'white'
     } else {
-        set terminal pngcairo size 1300,640
+        set terminal pngcairo size 1300,tall
     }
     set output out.".".terminal
     set multiplot title title_text noenhanced

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import platform
 import re
 import shlex
 import subprocess
 import sys
-from importlib.metadata import version
+from dataclasses import asdict
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from faiss_engine import FaissEngine
-from peer_task import TARGET_RECALL, PeerError, Row, Task, last_line
+from peer_series import PACKAGES
+from peer_targets import TARGETS, best_points, engine_rows, reach
+from peer_task import TARGET_RECALL, PeerError, Row, Task, last_line, size_text
 
 HERE = Path(__file__).parent
 COLUMNS = ["engine", "series", "point", "recall", "queries_per_second", "single_queries_per_second",
            "build_seconds", "build_wall_seconds", "code_bytes_per_vector", "raw_bytes_per_vector",
-           "setting", "passes"]
+           "setting", "passes", "batch", "cpu_queries_per_second", "build_threads"]
 
 
 def cpu_model() -> str:
@@ -30,6 +34,17 @@ def cpu_model() -> str:
     return platform.machine()
 
 
+def packages() -> str:
+    """The peers' versions."""
+    found = []
+    for package in PACKAGES.values():
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            pass
+    return ", ".join(found)
+
+
 def facts(task: Task, faiss: FaissEngine) -> list[str]:
     """Lines on machine, versions, data and settings."""
     program = subprocess.run([task.bitsweep, "--version"], capture_output=True, text=True,
@@ -38,7 +53,7 @@ def facts(task: Task, faiss: FaissEngine) -> list[str]:
     return [
         f"machine   {cpu_model()}, {os.cpu_count()} cores, {platform.system()} "
         f"{platform.release()}",
-        f"versions  {program}; faiss-cpu {version('faiss-cpu')} (level {faiss.level}), "
+        f"versions  {program}; {packages()} (FAISS's level {faiss.level}), "
         f"numpy {version('numpy')}, Python {platform.python_version()}",
         f"command   bench/peers/run_peers.sh {arguments}".rstrip(),
         f"data      {Path(task.base).name} rows {task.rows[0]}:{task.rows[1]}, "
@@ -46,6 +61,8 @@ def facts(task: Task, faiss: FaissEngine) -> list[str]:
         f"{task.dims} dims, {task.metric}, k {task.k}",
         f"threads   {task.threads} for searches (cores {','.join(map(str, task.cpus))}), "
         f"{len(task.all_cpus)} for building",
+        f"batch     {'each the best' if task.batch is None else size_text(task.batch)} of "
+        f"{task.num_queries} queries",
         f"tuned     {faiss.tuned}",
     ]
 
@@ -55,7 +72,8 @@ def cells(row: Row) -> list[str]:
     single = "" if row.single_rate is None else f"{row.single_rate:.2f}"
     return [row.engine, row.series, row.point, f"{row.recall:.5f}", f"{row.rate:.2f}", single,
             f"{row.build_seconds:.3f}", f"{row.build_wall_seconds:.3f}", f"{row.code_bytes:.2f}",
-            f"{row.raw_bytes:.2f}", row.setting, str(row.passes)]
+            f"{row.raw_bytes:.2f}", row.setting, str(row.passes), str(row.batch),
+            "" if row.cpu_rate is None else f"{row.cpu_rate:.2f}", str(row.build_threads)]
 
 
 def write_csv(path: Path, rows: list[Row], lines: list[str]) -> None:
@@ -84,10 +102,12 @@ def bytes_text(row: Row) -> str:
 
 def table_of(task: Task, rows: list[Row]) -> list[str]:
     """The table in Markdown."""
-    head = ["engine", "series", "point", "setting", task.recall_name, "queries/s",
-            "one at a time q/s", "building s", "B/vector"]
-    body = [[row.engine, row.series, row.point, row.setting, f"{row.recall:.4f}",
-             f"{row.rate:.0f}", "" if row.single_rate is None else f"{row.single_rate:.0f}",
+    head = ["engine", "series", "point", "setting", "batch", task.recall_name, "queries/s",
+            "of CPU time", "one at a time q/s", "building s", "B/vector"]
+    body = [[row.engine, row.series, row.point, row.setting, size_text(row.batch),
+             f"{row.recall:.4f}", f"{row.rate:.0f}",
+             "" if row.cpu_rate is None else f"{row.cpu_rate:.0f}",
+             "" if row.single_rate is None else f"{row.single_rate:.0f}",
              f"{row.build_seconds:.1f}", bytes_text(row)] for row in rows]
     return align([head, *body], 4)
 
@@ -99,8 +119,9 @@ def fastest(rows: list[Row], pattern: str) -> Row | None:
 
 
 def ratios_of(rows: list[Row]) -> list[str]:
-    """bitsweep's rates over FAISS's, all at the target recall or above; in Markdown."""
-    peers = {"Flat": "faiss Flat$", "RaBitQfs4": "faiss .*RaBitQfs4", "HNSW32": "faiss HNSW32"}
+    """bitsweep's rates over those of peers, all at the target recall or above; in Markdown."""
+    peers = {"Flat": "faiss Flat$", "RaBitQfs4": "faiss .*RaBitQfs4", "HNSW32": "faiss HNSW32",
+             "hnswlib": "hnswlib ", "SVS": "svs ", "ScaNN": "scann "}
     found = [fastest(rows, pattern) for pattern in peers.values()]
     head = ["bitsweep series", "point", "queries/s"]
     for peer, row in zip(peers, found):
@@ -117,46 +138,62 @@ def ratios_of(rows: list[Row]) -> list[str]:
     return align(table, 2) if len(table) > 1 else []
 
 
-def best_points(rows: list[Row]) -> list[Row]:
-    """Points that no other beats in recall and rate, from low recall to high."""
-    best: list[Row] = []
-    for row in sorted(rows, key=lambda x: (-x.recall, -x.rate)):
-        if not best or row.rate > best[-1].rate:
-            best.append(row)
-    return best[::-1]
+def targets_of(rows: list[Row]) -> list[str]:
+    """Every engine's rate at each target, best first; in Markdown."""
+    table = [["recall", "engine", "queries/s", "series", "point", "how"]]
+    for target in TARGETS:
+        found = [(name, reach(own, target)) for name, own in engine_rows(rows).items()]
+        for name, at in sorted(found, key=lambda x: -(x[1].rate if x[1] else 0)):
+            cells_at = [f"{at.rate:.0f}", at.series, at.point, at.how] if at else ["not reached"]
+            table.append([f"{target}", name, *cells_at] + [""] * (4 - len(cells_at)))
+    return align(table, 2)
 
 
-def write_plot(task: Task, rows: list[Row]) -> None:
-    """recall.svg and recall.png: every series' best points, a data block each."""
-    path = task.out / "recall.dat"
+def write_json(task: Task, rows: list[Row], lines: list[str]) -> None:
+    """All rows, the rates at the targets, and the facts."""
+    reached = {name: {str(x): at and asdict(at) for x in TARGETS for at in [reach(own, x)]}
+               for name, own in engine_rows(rows).items()}
+    data = {"facts": lines, "rows": [asdict(x) for x in rows], "targets": reached}
+    (task.out / "results.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
+
+
+def write_plot(task: Task, groups: dict[str, list[Row]], script: str, out: str) -> None:
+    """OUT.svg and OUT.png: the best points of every group, a data block each."""
+    path = task.out / f"{out}.dat"
     with open(path, "w", encoding="utf-8") as file:
-        for name in dict.fromkeys(row.name for row in rows):
-            points = best_points([row for row in rows if row.name == name])
+        for name, rows in groups.items():
             file.write(f'"{name}"\n')
-            file.writelines(f"{x.recall:.6f} {x.rate:.3f}\n" for x in points)
+            file.writelines(f"{x.recall:.6f} {x.rate:.3f}\n" for x in best_points(rows))
             file.write("\n\n")
-    names = list(dict.fromkeys(row.name for row in rows))
+    num_peers = sum(not name.startswith("bitsweep") for name in groups)
     title = (f"{Path(task.base).name}: {task.num_rows} rows, {task.dims} dims, {task.metric}, "
-             f"threads {task.threads}")
-    values = {"data": str(path), "out": str(task.out / "recall"), "title_text": title,
+             f"threads {task.threads}, batch {'best' if task.batch is None else task.batch or 'all'}")
+    values = {"data": str(path), "out": str(task.out / out), "title_text": title,
               "recall_name": task.recall_name}
     command = ["gnuplot"]
     for key, value in values.items():
         command += ["-e", f"{key}='{value}'"]
-    faiss_count = sum(name.startswith("faiss") for name in names)
-    command += ["-e", f"num_series={len(names)}; num_faiss={faiss_count}",
-                str(HERE / "peer_recall.gnuplot")]
+    command += ["-e", f"num_series={len(groups)}; num_peers={num_peers}", str(HERE / script)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     if ended.returncode:
         raise PeerError(f"gnuplot: {last_line(ended.stderr)}")
+
+
+def series_rows(rows: list[Row]) -> dict[str, list[Row]]:
+    """Rows by engine and series, in the table's order."""
+    return {name: [x for x in rows if x.name == name]
+            for name in dict.fromkeys(x.name for x in rows)}
 
 
 def write_report(task: Task, faiss: FaissEngine, rows: list[Row], notes: list[str]) -> str:
     """Writes all files; returns the text of results.md."""
     lines = facts(task, faiss)
     write_csv(task.out / "results.csv", rows, lines + notes)
-    text = ["# bitsweep beside FAISS", "", "```", *lines, *notes, "```", "",
-            *table_of(task, rows), ""]
+    write_json(task, rows, lines + notes)
+    text = ["# bitsweep beside its peers", "", "```", *lines, *notes, "```", "",
+            f"Every engine at given {task.recall_name}: between two neighbouring points of one "
+            "series (rates in logarithms), or the first point where a series begins above:", "",
+            *targets_of(rows), "", *table_of(task, rows), ""]
     ratios = ratios_of(rows)
     if ratios:
         text += [f"Ratios of queries/s, each the fastest point with {task.recall_name} >= "
@@ -164,5 +201,6 @@ def write_report(task: Task, faiss: FaissEngine, rows: list[Row], notes: list[st
     if faiss.trials:
         text += ["Trials of FAISS Flat (queries/s, setting):", "", "```", *faiss.trials, "```"]
     (task.out / "results.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
-    write_plot(task, rows)
+    write_plot(task, series_rows(rows), "peer_recall.gnuplot", "recall")
+    write_plot(task, engine_rows(rows), "peer_engines.gnuplot", "engines")
     return "\n".join(text)

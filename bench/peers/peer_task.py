@@ -23,11 +23,11 @@ class PeerError(Exception):
 class Row:
     """One point of one series: a row of the table."""
 
-    engine: str  # faiss or bitsweep
+    engine: str  # faiss, hnswlib, svs, scann or bitsweep
     series: str
     point: str
     recall: float
-    rate: float  # queries a second, in batches
+    rate: float  # queries a second by the clock, in batches
     single_rate: float | None = None  # one query at a time
     build_seconds: float = 0.0  # training and adding, or training and encoding
     build_wall_seconds: float = 0.0  # the whole process, with reading and writing
@@ -35,6 +35,9 @@ class Row:
     raw_bytes: float = 0.0  # a vector, raw rows beside that for refinement
     setting: str = ""
     passes: int = 0
+    batch: int = 0  # queries at a time; 0: all
+    cpu_rate: float | None = None  # queries a second of CPU time, where it is known
+    build_threads: int = 0
 
     @property
     def name(self) -> str:
@@ -44,7 +47,7 @@ class Row:
 
 @dataclass
 class Task:
-    """Data and settings of a run; the same for both engines."""
+    """Data and settings of a run; the same for all engines."""
 
     base: str
     queries: str
@@ -56,9 +59,11 @@ class Task:
     repeat: int
     singles: int  # queries asked one at a time
     out: Path
-    work: Path  # folder of indexes and answers, deleted at the end
+    work: Path  # folder of bitsweep's indexes and of answers, deleted at the end
+    indexes: Path  # folder of the peers' indexes, kept
     bitsweep: str
     only: str
+    batch: int | None = None  # queries at a time; 0: all; None: each peer's best
     cpus: list[int] = field(default_factory=list)  # those that searches run on
     all_cpus: list[int] = field(default_factory=list)  # those that building runs on
     truth: tuple[np.ndarray, np.ndarray] | None = None  # ids of the file, and values
@@ -93,6 +98,11 @@ class Task:
         assert self.truth is not None
         queries = open_vectors(self.queries)[self.query_rows[0]:self.query_rows[1]]
         return recall(open_vectors(self.base), queries, ids, self.truth[0], self.metric)
+
+
+def size_text(batch: int) -> str:
+    """A batch, as the report has it."""
+    return str(batch) if batch else "all"
 
 
 def best_point(rows: list[Row]) -> Row:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# bitsweep beside FAISS on the same data, threads and k; see --help.
+# bitsweep beside FAISS, hnswlib, Intel SVS and ScaNN: the same data, threads and k; see --help.
 # Makes a Python environment of its own in build/peers-venv, once.
 set -euo pipefail
 
@@ -21,6 +21,10 @@ check() {
     command -v "$python" >/dev/null || fail "python3 is missing: apt-get install python3-venv"
 }
 
+wanted() {
+    cat "$here/requirements.txt" "$here/requirements_source.txt"
+}
+
 make_venv() {
     "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' ||
         fail "$python is older than 3.10, which faiss-cpu needs; PYTHON=... names another"
@@ -30,12 +34,15 @@ make_venv() {
     "$python" -m venv "$venv" || fail "could not make $venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --only-binary :all: \
         -r "$here/requirements.txt" || fail "could not install $here/requirements.txt"
-    cp "$here/requirements.txt" "$venv/installed.txt" # last: what is half made is made again
+    "$venv/bin/pip" install --quiet --disable-pip-version-check --no-build-isolation \
+        -r "$here/requirements_source.txt" ||
+        echo "run_peers.sh: no hnswlib: it needs g++ and python3-dev; other engines run" >&2
+    wanted >"$venv/installed.txt" # last: what is half made is made again
 }
 
 check
-if ! cmp -s "$here/requirements.txt" "$venv/installed.txt"; then
-    echo "run_peers.sh: installing FAISS in $venv" >&2
+if ! cmp -s <(wanted) "$venv/installed.txt"; then
+    echo "run_peers.sh: installing FAISS, hnswlib, SVS and ScaNN in $venv" >&2
     make_venv
 fi
 export BITSWEEP=$bitsweep
