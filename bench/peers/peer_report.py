@@ -34,6 +34,11 @@ def cpu_model() -> str:
     return platform.machine()
 
 
+def batch_text(task: Task) -> str:
+    """What the task says of batches."""
+    return "each the best" if task.batch is None else size_text(task.batch)
+
+
 def packages() -> str:
     """The peers' versions."""
     found = []
@@ -61,8 +66,7 @@ def facts(task: Task, faiss: FaissEngine) -> list[str]:
         f"{task.dims} dims, {task.metric}, k {task.k}",
         f"threads   {task.threads} for searches (cores {','.join(map(str, task.cpus))}), "
         f"{len(task.all_cpus)} for building",
-        f"batch     {'each the best' if task.batch is None else size_text(task.batch)} of "
-        f"{task.num_queries} queries",
+        f"batch     {batch_text(task)} of {task.num_queries} queries",
         f"tuned     {faiss.tuned}",
     ]
 
@@ -167,7 +171,7 @@ def write_plot(task: Task, groups: dict[str, list[Row]], script: str, out: str) 
             file.write("\n\n")
     num_peers = sum(not name.startswith("bitsweep") for name in groups)
     title = (f"{Path(task.base).name}: {task.num_rows} rows, {task.dims} dims, {task.metric}, "
-             f"threads {task.threads}, batch {'best' if task.batch is None else task.batch or 'all'}")
+             f"threads {task.threads}, batch {batch_text(task)}")
     values = {"data": str(path), "out": str(task.out / out), "title_text": title,
               "recall_name": task.recall_name}
     command = ["gnuplot"]

@@ -30,7 +30,7 @@ def num_lists(rows: int) -> int:
 
 def queue_points(name: str, k: int) -> list[str]:
     """Lengths of a graph's queue, none below k."""
-    return [f"{name}={x}" for x in QUEUES if x >= k]
+    return [f"{name}={x}" for x in sorted({max(x, k) for x in QUEUES})]
 
 
 def faiss_series(rows: int, dims: int, k: int, dtype: np.dtype) -> list[Series]:

@@ -5,7 +5,7 @@ usage: peer_worker.py JOB.json
 The job names the engine (a module ENGINE_peer.py beside this file), what to do (build, search, or
 tune, which FAISS alone has), the data, and the file that takes the answer. A module has
 
-    build(job, base)      trains, fills and writes job["index"]; returns the seconds of the first two
+    build(job, base)      trains, fills, writes job["index"]; returns the seconds of the first two
     Searcher(job)         opens job["index"]; set_point(values), search(queries, k) -> ids
     level()               what the library says it runs on, or nothing
     KEEPS_TYPE            whether it takes the file's own type; float32 if not

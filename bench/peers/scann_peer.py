@@ -1,8 +1,8 @@
 """ScaNN (lists, product codes, reordering) in a worker (peer_worker.py). Rows are float32.
 
 l2 can be asked as an inner product, for which alone ScaNN has SOAR: rows become (x, (mean of
-|y|^2 - |x|^2) / 2s), queries (q, s), so that the product is (mean - |x - q|^2 + |q|^2) / 2 and falls
-as the distance grows. s is such that the new component varies as the others do.
+|y|^2 - |x|^2) / 2s), queries (q, s), so that the product is (mean - |x - q|^2 + |q|^2) / 2 and
+falls as the distance grows. s is such that the new component varies as the others do.
 """
 
 from __future__ import annotations

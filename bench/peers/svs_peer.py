@@ -47,7 +47,7 @@ def build(job: dict[str, Any], base: np.ndarray) -> float:
 
 
 class Searcher:
-    """A graph and rows read from their folder. Points: window; also capacity, visited, ahead, step."""
+    """A graph and rows of a folder. Points: window; also capacity, visited, ahead, step."""
 
     def __init__(self, job: dict[str, Any]) -> None:
         folder = job["index"]
