@@ -30,6 +30,7 @@ from peer_vectors import check_truth, open_vectors, parse_rows
 ROOT = Path(__file__).resolve().parents[2]
 DRIFT_SERIES = "bitsweep saq-3 matrix"
 DRIFT_POINT = "oversample=5"
+WHOLE_CORE = 0.95  # of CPU time over time by the clock: below it other programs ran
 
 
 def parser() -> argparse.ArgumentParser:
@@ -175,6 +176,16 @@ def repeat_first(faiss: FaissEngine, bitsweep: bitsweep_engine.BitsweepEngine,
     return notes
 
 
+def disturbed(task: Task, rows: list[Row]) -> list[str]:
+    """A note on points whose one thread did not have its core for itself."""
+    known = [x for x in rows if x.cpu_rate is not None]
+    late = sum(x.rate < WHOLE_CORE * x.cpu_rate for x in known if x.cpu_rate is not None)
+    if task.threads > 1 or not late:
+        return []
+    return [f"disturbed {late} of {len(known)} points of peers had less than "
+            f"{100 * WHOLE_CORE:.0f} % of their core: other programs ran; take rates of CPU time"]
+
+
 def run(options: argparse.Namespace) -> None:
     """The whole comparison."""
     start = time.perf_counter()
@@ -191,6 +202,7 @@ def run(options: argparse.Namespace) -> None:
         if not rows:
             raise PeerError(f"--only {task.only}: no series matches")
         notes += repeat_first(faiss, bitsweep, rows)
+        notes += disturbed(task, rows)
         missing = [x for x in PEERS if not importlib.util.find_spec(x)]
         notes += [f"skipped   {x}: {PACKAGES[x]} is not installed" for x in missing]
         notes += [f"skipped   {x}" for engine in (*peers, bitsweep) for x in engine.skipped]

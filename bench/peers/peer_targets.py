@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peer_task import Row
 
@@ -36,6 +36,11 @@ def engine_rows(rows: list[Row]) -> dict[str, list[Row]]:
     """Rows by engine, in the table's order."""
     return {name: [x for x in rows if x.engine == name]
             for name in dict.fromkeys(x.engine for x in rows)}
+
+
+def by_cpu_time(rows: list[Row]) -> list[Row]:
+    """Rows with rates of CPU time in place of those by the clock, as far as they have them."""
+    return [replace(x, rate=x.cpu_rate) for x in rows if x.cpu_rate is not None]
 
 
 def reach_series(rows: list[Row], target: float) -> Reached | None:
