@@ -17,6 +17,7 @@ do for [terminal in "svg png"] {
     }
     set output out.".".terminal
     plot for [i = 1:num_series] data index i - 1 using 1:2 with linespoints \
-             lw (i > num_peers ? 3 : 2) pt 5 + 2 * ((i - 1) % 5) ps 0.7 lc rgb color(i) title columnheader(1)
+             lw (i > num_peers ? 3 : 2) pt 5 + 2 * ((i - 1) % 5) ps 0.7 lc rgb color(i) \
+             title columnheader(1)
     unset output
 }
