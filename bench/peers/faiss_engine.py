@@ -66,8 +66,8 @@ class FaissEngine(PeerEngine):
 
     @property
     def build_setting(self) -> Setting:
-        """The best that tune() found."""
-        return self.tuned
+        """The best environment that tune() found; block sizes are FAISS's own for all cores."""
+        return replace(self.tuned, variables={})
 
     def tune(self) -> None:
         """Finds the setting at which Flat is fastest, and keeps it."""
