@@ -11,7 +11,7 @@ set -euo pipefail
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
 find_levels
-find_ranks 2 3
+find_ranks 3
 
 check "rows" "$program" synth --count 6000 --dims 45 --clusters 40 --seed 4 --out "$folder/rows.fbin" \
     --queries 60 --queries-out "$folder/vectors.fbin"
@@ -53,7 +53,7 @@ at_least() {
 
 # codes: "metric|rows|options of encode|options of search"
 codes=("l2|u8bin|--segments 64x4,64x2|" "cosine|fbin|--bits 2.5|" "ip|fbin|--codec sq8|--refine none" "l2|u8bin|--codec raw|"
-    "cosine|fbin|--codec xfbq --bits 3|" "l2|u8bin|--bits 1.5 --residual yes|" "cosine|fbin|--bits 2 --residual yes|--refine none"
+    "cosine|fbin|--codec xfbq --bits 3|" "l2|fbin|--bits 1.5 --residual yes|" "cosine|fbin|--bits 2 --residual yes|--refine none"
     "ip|fbin|--bits 2 --residual yes|")
 for code in "${codes[@]}"; do
     IFS='|' read -r metric kind encoding searching <<<"$code"
