@@ -36,8 +36,28 @@ enum bsw_status bsw_list_order_make(const uint32_t *lists, uint64_t num_rows, ui
                                     struct bsw_error *err);
 void bsw_list_order_deinit(struct bsw_list_order *order); // accepts {0}
 
+// Rows of a list; its last bundle may have places without one.
+static inline uint32_t bsw_list_num_rows(const struct bsw_list_order *order, uint32_t list)
+{
+    uint32_t first = order->first_bundles[list] * BSW_BUNDLE_ROWS,
+             last = order->first_bundles[list + 1] * BSW_BUNDLE_ROWS;
+    while (last > first && order->rows[last - 1] == BSW_NO_ROW) last--;
+    return last - first;
+}
+
 // The list that a place belongs to; places behind the last list are the last one's.
 uint32_t bsw_list_of_place(const struct bsw_list_order *order, uint32_t place);
+
+// Bytes of a shard's file, and of its order in memory.
+static inline uint64_t bsw_list_order_file_bytes(uint32_t num_lists, uint64_t num_places)
+{
+    return 40 + (num_lists + UINT64_C(1) + num_places) * sizeof(uint32_t);
+}
+static inline uint64_t bsw_list_order_memory_bytes(uint32_t num_lists, uint64_t num_rows,
+                                                   uint64_t num_places)
+{
+    return (num_lists + UINT64_C(1) + num_places + num_rows) * sizeof(uint32_t);
+}
 
 // The bytes of the file; the manifest keeps their XXH3. build_digest: of the manifest.
 enum bsw_status bsw_list_order_pack(const struct bsw_list_order *order, uint64_t build_digest,

@@ -27,6 +27,10 @@ static const struct bsw_option option_rows[] = {
            .default_text = "saq", .help = "codes"),
     OPTION("bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...", .default_text = "1,2,3,4",
            .help = "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw"),
+    OPTION("lists", sweep.axes[BSW_SWEEP_LISTS], .value_name = "N|auto,...", .default_text = "0",
+           .help = "inverted lists of an index; 0: none, auto: by the number of rows"),
+    OPTION("residual", sweep.residuals, .choices = "auto|yes|no", .default_text = "auto",
+           .help = "indexes with lists: as for encode"),
     OPTION("query-bits", sweep.axes[BSW_SWEEP_QUERY_BITS], .value_name = "BQ,...",
            .default_text = "6",
            .help = "bits a query component; not for rbe, whose model has them, and raw"),
@@ -39,6 +43,11 @@ static const struct bsw_option option_rows[] = {
            .help = "how candidates are chosen; histogram: of xfbq alone"),
     OPTION("extra-distance", sweep.axes[BSW_SWEEP_EXTRA_DISTANCE], .value_name = "E,...",
            .default_text = "0", .help = "histogram: of the candidates, those within D_K + E"),
+    OPTION("probe", sweep.axes[BSW_SWEEP_PROBE], .value_name = "P,...", .default_text = "0",
+           .help = "indexes with lists: those that a query looks at, at most; 0: all"),
+    OPTION("probe-ratio", sweep.axes[BSW_SWEEP_PROBE_RATIO], .value_name = "R,...",
+           .default_text = "0",
+           .help = "indexes with lists: as for search, not for ip; 0: by --probe alone"),
     OPTION("plan", sweep.plan, .value_name = "FILE",
            .help = "more than one grid: a line each, such as codec=saq bits=2,3 oversample=5; what "
                    "a line leaves out is as the options above say"),
@@ -74,11 +83,11 @@ static void print_point(void *context, const char *name, const json_t *row)
                                           "loss_refinement"};
     (void)context;
     if (!name) {
-        printf("%-34s %5s %9s %9s %9s %9s %10s %8s\n", "point", "bits", "recall", "code",
+        printf("%-40s %5s %9s %9s %9s %9s %10s %8s\n", "point", "bits", "recall", "code",
                "selection", "refining", "queries/s", "B/vector");
         return;
     }
-    printf("%-34s %5.4g", name, json_number_value(json_object_get(row, "true_bits")));
+    printf("%-40s %5.4g", name, json_number_value(json_object_get(row, "true_bits")));
     for (int i = 0; i < 4; i++)
         printf(" %9.4f", json_number_value(json_object_get(row, numbers[i])));
     printf(" %10.0f %8.4g\n", json_number_value(json_object_get(row, "qps")),

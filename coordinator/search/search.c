@@ -412,7 +412,8 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
     uint64_t passes = search->run.warmup + search->run.repeat;
     double asked = (double)stats.num_searched * (double)passes;
     stats.rows_a_query = (double)pairs / asked;
-    stats.lists_a_query = (double)list_pairs / asked;
+    // Every shard has its part of a list.
+    stats.lists_a_query = (double)list_pairs / asked / search->manifest.num_shards;
     stats.queries_per_second = (double)stats.num_searched / stats.seconds;
     stats.stopped_share = pairs > 0 ? (double)stopped / (double)pairs : 0;
     return stats;

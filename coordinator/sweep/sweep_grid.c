@@ -7,12 +7,13 @@
 #include "common/base/memory.h"
 #include "common/base/word_list.h"
 #include "common/codes/code_layout.h"
+#include "coordinator/encode/encode_lists.h"
 #include "coordinator/job/option_table.h"
 #include "coordinator/search/search_settings.h"
 #include "kernels/encode/raw_codes.h"
 #include "shard/codecs/codec.h"
 
-enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 4 };
+enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 5, AUTO = -1 };
 
 #define COMMA() ,
 
@@ -25,15 +26,18 @@ static const struct axis_rule {
     const char *const *words; // NULL: numbers
     size_t num_words;
     double min, max;
-    int is_whole;
+    int is_whole, has_auto; // has_auto: or the word "auto"
 } rules[BSW_SWEEP_NUM_AXES] = {
-    [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0},
-    [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0},
-    [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1},
-    [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1},
-    [BSW_SWEEP_OVERSAMPLE] = {"oversample", NULL, 0, 1, 10000, 0},
-    [BSW_SWEEP_SELECT] = {"select", selects, sizeof selects / sizeof selects[0], 0, 0, 0},
-    [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1},
+    [BSW_SWEEP_CODEC] = {"codec", codecs, sizeof codecs / sizeof codecs[0], 0, 0, 0, 0},
+    [BSW_SWEEP_BITS] = {"bits", NULL, 0, 1, BSW_MAX_CODE_BITS, 0, 0},
+    [BSW_SWEEP_LISTS] = {"lists", NULL, 0, 0, BSW_MAX_LISTS, 1, 1},
+    [BSW_SWEEP_QUERY_BITS] = {"query-bits", NULL, 0, 1, BSW_MAX_QUERY_BITS, 1, 0},
+    [BSW_SWEEP_K] = {"k", NULL, 0, 1, BSW_SEARCH_MAX_K, 1, 0},
+    [BSW_SWEEP_OVERSAMPLE] = {"oversample", NULL, 0, 1, 10000, 0, 0},
+    [BSW_SWEEP_SELECT] = {"select", selects, sizeof selects / sizeof selects[0], 0, 0, 0, 0},
+    [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1, 0},
+    [BSW_SWEEP_PROBE] = {"probe", NULL, 0, 0, BSW_MAX_LISTS, 1, 0},
+    [BSW_SWEEP_PROBE_RATIO] = {"probe-ratio", NULL, 0, 0, 1000, 0, 0},
 };
 
 int bsw_sweep_axis_of(const char *name)
@@ -49,6 +53,8 @@ int bsw_sweep_axis_of(const char *name)
 static enum bsw_status parse_number(const struct axis_rule *rule, const char *what,
                                     const char *word, double *value, struct bsw_error *err)
 {
+    *value = AUTO;
+    if (rule->has_auto && strcmp(word, "auto") == 0) return BSW_OK;
     if (rule->is_whole) {
         uint64_t count;
         BSW_TRY(bsw_count_parse(what, word, &count, err));
@@ -155,6 +161,22 @@ static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct
     return *out != '\0';
 }
 
+// The same of lists.
+static int find_lists_reason(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *p,
+                             char *out, size_t capacity)
+{
+    if (p->lists > limits->num_rows)
+        snprintf(out, capacity, "lists %u: the corpus has %llu rows", p->lists,
+                 (unsigned long long)limits->num_rows);
+    else if (p->lists > 0 && !has(p->select, "threshold"))
+        snprintf(out, capacity, "select %s: an index with lists knows threshold alone", p->select);
+    else if (p->probe > p->lists)
+        snprintf(out, capacity, "probe %u: there are %u lists", p->probe, p->lists);
+    else if (p->probe_ratio > 0 && limits->is_ip)
+        snprintf(out, capacity, "probe-ratio: --metric ip has no distances");
+    return *out != '\0';
+}
+
 // Why a point cannot be; 0: it can.
 static int find_reason(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *p,
                        char *out, size_t capacity)
@@ -162,6 +184,7 @@ static int find_reason(const struct bsw_sweep_limits *limits, const struct bsw_s
     unsigned long long k = p->k;
     *out = '\0';
     if (find_codec_reason(limits, p, out, capacity)) return 1;
+    if (find_lists_reason(limits, p, out, capacity)) return 1;
     if (k > limits->num_rows)
         snprintf(out, capacity, "k %llu: the corpus has %llu rows", k,
                  (unsigned long long)limits->num_rows);
@@ -191,7 +214,8 @@ static int is_same(const struct bsw_sweep_point *a, const struct bsw_sweep_point
 {
     return a->codec == b->codec && a->select == b->select && a->bits == b->bits &&
            a->query_bits == b->query_bits && a->k == b->k && a->oversample == b->oversample &&
-           a->extra_distance == b->extra_distance;
+           a->extra_distance == b->extra_distance && a->lists == b->lists && a->probe == b->probe &&
+           a->probe_ratio == b->probe_ratio;
 }
 
 static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *point,
@@ -210,9 +234,25 @@ static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sw
 
 static size_t count_points(const struct bsw_sweep_grid *grid)
 {
-    size_t total = 1; // at most 5 * 3 * 32^5
+    size_t total = 1; // at most 5 * 3 * 32^8
     for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) total *= grid->axes[a].count;
     return total;
+}
+
+// What an axis holds that the point does not know counts once. 0: it was counted before.
+static int take_rest(const double value[BSW_SWEEP_NUM_AXES], const size_t place[BSW_SWEEP_NUM_AXES],
+                     struct bsw_sweep_point *point)
+{
+    if (has(point->select, "histogram"))
+        point->extra_distance = (uint64_t)value[BSW_SWEEP_EXTRA_DISTANCE];
+    else if (place[BSW_SWEEP_EXTRA_DISTANCE] > 0)
+        return 0;
+    if (point->lists > 0) {
+        point->probe = (uint32_t)value[BSW_SWEEP_PROBE];
+        point->probe_ratio = value[BSW_SWEEP_PROBE_RATIO];
+    } else if (place[BSW_SWEEP_PROBE] > 0 || place[BSW_SWEEP_PROBE_RATIO] > 0)
+        return 0;
+    return 1;
 }
 
 // The points of a grid that has one codec.
@@ -235,11 +275,9 @@ static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_lim
                                         .oversample = value[BSW_SWEEP_OVERSAMPLE],
                                         .select = selects[(size_t)value[BSW_SWEEP_SELECT]]};
         point.candidates = bsw_search_keep(point.k, point.oversample, limits->num_rows);
-        if (has(point.select, "histogram"))
-            point.extra_distance = (uint64_t)value[BSW_SWEEP_EXTRA_DISTANCE];
-        else if (place[BSW_SWEEP_EXTRA_DISTANCE] > 0)
-            continue;
-        add_point(limits, &point, out);
+        point.lists = value[BSW_SWEEP_LISTS] == AUTO ? bsw_encode_num_lists(limits->num_rows)
+                                                     : (uint32_t)value[BSW_SWEEP_LISTS];
+        if (take_rest(value, place, &point)) add_point(limits, &point, out);
     }
 }
 

@@ -14,11 +14,14 @@ enum { BSW_SWEEP_MAX_POINTS = 10000 }; // of all grids of a sweep, those left ou
 enum bsw_sweep_axis_kind {
     BSW_SWEEP_CODEC,
     BSW_SWEEP_BITS,
+    BSW_SWEEP_LISTS, // of the index; 0: none
     BSW_SWEEP_QUERY_BITS,
     BSW_SWEEP_K,
     BSW_SWEEP_OVERSAMPLE,
     BSW_SWEEP_SELECT,
     BSW_SWEEP_EXTRA_DISTANCE, // of histogram selection alone
+    BSW_SWEEP_PROBE,          // of indexes with lists alone, as the next; 0: all lists
+    BSW_SWEEP_PROBE_RATIO,    // 0: not asked
     BSW_SWEEP_NUM_AXES
 };
 
@@ -43,16 +46,16 @@ enum bsw_status bsw_sweep_grid_set(struct bsw_sweep_grid *grid, enum bsw_sweep_a
 
 struct bsw_sweep_point {
     const char *codec, *select; // static
-    double bits, oversample;
-    uint32_t query_bits;
+    double bits, oversample, probe_ratio;
+    uint32_t lists, probe, query_bits;
     uint64_t k, candidates, extra_distance;
 };
 
 // What a point must fit.
 struct bsw_sweep_limits {
     uint64_t num_rows, truth_k; // truth_k: neighbours a query that the ground truth has
-    int is_cosine;
-    int is_integer; // rows are uint8 or int8
+    int is_cosine, is_ip;       // the metric; neither: l2
+    int is_integer;             // rows are uint8 or int8
     // Of the rbe model that is given; 0: one is learned for every number of bits.
     double model_bits;
     uint32_t model_query_bits;
@@ -66,14 +69,15 @@ struct bsw_sweep_skip {
 
 struct bsw_sweep_points {
     struct bsw_sweep_point *points; // [num_points], grid by grid: codec outermost, then bits,
-    size_t num_points;              // query_bits, k, oversample, select, extra_distance
+    size_t num_points;              // lists, query_bits, ... as axes stand
     struct bsw_sweep_skip *skips;   // [num_skips]
     size_t num_skips;
 };
 
 // A point that several grids have is there once. An axis that a codec or a selection does not know
 // counts as one value: rbe has the query bits of its model (7 where one is learned), raw 8 bits, 8
-// query bits and oversampling 1, extra distance is 0 but for histogram. bsw_sweep_points_deinit
+// query bits and oversampling 1, extra distance is 0 but for histogram, probe and ratio but for an
+// index with lists. Lists "auto" are as many as encode makes of the rows. bsw_sweep_points_deinit
 // frees, after an error too.
 enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
                                        const struct bsw_sweep_limits *limits,

@@ -86,6 +86,7 @@ static enum bsw_status describe_vectors(struct sweep_job *job, bsw_vectors *base
     BSW_TRY(bsw_query_digest(queries, &job->queries_digest, err));
     job->num_rows = job->limits.num_rows = bsw_vectors_num_rows(base);
     job->limits.is_cosine = run->metric == BSW_METRIC_COSINE;
+    job->limits.is_ip = run->metric == BSW_METRIC_IP;
     job->limits.is_integer =
         bsw_vectors_type(base) == BSW_VECTOR_UINT8 || bsw_vectors_type(base) == BSW_VECTOR_INT8;
     run->num_queries = bsw_vectors_num_rows(queries);
@@ -162,6 +163,9 @@ static void add_fields(struct sweep_job *job)
         bsw_journal_field_count(fields, "ranks", (uint64_t)num_ranks);
     bsw_journal_field_text(fields, "level", s->level_text);
     bsw_journal_field_count(fields, "threads", (uint64_t)s->num_threads);
+    static const char *const residuals[] = {
+        [BSW_RESIDUALS_AUTO] = "auto", [BSW_RESIDUALS_YES] = "yes", [BSW_RESIDUALS_NO] = "no"};
+    bsw_journal_field_text(fields, "residual", residuals[s->residuals]);
     bsw_journal_field_count(fields, "shards", s->shards);
     bsw_journal_field_count(fields, "repeat", s->repeat);
     bsw_journal_field_count(fields, "batch", s->batch);

@@ -21,11 +21,14 @@ array Ceiling[N]
 array Rate[N]
 array Bytes[N]
 array Front[N]
+array Lists[N]
+array IsPartial[N] # looks at some lists alone
 row(i) = (Algorithm[i] = stringcolumn('algorithm'), Select[i] = stringcolumn('select'), \
     Bits[i] = column('true_bits'), QueryBits[i] = column('query_bits'), \
     Oversample[i] = column('oversample'), K[i] = column('count'), Recall[i] = column('recall'), \
     Ceiling[i] = column('ceiling'), Rate[i] = column('qps'), \
-    Bytes[i] = column('bytes_per_vector'), Front[i] = column('pareto'))
+    Bytes[i] = column('bytes_per_vector'), Front[i] = column('pareto'), Lists[i] = column('lists'), \
+    IsPartial[i] = column('probe') > 0 || column('probe_ratio') > 0)
 stats csv using (row(int(column(0)) + 1), 0) nooutput
 ks = ''
 do for [i=1:N] {
@@ -35,15 +38,23 @@ do for [i=1:N] {
 # ---- colours, shapes, axes ----
 
 # Colours tell bits, or oversampling; the last is for what has none left. Shapes are those of gnuplot: open
-# and filled square, circle, triangle, diamond, and an open pentagon.
+# and filled square, circle, triangle, diamond, and an open pentagon; of indexes with lists plus, cross, star,
+# and a triangle that stands on its point.
 colours = '0x4477aa 0xee6677 0x228833 0xb8860b 0x33aacc 0xaa3377 0xe07b00 0x000000 0x999999'
 colour(i) = int(word(colours, i > 8 ? 9 : int(i)))
-shape(i) = Select[i] eq 'histogram' ? 14 : (Select[i] eq 'queue') + (Algorithm[i] eq 'xfbq' ? 4 : \
+has_shape_of_lists(i) = Lists[i] > 0 && plot eq 'pareto'
+shape(i) = Select[i] eq 'histogram' ? 14 : has_shape_of_lists(i) ? (Algorithm[i] eq 'xfbq' ? 1 : \
+    Algorithm[i] eq 'saq' ? 2 : Algorithm[i] eq 'rbe' ? 3 : 10) : (Select[i] eq 'queue') + (Algorithm[i] eq 'xfbq' ? 4 : \
     Algorithm[i] eq 'saq' ? 6 : Algorithm[i] eq 'rbe' ? 8 : 12)
 dashes(i) = Algorithm[i] eq 'saq' ? 1 : Algorithm[i] eq 'rbe' ? 4 : 3
 coloured(i) = plot eq 'pareto' ? Bits[i] : Oversample[i]
 is_same_series(i, j) = Algorithm[i] eq Algorithm[j] && (plot ne 'pareto' ? Oversample[i] == Oversample[j] : \
-    Bits[i] == Bits[j] && Select[i] eq Select[j])
+    Bits[i] == Bits[j] && Select[i] eq Select[j] && (Lists[i] > 0) == (Lists[j] > 0))
+# Points that the plots but for the front show as one.
+is_same_code(i, j) = K[i] == K[j] && Algorithm[i] eq Algorithm[j] && Bits[i] == Bits[j] && \
+    QueryBits[i] == QueryBits[j] && Oversample[i] == Oversample[j]
+goes_before(i, j) = IsPartial[i] != IsPartial[j] ? IsPartial[i] < IsPartial[j] : \
+    IsPartial[i] && Recall[i] != Recall[j] ? Recall[i] > Recall[j] : i < j
 
 # Recall is drawn as -log10(1.001 - recall), which keeps 0.99 and 0.999 apart, and no further beyond 0 and 1
 # than that marks there are whole.
@@ -112,7 +123,8 @@ do for [terminal in 'svg png'] {
 
     # ---- points of the panel ----
     # Recall and ceilings by size are drawn for a codec's finest queries, and of points that differ in
-    # their selection alone for the first.
+    # their selection alone for the first; of those that look at some lists for the best, and only where no
+    # other looks at all rows.
     finest = ''
     do for [i=1:N] {
       if (K[i] == k) {
@@ -121,7 +133,6 @@ do for [terminal in 'svg png'] {
         }
       }
     }
-    seen = ''
     M = 0
     do for [i=1:N] {
       is_in = K[i] == k
@@ -129,9 +140,7 @@ do for [terminal in 'svg png'] {
         do for [bits=int(QueryBits[i])+1:16] {
           if (strstrt(finest, sprintf(' %s>%d ', Algorithm[i], bits)) > 0) { is_in = 0 }
         }
-        key = sprintf(' %s,%.9g,%.9g ', Algorithm[i], Bits[i], Oversample[i])
-        if (is_in && strstrt(seen, key) > 0) { is_in = 0 }
-        if (is_in) { seen = seen.key }
+        if (is_in && (sum [j=1:N] (j != i && is_same_code(j, i) && goes_before(j, i))) > 0) { is_in = 0 }
       }
       if (is_in) {
         X[i] = plot eq 'pareto' ? Recall[i] : plot eq 'bytes' ? Bytes[i] : Bits[i]
@@ -282,7 +291,7 @@ do for [terminal in 'svg png'] {
     unit = plot eq 'pareto' ? 'bits/dim' : 'L'
     value_title(v) = plot ne 'pareto' ? sprintf('L = %.5g k', Values[v]) : \
         sprintf('%.5g %s', Values[v], Values[v] == 1 ? 'bit/dim' : 'bits/dim')
-    shape_title(i) = Algorithm[i].(plot eq 'pareto' ? ', '.Select[i] : '')
+    shape_title(i) = Algorithm[i].(plot ne 'pareto' ? '' : has_shape_of_lists(i) ? ', lists' : ', '.Select[i])
     if (plot eq 'pareto') {
       plot $points index num_series using 1:2 smooth unique with lines lw 2 lc rgb 'black' dt 2 \
             title 'Pareto front', \

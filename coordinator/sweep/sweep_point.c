@@ -27,17 +27,32 @@ void bsw_sweep_run_deinit(struct bsw_sweep_run *run)
 
 void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES])
 {
-    snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g", point->codec, point->bits);
+    int length = snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g", point->codec, point->bits);
+    if (point->lists > 0)
+        snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-l%u", point->lists);
+}
+
+// Whether it looks at some lists alone.
+static int is_partial(const struct bsw_sweep_point *point)
+{
+    return point->probe > 0 || point->probe_ratio > 0;
+}
+
+static void append_name(char name[BSW_SWEEP_NAME_BYTES], const char *format, double value)
+{
+    size_t length = strlen(name);
+    snprintf(name + length, BSW_SWEEP_NAME_BYTES - length, format, value);
 }
 
 void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NAME_BYTES])
 {
-    int length =
-        snprintf(out, BSW_SWEEP_NAME_BYTES, "%s-%.15g-q%u-k%llu-x%.15g-%s", p->codec, p->bits,
-                 p->query_bits, (unsigned long long)p->k, p->oversample, p->select);
-    if (strcmp(p->select, "histogram") == 0)
-        snprintf(out + length, (size_t)(BSW_SWEEP_NAME_BYTES - length), "-e%llu",
-                 (unsigned long long)p->extra_distance);
+    char index[BSW_SWEEP_NAME_BYTES];
+    bsw_sweep_index_name(p, index);
+    snprintf(out, BSW_SWEEP_NAME_BYTES, "%.60s-q%u-k%llu-x%.15g-%s", index, p->query_bits,
+             (unsigned long long)p->k, p->oversample, p->select);
+    if (strcmp(p->select, "histogram") == 0) append_name(out, "-e%.15g", (double)p->extra_distance);
+    if (p->probe > 0) append_name(out, "-p%.15g", p->probe);
+    if (p->probe_ratio > 0) append_name(out, "-r%.15g", p->probe_ratio);
 }
 
 static enum bsw_status index_path(const struct bsw_sweep_run *run,
@@ -79,9 +94,10 @@ int bsw_sweep_has_index(const struct bsw_sweep_run *run, const struct bsw_sweep_
 static json_t *describe_index(const struct bsw_sweep_found *found, double learning_seconds)
 {
     const struct bsw_encode_stats *s = &found->index;
-    return json_pack("{s:f, s:f, s:I, s:f, s:f, s:I}", "bits", s->bits, "bytes_per_vector",
-                     s->bytes_per_vector, "index_bytes", (json_int_t)s->index_bytes,
-                     "train_seconds", s->train_seconds + learning_seconds, "encode_seconds",
+    return json_pack("{s:f, s:b, s:f, s:I, s:f, s:f, s:I}", "bits", s->bits, "residual",
+                     s->is_residual, "bytes_per_vector", s->bytes_per_vector, "index_bytes",
+                     (json_int_t)s->index_bytes, "train_seconds",
+                     s->train_seconds + s->lists_seconds + learning_seconds, "encode_seconds",
                      s->encode_seconds, "peak_memory_bytes", (json_int_t)found->index_peak_bytes);
 }
 
@@ -113,10 +129,14 @@ static enum bsw_status learn(const struct bsw_sweep_run *run, const struct bsw_s
 enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw_sweep_point *point,
                                      json_t **facts, struct bsw_error *err)
 {
-    struct bsw_sweep_step step = {
-        .kind = BSW_SWEEP_ENCODE, .metric = run->metric, .bits = point->bits};
+    struct bsw_sweep_step step = {.kind = BSW_SWEEP_ENCODE,
+                                  .metric = run->metric,
+                                  .bits = point->bits,
+                                  .lists = point->lists};
     const char *model = run->team.settings->model;
     double learning_seconds = 0;
+    if (point->lists > 0 && bsw_codec_find(point->codec)->table->has_residuals)
+        step.residuals = run->team.settings->residuals;
     snprintf(step.codec, sizeof step.codec, "%s", point->codec);
     BSW_TRY(index_path(run, point, step.path, err));
     if (bsw_codec_find(point->codec)->table->has_model) {
@@ -147,6 +167,10 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
         .select =
             what == CANDIDATES_BY_CODE ? BSW_SELECT_THRESHOLD : bsw_search_select_of(point->select),
         .batch = run->team.settings->batch};
+    if (what != CANDIDATES_BY_CODE) {
+        request.probe = point->probe;
+        request.probe_ratio = point->probe_ratio;
+    }
     if (request.select == BSW_SELECT_QUEUE) request.queue = run->team.settings->queue;
     if (request.select == BSW_SELECT_HISTOGRAM) {
         request.extra_distance = point->extra_distance;
@@ -203,7 +227,7 @@ static enum bsw_status find_recalls(struct bsw_sweep_run *run, const struct bsw_
     else
         BSW_TRY(find_recall(run, point, CANDIDATES_BY_CODE, &out->ceiling, err));
     out->selected = out->ceiling;
-    if (strcmp(point->select, "threshold") != 0)
+    if (strcmp(point->select, "threshold") != 0 || is_partial(point))
         BSW_TRY(find_recall(run, point, CANDIDATES, &out->selected, err));
     return find_recall(run, point, ANSWER, &out->recall, err);
 }
@@ -226,8 +250,11 @@ static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep
     } measures[] = {
         {"qps", search->queries_per_second},
         {"seconds", search->seconds},
+        {"lists_a_query", search->lists_a_query},
+        {"rows_a_query", search->rows_a_query},
         {"ranks", run->team.transport->num_ranks},
         {"threads", run->team.settings->num_threads},
+        {"residual", json_is_true(json_object_get(index, "residual"))},
         {"bytes_per_vector", number_of(index, "bytes_per_vector")},
         {"indexsize", number_of(index, "index_bytes") * 1e-3},
         {"train_seconds", number_of(index, "train_seconds")},
@@ -256,12 +283,14 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
     bsw_sweep_index_name(p, index);
     bsw_sweep_point_name(p, point);
     json_t *dataset = json_string(file_of(run->team.settings->base));
-    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:s, s:I, s:I, s:f, s:I}", "algorithm",
-                     p->codec, "parameters", point, "index_name", index, "dataset",
+    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:s, s:I, s:I, s:f, s:I, s:I, s:f}",
+                     "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
                      dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
-                     p->bits, "query_bits", (json_int_t)p->query_bits, "select", p->select,
-                     "extra_distance", (json_int_t)p->extra_distance, "count", (json_int_t)p->k,
-                     "oversample", p->oversample, "candidates", (json_int_t)p->candidates);
+                     p->bits, "lists", (json_int_t)p->lists, "query_bits",
+                     (json_int_t)p->query_bits, "select", p->select, "extra_distance",
+                     (json_int_t)p->extra_distance, "count", (json_int_t)p->k, "oversample",
+                     p->oversample, "candidates", (json_int_t)p->candidates, "probe",
+                     (json_int_t)p->probe, "probe_ratio", p->probe_ratio);
 }
 
 static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const struct recalls *r)

@@ -6,8 +6,10 @@
 //   recall    k-recall@k of the refined answer
 // by ids unless told otherwise, and loss_code = 1 - ceiling, loss_selection = ceiling - selected,
 // loss_refinement = selected - recall: they add up to 1 - recall. Threshold selection loses
-// nothing. Of the best L, histogram selection takes those within its extra distance. Queues may
-// even win a little, where a row that they miss makes room for a true neighbour.
+// nothing of the rows it looks at; with lists, loss_selection is what the lists that a query does
+// not look at hold, as the ceiling is that of all lists. Of the best L, histogram selection takes
+// those within its extra distance. Queues and lists may even win a little, where a row that they
+// miss makes room for a true neighbour.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_POINT_H
 #define BITSWEEP_COORDINATOR_SWEEP_POINT_H
 
@@ -29,7 +31,7 @@ void bsw_sweep_run_deinit(struct bsw_sweep_run *run);
 // What recalls count: "ids", "ids and ties".
 const char *bsw_sweep_recall_counts(const struct bsw_sweep_run *run);
 
-enum { BSW_SWEEP_NAME_BYTES = 96 };
+enum { BSW_SWEEP_NAME_BYTES = 160 };
 void bsw_sweep_index_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);
 // Also names the row in the journal.
 void bsw_sweep_point_name(const struct bsw_sweep_point *point, char out[BSW_SWEEP_NAME_BYTES]);

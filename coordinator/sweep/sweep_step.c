@@ -48,6 +48,8 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .metric = bsw_metric_name(step->metric),
         .code = {.bits = step->bits, .model = step->model[0] ? step->model : NULL, .seed = 1},
         .shards = team->settings->shards,
+        .lists = step->lists,
+        .residuals = step->residuals,
         .force = 1,
         .device.text = team->settings->device,
         .level = team->settings->level};

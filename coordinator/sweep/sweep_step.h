@@ -21,6 +21,7 @@ struct bsw_sweep_settings {
     const char *axes[BSW_SWEEP_NUM_AXES]; // lists of values
     const char *plan;                     // a file with more than one grid, or NULL
     const char *device;
+    enum bsw_residuals residuals; // of indexes with lists
     uint64_t shards, repeat, batch;
     struct bsw_queue_options queue;
     int counts_ties, force, resume;
@@ -48,12 +49,14 @@ enum bsw_sweep_step_kind { BSW_SWEEP_END, BSW_SWEEP_TRUTH, BSW_SWEEP_ENCODE, BSW
 // Sent to the other ranks as it is.
 struct bsw_sweep_step {
     enum bsw_sweep_step_kind kind;
-    enum bsw_metric metric;     // of a ground truth or an index
-    char path[BSW_PATH_BYTES];  // file of the ground truth, folder of the index; replaced if made
-    uint64_t k;                 // of a ground truth
-    char codec[16];             // name; of an index, as the two below
-    double bits;                // 0: those of the model
-    char model[BSW_PATH_BYTES]; // "": none
+    enum bsw_metric metric;    // of a ground truth or an index
+    char path[BSW_PATH_BYTES]; // file of the ground truth, folder of the index; replaced if made
+    uint64_t k;                // of a ground truth
+    char codec[16];            // name; of an index, as the four below
+    double bits;               // 0: those of the model
+    uint64_t lists;            // 0: none
+    enum bsw_residuals residuals;
+    char model[BSW_PATH_BYTES];        // "": none
     struct bsw_search_request request; // of a search, but for level and num_threads
     uint64_t warmup, repeat;
     enum bsw_status status; // of the end, with its message

@@ -361,7 +361,6 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
 {
     size_t num_threads = (size_t)job->workspace->num_threads, most = thread_queries(groups),
            bytes = divide_scratch(job, most, NULL, NULL);
-    const uint32_t *first_bundles = job->shard->order.first_bundles;
     uint64_t pairs = 0, rows = 0;
     BSW_TRY(bsw_buffer_reserve(&scratch->threads, num_threads * bytes, err));
 #pragma omp parallel num_threads(job->workspace->num_threads) reduction(+ : pairs, rows)
@@ -381,7 +380,7 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
                 scan_list(job, &thread, l, &list);
             }
             pairs += num;
-            rows += num * (first_bundles[l + 1] - first_bundles[l]) * BSW_BUNDLE_ROWS;
+            if (num > 0) rows += num * (uint64_t)bsw_list_num_rows(&job->shard->order, l);
         }
     }
     scratch->num_pairs += pairs;

@@ -24,8 +24,9 @@ column() {
 # same_rows A B: but for times, memory and what follows from them.
 same_rows() {
     local name
-    for name in algorithm parameters index_name dataset bits true_bits query_bits select extra_distance count \
-        oversample candidates recall recall_counts ceiling selected loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
+    for name in algorithm parameters index_name dataset bits true_bits lists residual query_bits select extra_distance count \
+        oversample candidates probe probe_ratio lists_a_query rows_a_query recall recall_counts ceiling selected \
+        loss_code loss_selection loss_refinement bytes_per_vector indexsize; do
         cmp <(column "$1" $name) <(column "$2" $name) || return 1
     done
 }
@@ -81,11 +82,12 @@ ids() {
 
 # by_hand INDEX COLUMNS OPTIONS...: how many of 5 true neighbours such a search has in its first columns, by
 # ids alone: the rows have no ties.
+swept=a
 by_hand() {
     local index=$1 columns=$2 query_bits=(--query-bits 4)
     shift 2
     [[ $index != rbe-* ]] || query_bits=()
-    "$program" search --index "a/index-$index" --queries q.fbin --out hand --force --quiet "${query_bits[@]}" "$@"
+    "$program" search --index "$swept/index-$index" --queries q.fbin --out hand --force --quiet "${query_bits[@]}" "$@"
     awk -v columns="$columns" '
         NR == FNR {for (i = 1; i <= 5; i++) is_true[FNR, $i]; next}
         {for (i = 1; i <= columns; i++) found += (FNR, $i) in is_true}
@@ -140,6 +142,60 @@ check "selection loses less with more extra distance, nothing in the end" awk "B
         $(histogram 1000 loss_selection) == 0)}"
 check "the model that was given makes the codes that were learned" test \
     "$(column h/sweep.csv ceiling | tail -n 1)" = "$(column a/sweep.csv ceiling | tail -n 1)"
+
+# ---- lists: an index each; what its searches look at are points ----
+
+cp a/groundtruth nearest
+cp a/groundtruth.json nearest.json
+listed=("${common[@]}" --codec saq --bits 2 --k 5 --oversample 4 --groundtruth nearest --residual no)
+ways=(--lists "0,20" --probe "0,1,20" --probe-ratio "0,1.2")
+check "lists" "$program" sweep "${listed[@]}" "${ways[@]}" --folder l
+point=saq-2-l20-q4-k5-x4-threshold
+check "points of lists" test "$(column l/sweep.csv parameters | tr '\n' ' ')" = "saq-2-q4-k5-x4-threshold \
+$point $point-r1.2 $point-p1 $point-p1-r1.2 $point-p20 $point-p20-r1.2 "
+# lists_of ROW COLUMNS...: of the rows in that order.
+lists_of() {
+    local row=$1 name values=()
+    shift
+    for name; do values+=("$(column l/sweep.csv "$name" | sed -n "${row}p")"); done
+    echo "${values[*]}"
+}
+check "all rows without lists" test "$(lists_of 1 lists probe lists_a_query rows_a_query)" = "0 0 0 3000"
+check "all rows of all lists" test "$(lists_of 2 lists probe lists_a_query rows_a_query)" = "20 0 20 3000"
+check "one list" test "$(lists_of 4 lists probe probe_ratio lists_a_query)" = "20 1 0 1"
+check "fewer rows" awk -v rows="$(lists_of 4 rows_a_query)" 'BEGIN {exit !(rows > 30 && rows < 500)}'
+check "fewer still within a ratio" awk -v a="$(lists_of 7 rows_a_query)" 'BEGIN {exit !(a > 30 && a < 3000)}'
+for row in 2 6; do
+    check "all lists find what there is without, row $row" test "$(lists_of 1 recall ceiling selected)" = \
+        "$(lists_of $row recall ceiling selected)"
+done
+check "the ceiling is that of all rows" test "$(column l/sweep.csv ceiling | sort -u | wc -l)" = 1
+swept=l
+check "candidates of one list" test "$(printf %.4f "$(lists_of 4 selected)")" = \
+    "$(by_hand saq-2-l20 20 --k 20 --refine none --probe 1)"
+check "answer of one list" test "$(printf %.4f "$(lists_of 5 recall)")" = \
+    "$(by_hand saq-2-l20 5 --k 5 --oversample 4 --probe 1 --probe-ratio 1.2)"
+swept=a
+sums() {
+    paste <(column "$1" recall) <(column "$1" loss_code) <(column "$1" loss_selection) <(column "$1" loss_refinement) |
+        awk '{sum = $1 + $2 + $3 + $4; if (sum < 1 - 1e-9 || sum > 1 + 1e-9) exit bad = 1
+            lists += $3}
+            END {exit bad || !(lists > 0)}'
+}
+check "losses of lists add up" sums l/sweep.csv
+check "one index with lists" test "$(echo l/index-*)" = "l/index-saq-2 l/index-saq-2-l20"
+check "its time has that of the lists" awk -v build="$(lists_of 2 train_seconds)" 'BEGIN {exit !(build > 0)}'
+check "some of its points" "$program" sweep "${listed[@]}" --lists 0,20 --folder m
+check "and the others" "$program" sweep "${listed[@]}" "${ways[@]}" --folder m --resume
+cp stdout said
+check "which are not done twice" grep -q '^7 points, 2 of them from before' said
+check "the same rows of lists" same_rows l/sweep.csv m/sweep.csv
+refused 2 'no point .* probe 3: there are 2 lists' "$program" sweep "${listed[@]}" --lists 2 --probe 3 --folder c
+refused 2 'begun with residual no' "$program" sweep "${listed[@]/%no/yes}" --lists 20 --folder l --resume
+check "residuals" "$program" sweep "${listed[@]/%no/auto}" --lists "0,20" --probe 3 --folder o
+check "of the index with lists" test "$(column o/sweep.csv residual | tr '\n' ' ')" = "0 1 "
+check "which has no more rows" test "$(column l/sweep.csv residual | sort -u)" = 0
+
 # The name of its corpus is hard to write down.
 name="<b>\"&, '.u8bin"
 "$program" synth --count 500 --dims 16 --type uint8 --out "$name" --queries 10 --queries-out q.u8bin --quiet
@@ -298,6 +354,9 @@ if ((has_mpi)); then
     mpirun=(mpirun --quiet --oversubscribe -n 2)
     check "two ranks of mpirun" "${mpirun[@]}" "$program" sweep "${common[@]}" --bits 2 --oversample 1,2 --folder e
     check "the same rows from them" same_rows d/sweep.csv e/sweep.csv
+    check "lists on two ranks" "$run" -n 2 sweep "${listed[@]}" "${ways[@]}" --shards 2 --folder n
+    check "the same rows of lists from them" cmp <(column l/sweep.csv recall) <(column n/sweep.csv recall)
+    check "which look at the same" cmp <(column l/sweep.csv rows_a_query) <(column n/sweep.csv rows_a_query)
     # The same rows from two ranks, of every codec and selection, and after a kill.
     parallel=("$run" -n 2 sweep "${slow[@]}" "${grid[@]}" --shards 2 --resume)
     "$program" sweep "${parallel[@]:4}" --folder f --quiet

@@ -68,11 +68,11 @@ static void take_numbers(const char *text, int is_whole)
 
 static void take_words(const char *text)
 {
-    static const char *const codecs[] = {"xfbq", "saq", "rbe", "raw"};
+    static const char *const codecs[] = {"xfbq", "saq", "rbe", "raw", "sq8"};
     struct bsw_sweep_axis axis;
     if (!take_list(BSW_SWEEP_CODEC, text, &axis)) return;
     char *piece = fuzz_text((const uint8_t *)text, strlen(text));
-    FUZZ_REQUIRE(axis.count <= 4);
+    FUZZ_REQUIRE(axis.count <= sizeof codecs / sizeof codecs[0]);
     for (size_t i = 0; i < axis.count; i++) {
         FUZZ_REQUIRE(piece_of(text, i, piece));
         FUZZ_REQUIRE(strcmp(piece, codecs[(size_t)axis.values[i]]) == 0);
@@ -83,8 +83,16 @@ static void take_words(const char *text)
 
 static void take_plan(char *text)
 {
-    static const struct bsw_sweep_grid defaults = {
-        .axes = {{1, {0}}, {1, {2}}, {1, {6}}, {1, {10}}, {1, {1}}, {1, {0}}, {1, {0}}}};
+    static const struct bsw_sweep_grid defaults = {.axes = {{1, {0}},
+                                                            {1, {2}},
+                                                            {1, {0}},
+                                                            {1, {6}},
+                                                            {1, {10}},
+                                                            {1, {1}},
+                                                            {1, {0}},
+                                                            {1, {0}},
+                                                            {1, {0}},
+                                                            {1, {0}}}};
     struct bsw_sweep_grid *grids = NULL;
     struct bsw_error err;
     size_t num_grids = 0, num_lines = 1;

@@ -72,7 +72,20 @@ static const struct bsw_sweep_grid two_codecs = {.axes = {[BSW_SWEEP_CODEC] = {2
                                                           [BSW_SWEEP_K] = {3, {10, 100, 2000}},
                                                           [BSW_SWEEP_OVERSAMPLE] = {2, {1, 2.55}},
                                                           [BSW_SWEEP_SELECT] = {2, {0, 2}},
-                                                          [BSW_SWEEP_EXTRA_DISTANCE] = {1, {0}}}};
+                                                          [BSW_SWEEP_EXTRA_DISTANCE] = {1, {0}},
+                                                          [BSW_SWEEP_LISTS] = {1, {0}},
+                                                          [BSW_SWEEP_PROBE] = {1, {0}},
+                                                          [BSW_SWEEP_PROBE_RATIO] = {1, {0}}}};
+
+// saq, 2 bits, k 10, one way to search it.
+static void fix_axes(struct bsw_sweep_grid *grid)
+{
+    assert_int_equal(set(grid, BSW_SWEEP_CODEC, "saq"), BSW_OK);
+    assert_int_equal(set(grid, BSW_SWEEP_BITS, "2"), BSW_OK);
+    assert_int_equal(set(grid, BSW_SWEEP_K, "10"), BSW_OK);
+    assert_int_equal(set(grid, BSW_SWEEP_OVERSAMPLE, "5"), BSW_OK);
+    assert_int_equal(set(grid, BSW_SWEEP_SELECT, "threshold"), BSW_OK);
+}
 
 static struct bsw_sweep_points expand(const struct bsw_sweep_grid *grid,
                                       const struct bsw_sweep_limits *limits)
@@ -121,14 +134,16 @@ UNIT_TEST(limits_of_truth_metric_and_candidates_hold)
     bsw_sweep_points_deinit(&points);
 }
 
-static const struct bsw_sweep_grid all_codecs = {
-    .axes = {[BSW_SWEEP_CODEC] = {4, {0, 1, 2, 3}},
-             [BSW_SWEEP_BITS] = {3, {1.5, 2, 3}},
-             [BSW_SWEEP_QUERY_BITS] = {2, {4, 6}},
-             [BSW_SWEEP_K] = {1, {10}},
-             [BSW_SWEEP_OVERSAMPLE] = {2, {1, 5}},
-             [BSW_SWEEP_SELECT] = {2, {0, 1}},
-             [BSW_SWEEP_EXTRA_DISTANCE] = {2, {0, 7}}}};
+static const struct bsw_sweep_grid all_codecs = {.axes = {[BSW_SWEEP_CODEC] = {4, {0, 1, 2, 3}},
+                                                          [BSW_SWEEP_BITS] = {3, {1.5, 2, 3}},
+                                                          [BSW_SWEEP_QUERY_BITS] = {2, {4, 6}},
+                                                          [BSW_SWEEP_K] = {1, {10}},
+                                                          [BSW_SWEEP_OVERSAMPLE] = {2, {1, 5}},
+                                                          [BSW_SWEEP_SELECT] = {2, {0, 1}},
+                                                          [BSW_SWEEP_EXTRA_DISTANCE] = {2, {0, 7}},
+                                                          [BSW_SWEEP_LISTS] = {1, {0}},
+                                                          [BSW_SWEEP_PROBE] = {1, {0}},
+                                                          [BSW_SWEEP_PROBE_RATIO] = {1, {0}}}};
 
 static size_t count_of(const struct bsw_sweep_points *points, const char *codec, const char *select)
 {
@@ -172,6 +187,50 @@ UNIT_TEST(axes_that_a_codec_does_not_know_count_once)
     points = expand(&all_codecs, &limits);
     assert_int_equal(count_of(&points, "raw", "threshold"), 0);
     bsw_sweep_points_deinit(&points);
+}
+
+UNIT_TEST(lists_and_their_probes_are_points)
+{
+    struct bsw_sweep_limits limits = {.num_rows = 256, .truth_k = 200};
+    struct bsw_sweep_grid grid = two_codecs;
+    fix_axes(&grid);
+    assert_int_equal(set(&grid, BSW_SWEEP_LISTS, "0,8,auto,300"), BSW_OK);
+    assert_int_equal(set(&grid, BSW_SWEEP_PROBE, "0,4,9"), BSW_OK);
+    assert_int_equal(set(&grid, BSW_SWEEP_PROBE_RATIO, "0,1.5"), BSW_OK);
+    struct bsw_sweep_points points = expand(&grid, &limits);
+    // Without lists one point; of 8 lists none looks at 9; auto is 64, the power of two at 4 * 16.
+    assert_int_equal(points.num_points, 1 + 4 + 6);
+    assert_true(points.points[0].lists == 0 && points.points[0].probe == 0);
+    assert_true(points.points[0].probe_ratio == 0);
+    assert_true(points.points[2].lists == 8 && points.points[2].probe == 0);
+    assert_true(points.points[2].probe_ratio == 1.5);
+    assert_true(points.points[10].lists == 64 && points.points[10].probe == 9);
+    assert_int_equal(points.num_skips, 2);
+    assert_string_equal(points.skips[0].reason, "probe 9: there are 8 lists");
+    assert_int_equal(points.skips[0].num_points, 2);
+    assert_string_equal(points.skips[1].reason, "lists 300: the corpus has 256 rows");
+    assert_int_equal(points.skips[1].num_points, 6);
+    bsw_sweep_points_deinit(&points);
+
+    // auto is one of those that are named, too.
+    assert_int_equal(set(&grid, BSW_SWEEP_LISTS, "64,auto"), BSW_OK);
+    limits.is_ip = 1;
+    points = expand(&grid, &limits);
+    assert_int_equal(points.num_points, 3);
+    assert_int_equal(points.num_skips, 1);
+    assert_non_null(strstr(points.skips[0].reason, "ip has no distances"));
+    bsw_sweep_points_deinit(&points);
+
+    assert_int_equal(set(&grid, BSW_SWEEP_SELECT, "threshold,queue"), BSW_OK);
+    limits.is_ip = 0;
+    points = expand(&grid, &limits);
+    assert_int_equal(points.num_points, 6);
+    assert_non_null(strstr(points.skips[0].reason, "select queue: "));
+    bsw_sweep_points_deinit(&points);
+    assert_refused(BSW_SWEEP_LISTS, "1048577");
+    assert_refused(BSW_SWEEP_LISTS, "auto,auto");
+    assert_refused(BSW_SWEEP_PROBE, "auto");
+    assert_refused(BSW_SWEEP_PROBE_RATIO, "1001");
 }
 
 UNIT_TEST(points_of_several_grids_are_there_once)

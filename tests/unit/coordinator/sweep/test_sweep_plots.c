@@ -146,6 +146,42 @@ UNIT_TEST(finest_queries_and_first_selections_are_drawn)
     json_decref(rows);
 }
 
+static void set_lists(json_t *rows, const char *name, int lists, int probe, double recall)
+{
+    json_t *row = json_object_get(rows, name);
+    json_object_set_new(row, "lists", json_integer(lists));
+    json_object_set_new(row, "probe", json_integer(probe));
+    json_object_set_new(row, "recall", json_real(recall));
+}
+
+// One front over both; the plots of codes show all rows, or what comes nearest to it.
+UNIT_TEST(lists_are_drawn_beside_flat_indexes)
+{
+    json_t *rows = json_object();
+    struct bsw_buffer text = {0};
+    need_gnuplot();
+    for (int i = 0; i < 5; i++) add_row(rows, 10, 6, i < 3 ? 2 : 3, "threshold");
+    set_lists(rows, "0", 8, 2, 0.4);
+    set_lists(rows, "1", 0, 0, 0.9);
+    set_lists(rows, "2", 8, 0, 0.9);
+    set_lists(rows, "3", 8, 1, 0.5);
+    set_lists(rows, "4", 8, 4, 0.8);
+    json_object_set_new(json_object_get(rows, "0"), "qps", json_real(5000));
+    draw(rows, "pareto", &text);
+    assert_int_equal(num_points(&text, 0), 2); // lists, 2 bits
+    assert_int_equal(num_points(&text, 1), 1); // flat
+    assert_int_equal(num_points(&text, 2), 2); // lists, 3 bits
+    assert_int_equal(num_points(&text, 3), 3); // the front: 0, and 1 and 2, which are alike
+    assert_non_null(strstr((const char *)text.data, "saq, lists"));
+    assert_non_null(strstr((const char *)text.data, "saq, threshold"));
+    draw(rows, "bytes", &text);
+    assert_int_equal(num_points(&text, 0), 2);
+    assert_non_null(strstr((const char *)text.data, "\n32 0.9 "));
+    assert_non_null(strstr((const char *)text.data, "\n48 0.8 "));
+    bsw_buffer_deinit(&text);
+    json_decref(rows);
+}
+
 UNIT_TEST(colours_that_run_out_are_in_the_legend)
 {
     json_t *rows = json_object();
