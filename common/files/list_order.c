@@ -8,6 +8,8 @@ struct header {
     uint64_t build_digest, num_lists, num_rows, num_places;
 };
 
+_Static_assert(sizeof(struct header) == 40, "bsw_list_order_file_bytes counts it");
+
 static const char magic[8] = "BSWLIST";
 
 // ---- making ----
@@ -150,7 +152,7 @@ enum bsw_status bsw_list_order_parse(const char *name, const void *data, size_t 
                                       .num_places = num_places};
     memcpy(expected.magic, magic, sizeof expected.magic);
     *out = (struct bsw_list_order){num_lists, (uint32_t)num_rows, (uint32_t)num_places, 0, 0, 0};
-    if (bytes != sizeof header + table + num_places * sizeof(uint32_t))
+    if (bytes != bsw_list_order_file_bytes(num_lists, num_places))
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: its size does not fit the manifest", name);
     memcpy(&header, at, sizeof header);
     if (memcmp(&header, &expected, sizeof header) != 0)
@@ -178,7 +180,7 @@ enum bsw_status bsw_list_order_read(const struct bsw_manifest *manifest, const c
     BSW_TRY(bsw_shard_path(path, folder, shard, manifest->num_shards, ".lists", err));
     if (!bsw_file_exists(path))
         return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: missing from the index", path);
-    uint64_t most = sizeof(struct header) + (manifest->lists.count + 1ull + entry->num_places) * 4;
+    uint64_t most = bsw_list_order_file_bytes(manifest->lists.count, entry->num_places);
     enum bsw_status status = bsw_file_read_all(path, most, &bytes, err);
     if (status == BSW_OK && XXH3_64bits(bytes.data, bytes.bytes) != entry->lists_digest)
         status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: is corrupt, or of another build", path);

@@ -69,10 +69,7 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     s->code.random_axes = strcmp(o->axes, "random") == 0;
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
-    if (strcmp(o->lists, "auto") == 0)
-        s->lists = BSW_LISTS_AUTO;
-    else
-        BSW_TRY(bsw_count_parse("--lists", o->lists, &s->lists, err));
+    BSW_TRY(bsw_encode_parse_lists(o->lists, &s->lists, err));
     if (!o->stage) return BSW_OK;
     s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;
     if (s->code.stage == BSW_STAGE_AUTO) return BSW_OK;
@@ -92,10 +89,13 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_fact_real(&f, "bits", s->bits, "%.4g bits a dimension, ");
     bsw_fact_integer(&f, "shards", s->num_shards, "%d shards, ");
     bsw_fact_real(&f, "bytes_per_vector", s->bytes_per_vector, "%g bytes a vector\n");
-    bsw_fact_integer(&f, "lists", s->num_lists, s->num_lists > 0 ? "%d lists, " : NULL);
-    bsw_fact_flag(&f, "residual", s->is_residual, NULL);
+    if (s->lists.count > 0)
+        bsw_list_sizes_facts(&f, &s->lists);
+    else
+        bsw_fact_integer(&f, "lists", 0, NULL);
+    bsw_fact_flag(&f, "residual", s->is_residual, "; codes are of residuals");
     bsw_fact_real(&f, "lists_seconds", s->lists_seconds,
-                  s->num_lists > 0 ? "made and filled in %.2f s\n" : NULL);
+                  s->lists.count > 0 ? ", made in %.2f s\n" : NULL);
     if (s->has_fewer_bits)
         bsw_facts_say(
             &f, "bits: %.4g a dimension, not %.4g: groups of 32 of the %u dims take whole bits\n",

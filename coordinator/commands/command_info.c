@@ -86,9 +86,11 @@ static enum bsw_status settle_search(const struct info_options *o,
     struct bsw_search_request request = o->request;
     if (manifest->codec->table->has_model) request.query_bits = 0; // those of its model
     request.is_refined = strcmp(o->refine, "exact") == 0;
-    if (manifest->codec->table->host_search) {
+    const char *host =
+        manifest->lists.count > 0 ? "an index with lists" : manifest->codec->table->host_search;
+    if (host) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s runs on the CPU only", memory_option(o),
-                        manifest->codec->table->host_search);
+                        host);
     }
     return bsw_search_settle(&request, manifest, o->path, (int)o->ranks, out, err);
 }

@@ -86,24 +86,6 @@ static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
     return BSW_OK;
 }
 
-// How many lists there will be.
-static enum bsw_status check_lists(struct encode_job *job, struct bsw_error *err)
-{
-    uint64_t lists = job->settings.lists, num_rows = job->manifest.num_rows,
-             row_bytes = bsw_vectors_dims(job->vectors) * sizeof(float);
-    if (lists == BSW_LISTS_AUTO) lists = bsw_encode_num_lists(num_rows);
-    if (lists > num_rows)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--lists %llu: %s has %llu rows only",
-                        (unsigned long long)lists, job->settings.base,
-                        (unsigned long long)num_rows);
-    if (lists > BSW_MAX_LISTS || lists * row_bytes > BSW_MAX_CENTROID_BYTES)
-        return bsw_fail(
-            err, BSW_ERROR_USAGE, "--lists %llu: at most %u, and %llu bytes of centroids",
-            (unsigned long long)lists, BSW_MAX_LISTS, (unsigned long long)BSW_MAX_CENTROID_BYTES);
-    job->manifest.lists.count = (uint32_t)lists;
-    return settle_residuals(&job->settings, &job->manifest.lists, err);
-}
-
 // The metric, of a codec that knows it. Where there is one alone nobody has to say it.
 static enum bsw_status choose_metric(const struct bsw_encode_settings *s,
                                      const bsw_vectors *vectors, enum bsw_metric *out,
@@ -134,7 +116,9 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
                         s->base);
     }
     BSW_TRY(check_shards(job, err));
-    BSW_TRY(check_lists(job, err));
+    BSW_TRY(bsw_encode_settle_lists(s->lists, s->base, manifest->num_rows,
+                                    bsw_vectors_dims(job->vectors), &manifest->lists.count, err));
+    BSW_TRY(settle_residuals(s, &manifest->lists, err));
     if (!s->codec->table->check_rows) return BSW_OK;
     return s->codec->table->check_rows(s->base, manifest->source_type,
                                        bsw_vectors_dims(job->vectors), err);
@@ -423,9 +407,11 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
     return status;
 }
 
-static uint64_t index_bytes(const struct bsw_manifest *manifest)
+// But for the manifest's known answers and what its codec keeps there.
+static uint64_t index_bytes(const struct encode_job *job)
 {
-    uint64_t bytes = 0;
+    const struct bsw_manifest *manifest = &job->manifest;
+    uint64_t bytes = job->lists.sizes.file_bytes + job->lists.sizes.centroids_bytes;
     for (uint32_t i = 0; i < manifest->num_shards; i++)
         bytes += manifest->shards[i].codes_bytes + manifest->shards[i].vectors_bytes;
     return bytes;
@@ -440,7 +426,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .dims = bsw_manifest_row_dims(manifest),
         .code_dims = manifest->layout.dims,
         .num_shards = manifest->num_shards,
-        .num_lists = manifest->lists.count,
+        .lists = job->lists.sizes,
         .is_residual = manifest->lists.is_residual,
         .codec = manifest->codec,
         .metric = manifest->metric,
@@ -450,7 +436,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
                           job->settings.code.bits - manifest->bits >= 1e-9,
         .bytes_per_vector = bsw_manifest_row_bytes(manifest),
         .codec_number = manifest->codec_number,
-        .index_bytes = index_bytes(manifest),
+        .index_bytes = index_bytes(job),
         .input_bytes = manifest->num_rows * bsw_vectors_row_bytes(job->vectors),
         .lists_seconds = job->lists_seconds,
         .train_seconds = job->train_seconds,

@@ -52,7 +52,8 @@ struct bsw_encode_settings {
 // On rank 0. On the others only what they know.
 struct bsw_encode_stats {
     uint64_t num_rows, num_dropped_rows;
-    uint32_t dims, num_shards, num_lists;
+    uint32_t dims, num_shards;
+    struct bsw_list_sizes lists;
     int is_residual;
     const struct bsw_codec *codec;
     enum bsw_metric metric;

@@ -4,6 +4,7 @@
 #include <omp.h>
 #include <string.h>
 
+#include "common/base/number_parse.h"
 #include "common/base/parts.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
@@ -18,6 +19,27 @@ uint32_t bsw_encode_num_lists(uint64_t num_rows)
     uint32_t count = 1;
     while (count < BSW_MAX_LISTS && count * sqrt(2.0) < wanted) count *= 2;
     return count < num_rows ? count : (uint32_t)num_rows;
+}
+
+enum bsw_status bsw_encode_parse_lists(const char *text, uint64_t *out, struct bsw_error *err)
+{
+    *out = BSW_LISTS_AUTO;
+    return strcmp(text, "auto") == 0 ? BSW_OK : bsw_count_parse("--lists", text, out, err);
+}
+
+enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,
+                                        uint32_t dims, uint32_t *out, struct bsw_error *err)
+{
+    uint64_t lists = asked == BSW_LISTS_AUTO ? bsw_encode_num_lists(num_rows) : asked;
+    if (lists > num_rows)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--lists %llu: %s has %llu rows only",
+                        (unsigned long long)lists, source, (unsigned long long)num_rows);
+    if (lists > BSW_MAX_LISTS || lists * dims * sizeof(float) > BSW_MAX_CENTROID_BYTES)
+        return bsw_fail(
+            err, BSW_ERROR_USAGE, "--lists %llu: at most %u, and %llu bytes of centroids",
+            (unsigned long long)lists, BSW_MAX_LISTS, (unsigned long long)BSW_MAX_CENTROID_BYTES);
+    *out = (uint32_t)lists;
+    return BSW_OK;
 }
 
 enum bsw_status bsw_encode_lists_train(struct bsw_encode_lists *lists, struct bsw_error *err)
@@ -145,6 +167,18 @@ static enum bsw_status count_places(struct bsw_encode_lists *lists, struct bsw_e
                              err);
 }
 
+static enum bsw_status count_rows(struct bsw_encode_lists *lists, struct bsw_error *err)
+{
+    uint32_t *rows;
+    BSW_TRY(bsw_allocate_zero(&rows, lists->manifest->lists.count, sizeof *rows, "lists", err));
+    for (uint64_t r = 0; r < lists->manifest->num_rows; r++) {
+        if (lists_of(lists)[r] != BSW_NO_LIST) rows[lists_of(lists)[r]]++;
+    }
+    bsw_list_sizes_of(lists->manifest, rows, &lists->sizes);
+    bsw_free(&rows);
+    return BSW_OK;
+}
+
 enum bsw_status bsw_encode_lists_assign(struct bsw_encode_lists *lists, struct bsw_error *err)
 {
     struct bsw_transport *transport = lists->transport;
@@ -161,6 +195,7 @@ enum bsw_status bsw_encode_lists_assign(struct bsw_encode_lists *lists, struct b
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = share_rows(lists, first, last, err);
     if (status == BSW_OK) status = count_places(lists, err);
+    if (status == BSW_OK) status = count_rows(lists, err);
     return bsw_transport_agree(transport, status, err);
 }
 

@@ -12,12 +12,20 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
+#include "coordinator/job/list_facts.h"
 
 #define BSW_LISTS_AUTO UINT64_MAX
 
 // So many lists that centroids and rows of a search take about the same time: the power of two that
 // is nearest to 4 times the square root of the rows.
 uint32_t bsw_encode_num_lists(uint64_t num_rows);
+
+// "0", "1024" or "auto", which is BSW_LISTS_AUTO.
+enum bsw_status bsw_encode_parse_lists(const char *text, uint64_t *out, struct bsw_error *err);
+// How many lists there will be of those that are asked for, 0 or BSW_LISTS_AUTO among them. More
+// than rows or than a manifest may hold is BSW_ERROR_USAGE. source: of the rows, for messages.
+enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,
+                                        uint32_t dims, uint32_t *out, struct bsw_error *err);
 
 struct bsw_encode_lists {
     // To be set, all borrowed; the rest is {0}.
@@ -30,6 +38,7 @@ struct bsw_encode_lists {
     struct bsw_progress *progress; // or NULL
     // The list of each row, uint32 [num_rows], on all ranks.
     struct bsw_buffer rows;
+    struct bsw_list_sizes sizes;   // once rows are assigned
     struct bsw_list_order *orders; // [num_shards]: of those that bsw_encode_lists_order was asked
 };
 

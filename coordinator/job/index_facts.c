@@ -1,5 +1,6 @@
 #include "coordinator/job/index_facts.h"
 
+#include "coordinator/job/list_facts.h"
 #include "shard/codecs/codec.h"
 
 // ---- indexes ----
@@ -92,11 +93,13 @@ static void tell_shard(struct bsw_facts *facts, uint32_t shard, const struct bsw
 void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw_manifest *manifest)
 {
     bsw_fact_text(facts, "kind", "index", "%s");
-    bsw_fact_integer(facts, "format_version", BSW_INDEX_FORMAT_VERSION, NULL);
+    int version = manifest->lists.count > 0 ? BSW_LISTS_FORMAT_VERSION : BSW_INDEX_FORMAT_VERSION;
+    bsw_fact_integer(facts, "format_version", (uint64_t)version, NULL);
     bsw_facts_say(facts, " %s", path);
     bsw_fact_digest(facts, "build", manifest->build_digest, ", build %s\n");
     tell_codes(facts, manifest);
     tell_rows(facts, manifest);
+    bsw_list_facts(facts, manifest, path);
     if (manifest->codec->table->has_model) tell_learned(facts, manifest);
     tell_source(facts, manifest);
     bsw_facts_open_list(facts, "shards");

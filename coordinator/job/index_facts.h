@@ -6,7 +6,7 @@
 #include "coordinator/job/facts.h"
 #include "kernels/rbe/rbe_model_file.h"
 
-// path: as the user named it.
+// path: the folder, as the user named it.
 void bsw_index_facts(struct bsw_facts *facts, const char *path,
                      const struct bsw_manifest *manifest);
 void bsw_model_facts(struct bsw_facts *facts, const char *path, const struct bsw_rbe_model *model);

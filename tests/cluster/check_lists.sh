@@ -114,6 +114,37 @@ for code in "${codes[@]}"; do
     done
 done
 
+# ---- what is said of them ----
+
+# facts FILE: rows of the smallest, largest and median list, bytes of centroids and .lists files.
+facts() {
+    sed -nE 's/^ *"(smallest_list_rows|largest_list_rows|median_list_rows|centroids_bytes|lists_files_bytes)": ([0-9]+),?$/\2/p' "$1" |
+        tr '\n' ' '
+}
+# The file itself: 50 lists and their end, in bundles, then rows.
+od -An -v -tu4 -w4 -j 40 "$folder/one/shard-00000-of-00001.lists" | awk '
+    NR <= 51 {first[NR] = $1; next}
+    $1 != 4294967295 {while (NR - 52 >= 32 * first[list + 1]) list++; rows[list]++}
+    END {for (l = 1; l <= 50; l++) print rows[l] + 0}' | sort -n >"$folder/sizes"
+check "rows in lists" test "$(awk '{sum += $1} END {print sum}' "$folder/sizes")" = 6000
+"$program" info "$folder/one" --json >"$folder/info"
+check "info counts lists" test "$(facts "$folder/info")" = "$(head -n 1 "$folder/sizes") $(tail -n 1 "$folder/sizes") \
+$(sed -n 26p "$folder/sizes") $((50 * 45 * 4)) $(stat -c %s "$folder/one/shard-00000-of-00001.lists") "
+check "info has the version of indexes with lists" grep -q '"format_version": 2' "$folder/info"
+"$program" info "$folder/one" >"$folder/info"
+check "info says it" grep -qE '^  lists     50 lists of [0-9]+ to [0-9]+ rows, median [0-9]+; centroids 9 kB' "$folder/info"
+"$program" encode --base "$folder/rows.fbin" --metric l2 --lists 50 --shards 4 --index "$folder/four" --force --json \
+    --quiet >"$folder/made"
+"$program" info "$folder/four" --json >"$folder/info"
+check "encode says the same" test "$(facts "$folder/made")" = "$(facts "$folder/info")"
+check "and has their bytes in the index" test "$(sed -nE 's/^ *"index_bytes": ([0-9]+),$/\1/p' "$folder/made")" = \
+    $((50 * 45 * 4 + $(cat "$folder/four"/*.codes "$folder/four"/*.lists | wc -c)))
+rm "$folder/four/shard-00002-of-00004.lists"
+check "info of a part of an index" "$program" info "$folder/four"
+cp "$folder/stdout" "$folder/info"
+check "says what is missing" grep -qE '^  lists     50 lists; rows unknown: .*00002-of-00004.lists: missing' "$folder/info"
+refused 2 "an index with lists runs on the CPU only" "$program" info "$folder/one" --gpu-memory 80G
+
 # ---- rows that are left out ----
 
 rows=$folder/rows.fbin vectors=$folder/vectors.fbin

@@ -1,0 +1,31 @@
+// What `info` and `encode` tell of the lists of an index.
+#ifndef BITSWEEP_COORDINATOR_LIST_FACTS_H
+#define BITSWEEP_COORDINATOR_LIST_FACTS_H
+
+#include <stdint.h>
+
+#include "common/files/index_manifest.h"
+#include "coordinator/job/facts.h"
+
+// {0}: there are none.
+struct bsw_list_sizes {
+    uint32_t count;
+    uint32_t smallest, median, largest;   // rows of a list; of an even number the larger median
+    uint64_t centroids_bytes, file_bytes; // in the manifest; of all .lists files
+};
+
+// rows [lists of the manifest] of each list, which are sorted.
+void bsw_list_sizes_of(const struct bsw_manifest *manifest, uint32_t *rows,
+                       struct bsw_list_sizes *out);
+// Reads and checks the .lists files of all shards, one after the other.
+enum bsw_status bsw_list_sizes_read(const struct bsw_manifest *manifest, const char *folder,
+                                    struct bsw_list_sizes *out, struct bsw_error *err);
+
+// "20 lists of 7 to 900 rows, median 310; centroids 2 kB, .lists files 90 kB"
+void bsw_list_sizes_facts(struct bsw_facts *facts, const struct bsw_list_sizes *sizes);
+
+// The line of an index, also where files are missing or damaged: it says so.
+void bsw_list_facts(struct bsw_facts *facts, const struct bsw_manifest *manifest,
+                    const char *folder);
+
+#endif
