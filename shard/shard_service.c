@@ -17,6 +17,15 @@ static size_t resident_bytes(const struct bsw_resident_shard *shard)
     return bsw_resident_bytes(&parts);
 }
 
+// Every rank has them whole.
+static size_t centroid_bytes(const struct bsw_shard_service *service)
+{
+    const struct bsw_manifest *manifest = service->manifest;
+    size_t floats = (size_t)manifest->lists.count * bsw_manifest_row_dims(manifest);
+    return floats * sizeof(float) +
+           (service->coarse ? (size_t)bsw_coarse_search_bytes(manifest) : 0);
+}
+
 static enum bsw_status list_units(struct bsw_shard_service *service, int rank,
                                   struct bsw_error *err)
 {
@@ -151,6 +160,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     if (status == BSW_OK && settings->probe.probe > 0)
         status = bsw_coarse_search_open(manifest, &settings->probe, residual_center(manifest),
                                         settings->level, settings->num_threads, &out->coarse, err);
+    out->resident_bytes = centroid_bytes(out);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
     for (uint32_t u = 0; u < out->num_units && status == BSW_OK; u++) {

@@ -81,6 +81,7 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
                                       .has_bytes = manifest->codec->has_bytes,
                                       .num_rows = manifest->shards[shard].num_rows,
                                       .num_places = bsw_shard_places(&manifest->shards[shard]),
+                                      .num_lists = manifest->lists.count,
                                       .first_row = manifest->shards[shard].first_row};
     const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
     for (size_t i = 0; i < list.count; i++) shape->bundle_bytes += list.items[i].bundle_bytes;

@@ -43,6 +43,7 @@ struct bsw_shard_shape {
     int has_bytes;       // bytes in place of planes, offsets in place of biases; no scales, tails
     uint64_t num_rows;   // 1 .. 2^32 - 1
     uint64_t num_places; // of rows in bundles, num_rows at least; more with lists (list_order.h)
+    uint32_t num_lists;  // 0: none, places are rows
     uint64_t first_row;  // id
     uint32_t block_bundles;
     uint32_t num_blocks;

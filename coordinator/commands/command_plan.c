@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "coordinator/encode/encode_lists.h"
 #include "coordinator/job/command.h"
+#include "coordinator/plan/plan_lists.h"
 #include "coordinator/plan/plan_report.h"
 #include "coordinator/search/search_settings.h"
 #include "kernels/rbe/rbe_model.h"
@@ -13,8 +15,8 @@ struct plan_options {
     struct bsw_common_options common;
     struct bsw_plan_settings index;
     struct bsw_plan_time_settings times;
-    const char *ranks, *select;
-    double target;
+    const char *ranks, *select, *lists;
+    double target, list_rate;
 };
 
 struct plan_job {
@@ -43,6 +45,8 @@ static const struct bsw_option option_rows[] = {
            .help = "saq: dims x bits of each segment, in place of --bits"),
     OPTION("stage", index.stage, .value_name = "D", .default_text = "32", .max = BSW_MAX_DIMS,
            .help = "saq: dims of the first stage, which has bytes of its own; 0: none"),
+    OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",
+           .help = "lists of the index: their bytes, and what it takes to make them"),
     OPTION("vectors", index.vectors, .choices = "float32|float16|uint8|none",
            .default_text = "float32", .help = "raw vectors to refine with, on disk"),
     OPTION("ranks", ranks, .value_name = "N", .default_text = "1",
@@ -84,6 +88,9 @@ static const struct bsw_option option_rows[] = {
            .max = 1e18, .help = "rows a rank refines a second"),
     OPTION("finish-rate", times.given.finish_queries_per_second, .value_name = "N", .min = 1,
            .max = 1e18, .help = "queries rank 0 ranks and writes a second"),
+    OPTION("list-rate", list_rate, .value_name = "N", .default_text = BSW_PLAN_LIST_RATE_TEXT,
+           .min = 1, .max = 1e18,
+           .help = "multiply-adds of bytes a thread does a second while lists are made"),
     OPTION("device", times.device, .choices = "cpu|gpu|h200", .default_text = "cpu",
            .help =
                "gpu: rates of scans are of a GPU a rank; h200: its computed limits, not measured"),
@@ -120,9 +127,32 @@ static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
     struct plan_options *o = job->options;
     o->times.level = o->common.level;
     BSW_TRY(bsw_plan_ranks_parse(o->ranks, job->ranks, &job->num_ranks, err));
+    BSW_TRY(bsw_encode_parse_lists(o->lists, &o->index.lists, err));
+    if (o->index.lists > 0 && misses_wanted(o))
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--select queue: an index with lists knows threshold alone");
     if (job->num_ranks > 1 && misses_wanted(o))
         return bsw_fail(err, BSW_ERROR_USAGE, "--select queue takes one number of --ranks");
     return BSW_OK;
+}
+
+static void tell_lists(struct bsw_facts *facts, const struct plan_job *job)
+{
+    const struct plan_options *o = job->options;
+    struct bsw_plan_lists lists;
+    uint64_t threads = o->times.threads > 0     ? o->times.threads
+                       : job->times.threads > 0 ? job->times.threads
+                                                : 1;
+    bsw_plan_lists_make(&o->index, &job->index, job->ranks[0], threads, o->list_rate, &lists);
+    bsw_plan_lists_facts(facts, &lists);
+}
+
+static int has_times(const struct bsw_plan_times *times)
+{
+    for (size_t i = 0; i < times->num_lines; i++) {
+        if (times->lines[i].gap == BSW_PLAN_COMPLETE) return 1;
+    }
+    return 0;
 }
 
 static void report(const struct plan_job *job)
@@ -133,9 +163,12 @@ static void report(const struct plan_job *job)
     bsw_fact_text(&facts, "select", o->select, NULL);
     bsw_plan_index_facts(&facts, &o->index, &job->index, job->num_ranks == 1 ? job->ranks[0] : 0);
     if (job->num_ranks == 1) bsw_plan_bytes_facts(&facts, &job->index);
+    if (job->num_ranks == 1 && o->index.lists > 0) tell_lists(&facts, job);
     if (misses_wanted(o))
         bsw_plan_misses_facts(&facts, &o->index.search.queue, o->target, &job->misses);
     if (times_wanted(job)) bsw_plan_times_facts(&facts, &job->times);
+    if (times_wanted(job) && o->index.lists > 0 && has_times(&job->times))
+        bsw_facts_say(&facts, "these are times of searches that look at all lists\n");
     bsw_facts_end(&facts, BSW_OK);
 }
 

@@ -70,6 +70,11 @@ static enum bsw_status check_shards(const struct encode_job *job, struct bsw_err
     return BSW_OK;
 }
 
+int bsw_encode_has_residuals(const struct bsw_codec *codec, double bits)
+{
+    return codec->table->has_residuals && bits > 0 && bits < BSW_RESIDUAL_BITS;
+}
+
 static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
                                         struct bsw_manifest_lists *lists, struct bsw_error *err)
 {
@@ -80,9 +85,9 @@ static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
     if (s->residuals == BSW_RESIDUALS_YES && !can)
         return bsw_fail(err, BSW_ERROR_USAGE, "--residual yes: codec %s has no residuals, saq has",
                         bsw_codec_name(s->codec));
-    lists->is_residual = lists->count > 0 && can && s->residuals != BSW_RESIDUALS_NO &&
-                         (s->residuals == BSW_RESIDUALS_YES ||
-                          (s->code.bits > 0 && s->code.bits < BSW_RESIDUAL_BITS));
+    lists->is_residual =
+        lists->count > 0 && can && s->residuals != BSW_RESIDUALS_NO &&
+        (s->residuals == BSW_RESIDUALS_YES || bsw_encode_has_residuals(s->codec, s->code.bits));
     return BSW_OK;
 }
 

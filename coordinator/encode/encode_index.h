@@ -28,6 +28,7 @@
 // and has fewer than BSW_RESIDUAL_BITS bits a dimension; with more there is little to gain.
 enum bsw_residuals { BSW_RESIDUALS_AUTO, BSW_RESIDUALS_YES, BSW_RESIDUALS_NO };
 #define BSW_RESIDUAL_BITS 2.5
+int bsw_encode_has_residuals(const struct bsw_codec *codec, double bits); // AUTO, with lists
 
 // The same on all ranks but for progress and level. Texts are borrowed. What is 0 or NULL is left
 // to the defaults of the command.

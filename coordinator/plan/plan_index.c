@@ -3,9 +3,13 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/files/list_order.h"
+#include "coordinator/encode/encode_index.h"
 #include "coordinator/job/command.h"
+#include "coordinator/plan/plan_lists.h"
 #include "coordinator/search/query_source.h"
 #include "shard/codecs/codec.h"
+#include "shard/lists/coarse_search.h"
 
 // ---- the index as encode would make it ----
 
@@ -29,6 +33,26 @@ static uint64_t usual_shards(uint64_t rows, uint64_t num_ranks)
     return (least + num_ranks - 1) / num_ranks * num_ranks;
 }
 
+// As many lists as encode would make, and what places of rows they take.
+static enum bsw_status place_rows(const struct bsw_plan_settings *o, struct bsw_manifest *manifest,
+                                  struct bsw_error *err)
+{
+    BSW_TRY(bsw_encode_settle_lists(o->lists, "the index", o->rows, (uint32_t)o->dims,
+                                    &manifest->lists.count, err));
+    manifest->lists.is_residual =
+        manifest->lists.count > 0 && bsw_encode_has_residuals(manifest->codec, o->bits);
+    for (uint32_t s = 0; s < manifest->num_shards; s++) {
+        struct bsw_shard_entry *entry = &manifest->shards[s];
+        entry->num_places = bsw_plan_places(entry->num_rows, manifest->lists.count);
+        if (entry->num_places >= UINT32_MAX)
+            return bsw_fail(err, BSW_ERROR_USAGE,
+                            "%llu rows in %u lists take more than 2^32 - 1 places in a shard: more "
+                            "--shards",
+                            (unsigned long long)entry->num_rows, manifest->lists.count);
+    }
+    return BSW_OK;
+}
+
 static enum bsw_status cut_shards(const struct bsw_plan_settings *o, uint64_t num_ranks,
                                   struct bsw_plan_index *index, struct bsw_error *err)
 {
@@ -43,6 +67,7 @@ static enum bsw_status cut_shards(const struct bsw_plan_settings *o, uint64_t nu
     }
     manifest->num_rows = o->rows;
     BSW_TRY(bsw_manifest_cut_shards(manifest, shards, err));
+    BSW_TRY(place_rows(o, manifest, err));
     return bsw_assignment_make((uint32_t)num_ranks, manifest->num_shards, &index->assignment, err);
 }
 
@@ -59,7 +84,7 @@ static enum bsw_status settle_search(const struct bsw_plan_settings *o, uint64_t
 
 // ---- bytes ----
 
-static size_t vector_bytes(const struct bsw_plan_settings *o)
+size_t bsw_plan_vector_bytes(const struct bsw_plan_settings *o)
 {
     static const enum bsw_vector_type types[] = {BSW_VECTOR_FLOAT32, BSW_VECTOR_FLOAT16,
                                                  BSW_VECTOR_UINT8};
@@ -78,6 +103,8 @@ static struct bsw_plan_bytes shard_bytes(const struct bsw_manifest *manifest, si
     return (struct bsw_plan_bytes){
         .parts = bsw_resident_parts_of(&shape, bsw_manifest_stage(manifest)),
         .codes_files = bsw_shard_codes_bytes(&shape),
+        .lists_files =
+            shape.num_lists > 0 ? bsw_list_order_file_bytes(shape.num_lists, shape.num_places) : 0,
         .vectors_files = row_bytes > 0 ? bsw_shard_vectors_bytes(&shape, row_bytes) : 0};
 }
 
@@ -91,8 +118,10 @@ static void add_bytes(struct bsw_plan_bytes *sum, const struct bsw_plan_bytes *b
     sum->parts.row_digests += bytes->parts.row_digests;
     sum->parts.tails += bytes->parts.tails;
     sum->parts.most += bytes->parts.most;
+    sum->parts.order += bytes->parts.order;
     sum->codes_files += bytes->codes_files;
     sum->vectors_files += bytes->vectors_files;
+    sum->lists_files += bytes->lists_files;
 }
 
 // Shards follow each other on the ranks, so one pass over them visits rank after rank; further
@@ -101,7 +130,7 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
 {
     struct bsw_plan_bytes rank_bytes = {0};
     const struct bsw_manifest *manifest = &index->manifest;
-    size_t row_bytes = vector_bytes(settings);
+    size_t row_bytes = bsw_plan_vector_bytes(settings);
     uint64_t rank_rows = 0;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         const struct bsw_plan_bytes bytes = shard_bytes(manifest, row_bytes, i);
@@ -119,6 +148,11 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
     }
     for (uint32_t slice = 0; slice < index->assignment.num_slices; slice++)
         add_bytes(&index->all, &index->index);
+    if (manifest->lists.count == 0) return;
+    index->index.manifest_centroids =
+        manifest->lists.count * (uint64_t)settings->dims * sizeof(float);
+    index->most.centroids = bsw_coarse_search_bytes(manifest) + index->index.manifest_centroids;
+    index->all.centroids = index->assignment.num_ranks * index->most.centroids;
 }
 
 size_t bsw_plan_batch_bytes(const struct bsw_plan_index *index, uint64_t num_queries)

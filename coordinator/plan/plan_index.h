@@ -17,6 +17,7 @@ struct bsw_plan_settings {
     const char *vectors;          // raw vectors on disk: a vector type's name, or "none"
     uint64_t rows, dims;          // >= 1
     uint64_t code_dims;           // rbe alone
+    uint64_t lists;               // 0: none, or BSW_LISTS_AUTO
     uint64_t shards;              // 0: as many as ranks, or so many more that none is too large
     uint64_t stage;
     double bits;
@@ -26,8 +27,14 @@ struct bsw_plan_settings {
 // Bytes of some shards.
 struct bsw_plan_bytes {
     struct bsw_resident_parts parts;
-    uint64_t codes_files, vectors_files;
+    uint64_t centroids; // of a search that looks at some lists: once a rank
+    uint64_t codes_files, vectors_files, lists_files;
+    uint64_t manifest_centroids; // once an index
 };
+static inline uint64_t bsw_plan_memory_bytes(const struct bsw_plan_bytes *bytes)
+{
+    return bsw_resident_bytes(&bytes->parts) + bytes->centroids;
+}
 
 struct bsw_plan_index {
     struct bsw_manifest manifest; // as encode would have it, but for what is learned
@@ -42,6 +49,9 @@ struct bsw_plan_index {
 enum bsw_status bsw_plan_index_make(const struct bsw_plan_settings *settings, uint64_t num_ranks,
                                     struct bsw_plan_index *out, struct bsw_error *err);
 void bsw_plan_index_deinit(struct bsw_plan_index *index);
+
+// Of a raw row; 0: none are kept.
+size_t bsw_plan_vector_bytes(const struct bsw_plan_settings *settings);
 
 // Of so many queries as they travel to every rank: codes, scales, vectors, or what raw has in their
 // place.

@@ -28,7 +28,7 @@ void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_setting
 
 // ---- bytes ----
 
-enum { NUM_MEMORY = 9, NUM_BYTES = 11 }; // lines of memory come first, then those of disks
+enum { NUM_MEMORY = 11, NUM_BYTES = 15 }; // lines of memory come first, then those of disks
 
 static const struct {
     const char *key, *name; // in JSON, in the tables
@@ -39,9 +39,13 @@ static const struct {
                            {"tails_bytes", "tails of the stage"},
                            {"masks_bytes", "masks"},
                            {"row_digests_bytes", "row digests"},
+                           {"order_bytes", "order of rows in lists"},
+                           {"centroids_bytes", "centroids of lists"},
                            {"resident_bytes", "in memory"},
                            {"scanned_bytes", "read in a pass"},
                            {"codes_files_bytes", ".codes files"},
+                           {"lists_files_bytes", ".lists files"},
+                           {"manifest_centroids_bytes", "manifest, centroids"},
                            {"vectors_files_bytes", "raw vectors"}};
 
 static uint64_t bytes_of_line(const struct bsw_plan_bytes *bytes, int line)
@@ -54,9 +58,13 @@ static uint64_t bytes_of_line(const struct bsw_plan_bytes *bytes, int line)
                                      p->tails + p->most,
                                      p->masks,
                                      p->row_digests,
-                                     bsw_resident_bytes(p),
+                                     p->order,
+                                     bytes->centroids,
+                                     bsw_plan_memory_bytes(bytes),
                                      bsw_resident_scan_bytes(p),
                                      bytes->codes_files,
+                                     bytes->lists_files,
+                                     bytes->manifest_centroids,
                                      bytes->vectors_files};
     return all[line];
 }

@@ -175,7 +175,7 @@ static void time_line(const struct bsw_plan_time_settings *settings,
                                    .num_shards = job.num_shards,
                                    .num_replicas = job.num_replicas,
                                    .most_rows = job.rows,
-                                   .resident_bytes = bsw_resident_bytes(&index->most.parts),
+                                   .resident_bytes = bsw_plan_memory_bytes(&index->most),
                                    .batch = job.batch};
     line->gap = gap_of(out, line);
     if (line->gap == BSW_PLAN_COMPLETE) bsw_cluster_times_of(&out->rates, &job, &line->times);

@@ -35,6 +35,9 @@ struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *sh
     size_t bundles = bsw_num_bundles((size_t)shape->num_places), rows = bundles * BSW_BUNDLE_ROWS;
     struct bsw_resident_parts parts = {.masks = bundles * sizeof(uint32_t),
                                        .row_digests = bundles * sizeof(uint64_t)};
+    if (shape->num_lists > 0)
+        parts.order = (size_t)bsw_list_order_memory_bytes(shape->num_lists, shape->num_rows,
+                                                          shape->num_places);
     for (uint32_t s = 0; s < shape->layout.num_segments; s++)
         parts.codes +=
             bundles * bsw_segment_bundle_words(&shape->layout.segments[s]) * sizeof(uint32_t);

@@ -51,6 +51,7 @@ static inline uint32_t bsw_resident_place(const struct bsw_resident_shard *shard
 struct bsw_resident_parts {
     size_t codes, scales, biases, offsets, masks; // what a scan reads
     size_t row_digests, tails, most;
+    size_t order; // of rows in lists
 };
 // stage_dims: of the codes' first stage, 0: none.
 struct bsw_resident_parts bsw_resident_parts_of(const struct bsw_shard_shape *shape,
@@ -61,7 +62,8 @@ static inline size_t bsw_resident_scan_bytes(const struct bsw_resident_parts *pa
 }
 static inline size_t bsw_resident_bytes(const struct bsw_resident_parts *parts)
 {
-    return bsw_resident_scan_bytes(parts) + parts->row_digests + parts->tails + parts->most;
+    return bsw_resident_scan_bytes(parts) + parts->row_digests + parts->tails + parts->most +
+           parts->order;
 }
 
 // Loads with all OpenMP threads, each copying the part it will scan. with_raw_rows: also opens what

@@ -87,6 +87,16 @@ static void put_centroid(struct bsw_coarse_search *search, size_t list, const fl
     search->biases[list] = is_l2(search) ? 0.0f - bsw_tree_sum_float(norm) : 0.0f;
 }
 
+uint64_t bsw_coarse_search_bytes(const struct bsw_manifest *manifest)
+{
+    uint64_t lists = manifest->lists.count, dims = bsw_manifest_row_dims(manifest),
+             padded_dims = (dims + 31) / 32 * 32,
+             places = bsw_num_bundles((size_t)lists) * BSW_BUNDLE_ROWS;
+    uint64_t centred = manifest->lists.is_residual ? lists * dims * sizeof(float) : 0;
+    return places * (padded_dims + sizeof(uint16_t) + sizeof(float)) + dims * sizeof(float) +
+           centred;
+}
+
 static enum bsw_status allocate(struct bsw_coarse_search *search, struct bsw_error *err)
 {
     size_t places = search->num_bundles * BSW_BUNDLE_ROWS;

@@ -41,6 +41,9 @@ struct bsw_list_choice {
     const float *additions;
 };
 
+// Memory of its own, but for scratch of threads and batches.
+uint64_t bsw_coarse_search_bytes(const struct bsw_manifest *manifest);
+
 struct bsw_coarse_search;
 
 // Copies what it needs of the manifest, which has lists. center: what a codec of residuals centres

@@ -8,9 +8,6 @@
 #include "common/base/parts.h"
 #include "shard/lists/list_assignment.h"
 
-// Rows that cells are trained on: there are few, and each is to be cut again.
-#define ROWS_A_CELL 1024
-
 struct cells {
     struct bsw_lloyd *lloyd;
     const struct bsw_list_rows *rows;
@@ -64,7 +61,7 @@ static enum bsw_status train_room(struct cells *cells, size_t num_lists, uint64_
 
 static uint64_t sample_rows(const struct cells *cells)
 {
-    uint64_t most = (uint64_t)cells->num_cells * ROWS_A_CELL;
+    uint64_t most = (uint64_t)cells->num_cells * BSW_CELL_SAMPLE_ROWS;
     return cells->counts.total < most ? cells->counts.total : most;
 }
 

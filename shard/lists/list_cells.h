@@ -11,6 +11,8 @@
 
 // Up to so many lists are trained in one level.
 #define BSW_FLAT_LISTS 16384
+// Rows that a cell is trained on: there are few, and each is to be cut again.
+#define BSW_CELL_SAMPLE_ROWS 1024
 
 // As bsw_lloyd_run, which it calls for the cells and for each of them. Lists of a cell are
 // consecutive. Progress is begun here. Memory besides that of rounds: a copy of this rank's rows of

@@ -67,6 +67,33 @@ compare 33 2 raw -- --metric l2
     --model "$folder/model" --quiet
 compare 3001 2 rbe --code-dims 50 --bits 3 -- --model "$folder/model"
 
+# Of lists it knows no sizes, and has to assume some.
+# near WHAT GOT EXPECTED: within 5 %.
+near() {
+    if awk -v a="$2" -v b="$3" 'BEGIN {exit !(b > 0 && a >= 0.95 * b && a <= 1.05 * b)}'; then
+        pass
+    else
+        complain "$1: $2, expected about $3"
+    fi
+}
+
+for shards in 1 3; do
+    "$program" encode --base "$base" --index "$folder/index" --metric l2 --lists 300 --shards "$shards" --force --quiet
+    stage=$("$program" info "$folder/index" --json | sed -n 's/^ *"stage_dims": \([0-9]*\),$/\1/p')
+    for ranks in "${ranks_axis[@]}"; do
+        what="300 lists, $shards shards, $ranks ranks"
+        "$program" plan --rows 20000 --dims 128 --lists 300 --shards "$shards" --ranks "$ranks" --stage "$stage" \
+            --vectors uint8 --json >"$folder/plan"
+        on "$ranks" search --index "$folder/index" --queries "$queries" --query-rows 0:8 --out "$folder/found" \
+            --force --probe 5 --json --quiet >"$folder/search"
+        near "$what: memory of all ranks" "$(of all_ranks resident_bytes)" "$(sum resident_bytes)"
+        near "$what: most of a rank" "$(of rank resident_bytes)" "$(most resident_bytes)"
+    done
+    near "$what: .codes files" "$(of index codes_files_bytes)" "$(bytes_of .codes)"
+    near "$what: .lists files" "$(of index lists_files_bytes)" "$(bytes_of .lists)"
+    equal "$what: centroids" "$(of index manifest_centroids_bytes)" "$((300 * 128 * 4))"
+done
+
 # said OPTIONS -- PATTERN...: the plan has these lines.
 said() {
     local options=()
@@ -95,6 +122,17 @@ said --rows 1M --dims 64 --k 1000 --oversample 1 --select queue --queue-length 2
 said --rows 20K --dims 64 --k 1000 --select queue --items 8 --queue-length 8 -- "\(simulated\)$"
 said --rows 1M --dims 64 --k 10K --select queue --items 100K -- "too many for a table"
 
+said --rows 100M --dims 128 --lists 65536 --vectors uint8 --ranks 8 --rank-threads 16 -- \
+    "^65536 lists of 1526 rows on average; a sample of 16777216 rows" "^  order of rows in lists +834\.6 MB +104\.3 MB$" \
+    "^  sample +344\.7 MB$" "^  the list of each row +400 MB$" "^  training, all rounds +7\.25e\+12 +0\.566 s$" \
+    "^  lists of all rows +8\.39e\+14 +65\.5 s$"
+# More than 16,384 lists are trained in cells; these are not.
+said --rows 100M --dims 128 --lists 16K --list-rate 50G -- "^  training, all rounds +1\.01e\+14 +33\.6 min$"
+said --rows 1M --dims 64 --lists auto -- "^4096 lists of 244\.1 rows"
+# Where a shard has fewer rows than lists, nearly every row takes a bundle.
+said --rows 1M --dims 64 --bits 1 --codec xfbq --lists 64K --shards 1000 -- "^  codes +25[0-9]\.. MB"
+said --rows 1G --dims 96 --lists 1024 --ranks 1 --scan-rate 10G -- "^these are times of searches that look at all lists"
+
 # refused WHAT OPTIONS: exit 2 and one line that names it.
 refused() {
     local what=$1 code=0
@@ -104,6 +142,10 @@ refused() {
 }
 
 refused "whole bits" --rows 10 --dims 10 --codec xfbq --bits 2.5
+refused "the index has 10 rows only" --rows 10 --dims 10 --lists 11
+refused "'x' is not" --rows 10 --dims 10 --lists x
+refused "threshold alone" --rows 1K --dims 10 --lists 10 --select queue
+refused "more --shards" --rows 4290M --dims 64 --lists 1M --shards 1
 refused "1 to 65536 shards" --rows 10 --dims 10 --shards 11
 refused "1 to 65536 shards" --rows 5G --dims 10 --shards 1
 refused "5000 dims\|up to 4096 dims" --rows 10 --dims 5000
