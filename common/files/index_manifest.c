@@ -11,6 +11,7 @@
 #include "bitsweep.pb-c.h"
 #include "common/base/parts.h"
 #include "common/codes/result_order.h"
+#include "common/files/calibration_message.h"
 #include "common/files/sealed_message.h"
 #include "common/rows/source_name.h"
 
@@ -27,6 +28,7 @@ struct message_storage { // what a packed Manifest points into
     Bsw__Segment segments[BSW_MAX_SEGMENTS];
     Bsw__Segment *segment_pointers[BSW_MAX_SEGMENTS];
     Bsw__Lists lists;
+    struct bsw_calibration_message calibration;
     Bsw__Shard *shards;
     Bsw__Shard **shard_pointers;
     struct bsw_buffer part; // of the codec
@@ -35,6 +37,7 @@ struct message_storage { // what a packed Manifest points into
 static void storage_deinit(struct message_storage *storage)
 {
     bsw_buffer_deinit(&storage->part);
+    bsw_calibration_message_deinit(&storage->calibration);
     bsw_free(&storage->shards);
     bsw_free(&storage->shard_pointers);
 }
@@ -168,6 +171,10 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
     if (with_digests && manifest->num_known > 0) {
         message->known_rule = manifest->codec->known_rule;
         message->known_queries = manifest->num_known;
+    }
+    if (with_digests && manifest->calibration.num_entries > 0) {
+        BSW_TRY(bsw_calibration_fill(&manifest->calibration, &storage->calibration, err));
+        message->calibration = &storage->calibration.message;
     }
     return fill_part(manifest, storage, err);
 }
@@ -421,7 +428,9 @@ static enum bsw_status parse_message(const struct bsw_codec *const *codecs, cons
     out->stage_dims = out->layout.dims;
     const ProtobufCBinaryData *part = part_of(message, out->codec);
     BSW_TRY(out->codec->parse_part(name, part->data, part->len, out, err));
-    return message->lists ? parse_lists(name, message->lists, out, err) : BSW_OK;
+    if (message->lists) BSW_TRY(parse_lists(name, message->lists, out, err));
+    return bsw_calibration_take(name, message->calibration, out->lists.count,
+                                out->metric != BSW_METRIC_IP, &out->calibration, err);
 }
 
 enum bsw_status bsw_manifest_unpack(const struct bsw_codec *const *codecs, const char *name,
@@ -446,6 +455,7 @@ void bsw_manifest_deinit(struct bsw_manifest *manifest)
     bsw_free(&manifest->shards);
     bsw_free(&manifest->known);
     bsw_free(&manifest->lists.centroids);
+    bsw_calibration_deinit(&manifest->calibration);
 }
 
 double bsw_manifest_row_bytes(const struct bsw_manifest *manifest)

@@ -12,6 +12,7 @@
 #include "common/base/file.h"
 #include "common/codes/code_layout.h"
 #include "common/codes/metric.h"
+#include "common/files/calibration.h"
 #include "common/files/known_answers.h"
 #include "common/files/manifest_codec.h"
 #include "common/rows/vectors.h"
@@ -70,6 +71,7 @@ struct bsw_manifest {
     void *part;                    // what else it alone reads, or NULL; owned: codec->free_part
 
     struct bsw_manifest_lists lists;
+    struct bsw_calibration calibration; // of lists; not in build_digest; entries are owned
 
     uint32_t num_shards;
     struct bsw_shard_entry *shards; // [num_shards]; owned
@@ -110,7 +112,7 @@ struct bsw_known_answers bsw_manifest_known(const struct bsw_manifest *manifest,
 enum bsw_status bsw_manifest_reserve_known(struct bsw_manifest *manifest, uint32_t num_queries,
                                            struct bsw_error *err);
 
-// build_digest from everything else but the shards' digests and known answers.
+// build_digest from everything else but the shards' digests, known answers and calibration.
 enum bsw_status bsw_manifest_build_digest(const struct bsw_manifest *manifest, uint64_t *out,
                                           struct bsw_error *err);
 

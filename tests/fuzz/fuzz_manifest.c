@@ -18,6 +18,30 @@ static void use(const struct bsw_manifest *manifest)
             FUZZ_REQUIRE(bsw_candidate_row(known.best[place]) < shape.num_rows);
         FUZZ_REQUIRE(shape.num_blocks >= 1 && bsw_shard_codes_bytes(&shape) < (uint64_t)1 << 62);
     }
+    const struct bsw_calibration *table = &manifest->calibration;
+    FUZZ_REQUIRE(table->num_entries == 0 || (manifest->lists.count > 0 && table->k >= 1));
+    for (uint32_t i = 0; i < table->num_entries; i++) {
+        const struct bsw_calibration_entry *entry = &table->entries[i];
+        FUZZ_REQUIRE(entry->probe >= 1 && entry->probe <= manifest->lists.count);
+        FUZZ_REQUIRE(entry->ratio >= 0 && entry->oversample >= 1 && entry->recall <= 1);
+        FUZZ_REQUIRE(i == 0 || entry->recall > table->entries[i - 1].recall);
+    }
+}
+
+// Two lists, and a table of recalls with two entries.
+static void add_lists(struct bsw_manifest *manifest)
+{
+    struct bsw_calibration *table = &manifest->calibration;
+    size_t numbers = (size_t)2 * bsw_manifest_row_dims(manifest);
+    manifest->lists.count = 2;
+    FUZZ_REQUIRE(bsw_allocate_zero(&manifest->lists.centroids, numbers, sizeof(float), "seed",
+                                   NULL) == BSW_OK);
+    FUZZ_REQUIRE(bsw_allocate(&table->entries, 2, sizeof *table->entries, "seed", NULL) == BSW_OK);
+    table->k = 10;
+    table->num_queries = 7;
+    table->num_entries = 2;
+    table->entries[0] = (struct bsw_calibration_entry){1, 0.5, 1, 0.5, 40};
+    table->entries[1] = (struct bsw_calibration_entry){2, 0, 3, 0.75, 70};
 }
 
 // What was taken is written, and read back as the same.
@@ -55,10 +79,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 void fuzz_make_seeds(fuzz_put_fn put, void *context)
 {
     for (int codec = 0; codec < BSW_NUM_CODECS; codec++) {
-        for (uint32_t num_shards = 1; num_shards <= 2; num_shards++) {
+        for (uint32_t variant = 0; variant <= 2; variant++) {
             struct bsw_manifest manifest;
             struct bsw_buffer file = {0};
-            seed_manifest(bsw_codecs[codec], num_shards, &manifest);
+            seed_manifest(bsw_codecs[codec], variant == 0 ? 1 : 2, &manifest);
+            if (variant == 2) add_lists(&manifest);
             FUZZ_REQUIRE(bsw_manifest_pack(&manifest, &file, NULL) == BSW_OK);
             put(context, file.data, file.bytes);
             put(context, file.data, file.bytes - 9); // without its checksum
