@@ -44,6 +44,8 @@ struct bsw_search_settings {
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan;
     struct bsw_probe_settings probe; // of an index with lists; {0}: all of them
+    double oversample;               // what keep was made with
+    double recall_calibrated;        // of the entry of the index's table that was taken; 0: none
     int num_threads;
     bsw_device *device;           // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;                 // most queries of a batch

@@ -140,6 +140,23 @@ static const float *residual_center(const struct bsw_manifest *manifest)
     return manifest->lists.is_residual ? manifest->codec->table->center(manifest) : NULL;
 }
 
+enum bsw_status bsw_shard_service_look(struct bsw_shard_service *service,
+                                       const struct bsw_probe_settings *probe,
+                                       struct bsw_error *err)
+{
+    const struct bsw_search_settings *settings = &service->settings;
+    bsw_coarse_search_close(&service->coarse);
+    service->settings.probe = *probe;
+    service->is_chosen = 0;
+    // Keys of residuals lack something for every list, so that all lists are chosen, too.
+    if (probe->probe == 0 && service->manifest->lists.is_residual)
+        service->settings.probe.probe = service->manifest->lists.count;
+    if (settings->probe.probe == 0) return BSW_OK;
+    return bsw_coarse_search_open(service->manifest, &settings->probe,
+                                  residual_center(service->manifest), settings->level,
+                                  settings->num_threads, &service->coarse, err);
+}
+
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,
                                        const struct bsw_search_settings *settings,
                                        const struct bsw_assignment *assignment, int rank,
@@ -157,9 +174,7 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     out->workspace.queue = settings->queue;
     enum bsw_status status = list_units(out, rank, err);
     if (status == BSW_OK) status = open_backend(out, err);
-    if (status == BSW_OK && settings->probe.probe > 0)
-        status = bsw_coarse_search_open(manifest, &settings->probe, residual_center(manifest),
-                                        settings->level, settings->num_threads, &out->coarse, err);
+    if (status == BSW_OK) status = bsw_shard_service_look(out, &settings->probe, err);
     out->resident_bytes = centroid_bytes(out);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);

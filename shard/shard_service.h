@@ -79,6 +79,10 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
                                        const struct bsw_assignment *assignment, int rank,
                                        int show_progress, struct bsw_shard_service *out,
                                        struct bsw_error *err);
+// What queries of an index with lists look at from the next batch on; {0}: all lists.
+enum bsw_status bsw_shard_service_look(struct bsw_shard_service *service,
+                                       const struct bsw_probe_settings *probe,
+                                       struct bsw_error *err);
 void bsw_shard_service_close(struct bsw_shard_service *service);
 
 // What the back end counted in batches, self-checks left out; 0 where it has nothing to count.

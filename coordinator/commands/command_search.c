@@ -13,7 +13,7 @@ struct search_options {
     struct bsw_search_run run;
     struct bsw_result_sink result;
     // What becomes a setting or a choice of one.
-    const char *refine, *extra_distance, *check_every;
+    const char *refine, *extra_distance, *check_every, *probe;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct search_options, name, member, __VA_ARGS__)
@@ -28,14 +28,18 @@ static const struct bsw_option option_rows[] = {
            .max = BSW_SEARCH_MAX_K, .help = "neighbours a query"),
     OPTION("query-bits", search.request.query_bits, .value_name = "BQ", .min = 1,
            .max = BSW_MAX_QUERY_BITS, .help = "bits a query component, not for codec raw [6]"),
-    OPTION("oversample", search.request.oversample, .value_name = "X",
-           .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
-           .help = "candidates to refine, times k; codec raw needs none"),
+    OPTION("oversample", search.request.oversample, .value_name = "X", .min = 1, .max = 10000,
+           .help = "candidates to refine, times k; codec raw needs none "
+                   "[" BSW_SEARCH_OVERSAMPLE_TEXT ", or as --recall has it]"),
     OPTION("scan", search.request.scan, .choices = BSW_SCAN_NAMES, .default_text = "auto",
            .help = "bit planes or int8 units, in full or progressively; auto: what measured "
                    "faster; a GPU takes progressive-planes as progressive-matrix"),
-    OPTION("probe", search.request.probe, .value_name = "N", .min = 1, .max = BSW_MAX_LISTS,
-           .help = "with lists: look at the N nearest to a query [all]"),
+    OPTION("recall", search.request.recall, .value_name = "X", .min = BSW_LEAST_RECALL, .max = 1,
+           .help = "with lists: take probe, probe-ratio and oversample from the table that encode "
+                   "--calibrate made, the cheapest that found this share of the true neighbours "
+                   "[0.99 or the most there is; all lists without a table]"),
+    OPTION("probe", probe, .value_name = "N|all",
+           .help = "with lists: look at the N nearest to a query"),
     OPTION("probe-ratio", search.request.probe_ratio, .value_name = "R", .min = 0.01, .max = 1000,
            .help = "with lists: none whose squared distance is above R times that of the 16th"),
     OPTION("scan-dims", search.request.scan_dims, .value_name = "D", .min = 1, .max = BSW_MAX_DIMS,
@@ -95,6 +99,17 @@ static enum bsw_status take_checks(const char *text, struct bsw_search_options *
     return bsw_fail(err, BSW_ERROR_USAGE, "--check-every %s: 0 to 1e9 seconds, or never", text);
 }
 
+static enum bsw_status take_probe(const char *text, struct bsw_search_request *out,
+                                  struct bsw_error *err)
+{
+    if (!text) return BSW_OK;
+    out->probe = BSW_PROBE_ALL;
+    if (strcmp(text, "all") == 0) return BSW_OK;
+    BSW_TRY(bsw_count_parse("--probe", text, &out->probe, err));
+    if (out->probe >= 1 && out->probe <= BSW_MAX_LISTS) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--probe %s: 1 to %u, or all", text, BSW_MAX_LISTS);
+}
+
 static enum bsw_status take_extra_distance(const char *text, struct bsw_search_request *out,
                                            struct bsw_error *err)
 {
@@ -120,6 +135,7 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     o->search.pinning = &o->common.pinning;
     o->search.request.is_refined = strcmp(o->refine, "exact") == 0;
     BSW_TRY(take_checks(o->check_every, &o->search, err));
+    BSW_TRY(take_probe(o->probe, &o->search.request, err));
     return take_extra_distance(o->extra_distance, &o->search.request, err);
 }
 

@@ -15,7 +15,7 @@ static void tell_job(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_integer(facts, "queries", search->queries.num_queries, "%d queries");
     bsw_fact_integer(facts, "k", search->settings.k, ", k %d");
     bsw_fact_integer(facts, "L", bsw_search_num_candidates(search), ", L %d");
-    bsw_fact_real(facts, "oversample", search->options.request.oversample, NULL);
+    bsw_fact_real(facts, "oversample", search->settings.oversample, NULL);
     bsw_fact_integer(facts, "rows", manifest->num_rows, " over %d rows");
     bsw_fact_integer(facts, "dims", bsw_manifest_row_dims(manifest), " x %d dims");
     bsw_fact_integer(facts, "shards", manifest->num_shards, NULL);
@@ -29,13 +29,20 @@ static void tell_job(struct bsw_facts *facts, const struct bsw_search *search,
 static void tell_lists(struct bsw_facts *facts, const struct bsw_search *search,
                        const struct bsw_search_stats *stats)
 {
-    const struct bsw_search_request *request = &search->options.request;
+    const struct bsw_search_settings *settings = &search->settings;
+    const struct bsw_calibration *table = &search->manifest.calibration;
+    double asked = search->options.request.recall;
     bsw_fact_integer(facts, "lists", search->manifest.lists.count, ", %d lists");
-    bsw_fact_integer(facts, "probe", search->settings.probe.probe, NULL);
-    bsw_fact_real(facts, "probe_ratio", request->probe_ratio, NULL);
-    bsw_fact_integer(facts, "scan_dims", search->settings.probe.scan_dims, NULL);
+    bsw_fact_integer(facts, "probe", settings->probe.probe, NULL);
+    bsw_fact_real(facts, "probe_ratio", settings->probe.ratio, NULL);
+    bsw_fact_integer(facts, "scan_dims", settings->probe.scan_dims, NULL);
     bsw_fact_real(facts, "lists_a_query", stats->lists_a_query, " (%.1f a query)");
     bsw_fact_real(facts, "rows_a_query", stats->rows_a_query, NULL);
+    if (asked > 0) bsw_fact_real(facts, "recall_asked", asked, NULL);
+    if (settings->recall_calibrated == 0) return;
+    bsw_fact_real(facts, "recall_calibrated", settings->recall_calibrated, ", recall %.4f");
+    bsw_fact_integer(facts, "calibrated_k", table->k, " at k %d");
+    bsw_fact_text(facts, "calibrated_by", bsw_calibration_source_name(table->source), " of its %s");
 }
 
 static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,

@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "common/base/clock.h"
 #include "common/base/median.h"
@@ -40,12 +41,21 @@ static enum bsw_status prepare(struct bsw_search *search, struct bsw_error *err)
                                       &search->model, err);
 }
 
+// Of the index, and of what its table made of the request: a manifest may get another table while
+// searches begin.
+static uint64_t input_digest(const struct bsw_search *search)
+{
+    const struct bsw_search_settings *settings = &search->settings;
+    const double numbers[] = {settings->probe.probe, settings->probe.ratio, settings->oversample};
+    return XXH3_64bits_withSeed(numbers, sizeof numbers, search->manifest.build_digest);
+}
+
 enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport *transport,
                                 const struct bsw_search_options *options, struct bsw_error *err)
 {
     *search = (struct bsw_search){.transport = transport, .options = *options};
     BSW_TRY(bsw_transport_agree(transport, prepare(search, err), err));
-    return bsw_same_input_agree(transport, search->manifest.build_digest, name_of(search), err);
+    return bsw_same_input_agree(transport, input_digest(search), name_of(search), err);
 }
 
 // ---- load ----
@@ -128,6 +138,15 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
     search->batches.checks = schedule_checks(search);
     search->is_loaded = status == BSW_OK;
     return bsw_transport_agree(transport, status, err);
+}
+
+enum bsw_status bsw_search_look(struct bsw_search *search, const struct bsw_probe_settings *probe,
+                                struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    search->settings.probe = *probe;
+    if (search->is_loaded) status = bsw_shard_service_look(&search->service, probe, err);
+    return bsw_transport_agree(search->transport, status, err);
 }
 
 // ---- what a rank reports of a run ----

@@ -139,6 +139,9 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
 // Loads the shards and checks them. The first run does it where it was not done before, once
 // queries and sink are known to be good: so a mistake in these shows at once.
 enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err);
+// What queries of the runs to come look at; {0}: all lists. Of an index with lists.
+enum bsw_status bsw_search_look(struct bsw_search *search, const struct bsw_probe_settings *probe,
+                                struct bsw_error *err);
 // Searches all queries and gives the answers to the sink.
 enum bsw_status bsw_search_run(struct bsw_search *search, const struct bsw_search_run *run,
                                struct bsw_error *err);

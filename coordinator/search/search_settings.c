@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "coordinator/search/recall_choice.h"
 #include "shard/codecs/codec.h"
 
 // Memory a batch's candidates may take on one rank; larger batches are cut, which changes no byte
@@ -123,14 +124,16 @@ static enum bsw_status settle_candidates(const struct settling *s, struct bsw_er
     uint64_t candidates = !out->is_exact ? asked->k
                           : out->is_histogram
                               ? asked->max_candidates
-                              : bsw_search_keep(asked->k, asked->oversample, s->manifest->num_rows);
+                              : bsw_search_keep(asked->k, out->oversample, s->manifest->num_rows);
     // A query that is no row of the index may have all of them.
     if (candidates > s->manifest->num_rows) candidates = s->manifest->num_rows;
     out->keep = candidates + out->exclude_self;
     return BSW_OK;
 }
 
-// Lists at most where only a ratio is asked for: what is left out behind so many is far away.
+// ---- lists ----
+
+// What is left out behind so many is far away.
 #define MOST_PROBE 1024
 
 // Candidates by the first dimensions alone are for exact values to be ordered by.
@@ -148,33 +151,133 @@ static enum bsw_status settle_scan_dims(const struct settling *s, struct bsw_err
                         "--scan-dims %llu: no segment of %s ends there; info shows them",
                         (unsigned long long)dims, s->index);
     s->out->probe.scan_dims = (uint32_t)dims;
+    s->out->recall_calibrated = 0; // which was of all dimensions
+    return BSW_OK;
+}
+
+uint32_t bsw_search_most_probe(const struct bsw_manifest *manifest)
+{
+    return manifest->lists.count < MOST_PROBE ? manifest->lists.count : MOST_PROBE;
+}
+
+// What was measured holds for candidates that get exact values, by keys that are no coarser.
+static int is_as_calibrated(const struct settling *s)
+{
+    uint32_t usual = 0;
+    if (bsw_codec_query_bits(s->manifest, s->index, 0, &usual, NULL) != BSW_OK) return 0;
+    return (s->asked->is_refined || s->manifest->codec->table->has_exact_keys) &&
+           s->out->query_bits >= usual;
+}
+
+// Of fewer neighbours than were measured with, as many candidates as then.
+static void take_entry(const struct settling *s, const struct bsw_calibration_entry *entry)
+{
+    double k = (double)s->asked->k, calibrated_k = s->manifest->calibration.k,
+           least = entry->oversample;
+    int is_all = entry->ratio == 0 && entry->probe == s->manifest->lists.count;
+    if (k < calibrated_k) least *= calibrated_k / k;
+    if (s->asked->oversample == 0) s->out->oversample = least;
+    if (s->out->oversample >= entry->oversample) s->out->recall_calibrated = entry->recall;
+    if (!is_all)
+        s->out->probe = (struct bsw_probe_settings){.probe = entry->probe, .ratio = entry->ratio};
+}
+
+static const struct bsw_calibration_entry *best_of(const struct bsw_calibration *table)
+{
+    return &table->entries[table->num_entries - 1];
+}
+
+static enum bsw_status check_recall(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_search_request *asked = s->asked;
+    if (asked->probe > 0 || asked->probe_ratio > 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--recall says what --%s does: only one of them can be given",
+                        asked->probe > 0 ? "probe" : "probe-ratio");
+    if (!(asked->recall >= BSW_LEAST_RECALL && asked->recall <= 1))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--recall %g: %g to 1 is possible", asked->recall,
+                        BSW_LEAST_RECALL);
+    if (s->manifest->lists.count == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--recall: %s has no lists; encode --lists makes some", s->index);
+    if (s->manifest->calibration.num_entries == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--recall: %s has no table of recalls; encode --calibrate makes one",
+                        s->index);
+    if (!is_as_calibrated(s))
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--recall: the table of %s is of --refine exact and the usual --query-bits",
+                        s->index);
+    return BSW_OK;
+}
+
+static enum bsw_status settle_recall(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_calibration *table = &s->manifest->calibration;
+    BSW_TRY(check_recall(s, err));
+    const struct bsw_calibration_entry *entry =
+        bsw_recall_cheapest(table, s->asked->recall, s->asked->oversample);
+    if (entry) {
+        take_entry(s, entry);
+        return BSW_OK;
+    }
+    entry = best_of(table);
+    if (entry->recall >= s->asked->recall)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--recall %g: %s needs a larger --oversample for it; without the option it "
+                        "is chosen",
+                        s->asked->recall, s->index);
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "--recall %g: the most that %s has measured is %.4f; ask for less, or take "
+                    "--probe all and a larger --oversample",
+                    s->asked->recall, s->index, entry->recall);
+}
+
+// Nothing was said of lists.
+static void settle_default(const struct settling *s)
+{
+    const struct bsw_calibration *table = &s->manifest->calibration;
+    if (table->num_entries == 0 || !is_as_calibrated(s)) return;
+    const struct bsw_calibration_entry *entry =
+        bsw_recall_cheapest(table, BSW_SEARCH_RECALL, s->asked->oversample);
+    take_entry(s, entry ? entry : best_of(table));
+}
+
+// --probe and --probe-ratio.
+static enum bsw_status settle_probe(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_search_request *asked = s->asked;
+    uint32_t lists = s->manifest->lists.count;
+    const char *option = asked->probe > 0 ? "--probe" : "--probe-ratio";
+    int is_all = asked->probe == BSW_PROBE_ALL;
+    if (is_all && asked->probe_ratio == 0) return BSW_OK;
+    if (lists == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s has no lists; encode --lists makes some",
+                        option, s->index);
+    if (asked->probe > lists && !is_all)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--probe %llu: %s has %u lists",
+                        (unsigned long long)asked->probe, s->index, lists);
+    if (asked->probe_ratio > 0 && s->manifest->metric == BSW_METRIC_IP)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--probe-ratio: metric ip has no distances; --probe N it is");
+    uint32_t probe = is_all             ? lists
+                     : asked->probe > 0 ? (uint32_t)asked->probe
+                                        : bsw_search_most_probe(s->manifest);
+    s->out->probe = (struct bsw_probe_settings){.probe = probe, .ratio = asked->probe_ratio};
     return BSW_OK;
 }
 
 static enum bsw_status settle_lists(const struct settling *s, struct bsw_error *err)
 {
     const struct bsw_search_request *asked = s->asked;
-    uint32_t lists = s->manifest->lists.count;
-    const char *option = asked->probe > 0 ? "--probe" : "--probe-ratio";
-    if (lists > 0 && asked->select != BSW_SELECT_THRESHOLD)
+    if (s->manifest->lists.count > 0 && asked->select != BSW_SELECT_THRESHOLD)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--select %s: %s has lists, which threshold alone knows",
                         bsw_search_select_name(asked->select), s->index);
-    // Keys of residuals lack something for every list, so that all lists are chosen, too.
-    if (s->manifest->lists.is_residual) s->out->probe.probe = lists;
-    if (asked->probe == 0 && asked->probe_ratio == 0) return BSW_OK;
-    if (lists == 0)
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s has no lists; encode --lists makes some",
-                        option, s->index);
-    if (asked->probe > lists)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--probe %llu: %s has %u lists",
-                        (unsigned long long)asked->probe, s->index, lists);
-    if (asked->probe_ratio > 0 && s->manifest->metric == BSW_METRIC_IP)
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--probe-ratio: metric ip has no distances; --probe N it is");
-    uint32_t most = lists < MOST_PROBE ? lists : MOST_PROBE;
-    s->out->probe = (struct bsw_probe_settings){
-        .probe = asked->probe > 0 ? (uint32_t)asked->probe : most, .ratio = asked->probe_ratio};
+    s->out->oversample = asked->oversample > 0 ? asked->oversample : BSW_SEARCH_OVERSAMPLE;
+    if (asked->recall != 0) return settle_recall(s, err);
+    if (asked->probe > 0 || asked->probe_ratio > 0) return settle_probe(s, err);
+    settle_default(s);
     return BSW_OK;
 }
 
@@ -217,9 +320,9 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
                                      .num_threads = request->num_threads};
     BSW_TRY(settle_scan(&settling, err));
     BSW_TRY(settle_codes(&settling, err));
-    BSW_TRY(settle_candidates(&settling, err));
     BSW_TRY(settle_lists(&settling, err));
     BSW_TRY(settle_scan_dims(&settling, err));
+    BSW_TRY(settle_candidates(&settling, err));
     out->batch = fit_batch(&settling, num_ranks);
     return BSW_OK;
 }

@@ -11,9 +11,14 @@
 #define BSW_SEARCH_MAX_K 10000
 // Defaults of options that several commands have.
 #define BSW_SEARCH_K_TEXT              "10"
+#define BSW_SEARCH_OVERSAMPLE          5.0
 #define BSW_SEARCH_OVERSAMPLE_TEXT     "5"
 #define BSW_SEARCH_MAX_CANDIDATES_TEXT "100K"
 #define BSW_SEARCH_BATCH_TEXT          "1000"
+
+#define BSW_PROBE_ALL                  UINT64_MAX
+#define BSW_SEARCH_RECALL              0.99
+#define BSW_LEAST_RECALL               0.5
 
 // How candidates are chosen, and how those of all shards meet.
 enum bsw_search_select { BSW_SELECT_THRESHOLD, BSW_SELECT_HISTOGRAM, BSW_SELECT_QUEUE };
@@ -30,8 +35,10 @@ enum bsw_search_select bsw_search_select_of(const char *name);
 struct bsw_search_request {
     uint64_t k;          // 1 .. BSW_SEARCH_MAX_K
     uint64_t query_bits; // 0: the usual
-    double oversample;   // 1 .. 10000; candidates to refine, times k
-    int is_refined;      // by exact values; codec raw has nothing to refine
+    // 1 .. 10000; candidates to refine, times k. 0: of the index's table, where that says what is
+    // looked at, else BSW_SEARCH_OVERSAMPLE.
+    double oversample;
+    int is_refined; // by exact values; codec raw has nothing to refine
     enum bsw_scan_kind scan;
     enum bsw_search_select select;
     struct bsw_queue_options queue; // of BSW_SELECT_QUEUE
@@ -42,10 +49,14 @@ struct bsw_search_request {
         merge;        // AUTO: on several ranks exchange, or ladder without linked devices
     uint64_t batch;   // queries at a time, at most
     int exclude_self; // row i is not in the answer of query i
-    // Of an index with lists: at most so many a query, and none further away than this times the
-    // yardstick of coarse_search.h. Both 0: all lists.
+    // Of an index with lists: at most so many a query (BSW_PROBE_ALL: all), and none further away
+    // than this times the yardstick of coarse_search.h. Or the recall that is asked for: the
+    // cheapest entry of the index's table that reaches it says probe, ratio and, unless that is
+    // given, oversample. All 0: BSW_SEARCH_RECALL, or the best that the table has; without a table
+    // all lists.
     uint64_t probe;
     double probe_ratio;
+    double recall;
     uint64_t scan_dims; // with lists: keys of the first dimensions, up to a segment's end; 0: all
     enum bsw_cpu_level level;
     int num_threads;
@@ -59,13 +70,16 @@ enum bsw_status bsw_search_settle(const struct bsw_search_request *request,
                                   int num_ranks, struct bsw_search_settings *out,
                                   struct bsw_error *err);
 
+// Lists of a query at most where a ratio alone is asked for.
+uint32_t bsw_search_most_probe(const struct bsw_manifest *manifest);
+
 // How candidates meet on rank 0's CPU.
 int bsw_search_is_ladder(enum bsw_search_merge merge, int num_ranks);
 // "gather", "ladder" or "exchange".
 const char *bsw_search_merge_name(const struct bsw_search_settings *settings);
 
 // Candidates to refine: k * oversample, rounded up, at most num_rows. k in 1 .. BSW_SEARCH_MAX_K,
-// oversample in 1 .. 10000.
+// oversample 1 or more.
 uint64_t bsw_search_keep(uint64_t k, double oversample, uint64_t num_rows);
 
 #endif

@@ -1,0 +1,26 @@
+// Which searches of lists are worth their work, by the table of recalls that an index has.
+//
+// Work is counted in rows: those that a query looks at, and for each candidate that gets an exact
+// value as many as take about its time. That is BSW_REFINED_ROWS, whatever the codec, so that
+// choices are the same on every machine.
+#ifndef BITSWEEP_COORDINATOR_RECALL_CHOICE_H
+#define BITSWEEP_COORDINATOR_RECALL_CHOICE_H
+
+#include "common/files/calibration.h"
+
+#define BSW_REFINED_ROWS 64
+
+// Of an entry with its own oversample, or another.
+double bsw_recall_cost(const struct bsw_calibration_entry *entry, double oversample, uint32_t k);
+
+// The entry of least cost that reaches `recall`; oversample 0: with its own, else it is said, and
+// only entries that need no more count. The first of equals. NULL: there is none.
+const struct bsw_calibration_entry *bsw_recall_cheapest(const struct bsw_calibration *table,
+                                                        double recall, double oversample);
+
+// Takes out what is not worth its work, and sorts the rest as struct bsw_calibration wants them:
+// an entry stays if all others that find as much cost more, and if it reaches BSW_LEAST_RECALL or
+// none does. num_entries may become less.
+void bsw_recall_front(struct bsw_calibration *table);
+
+#endif
