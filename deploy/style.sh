@@ -169,6 +169,7 @@ coordinator/job: common kernels shard
 coordinator/search: common kernels shard coordinator/job coordinator/encode
 coordinator/encode: common kernels shard coordinator/job
 coordinator/truth: common kernels shard coordinator/job
+coordinator/calibrate: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/truth
 coordinator/train: common kernels shard coordinator/job coordinator/encode
 coordinator/sweep: common kernels shard coordinator/job coordinator/search coordinator/encode coordinator/truth coordinator/train
 coordinator/plan: common kernels shard coordinator/job coordinator/search coordinator/encode

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "common/base/process_memory.h"
+#include "coordinator/calibrate/calibrate.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
@@ -10,8 +11,10 @@
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *stage, *lists;
+    const char *codec, *axes, *scale, *stage, *lists, *calibrate;
     struct bsw_encode_settings settings;
+    struct bsw_calibrate_settings calibration;
+    int is_calibrated;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct encode_options, name, member, __VA_ARGS__)
@@ -46,6 +49,11 @@ static const struct bsw_option option_rows[] = {
                    "of them; auto: by the number of rows"),
     OPTION("residual", settings.residuals, .choices = "auto|yes|no", .default_text = "auto",
            .help = "with lists: code rows less their centroids; auto: saq below 2.5 bits"),
+    OPTION("calibrate", calibrate, .value_name = "N|off",
+           .help = "with lists: N rows as queries, for the table that search --recall takes its "
+                   "settings from [1000, or a tenth of the rows]"),
+    OPTION("calibrate-queries", calibration.queries, .value_name = "FILE",
+           .help = "the table from these queries, not from rows"),
     BSW_OPTION_GROUP(struct encode_options, settings.device, bsw_device_option_group),
     OPTION("rows", settings.rows, .value_name = "A:B",
            .help = "only these rows; ids stay those of the file"),
@@ -61,6 +69,31 @@ static const struct bsw_option option_rows[] = {
     BSW_OPTION_GROUP(struct encode_options, common, bsw_common_option_group),
 };
 
+// Whether there will be a table of recalls, and of which queries.
+static enum bsw_status take_calibration(struct encode_options *o, struct bsw_error *err)
+{
+    struct bsw_calibrate_settings *c = &o->calibration;
+    int is_off = o->calibrate && strcmp(o->calibrate, "off") == 0;
+    o->is_calibrated = o->settings.lists > 0 && !is_off;
+    if (c->queries && o->calibrate)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--calibrate-queries: --calibrate is for rows as queries");
+    if (o->settings.lists == 0 && (c->queries || (o->calibrate && !is_off)))
+        return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate%s: there are no lists without --lists",
+                        c->queries ? "-queries" : "");
+    if (o->calibrate && !is_off) {
+        BSW_TRY(bsw_count_parse("--calibrate", o->calibrate, &c->num_rows, err));
+        if (c->num_rows < 1 || c->num_rows > 1000000)
+            return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %s: 1 to 1000000, or off",
+                            o->calibrate);
+    }
+    c->index = o->settings.index;
+    c->num_threads = (int)o->common.threads;
+    c->level = o->common.level;
+    c->pinning = &o->common.pinning;
+    return BSW_OK;
+}
+
 // The settings that a text says.
 static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *err)
 {
@@ -70,14 +103,30 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
     BSW_TRY(bsw_encode_parse_lists(o->lists, &s->lists, err));
+    BSW_TRY(take_calibration(o, err));
     if (!o->stage) return BSW_OK;
     s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;
     if (s->code.stage == BSW_STAGE_AUTO) return BSW_OK;
     return bsw_count_parse("--stage", o->stage, &s->code.stage_dims, err);
 }
 
+static void tell_calibration(struct bsw_facts *f, const struct bsw_calibrate_stats *c)
+{
+    int has_table = c->num_entries > 0;
+    bsw_facts_open_object(f, "calibration");
+    bsw_fact_integer(f, "queries", c->num_queries, has_table ? "calibrated with %d queries" : NULL);
+    bsw_fact_integer(f, "k", c->k, NULL);
+    bsw_fact_integer(f, "searches", c->num_searches, has_table ? ", %d searches" : NULL);
+    bsw_fact_real(f, "seconds", c->seconds, has_table ? " in %.2f s" : NULL);
+    bsw_fact_real(f, "groundtruth_seconds", c->truth_seconds, NULL);
+    bsw_fact_integer(f, "entries", c->num_entries, NULL);
+    bsw_fact_real(f, "least_recall", c->least_recall, has_table ? ": recall %.4f" : NULL);
+    bsw_fact_real(f, "best_recall", c->best_recall, has_table ? " to %.4f\n" : NULL);
+    bsw_facts_close(f);
+}
+
 static void report(const struct bsw_transport *transport, const struct encode_options *o,
-                   const struct bsw_encode_stats *s)
+                   const struct bsw_encode_stats *s, const struct bsw_calibrate_stats *calibration)
 {
     struct bsw_facts f;
     bsw_facts_begin(&f, bsw_common_facts_form(&o->common), NULL);
@@ -115,8 +164,20 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_facts_say(&f, "%.4g rows/s, ", (double)s->num_rows / s->encode_seconds);
     bsw_fact_real(&f, "input_gb_per_second", (double)s->input_bytes / s->encode_seconds * 1e-9,
                   "%.2f GB/s of input\n");
+    if (o->is_calibrated) tell_calibration(&f, calibration);
     bsw_fact_integer(&f, "peak_memory_bytes", bsw_process_peak_bytes(), NULL);
     bsw_facts_end(&f, BSW_OK);
+}
+
+// The index is whole, whatever comes of its table.
+static enum bsw_status calibrate(struct encode_options *o, struct bsw_transport *transport,
+                                 struct bsw_calibrate_stats *stats, struct bsw_error *err)
+{
+    if (!o->is_calibrated) return BSW_OK;
+    o->calibration.progress = o->settings.progress;
+    enum bsw_status status = bsw_calibrate_run(&o->calibration, transport, stats, err);
+    if (status == BSW_OK) return BSW_OK;
+    return bsw_prefix(err, status, "the index is made, but without --calibrate: ");
 }
 
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
@@ -124,13 +185,19 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     struct encode_options *o = options;
     struct bsw_encode_settings *settings = &o->settings;
     struct bsw_encode_stats stats;
+    struct bsw_calibrate_stats calibration = {0};
+    struct bsw_job_events events = bsw_command_events;
     struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
     BSW_TRY(take_texts(o, err));
+    BSW_TRY(bsw_transport_agree(transport,
+                                bsw_calibrate_check(&o->calibration, settings->base, err), err));
     settings->level = o->common.level;
     settings->progress = &progress;
-    settings->events = &bsw_command_events;
+    if (o->is_calibrated) events.complete = NULL; // there is more to do
+    settings->events = &events;
     BSW_TRY(bsw_encode_run(settings, transport, &stats, err));
-    if (transport->rank == 0) report(transport, o, &stats);
+    BSW_TRY(calibrate(o, transport, &calibration, err));
+    if (transport->rank == 0) report(transport, o, &stats, &calibration);
     return BSW_OK;
 }
 

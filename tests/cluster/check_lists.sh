@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Lists: the same index for any number of ranks, threads and levels; a search that looks at some of
 # them gives the same bytes for any ranks, shards, threads, batches, levels and ways of merging, one
-# that looks at all of them those of an index without lists; more lists find more; what is wrong is
-# refused.
+# that looks at all of them those of an index without lists; more lists find more; one that is asked
+# for a recall finds about as much; what is wrong is refused.
 # usage: check_lists.sh BITSWEEP_BINARY SOURCE_FOLDER
 #
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
@@ -62,7 +62,7 @@ for code in "${codes[@]}"; do
     rows=$folder/rows.fbin vectors=$folder/vectors.fbin
     if [[ $kind == u8bin ]]; then rows=$base vectors=$queries; fi
     what="$metric ${encoding[*]}"
-    encode=(encode --base "$rows" --metric "$metric" "${encoding[@]}" --force --quiet)
+    encode=(encode --base "$rows" --metric "$metric" "${encoding[@]}" --calibrate off --force --quiet)
     flat=("${encode[@]}")
     for word in --residual yes; do for i in "${!flat[@]}"; do [[ ${flat[i]} != "$word" ]] || unset "flat[i]"; done; done
     check "flat, $what" "$program" "${flat[@]}" --index "$folder/flat"
@@ -148,7 +148,7 @@ refused 2 "an index with lists runs on the CPU only" "$program" info "$folder/on
 # ---- rows that are left out ----
 
 rows=$folder/rows.fbin vectors=$folder/vectors.fbin
-encode=(encode --base "$rows" --metric l2 --force --quiet --index "$folder/one")
+encode=(encode --base "$rows" --metric l2 --calibrate off --force --quiet --index "$folder/one")
 check "a part of the rows" "$program" "${encode[@]}" --lists 30 --rows 1000:4000 --shards 3
 check "its search" search "$folder/one" "$folder/first" --probe 30
 check "a part without lists" "$program" "${encode[@]}" --rows 1000:4000
@@ -160,23 +160,108 @@ refused 65 "holes.fbin: row 3 " "$program" encode --base "$folder/holes.fbin" --
     --index "$folder/holes" --quiet
 check "nothing is left" test ! -e "$folder/holes"
 for lists in 0 30; do
+    some=off
+    if ((lists > 0)); then some=50; fi
     check "rows are dropped, $lists lists" "$program" encode --base "$folder/holes.fbin" --metric l2 \
-        --lists $lists --drop-bad-rows --index "$folder/holes$lists" --quiet --shards 2
+        --lists $lists --drop-bad-rows --calibrate $some --index "$folder/holes$lists" --quiet --shards 2
     check "verify" "$program" verify --index "$folder/holes$lists" --quiet
-    check "search" search "$folder/holes$lists" "$folder/result$lists"
+    check "search" search "$folder/holes$lists" "$folder/result$lists" --probe all
 done
 check "the same bytes" cmp "$folder/result0" "$folder/result30"
 
+# ---- a recall that is asked for ----
+
+# fact NAME: of the JSON that search_facts has left
+fact() {
+    sed -nE "s/^ *\"$1\": ([0-9.e+-]+),?\$/\1/p" "$folder/facts" | head -n 1
+}
+
+# search_facts INDEX OPTIONS...
+search_facts() {
+    local index=$1
+    shift
+    "$program" search --index "$index" --queries "$vectors" --out "$folder/first" --force --quiet --json "$@" \
+        >"$folder/facts"
+}
+
+# "metric|rows|queries|options of encode"
+tables=("l2|$base|$queries|--calibrate 400" "ip|$rows|$vectors|--codec sq8"
+    "cosine|$rows|$vectors|--codec xfbq --calibrate-queries $vectors")
+for table in "${tables[@]}"; do
+    IFS='|' read -r metric from vectors encoding <<<"$table"
+    read -ra encoding <<<"$encoding"
+    what="$metric ${encoding[*]}"
+    encode=(encode --base "$from" --metric "$metric" "${encoding[@]}" --lists 64 --shards 3 --force --quiet)
+    check "a table, $what" "$program" "${encode[@]}" --index "$folder/three"
+    next_level
+    if [[ $level == reference && $from == "$base" ]]; then next_level; fi # which would take long
+    check "a table, $what, ${ranks_axis[-1]} ranks, $level" on "${ranks_axis[-1]}" "${encode[@]}" --level "$level" \
+        --threads 3 --index "$folder/other"
+    check "the same table" diff -r "$folder/three" "$folder/other"
+    check "ground truth, $what" "$program" groundtruth --base "$from" --queries "$vectors" --metric "$metric" \
+        --k 10 --out "$folder/truth" --force --quiet
+    last=0
+    for recall in 0.7 0.9; do
+        check "recall $recall, $what" search_facts "$folder/three" --recall $recall
+        least=$(awk -v r=$recall 'BEGIN {print r - 0.03}')
+        looked=$(fact rows_a_query)
+        at_least "recall that was measured for $recall, $what" "$(fact recall_calibrated)" $recall
+        at_least "recall of $recall, $what" "$(recall_of "$folder/first")" "$least"
+        at_least "rows looked at for $recall, $what" "$looked" "$last"
+        last=$looked
+    done
+    search_other "recall 0.9, $what" "$folder/three" "${ranks_axis[-1]}" --recall 0.9 --threads 2
+    check "nothing is asked for, $what" search_facts "$folder/three"
+    at_least "recall that was measured, $what" "$(fact recall_calibrated)" 0.97
+    at_least "k that it was measured with, $what" "$(fact calibrated_k)" 10
+done
+
+rows=$folder/rows.fbin vectors=$folder/vectors.fbin
+encode=(encode --base "$rows" --metric l2 --force --quiet --index "$folder/one")
+check "a table of few bits" "$program" "${encode[@]}" --lists 30 --bits 1 --calibrate 100
+check "it is told" "$program" info "$folder/one"
+cp "$folder/stdout" "$folder/told"
+check "its queries" grep -q "30, recall at k 10 of 100 rows" "$folder/told"
+check "fewer neighbours" search_facts "$folder/one" --recall 0.9 --k 2
+at_least "as many candidates as were measured with" "$(fact L)" 10
+check "an oversample of its own" search_facts "$folder/one" --recall 0.9 --oversample 12
+at_least "it is taken" "$(fact L)" 120
+check "another recall" search "$folder/one" "$folder/first" --recall 0.5
+check "probe all" search "$folder/one" "$folder/again" --probe all --oversample 100
+check "it looks at all" search "$folder/one" "$folder/first" --probe 30 --oversample 100
+check "the same bytes" cmp "$folder/first" "$folder/again"
+some=(search --index "$folder/one" --queries "$vectors" --out "$folder/again" --force --quiet)
+refused 2 "--recall says what --probe does" "$program" "${some[@]}" --recall 0.9 --probe 3
+refused 2 "--recall says what --probe-ratio does" "$program" "${some[@]}" --recall 0.9 --probe-ratio 1
+refused 2 "--recall .*0.5 to 1" "$program" "${some[@]}" --recall 0.4
+refused 2 "--recall: the table .* --refine exact" "$program" "${some[@]}" --recall 0.9 --refine none
+refused 2 "--recall 0.99: .*--oversample" "$program" "${some[@]}" --recall 0.99 --oversample 1
+refused 2 "--recall 1: the most that .* has measured is 0.*--probe all" "$program" "${some[@]}" --recall 1
+refused 2 "--probe 0: 1 to .*, or all" "$program" "${some[@]}" --probe 0
+check "few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3
+check "a table of few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3 --calibrate 2
+check "without a table" "$program" "${encode[@]}" --lists 30 --calibrate off
+refused 2 "--recall: .* no table of recalls; encode --calibrate" "$program" "${some[@]}" --recall 0.9
+refused 2 "--calibrate: there are no lists" "$program" "${encode[@]}" --calibrate 10
+refused 2 "--calibrate-queries: there are no lists" "$program" "${encode[@]}" --calibrate-queries "$vectors"
+refused 2 "--calibrate 0: 1 to" "$program" "${encode[@]}" --lists 30 --calibrate 0
+refused 74 "no.fbin" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$folder/no.fbin"
+refused 65 "--calibrate-queries: .*: 128 dims, .* has 45" "$program" "${encode[@]}" --lists 30 \
+    --calibrate-queries "$queries"
+
 # ---- what is wrong ----
 
+encode+=(--calibrate off)
 check "an index" "$program" "${encode[@]}" --lists 30 --seed 2
 check "a flat index" "$program" encode --base "$rows" --metric ip --index "$folder/flat" --force --quiet
-check "lists for products" "$program" encode --base "$rows" --metric ip --lists 5 --index "$folder/four" --force --quiet
+check "lists for products" "$program" encode --base "$rows" --metric ip --lists 5 --calibrate off \
+    --index "$folder/four" --force --quiet
 flat=(search --index "$folder/flat" --queries "$vectors" --out "$folder/again" --force --quiet)
 some=(search --index "$folder/one" --queries "$vectors" --out "$folder/again" --force --quiet)
 refused 2 "--lists 6001: .*6000 rows only" "$program" "${encode[@]}" --lists 6001
 refused 2 "--lists 'x' is not" "$program" "${encode[@]}" --lists x
 refused 2 "--probe: .*no lists; encode --lists" "$program" "${flat[@]}" --probe 3
+refused 2 "--recall: .*no lists; encode --lists" "$program" "${flat[@]}" --recall 0.9
 refused 2 "--probe-ratio: .*no lists" "$program" "${flat[@]}" --probe-ratio 1.5
 refused 2 "--probe 31: .* has 30 lists" "$program" "${some[@]}" --probe 31
 refused 2 "--select queue: .*has lists" "$program" "${some[@]}" --select queue

@@ -1,0 +1,320 @@
+#include "coordinator/calibrate/calibrate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/net/collect.h"
+#include "common/net/message_kinds.h"
+#include "coordinator/calibrate/calibrate_count.h"
+#include "coordinator/calibrate/calibrate_rows.h"
+#include "coordinator/calibrate/calibrate_steps.h"
+#include "coordinator/encode/index_folder.h"
+#include "coordinator/job/memory_answers.h"
+#include "coordinator/search/recall_choice.h"
+#include "coordinator/search/search.h"
+#include "coordinator/truth/truth.h"
+
+enum { CALIBRATED_K = 10, USUAL_ROWS = 1000, ROWS_A_QUERY = 10, MOST_IDLE_STEPS = 2 };
+
+struct calibration {
+    struct bsw_calibrate_settings settings;
+    struct bsw_transport *transport;
+    struct bsw_manifest manifest;
+    int by_rows;             // else the user's queries
+    uint64_t k, num_skipped; // of true neighbours those behind so many
+    char queries[BSW_PATH_BYTES];
+    struct bsw_calibrate_steps steps;
+    struct bsw_search search;
+    // Of rank 0.
+    struct bsw_index_folder folder;
+    struct bsw_calibrate_rows rows;
+    struct bsw_results truth, candidates;
+    struct bsw_calibration table; // room for all steps
+    double best;                  // recall so far
+    uint32_t num_idle;            // steps without a better one
+    struct bsw_calibrate_stats stats;
+};
+
+// ---- queries ----
+
+// Good rows there are besides a query that is one of them.
+static uint64_t num_others(const struct calibration *c)
+{
+    uint64_t good = c->manifest.num_rows - c->manifest.dropped_rows;
+    return good > 0 && c->by_rows ? good - 1 : good;
+}
+
+// Rows lie closer to their neighbours than queries do, which are no rows: the more so where a
+// corpus comes in groups. As a row's neighbours count those behind its nearest k.
+static void choose_k(struct calibration *c)
+{
+    uint64_t most = c->by_rows ? num_others(c) / 2 : num_others(c);
+    c->k = most < CALIBRATED_K ? most : CALIBRATED_K;
+    c->num_skipped = c->by_rows ? c->k : 0;
+}
+
+// Of a query's true neighbours and of its candidates: those that do not count.
+static uint64_t num_left_out(const struct calibration *c)
+{
+    return c->num_skipped + (uint64_t)c->by_rows;
+}
+
+// Rank 0: keeps other encodes away from the folder.
+static enum bsw_status lock(struct calibration *c, struct bsw_error *err)
+{
+    return bsw_index_folder_begin(&c->folder, c->settings.index, 1, err);
+}
+
+static enum bsw_status read_index(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_calibrate_settings *s = &c->settings;
+    BSW_TRY(bsw_manifest_read(s->index, &c->manifest, err));
+    if (c->manifest.lists.count == 0)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate: %s has no lists", s->index);
+    choose_k(c);
+    if (c->by_rows) return bsw_calibrate_rows_path(&c->manifest, s->index, c->queries, err);
+    int length = snprintf(c->queries, sizeof c->queries, "%s", s->queries);
+    if (length >= 0 && (size_t)length < sizeof c->queries) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate-queries: the name is too long");
+}
+
+static enum bsw_status draw_rows(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_calibrate_settings *s = &c->settings;
+    uint64_t tenth = c->manifest.num_rows / ROWS_A_QUERY,
+             usual = tenth < USUAL_ROWS ? tenth : USUAL_ROWS;
+    return bsw_calibrate_rows_make(&c->manifest, s->index, s->num_rows > 0 ? s->num_rows : usual,
+                                   s->level, &c->rows, err);
+}
+
+// Whether there are queries, and rows that they can find. All ranks; all return alike.
+static enum bsw_status take_queries(struct calibration *c, int *is_possible, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_CALIBRATE_ROWS, .name = "queries"};
+    enum bsw_status status = BSW_OK;
+    *is_possible = c->k > 0;
+    if (!c->by_rows || !*is_possible) return BSW_OK;
+    if (c->transport->rank == 0) status = draw_rows(c, err);
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    *is_possible = c->rows.num_rows > 0;
+    status = bsw_share_record(c->transport, &message, is_possible, sizeof *is_possible, err);
+    return bsw_transport_agree(c->transport, status, err);
+}
+
+static enum bsw_status find_truth(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_calibrate_settings *s = &c->settings;
+    const struct bsw_manifest *manifest = &c->manifest;
+    char base[BSW_PATH_BYTES];
+    struct bsw_truth_stats stats;
+    struct bsw_truth_settings settings = {
+        .base = base,
+        .queries = c->queries,
+        .rows = {manifest->first_row, manifest->first_row + manifest->num_rows},
+        .metric = bsw_metric_name(manifest->metric),
+        .k = c->k + num_left_out(c),
+        .drop_bad_rows = manifest->dropped_rows > 0,
+        .num_threads = s->num_threads,
+        .level = s->level,
+        .progress = s->progress};
+    if (c->transport->rank == 0) settings.sink = bsw_memory_sink(&c->truth);
+    enum bsw_status status = bsw_manifest_source(manifest, s->index, base, err);
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    BSW_TRY(bsw_truth_run(&settings, c->transport, &stats, err));
+    c->stats.num_queries = stats.num_queries;
+    c->stats.truth_seconds = stats.seconds;
+    return BSW_OK;
+}
+
+// ---- searches ----
+
+static int has_exact_keys(const struct calibration *c)
+{
+    return c->manifest.codec->table->has_exact_keys;
+}
+
+static enum bsw_status plan_steps(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_CALIBRATE_STEPS, .name = "steps"};
+    enum bsw_status status = BSW_OK;
+    if (c->transport->rank == 0)
+        status = bsw_calibrate_steps_make(&c->manifest, c->queries, c->settings.level,
+                                          c->settings.num_threads, &c->steps, err);
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    status = bsw_share_record(c->transport, &message, &c->steps, sizeof c->steps, err);
+    return bsw_transport_agree(c->transport, status, err);
+}
+
+// Of all queries the best candidates by key, as many as the largest oversample refines.
+static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_calibrate_settings *s = &c->settings;
+    uint64_t most =
+        has_exact_keys(c) ? c->k : c->k * bsw_calibrate_oversamples[BSW_CALIBRATE_OVERSAMPLES - 1];
+    uint64_t good = c->manifest.num_rows - c->manifest.dropped_rows;
+    most = most + num_left_out(c) < good ? most + num_left_out(c) : good;
+    const struct bsw_search_options options = {.index = s->index,
+                                               .request = {.k = most,
+                                                           .oversample = 1,
+                                                           .batch = 1000,
+                                                           .probe = BSW_PROBE_ALL,
+                                                           .level = s->level,
+                                                           .num_threads = s->num_threads},
+                                               .device.text = "cpu",
+                                               .pinning = s->pinning,
+                                               .is_unchecked = 1};
+    return bsw_search_open(&c->search, c->transport, &options, err);
+}
+
+// Entries of a step, and whether it has found more than those before.
+static enum bsw_status take_step(struct calibration *c, const struct bsw_probe_settings *probe,
+                                 struct bsw_error *err)
+{
+    const struct bsw_calibrate_lists lists = {.truth = &c->truth,
+                                              .candidates = &c->candidates,
+                                              .own = c->rows.ids,
+                                              .k = c->k,
+                                              .num_skipped = c->num_skipped};
+    uint64_t found[BSW_CALIBRATE_OVERSAMPLES];
+    int num = has_exact_keys(c) ? 1 : BSW_CALIBRATE_OVERSAMPLES;
+    double num_true = (double)c->k * (double)c->stats.num_queries, best = c->best;
+    BSW_TRY(bsw_calibrate_count(&lists, found, err));
+    for (int x = 0; x < num; x++) {
+        const struct bsw_calibration_entry entry = {
+            .probe = probe->probe > 0 ? probe->probe : c->manifest.lists.count,
+            .ratio = probe->ratio,
+            .oversample = bsw_calibrate_oversamples[x],
+            .recall = (double)found[x] / num_true,
+            .rows_a_query = bsw_search_stats(&c->search).rows_a_query};
+        c->table.entries[c->table.num_entries++] = entry;
+        best = entry.recall > best ? entry.recall : best;
+    }
+    c->num_idle = best > c->best ? 0 : c->num_idle + 1;
+    c->best = best;
+    c->stats.num_searches++;
+    return BSW_OK;
+}
+
+static enum bsw_status run_step(struct calibration *c, const struct bsw_probe_settings *probe,
+                                struct bsw_error *err)
+{
+    const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&c->candidates)};
+    const struct bsw_search_run run = {
+        .queries = c->queries, .query_rows = BSW_ALL_ROWS, .repeat = 1, .sink = &sink};
+    BSW_TRY(bsw_search_look(&c->search, probe, err));
+    BSW_TRY(bsw_search_run(&c->search, &run, err));
+    enum bsw_status status = c->transport->rank == 0 ? take_step(c, probe, err) : BSW_OK;
+    return bsw_transport_agree(c->transport, status, err);
+}
+
+// The next step: the one that follows, all lists where more of them were of no use, or the end
+// where nothing is left to be found.
+static uint32_t next_step(const struct calibration *c, uint32_t step)
+{
+    uint32_t last = c->steps.num_steps - 1;
+    if (c->best == 1) return c->steps.num_steps;
+    return c->num_idle >= MOST_IDLE_STEPS && step < last ? last : step + 1;
+}
+
+static enum bsw_status run_steps(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_CALIBRATE_GOES_ON, .name = "a step"};
+    struct bsw_progress *progress = c->settings.progress;
+    enum bsw_status status = BSW_OK;
+    if (c->transport->rank == 0)
+        status = bsw_allocate(&c->table.entries, c->steps.num_steps * BSW_CALIBRATE_OVERSAMPLES,
+                              sizeof *c->table.entries, "calibration", err);
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    bsw_progress_begin(progress, "calibrate", "searches", c->steps.num_steps);
+    for (uint32_t step = 0; status == BSW_OK && step < c->steps.num_steps;) {
+        status = run_step(c, &c->steps.steps[step], err);
+        if (status != BSW_OK) break;
+        bsw_progress_update(progress, step + 1);
+        if (c->transport->rank == 0) step = next_step(c, step);
+        status = bsw_share_record(c->transport, &message, &step, sizeof step, err);
+        status = bsw_transport_agree(c->transport, status, err);
+    }
+    bsw_progress_finish(progress);
+    return status;
+}
+
+// ---- the table ----
+
+static enum bsw_status write_table(struct calibration *c, struct bsw_error *err)
+{
+    struct bsw_calibration *table = &c->table;
+    table->k = (uint32_t)c->k;
+    table->num_queries = c->stats.num_queries;
+    table->source = c->by_rows ? BSW_CALIBRATED_BY_ROWS : BSW_CALIBRATED_BY_QUERIES;
+    bsw_recall_front(table);
+    c->stats.k = c->k;
+    c->stats.num_entries = table->num_entries;
+    c->stats.least_recall = table->entries[0].recall;
+    c->stats.best_recall = table->entries[table->num_entries - 1].recall;
+    bsw_calibration_deinit(&c->manifest.calibration);
+    c->manifest.calibration = *table;
+    *table = (struct bsw_calibration){0};
+    return bsw_manifest_write(&c->manifest, c->settings.index, err);
+}
+
+static enum bsw_status measure(struct calibration *c, struct bsw_error *err)
+{
+    BSW_TRY(find_truth(c, err));
+    BSW_TRY(plan_steps(c, err));
+    BSW_TRY(open_search(c, err));
+    BSW_TRY(run_steps(c, err));
+    enum bsw_status status = c->transport->rank == 0 ? write_table(c, err) : BSW_OK;
+    return bsw_transport_agree(c->transport, status, err);
+}
+
+static enum bsw_status calibrate(struct calibration *c, struct bsw_error *err)
+{
+    int is_possible;
+    enum bsw_status status = c->transport->rank == 0 ? lock(c, err) : BSW_OK;
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    BSW_TRY(bsw_transport_agree(c->transport, read_index(c, err), err));
+    BSW_TRY(take_queries(c, &is_possible, err));
+    return is_possible ? measure(c, err) : BSW_OK;
+}
+
+static void deinit(struct calibration *c)
+{
+    bsw_search_close(&c->search);
+    bsw_calibrate_rows_deinit(&c->rows);
+    bsw_results_deinit(&c->truth);
+    bsw_results_deinit(&c->candidates);
+    bsw_calibration_deinit(&c->table);
+    bsw_manifest_deinit(&c->manifest);
+    bsw_index_folder_release(&c->folder);
+}
+
+enum bsw_status bsw_calibrate_check(const struct bsw_calibrate_settings *settings, const char *base,
+                                    struct bsw_error *err)
+{
+    bsw_vectors *rows = NULL, *queries = NULL;
+    if (!settings->queries) return BSW_OK;
+    enum bsw_status status = bsw_vectors_open(base, BSW_ALL_ROWS, &rows, err);
+    if (status == BSW_OK) status = bsw_queries_open(settings->queries, BSW_ALL_ROWS, &queries, err);
+    if (status == BSW_OK && bsw_vectors_dims(queries) != bsw_vectors_dims(rows))
+        status =
+            bsw_fail(err, BSW_ERROR_BAD_DATA, "--calibrate-queries: %s: %u dims, %s has %u",
+                     settings->queries, bsw_vectors_dims(queries), base, bsw_vectors_dims(rows));
+    bsw_vectors_close(&queries);
+    bsw_vectors_close(&rows);
+    return status;
+}
+
+enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
+                                  struct bsw_transport *transport,
+                                  struct bsw_calibrate_stats *stats, struct bsw_error *err)
+{
+    struct calibration c = {
+        .settings = *settings, .transport = transport, .by_rows = settings->queries == NULL};
+    double started = bsw_clock_seconds();
+    enum bsw_status status = calibrate(&c, err);
+    deinit(&c);
+    c.stats.seconds = bsw_clock_seconds() - started;
+    *stats = c.stats;
+    return status;
+}

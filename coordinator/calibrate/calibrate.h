@@ -1,0 +1,55 @@
+// The table of recalls of an index with lists: which share of the true neighbours a search finds
+// that looks at so many lists and refines so many candidates. Searches that are asked for a recall
+// are settled by it (coordinator/search/recall_choice.h).
+//
+// Queries are rows of the corpus, each left out of its own answer, or a file of the user's. Rows
+// lie closer to their neighbours than queries do that are no rows; so of a row the nearest k are
+// left out, too, and the k behind them are to be found.
+//
+// Exact neighbours come from a ground truth; then searches without refinement look at more and more
+// lists, and give each query's best candidates by key, in order: what refinement of the first k * x
+// of them finds is the share of true neighbours among these. So one search tells all oversamples.
+//
+// The table holds no times and is a function of the index and the queries: not of ranks, threads or
+// levels. It goes into the manifest, which is replaced atomically; until then the index is as it
+// was.
+#ifndef BITSWEEP_COORDINATOR_CALIBRATE_H
+#define BITSWEEP_COORDINATOR_CALIBRATE_H
+
+#include <stdint.h>
+
+#include "common/base/cpu_level.h"
+#include "common/base/thread_pinning.h"
+#include "common/job/progress.h"
+#include "common/net/transport.h"
+
+// The same on all ranks but for progress and level. Texts are borrowed.
+struct bsw_calibrate_settings {
+    const char *index;   // folder
+    uint64_t num_rows;   // to draw as queries, at most; 0: 1000, or a tenth of the index's rows
+    const char *queries; // a file in their place; NULL: none
+    int num_threads;
+    enum bsw_cpu_level level;
+    const struct bsw_thread_pinning *pinning; // of the caller's threads; NULL: none
+    struct bsw_progress *progress;            // rank 0, borrowed; NULL: nothing is shown
+};
+
+// Of rank 0.
+struct bsw_calibrate_stats {
+    uint64_t num_queries, k;
+    uint32_t num_searches, num_entries; // 0 entries: too few rows for a table
+    double least_recall, best_recall;   // of the entries
+    double truth_seconds, seconds;
+};
+
+// Whether a file of queries, if there is one, fits the rows of base: before an index is made of
+// them. Afterwards ranks are to agree.
+enum bsw_status bsw_calibrate_check(const struct bsw_calibrate_settings *settings, const char *base,
+                                    struct bsw_error *err);
+
+// Called by all ranks; ends with an agreement, so all return the same.
+enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
+                                  struct bsw_transport *transport,
+                                  struct bsw_calibrate_stats *stats, struct bsw_error *err);
+
+#endif

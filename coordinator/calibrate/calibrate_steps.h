@@ -1,0 +1,24 @@
+// What the searches of a calibration look at, from few lists to all.
+//
+// So many lists for ip. For other metrics so large a ratio that half of some queries reach so many
+// lists with it: queries whose lists lie close together look at more of them.
+#ifndef BITSWEEP_COORDINATOR_CALIBRATE_STEPS_H
+#define BITSWEEP_COORDINATOR_CALIBRATE_STEPS_H
+
+#include "common/base/cpu_level.h"
+#include "common/files/index_manifest.h"
+#include "shard/lists/coarse_search.h"
+
+#define BSW_CALIBRATE_MOST_STEPS 32
+
+struct bsw_calibrate_steps {
+    uint32_t num_steps;
+    struct bsw_probe_settings steps[BSW_CALIBRATE_MOST_STEPS]; // the last: {0}, all lists
+};
+
+// queries: a file, of as many dimensions as the rows.
+enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, const char *queries,
+                                         enum bsw_cpu_level level, int num_threads,
+                                         struct bsw_calibrate_steps *out, struct bsw_error *err);
+
+#endif
