@@ -144,10 +144,6 @@ static enum bsw_status settle_scan_dims(const struct settling *s, struct bsw_err
     if (dims == 0) return BSW_OK;
     if (s->manifest->lists.count == 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "--scan-dims: %s has no lists", s->index);
-    if (s->asked->recall != 0)
-        return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--scan-dims: recalls were measured with all dimensions; --probe or "
-                        "--probe-ratio goes with it");
     if (!s->out->is_exact || s->manifest->codec->has_bytes)
         return bsw_fail(err, BSW_ERROR_USAGE, "--scan-dims: candidates have to be refined");
     if (dims > UINT32_MAX || !bsw_code_layout_first(&s->manifest->layout, (uint32_t)dims, &first))
@@ -198,6 +194,10 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--recall says what --%s does: only one of them can be given",
                         asked->probe > 0 ? "probe" : "probe-ratio");
+    if (asked->scan_dims > 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--scan-dims: recalls were measured with all dimensions; --probe or "
+                        "--probe-ratio goes with it");
     if (!(asked->recall >= BSW_LEAST_RECALL && asked->recall <= 1))
         return bsw_fail(err, BSW_ERROR_USAGE, "--recall %g: %g to 1 is possible", asked->recall,
                         BSW_LEAST_RECALL);

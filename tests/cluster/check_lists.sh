@@ -69,7 +69,12 @@ for code in "${codes[@]}"; do
     check "one shard, $what" "$program" "${encode[@]}" --lists 50 --index "$folder/one"
     check "four shards, $what" "$program" "${encode[@]}" --lists 50 --shards 4 --copy-vectors --index "$folder/four"
     check "verify, $what" "$program" verify --index "$folder/four" --quiet
-    for ranks in "${ranks_axis[@]}"; do
+    ranks_here=("${ranks_axis[@]}")
+    case $what in # the other codes differ in their keys alone
+    *64x4* | *2.5* | *1.5*) ;;
+    *) ranks_here=("${ranks_axis[-1]}") ;;
+    esac
+    for ranks in "${ranks_here[@]}"; do
         next_level
         check "four shards, $what, $ranks ranks, $level" on "$ranks" "${encode[@]}" --lists 50 --shards 4 \
             --copy-vectors --level "$level" --threads 2 --index "$folder/other"
@@ -79,7 +84,7 @@ for code in "${codes[@]}"; do
     all=flat # whose bytes a search of all lists has, but for residuals, which are other codes
     if [[ $what == *residual* ]]; then all=one; fi
     check "search of all, $what" search "$folder/$all" "$folder/first" "${searching[@]}"
-    for ranks in "${ranks_axis[@]}"; do
+    for ranks in "${ranks_here[@]}"; do
         search_other "all lists, $what" "$folder/one" "$ranks" "${searching[@]}" --threads 2
         search_other "all lists, $what" "$folder/four" "$ranks" "${searching[@]}" --probe 50 --batch 7
     done
@@ -87,14 +92,7 @@ for code in "${codes[@]}"; do
     if [[ $metric != ip ]]; then options+=(--probe-ratio 1.1); fi
     if [[ $what == *64x4* ]]; then options+=(--scan-dims 64); fi
     check "some lists, $what" search "$folder/one" "$folder/first" "${searching[@]}" "${options[@]}"
-    for ranks in "${ranks_axis[@]}"; do
-        case $what in # the other codes differ in their keys alone
-        *64x4* | *2.5* | *1.5*) ;;
-        *)
-            search_other "some lists, $what" "$folder/four" "$ranks" "${searching[@]}" "${options[@]}" --batch 9 --threads 2
-            continue
-            ;;
-        esac
+    for ranks in "${ranks_here[@]}"; do
         search_other "some lists, $what" "$folder/one" "$ranks" "${searching[@]}" "${options[@]}" --batch 1
         search_other "some lists, $what" "$folder/four" "$ranks" "${searching[@]}" "${options[@]}" --threads 3 \
             --merge gather
