@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 #include "bench/report/bench_report.h"
+#include "common/base/memory.h"
 #include "common/device/device.h"
-#include "common/device/device_layout.h"
 #include "kernels/device_scan/device_scan.h"
 #include "shard/host/shard_scan.h"
 

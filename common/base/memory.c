@@ -16,7 +16,7 @@ enum bsw_status bsw_allocate(void *out, size_t count, size_t size, const char *w
                         "%s: %zu x %zu bytes is more than an address space holds", what, count,
                         size);
     }
-    size_t rounded = (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
+    size_t rounded = bsw_align_size(bytes, BSW_ALIGNMENT_BYTES);
     if (rounded == 0) rounded = BSW_ALIGNMENT_BYTES;
     pointer = BSW_FAULT(ALLOCATE, NULL, aligned_alloc(BSW_ALIGNMENT_BYTES, rounded));
     if (!pointer)
@@ -33,6 +33,18 @@ enum bsw_status bsw_allocate_zero(void *out, size_t count, size_t size, const ch
     memcpy(&pointer, out, sizeof pointer);
     memset(pointer, 0, count * size);
     return BSW_OK;
+}
+
+size_t bsw_divide_memory(const struct bsw_memory_part *parts, size_t num_parts, unsigned char *at)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < num_parts; i++) {
+        size_t offset = bsw_place_array(parts[i].bytes, BSW_ALIGNMENT_BYTES, &total);
+        if (!at) continue;
+        unsigned char *place = at + offset;
+        memcpy(parts[i].out, &place, sizeof place);
+    }
+    return total;
 }
 
 void bsw_free(void *address_of_pointer)

@@ -28,6 +28,31 @@ enum bsw_status bsw_allocate_zero(void *out, size_t count, size_t size, const ch
 // pointer inside.
 void bsw_free(void *address_of_pointer);
 
+// Arrays in one piece of memory, one after the other, each aligned.
+
+static inline size_t bsw_align_size(size_t bytes, size_t alignment)
+{
+    return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// The offset of an array of so many bytes at the end of what is there, *total, which grows by it.
+static inline size_t bsw_place_array(size_t bytes, size_t alignment, size_t *total)
+{
+    size_t at = *total;
+    *total += bsw_align_size(bytes, alignment);
+    return at;
+}
+
+// A part of a piece of memory: *(void **)out is set to where it begins, aligned.
+struct bsw_memory_part {
+    void *out;
+    size_t bytes;
+};
+
+// One part behind the other, from `at` on, which is aligned; returns the bytes of all. at NULL:
+// counts them alone.
+size_t bsw_divide_memory(const struct bsw_memory_part *parts, size_t num_parts, unsigned char *at);
+
 // a * b and a + b into *out; return 0 on overflow and leave *out alone, 1 otherwise.
 static inline int bsw_multiply_size(size_t a, size_t b, size_t *out)
 {

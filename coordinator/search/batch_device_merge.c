@@ -2,8 +2,8 @@
 
 #include <string.h>
 
+#include "common/base/memory.h"
 #include "common/base/parts.h"
-#include "common/device/device_layout.h"
 #include "common/device/device_phase.h"
 
 #define ALIGNMENT ((size_t)256)

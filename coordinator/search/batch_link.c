@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "common/device/device_layout.h"
+#include "common/base/memory.h"
 #include "coordinator/search/query_source.h"
 
 #define ALIGNMENT ((size_t)256)

@@ -3,8 +3,8 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "common/base/memory.h"
 #include "common/device/device_blocks.h"
-#include "common/device/device_layout.h"
 #include "kernels/device_encode/device_encode.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_saq.h"

@@ -96,7 +96,7 @@ size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest)
 {
     const struct bsw_codec_table *codec = manifest->codec->table;
     size_t bytes = codec->query_scratch_bytes ? codec->query_scratch_bytes(manifest) : 0;
-    return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
+    return bsw_align_size(bytes, BSW_ALIGNMENT_BYTES);
 }
 
 void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_manifest *manifest,

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "common/base/memory.h"
-#include "common/device/device_layout.h"
 #include "common/device/device_phase.h"
 
 #define ALIGNMENT ((size_t)256)

@@ -1,7 +1,6 @@
 #include "shard/device/device_plan.h"
 
 #include "common/base/memory.h"
-#include "common/device/device_layout.h"
 
 // Alignment of every array: what cudaMalloc gives.
 #define ALIGNMENT ((size_t)256)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "common/base/clock.h"
-#include "common/device/device_layout.h"
+#include "common/base/memory.h"
 #include "common/device/device_phase.h"
 
 // Part of the free memory for groups of survivors, and what needs no more.

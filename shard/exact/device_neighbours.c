@@ -5,7 +5,6 @@
 
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
-#include "common/device/device_layout.h"
 
 // Alignment of every array: what cudaMalloc gives.
 #define ALIGNMENT ((size_t)256)

@@ -62,38 +62,22 @@ struct list_thread {
 
 // ---- memory ----
 
-static size_t align(size_t bytes)
-{
-    return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
-}
-
-// Parts of a thread's scratch for so many queries of a list; *out NULL: counts the bytes alone.
+// Parts of a thread's scratch for so many queries of a list; at NULL: counts the bytes alone.
 static size_t divide_scratch(const struct list_job *job, size_t queries, unsigned char *at,
                              struct list_thread *out)
 {
     size_t merged = (job->capacity + MOST_TILE_ROWS) * sizeof(uint64_t);
-    const struct {
-        void *part;
-        size_t bytes;
-    } parts[] = {
-        {out ? &out->components : NULL, queries * job->padded_dims},
-        {out ? &out->constants : NULL, queries * sizeof(int32_t)},
-        {out ? &out->scales : NULL, queries * sizeof(float)},
-        {out ? &out->outputs : NULL, queries * sizeof(struct bsw_matrix_output)},
-        {out ? &out->slots : NULL, queries * SLOT_ITEMS * sizeof(uint64_t)},
-        {out ? &out->bytes : NULL, bsw_matrix_tile_bytes(job->padded_dims, job->tile_bundles)},
-        {out ? &out->dots : NULL, MOST_TILE_ROWS * sizeof(int32_t)},
-        {out ? &out->merged : NULL, merged},
-        {out ? &out->room : NULL, merged}};
-    size_t total = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (out) {
-            unsigned char *place = at + total;
-            memcpy(parts[i].part, &place, sizeof place);
-        }
-        total += align(parts[i].bytes);
-    }
-    return total;
+    const struct bsw_memory_part parts[] = {
+        {&out->components, queries * job->padded_dims},
+        {&out->constants, queries * sizeof(int32_t)},
+        {&out->scales, queries * sizeof(float)},
+        {&out->outputs, queries * sizeof(struct bsw_matrix_output)},
+        {&out->slots, queries * SLOT_ITEMS * sizeof(uint64_t)},
+        {&out->bytes, bsw_matrix_tile_bytes(job->padded_dims, job->tile_bundles)},
+        {&out->dots, MOST_TILE_ROWS * sizeof(int32_t)},
+        {&out->merged, merged},
+        {&out->room, merged}};
+    return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
 
 void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch)
@@ -258,28 +242,6 @@ static void gather(const struct list_job *job, const uint32_t *queries, size_t n
     }
 }
 
-static struct bsw_matrix_tile tile_at(const struct list_job *job, size_t bundle, size_t num_bundles,
-                                      uint8_t *room)
-{
-    const struct bsw_shard_shape *shape = &job->shard->shape;
-    const struct bsw_code_arrays *arrays = &job->shard->arrays;
-    const uint32_t *planes[BSW_MAX_SEGMENTS];
-    size_t place = bundle * BSW_BUNDLE_ROWS;
-    for (uint32_t s = 0; s < shape->layout.num_segments; s++)
-        planes[s] =
-            arrays->planes[s] + bundle * bsw_segment_bundle_words(&shape->layout.segments[s]);
-    if (!shape->has_bytes)
-        job->workspace->matrix_scan->unpack(&shape->layout, planes, num_bundles, room);
-    return (struct bsw_matrix_tile){.bytes = shape->has_bytes ? (const uint8_t *)planes[0] : room,
-                                    .num_bundles = num_bundles,
-                                    .padded_dims = job->padded_dims,
-                                    .first_row = (uint32_t)place,
-                                    .masks = arrays->masks + bundle,
-                                    .scales = arrays->scales ? arrays->scales + place : NULL,
-                                    .biases = arrays->biases ? arrays->biases + place : NULL,
-                                    .offsets = arrays->offsets ? arrays->offsets + place : NULL};
-}
-
 static uint32_t first_limit(const struct list_job *job, const struct list_queries *all, size_t i)
 {
     uint32_t limit = limit_of(job, all->queries[i]);
@@ -291,7 +253,8 @@ static void scan_matrix(const struct list_job *job, const struct list_thread *th
 {
     const uint32_t *queries = list->queries;
     size_t num = list->num;
-    const struct bsw_matrix_tile tile = tile_at(job, bundle, num_bundles, thread->bytes);
+    const struct bsw_matrix_tile tile = bsw_matrix_tile_at(job->shard, job->workspace->matrix_scan,
+                                                           bundle, num_bundles, thread->bytes);
     const struct bsw_matrix_queries all = {.num_queries = num,
                                            .components = thread->components,
                                            .constants = thread->constants,
@@ -359,8 +322,9 @@ static size_t thread_queries(const struct bsw_list_groups *groups)
 static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_list_groups *groups,
                                    struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
 {
+    struct list_thread any;
     size_t num_threads = (size_t)job->workspace->num_threads, most = thread_queries(groups),
-           bytes = divide_scratch(job, most, NULL, NULL);
+           bytes = divide_scratch(job, most, NULL, &any);
     uint64_t pairs = 0, rows = 0;
     BSW_TRY(bsw_buffer_reserve(&scratch->threads, num_threads * bytes, err));
 #pragma omp parallel num_threads(job->workspace->num_threads) reduction(+ : pairs, rows)
@@ -395,7 +359,8 @@ static void for_each_query(const struct list_job *job, struct bsw_list_scan_scra
                                          struct bsw_candidate_lists *out),
                            struct bsw_candidate_lists *out)
 {
-    size_t bytes = divide_scratch(job, 0, NULL, NULL); // there was room for more
+    struct list_thread any;
+    size_t bytes = divide_scratch(job, 0, NULL, &any); // there was room for more
 #pragma omp parallel num_threads(job->workspace->num_threads)
     {
         struct list_thread thread;

@@ -35,37 +35,6 @@ static void make_room(const struct bsw_scan_group *group, size_t rows,
     }
 }
 
-// The tile's bytes: unpacked to `room`, or where they lie in memory.
-static const uint8_t *bytes_at(const struct bsw_scan_group *group, size_t bundle,
-                               size_t num_bundles, uint8_t *room)
-{
-    const struct bsw_code_layout *layout = &group->shard->shape.layout;
-    const uint32_t *planes[BSW_MAX_SEGMENTS];
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        planes[s] = group->shard->arrays.planes[s] +
-                    bundle * bsw_segment_bundle_words(&layout->segments[s]);
-    }
-    if (group->shard->shape.has_bytes) return (const uint8_t *)planes[0];
-    group->workspace->matrix_scan->unpack(layout, planes, num_bundles, room);
-    return room;
-}
-
-static struct bsw_matrix_tile tile_at(const struct bsw_scan_group *group, size_t bundle,
-                                      size_t num_bundles, uint8_t *room)
-{
-    const struct bsw_code_arrays *arrays = &group->shard->arrays;
-    size_t row = bundle * BSW_BUNDLE_ROWS;
-    return (struct bsw_matrix_tile){.bytes = bytes_at(group, bundle, num_bundles, room),
-                                    .num_bundles = num_bundles,
-                                    .padded_dims = group->shard->shape.layout.padded_dims,
-                                    .first_row = (uint32_t)row,
-                                    .masks = arrays->masks + bundle,
-                                    .scales = arrays->scales ? arrays->scales + row : NULL,
-                                    .biases = arrays->biases ? arrays->biases + row : NULL,
-                                    .tails = arrays->tails ? arrays->tails + row : NULL,
-                                    .offsets = arrays->offsets ? arrays->offsets + row : NULL};
-}
-
 // Whether so much went on that a full scan had been cheaper.
 static int is_too_much(const struct bsw_scan_group *group, const struct bsw_stage_counts *counts,
                        size_t num_bundles)
@@ -121,7 +90,8 @@ void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct b
     for (size_t bundle = run.first; bundle < run.last; bundle += run.advance) {
         size_t count = run.last - bundle < run.step ? run.last - bundle : run.step;
         const struct bsw_matrix_tile tile =
-            tile_at(group, bundle, count, group->tiles + thread * group->tile_bytes);
+            bsw_matrix_tile_at(group->shard, group->workspace->matrix_scan, bundle, count,
+                               group->tiles + thread * group->tile_bytes);
         make_room(group, count * BSW_BUNDLE_ROWS, lists, outputs, scratch);
         if (group->batch->additions) begin_additions(group, lists, outputs);
         if (bsw_stage_is_due(group, &resting)) {

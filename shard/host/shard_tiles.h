@@ -27,6 +27,31 @@ static inline size_t bsw_matrix_tile_bundles(uint32_t dims, uint32_t tile_kib)
     return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
 }
 
+// A tile as matrix_scan takes it; its bytes are unpacked to `room`, or where they lie in memory.
+static inline struct bsw_matrix_tile
+bsw_matrix_tile_at(const struct bsw_resident_shard *shard,
+                   const struct bsw_matrix_scan_table *matrix_scan, size_t bundle,
+                   size_t num_bundles, uint8_t *room)
+{
+    const struct bsw_code_layout *layout = &shard->shape.layout;
+    const struct bsw_code_arrays *arrays = &shard->arrays;
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    size_t place = bundle * BSW_BUNDLE_ROWS;
+    int has_bytes = shard->shape.has_bytes;
+    for (uint32_t s = 0; s < layout->num_segments; s++)
+        planes[s] = arrays->planes[s] + bundle * bsw_segment_bundle_words(&layout->segments[s]);
+    if (!has_bytes) matrix_scan->unpack(layout, planes, num_bundles, room);
+    return (struct bsw_matrix_tile){.bytes = has_bytes ? (const uint8_t *)planes[0] : room,
+                                    .num_bundles = num_bundles,
+                                    .padded_dims = layout->padded_dims,
+                                    .first_row = (uint32_t)place,
+                                    .masks = arrays->masks + bundle,
+                                    .scales = arrays->scales ? arrays->scales + place : NULL,
+                                    .biases = arrays->biases ? arrays->biases + place : NULL,
+                                    .tails = arrays->tails ? arrays->tails + place : NULL,
+                                    .offsets = arrays->offsets ? arrays->offsets + place : NULL};
+}
+
 // The integers of one query over a tile: padded dimensions [first_dim, last_dim), multiples of 32,
 // segment by segment.
 static inline void bsw_tile_dots(const struct bsw_resident_shard *shard,

@@ -193,37 +193,22 @@ struct coarse_block {
     uint64_t *items, *copy, *room; // [places]: lists as rows of candidates
 };
 
-static size_t align(size_t bytes)
-{
-    return (bytes + BSW_ALIGNMENT_BYTES - 1) / BSW_ALIGNMENT_BYTES * BSW_ALIGNMENT_BYTES;
-}
-
-// Parts of a thread's scratch; *out NULL: counts the bytes alone.
+// Parts of a thread's scratch; at NULL: counts the bytes alone.
 static size_t divide_scratch(const struct bsw_coarse_search *search, unsigned char *at,
                              struct coarse_block *out)
 {
     size_t places = search->num_bundles * BSW_BUNDLE_ROWS;
-    const struct {
-        void *part;
-        size_t bytes;
-    } parts[] = {{out ? &out->components : NULL, BLOCK_QUERIES * search->padded_dims},
-                 {out ? &out->constants : NULL, BLOCK_QUERIES * sizeof(int32_t)},
-                 {out ? &out->scales : NULL, BLOCK_QUERIES * sizeof(float)},
-                 {out ? &out->norms : NULL, BLOCK_QUERIES * sizeof(double)},
-                 {out ? &out->centred : NULL, BLOCK_QUERIES * search->dims * sizeof(float)},
-                 {out ? &out->keys : NULL, BLOCK_QUERIES * places * sizeof(float)},
-                 {out ? &out->items : NULL, places * sizeof(uint64_t)},
-                 {out ? &out->copy : NULL, places * sizeof(uint64_t)},
-                 {out ? &out->room : NULL, places * sizeof(uint64_t)}};
-    size_t total = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (out) {
-            unsigned char *place = at + total;
-            memcpy(parts[i].part, &place, sizeof place);
-        }
-        total += align(parts[i].bytes);
-    }
-    return total;
+    const struct bsw_memory_part parts[] = {
+        {&out->components, BLOCK_QUERIES * search->padded_dims},
+        {&out->constants, BLOCK_QUERIES * sizeof(int32_t)},
+        {&out->scales, BLOCK_QUERIES * sizeof(float)},
+        {&out->norms, BLOCK_QUERIES * sizeof(double)},
+        {&out->centred, BLOCK_QUERIES * search->dims * sizeof(float)},
+        {&out->keys, BLOCK_QUERIES * places * sizeof(float)},
+        {&out->items, places * sizeof(uint64_t)},
+        {&out->copy, places * sizeof(uint64_t)},
+        {&out->room, places * sizeof(uint64_t)}};
+    return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
 
 // Rounds to the nearest integer, |x| below 2^22: no call, so that it is done for many at once.
@@ -377,7 +362,7 @@ static void run_block(struct coarse_block *block, const float *vectors, uint32_t
     put_queries(block, vectors);
     search->scan->keys(&tile, &queries, block->keys, search->num_bundles * BSW_BUNDLE_ROWS);
     for (size_t q = 0; q < block->num_queries; q++) {
-        size_t at = q * (search->settings.probe + 1);
+        size_t at = q * search->settings.probe;
         counts[q] = choose(block, q, lists + at);
         if (search->center)
             add_products(search, vectors + q * search->dims, lists + at, counts[q], block->centred,
@@ -390,9 +375,9 @@ enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const fl
                                       struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
-    size_t most = search->settings.probe + 1, bytes = divide_scratch(search, NULL, NULL);
+    struct coarse_block any;
+    size_t most = search->settings.probe, bytes = divide_scratch(search, NULL, &any);
     BSW_TRY(bsw_buffer_reserve(&search->scratch, (size_t)search->num_threads * bytes, err));
-    // One more than a query has: choosing writes behind the last.
     BSW_TRY(bsw_buffer_reserve(&search->lists, num_queries * most * sizeof(uint32_t), err));
     BSW_TRY(bsw_buffer_reserve(&search->counts, num_queries * sizeof(uint32_t), err));
     if (search->center)
