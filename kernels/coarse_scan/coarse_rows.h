@@ -45,14 +45,20 @@ static inline void coarse_products(const float *query, const float *rows, size_t
     }
 }
 
-static inline size_t coarse_pick(const float *keys, size_t n, float limit, uint64_t *items)
+// pick from key `first` on, behind `count` items.
+static inline size_t coarse_pick_from(const float *keys, size_t first, size_t n, float limit,
+                                      uint64_t *items, size_t count)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = first; i < n; i++) {
         if (keys[i] >= limit)
             items[count++] = bsw_candidate_pack(bsw_score_from_float(keys[i]), (uint32_t)i);
     }
     return count;
+}
+
+static inline size_t coarse_pick(const float *keys, size_t n, float limit, uint64_t *items)
+{
+    return coarse_pick_from(keys, 0, n, limit, items, 0);
 }
 
 #endif

@@ -15,6 +15,12 @@
 
 #define BSW_COARSE_LANES 64
 
+// Bytes of centroids are 0 to 127 and components of queries -63 to 63: then levels without products
+// of bytes in 32 bits can add four in 16. A bit more each changes no choice that anybody would
+// notice: lists near the limit of a choice hold few neighbours.
+#define BSW_COARSE_MOST_CODE  127
+#define BSW_COARSE_MOST_QUERY 63
+
 struct bsw_coarse_scan_table {
     const char *level;
 

@@ -14,9 +14,9 @@
 #include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
 
-#define CENTROID_BITS 8
-#define MOST_CODE     255
-#define MOST_QUERY    127
+#define CENTROID_BITS 7
+#define MOST_CODE     BSW_COARSE_MOST_CODE
+#define MOST_QUERY    BSW_COARSE_MOST_QUERY
 #define LEAST_KEY     -3.4e38f // of those that lists have
 #define BLOCK_QUERIES 24       // at a time: their keys stay in the second cache
 
@@ -187,10 +187,10 @@ struct coarse_block {
     int8_t *components; // [BLOCK_QUERIES][padded_dims]
     int32_t *constants;
     float *scales;
-    double *norms;                 // |q - m|^2
-    float *centred;                // [BLOCK_QUERIES][dims]: q - m
-    float *keys;                   // [BLOCK_QUERIES][places of all bundles]
-    uint64_t *items, *copy, *room; // [places]: lists as rows of candidates
+    double *norms;          // |q - m|^2
+    float *centred;         // [BLOCK_QUERIES][dims]: q - m
+    float *keys;            // [BLOCK_QUERIES][places of all bundles]
+    uint64_t *items, *room; // [places]: lists as rows of candidates
 };
 
 // Parts of a thread's scratch; at NULL: counts the bytes alone.
@@ -206,7 +206,6 @@ static size_t divide_scratch(const struct bsw_coarse_search *search, unsigned ch
         {&out->centred, BLOCK_QUERIES * search->dims * sizeof(float)},
         {&out->keys, BLOCK_QUERIES * places * sizeof(float)},
         {&out->items, places * sizeof(uint64_t)},
-        {&out->copy, places * sizeof(uint64_t)},
         {&out->room, places * sizeof(uint64_t)}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
@@ -264,60 +263,46 @@ static float ratio_limit(const struct coarse_block *block, size_t q, float yards
     return (is_l2(block->search) ? (float)block->norms[q] - most : 1.0f - 0.5f * most) + 0.0f;
 }
 
-// The lowest of the `rank` best items.
-static uint64_t item_of_rank(struct coarse_block *block, const uint64_t *items, size_t count,
-                             size_t rank)
+// The key of the `rank`-th of num items, which are in order.
+static float key_at(const uint64_t *items, size_t num, size_t rank)
 {
-    uint64_t worst = UINT64_MAX;
-    memcpy(block->copy, items, count * sizeof *items);
-    rank = block->search->select->keep_best(block->copy, count, rank, block->room);
-    for (size_t i = 0; i < rank; i++) worst = block->copy[i] < worst ? block->copy[i] : worst;
-    return worst;
+    return bsw_score_to_float(bsw_candidate_score(items[(rank < num ? rank : num) - 1]));
 }
 
-// A key that at least `rank` lists reach, as high as the lanes' maxima tell; -INFINITY: none known.
+// The nearest lists whose keys reach the limit, in order, at most `most`; returns how many.
+static size_t nearest(struct coarse_block *block, const float *keys, size_t num_keys, float limit,
+                      size_t most)
+{
+    const struct bsw_coarse_search *search = block->search;
+    size_t count = search->scan->pick(keys, num_keys, limit, block->items);
+    if (count > most) count = search->select->keep_best(block->items, count, most, block->room);
+    search->merge->sort_candidates(block->items, count, block->room);
+    return count;
+}
+
+// A key that at least `rank` lists reach, as high as the lanes' maxima tell: LEAST_KEY if nothing
+// is known.
 static float reached_by(struct coarse_block *block, const float *keys, size_t rank)
 {
     _Alignas(BSW_ALIGNMENT_BYTES) float most[BSW_COARSE_LANES];
-    if (rank > BSW_COARSE_LANES) return -INFINITY;
+    if (rank > BSW_COARSE_LANES) return LEAST_KEY;
     block->search->scan->maxima(keys, block->search->num_lists, most);
-    size_t count = block->search->scan->pick(most, BSW_COARSE_LANES, LEAST_KEY, block->items);
-    if (count < rank) return -INFINITY;
-    return bsw_score_to_float(bsw_candidate_score(item_of_rank(block, block->items, count, rank)));
+    size_t count = nearest(block, most, BSW_COARSE_LANES, LEAST_KEY, rank);
+    return count < rank ? LEAST_KEY : key_at(block->items, count, rank);
 }
 
-// A limit that leaves no list out which the query looks at.
-static float first_limit(struct coarse_block *block, size_t q, const float *keys)
+// The lists of a query, the nearest first, into block->items.
+static size_t choose(struct coarse_block *block, size_t q, const float *keys)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t probe = search->settings.probe, rank = probe < BSW_COARSE_RANK ? probe : BSW_COARSE_RANK;
-    if (search->settings.ratio == 0) return reached_by(block, keys, probe);
-    float yardstick = reached_by(block, keys, rank);
-    if (yardstick == -INFINITY) return yardstick;
-    return fminf(ratio_limit(block, q, yardstick), yardstick);
-}
-
-// The lists of a query, the nearest first.
-static uint32_t choose(struct coarse_block *block, size_t q, uint32_t *lists)
-{
-    const struct bsw_coarse_search *search = block->search;
-    const float *keys = block->keys + q * search->num_bundles * BSW_BUNDLE_ROWS;
-    uint64_t *items = block->items;
-    size_t probe = search->settings.probe,
-           count = search->scan->pick(keys, search->num_lists, first_limit(block, q, keys), items);
-    uint32_t num = 0, limit = 0;
-    if (count > probe) count = search->select->keep_best(items, count, probe, block->room);
-    if (search->settings.ratio > 0) {
-        uint64_t item = item_of_rank(block, items, count, BSW_COARSE_RANK);
-        float yardstick = bsw_score_to_float(bsw_candidate_score(item));
-        limit = bsw_score_from_float(ratio_limit(block, q, yardstick));
-    }
-    search->merge->sort_candidates(items, count, block->room);
-    while (num < count && (num == 0 || bsw_candidate_score(items[num]) >= limit)) {
-        lists[num] = bsw_candidate_row(items[num]);
-        num++;
-    }
-    return num;
+    if (search->settings.ratio == 0)
+        return nearest(block, keys, search->num_lists, reached_by(block, keys, probe), probe);
+    size_t count = nearest(block, keys, search->num_lists, reached_by(block, keys, rank), rank);
+    float limit = ratio_limit(block, q, key_at(block->items, count, rank));
+    // The nearest list whatever the limit: a ratio may be below 1.
+    limit = fminf(limit, key_at(block->items, count, 1));
+    return nearest(block, keys, search->num_lists, limit, probe);
 }
 
 // What keys of residuals lack: of a query, as given, and lists. room: [dims].
@@ -350,6 +335,7 @@ static void run_block(struct coarse_block *block, const float *vectors, uint32_t
                       uint32_t *counts, float *additions)
 {
     const struct bsw_coarse_search *search = block->search;
+    size_t places = search->num_bundles * BSW_BUNDLE_ROWS;
     const struct bsw_matrix_tile tile = {.bytes = search->bytes,
                                          .num_bundles = search->num_bundles,
                                          .padded_dims = (uint32_t)search->padded_dims,
@@ -360,10 +346,11 @@ static void run_block(struct coarse_block *block, const float *vectors, uint32_t
                                                .constants = block->constants,
                                                .scales = block->scales};
     put_queries(block, vectors);
-    search->scan->keys(&tile, &queries, block->keys, search->num_bundles * BSW_BUNDLE_ROWS);
+    search->scan->keys(&tile, &queries, block->keys, places);
     for (size_t q = 0; q < block->num_queries; q++) {
         size_t at = q * search->settings.probe;
-        counts[q] = choose(block, q, lists + at);
+        counts[q] = (uint32_t)choose(block, q, block->keys + q * places);
+        for (size_t i = 0; i < counts[q]; i++) lists[at + i] = bsw_candidate_row(block->items[i]);
         if (search->center)
             add_products(search, vectors + q * search->dims, lists + at, counts[q], block->centred,
                          additions + at);

@@ -20,6 +20,18 @@ struct keys_case {
     size_t numbers;
 };
 
+// Many are as large as they may be: so that sums in few bits would overflow.
+static uint8_t code_of_random(uint64_t random)
+{
+    return random % 3 ? BSW_COARSE_MOST_CODE : (uint8_t)(random / 3 % (BSW_COARSE_MOST_CODE + 1));
+}
+
+static int8_t component_of_random(uint64_t random, size_t query)
+{
+    if (query % 3 == 0) return query % 2 ? BSW_COARSE_MOST_QUERY : -BSW_COARSE_MOST_QUERY;
+    return (int8_t)((int)(random % (2 * BSW_COARSE_MOST_QUERY + 1)) - BSW_COARSE_MOST_QUERY);
+}
+
 static void make_tile(const struct kernelcheck *check, uint32_t dims, size_t bundles,
                       struct keys_case *c)
 {
@@ -27,7 +39,7 @@ static void make_tile(const struct kernelcheck *check, uint32_t dims, size_t bun
     uint8_t *codes = kernelcheck_allocate(bytes);
     uint16_t *scales = kernelcheck_allocate(rows * sizeof *scales);
     float *biases = kernelcheck_allocate(rows * sizeof *biases);
-    for (size_t i = 0; i < bytes; i++) codes[i] = (uint8_t)kernelcheck_random(check, 1, i);
+    for (size_t i = 0; i < bytes; i++) codes[i] = code_of_random(kernelcheck_random(check, 1, i));
     for (size_t r = 0; r < rows; r++) {
         scales[r] = bsw_half_nearest(fabs((double)kernelcheck_float(check, 2, r)));
         biases[r] = r % 7 ? 1e4f * kernelcheck_float(check, 3, r) : r % 2 ? -INFINITY : -0.0f;
@@ -50,9 +62,9 @@ static void make_queries(const struct kernelcheck *check, uint32_t dims, size_t 
         constants[q] = 0;
         scales[q] = q % 5 ? fabsf(kernelcheck_float(check, 4, q)) : 0.0f;
         for (size_t d = 0; d < dims; d++) {
-            int8_t component = (int8_t)kernelcheck_random(check, 5, q * dims + d);
+            int8_t component = component_of_random(kernelcheck_random(check, 5, q * dims + d), q);
             components[q * dims + d] = component;
-            constants[q] += 255 * component;
+            constants[q] += BSW_COARSE_MOST_CODE * component;
         }
     }
     c->queries = (struct bsw_matrix_queries){
