@@ -41,6 +41,7 @@ enum bsw_status bsw_calibration_fill(const struct bsw_calibration *calibration,
         to->oversample = entry->oversample;
         to->recall = entry->recall;
         to->rows_a_query = entry->rows_a_query;
+        to->scan_dims = entry->scan_dims;
         out->pointers[i] = to;
     }
     bsw__calibration__init(&out->message);
@@ -65,12 +66,15 @@ static int is_between(double value, double least, double most)
     return value >= least && value <= most; // not of a NaN
 }
 
-static int is_entry(const Bsw__CalibrationEntry *entry, uint32_t num_lists, int may_have_ratio)
+static int is_entry(const Bsw__CalibrationEntry *entry, uint32_t num_lists, int may_have_ratio,
+                    const struct bsw_code_layout *layout)
 {
+    struct bsw_code_layout first;
     int has_ratio = may_have_ratio && is_between(entry->ratio, 0.001, MOST_RATIO);
     return entry->probe >= 1 && entry->probe <= num_lists && (entry->ratio == 0 || has_ratio) &&
            is_between(entry->oversample, 1, MOST_OVERSAMPLE) && is_between(entry->recall, 0, 1) &&
-           is_between(entry->rows_a_query, 0, MOST_ROWS);
+           is_between(entry->rows_a_query, 0, MOST_ROWS) &&
+           (entry->scan_dims == 0 || bsw_code_layout_first(layout, entry->scan_dims, &first));
 }
 
 static enum bsw_status bad(const char *name, const char *what, struct bsw_error *err)
@@ -80,6 +84,7 @@ static enum bsw_status bad(const char *name, const char *what, struct bsw_error 
 
 enum bsw_status bsw_calibration_take(const char *name, const Bsw__Calibration *message,
                                      uint32_t num_lists, int may_have_ratio,
+                                     const struct bsw_code_layout *layout,
                                      struct bsw_calibration *out, struct bsw_error *err)
 {
     *out = (struct bsw_calibration){0};
@@ -97,10 +102,11 @@ enum bsw_status bsw_calibration_take(const char *name, const Bsw__Calibration *m
         bsw_allocate(&out->entries, message->n_entries, sizeof *out->entries, "calibration", err));
     out->k = message->k;
     out->num_queries = message->queries;
+    out->padded_dims = layout->padded_dims;
     out->source = (enum bsw_calibration_source)source;
     for (size_t i = 0; i < message->n_entries; i++) {
         const Bsw__CalibrationEntry *entry = message->entries[i];
-        if (!is_entry(entry, num_lists, may_have_ratio))
+        if (!is_entry(entry, num_lists, may_have_ratio, layout))
             return bad(name, "an entry of the calibration is out of range", err);
         if (i > 0 && !(entry->recall > message->entries[i - 1]->recall))
             return bad(name, "the calibration's entries are not in order", err);
@@ -109,7 +115,8 @@ enum bsw_status bsw_calibration_take(const char *name, const Bsw__Calibration *m
                                            .ratio = entry->ratio,
                                            .oversample = entry->oversample,
                                            .recall = entry->recall,
-                                           .rows_a_query = entry->rows_a_query};
+                                           .rows_a_query = entry->rows_a_query,
+                                           .scan_dims = entry->scan_dims};
     }
     return BSW_OK;
 }

@@ -18,6 +18,7 @@ struct bsw_calibration_entry {
     double oversample;   // candidates that get exact values, times k: 1 .. 10000
     double recall;       // k-recall@k: 0 .. 1
     double rows_a_query; // looked at, with places that no row has
+    uint32_t scan_dims;  // padded dimensions that keys are made of, the first ones; 0: all
 };
 
 enum bsw_calibration_source { BSW_CALIBRATED_BY_ROWS, BSW_CALIBRATED_BY_QUERIES };
@@ -28,6 +29,7 @@ struct bsw_calibration {
     uint32_t k;           // that recall is of; 1 .. 10000
     uint64_t num_queries; // that it was measured with
     enum bsw_calibration_source source;
+    uint32_t padded_dims; // of a whole code; the manifest's, not written here
     uint32_t num_entries; // 0: no table
     struct bsw_calibration_entry *entries;
 };

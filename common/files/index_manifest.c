@@ -430,7 +430,7 @@ static enum bsw_status parse_message(const struct bsw_codec *const *codecs, cons
     BSW_TRY(out->codec->parse_part(name, part->data, part->len, out, err));
     if (message->lists) BSW_TRY(parse_lists(name, message->lists, out, err));
     return bsw_calibration_take(name, message->calibration, out->lists.count,
-                                out->metric != BSW_METRIC_IP, &out->calibration, err);
+                                out->metric != BSW_METRIC_IP, &out->layout, &out->calibration, err);
 }
 
 enum bsw_status bsw_manifest_unpack(const struct bsw_codec *const *codecs, const char *name,

@@ -15,7 +15,14 @@
 #include "coordinator/search/search.h"
 #include "coordinator/truth/truth.h"
 
-enum { CALIBRATED_K = 10, USUAL_ROWS = 1000, ROWS_A_QUERY = 10, MOST_IDLE_STEPS = 2 };
+enum {
+    CALIBRATED_K = 10,
+    USUAL_ROWS = 1000,
+    ROWS_A_QUERY = 10,
+    MOST_IDLE_STEPS = 2,
+    MOST_ENTRIES =
+        BSW_CALIBRATE_MOST_STEPS * (1 + BSW_CALIBRATE_MOST_DIMS) * BSW_CALIBRATE_OVERSAMPLES
+};
 
 struct calibration {
     struct bsw_calibrate_settings settings;
@@ -30,7 +37,7 @@ struct calibration {
     struct bsw_index_folder folder;
     struct bsw_calibrate_rows rows;
     struct bsw_results truth, candidates;
-    struct bsw_calibration table; // room for all steps
+    struct bsw_calibration table; // room for MOST_ENTRIES
     double best;                  // recall so far
     uint32_t num_idle;            // steps without a better one
     struct bsw_calibrate_stats stats;
@@ -167,9 +174,9 @@ static enum bsw_status open_search(struct calibration *c, struct bsw_error *err)
     return bsw_search_open(&c->search, c->transport, &options, err);
 }
 
-// Entries of a step, and whether it has found more than those before.
-static enum bsw_status take_step(struct calibration *c, const struct bsw_probe_settings *probe,
-                                 struct bsw_error *err)
+// Entries of a search.
+static enum bsw_status take_entries(struct calibration *c, const struct bsw_probe_settings *probe,
+                                    struct bsw_error *err)
 {
     const struct bsw_calibrate_lists lists = {.truth = &c->truth,
                                               .candidates = &c->candidates,
@@ -178,7 +185,7 @@ static enum bsw_status take_step(struct calibration *c, const struct bsw_probe_s
                                               .num_skipped = c->num_skipped};
     uint64_t found[BSW_CALIBRATE_OVERSAMPLES];
     int num = has_exact_keys(c) ? 1 : BSW_CALIBRATE_OVERSAMPLES;
-    double num_true = (double)c->k * (double)c->stats.num_queries, best = c->best;
+    double num_true = (double)c->k * (double)c->stats.num_queries;
     BSW_TRY(bsw_calibrate_count(&lists, found, err));
     for (int x = 0; x < num; x++) {
         const struct bsw_calibration_entry entry = {
@@ -186,26 +193,40 @@ static enum bsw_status take_step(struct calibration *c, const struct bsw_probe_s
             .ratio = probe->ratio,
             .oversample = bsw_calibrate_oversamples[x],
             .recall = (double)found[x] / num_true,
-            .rows_a_query = bsw_search_stats(&c->search).rows_a_query};
+            .rows_a_query = bsw_search_stats(&c->search).rows_a_query,
+            .scan_dims = probe->scan_dims};
         c->table.entries[c->table.num_entries++] = entry;
-        best = entry.recall > best ? entry.recall : best;
+        c->best = entry.recall > c->best ? entry.recall : c->best;
     }
-    c->num_idle = best > c->best ? 0 : c->num_idle + 1;
-    c->best = best;
     c->stats.num_searches++;
     return BSW_OK;
 }
 
-static enum bsw_status run_step(struct calibration *c, const struct bsw_probe_settings *probe,
-                                struct bsw_error *err)
+static enum bsw_status run_search(struct calibration *c, const struct bsw_probe_settings *probe,
+                                  struct bsw_error *err)
 {
     const struct bsw_search_sink sink = {.answers = bsw_memory_sink(&c->candidates)};
     const struct bsw_search_run run = {
         .queries = c->queries, .query_rows = BSW_ALL_ROWS, .repeat = 1, .sink = &sink};
     BSW_TRY(bsw_search_look(&c->search, probe, err));
     BSW_TRY(bsw_search_run(&c->search, &run, err));
-    enum bsw_status status = c->transport->rank == 0 ? take_step(c, probe, err) : BSW_OK;
+    enum bsw_status status = c->transport->rank == 0 ? take_entries(c, probe, err) : BSW_OK;
     return bsw_transport_agree(c->transport, status, err);
+}
+
+// A step by all dimensions, and by the first ones alone.
+static enum bsw_status run_step(struct calibration *c, const struct bsw_probe_settings *step,
+                                struct bsw_error *err)
+{
+    struct bsw_probe_settings probe = *step;
+    double best = c->best;
+    BSW_TRY(run_search(c, &probe, err));
+    for (uint32_t i = 0; i < c->steps.num_scan_dims; i++) {
+        probe.scan_dims = c->steps.scan_dims[i];
+        BSW_TRY(run_search(c, &probe, err));
+    }
+    c->num_idle = c->best > best ? 0 : c->num_idle + 1;
+    return BSW_OK;
 }
 
 // The next step: the one that follows, all lists where more of them were of no use, or the end
@@ -223,8 +244,8 @@ static enum bsw_status run_steps(struct calibration *c, struct bsw_error *err)
     struct bsw_progress *progress = c->settings.progress;
     enum bsw_status status = BSW_OK;
     if (c->transport->rank == 0)
-        status = bsw_allocate(&c->table.entries, c->steps.num_steps * BSW_CALIBRATE_OVERSAMPLES,
-                              sizeof *c->table.entries, "calibration", err);
+        status = bsw_allocate(&c->table.entries, MOST_ENTRIES, sizeof *c->table.entries,
+                              "calibration", err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
     bsw_progress_begin(progress, "calibrate", "searches", c->steps.num_steps);
     for (uint32_t step = 0; status == BSW_OK && step < c->steps.num_steps;) {
@@ -245,6 +266,7 @@ static enum bsw_status write_table(struct calibration *c, struct bsw_error *err)
 {
     struct bsw_calibration *table = &c->table;
     table->k = (uint32_t)c->k;
+    table->padded_dims = c->manifest.layout.padded_dims;
     table->num_queries = c->stats.num_queries;
     table->source = c->by_rows ? BSW_CALIBRATED_BY_ROWS : BSW_CALIBRATED_BY_QUERIES;
     bsw_recall_front(table);

@@ -142,6 +142,20 @@ static enum bsw_status make_ratios(const struct bsw_manifest *manifest, const bs
     return status;
 }
 
+// ---- dimensions ----
+
+static void choose_scan_dims(const struct bsw_manifest *manifest, struct bsw_calibrate_steps *out)
+{
+    const struct bsw_code_layout *layout = &manifest->layout;
+    uint32_t dims = 0;
+    if (manifest->codec->has_bytes || manifest->lists.is_residual) return;
+    for (uint32_t s = 0; s + 1 < layout->num_segments; s++) {
+        dims += 32 * layout->segments[s].words;
+        if (3 * dims >= layout->padded_dims && out->num_scan_dims < BSW_CALIBRATE_MOST_DIMS)
+            out->scan_dims[out->num_scan_dims++] = dims;
+    }
+}
+
 // ---- steps ----
 
 enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, const char *queries,
@@ -151,6 +165,7 @@ enum bsw_status bsw_calibrate_steps_make(const struct bsw_manifest *manifest, co
     bsw_vectors *vectors;
     enum bsw_status status = BSW_OK;
     *out = (struct bsw_calibrate_steps){0};
+    choose_scan_dims(manifest, out);
     BSW_TRY(bsw_queries_open(queries, BSW_ALL_ROWS, &vectors, err));
     if (manifest->metric != BSW_METRIC_IP)
         status = make_ratios(manifest, vectors, level, num_threads, out, err);

@@ -2,6 +2,10 @@
 //
 // So many lists for ip. For other metrics so large a ratio that half of some queries reach so many
 // lists with it: queries whose lists lie close together look at more of them.
+//
+// Where the first dimensions hold most of the energy, candidates by these alone cost less, and more
+// of them are refined. So every step is measured with the segments' ends from a third of the
+// dimensions on, too. Not with codes of residuals: what a code leaves out is of all dimensions.
 #ifndef BITSWEEP_COORDINATOR_CALIBRATE_STEPS_H
 #define BITSWEEP_COORDINATOR_CALIBRATE_STEPS_H
 
@@ -10,10 +14,13 @@
 #include "shard/lists/coarse_search.h"
 
 #define BSW_CALIBRATE_MOST_STEPS 32
+#define BSW_CALIBRATE_MOST_DIMS  2
 
 struct bsw_calibrate_steps {
     uint32_t num_steps;
     struct bsw_probe_settings steps[BSW_CALIBRATE_MOST_STEPS]; // the last: {0}, all lists
+    uint32_t num_scan_dims;
+    uint32_t scan_dims[BSW_CALIBRATE_MOST_DIMS]; // ascending; besides all dimensions
 };
 
 // queries: a file, of as many dimensions as the rows.

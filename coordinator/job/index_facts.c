@@ -83,6 +83,8 @@ static void tell_entry(struct bsw_facts *facts, const struct bsw_calibration_ent
     bsw_fact_real(facts, "recall", entry->recall, "    %7.4f");
     bsw_fact_integer(facts, "probe", entry->probe, "  %5d");
     bsw_fact_real(facts, "ratio", entry->ratio, "  %6.3f");
+    bsw_fact_integer(facts, "scan_dims", entry->scan_dims, entry->scan_dims ? "  %4d" : NULL);
+    if (entry->scan_dims == 0) bsw_facts_say(facts, "   all");
     bsw_fact_real(facts, "oversample", entry->oversample, "  %10.4g");
     bsw_fact_real(facts, "rows_a_query", entry->rows_a_query, "  %12.1f\n");
     bsw_facts_close(facts);
@@ -100,7 +102,7 @@ static void tell_lists(struct bsw_facts *facts, const struct bsw_manifest *manif
     bsw_fact_integer(facts, "k", table->k, ", recall at k %d");
     bsw_fact_integer(facts, "queries", table->num_queries, " of %d");
     bsw_fact_text(facts, "source", bsw_calibration_source_name(table->source), " %s\n");
-    bsw_facts_say(facts, "     recall  probe   ratio  oversample  rows a query\n");
+    bsw_facts_say(facts, "     recall  probe   ratio  dims  oversample  rows a query\n");
     bsw_facts_open_list(facts, "entries");
     for (uint32_t i = 0; i < table->num_entries; i++) tell_entry(facts, &table->entries[i]);
     bsw_facts_close(facts);

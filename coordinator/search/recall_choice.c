@@ -4,9 +4,13 @@
 
 #include "coordinator/search/search_settings.h"
 
-double bsw_recall_cost(const struct bsw_calibration_entry *entry, double oversample, uint32_t k)
+double bsw_recall_cost(const struct bsw_calibration *table,
+                       const struct bsw_calibration_entry *entry, double oversample)
 {
-    return entry->rows_a_query + (double)BSW_REFINED_ROWS * k * oversample;
+    double rows = entry->rows_a_query;
+    if (entry->scan_dims > 0)
+        rows *= (double)(entry->scan_dims + BSW_ROW_DIMS) / (table->padded_dims + BSW_ROW_DIMS);
+    return rows + (double)BSW_REFINED_ROWS * table->k * oversample;
 }
 
 const struct bsw_calibration_entry *bsw_recall_cheapest(const struct bsw_calibration *table,
@@ -17,7 +21,7 @@ const struct bsw_calibration_entry *bsw_recall_cheapest(const struct bsw_calibra
     for (uint32_t i = 0; i < table->num_entries; i++) {
         const struct bsw_calibration_entry *entry = &table->entries[i];
         double cost =
-            bsw_recall_cost(entry, oversample > 0 ? oversample : entry->oversample, table->k);
+            bsw_recall_cost(table, entry, oversample > 0 ? oversample : entry->oversample);
         if (entry->recall < recall || (oversample > 0 && entry->oversample > oversample)) continue;
         if (best && cost >= least) continue;
         best = entry;
@@ -32,14 +36,16 @@ static int order(double a, double b)
 }
 
 // By cost; of equals the better first, then what looks at less.
-static int compare(const struct bsw_calibration_entry *x, const struct bsw_calibration_entry *y,
-                   uint32_t k)
+static int compare(const struct bsw_calibration *table, const struct bsw_calibration_entry *x,
+                   const struct bsw_calibration_entry *y)
 {
-    int by = order(bsw_recall_cost(x, x->oversample, k), bsw_recall_cost(y, y->oversample, k));
+    int by =
+        order(bsw_recall_cost(table, x, x->oversample), bsw_recall_cost(table, y, y->oversample));
     if (by == 0) by = order(y->recall, x->recall);
     if (by == 0) by = order(x->oversample, y->oversample);
     if (by == 0) by = order(x->ratio, y->ratio);
-    return by != 0 ? by : order(x->probe, y->probe);
+    if (by == 0) by = order(x->probe, y->probe);
+    return by != 0 ? by : order(x->scan_dims, y->scan_dims);
 }
 
 static void sort(struct bsw_calibration *table)
@@ -47,7 +53,7 @@ static void sort(struct bsw_calibration *table)
     for (uint32_t i = 1; i < table->num_entries; i++) { // few
         const struct bsw_calibration_entry entry = table->entries[i];
         uint32_t place = i;
-        for (; place > 0 && compare(&table->entries[place - 1], &entry, table->k) > 0; place--)
+        for (; place > 0 && compare(table, &table->entries[place - 1], &entry) > 0; place--)
             table->entries[place] = table->entries[place - 1];
         table->entries[place] = entry;
     }

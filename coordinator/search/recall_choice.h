@@ -1,17 +1,20 @@
 // Which searches of lists are worth their work, by the table of recalls that an index has.
 //
 // Work is counted in rows: those that a query looks at, and for each candidate that gets an exact
-// value as many as take about its time. That is BSW_REFINED_ROWS, whatever the codec, so that
-// choices are the same on every machine.
+// value as many as take about its time, BSW_REFINED_ROWS. What is done for a row besides products
+// takes the time of BSW_ROW_DIMS of its dimensions, so that a row of which only the first are
+// looked at is a part of one. These hold for every codec and machine: choices are the same on all.
 #ifndef BITSWEEP_COORDINATOR_RECALL_CHOICE_H
 #define BITSWEEP_COORDINATOR_RECALL_CHOICE_H
 
 #include "common/files/calibration.h"
 
 #define BSW_REFINED_ROWS 64
+#define BSW_ROW_DIMS     32
 
-// Of an entry with its own oversample, or another.
-double bsw_recall_cost(const struct bsw_calibration_entry *entry, double oversample, uint32_t k);
+// Of an entry of the table with its own oversample, or another.
+double bsw_recall_cost(const struct bsw_calibration *table,
+                       const struct bsw_calibration_entry *entry, double oversample);
 
 // The entry of least cost that reaches `recall`; oversample 0: with its own, else it is said, and
 // only entries that need no more count. The first of equals. NULL: there is none.

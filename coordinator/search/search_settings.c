@@ -151,7 +151,7 @@ static enum bsw_status settle_scan_dims(const struct settling *s, struct bsw_err
                         "--scan-dims %llu: no segment of %s ends there; info shows them",
                         (unsigned long long)dims, s->index);
     s->out->probe.scan_dims = (uint32_t)dims;
-    s->out->recall_calibrated = 0; // which was of all dimensions
+    s->out->recall_calibrated = 0; // which may have been of others
     return BSW_OK;
 }
 
@@ -180,6 +180,7 @@ static void take_entry(const struct settling *s, const struct bsw_calibration_en
     if (s->out->oversample >= entry->oversample) s->out->recall_calibrated = entry->recall;
     if (!is_all)
         s->out->probe = (struct bsw_probe_settings){.probe = entry->probe, .ratio = entry->ratio};
+    s->out->probe.scan_dims = entry->scan_dims;
 }
 
 static const struct bsw_calibration_entry *best_of(const struct bsw_calibration *table)
@@ -196,8 +197,7 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
                         asked->probe > 0 ? "probe" : "probe-ratio");
     if (asked->scan_dims > 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--scan-dims: recalls were measured with all dimensions; --probe or "
-                        "--probe-ratio goes with it");
+                        "--recall says what --scan-dims does: only one of them can be given");
     if (!(asked->recall >= BSW_LEAST_RECALL && asked->recall <= 1))
         return bsw_fail(err, BSW_ERROR_USAGE, "--recall %g: %g to 1 is possible", asked->recall,
                         BSW_LEAST_RECALL);

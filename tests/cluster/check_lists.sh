@@ -267,7 +267,7 @@ refused 2 "--probe-ratio: metric ip has no distances" "$program" search --index 
     --queries "$vectors" --out "$folder/again" --force --quiet --probe-ratio 2
 refused 2 "--scan-dims 31: no segment" "$program" "${some[@]}" --scan-dims 31
 refused 2 "--scan-dims: candidates have to be refined" "$program" "${some[@]}" --scan-dims 32 --refine none
-refused 2 "--scan-dims: recalls were measured" "$program" "${some[@]}" --scan-dims 32 --recall 0.9
+refused 2 "--recall says what --scan-dims does" "$program" "${some[@]}" --scan-dims 32 --recall 0.9
 refused 2 "--scan-dims: .*no lists" "$program" "${flat[@]}" --scan-dims 32
 refused 2 "--residual yes: only an index with --lists" "$program" "${encode[@]}" --residual yes
 refused 2 "--residual yes: codec sq8 has no residuals" "$program" "${encode[@]}" --codec sq8 --lists 5 --residual yes

@@ -7,6 +7,12 @@
 static const struct bsw_calibration_entry good_entries[] = {
     {.probe = 3, .ratio = 0.75, .oversample = 1, .recall = 0.5, .rows_a_query = 100.5},
     {.probe = 3, .ratio = 1.125, .oversample = 2, .recall = 0.75, .rows_a_query = 300},
+    {.probe = 3,
+     .ratio = 1.25,
+     .oversample = 3,
+     .recall = 0.9,
+     .rows_a_query = 400,
+     .scan_dims = 64},
     {.probe = 5, .ratio = 0, .oversample = 12, .recall = 1, .rows_a_query = 5024}};
 enum { NUM_GOOD = sizeof good_entries / sizeof good_entries[0] };
 
@@ -48,6 +54,7 @@ UNIT_TEST(a_table_is_read_back_as_it_was)
         assert_int_equal(entry->probe, good->probe);
         assert_true(entry->ratio == good->ratio && entry->oversample == good->oversample &&
                     entry->recall == good->recall && entry->rows_a_query == good->rows_a_query);
+        assert_int_equal(entry->scan_dims, good->scan_dims);
     }
     pack(&again, &second);
     assert_int_equal(first.bytes, second.bytes);
@@ -101,10 +108,11 @@ UNIT_TEST(tables_that_cannot_be_are_refused)
     REFUSED(entry, m.calibration.entries[1].oversample = NAN);
     REFUSED(entry, m.calibration.entries[1].oversample = INFINITY);
     REFUSED(entry, m.calibration.entries[1].recall = -0.1);
-    REFUSED(entry, m.calibration.entries[2].recall = 1.1);
+    REFUSED(entry, m.calibration.entries[NUM_GOOD - 1].recall = 1.1);
     REFUSED(entry, m.calibration.entries[1].recall = NAN);
     REFUSED(entry, m.calibration.entries[1].rows_a_query = -1);
     REFUSED(entry, m.calibration.entries[1].rows_a_query = INFINITY);
+    REFUSED(entry, m.calibration.entries[2].scan_dims = 32);
     REFUSED("not in order", m.calibration.entries[1].recall = 0.4);
     REFUSED("not in order", m.calibration.entries[1].recall = 0.5);
 }
@@ -112,8 +120,10 @@ UNIT_TEST(tables_that_cannot_be_are_refused)
 static void take(const char *source, uint32_t num_entries, int may_have_ratio, const char *clause)
 {
     Bsw__CalibrationEntry entry = BSW__CALIBRATION_ENTRY__INIT, *entries[] = {&entry};
+    struct bsw_code_layout layout;
     Bsw__Calibration message = BSW__CALIBRATION__INIT;
     struct bsw_calibration table;
+    bsw_code_layout_init(&layout);
     entry.probe = 1;
     entry.ratio = 1;
     entry.oversample = 1;
@@ -122,7 +132,8 @@ static void take(const char *source, uint32_t num_entries, int may_have_ratio, c
     message.source = (char *)source;
     message.n_entries = num_entries;
     message.entries = entries;
-    enum bsw_status status = bsw_calibration_take("m", &message, 5, may_have_ratio, &table, &err);
+    enum bsw_status status =
+        bsw_calibration_take("m", &message, 5, may_have_ratio, &layout, &table, &err);
     assert_int_equal(status, clause ? BSW_ERROR_BAD_DATA : BSW_OK);
     if (clause) assert_non_null(strstr(err.message, clause));
     bsw_calibration_deinit(&table);

@@ -15,9 +15,12 @@ static struct bsw_calibration_entry entry(double rows, double oversample, double
 
 UNIT_TEST(rows_and_candidates_are_work)
 {
-    const struct bsw_calibration_entry some = entry(1000, 2, 0.9);
-    assert_true(bsw_recall_cost(&some, some.oversample, 10) == 1000 + 64 * 10 * 2);
-    assert_true(bsw_recall_cost(&some, 5, 10) == 1000 + 64 * 10 * 5);
+    const struct bsw_calibration table = {.k = 10, .padded_dims = 128};
+    struct bsw_calibration_entry some = entry(1000, 2, 0.9);
+    assert_true(bsw_recall_cost(&table, &some, some.oversample) == 1000 + 64 * 10 * 2);
+    assert_true(bsw_recall_cost(&table, &some, 5) == 1000 + 64 * 10 * 5);
+    some.scan_dims = 64; // 64 + 32 of 128 + 32
+    assert_true(bsw_recall_cost(&table, &some, 2) == 600 + 64 * 10 * 2);
 }
 
 UNIT_TEST(what_others_find_for_less_goes)
@@ -110,6 +113,10 @@ UNIT_TEST(a_recall_becomes_settings)
     assert_int_equal(out.probe.probe, 4);
     assert_true(out.probe.ratio == 1.1 && out.oversample == 2 && out.recall_calibrated == 0.9);
     assert_int_equal(out.keep, 20);
+    assert_int_equal(out.probe.scan_dims, 0);
+    front[1].scan_dims = 64;
+    assert_int_equal(settle(&request).probe.scan_dims, 64);
+    front[1].scan_dims = 0;
     request.k = 100;
     assert_int_equal(settle(&request).keep, 200);
     request.k = 3; // as many candidates as were measured with
@@ -178,6 +185,9 @@ UNIT_TEST(recalls_that_cannot_be_are_refused)
     request = request_of(0.9);
     request.is_refined = 0;
     refuse(&request, "--refine exact");
+    request = request_of(0.9);
+    request.scan_dims = 64;
+    refuse(&request, "what --scan-dims does");
     request = request_of(0.9);
     request.query_bits = 1;
     refuse(&request, "--query-bits");
