@@ -67,9 +67,12 @@ static uint64_t num_left_out(const struct calibration *c)
     return c->num_skipped + (uint64_t)c->by_rows;
 }
 
-// Rank 0: keeps other encodes away from the folder.
+// Rank 0: keeps other encodes away from the folder, which has to have an index.
 static enum bsw_status lock(struct calibration *c, struct bsw_error *err)
 {
+    enum bsw_status status = bsw_manifest_read(c->settings.index, &c->manifest, err);
+    bsw_manifest_deinit(&c->manifest);
+    BSW_TRY(status);
     return bsw_index_folder_begin(&c->folder, c->settings.index, 1, err);
 }
 
@@ -78,12 +81,14 @@ static enum bsw_status read_index(struct calibration *c, struct bsw_error *err)
     const struct bsw_calibrate_settings *s = &c->settings;
     BSW_TRY(bsw_manifest_read(s->index, &c->manifest, err));
     if (c->manifest.lists.count == 0)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate: %s has no lists", s->index);
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s has no lists, so a search looks at all rows; encode --lists makes some",
+                        s->index);
     choose_k(c);
     if (c->by_rows) return bsw_calibrate_rows_path(&c->manifest, s->index, c->queries, err);
     int length = snprintf(c->queries, sizeof c->queries, "%s", s->queries);
     if (length >= 0 && (size_t)length < sizeof c->queries) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate-queries: the name is too long");
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s: the name is too long", s->queries);
 }
 
 static enum bsw_status draw_rows(struct calibration *c, struct bsw_error *err)
@@ -320,7 +325,7 @@ enum bsw_status bsw_calibrate_check(const struct bsw_calibrate_settings *setting
     if (status == BSW_OK) status = bsw_queries_open(settings->queries, BSW_ALL_ROWS, &queries, err);
     if (status == BSW_OK && bsw_vectors_dims(queries) != bsw_vectors_dims(rows))
         status =
-            bsw_fail(err, BSW_ERROR_BAD_DATA, "--calibrate-queries: %s: %u dims, %s has %u",
+            bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: queries of %u dims, but %s has %u",
                      settings->queries, bsw_vectors_dims(queries), base, bsw_vectors_dims(rows));
     bsw_vectors_close(&queries);
     bsw_vectors_close(&rows);

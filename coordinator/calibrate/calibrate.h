@@ -23,6 +23,8 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 
+#define BSW_CALIBRATE_MOST_ROWS 1000000
+
 // The same on all ranks but for progress and level. Texts are borrowed.
 struct bsw_calibrate_settings {
     const char *index;   // folder
@@ -47,7 +49,8 @@ struct bsw_calibrate_stats {
 enum bsw_status bsw_calibrate_check(const struct bsw_calibrate_settings *settings, const char *base,
                                     struct bsw_error *err);
 
-// Called by all ranks; ends with an agreement, so all return the same.
+// Called by all ranks; ends with an agreement, so all return the same. BSW_ERROR_USAGE: the index
+// has no lists.
 enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
                                   struct bsw_transport *transport,
                                   struct bsw_calibrate_stats *stats, struct bsw_error *err);

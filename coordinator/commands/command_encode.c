@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "common/base/process_memory.h"
-#include "coordinator/calibrate/calibrate.h"
+#include "coordinator/calibrate/calibrate_facts.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
@@ -83,9 +83,9 @@ static enum bsw_status take_calibration(struct encode_options *o, struct bsw_err
                         c->queries ? "-queries" : "");
     if (o->calibrate && !is_off) {
         BSW_TRY(bsw_count_parse("--calibrate", o->calibrate, &c->num_rows, err));
-        if (c->num_rows < 1 || c->num_rows > 1000000)
-            return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %s: 1 to 1000000, or off",
-                            o->calibrate);
+        if (c->num_rows < 1 || c->num_rows > BSW_CALIBRATE_MOST_ROWS)
+            return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %s: 1 to %d, or off", o->calibrate,
+                            BSW_CALIBRATE_MOST_ROWS);
     }
     c->index = o->settings.index;
     c->num_threads = (int)o->common.threads;
@@ -108,21 +108,6 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;
     if (s->code.stage == BSW_STAGE_AUTO) return BSW_OK;
     return bsw_count_parse("--stage", o->stage, &s->code.stage_dims, err);
-}
-
-static void tell_calibration(struct bsw_facts *f, const struct bsw_calibrate_stats *c)
-{
-    int has_table = c->num_entries > 0;
-    bsw_facts_open_object(f, "calibration");
-    bsw_fact_integer(f, "queries", c->num_queries, has_table ? "calibrated with %d queries" : NULL);
-    bsw_fact_integer(f, "k", c->k, NULL);
-    bsw_fact_integer(f, "searches", c->num_searches, has_table ? ", %d searches" : NULL);
-    bsw_fact_real(f, "seconds", c->seconds, has_table ? " in %.2f s" : NULL);
-    bsw_fact_real(f, "groundtruth_seconds", c->truth_seconds, NULL);
-    bsw_fact_integer(f, "entries", c->num_entries, NULL);
-    bsw_fact_real(f, "least_recall", c->least_recall, has_table ? ": recall %.4f" : NULL);
-    bsw_fact_real(f, "best_recall", c->best_recall, has_table ? " to %.4f\n" : NULL);
-    bsw_facts_close(f);
 }
 
 static void report(const struct bsw_transport *transport, const struct encode_options *o,
@@ -164,7 +149,7 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_facts_say(&f, "%.4g rows/s, ", (double)s->num_rows / s->encode_seconds);
     bsw_fact_real(&f, "input_gb_per_second", (double)s->input_bytes / s->encode_seconds * 1e-9,
                   "%.2f GB/s of input\n");
-    if (o->is_calibrated) tell_calibration(&f, calibration);
+    if (o->is_calibrated) bsw_calibrate_facts(&f, calibration);
     bsw_fact_integer(&f, "peak_memory_bytes", bsw_process_peak_bytes(), NULL);
     bsw_facts_end(&f, BSW_OK);
 }
@@ -177,7 +162,9 @@ static enum bsw_status calibrate(struct encode_options *o, struct bsw_transport 
     o->calibration.progress = o->settings.progress;
     enum bsw_status status = bsw_calibrate_run(&o->calibration, transport, stats, err);
     if (status == BSW_OK) return BSW_OK;
-    return bsw_prefix(err, status, "the index is made, but without --calibrate: ");
+    return bsw_prefix(
+        err, status,
+        "the index is made, but has no table of recalls, which bitsweep calibrate makes: ");
 }
 
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)

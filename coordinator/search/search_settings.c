@@ -206,7 +206,7 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
                         "--recall: %s has no lists; encode --lists makes some", s->index);
     if (s->manifest->calibration.num_entries == 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--recall: %s has no table of recalls; encode --calibrate makes one",
+                        "--recall: %s has no table of recalls; bitsweep calibrate makes one",
                         s->index);
     if (!is_as_calibrated(s))
         return bsw_fail(err, BSW_ERROR_USAGE,

@@ -239,12 +239,25 @@ refused 2 "--probe 0: 1 to .*, or all" "$program" "${some[@]}" --probe 0
 check "few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3
 check "a table of few rows" "$program" "${encode[@]}" --lists 2 --rows 0:3 --calibrate 2
 check "without a table" "$program" "${encode[@]}" --lists 30 --calibrate off
-refused 2 "--recall: .* no table of recalls; encode --calibrate" "$program" "${some[@]}" --recall 0.9
+refused 2 "--recall: .* no table of recalls; bitsweep calibrate" "$program" "${some[@]}" --recall 0.9
+check "another index without" cp -r "$folder/one" "$folder/late"
+check "its table later" on "${ranks_axis[-1]}" calibrate "$folder/late" --sample 50 --quiet
+check "with a table" "$program" "${encode[@]}" --lists 30 --calibrate 50
+check "the same table" diff -r "$folder/one" "$folder/late"
+check "of the user's queries" "$program" calibrate "$folder/late" --queries "$vectors" --quiet
+check "one at once" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$vectors"
+check "the same table of queries" diff -r "$folder/one" "$folder/late"
+refused 2 "--sample: --queries says" "$program" calibrate "$folder/late" --queries "$vectors" --sample 5
+refused 65 "queries.*128|128.*45" "$program" calibrate "$folder/late" --queries "$queries"
+check "nothing has changed" diff -r "$folder/one" "$folder/late"
+refused 74 "nowhere" "$program" calibrate "$folder/nowhere"
+check "nothing is made" test ! -e "$folder/nowhere"
+refused 2 "no lists.*encode --lists" "$program" calibrate "$folder/flat"
 refused 2 "--calibrate: there are no lists" "$program" "${encode[@]}" --calibrate 10
 refused 2 "--calibrate-queries: there are no lists" "$program" "${encode[@]}" --calibrate-queries "$vectors"
 refused 2 "--calibrate 0: 1 to" "$program" "${encode[@]}" --lists 30 --calibrate 0
 refused 74 "no.fbin" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$folder/no.fbin"
-refused 65 "--calibrate-queries: .*: 128 dims, .* has 45" "$program" "${encode[@]}" --lists 30 \
+refused 65 "queries of 128 dims, but .* has 45" "$program" "${encode[@]}" --lists 30 \
     --calibrate-queries "$queries"
 
 # ---- what is wrong ----

@@ -1,0 +1,17 @@
+#include "coordinator/calibrate/calibrate_facts.h"
+
+void bsw_calibrate_facts(struct bsw_facts *facts, const struct bsw_calibrate_stats *stats)
+{
+    int has_table = stats->num_entries > 0;
+    bsw_facts_open_object(facts, "calibration");
+    bsw_fact_integer(facts, "queries", stats->num_queries,
+                     has_table ? "calibrated with %d queries" : NULL);
+    bsw_fact_integer(facts, "k", stats->k, NULL);
+    bsw_fact_integer(facts, "searches", stats->num_searches, has_table ? ", %d searches" : NULL);
+    bsw_fact_real(facts, "seconds", stats->seconds, has_table ? " in %.2f s" : NULL);
+    bsw_fact_real(facts, "groundtruth_seconds", stats->truth_seconds, NULL);
+    bsw_fact_integer(facts, "entries", stats->num_entries, NULL);
+    bsw_fact_real(facts, "least_recall", stats->least_recall, has_table ? ": recall %.4f" : NULL);
+    bsw_fact_real(facts, "best_recall", stats->best_recall, has_table ? " to %.4f\n" : NULL);
+    bsw_facts_close(facts);
+}
