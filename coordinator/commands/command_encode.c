@@ -41,7 +41,7 @@ static const struct bsw_option option_rows[] = {
     OPTION("stage", stage, .value_name = "auto|DIMS",
            .help = "saq: dimensions a progressive scan looks at first; 0: none [auto]"),
     OPTION("model", settings.code.model, .value_name = "PATH",
-           .help = "saq: take the frame of this index; rbe: the model, of bitsweep train"),
+           .help = "saq: take frame and lists of this index; rbe: the model, of bitsweep train"),
     OPTION("shards", settings.shards, .value_name = "P", .default_text = "1", .min = 1,
            .max = BSW_MAX_SHARDS, .help = "shard files"),
     OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",

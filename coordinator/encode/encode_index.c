@@ -75,6 +75,19 @@ int bsw_encode_has_residuals(const struct bsw_codec *codec, double bits)
     return codec->table->has_residuals && bits > 0 && bits < BSW_RESIDUAL_BITS;
 }
 
+// How many lists there will be; their centroids too, where a model has them.
+static enum bsw_status settle_lists(const struct encode_job *job, struct bsw_manifest *manifest,
+                                    struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    uint32_t dims = bsw_vectors_dims(job->vectors);
+    if (s->lists > 0 && s->code.model && !s->codec->table->has_model)
+        BSW_TRY(bsw_encode_lists_adopt(s->code.model, s->lists, s->base, dims, manifest, err));
+    if (manifest->lists.centroids) return BSW_OK;
+    return bsw_encode_settle_lists(s->lists, s->base, manifest->num_rows, dims,
+                                   &manifest->lists.count, err);
+}
+
 static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
                                         struct bsw_manifest_lists *lists, struct bsw_error *err)
 {
@@ -85,9 +98,9 @@ static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
     if (s->residuals == BSW_RESIDUALS_YES && !can)
         return bsw_fail(err, BSW_ERROR_USAGE, "--residual yes: codec %s has no residuals, saq has",
                         bsw_codec_name(s->codec));
-    lists->is_residual =
-        lists->count > 0 && can && s->residuals != BSW_RESIDUALS_NO &&
-        (s->residuals == BSW_RESIDUALS_YES || bsw_encode_has_residuals(s->codec, s->code.bits));
+    int is_auto = lists->is_residual || bsw_encode_has_residuals(s->codec, s->code.bits);
+    lists->is_residual = lists->count > 0 && can && s->residuals != BSW_RESIDUALS_NO &&
+                         (s->residuals == BSW_RESIDUALS_YES || is_auto);
     return BSW_OK;
 }
 
@@ -121,8 +134,7 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
                         s->base);
     }
     BSW_TRY(check_shards(job, err));
-    BSW_TRY(bsw_encode_settle_lists(s->lists, s->base, manifest->num_rows,
-                                    bsw_vectors_dims(job->vectors), &manifest->lists.count, err));
+    BSW_TRY(settle_lists(job, manifest, err));
     BSW_TRY(settle_residuals(s, &manifest->lists, err));
     if (!s->codec->table->check_rows) return BSW_OK;
     return s->codec->table->check_rows(s->base, manifest->source_type,
@@ -280,7 +292,7 @@ static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, st
     return bsw_events_output(s->events, s->index, "blocks", err);
 }
 
-// Centroids, unless a plan has them. All ranks; all return alike.
+// Centroids, unless a model or a plan has them. All ranks; all return alike.
 static enum bsw_status train_lists(struct encode_job *job, struct bsw_error *err)
 {
     const struct bsw_message message = {.kind = BSW_MESSAGE_LIST_PLAN, .name = "plan"};
@@ -294,7 +306,7 @@ static enum bsw_status train_lists(struct encode_job *job, struct bsw_error *err
                                            .seed = job->settings.code.seed,
                                            .drop_bad_rows = job->settings.drop_bad_rows,
                                            .progress = job->settings.progress};
-    if (job->manifest.lists.count == 0) return BSW_OK;
+    if (job->manifest.lists.count == 0 || job->manifest.lists.centroids) return BSW_OK;
     enum bsw_status status =
         bsw_share_record(transport, &message, &is_planned, sizeof is_planned, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));

@@ -9,6 +9,7 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 #include "kernels/encode/prepare_rows.h"
+#include "shard/codecs/codec.h"
 #include "shard/codecs/shard_encode.h"
 #include "shard/lists/list_assignment.h"
 #include "shard/lists/list_training.h"
@@ -40,6 +41,27 @@ enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint
             (unsigned long long)lists, BSW_MAX_LISTS, (unsigned long long)BSW_MAX_CENTROID_BYTES);
     *out = (uint32_t)lists;
     return BSW_OK;
+}
+
+enum bsw_status bsw_encode_lists_adopt(const char *folder, uint64_t asked, const char *source,
+                                       uint32_t dims, struct bsw_manifest *manifest,
+                                       struct bsw_error *err)
+{
+    struct bsw_manifest model;
+    uint32_t count;
+    BSW_TRY(bsw_manifest_read(folder, &model, err));
+    enum bsw_status status = BSW_OK;
+    if (model.metric == manifest->metric && bsw_manifest_row_dims(&model) == dims) {
+        manifest->lists.is_residual = model.lists.is_residual;
+        if (model.lists.count > 0 && (asked == model.lists.count || asked == BSW_LISTS_AUTO)) {
+            status = bsw_encode_settle_lists(model.lists.count, source, manifest->num_rows, dims,
+                                             &count, err);
+            manifest->lists = model.lists;
+            model.lists = (struct bsw_manifest_lists){0};
+        }
+    }
+    bsw_manifest_deinit(&model);
+    return status;
 }
 
 enum bsw_status bsw_encode_lists_train(struct bsw_encode_lists *lists, struct bsw_error *err)

@@ -27,6 +27,14 @@ enum bsw_status bsw_encode_parse_lists(const char *text, uint64_t *out, struct b
 enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,
                                         uint32_t dims, uint32_t *out, struct bsw_error *err);
 
+// Takes over what the index in `folder` has of lists, if it fits manifest (metric, dims): whether
+// codes are of residuals, as its frame was trained for that, and the centroids, if there are as
+// many as are asked for, or some with BSW_LISTS_AUTO: then manifest->lists.centroids are there.
+// source: of the rows, for messages. BSW_ERROR_USAGE as bsw_encode_settle_lists.
+enum bsw_status bsw_encode_lists_adopt(const char *folder, uint64_t asked, const char *source,
+                                       uint32_t dims, struct bsw_manifest *manifest,
+                                       struct bsw_error *err);
+
 struct bsw_encode_lists {
     // To be set, all borrowed; the rest is {0}.
     struct bsw_transport *transport;

@@ -260,6 +260,20 @@ refused 74 "no.fbin" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$
 refused 65 "queries of 128 dims, but .* has 45" "$program" "${encode[@]}" --lists 30 \
     --calibrate-queries "$queries"
 
+# ---- a model ----
+
+# With itself as the model, the rows of an index come out as they were, codes of residuals too.
+late=(encode --base "$rows" --metric l2 --force --quiet --calibrate off)
+check "a model" "$program" "${late[@]}" --bits 2 --lists 30 --seed 7 --index "$folder/model"
+for lists in 30 auto; do
+    check "after a model, $lists lists" on "${ranks_axis[-1]}" "${late[@]}" --lists $lists --model "$folder/model" \
+        --index "$folder/after"
+    check "after a model, $lists lists: the same index" diff -r "$folder/model" "$folder/after"
+done
+check "other lists than the model's" "$program" "${late[@]}" --lists 7 --model "$folder/model" --index "$folder/after"
+refused 2 "--lists 30: .* has 20 rows only" "$program" "${late[@]}" --lists auto --rows 0:20 \
+    --model "$folder/model" --index "$folder/after"
+
 # ---- what is wrong ----
 
 encode+=(--calibrate off)
