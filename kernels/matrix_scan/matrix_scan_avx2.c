@@ -1,11 +1,18 @@
 // matrix_scan on AVX2.
 //
 // vpmaddubsw multiplies bytes and adds pairs into 16 bits, which two products of 255 * 128
-// overflow. How much the documents really use is found once a tile: codes of up to 4 bits leave
-// room for 8 pairs, 5 for 4, 6 for 2, 7 for one; 8-bit codes are widened to 16 bits first. A block
-// is up to 4 queries against 16 rows.
-#define BLOCK_QUERIES 4
+// overflow. How much documents and queries really use is found once a tile: with queries of 6 bits,
+// codes of 3 bits leave room for 37 pairs, those of 5 for 8 and of 8 for one; where there is none
+// bytes are widened to 16 bits first. A block is up to 4 queries against 16 rows.
+#define BLOCK_QUERIES 6
 #include "kernels/matrix_scan/matrix_scan_256.h"
+
+// Adds in place. Left to itself gcc loads all queries first, has too few registers for the sums then
+// and adds to one of them in memory, which takes twice the time.
+INLINE void accumulate(__m256i *sums, __m256i products)
+{
+    __asm__ volatile("vpaddw %1, %0, %0" : "+x"(*sums) : "x"(products));
+}
 
 // Adds the products of `dims` dimensions, few enough for 16 bits.
 INLINE void multiply_narrow(const uint8_t *rows, const int8_t *components, size_t stride,
@@ -18,8 +25,8 @@ INLINE void multiply_narrow(const uint8_t *rows, const int8_t *components, size_
         __m256i low = load(rows), high = load(rows + 32);
         for (size_t j = 0; j < num; j++) {
             __m256i q = broadcast_four(components + j * stride + i);
-            part[j][0] = _mm256_add_epi16(part[j][0], _mm256_maddubs_epi16(low, q));
-            part[j][1] = _mm256_add_epi16(part[j][1], _mm256_maddubs_epi16(high, q));
+            accumulate(&part[j][0], _mm256_maddubs_epi16(low, q));
+            accumulate(&part[j][1], _mm256_maddubs_epi16(high, q));
         }
     }
     for (size_t j = 0; j < num; j++) {
@@ -59,22 +66,31 @@ INLINE void add_products(const struct factors *factors, block_sums sums, const s
         return;
     }
     for (size_t i = 0; i < dims; i += step)
-        multiply_narrow(factors->rows + HALF_ROWS * i, factors->components + i, stride, step, sums,
-                        num);
+        multiply_narrow(factors->rows + HALF_ROWS * i, factors->components + i, stride,
+                        dims - i < step ? dims - i : step, sums, num);
 }
 
-// Dimensions whose products can be added in 16 bits, at 2 * 128 * (2^bits - 1) a pair: 32 where
-// codes have up to 4 bits, 4 with 7; 0 with 8.
-static size_t tile_form(const struct bsw_matrix_tile *tile)
+// The least 2^n - 1 that no byte is above.
+static unsigned most_of(__m256i bytes)
 {
-    size_t bytes = bsw_matrix_tile_bytes(tile->padded_dims, tile->num_bundles);
-    __m256i all = _mm256_setzero_si256();
-    for (size_t i = 0; i < bytes; i += 32) all = _mm256_or_si256(all, load(tile->bytes + i));
-    for (unsigned bits = 4; bits < 8; bits++) {
-        __m256i above = _mm256_set1_epi8((char)(0xff << bits));
-        if (_mm256_testz_si256(all, above)) return (size_t)32 >> (bits - 4);
-    }
-    return 0;
+    unsigned bits = 0;
+    while (bits < 8 && !_mm256_testz_si256(bytes, _mm256_set1_epi8((char)(0xffu << bits)))) bits++;
+    return (1u << bits) - 1;
+}
+
+// Dimensions whose products can be added in 16 bits: two of each 4 in a lane, each product at most
+// what the largest byte and the largest component give; a multiple of 4, or 0.
+static size_t tile_form(const struct bsw_matrix_tile *tile,
+                        const struct bsw_matrix_queries *queries)
+{
+    size_t bytes = bsw_matrix_tile_bytes(tile->padded_dims, tile->num_bundles),
+           numbers = queries->num_queries * tile->padded_dims;
+    __m256i rows = _mm256_setzero_si256(), components = _mm256_setzero_si256();
+    for (size_t i = 0; i < bytes; i += 32) rows = _mm256_or_si256(rows, load(tile->bytes + i));
+    for (size_t i = 0; i < numbers; i += 32)
+        components = _mm256_or_si256(components, _mm256_abs_epi8(load(queries->components + i)));
+    unsigned most = 2 * most_of(rows) * most_of(components);
+    return most > 0 ? 4 * (INT16_MAX / most) : tile->padded_dims;
 }
 
 const struct bsw_matrix_scan_table bsw_matrix_scan_avx2 = {

@@ -38,8 +38,10 @@ INLINE void add_products(const struct factors *factors, block_sums sums, const s
     EACH_QUERY(END_QUERY)
 }
 
-static size_t tile_form(const struct bsw_matrix_tile *tile)
+static size_t tile_form(const struct bsw_matrix_tile *tile,
+                        const struct bsw_matrix_queries *queries)
 {
+    (void)queries;
     (void)tile;
     return 0; // no sum is narrow
 }

@@ -82,12 +82,13 @@ struct factors {
     const int8_t *components; // of the first query
     size_t stride;            // dimensions between queries
     size_t dims;              // to multiply, a multiple of 32
-    size_t form;              // what tile_form says of the rows
+    size_t form;              // what tile_form says
     int weight;               // what is stored: constant + weight * sum
 };
 
-// The level's: what its products want to know of the bytes of a tile.
-static size_t tile_form(const struct bsw_matrix_tile *tile);
+// The level's: what its products want to know of the bytes of a tile and of its queries.
+static size_t tile_form(const struct bsw_matrix_tile *tile,
+                        const struct bsw_matrix_queries *queries);
 
 // The level's: the constants of num queries with what its products lack, in `room` or as they are.
 INLINE const int32_t *complete_constants(const struct factors *factors, const int32_t *constants,
@@ -190,7 +191,7 @@ static void scan(const struct bsw_matrix_tile *tile, const struct bsw_matrix_que
                  struct bsw_matrix_output *outputs)
 {
     struct factors factors = {.dims = tile->padded_dims,
-                              .form = tile_form(tile),
+                              .form = tile_form(tile, queries),
                               .weight = tile->offsets ? queries->factor : -2};
     struct block block;
     for (block.bundle = 0; block.bundle < tile->num_bundles; block.bundle += BLOCK_BUNDLES) {
@@ -256,7 +257,7 @@ static void scan_staged(const struct bsw_matrix_tile *tile, const struct bsw_mat
                         const struct bsw_matrix_queries *queries, struct bsw_matrix_output *outputs,
                         struct bsw_stage_counts *counts)
 {
-    size_t form = tile_form(tile);
+    size_t form = tile_form(tile, queries);
     struct factors factors = {.dims = stage->dims, .form = form, .weight = -2};
     struct block block;
     for (block.bundle = 0; block.bundle < tile->num_bundles; block.bundle += BLOCK_BUNDLES) {

@@ -6,8 +6,10 @@
 
 enum { PAIRS = BLOCK_QUERIES / 2 }; // of queries, and of rows at a time
 
-static size_t tile_form(const struct bsw_matrix_tile *tile)
+static size_t tile_form(const struct bsw_matrix_tile *tile,
+                        const struct bsw_matrix_queries *queries)
 {
+    (void)queries;
     (void)tile;
     return 0; // all are alike
 }

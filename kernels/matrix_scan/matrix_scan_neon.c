@@ -6,8 +6,10 @@
 #include "kernels/matrix_scan/matrix_scan_neon.h"
 
 // 1 where bytes of a tile are above 127: then u - 128 is multiplied in place of u.
-static size_t tile_form(const struct bsw_matrix_tile *tile)
+static size_t tile_form(const struct bsw_matrix_tile *tile,
+                        const struct bsw_matrix_queries *queries)
 {
+    (void)queries;
     size_t bytes = bsw_matrix_tile_bytes(tile->padded_dims, tile->num_bundles);
     uint8x16_t all = vdupq_n_u8(0);
     for (size_t i = 0; i < bytes; i += 16) all = vorrq_u8(all, vld1q_u8(tile->bytes + i));
