@@ -3,7 +3,7 @@
 // vpmaddubsw multiplies bytes and adds pairs into 16 bits, which two products of 255 * 128
 // overflow. How much documents and queries really use is found once a tile: with queries of 6 bits,
 // codes of 3 bits leave room for 37 pairs, those of 5 for 8 and of 8 for one; where there is none
-// bytes are widened to 16 bits first. A block is up to 4 queries against 16 rows.
+// bytes are widened to 16 bits first. A block is up to 6 queries against 16 rows.
 #define BLOCK_QUERIES 6
 #include "kernels/matrix_scan/matrix_scan_256.h"
 
