@@ -160,6 +160,11 @@ template <class T> __device__ __forceinline__ T load_after_wait(const T *place)
     return *place;
 }
 
+__device__ __forceinline__ void load_matrices_after_wait(unsigned (&out)[4], const void *row)
+{
+    load_matrices(out, row);
+}
+
 #else
 
 using emulation::barrier_arrive;
@@ -171,6 +176,7 @@ using emulation::bulk_copy;
 using emulation::fence_for_async_accesses;
 using emulation::finish_products;
 using emulation::load_after_wait;
+using emulation::load_matrices_after_wait;
 using emulation::multiply_64x128;
 using emulation::shared_address;
 

@@ -29,7 +29,7 @@ struct scan_shared : matrix_shared {
     row_caps *caps;         // [bundles]
     key_query *key_queries; // [queries]
     key_start *starts;      // [queries / 2], two that are 8 apart
-    key_words *words;       // [queries / 2][4]
+    key_pair *words;        // [queries / 2][4]
     uint4 *terms;           // [rows]
 };
 
@@ -41,7 +41,7 @@ template <class SHAPE> __device__ __forceinline__ scan_shared divide_shared(uint
     out.key_queries = reinterpret_cast<key_query *>(memory);
     out.quick = reinterpret_cast<quick_query *>(memory);
     out.starts = reinterpret_cast<key_start *>(out.key_queries + SHAPE::queries);
-    out.words = reinterpret_cast<key_words *>(out.starts + SHAPE::queries / 2);
+    out.words = reinterpret_cast<key_pair *>(out.starts + SHAPE::queries / 2);
     out.bounds = reinterpret_cast<bundle_bound *>(out.words + SHAPE::queries * 2);
     out.caps = reinterpret_cast<row_caps *>(out.bounds);
     out.terms = reinterpret_cast<uint4 *>(out.bounds + SHAPE::bundles);
@@ -135,7 +135,7 @@ __device__ __forceinline__ void update_starts(const scan_shared &shared, row_cap
 
 // What the first step takes of the warp's queries: 16 from tile m on.
 struct query_terms {
-    key_words words;
+    key_pair words;
     key_start start;
 };
 
@@ -439,7 +439,7 @@ extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
         static_cast<size_t>(rows + chosen.queries) * word_bytes *
             words_at_a_time(codes->layout.padded_dims) +
         rows * (sizeof(uint4) + 2 * sizeof(float)) + chosen.bundles * sizeof(bundle_bound) +
-        chosen.queries * (sizeof(key_query) + sizeof(key_start) / 2 + 2 * sizeof(key_words));
+        chosen.queries * (sizeof(key_query) + sizeof(key_start) / 2 + 2 * sizeof(key_pair));
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a))];
     launch_shape shape = {dim3(), dim3(tuning.threads), bytes, stream};
     cudaError_t error = plan_blocks(a, {chosen.queries, chosen.bundles, own.matrix}, kernel, shape);

@@ -8,11 +8,15 @@
 //   bundles --cp.async.bulk--> slots of a warp --unpack--> ring of tiles --wgmma--> sums --> lists
 //
 // The producers' side of it is in hopper_produce.cuh. The ring's stages have two mbarriers each:
-// `full`, on which the producers' warps arrive when a tile and its bounds are written; `empty`, on
+// `full`, on which the producers' warps arrive when a tile and its terms are written; `empty`, on
 // which the consumers' warps arrive that have done with it. Tile t is in stage t mod num_stages;
 // wait number t / num_stages of a stage waits for that phase of `full`, and for the one before of
 // `empty` (none the first time). Products read shared memory through the async proxy: producers
 // fence before they arrive, and consumers wait for their products before they arrive.
+//
+// Float keys of dots below 2^21 are compared by the products themselves, as in
+// device_matrix_scan.cu: 16 mma of terms (key_terms.cuh) begin a warp's 16 x 128 sums, whose
+// registers are those of mma. Other float keys, and integers, have a bound.
 //
 // Many queries: two consumers with 128 queries each. Few: one with 64, and two such blocks on a
 // multiprocessor, so that there are producers for both.
@@ -61,13 +65,50 @@ __device__ __forceinline__ void load_fragments(const scan_arguments &a, uint32_t
 }
 
 template <class SHAPE>
-__device__ __forceinline__ void
-multiply_tile(uint32_t tile, const unsigned (&fragments)[SHAPE::words][4], int (&sums)[64])
+__device__ __forceinline__ void multiply_tile(uint32_t tile,
+                                              const unsigned (&fragments)[SHAPE::words][4],
+                                              bool adds, int (&sums)[64])
 {
     begin_products();
 #pragma unroll
     for (uint32_t word = 0; word < SHAPE::words; word++)
-        multiply_64x128(sums, fragments[word], tile_descriptor(tile, word), word > 0);
+        multiply_64x128(sums, fragments[word], tile_descriptor(tile, word), adds || word > 0);
+}
+
+// What the first step takes of a tile and the thread's queries of a block.
+template <class SHAPE>
+__device__ __forceinline__ begun_with begun_with_of(const hopper_shared &shared, uint32_t stage,
+                                                    uint32_t block)
+{
+    const uint32_t place = block * SHAPE::consumer_threads + threadIdx.x;
+    return {shared.terms + stage * hopper_rows, shared.words + place, shared.starts + place / 4};
+}
+
+// The tile's caps are seldom above those that the warp's words and starts were made for.
+template <class SHAPE>
+__device__ __forceinline__ void update_starts(const scan_arguments &a, const hopper_shared &shared,
+                                              uint32_t first_query, uint32_t stage)
+{
+    row_caps caps = load_after_wait(shared.caps + stage * tile_bundles);
+#pragma unroll
+    for (uint32_t b = 1; b < tile_bundles; b++)
+        caps = join_caps(caps, load_after_wait(shared.caps + stage * tile_bundles + b));
+    row_caps *started = shared.started + threadIdx.x / 32;
+    if (caps.inverse <= started->inverse && caps.bias <= started->bias) return;
+    caps = join_caps(caps, *started);
+    __syncwarp(); // all lanes have read what started was
+    if (threadIdx.x % 32 == 0) *started = caps;
+#pragma unroll 1
+    for (uint32_t b = 0; b < SHAPE::blocks; b++) {
+        const uint32_t query = first_of_block<SHAPE>(first_query, threadIdx.x / group_threads, b) +
+                               query_of_row(threadIdx.x % group_threads, 0);
+        const uint32_t place = b * SHAPE::consumer_threads + threadIdx.x;
+        const key_query first = load_key_query(a, query);
+        const key_query second = load_key_query(a, query + half_queries);
+        shared.words[place] = make_words(first, second, caps, threadIdx.x % 4);
+        if (threadIdx.x % 4 == 0) shared.starts[place / 4] = make_start(first, second, caps);
+    }
+    __syncwarp();
 }
 
 // A tile and a consumer's block of 64 queries.
@@ -75,43 +116,59 @@ template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void
 scan_block(const hopper_arguments &a, const hopper_shared &shared, const block_work &work,
            const unsigned (&fragments)[SHAPE::words][4], const quick_query (&own)[2],
-           uint32_t first_query, uint32_t tile, uint32_t stage, bool has_second)
+           const begun_with &with, uint32_t first_query, uint32_t tile, uint32_t stage,
+           bool has_second)
 {
-    int sums[64];
-    multiply_tile<SHAPE>(shared_address(shared.tiles + stage * SHAPE::tile_bytes), fragments, sums);
-    finish_products(sums);
+    constexpr bool has_terms = KIND == key_kind::small_float;
     constexpr bool may_skip = SHAPE::consumers == 1 && SHAPE::words < 8; // else registers spill
-    select_sums<KIND, half_queries, may_skip>(a.scan, shared, work, own, first_query, tile, stage,
-                                              sums, has_second);
+    int sums[64];
+    if (has_terms) begin_tile(with, sums);
+    multiply_tile<SHAPE>(shared_address(shared.tiles + stage * SHAPE::tile_bytes), fragments,
+                         has_terms, sums);
+    finish_products(sums);
+    const uint32_t parts =
+        has_terms ? find_below(sums, !may_skip || has_second)
+                  : find_parts<KIND, may_skip>(own, sums, shared.bounds + stage * tile_bundles,
+                                               has_second);
+    if (parts != 0)
+        append_tile<KIND, half_queries>(a.scan, work, first_query, tile, sums,
+                                        shared.rare + threadIdx.x * rare_sums, parts, with);
 }
 
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_shared &shared,
                                         const block_work &work)
 {
+    constexpr bool has_terms = KIND == key_kind::small_float;
     const uint32_t consumer = threadIdx.x / group_threads;
     const uint32_t row = query_of_row(threadIdx.x % group_threads, 0);
     unsigned fragments[SHAPE::blocks][SHAPE::words][4];
-    quick_query own[SHAPE::blocks][2];
+    quick_query own[SHAPE::blocks][2] = {};
 #pragma unroll
     for (int b = 0; b < SHAPE::blocks; b++) {
         const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
         load_fragments<SHAPE>(a.scan, query, fragments[b]);
+        if (has_terms) continue;
         own[b][0] = load_quick<KIND>(a.scan, query + row);
         own[b][1] = load_quick<KIND>(a.scan, query + row + half_queries);
     }
+    if (has_terms && threadIdx.x % 32 == 0) shared.started[threadIdx.x / 32] = {-1, -1};
+    __syncwarp();
     ring_place at = {0, 0};
     const uint32_t num_queries = a.scan.queries.num_queries;
     for (uint32_t tile = 0; tile < work.num_tiles; tile++, advance(at, a.num_stages)) {
         barrier_wait(full_barrier(shared, at.index), at.parity);
+        if (has_terms) update_starts<SHAPE>(a.scan, shared, work.first_query, at.index);
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
             const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
+            begun_with with = {};
+            if (has_terms) with = begun_with_of<SHAPE>(shared, at.index, b);
             if (query < num_queries) // the same for the whole warpgroup
-                scan_block<SHAPE, KIND>(a, shared, work, fragments[b], own[b], query + row, tile,
-                                        at.index, query + half_queries < num_queries);
+                scan_block<SHAPE, KIND>(a, shared, work, fragments[b], own[b], with, query + row,
+                                        tile, at.index, query + half_queries < num_queries);
         }
-        __syncwarp(); // all lanes have read the bounds
+        __syncwarp(); // all lanes have read bounds or terms
         barrier_arrive(empty_barrier(shared, at.index), threadIdx.x % 32 == 0);
     }
 }
@@ -185,7 +242,8 @@ bool fit_rings(const hopper_kernel &kernel, size_t most_bytes, hopper_arguments 
         a.num_stages = ring[0];
         a.num_slots = ring[1];
         a.slot_bundles = ring[2];
-        if (shared_bytes_of(kernel.words, kernel.consumers, a) <= most_bytes) return true;
+        if (shared_bytes_of(kernel.words, kernel.consumers, kernel.queries, a) <= most_bytes)
+            return true;
     }
     return false;
 }
@@ -240,7 +298,8 @@ extern "C" int bsw_device_matrix_scan_hopper(const struct bsw_device_codes *code
         return cudaErrorInvalidConfiguration;
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(a.scan))];
     launch_shape shape = {dim3(), dim3(chosen.threads),
-                          shared_bytes_of(chosen.words, chosen.consumers, a), stream};
+                          shared_bytes_of(chosen.words, chosen.consumers, chosen.queries, a),
+                          stream};
     error = plan_blocks(a.scan, {chosen.queries, tile_bundles, tuning.hopper}, kernel, shape);
     return error ? error : launch(shape, kernel, a);
 }

@@ -136,9 +136,12 @@ __device__ __forceinline__ void consume_slices(const slices_arguments &a,
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
             const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
-            if (b < static_cast<int>(num_blocks))
-                select_sums<KIND, 8, false>(a.scan, shared, work, own[b], query + row, tile,
-                                            at.index, sums[b], true);
+            if (b >= static_cast<int>(num_blocks)) continue;
+            const uint32_t parts = find_parts<KIND, false>(
+                own[b], sums[b], shared.bounds + at.index * tile_bundles, true);
+            if (parts != 0)
+                append_tile<KIND, 8>(a.scan, work, query + row, tile, sums[b],
+                                     shared.rare + threadIdx.x * rare_sums, parts, {});
         }
         release_stage(shared, at, a.num_stages);
     }

@@ -54,10 +54,12 @@ __host__ __device__ constexpr uint64_t matrix_descriptor(uint32_t address, uint3
            static_cast<uint64_t>(column_group_bytes >> 4) << 32;
 }
 
-// word: which 32 of k; tile: address.
+// word: which 32 of k; tile: address. Of a tile's words only the first one's address is cut to its
+// bits: no tile goes beyond 2^18.
 __host__ __device__ constexpr uint64_t tile_descriptor(uint32_t tile, uint32_t word)
 {
-    return matrix_descriptor(tile + word * tile_word_bytes, k_chunk_bytes);
+    const uint64_t first = matrix_descriptor(tile, k_chunk_bytes);
+    return first >> 32 << 32 | (static_cast<uint32_t>(first) + word * (tile_word_bytes >> 4));
 }
 
 // Row of A and D in registers of which (index / half) is `half`: A's register % 2, D's / 2 % 2.

@@ -2,9 +2,10 @@
 //
 // A warp has bundles that follow each other, one of each tile. They come in slots of its own, a few
 // bundles each, by bulk copies of one thread: the slot's mbarrier ends its phase when all bytes are
-// there. The bounds of a slot's bundles are made together (dot_bound.cuh), then its tiles one after
-// another. A slot is filled again behind the __syncwarp of its last tile, when all lanes have read
-// it; their fence in front of that orders their reads before the copies, too.
+// there. Then its tiles are made one after another, each with what the consumers compare by: terms
+// of its rows (key_terms.cuh), or bounds of bundles (dot_bound.cuh), those of a slot together. A
+// slot is filled again behind the __syncwarp of its last tile, when all lanes have read it; their
+// fence in front of that orders their reads before the copies, too.
 #ifndef BITSWEEP_KERNELS_HOPPER_PRODUCE_CUH
 #define BITSWEEP_KERNELS_HOPPER_PRODUCE_CUH
 
@@ -76,18 +77,30 @@ __device__ __forceinline__ void fetch(const hopper_arguments &a, const warp_work
 
 // ---- tiles ----
 
+// Where a slot's scales and biases are, of all its bundles.
+struct slot_keys {
+    const uint16_t *scales;
+    const float *biases;
+};
+
+__device__ __forceinline__ slot_keys keys_of_slot(const hopper_arguments &a, const uint32_t *slot)
+{
+    const uint32_t *scales = slot + a.slot_bundles * (a.bundle_words - key_words);
+    return {reinterpret_cast<const uint16_t *>(scales),
+            reinterpret_cast<const float *>(scales + a.slot_bundles * (warp_rows / 2))};
+}
+
 // The bound of bundle lane / 8 of a slot; of a bundle that it does not have, anything.
 __device__ __forceinline__ bundle_bound bound_in_slot(const hopper_arguments &a,
                                                       const uint32_t *slot)
 {
     const uint32_t lane = threadIdx.x % 32;
-    const uint32_t *scales = slot + a.slot_bundles * (a.bundle_words - key_words);
-    const uint32_t *biases = scales + a.slot_bundles * (warp_rows / 2);
+    const slot_keys keys = keys_of_slot(a, slot);
     uint2 own_scales = {};
     float4 own_biases = {};
     if (lane / 8 < a.slot_bundles) {
-        own_scales = reinterpret_cast<const uint2 *>(scales)[lane];
-        own_biases = reinterpret_cast<const float4 *>(biases)[lane];
+        own_scales = reinterpret_cast<const uint2 *>(keys.scales)[lane];
+        own_biases = reinterpret_cast<const float4 *>(keys.biases)[lane];
     }
     return make_four_bounds(own_scales, own_biases);
 }
@@ -105,14 +118,25 @@ __device__ __forceinline__ void finish_stage(const hopper_shared &shared, const 
     barrier_arrive(full_barrier(shared, at.index), threadIdx.x % 32 == 0);
 }
 
+// The row's terms and, by one lane, caps of its bundle.
+__device__ __forceinline__ void store_terms(const hopper_shared &shared, uint32_t stage,
+                                            const uint4 &terms, const row_caps &caps)
+{
+    const uint32_t row = threadIdx.x % group_threads;
+    shared.terms[stage * hopper_rows + row] = terms;
+    if (row % warp_rows == 0) shared.caps[stage * tile_bundles + row / warp_rows] = caps;
+}
+
 // Of the last tiles the warp may have no bundle. What is left there from earlier ones is
-// multiplied, and the consumers mask its rows.
+// multiplied, with terms of rows that are not there, and the consumers pass over what is found.
+template <bool HAS_TERMS>
 __device__ __forceinline__ void pass_stages(const hopper_shared &shared, ring_place &at,
                                             uint32_t count, uint32_t num_stages)
 {
 #pragma unroll 1
     for (uint32_t i = 0; i < count; i++, advance(at, num_stages)) {
         wait_for_stage(shared, at);
+        if (HAS_TERMS) store_terms(shared, at.index, make_uint4(0, 0, 0, minus_one_bf16), {0, 0});
         finish_stage(shared, at);
     }
 }
@@ -120,17 +144,25 @@ __device__ __forceinline__ void pass_stages(const hopper_shared &shared, ring_pl
 // Tiles of the slot's `count` bundles.
 template <class SHAPE, class SEGMENTS, key_kind KIND>
 __device__ __forceinline__ void make_tiles(const hopper_arguments &a, const hopper_shared &shared,
-                                           const uint32_t *slot, uint32_t count, ring_place &at)
+                                           const uint32_t *slot, uint32_t count, ring_place &at,
+                                           row_caps &caps)
 {
     const uint32_t lane = threadIdx.x % 32, row = threadIdx.x % group_threads;
+    const slot_keys keys = keys_of_slot(a, slot);
     bundle_bound bound = {};
-    if (KIND != key_kind::integer) bound = bound_in_slot(a, slot);
+    if (KIND == key_kind::any_float) bound = bound_in_slot(a, slot);
 #pragma unroll 1
     for (uint32_t i = 0; i < count; i++, advance(at, a.num_stages)) {
         wait_for_stage(shared, at);
         SEGMENTS::unpack(a.scan.codes.layout, slot, a.slot_bundles, i,
                          shared.tiles + at.index * SHAPE::tile_bytes + tile_offset(row, 0));
-        if (KIND != key_kind::integer && lane == 8 * i)
+        if (KIND == key_kind::small_float) { // of masked rows, too
+            const uint32_t place = i * warp_rows + lane;
+            const uint4 terms =
+                make_row_terms(half_to_float(keys.scales[place]), keys.biases[place], true, caps);
+            store_terms(shared, at.index, terms, caps);
+        }
+        if (KIND == key_kind::any_float && lane == 8 * i)
             shared.bounds[at.index * tile_bundles + row / warp_rows] = bound;
         finish_stage(shared, at);
     }
@@ -145,16 +177,18 @@ __device__ __forceinline__ void produce_with(const hopper_arguments &a, const ho
     for (uint32_t i = 0; i < a.num_slots; i++)
         fetch<KIND>(a, own, own.first + i * a.slot_bundles, i);
     ring_place at = {0, 0}, slot = {0, 0};
+    row_caps caps = {0, 0};
 #pragma unroll 1
     for (uint32_t first = own.first; first < own.last; first += a.slot_bundles) {
         barrier_wait(own.slot_barriers + slot.index * 8, slot.parity);
         make_tiles<SHAPE, SEGMENTS, KIND>(a, shared,
                                           own.slots + slot.index * a.slot_bundles * a.bundle_words,
-                                          min(own.last - first, a.slot_bundles), at);
+                                          min(own.last - first, a.slot_bundles), at, caps);
         fetch<KIND>(a, own, first + ahead + a.slot_bundles, slot.index);
         advance(slot, a.num_slots);
     }
-    pass_stages(shared, at, own.first + work.num_tiles - own.last, a.num_stages);
+    pass_stages<KIND == key_kind::small_float>(shared, at, own.first + work.num_tiles - own.last,
+                                               a.num_stages);
 }
 
 template <class SHAPE, key_kind KIND>

@@ -1,7 +1,9 @@
 // From the sums of the Hopper kernels to the lists.
 //
-// Of the eight sums that a thread has of a bundle and a query the least is compared with a bound
-// that holds for all rows of the bundle (dot_bound.cuh); only where it is reached keys are
+// Up to 256 dimensions, sums of small float keys start with terms of keys (key_terms.cuh): one bit
+// of each says whether its pair may pass. Otherwise, of the eight sums that a thread has of a
+// bundle and a query the least is compared with a bound: a limit on integers, or for float keys one
+// that holds for all rows of the bundle (dot_bound.cuh). Only where that finds something keys are
 // compared, as in device_matrix_scan.cu. Sums are not indexed at run time: the rare way copies
 // eight at a time to a place of the thread's own in shared memory. It calls no function, which
 // would have ptxas wait after every wgmma.
@@ -44,6 +46,17 @@ __device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], cons
         }
     }
     return parts;
+}
+
+// The same for all lanes of the warp. MAY_SKIP: there may be no queries of the second half,
+// has_second says so, the same for the warp.
+template <key_kind KIND, bool MAY_SKIP>
+__device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], const int (&sums)[64],
+                                               const bundle_bound *bounds, bool has_second)
+{
+    uint32_t found = find_parts < KIND, 0, MAY_SKIP ? 1 : 2 > (own, sums, bounds);
+    if (MAY_SKIP && has_second) found |= find_parts<KIND, 1, 2>(own, sums, bounds);
+    return __reduce_or_sync(all_lanes, found);
 }
 
 // Sum 2 * i + c of the place: of the part's eight-column group i, column c of the thread's two.
@@ -109,12 +122,92 @@ __device__ __forceinline__ void append_hits(const scan_arguments &a, const threa
     }
 }
 
+// ---- sums that start with terms of keys ----
+
+// What the first step takes of a tile and a block of 64 queries.
+struct begun_with {
+    const uint4 *terms; // [hopper_rows] of the tile; NULL: there was no such step
+    const key_pair *words;
+    const key_start *start;
+};
+
+// Of the eight columns of D from 8 * n on a thread has four registers, as of mma.
+__device__ __forceinline__ void begin_tile(const begun_with &with, int (&sums)[64])
+{
+    const key_pair words = *with.words;
+    const key_start start = *with.start;
+#pragma unroll
+    for (uint32_t bundle = 0; bundle < tile_bundles; bundle++) {
+        unsigned terms[4];
+        load_matrices_after_wait(terms, with.terms + bundle * warp_rows + threadIdx.x % 32);
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++) {
+            int begun[4];
+            begin_sums(begun, words, terms[i], start);
+#pragma unroll
+            for (uint32_t j = 0; j < 4; j++) sums[(bundle * 4 + i) * 4 + j] = begun[j];
+        }
+    }
+}
+
+// Takes the first step away from a part's sums, two at a time: registers are full of other sums.
+__device__ __forceinline__ void take_terms(const begun_with &with, uint32_t part, int *place)
+{
+    const uint32_t *terms =
+        reinterpret_cast<const uint32_t *>(with.terms + part / 2 * warp_rows) + threadIdx.x % 32;
+    const key_pair words = *with.words;
+    const key_start start = *with.start;
+#pragma unroll 1
+    for (uint32_t i = 0; i < rare_sums; i += 2, terms += 32) {
+        int begun[4];
+        begin_sums(begun, words, load_after_wait(terms), start);
+        place[i] -= part % 2 ? begun[2] : begun[0];
+        place[i + 1] -= part % 2 ? begun[3] : begun[1];
+    }
+}
+
+// `all` and all of a bundle's sums of a half: bits that are 1 in every one.
+__device__ __forceinline__ uint32_t join_sums(const int (&sums)[64], uint32_t bundle, uint32_t half,
+                                              uint32_t all)
+{
+#pragma unroll
+    for (uint32_t n = bundle * 4; n < bundle * 4 + 4; n++)
+        all = and_bits(all, static_cast<uint32_t>(sums[sum_register(n, half, 0)]),
+                       static_cast<uint32_t>(sums[sum_register(n, half, 1)]));
+    return all;
+}
+
+// Bits as in find_parts, the same for all lanes of the warp; so is has_second: whether there are
+// queries of the second half.
+__device__ __forceinline__ uint32_t find_below(const int (&sums)[64], bool has_second)
+{
+    uint32_t all[tile_bundles]; // four chains, for each step waits for the one before
+#pragma unroll
+    for (uint32_t bundle = 0; bundle < tile_bundles; bundle++)
+        all[bundle] = join_sums(sums, bundle, 0, still_above);
+    if (has_second) {
+#pragma unroll
+        for (uint32_t bundle = 0; bundle < tile_bundles; bundle++)
+            all[bundle] = join_sums(sums, bundle, 1, all[bundle]);
+    }
+    if (!__any_sync(all_lanes, (and_bits(all[0], all[1], all[2]) & all[3]) == 0)) return 0;
+    uint32_t parts = 0;
+#pragma unroll
+    for (uint32_t bundle = 0; bundle < tile_bundles; bundle++) {
+        if (join_sums(sums, bundle, 0, still_above) == 0) parts |= 1u << (2 * bundle);
+        if (has_second && join_sums(sums, bundle, 1, still_above) == 0) parts |= 2u << (2 * bundle);
+    }
+    return __reduce_or_sync(all_lanes, parts);
+}
+
+// ---- tiles ----
+
 // first_query: of the thread's row 0, the other half's is DISTANCE further; parts: the same for the
-// warp.
+// warp; with.terms: NULL where sums start with 0.
 template <key_kind KIND, uint32_t DISTANCE>
-__device__ __forceinline__ void append_tile(const scan_arguments &a, const block_work &work,
-                                            uint32_t first_query, uint32_t tile,
-                                            const int (&sums)[64], int *place, uint32_t parts)
+__device__ __forceinline__ void
+append_tile(const scan_arguments &a, const block_work &work, uint32_t first_query, uint32_t tile,
+            const int (&sums)[64], int *place, uint32_t parts, const begun_with &with)
 {
 #pragma unroll 1
     for (; parts != 0; parts &= parts - 1) {
@@ -124,28 +217,12 @@ __device__ __forceinline__ void append_tile(const scan_arguments &a, const block
         const uint32_t bundle = bundle_of(a, i);
         const rare_bundle of = {bundle * warp_rows, __ldg(a.codes.masks + bundle)};
         copy_part(sums, part, place);
+        if (with.terms) take_terms(with, part, place);
         const uint32_t own = first_query + DISTANCE * (part % 2);
         const thread_query query = load_query<KIND>(a, own);
         const uint32_t hits = find_hits<KIND>(a, query, of, place);
         if (__any_sync(all_lanes, hits != 0)) append_hits<KIND>(a, query, own, of, place, hits);
     }
-}
-
-// A tile's sums with a block of 64 queries; first_query: of the thread's row 0. MAY_SKIP: there may
-// be no queries of the second half, has_second says so, the same for the warp.
-template <key_kind KIND, uint32_t DISTANCE, bool MAY_SKIP>
-__device__ __forceinline__ void select_sums(const scan_arguments &a, const hopper_shared &shared,
-                                            const block_work &work, const quick_query (&own)[2],
-                                            uint32_t first_query, uint32_t tile, uint32_t stage,
-                                            const int (&sums)[64], bool has_second)
-{
-    const bundle_bound *bounds = shared.bounds + stage * tile_bundles;
-    uint32_t found = find_parts < KIND, 0, MAY_SKIP ? 1 : 2 > (own, sums, bounds);
-    if (MAY_SKIP && has_second) found |= find_parts<KIND, 1, 2>(own, sums, bounds);
-    const uint32_t parts = __reduce_or_sync(all_lanes, found);
-    if (parts == 0) return;
-    append_tile<KIND, DISTANCE>(a, work, first_query, tile, sums,
-                                shared.rare + threadIdx.x * rare_sums, parts);
 }
 
 } // namespace bsw

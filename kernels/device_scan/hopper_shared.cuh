@@ -5,6 +5,7 @@
 
 #include "kernels/device_scan/dot_bound.cuh"
 #include "kernels/device_scan/hopper_layout.cuh"
+#include "kernels/device_scan/key_terms.cuh"
 #include "kernels/device_scan/matrix_keys.cuh"
 #include "kernels/hopper_switch.cuh"
 
@@ -66,9 +67,15 @@ __device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_
 
 // Parts of the block's shared memory.
 struct hopper_shared {
-    uint8_t *tiles;         // [num_stages][tile_bytes]
-    bundle_bound *bounds;   // [num_stages][tile_bundles]
-    int *rare;              // [consumer_threads][rare_sums]
+    uint8_t *tiles;       // [num_stages][tile_bytes]
+    bundle_bound *bounds; // [num_stages][tile_bundles]
+    int *rare;            // [consumer_threads][rare_sums]
+    // Where sums start with terms of keys, in place of bounds:
+    row_caps *caps;         // [num_stages][tile_bundles]
+    uint4 *terms;           // [num_stages][hopper_rows]
+    key_pair *words;        // [blocks][consumer_threads]
+    key_start *starts;      // [blocks][consumer_threads / 4], a thread's two queries
+    row_caps *started;      // [consumer_threads / 32], that these are for
     uint32_t *slots;        // [tile_bundles][num_slots][slot_bundles * bundle_words]
     uint32_t ring_barriers; // [num_stages] full and empty, address
     uint32_t slot_barriers; // [tile_bundles][num_slots], address
@@ -99,13 +106,17 @@ __device__ __forceinline__ void init_barriers(const hopper_shared &shared, uint3
     fence_for_async_accesses(); // copies arrive on them
 }
 
-inline size_t shared_bytes_of(uint32_t words, uint32_t consumers, const hopper_arguments &a)
+// queries: of a block.
+inline size_t shared_bytes_of(uint32_t words, uint32_t consumers, uint32_t queries,
+                              const hopper_arguments &a)
 {
-    const size_t stage =
-        words * tile_word_bytes + tile_bundles * sizeof(bundle_bound) + ring_barrier_bytes;
+    const size_t stage = words * tile_word_bytes + tile_bundles * sizeof(bundle_bound) +
+                         hopper_rows * sizeof(uint4) + ring_barrier_bytes;
     const size_t slot = static_cast<size_t>(a.slot_bundles) * a.bundle_words * sizeof(uint32_t) + 8;
     return a.num_stages * stage + tile_bundles * a.num_slots * slot +
-           consumers * group_threads * rare_sums * sizeof(int);
+           consumers *
+               (group_threads * rare_sums * sizeof(int) + group_threads / 32 * sizeof(row_caps)) +
+           queries * (2 * sizeof(key_pair) + sizeof(key_start) / 2);
 }
 
 // Every part but the barriers is a multiple of 16 bytes long.
@@ -117,7 +128,12 @@ __device__ __forceinline__ hopper_shared divide_shared(const hopper_arguments &a
     out.tiles = memory;
     out.bounds = reinterpret_cast<bundle_bound *>(memory + a.num_stages * SHAPE::tile_bytes);
     out.rare = reinterpret_cast<int *>(out.bounds + a.num_stages * tile_bundles);
-    out.slots = reinterpret_cast<uint32_t *>(out.rare + SHAPE::consumer_threads * rare_sums);
+    out.caps = reinterpret_cast<row_caps *>(out.bounds);
+    out.words = reinterpret_cast<key_pair *>(out.rare + SHAPE::consumer_threads * rare_sums);
+    out.starts = reinterpret_cast<key_start *>(out.words + SHAPE::queries * 2);
+    out.started = reinterpret_cast<row_caps *>(out.starts + SHAPE::queries / 2);
+    out.terms = reinterpret_cast<uint4 *>(out.started + SHAPE::consumer_threads / 32);
+    out.slots = reinterpret_cast<uint32_t *>(out.terms + a.num_stages * hopper_rows);
     out.ring_barriers =
         shared_address(out.slots + tile_bundles * a.num_slots * a.slot_bundles * a.bundle_words);
     out.slot_barriers = out.ring_barriers + a.num_stages * ring_barrier_bytes;

@@ -148,7 +148,8 @@ __device__ __forceinline__ void produce_slices(const slices_arguments &a,
         advance(at, a.num_stages);
         advance(slot, a.num_slots);
     }
-    pass_stages(shared, at, (own.first + work.num_tiles - own.last) * a.num_slices, a.num_stages);
+    pass_stages<false>(shared, at, (own.first + work.num_tiles - own.last) * a.num_slices,
+                       a.num_stages);
 }
 
 } // namespace bsw

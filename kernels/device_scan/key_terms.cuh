@@ -127,10 +127,10 @@ __device__ __forceinline__ bool raise_caps(float inverse, float bias, row_caps &
 __device__ __forceinline__ uint4 make_row_terms(float scale, float bias, bool exists,
                                                 row_caps &caps)
 {
-    float inverse = __fdividef(1.0f, scale), own = __fmul_rn(bias, inverse);
-    bool is_fit =
-        exists && inverse > 0 && inverse <= caps.inverse && fabsf(own) <= caps.bias; // not if NaN
-    if (__any_sync(all_lanes, exists && !is_fit))
+    float inverse = reciprocal(scale), own = __fmul_rn(bias, inverse);
+    bool is_fit = exists & (inverse > 0) & (inverse <= caps.inverse) &
+                  (fabsf(own) <= caps.bias); // not if NaN
+    if (__any_sync(all_lanes, exists & !is_fit))
         is_fit |= raise_caps(exists ? inverse : 0.0f, own, caps);
     const split u = split_float(is_fit ? inverse : 0.0f), v = split_float(is_fit ? own : 0.0f);
     return make_uint4(u.high >> 16 | u.low, u.high >> 16 | v.high, v.low >> 16 | v.high,
@@ -143,7 +143,7 @@ __device__ __forceinline__ uint4 make_row_terms(float scale, float bias, bool ex
 
 // What a lane of mma needs of two queries, rows g and g + 8: two bf16 of each, and where sums
 // start, as one load from memory gives it and mma takes it: compilers copy registers otherwise.
-struct __align__(8) key_words
+struct __align__(8) key_pair
 {
     unsigned pair[2];
 };
@@ -171,11 +171,19 @@ __device__ __forceinline__ float make_start(const key_query &query, const row_ca
     return __fadd_rn(query.start, terms < most_terms ? -__fmaf_rn(terms, 0x1p-13f, 24.0f) : -aside);
 }
 
-__device__ __forceinline__ key_words make_words(const key_query &first, const key_query &second,
-                                                const row_caps &caps, uint32_t word)
+// Not indexed at run time, for which a query of registers would be put in memory.
+__device__ __forceinline__ uint32_t word_of(const key_query &query, uint32_t word)
 {
-    return {{is_wild(first, caps) ? 0 : first.words[word],
-             is_wild(second, caps) ? 0 : second.words[word]}};
+    const uint32_t low = word & 1 ? query.words[1] : query.words[0];
+    const uint32_t high = word & 1 ? query.words[3] : query.words[2];
+    return word & 2 ? high : low;
+}
+
+__device__ __forceinline__ key_pair make_words(const key_query &first, const key_query &second,
+                                               const row_caps &caps, uint32_t word)
+{
+    return {{is_wild(first, caps) ? 0 : word_of(first, word),
+             is_wild(second, caps) ? 0 : word_of(second, word)}};
 }
 
 __device__ __forceinline__ key_start make_start(const key_query &first, const key_query &second,
@@ -186,7 +194,7 @@ __device__ __forceinline__ key_start make_start(const key_query &first, const ke
 }
 
 // Four sums' start of a tile of mma.
-__device__ __forceinline__ void begin_sums(int (&sums)[4], const key_words &queries, unsigned rows,
+__device__ __forceinline__ void begin_sums(int (&sums)[4], const key_pair &queries, unsigned rows,
                                            const key_start &start)
 {
     float begun[4];

@@ -59,7 +59,7 @@ __global__ void find_below(const bound_case *cases, const int *constants, const 
     __syncwarp();
     const key_query query = key_query_of(c.limit, c.query_scale, constant);
     const key_start start = make_start(query, query, caps);
-    const key_words words = make_words(query, query, caps, lane % 4);
+    const key_pair words = make_words(query, query, caps, lane % 4);
     unsigned rows[4];
     load_matrices(rows, terms + lane);
     uint32_t bits = 0;

@@ -4,6 +4,7 @@
 #ifndef BITSWEEP_EMULATION_EMULATED_HOPPER_HPP
 #define BITSWEEP_EMULATION_EMULATED_HOPPER_HPP
 
+#include "emulated_copies.hpp"
 #include "emulated_thread.hpp"
 
 namespace emulation
@@ -37,11 +38,24 @@ void multiply_64x128(int (&d)[64], uint64_t a, uint64_t b, bool adds,
                      call_site site = call_site::here());
 void finish_products(int (&d)[64], call_site site = call_site::here());
 
-// A read that an mbarrier orders, of which the race detector knows nothing.
+// A read that an mbarrier orders, of which the race detector knows nothing. Nor does the optimiser
+// move it to the caller, where it would be watched, as gcc does with a word.
 template <class T>
 __attribute__((no_sanitize("thread"), noinline)) inline T load_after_wait(const T *place)
 {
+    asm volatile("" : : : "memory");
     return *place;
+}
+
+inline void load_matrices_after_wait(unsigned (&out)[4], const void *row,
+                                     call_site site = call_site::here())
+{
+    const int lane = own_lane();
+    check_shared_place(row, 16, "ldmatrix", site);
+    for (int j = 0; j < 4; j++) {
+        const void *from = shuffle_value(~0u, row, 8 * j + lane / 4, site);
+        out[j] = load_after_wait(static_cast<const unsigned *>(from) + lane % 4);
+    }
 }
 
 } // namespace emulation
