@@ -132,7 +132,8 @@ scan_block(const hopper_arguments &a, const hopper_shared &shared, const block_w
                                                has_second);
     if (parts != 0)
         append_tile<KIND, half_queries>(a.scan, work, first_query, tile, sums,
-                                        shared.rare + threadIdx.x * rare_sums, parts, with);
+                                        place_of_thread(shared, SHAPE::consumer_threads), parts,
+                                        with);
 }
 
 template <class SHAPE, key_kind KIND>

@@ -141,7 +141,7 @@ __device__ __forceinline__ void consume_slices(const slices_arguments &a,
                 own[b], sums[b], shared.bounds + at.index * tile_bundles, true);
             if (parts != 0)
                 append_tile<KIND, 8>(a.scan, work, query + row, tile, sums[b],
-                                     shared.rare + threadIdx.x * rare_sums, parts, {});
+                                     place_of_thread(shared, SHAPE::consumer_threads), parts, {});
         }
         release_stage(shared, at, a.num_stages);
     }

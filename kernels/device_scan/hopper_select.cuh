@@ -59,8 +59,27 @@ __device__ __forceinline__ uint32_t find_parts(const quick_query (&own)[2], cons
     return __reduce_or_sync(all_lanes, found);
 }
 
-// Sum 2 * i + c of the place: of the part's eight-column group i, column c of the thread's two.
-__device__ __forceinline__ void copy_part(const int (&sums)[64], uint32_t part, int *place)
+// A thread's place for a part's sums: pairs, those of all threads after each other, so that a pair
+// leaves as it is in registers. Sum 2 * i + c: of the part's eight-column group i, column c of the
+// thread's two.
+struct rare_place {
+    int *pairs;
+    uint32_t stride; // from pair to pair, ints
+
+    __device__ __forceinline__ int &operator[](uint32_t i) const
+    {
+        return pairs[i / 2 * stride + i % 2];
+    }
+};
+
+__device__ __forceinline__ rare_place place_of_thread(const hopper_shared &shared,
+                                                      uint32_t consumer_threads)
+{
+    return {shared.rare + threadIdx.x * 2, consumer_threads * 2};
+}
+
+__device__ __forceinline__ void copy_part(const int (&sums)[64], uint32_t part,
+                                          const rare_place &place)
 {
 #pragma unroll
     for (uint32_t p = 0; p < 2 * tile_bundles; p++) {
@@ -90,13 +109,16 @@ __device__ __forceinline__ float2 load_keys(const scan_arguments &a, uint32_t ro
     return {half_to_float(__ldg(a.codes.scales + row)), __ldg(a.codes.biases + row)};
 }
 
+// Of `some` of the sums, a bit each, the same for the warp.
 template <key_kind KIND>
 __device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const thread_query &query,
-                                              const rare_bundle &of, const int *place)
+                                              const rare_bundle &of, const rare_place &place,
+                                              uint32_t some)
 {
     uint32_t hits = 0;
 #pragma unroll 1
-    for (uint32_t i = 0; i < rare_sums; i++) {
+    for (; some != 0; some &= some - 1) {
+        const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(some)) - 1);
         if (!(of.mask >> row_of_sum(i) & 1)) continue;
         const float2 keys = load_keys<KIND>(a, of.first_row + row_of_sum(i));
         if (reaches<KIND>(query, place[i], keys.x, keys.y)) hits |= 1u << i;
@@ -107,8 +129,8 @@ __device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const thr
 // Hits of the four lanes that share the query to its list, one atomicAdd.
 template <key_kind KIND>
 __device__ __forceinline__ void append_hits(const scan_arguments &a, const thread_query &own,
-                                            uint32_t query, const rare_bundle &of, const int *place,
-                                            uint32_t hits)
+                                            uint32_t query, const rare_bundle &of,
+                                            const rare_place &place, uint32_t hits)
 {
     uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
 #pragma unroll 1
@@ -150,19 +172,34 @@ __device__ __forceinline__ void begin_tile(const begun_with &with, int (&sums)[6
     }
 }
 
-// Takes the first step away from a part's sums, two at a time: registers are full of other sums.
-__device__ __forceinline__ void take_terms(const begun_with &with, uint32_t part, int *place)
+// Which of a part's sums may pass in some lane, the same for the warp: rarely more than one or two,
+// and the keys of each row are fetched from memory.
+__device__ __forceinline__ uint32_t sums_below(const rare_place &place)
+{
+    uint32_t below = 0;
+#pragma unroll
+    for (uint32_t i = 0; i < rare_sums; i++) {
+        if (!(static_cast<uint32_t>(place[i]) & still_above)) below |= 1u << i;
+    }
+    return __reduce_or_sync(all_lanes, below);
+}
+
+// Takes the first step away from `some` of a part's sums, the same for the warp. One at a time:
+// registers are full of other sums.
+__device__ __forceinline__ void take_terms(const begun_with &with, uint32_t part, uint32_t some,
+                                           const rare_place &place)
 {
     const uint32_t *terms =
         reinterpret_cast<const uint32_t *>(with.terms + part / 2 * warp_rows) + threadIdx.x % 32;
     const key_pair words = *with.words;
     const key_start start = *with.start;
 #pragma unroll 1
-    for (uint32_t i = 0; i < rare_sums; i += 2, terms += 32) {
+    for (; some != 0; some &= some - 1) {
+        const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(some)) - 1);
         int begun[4];
-        begin_sums(begun, words, load_after_wait(terms), start);
-        place[i] -= part % 2 ? begun[2] : begun[0];
-        place[i + 1] -= part % 2 ? begun[3] : begun[1];
+        begin_sums(begun, words, load_after_wait(terms + i / 2 * 32), start);
+        const int first = part % 2 ? begun[2] : begun[0], second = part % 2 ? begun[3] : begun[1];
+        place[i] -= i % 2 ? second : first;
     }
 }
 
@@ -207,7 +244,7 @@ __device__ __forceinline__ uint32_t find_below(const int (&sums)[64], bool has_s
 template <key_kind KIND, uint32_t DISTANCE>
 __device__ __forceinline__ void
 append_tile(const scan_arguments &a, const block_work &work, uint32_t first_query, uint32_t tile,
-            const int (&sums)[64], int *place, uint32_t parts, const begun_with &with)
+            const int (&sums)[64], const rare_place &place, uint32_t parts, const begun_with &with)
 {
 #pragma unroll 1
     for (; parts != 0; parts &= parts - 1) {
@@ -217,10 +254,11 @@ append_tile(const scan_arguments &a, const block_work &work, uint32_t first_quer
         const uint32_t bundle = bundle_of(a, i);
         const rare_bundle of = {bundle * warp_rows, __ldg(a.codes.masks + bundle)};
         copy_part(sums, part, place);
-        if (with.terms) take_terms(with, part, place);
+        const uint32_t some = with.terms ? sums_below(place) : (1u << rare_sums) - 1;
+        if (with.terms) take_terms(with, part, some, place);
         const uint32_t own = first_query + DISTANCE * (part % 2);
         const thread_query query = load_query<KIND>(a, own);
-        const uint32_t hits = find_hits<KIND>(a, query, of, place);
+        const uint32_t hits = find_hits<KIND>(a, query, of, place, some);
         if (__any_sync(all_lanes, hits != 0)) append_hits<KIND>(a, query, own, of, place, hits);
     }
 }

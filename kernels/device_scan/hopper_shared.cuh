@@ -69,7 +69,7 @@ __device__ __forceinline__ uint32_t first_of_block(uint32_t first_query, uint32_
 struct hopper_shared {
     uint8_t *tiles;       // [num_stages][tile_bytes]
     bundle_bound *bounds; // [num_stages][tile_bundles]
-    int *rare;            // [consumer_threads][rare_sums]
+    int *rare;            // [rare_sums / 2][consumer_threads][2]
     // Where sums start with terms of keys, in place of bounds:
     row_caps *caps;         // [num_stages][tile_bundles]
     uint4 *terms;           // [num_stages][hopper_rows]
