@@ -375,6 +375,34 @@ void check_hopper_widths(uint32_t &turn)
     }
 }
 
+// Terms of keys that rise a thousandfold within a block, where starts of sums must follow: a
+// quarter of the bundles, which the best rows are of, has small scales and large biases: as large
+// as sums have room for, or larger. In the last two cases each query has its best row alone.
+void check_rising_terms(uint32_t &turn)
+{
+    for (uint32_t i = 0; i < (checks.small ? 1u : 4u); i++, turn++) {
+        scan_case c = make_case("96x3", 5, i < 2 ? 9 : 65, checks.small ? 60 : 300, turn);
+        c.keys = FLOAT_KEYS;
+        c.fill = RANDOM_ROWS;
+        c.limits = i < 2 ? SOME : BEST;
+        c.first = 0;
+        c.last = c.num_bundles;
+        c.step = 1;
+        host_data data = make_data(c);
+        for (size_t row = 0; row < data.scales.size(); row++) {
+            const bool is_large = check_random(c.stream + 60, row / 32) % 4 == 0;
+            data.scales[row] = is_large ? 0x0400 : 0x2c00; // 2^-14, 2^-4
+            data.biases[row] = !is_large ? -1000.0f : i % 2 == 0 ? 0x1p9f : 0x1p5f;
+        }
+        const expected_lists expected = expect(c, data);
+        device_data device(c, data);
+        if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
+            continue;
+        check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
+        check_hopper(c, device, expected);
+    }
+}
+
 // Layouts that the Hopper kernel takes slice by slice, whole ones and others: few queries, the most
 // of a block of 128, and more where the block takes 256 or 128; rings that go round.
 void check_hopper_slices(uint32_t &turn)
@@ -409,6 +437,7 @@ void check_scans()
     check_steep_biases(turn);
     check_hopper_widths(turn);
     check_hopper_slices(turn);
+    check_rising_terms(turn);
 #if !defined(__CUDACC__)
     check_divisions(turn);
 #endif
