@@ -7,8 +7,8 @@
 #define BLOCK_QUERIES 6
 #include "kernels/matrix_scan/matrix_scan_256.h"
 
-// Adds in place. Left to itself gcc loads all queries first, has too few registers for the sums then
-// and adds to one of them in memory, which takes twice the time.
+// Adds in place. Left to itself gcc loads all queries first, has too few registers for the sums
+// then and adds to one of them in memory, which takes twice the time.
 INLINE void accumulate(__m256i *sums, __m256i products)
 {
     __asm__ volatile("vpaddw %1, %0, %0" : "+x"(*sums) : "x"(products));

@@ -4,17 +4,17 @@
 // how near each is: c - m = step * v, v odd from -127 to 127, m the mean of all centroids, and
 //   key = 2 <q - m, step * v> - |c - m|^2   l2:      |q - m|^2 - key is about the squared distance
 //       =   <q, step * v>                   cosine (q of unit length), ip
-// Queries are rounded to 63 steps a side. Keys are functions of centroids and query, the same on every machine
-// and rank, and they are the order of lists: better key first, then the smaller list.
+// Queries are rounded to 63 steps a side. Keys are functions of centroids and query, the same on
+// every machine and rank, and they are the order of lists: better key first, then the smaller list.
 //
 // A query looks at the best `probe` lists, and with a ratio R at no list whose squared distance is
 // more than R times that of the query's BSW_COARSE_RANK-th list (the last one, if there are fewer);
 // the nearest list is always looked at. Distances to the nearest list alone vary more than those to
 // the 16th, which is why that is the yardstick: the same recall from a quarter fewer rows.
 //
-// Every rank chooses for all queries of its slice, as a choice is cheaper to make than to send: with
-// 4,096 centroids of 128 dimensions a thread takes some 4 us for a query, and its 60 lists are 240
-// bytes, twice that with additions, which would go to rank 0 and from there to all.
+// Every rank chooses for all queries of its slice, as a choice is cheaper to make than to send:
+// with 4,096 centroids of 128 dimensions a thread takes some 4 us for a query, and its 60 lists are
+// 240 bytes, twice that with additions, which would go to rank 0 and from there to all.
 #ifndef BITSWEEP_SHARD_COARSE_SEARCH_H
 #define BITSWEEP_SHARD_COARSE_SEARCH_H
 
