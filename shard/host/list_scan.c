@@ -19,7 +19,8 @@
 #define MOST_QUERIES  2048 // of a list at a time
 #define FEW_LISTS     8    // of a query, which hold most of what it finds
 
-// One query's best rows so far. Several threads may find some at once.
+// One query's best rows so far. Several threads may find some at once. Both numbers are written
+// under the lock and may be read without.
 struct query_list {
     uint32_t limit; // inclusive score; never falls
     uint32_t count;
@@ -153,6 +154,11 @@ static void unlock(struct query_list *list)
     __atomic_clear(&list->is_locked, __ATOMIC_RELEASE);
 }
 
+static void set_count(struct query_list *list, size_t count)
+{
+    __atomic_store_n(&list->count, (uint32_t)count, __ATOMIC_RELAXED);
+}
+
 // The best `keep` of num items, to the query's list. What comes later may have the smaller row, so
 // the limit is the worst score itself.
 static void cut(const struct list_job *job, size_t query, uint64_t *items, size_t num,
@@ -165,16 +171,16 @@ static void cut(const struct list_job *job, size_t query, uint64_t *items, size_
         to[i] = items[i];
         worst = items[i] < worst ? items[i] : worst;
     }
-    list->count = (uint32_t)num;
+    set_count(list, num);
     if (num < job->keep || bsw_candidate_score(worst) <= list->limit) return;
     __atomic_store_n(&list->limit, bsw_candidate_score(worst), __ATOMIC_RELAXED);
 }
 
-// Where add will write.
+// Where add will write. Without the lock: what was true a moment ago will do.
 static void prefetch_list(const struct list_job *job, size_t query)
 {
-    const struct query_list *list = &job->lists[query];
-    __builtin_prefetch(job->items + query * job->capacity + list->count, 1);
+    uint32_t count = __atomic_load_n(&job->lists[query].count, __ATOMIC_RELAXED);
+    __builtin_prefetch(job->items + query * job->capacity + count, 1);
 }
 
 // A limit that keys have to reach before something is added to them, or a little less: rounding.
@@ -220,7 +226,7 @@ static void add(const struct list_job *job, const struct list_thread *thread, si
     if (is_full)
         cut(job, query, thread->merged, list->count + num, thread->room);
     else
-        list->count += (uint32_t)num;
+        set_count(list, list->count + num);
     unlock(list);
 }
 
