@@ -40,8 +40,10 @@ static void add_lists(struct bsw_manifest *manifest)
     table->k = 10;
     table->num_queries = 7;
     table->num_entries = 2;
-    table->entries[0] = (struct bsw_calibration_entry){1, 0.5, 1, 0.5, 40};
-    table->entries[1] = (struct bsw_calibration_entry){2, 0, 3, 0.75, 70};
+    table->entries[0] = (struct bsw_calibration_entry){
+        .probe = 1, .ratio = 0.5, .oversample = 1, .recall = 0.5, .rows_a_query = 40};
+    table->entries[1] = (struct bsw_calibration_entry){
+        .probe = 2, .oversample = 3, .recall = 0.75, .rows_a_query = 70, .scan_dims = 32};
 }
 
 // What was taken is written, and read back as the same.
