@@ -3,25 +3,32 @@
 # and wgmma that waits fail whatever the build was for; then counts their instructions
 # (check_budgets.sh), if nvcc is the one of the budgets. Files X_hopper.cu are for 90a alone, and
 # nothing else is; CUB's kernels (device_sort.cu) are not ours.
-# usage: check_architecture.sh NVCC COUNT_INSTRUCTIONS ARCHITECTURE all|budgets OPTION...
+# usage: check_architecture.sh NVCC COUNT_INSTRUCTIONS ARCHITECTURE[+ARCHITECTURE...] all|budgets OPTION...
+#   Those behind the first, which have no budgets, assemble its PTX: most of the time goes into that.
 #   budgets: only files that have budgets for the architecture, where the build compiles the others.
-# exit 77: no NVCC, or it does not know the architecture
+# exit 77: no NVCC, or it does not know an architecture
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 nvcc=$1
 count=$2
-architecture=$3
+IFS=+ read -ra architectures <<<"$3"
+architecture=${architectures[0]}
 scope=$4
 shift 4
 if [[ -z $nvcc ]]; then
-    echo "check_architecture.sh: no nvcc: kernels for $architecture skipped"
+    echo "check_architecture.sh: no nvcc: kernels for ${architectures[*]} skipped"
     exit 77
 fi
-if ! "$nvcc" --list-gpu-code | grep -qx "sm_${architecture%a}"; then
-    echo "check_architecture.sh: $nvcc does not know $architecture: skipped"
-    exit 77
-fi
+for own in "${architectures[@]}"; do
+    if ! "$nvcc" --list-gpu-code | grep -qx "sm_${own%a}"; then
+        echo "check_architecture.sh: $nvcc does not know $own: skipped"
+        exit 77
+    fi
+done
+output=-cubin
+if ((${#architectures[@]} > 1)); then output=-fatbin; fi
+codes=$(printf ',sm_%s' "${architectures[@]}")
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -43,11 +50,11 @@ for file in kernels/*/*.cu tests/emulation/count_unpack.cu; do
     esac
     if [[ $scope == budgets || $name == count_unpack ]] && ! has_budget "$name"; then continue; fi
     echo "$file"
-    bash deploy/refuse_serialized.sh "$nvcc" -std=c++17 -O3 -DNDEBUG "-I$root" "$@" -cubin \
-        -gencode "arch=compute_$architecture,code=sm_$architecture" "$file" -o "$folder/$name.cubin"
+    bash deploy/refuse_serialized.sh "$nvcc" -std=c++17 -O3 -DNDEBUG "-I$root" "$@" "$output" \
+        -gencode "arch=compute_$architecture,code=[${codes#,}]" "$file" -o "$folder/$name.cubin"
     num_files=$((num_files + 1))
 done
-echo "check_architecture.sh: $num_files files for $architecture"
+echo "check_architecture.sh: $num_files files for ${architectures[*]}"
 ((num_files > 0))
 if "$nvcc" --version | grep -q 'release 13\.0'; then
     bash tests/emulation/check_budgets.sh "$count" "$architecture" "$folder"
