@@ -259,7 +259,7 @@ fi
 
 cp -r a/groundtruth a/groundtruth.json .
 # Time to be stopped in: of several ranks SIGTERM lets go on for a second.
-slow=("${common[@]/%1/1000}") # --repeat 1000
+slow=("${common[@]/%1/400}") # --repeat 400
 resumed=(sweep "${slow[@]}" "${grid[@]}" --groundtruth groundtruth --folder b --resume)
 
 # until_rows N FOLDER: until there are so many rows, or for 40 s.
@@ -359,7 +359,7 @@ if ((has_mpi)); then
     check "which look at the same" cmp <(column l/sweep.csv rows_a_query) <(column n/sweep.csv rows_a_query)
     # The same rows from two ranks, of every codec and selection, and after a kill.
     parallel=("$run" -n 2 sweep "${slow[@]}" "${grid[@]}" --shards 2 --resume)
-    "$program" sweep "${parallel[@]:4}" --folder f --quiet
+    "$program" sweep "${common[@]}" "${grid[@]}" --shards 2 --folder f --quiet
     "${parallel[@]}" --folder g >out 2>err &
     sweep=$!
     until_rows 1 g
