@@ -80,23 +80,30 @@ same() {
     fi
 }
 
+# Both ways of merging have every search below, each number of ranks by turns.
+turn=0
 for merge in gather exchange; do
     for ranks in "${ranks_axis[@]}"; do
-        start same "$ranks" deep ties.5 "$merge"
-        start same "$ranks" real real.11 "$merge" --overlap on --batch 5
+        if ((turn++ % 2)); then
+            start same "$ranks" deep ties.5 "$merge"
+        else
+            start same "$ranks" real real.11 "$merge" --overlap on --batch 5
+        fi
     done
-    for name in histogram queue ties; do start same 2 "$name" ties.5 "$merge" --batch 4; done
+    turn=$((turn + 1)) # the other way round
+    start same 2 histogram ties.5 "$merge" --batch 4
+    start same 2 queue ties.5 "$merge" --batch 4
     start same 4 ties ties.5 "$merge" --batch 1
-    start same 4 all real.11 "$merge" --batch 7 --overlap off
+    start same 2 all real.11 "$merge" --batch 7 --overlap off
     start same 2 self real.11 "$merge"
-    for ranks in 1 2; do start same "$ranks" small small.3 "$merge"; done
+    start same 2 small small.3 "$merge"
     # More ranks than shards: replicas, each with queries of its own.
     start same 2 real real.1 "$merge" --batch 5
-    start same 4 deep ties.1 "$merge"
     # Little memory: a few queries at a time, and codes that come in blocks.
     start same 2 real real.11 "$merge" --batch 9 --device-memory 300K
-    start same 4 ties ties.5 "$merge" --batch 9 --device-memory 150K
 done
+start same 4 deep ties.1 exchange
+start same 4 ties ties.5 gather --batch 9 --device-memory 150K
 start same 2 real real.11 ladder
 
 # ---- what is chosen ------------------------------------------------------------------------------
@@ -143,12 +150,10 @@ foretell() {
     used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$job/json" | tr '\n' ' ')
     if [[ -n $said && $said == "$used" ]]; then pass; else complain "$ranks ranks, $*: $said foretold, $used used"; fi
 }
-for memory in 90K 300K 3M; do
-    start foretell 1 real.11 --k 10 --batch 5 --device-memory $memory
-    start foretell 2 real.11 --k 10 --batch 5 --device-memory $memory
-    start foretell 2 ties.5 --k 10 --batch 9 --merge gather --device-memory $memory
-    start foretell 4 real.1 --k 10 --batch 9 --device-memory $memory
-done
+for memory in 90K 300K 3M; do start foretell 2 real.11 --k 10 --batch 5 --device-memory $memory; done
+start foretell 1 real.11 --k 10 --batch 5 --device-memory 90K
+for memory in 90K 300K; do start foretell 2 ties.5 --k 10 --batch 9 --merge gather --device-memory $memory; done
+start foretell 4 real.1 --k 10 --batch 9 --device-memory 300K
 
 # ---- errors --------------------------------------------------------------------------------------
 
