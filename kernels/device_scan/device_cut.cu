@@ -68,6 +68,16 @@ __device__ __forceinline__ void set_limit(const bsw_device_exact_lists &lists,
     lists.limits[blockIdx.x] = score;
 }
 
+// What a limit is above the worst score kept. Of exact lists later rows are larger.
+__device__ __forceinline__ unsigned step_of(const bsw_device_lists &lists)
+{
+    return lists.is_unordered ? 0 : 1;
+}
+__device__ __forceinline__ unsigned step_of(const bsw_device_exact_lists &)
+{
+    return 1;
+}
+
 // Bytes that items differ in.
 __device__ __forceinline__ int rounds_of(const bsw_device_lists &)
 {
@@ -260,7 +270,7 @@ template <class L> __device__ void cut_list(const L &lists, uint32_t keep, cut_s
     compact(lists, static_cast<size_t>(blockIdx.x) * lists.capacity, count, pivot, state);
     if (threadIdx.x > 0) return;
     lists.counts[blockIdx.x] = keep;
-    set_limit(lists, state.worst + 1);
+    set_limit(lists, state.worst + step_of(lists));
 }
 
 template <class L> __device__ void raise_limit(const L &lists, uint32_t keep, cut_state &state)

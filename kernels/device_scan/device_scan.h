@@ -81,6 +81,8 @@ struct bsw_device_lists {
     struct bsw_device_row_queues queues;
     uint32_t *overflowed; // one number, which cut makes 1 where a count has passed the capacity: of
                           // such a list what was stored is cut; NULL: there is none
+    uint32_t is_unordered; // 1: rows of later segments may be smaller, so that cut's limit is the
+                           // worst score kept, and not one above
 };
 
 // The bundles first, first + step, first + 2 * step ... below last; first <= last <= num_bundles,
@@ -177,7 +179,8 @@ BSW_DEVICE_CALL int bsw_device_stage_queries(const struct bsw_code_layout *layou
                                              int32_t *constants, float *reaches, bsw_stream stream);
 
 // Query planes to components, in device order, and constants, as unpack_query of
-// kernels/matrix_scan.
+// kernels/matrix_scan. query_words: from a query to the next, more where the layout has the first
+// segments alone.
 BSW_DEVICE_CALL int bsw_device_unpack_queries(const struct bsw_code_layout *layout,
                                               uint32_t num_queries, uint32_t query_bits,
                                               uint32_t query_words, const uint32_t *words,
@@ -186,8 +189,8 @@ BSW_DEVICE_CALL int bsw_device_unpack_queries(const struct bsw_code_layout *layo
 
 // Every list to its best min(count, keep) items, in any order, at its front; counts become that;
 // where a list is full (keep items) its limit becomes one above the worst score kept (UINT32_MAX
-// stays). 1 <= keep <= capacity; counts <= capacity, unless `overflowed` is there to say so; the
-// items of a list differ.
+// stays), or that score where lists are unordered. 1 <= keep <= capacity; counts <= capacity,
+// unless `overflowed` is there to say so; the items of a list differ.
 BSW_DEVICE_CALL int bsw_device_cut(const struct bsw_device_lists *lists, uint32_t keep,
                                    bsw_stream stream);
 

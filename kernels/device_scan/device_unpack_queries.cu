@@ -75,7 +75,7 @@ extern "C" int bsw_device_unpack_queries(const struct bsw_code_layout *layout, u
 {
     using namespace bsw;
     if (query_bits < 1 || query_bits > BSW_MAX_QUERY_BITS || num_queries > INT32_MAX ||
-        query_words != bsw_layout_query_words(layout, query_bits))
+        query_words < bsw_layout_query_words(layout, query_bits))
         return cudaErrorInvalidValue;
     if (num_queries == 0) return cudaSuccess;
     const unpack_arguments a = {*layout, query_bits, query_words, words, components, constants};

@@ -75,6 +75,7 @@ int main(int argc, char **argv)
     check_unpacked_queries();
     check_bounds();
     check_scans();
+    check_list_scans();
     check_cuts();
     check_sorts();
     check_queues();

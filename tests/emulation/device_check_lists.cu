@@ -98,14 +98,18 @@ struct lists_on_device {
                  counts.get(),
                  limits.get(),
                  {},
-                 overflowed.get()};
+                 overflowed.get(),
+                 0};
     }
 };
 
-void check_lists(const list_case &c, uint32_t keep, bool is_cut)
+void check_lists(const list_case &c, uint32_t keep, bool is_cut, bool is_unordered = false)
 {
-    const lists_on_device device(c);
-    const std::string shape = describe(c, is_cut ? "cut" : "limit");
+    lists_on_device device(c);
+    const std::string shape = describe(c, is_unordered ? "unordered cut"
+                                          : is_cut     ? "cut"
+                                                       : "limit");
+    device.lists.is_unordered = is_unordered;
     const int code = is_cut ? bsw_device_cut(&device.lists, keep, nullptr)
                             : bsw_device_limit(&device.lists, keep, nullptr);
     if (!check_launch(code, shape)) return;
@@ -115,7 +119,7 @@ void check_lists(const list_case &c, uint32_t keep, bool is_cut)
     for (uint32_t q = 0; q < c.counts.size(); q++) {
         const std::vector<uint64_t> best = best_of(c, q, keep);
         uint32_t limit = best.size() == keep ? bsw_candidate_score(best.back()) : old_limit;
-        if (is_cut && best.size() == keep && limit < UINT32_MAX) limit++;
+        if (is_cut && !is_unordered && best.size() == keep && limit < UINT32_MAX) limit++;
         const size_t kept = is_cut ? best.size() : 0;
         const uint64_t *own = got.data() + static_cast<size_t>(q) * c.capacity;
         check_that(counts[q] == kept && limits[q] == limit &&
@@ -228,6 +232,7 @@ static void check_selection(const list_case &c, uint32_t keep)
         check_lists(c, keep, is_cut);
         check_exact_lists(c, keep, is_cut);
     }
+    check_lists(c, keep, true, true);
 }
 
 void check_cuts()
