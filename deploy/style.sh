@@ -160,7 +160,7 @@ kernels: common/base common/codes common/rows common/files
 shard/seam: common kernels shard/codecs shard/lists
 shard/codecs: common kernels shard/lists
 shard/host: common kernels shard/seam shard/codecs shard/lists
-shard/device: common kernels shard/seam shard/codecs shard/host
+shard/device: common kernels shard/seam shard/codecs shard/host shard/lists
 shard/exact: common kernels shard/seam shard/codecs shard/device
 shard/lists: common kernels
 shard/checks: common kernels shard/seam shard/codecs shard/host

@@ -81,6 +81,7 @@ struct bsw_memory_forecast {
     size_t survivor_bytes;                       // buffers of refinement
     size_t kept_bytes;                           // candidates that stay for a merge
     size_t raw_bytes;                            // raw rows
+    size_t list_bytes;                           // tables of work items, with lists
     size_t used_bytes;                           // all of these
     size_t streamed_bytes; // of codes that come from host memory for every group of queries
     size_t group_queries,
@@ -165,6 +166,15 @@ struct bsw_backend {
                               const struct bsw_candidate_lists *lists, const size_t *counts,
                               struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
                               struct bsw_error *err);
+
+    // The same of a shard with lists, as bsw_list_scan of shard/host/list_scan.h; num_list_pairs,
+    // of query and list, is added to. Host: NULL, that does it.
+    enum bsw_status (*scan_lists)(void *state, const struct bsw_backend_shard *shard,
+                                  const struct bsw_list_choice *choice,
+                                  const struct bsw_query_range *queries, uint32_t scan_dims,
+                                  const uint32_t *limits, size_t keep,
+                                  struct bsw_scan_workspace *workspace, uint64_t *num_list_pairs,
+                                  struct bsw_candidate_lists *out, struct bsw_error *err);
 
     // The best `keep` of all rows of a span, counted from the first row of its first shard; as
     // `scan` otherwise. Where settings.merge_place is a device the items of the lists stay there,

@@ -349,12 +349,19 @@ static enum bsw_status scan_lists(struct bsw_shard_service *service, struct bsw_
                                   const uint32_t *limits, struct bsw_error *err)
 {
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
+    const struct bsw_search_settings *settings = &service->settings;
     BSW_TRY(choose_lists(service, unit, err));
-    BSW_TRY(bsw_list_scan(&unit->resident, service->coarse ? &service->choice : NULL, &queries,
-                          service->settings.probe.scan_dims,
-                          limits ? limits + unit->first_query : NULL,
-                          (size_t)service->settings.keep, &service->list_scratch,
-                          &service->workspace, &unit->lists, err));
+    const struct bsw_list_choice *choice = service->coarse ? &service->choice : NULL;
+    if (limits) limits += unit->first_query;
+    if (service->backend->scan_lists)
+        BSW_TRY(service->backend->scan_lists(service->state, &unit->loaded, choice, &queries,
+                                             settings->probe.scan_dims, limits,
+                                             (size_t)settings->keep, &service->workspace,
+                                             &service->list_scratch.num_pairs, &unit->lists, err));
+    else
+        BSW_TRY(bsw_list_scan(&unit->resident, choice, &queries, settings->probe.scan_dims, limits,
+                              (size_t)settings->keep, &service->list_scratch, &service->workspace,
+                              &unit->lists, err));
     BSW_DAMAGE(bsw_damage_scores(&unit->lists));
     return BSW_OK;
 }
@@ -415,7 +422,8 @@ void bsw_shard_service_drop(struct bsw_shard_service *service)
     service->is_begun = 0;
 }
 
-// All units at once where the back end can and rows need not be left out, else one by one.
+// All units at once where the back end can, rows need not be left out and there are no lists, else
+// one by one.
 static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
                                  const uint32_t *limits, struct bsw_error *err)
 {
@@ -425,7 +433,7 @@ static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
     int is_probed = has_probes(service, span);
     if (is_kept(service) && is_probed)
         return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
-    if (!service->backend->scan_span || is_probed) {
+    if (!service->backend->scan_span || is_probed || service->manifest->lists.count > 0) {
         for (size_t u = span->first; u < span->first + span->num; u++)
             BSW_TRY(scan_unit(service, &service->units[u], limits, err));
         return BSW_OK;

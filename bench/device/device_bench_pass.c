@@ -89,8 +89,10 @@ static enum bsw_status fill_pass(struct device_bench *bench, uint64_t num_rows, 
     const struct bsw_device_codes codes =
         device_bench_codes_first(bench, num_rows, shape->has_affine);
     pass->num_queries = device_bench_num_queries(bench, shape);
-    pass->host.shape = (struct bsw_shard_shape){
-        .layout = codes.layout, .has_affine = shape->has_affine, .num_rows = num_rows};
+    pass->host.shape = (struct bsw_shard_shape){.layout = codes.layout,
+                                                .has_affine = shape->has_affine,
+                                                .num_rows = num_rows,
+                                                .num_places = num_rows};
     pass->host.num_bundles = codes.num_bundles;
     bsw_scan_workspace_init(&pass->workspace, BSW_CPU_REFERENCE, 1);
     pass->workspace.scan = shape->kind;

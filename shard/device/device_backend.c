@@ -4,6 +4,7 @@
 
 #include "common/base/memory.h"
 #include "shard/device/device_histogram.h"
+#include "shard/device/device_list_batch.h"
 #include "shard/device/device_readback.h"
 
 struct device_state {
@@ -19,10 +20,19 @@ struct device_state {
 
 // ---- memory ----
 
+// All lists where keys of residuals have additions for each (shard_service.c).
+static uint32_t most_probe(const struct bsw_backend_needs *needs)
+{
+    const struct bsw_manifest_lists *lists = &needs->manifest->lists;
+    uint32_t probe = needs->settings->probe.probe;
+    return probe == 0 && lists->is_residual ? lists->count : probe;
+}
+
 static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
 {
     const struct bsw_search_settings *settings = needs->settings;
-    int is_staged = settings->queue.length == 0 &&
+    int has_lists = needs->manifest->lists.count > 0;
+    int is_staged = settings->queue.length == 0 && !has_lists &&
                     (settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan));
     return (struct bsw_device_needs){.shapes = needs->shapes,
                                      .num_shards = needs->num_shards,
@@ -35,7 +45,8 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
                                          is_staged ? bsw_manifest_stage(needs->manifest) : 0,
                                      .queue = settings->queue,
                                      .has_masks = settings->has_masks,
-                                     .has_additions = settings->has_additions};
+                                     .has_additions = settings->has_additions,
+                                     .probe = most_probe(needs)};
 }
 
 // What refinement on a device wants; 0: there is none.
@@ -88,6 +99,7 @@ static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t fr
     out->code_bytes = plan.code_bytes;
     out->query_bytes = plan.queries.bytes;
     out->block_bytes = 2 * plan.block_bytes;
+    out->list_bytes = plan.list_bytes;
     out->streamed_bytes = plan.streamed_bytes;
     out->group_queries = plan.group_queries;
     out->list_items = plan.capacity;
@@ -220,6 +232,19 @@ static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard
                                  queries->num_queries, limits, keep, workspace, out, err);
 }
 
+static enum bsw_status scan_lists(void *address, const struct bsw_backend_shard *shard,
+                                  const struct bsw_list_choice *choice,
+                                  const struct bsw_query_range *queries, uint32_t scan_dims,
+                                  const uint32_t *limits, size_t keep,
+                                  struct bsw_scan_workspace *workspace, uint64_t *num_list_pairs,
+                                  struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    return bsw_device_list_batch_scan(&state->engine, &unit->codes, choice, queries, scan_dims,
+                                      limits, keep, workspace, num_list_pairs, out, err);
+}
+
 static enum bsw_status scan_span(void *address, size_t span, const struct bsw_query_range *queries,
                                  const uint32_t *limits, size_t keep,
                                  struct bsw_scan_workspace *workspace,
@@ -343,6 +368,7 @@ const struct bsw_backend bsw_device_backend = {
     .load_rows = load_rows,
     .unload = unload,
     .scan = scan,
+    .scan_lists = scan_lists,
     .histogram = histogram,
     .refine = refine,
     .scan_span = scan_span,

@@ -17,6 +17,11 @@
 // Segments on their way at once: a driver's queue that is full would keep the host waiting in it.
 #define MOST_AHEAD 64
 
+static size_t rows_of(const struct bsw_device_list_run *run, size_t bundles)
+{
+    return bundles * (BSW_BUNDLE_ROWS + run->more_rows);
+}
+
 void bsw_device_list_run_begin(struct bsw_device_list_run *run)
 {
     run->allowed = BSW_MOST_SEGMENT_BUNDLES;
@@ -30,7 +35,7 @@ void bsw_device_list_run_begin(struct bsw_device_list_run *run)
 // of chance too, hence the second part of the variance.
 static int has_room(const struct bsw_device_list_run *run, size_t bundles)
 {
-    double rows = (double)bundles * BSW_BUNDLE_ROWS, keep = (double)run->keep;
+    double rows = (double)rows_of(run, bundles), keep = (double)run->keep;
     double room = (double)(run->lists.capacity - run->most);
     if (rows <= room) return 1;
     if (run->seen <= run->keep) return 0; // all rows may pass
@@ -56,7 +61,7 @@ static size_t next_segment(const struct bsw_device_list_run *run, size_t left)
 // After so many bundles that did not overflow: slowly back to what the model says.
 static void grow(struct bsw_device_list_run *run, size_t count)
 {
-    size_t rows = run->done * BSW_BUNDLE_ROWS;
+    size_t rows = rows_of(run, run->done);
     if (run->seen < rows) run->seen = rows;
     if (run->allowed < 2 * count) run->allowed = 2 * count;
     if (run->allowed > BSW_MOST_SEGMENT_BUNDLES) run->allowed = BSW_MOST_SEGMENT_BUNDLES;
@@ -102,8 +107,8 @@ static enum bsw_status step_back(struct bsw_device_list_run *run, size_t count,
 {
     if (count == 1) {
         return bsw_fail(err, BSW_ERROR_SELF_CHECK,
-                        "%s: more candidates of %d rows than a list has room for",
-                        bsw_device_label(run->device), BSW_BUNDLE_ROWS);
+                        "%s: more candidates of %zu rows than a list has room for",
+                        bsw_device_label(run->device), rows_of(run, 1));
     }
     run->num_overflows++;
     run->allowed = count / 2;
@@ -161,6 +166,20 @@ enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t
         size_t first = run->done - before;
         size_t count = next_segment(run, num_bundles - first);
         BSW_TRY(scan_segment(run, first, count, scan, context, err));
+    }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_list_run_parts(struct bsw_device_list_run *run, size_t num_parts,
+                                          bsw_device_scan_fn scan, void *context,
+                                          struct bsw_error *err)
+{
+    size_t before = run->done;
+    run->allowed = num_parts;
+    while (run->done - before < num_parts) {
+        size_t first = run->done - before, left = num_parts - first;
+        BSW_TRY(scan_segment(run, first, run->allowed < left ? run->allowed : left, scan, context,
+                             err));
     }
     return BSW_OK;
 }

@@ -40,6 +40,7 @@ struct bsw_device_list_run {
     // Lists of exact scores instead: then of `lists` num_queries, capacity and counts are theirs.
     const struct bsw_device_exact_lists *exact; // borrowed, or NULL
     size_t keep;                                // 1 .. capacity - 32
+    size_t more_rows;  // that a bundle has beyond 32: what `scan` takes for one may be longer
     uint32_t *counts;  // host, [num_queries], borrowed: of the lists after the last segment
     uint32_t *fetched; // host, [num_queries + 1], borrowed: what downloads go to
     // Since it began:
@@ -61,6 +62,13 @@ void bsw_device_list_run_begin(struct bsw_device_list_run *run);
 enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t num_bundles,
                                          bsw_device_scan_fn scan, void *context,
                                          struct bsw_error *err);
+
+// Parts 0 .. num_parts - 1 of what `scan` knows by these numbers, whatever they are, as long as
+// each finds no more rows of a query than a list has room for beside `keep`: all at once, or where
+// that overflows half, then a quarter. Without a sample.
+enum bsw_status bsw_device_list_run_parts(struct bsw_device_list_run *run, size_t num_parts,
+                                          bsw_device_scan_fn scan, void *context,
+                                          struct bsw_error *err);
 
 // The same for all bundles of a shard at once, in two steps: queue returns before they are scanned,
 // end waits; between them nothing else of the run, and the counts on the host are of no use.

@@ -1,6 +1,7 @@
 #include "shard/device/device_plan.h"
 
 #include "common/base/memory.h"
+#include "kernels/device_scan/device_list_scan.h"
 
 // Alignment of every array: what cudaMalloc gives.
 #define ALIGNMENT ((size_t)256)
@@ -16,6 +17,11 @@
 #define LONG_LISTS_PART 8                 // of the memory
 // Copies of this size run at full speed.
 #define MOST_BLOCK_BYTES ((size_t)64 << 20)
+// Tables of work items: the more there is in them, the less often the host waits. Slots of 2^21
+// take 16 MiB: 1000 queries that look at 2000 lists. A block of a GPU takes an item.
+#define MOST_SLOTS ((size_t)1 << 21)
+#define MOST_WORK  ((size_t)1 << 16)
+#define LEAST_WORK ((size_t)256)
 // Of what is left for codes each of the two blocks takes no more than this part.
 #define BLOCK_PART 8
 
@@ -51,13 +57,27 @@ size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_aff
            (has_tails ? BSW_BUNDLE_ROWS * sizeof(uint16_t) : 0);
 }
 
+void bsw_device_tables_layout_make(size_t num_items, size_t num_slots,
+                                   struct bsw_device_tables_layout *out)
+{
+    *out = (struct bsw_device_tables_layout){.bytes = 0};
+    out->items = place(num_items * sizeof(struct bsw_device_list_item), &out->bytes);
+    out->queries = place(num_slots * sizeof(uint32_t), &out->bytes);
+    out->additions = place(num_slots * sizeof(float), &out->bytes);
+}
+
+size_t bsw_device_places_bytes(size_t num_bundles)
+{
+    return bsw_align_size(num_bundles * BSW_BUNDLE_ROWS * sizeof(uint32_t), ALIGNMENT);
+}
+
 static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles)
 {
     struct bsw_device_codes_layout codes;
     if (num_bundles == 0) return 0;
     bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
                                  &codes);
-    return codes.bytes;
+    return codes.bytes + (plan->has_lists ? bsw_device_places_bytes(num_bundles) : 0);
 }
 
 // Of a block of queues.
@@ -201,7 +221,7 @@ static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t 
     plan->block_bytes = codes_bytes(plan, plan->block_bundles);
     left -= 2 * plan->block_bytes;
     for (size_t i = 0; i < needs->num_shards; i++) {
-        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_rows);
+        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_places);
         plan->resident_bundles[i] = bundles_within(plan, left, bundles);
         size_t bytes = codes_bytes(plan, plan->resident_bundles[i]);
         plan->code_bytes += bytes;
@@ -213,6 +233,20 @@ static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t 
     return BSW_OK;
 }
 
+// Codes of lists, which are all there or not at all.
+static enum bsw_status plan_lists(const struct bsw_device_needs *needs, size_t free_bytes,
+                                  size_t all_codes, struct bsw_device_plan *plan,
+                                  struct bsw_error *err)
+{
+    choose_group(plan, needs->max_queries, free_bytes > all_codes ? free_bytes - all_codes : 0);
+    plan->code_bytes = all_codes;
+    if (plan->queries.bytes + all_codes <= free_bytes) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
+                    "%zu bytes of device memory are free, %zu are needed: %zu for all codes of an "
+                    "index with lists, %zu for one query's candidates",
+                    free_bytes, plan->queries.bytes + all_codes, all_codes, plan->queries.bytes);
+}
+
 // Rows of the largest span, in whole bundles.
 static size_t most_span_rows(const struct bsw_device_needs *needs)
 {
@@ -221,7 +255,7 @@ static size_t most_span_rows(const struct bsw_device_needs *needs)
         const struct bsw_shard_range one = {i, 1}, *span = needs->spans ? &needs->spans[i] : &one;
         size_t bundles = 0;
         for (size_t s = span->first; s < span->first + span->num; s++)
-            bundles += bsw_num_bundles((size_t)needs->shapes[s].num_rows);
+            bundles += bsw_num_bundles((size_t)needs->shapes[s].num_places);
         most = bundles > most ? bundles : most;
     }
     return most * BSW_BUNDLE_ROWS;
@@ -232,7 +266,7 @@ static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t
 {
     size_t most_bundles = 0, all_codes = 0;
     for (size_t i = 0; i < needs->num_shards; i++) {
-        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_rows);
+        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_places);
         plan->resident_bundles[i] = bundles;
         all_codes += codes_bytes(plan, bundles);
         if (bundles > most_bundles) most_bundles = bundles;
@@ -242,12 +276,35 @@ static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t
     BSW_TRY(choose_capacity(needs, most_rows, plan, err));
     choose_group(plan, needs->max_queries, SIZE_MAX);
     size_t all_bytes = all_codes + plan->queries.bytes;
+    if (all_bytes > free_bytes && plan->has_lists)
+        return plan_lists(needs, free_bytes, all_codes, plan, err);
     if (all_bytes > free_bytes) choose_group(plan, needs->max_queries, free_bytes / LISTS_PART);
     int fits = all_codes + plan->queries.bytes <= free_bytes;
     size_t codes = fits ? all_codes : 2 * codes_bytes(plan, 1);
     lengthen_lists(needs, most_rows, codes < free_bytes ? free_bytes - codes : 0, free_bytes, plan);
     plan->code_bytes = fits ? all_codes : 0;
     return fits ? BSW_OK : plan_blocks(needs, free_bytes, all_bytes, most_bundles, plan, err);
+}
+
+// Room for a batch, or for some of it at least.
+static void plan_tables(const struct bsw_device_needs *needs, struct bsw_device_plan *plan)
+{
+    struct bsw_device_tables_layout tables;
+    size_t lists = needs->probe > 0 ? needs->probe : 1, most = 0;
+    for (size_t i = 0; i < needs->num_shards; i++) {
+        size_t bundles = bsw_num_bundles((size_t)needs->shapes[i].num_places);
+        most = bundles > most ? bundles : most;
+    }
+    plan->list_slots = lists < MOST_SLOTS / needs->max_queries ? lists * needs->max_queries
+                       : needs->max_queries < MOST_SLOTS       ? MOST_SLOTS
+                                                               : needs->max_queries;
+    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1),
+           least = (needs->max_queries + widest - 1) / widest; // a run of bundles for all queries
+    if (least < LEAST_WORK) least = LEAST_WORK;
+    plan->list_items = most < MOST_WORK ? most : MOST_WORK;
+    if (plan->list_items < least) plan->list_items = least;
+    bsw_device_tables_layout_make(plan->list_items, plan->list_slots, &tables);
+    plan->list_bytes = tables.bytes;
 }
 
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
@@ -257,10 +314,13 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
                                     .has_additions = needs->has_additions};
     if (needs->num_shards == 0) return BSW_OK;
     for (size_t i = 0; i < needs->num_shards && needs->has_masks; i++) {
-        size_t bytes = bsw_num_bundles((size_t)needs->shapes[i].num_rows) * sizeof(uint32_t);
+        size_t bytes = bsw_num_bundles((size_t)needs->shapes[i].num_places) * sizeof(uint32_t);
         if (bytes > out->mask_bytes) out->mask_bytes = bsw_align_size(bytes, ALIGNMENT);
     }
-    free_bytes -= free_bytes < out->mask_bytes ? free_bytes : out->mask_bytes;
+    out->has_lists = needs->shapes[0].num_lists > 0;
+    if (out->has_lists) plan_tables(needs, out);
+    size_t before = out->mask_bytes + out->list_bytes;
+    free_bytes -= free_bytes < before ? free_bytes : before;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
     if (bsw_device_stage_fits(&out->layout, needs->query_bits)) out->stage_dims = needs->stage_dims;
@@ -274,7 +334,8 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
 
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
 {
-    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->mask_bytes;
+    return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->mask_bytes +
+           plan->list_bytes;
 }
 
 void bsw_device_plan_deinit(struct bsw_device_plan *plan)

@@ -14,6 +14,10 @@
 // take, and waits no longer matter. All of it only within an eighth of the memory, and while the
 // codes fit beside; 3 * keep + 1024 are always there. None is longer than a span.
 //
+// An index with lists has its codes on the device as a whole, with the row of each place; if that
+// leaves too little, fewer queries are taken at a time, and there is an error beyond. Beside them
+// lie tables of work items (device_list_scan.h), for a batch or a part of one.
+//
 // With queues (device_row_queues.h) a list has room for what it keeps and what some blocks' queues
 // keep, one block's at least, and slots for these lie beside it.
 #ifndef BITSWEEP_SHARD_DEVICE_PLAN_H
@@ -40,6 +44,7 @@ struct bsw_device_needs {
     uint32_t stage_dims; // padded, of a progressive scan's first stage; 0: none is wanted
     struct bsw_queue_options queue; // {0}: none
     int has_masks, has_additions;   // a probe may have them (shard/probe.h)
+    uint32_t probe; // lists that a query looks at, of shapes that have some; 0: all, nothing added
 };
 
 // Where the arrays of so many bundles, or of so many queries, lie in one piece of memory; offsets
@@ -68,11 +73,13 @@ struct bsw_device_plan {
     size_t queue_blocks;            // with room at a time; 0: no queues
     size_t group_queries;           // at a time
     struct bsw_device_queries_layout queries;
-    size_t code_bytes; // of all shards on the device
+    size_t code_bytes; // of all shards on the device, with the rows of their places
     size_t mask_bytes; // row masks of a search for the largest shard; 0: none
-    int has_additions;
-    size_t *resident_bundles; // [num_shards], of each shard from its first on; owned
-    size_t block_bundles;     // of a block; 0: every shard is resident
+    int has_additions, has_lists;
+    size_t list_slots, list_items; // of the tables of work items; 0 without lists
+    size_t list_bytes;             // of the tables
+    size_t *resident_bundles;      // [num_shards], of each shard from its first on; owned
+    size_t block_bundles;          // of a block; 0: every shard is resident
     size_t block_bytes;
     size_t streamed_bytes; // of codes that come in blocks, for every group of queries
 };
@@ -80,14 +87,23 @@ struct bsw_device_plan {
 void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_affine,
                                   int has_tails, size_t num_bundles,
                                   struct bsw_device_codes_layout *out);
+// Of the rows of the places of so many bundles, with lists.
+size_t bsw_device_places_bytes(size_t num_bundles);
 // Bytes that a scan of one bundle reads.
 size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails);
+
+// Where the tables of work items lie in theirs.
+struct bsw_device_tables_layout {
+    size_t items, queries, additions, bytes;
+};
+void bsw_device_tables_layout_make(size_t num_items, size_t num_slots,
+                                   struct bsw_device_tables_layout *out);
 
 // Bytes of device memory that an engine with this plan and its shards allocate.
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan);
 
 // BSW_ERROR_OUT_OF_MEMORY with what is needed at least if free_bytes do not even hold one query's
-// list and two bundles.
+// list and two bundles, or with lists all codes.
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
                                      struct bsw_device_plan *out, struct bsw_error *err);
 void bsw_device_plan_deinit(struct bsw_device_plan *plan);

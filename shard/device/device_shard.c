@@ -31,6 +31,11 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
     BSW_TRY(bsw_device_allocate(device, plan->queries.bytes, "queries", &engine->queries, err));
     if (plan->mask_bytes > 0)
         BSW_TRY(bsw_device_allocate(device, plan->mask_bytes, "row masks", &engine->masks, err));
+    if (plan->list_bytes > 0) {
+        BSW_TRY(bsw_device_allocate(device, plan->list_bytes, "work items", &engine->tables, err));
+        BSW_TRY(bsw_device_allocate_host(device, plan->list_bytes, "work items",
+                                         &engine->table_staging, err));
+    }
     for (int i = 0; i < 2 && plan->block_bundles > 0; i++)
         BSW_TRY(bsw_device_allocate(device, plan->block_bytes, "block", &engine->blocks[i], err));
     BSW_TRY(bsw_device_allocate_host(device, plan->queries.upload_bytes, "queries",
@@ -62,14 +67,17 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     if (!engine->device) return;
     bsw_device_free(engine->device, &engine->queries);
     bsw_device_free(engine->device, &engine->masks);
+    bsw_device_free(engine->device, &engine->tables);
     for (int i = 0; i < 2; i++) bsw_device_free(engine->device, &engine->blocks[i]);
     bsw_device_free_host(engine->device, &engine->staging);
+    bsw_device_free_host(engine->device, &engine->table_staging);
     bsw_device_free_host(engine->device, &engine->list_counts);
     bsw_device_free_host(engine->device, &engine->survivors);
     bsw_device_free_host(engine->device, &engine->readback);
     bsw_device_blocks_close(&engine->transfer);
     bsw_device_plan_deinit(&engine->plan);
     bsw_free(&engine->begun);
+    bsw_list_groups_deinit(&engine->list_groups);
     engine->device = NULL;
 }
 
@@ -145,6 +153,19 @@ static void pin_codes(struct bsw_device_engine *engine, struct bsw_device_shard 
     }
 }
 
+// The rows of places. Places of a last bundle that the order does not have no mask has either.
+static enum bsw_status load_places(struct bsw_device_engine *engine, size_t bundles,
+                                   struct bsw_device_shard *shard, struct bsw_error *err)
+{
+    const struct bsw_list_order *order = &shard->host->order;
+    if (!engine->plan.has_lists) return BSW_OK;
+    BSW_TRY(bsw_device_allocate(engine->device, bsw_device_places_bytes(bundles), "rows",
+                                &shard->rows, err));
+    return bsw_device_blocks_upload(&engine->transfer, shard->rows.data, order->rows,
+                                    order->num_places * sizeof(uint32_t), "rows to the device",
+                                    err);
+}
+
 static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bundles,
                                      struct bsw_device_shard *shard, struct bsw_error *err)
 {
@@ -156,6 +177,7 @@ static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bu
     BSW_TRY(bsw_device_allocate(engine->device, at.bytes, "codes", &shard->memory, err));
     BSW_TRY(
         bsw_device_copy_codes(engine, shard, 0, bundles, &shard->memory, 0, &shard->resident, err));
+    BSW_TRY(load_places(engine, bundles, shard, err));
     return bsw_device_wait(engine->device, BSW_QUEUE_COPY, "codes to the device", err);
 }
 
@@ -188,6 +210,7 @@ void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device
     while (shard->num_pinned > 0)
         bsw_device_unpin(engine->device, &shard->pinned[--shard->num_pinned]);
     bsw_device_free(engine->device, &shard->memory);
+    bsw_device_free(engine->device, &shard->rows);
 }
 
 // ---- parts ----

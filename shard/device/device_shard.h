@@ -16,20 +16,23 @@
 #include "shard/device/device_lists.h"
 #include "shard/device/device_plan.h"
 #include "shard/host/shard_scan.h"
+#include "shard/lists/list_groups.h"
 
 // What all shards of a rank share. Everything is allocated when it is opened, nothing for a batch.
 struct bsw_device_engine {
     bsw_device *device; // borrowed
     struct bsw_device_plan plan;
-    struct bsw_device_buffer queries, blocks[2], masks;
+    struct bsw_device_buffer queries, blocks[2], masks, tables;
     unsigned char *staging;            // host: what is uploaded for a group, as in plan.queries
+    unsigned char *table_staging;      // host: work items on their way, as in tables
     uint32_t *list_counts;             // host: [group_queries + 1], as downloaded
     uint64_t *survivors;               // host: one number, as downloaded; NULL without a stage
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
     int is_checked; // device_self_check.h, with the first shard that is on the device
-    struct bsw_scan_counts counts;  // since it was opened
-    struct bsw_device_begun *begun; // bsw_device_span_begin's; owned
+    struct bsw_scan_counts counts;      // since it was opened
+    struct bsw_list_groups list_groups; // scratch
+    struct bsw_device_begun *begun;     // bsw_device_span_begin's; owned
 };
 
 enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
@@ -39,6 +42,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine);
 struct bsw_device_shard {
     const struct bsw_resident_shard *host; // borrowed
     struct bsw_device_buffer memory;
+    struct bsw_device_buffer rows;    // uint32_t of each place, with lists
     struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
     size_t num_bundles;
     struct bsw_device_pinned

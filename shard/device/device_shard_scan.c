@@ -9,34 +9,13 @@
 #include "common/base/clock.h"
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
-#include "kernels/device_scan/device_shift.h"
 #include "kernels/device_scan/device_tuning.h"
+#include "shard/device/device_group.h"
 #include "shard/device/device_row_queues.h"
-#include "shard/device/device_shard.h"
-#include "shard/device/device_stage.h"
-
-// ---- a group of queries ----
-
-struct device_group {
-    struct bsw_device_engine *engine;
-    const struct bsw_device_span *span;
-    size_t num_bundles, num_rows; // of the span
-    int is_resident;              // all of it
-    const struct bsw_query_batch *batch;
-    size_t first_query, num_queries; // in the batch
-    int is_matrix, is_staged, has_queues;
-    struct bsw_device_stage stage;
-    struct bsw_device_stage_run stage_run;
-    uint64_t stopped; // pairs of row and query, by the first stage
-    struct bsw_device_queries queries;
-    struct bsw_device_shift shift; // with additions
-    struct bsw_device_list_run run;
-    uint64_t scanned; // bundles, with those that overflowed
-};
 
 // A scan that was begun: what its group points to, and when.
 struct bsw_device_begun {
-    struct device_group group;
+    struct bsw_device_group group;
     struct bsw_device_span span;
     struct bsw_query_batch batch;
     double started;
@@ -50,7 +29,7 @@ static int is_matrix(enum bsw_scan_kind kind, size_t num_queries)
 }
 
 // There is one staged kernel, for few queries too.
-static void choose_scan(struct device_group *group, enum bsw_scan_kind kind, size_t num_queries)
+static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind, size_t num_queries)
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
     int is_progressive = bsw_scan_is_progressive(kind);
@@ -63,129 +42,18 @@ static void choose_scan(struct device_group *group, enum bsw_scan_kind kind, siz
                                                      .stage_words = plan->stage_dims / 32};
 }
 
-static void point_into_memory(struct device_group *group)
-{
-    const struct bsw_device_plan *plan = &group->engine->plan;
-    const struct bsw_device_queries_layout *at = &plan->queries;
-    unsigned char *memory = group->engine->queries.data;
-    uint32_t num_queries = (uint32_t)group->num_queries;
-    group->run.counts = (uint32_t *)(void *)(group->engine->staging + at->counts);
-    group->queries = (struct bsw_device_queries){
-        .num_queries = num_queries,
-        .query_bits = plan->query_bits,
-        .query_words = (uint32_t)plan->query_words,
-        .words = (const uint32_t *)(void *)(memory + at->words),
-        .components = (const int8_t *)(memory + at->components),
-        .constants = (const int32_t *)(void *)(memory + at->constants),
-        .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
-    if (group->is_staged) {
-        group->stage = (struct bsw_device_stage){
-            .dims = plan->stage_dims,
-            .constants = (const int32_t *)(void *)(memory + at->stage_constants),
-            .reaches = (const float *)(void *)(memory + at->reaches),
-            .survivors = (uint64_t *)(void *)(memory + at->survivors)};
-    }
-    group->run.lists =
-        (struct bsw_device_lists){.num_queries = num_queries,
-                                  .capacity = (uint32_t)plan->capacity,
-                                  .items = (uint64_t *)(void *)(memory + at->items),
-                                  .counts = (uint32_t *)(void *)(memory + at->counts),
-                                  .limits = (uint32_t *)(void *)(memory + at->limits)};
-    group->run.lists.overflowed = group->run.lists.counts + num_queries;
-    if (group->batch->additions) {
-        group->shift = (struct bsw_device_shift){
-            .additions = (const union bsw_addition *)(void *)(memory + at->additions),
-            .is_float = plan->has_affine,
-            .limits = (uint32_t *)(void *)(memory + at->raw_limits),
-            .counts = (uint32_t *)(void *)(memory + at->raw_counts)};
-    }
-    if (!group->has_queues) return;
-    group->run.lists.queues =
-        (struct bsw_device_row_queues){.slots = (uint64_t *)(void *)(memory + at->slots),
-                                       .items = (uint32_t)plan->queue.items,
-                                       .length = (uint32_t)plan->queue.length,
-                                       .num_blocks = (uint32_t)plan->queue_blocks};
-}
-
-// Words and scales: on the device already, or through staging. *first: the place in the queries'
-// memory from which on staging is uploaded.
-static enum bsw_status place_words(struct device_group *group, size_t *first, struct bsw_error *err)
-{
-    struct bsw_device_engine *engine = group->engine;
-    const struct bsw_device_plan *plan = &engine->plan;
-    const struct bsw_query_batch *batch = group->batch;
-    unsigned char *staging = engine->staging, *memory = engine->queries.data;
-    size_t query = group->first_query, word = query * plan->query_words;
-    size_t word_bytes = group->num_queries * plan->query_words * sizeof(uint32_t);
-    size_t scale_bytes = plan->has_affine ? group->num_queries * sizeof(float) : 0;
-    if (!batch->d_words) {
-        *first = plan->queries.words;
-        memcpy(staging + plan->queries.words, batch->words + word, word_bytes);
-        if (scale_bytes > 0)
-            memcpy(staging + plan->queries.scales, batch->scales + query, scale_bytes);
-        return BSW_OK;
-    }
-    *first = plan->queries.limits;
-    BSW_TRY(bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.words,
-                            batch->d_words + word, word_bytes, err));
-    if (scale_bytes == 0) return BSW_OK;
-    return bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.scales,
-                           batch->d_scales + query, scale_bytes, err);
-}
-
-// Queries, limits and empty lists to the device. Nothing of an earlier group is under way, and the
-// staging memory is written again only after a segment has been waited for.
-static enum bsw_status send_queries(struct device_group *group, const uint32_t *limits,
-                                    struct bsw_error *err)
-{
-    BSW_DEVICE_PHASE(STAGE_QUERIES);
-    struct bsw_device_engine *engine = group->engine;
-    const struct bsw_device_plan *plan = &engine->plan;
-    const struct bsw_device_queries *queries = &group->queries;
-    unsigned char *staging = engine->staging, *memory = engine->queries.data;
-    size_t first;
-    BSW_TRY(place_words(group, &first, err));
-    memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
-    if (limits)
-        memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
-    memset(group->run.counts, 0, (group->num_queries + 1) * sizeof(uint32_t));
-    if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
-    if (group->batch->additions)
-        memcpy(staging + plan->queries.additions, group->batch->additions + group->first_query,
-               group->num_queries * sizeof *group->batch->additions);
-    BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
-                              plan->queries.upload_bytes - first, err));
-    if (group->is_matrix) {
-        int code = bsw_device_unpack_queries(
-            &plan->layout, queries->num_queries, queries->query_bits, queries->query_words,
-            queries->words, (int8_t *)(memory + plan->queries.components),
-            (int32_t *)(void *)(memory + plan->queries.constants),
-            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
-        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
-    }
-    if (group->is_staged) {
-        int code = bsw_device_stage_queries(
-            &plan->layout, plan->stage_dims, group->span->shards[0]->host->tail_unit, queries,
-            (int32_t *)(void *)(memory + plan->queries.stage_constants),
-            (float *)(void *)(memory + plan->queries.reaches),
-            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
-        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
-    }
-    return BSW_OK;
-}
-
 // ---- codes through the kernels ----
 
 struct codes_scan {
-    struct device_group *group;
+    struct bsw_device_group *group;
     const struct bsw_device_codes *codes; // rows count within their shard; NULL: the whole span
     uint32_t first_row;                   // of the shard in the span
 };
 
-typedef int launch_fn(const struct device_group *group, const struct bsw_device_codes *codes,
+typedef int launch_fn(const struct bsw_device_group *group, const struct bsw_device_codes *codes,
                       const struct bsw_device_part *part, const struct bsw_device_lists *lists);
 
-static int launch_full(const struct device_group *group, const struct bsw_device_codes *codes,
+static int launch_full(const struct bsw_device_group *group, const struct bsw_device_codes *codes,
                        const struct bsw_device_part *part, const struct bsw_device_lists *lists)
 {
     bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
@@ -193,7 +61,7 @@ static int launch_full(const struct device_group *group, const struct bsw_device
                              : bsw_device_plane_scan)(codes, part, &group->queries, lists, stream);
 }
 
-static int launch_staged(const struct device_group *group, const struct bsw_device_codes *codes,
+static int launch_staged(const struct bsw_device_group *group, const struct bsw_device_codes *codes,
                          const struct bsw_device_part *part, const struct bsw_device_lists *lists)
 {
     bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
@@ -238,7 +106,7 @@ static enum bsw_status scan_staged(const struct codes_scan *scan,
                                    const struct bsw_device_part *part,
                                    const struct bsw_device_lists *lists, struct bsw_error *err)
 {
-    struct device_group *group = scan->group;
+    struct bsw_device_group *group = scan->group;
     bsw_device_stage_launched(&group->stage_run, part, group->num_queries);
     BSW_TRY(launch(scan, launch_staged, part, lists, err));
     return bsw_device_download(group->engine->device, BSW_QUEUE_SCAN, group->engine->survivors,
@@ -246,7 +114,7 @@ static enum bsw_status scan_staged(const struct codes_scan *scan,
 }
 
 // What the part before has told; the host has waited for it.
-static void end_part(struct device_group *group)
+static void end_part(struct bsw_device_group *group)
 {
     if (!group->is_staged) return;
     bsw_device_stage_settle(&group->stage_run, *group->engine->survivors);
@@ -258,7 +126,7 @@ static enum bsw_status launch_scan(void *context, const struct bsw_device_part *
 {
     BSW_DEVICE_PHASE(SCAN);
     const struct codes_scan *scan = context;
-    struct device_group *group = scan->group;
+    struct bsw_device_group *group = scan->group;
     struct bsw_device_part beginning, rest = *part;
     if (!group->is_staged) return launch(scan, launch_full, part, lists, err);
     end_part(group);
@@ -293,7 +161,7 @@ static enum bsw_status launch_shifted(void *context, const struct bsw_device_par
 // All bundles of what is given, which follow those done so far.
 static enum bsw_status scan_codes(const struct codes_scan *scan, struct bsw_error *err)
 {
-    struct device_group *group = scan->group;
+    struct bsw_device_group *group = scan->group;
     size_t num_bundles = scan->codes ? scan->codes->num_bundles : group->num_bundles;
     void *context = (void *)(uintptr_t)scan;
     if (group->has_queues)
@@ -313,7 +181,7 @@ struct block_run {
     unsigned place;
 };
 
-static enum bsw_status copy_next(struct device_group *group, struct block_run *run,
+static enum bsw_status copy_next(struct bsw_device_group *group, struct block_run *run,
                                  struct bsw_error *err)
 {
     struct bsw_device_engine *engine = group->engine;
@@ -332,8 +200,9 @@ static enum bsw_status copy_next(struct device_group *group, struct block_run *r
 
 // Resident bundles, then the others: a block is copied while the one before it is scanned. Its
 // memory is free by then, as the host has seen the end of every scan.
-static enum bsw_status scan_shard(struct device_group *group, const struct bsw_device_shard *shard,
-                                  uint32_t first_row, struct bsw_error *err)
+static enum bsw_status scan_shard(struct bsw_device_group *group,
+                                  const struct bsw_device_shard *shard, uint32_t first_row,
+                                  struct bsw_error *err)
 {
     struct block_run run = {.shard = shard, .next = shard->resident.num_bundles};
     struct codes_scan scan = {group, &shard->resident, first_row};
@@ -349,7 +218,7 @@ static enum bsw_status scan_shard(struct device_group *group, const struct bsw_d
     return BSW_OK;
 }
 
-static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error *err)
+static enum bsw_status scan_bundles(struct bsw_device_group *group, struct bsw_error *err)
 {
     const struct bsw_device_span *span = group->span;
     const struct codes_scan all = {group, NULL, 0};
@@ -365,27 +234,27 @@ static enum bsw_status scan_bundles(struct device_group *group, struct bsw_error
 // ---- lists ----
 
 // Where the host decides nothing between segments.
-static int may_scan_ahead(const struct device_group *group)
+static int may_scan_ahead(const struct bsw_device_group *group)
 {
     return !group->is_staged && !group->has_queues && group->is_resident;
 }
 
 // As far as goes without the host.
-static enum bsw_status begin_group(struct device_group *group, const uint32_t *limits,
+static enum bsw_status begin_group(struct bsw_device_group *group, const uint32_t *limits,
                                    struct bsw_error *err)
 {
     struct codes_scan scan = {group, NULL, 0};
-    point_into_memory(group);
+    bsw_device_group_point(group);
     bsw_device_list_run_begin(&group->run);
     if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(&group->run, err));
-    BSW_TRY(send_queries(group, limits, err));
+    BSW_TRY(bsw_device_group_send(group, limits, err));
     if (!may_scan_ahead(group)) return BSW_OK;
     return bsw_device_list_run_queue_ahead(&group->run, group->num_bundles,
                                            group->batch->additions ? launch_shifted : launch_scan,
                                            &scan, err);
 }
 
-static enum bsw_status end_scan(struct device_group *group, const uint32_t *limits,
+static enum bsw_status end_scan(struct bsw_device_group *group, const uint32_t *limits,
                                 struct bsw_error *err)
 {
     int is_whole;
@@ -397,13 +266,13 @@ static enum bsw_status end_scan(struct device_group *group, const uint32_t *limi
     bsw_device_list_run_begin(&group->run);
     group->run.num_overflows = 1;
     group->run.num_waits = num_waits;
-    BSW_TRY(send_queries(group, limits, err));
+    BSW_TRY(bsw_device_group_send(group, limits, err));
     return scan_bundles(group, err);
 }
 
 // The rest, after begin_group. items: of the group, on the host; not where lists stay on the
 // device.
-static enum bsw_status end_group(struct device_group *group, const uint32_t *limits,
+static enum bsw_status end_group(struct bsw_device_group *group, const uint32_t *limits,
                                  struct bsw_device_kept_span *kept, uint64_t *items, size_t *counts,
                                  struct bsw_error *err)
 {
@@ -426,7 +295,7 @@ static enum bsw_status end_group(struct device_group *group, const uint32_t *lim
     return bsw_device_list_run_fetch(run, items, err);
 }
 
-static void count_work(const struct device_group *group, size_t num_queries, double started,
+static void count_work(const struct bsw_device_group *group, size_t num_queries, double started,
                        struct bsw_scan_workspace *workspace)
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
@@ -441,7 +310,7 @@ static void count_work(const struct device_group *group, size_t num_queries, dou
     workspace->scan_seconds += bsw_clock_seconds() - started;
 }
 
-static void add_up(struct device_group *group)
+static void add_up(struct bsw_device_group *group)
 {
     const struct bsw_device_span *span = group->span;
     group->is_resident = 1;
@@ -455,18 +324,19 @@ static void add_up(struct device_group *group)
 
 static void init_group(struct bsw_device_engine *engine, const struct bsw_device_span *span,
                        const struct bsw_query_range *queries, size_t keep,
-                       const struct bsw_scan_workspace *workspace, struct device_group *group)
+                       const struct bsw_scan_workspace *workspace, struct bsw_device_group *group)
 {
     size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
-    *group = (struct device_group){.engine = engine,
-                                   .span = span,
-                                   .batch = queries->batch,
-                                   .first_query = queries->first_query,
-                                   .num_queries = num_queries < most ? num_queries : most,
-                                   .has_queues = workspace->queue.length > 0,
-                                   .run = {.device = engine->device,
-                                           .blocks = &engine->transfer,
-                                           .fetched = engine->list_counts}};
+    *group = (struct bsw_device_group){.engine = engine,
+                                       .span = span,
+                                       .layout = &engine->plan.layout,
+                                       .batch = queries->batch,
+                                       .first_query = queries->first_query,
+                                       .num_queries = num_queries < most ? num_queries : most,
+                                       .has_queues = workspace->queue.length > 0,
+                                       .run = {.device = engine->device,
+                                               .blocks = &engine->transfer,
+                                               .fetched = engine->list_counts}};
     add_up(group);
     group->run.keep = keep < group->num_rows ? keep : group->num_rows;
     choose_scan(group, workspace->scan, group->num_queries);
@@ -482,7 +352,7 @@ enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
     double started = bsw_clock_seconds();
     const struct bsw_query_batch *batch = queries->batch;
     size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
-    struct device_group group;
+    struct bsw_device_group group;
     if (batch->additions && (!engine->plan.has_additions || workspace->queue.length > 0))
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: it was opened for a search %s",
                         bsw_device_label(engine->device),

@@ -17,7 +17,7 @@ static void make_shapes(const char *segments, uint32_t dims, int has_affine,
     memset(shapes, 0, SHARDS * sizeof *shapes);
     for (int i = 0; i < SHARDS; i++) {
         assert_int_equal(bsw_code_layout_parse(segments, dims, &shapes[i].layout, &err), BSW_OK);
-        shapes[i].num_rows = rows[i];
+        shapes[i].num_rows = shapes[i].num_places = rows[i];
         shapes[i].has_affine = has_affine;
     }
 }
@@ -176,7 +176,7 @@ UNIT_TEST(lists_are_long_where_memory_is_free)
     struct bsw_shard_shape shapes[SHARDS];
     struct bsw_device_plan plan;
     make_shapes("96x3", 96, 1, shapes);
-    shapes[0].num_rows = 1000000000;
+    shapes[0].num_rows = shapes[0].num_places = 1000000000;
     for (int i = 0; i < 4; i++) {
         const struct bsw_device_needs needs = {.shapes = shapes,
                                                .num_shards = 1,
@@ -243,6 +243,40 @@ UNIT_TEST(a_rank_without_shards_needs_nothing)
     assert_int_equal(plan.group_queries, 0);
     assert_int_equal(plan.queries.bytes, 0);
     bsw_device_plan_deinit(&plan);
+}
+
+// Lists: all codes with their rows, or an error that says what would do; queries one at a time
+// before that, and tables of work items beside.
+UNIT_TEST(codes_of_lists_are_there_as_a_whole)
+{
+    struct bsw_shard_shape shapes[SHARDS];
+    make_shapes("33x3,7x2", 40, 1, shapes);
+    for (int i = 0; i < SHARDS; i++) shapes[i].num_lists = 20;
+    const struct bsw_device_needs needs = {.shapes = shapes,
+                                           .num_shards = SHARDS,
+                                           .query_bits = QUERY_BITS,
+                                           .max_queries = 100,
+                                           .keep = 50,
+                                           .probe = 7};
+    size_t all = 0, least = 0, few = 0;
+    for (size_t i = 0; i < SHARDS; i++)
+        all += codes_bytes(&needs, bundles_of(&needs, i)) +
+               bsw_device_places_bytes(bundles_of(&needs, i));
+    for (size_t bytes = 100000; bytes < 8000000; bytes += 9999) {
+        struct bsw_device_plan plan;
+        if (bsw_device_plan_make(&needs, bytes, &plan, &err) != BSW_OK) {
+            assert_int_equal(err.status, BSW_ERROR_OUT_OF_MEMORY);
+            assert_non_null(strstr(err.message, "for all codes of an index with lists"));
+            least = bytes;
+            continue;
+        }
+        assert_true(bytes > least && plan.block_bundles == 0 && plan.code_bytes == all);
+        assert_true(bsw_device_plan_bytes(&plan) <= bytes);
+        assert_true(plan.list_slots >= 700 && plan.list_items >= bundles_of(&needs, 2));
+        few += plan.group_queries < 100;
+        bsw_device_plan_deinit(&plan);
+    }
+    assert_true(least > 0 && few > 0);
 }
 
 int main(void)

@@ -1,0 +1,115 @@
+#include "shard/device/device_group.h"
+
+#include <string.h>
+
+#include "common/device/device_phase.h"
+
+void bsw_device_group_point(struct bsw_device_group *group)
+{
+    const struct bsw_device_plan *plan = &group->engine->plan;
+    const struct bsw_device_queries_layout *at = &plan->queries;
+    unsigned char *memory = group->engine->queries.data;
+    uint32_t num_queries = (uint32_t)group->num_queries;
+    group->run.counts = (uint32_t *)(void *)(group->engine->staging + at->counts);
+    group->queries = (struct bsw_device_queries){
+        .num_queries = num_queries,
+        .query_bits = plan->query_bits,
+        .query_words = (uint32_t)plan->query_words,
+        .words = (const uint32_t *)(void *)(memory + at->words),
+        .components = (const int8_t *)(memory + at->components),
+        .constants = (const int32_t *)(void *)(memory + at->constants),
+        .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
+    if (group->is_staged) {
+        group->stage = (struct bsw_device_stage){
+            .dims = plan->stage_dims,
+            .constants = (const int32_t *)(void *)(memory + at->stage_constants),
+            .reaches = (const float *)(void *)(memory + at->reaches),
+            .survivors = (uint64_t *)(void *)(memory + at->survivors)};
+    }
+    group->run.lists =
+        (struct bsw_device_lists){.num_queries = num_queries,
+                                  .capacity = (uint32_t)plan->capacity,
+                                  .items = (uint64_t *)(void *)(memory + at->items),
+                                  .counts = (uint32_t *)(void *)(memory + at->counts),
+                                  .limits = (uint32_t *)(void *)(memory + at->limits)};
+    group->run.lists.overflowed = group->run.lists.counts + num_queries;
+    if (group->batch->additions) {
+        group->shift = (struct bsw_device_shift){
+            .additions = (const union bsw_addition *)(void *)(memory + at->additions),
+            .is_float = plan->has_affine,
+            .limits = (uint32_t *)(void *)(memory + at->raw_limits),
+            .counts = (uint32_t *)(void *)(memory + at->raw_counts)};
+    }
+    if (!group->has_queues) return;
+    group->run.lists.queues =
+        (struct bsw_device_row_queues){.slots = (uint64_t *)(void *)(memory + at->slots),
+                                       .items = (uint32_t)plan->queue.items,
+                                       .length = (uint32_t)plan->queue.length,
+                                       .num_blocks = (uint32_t)plan->queue_blocks};
+}
+
+// Words and scales: on the device already, or through staging. *first: the place in the queries'
+// memory from which on staging is uploaded.
+static enum bsw_status place_words(struct bsw_device_group *group, size_t *first,
+                                   struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_query_batch *batch = group->batch;
+    unsigned char *staging = engine->staging, *memory = engine->queries.data;
+    size_t query = group->first_query, word = query * plan->query_words;
+    size_t word_bytes = group->num_queries * plan->query_words * sizeof(uint32_t);
+    size_t scale_bytes = plan->has_affine ? group->num_queries * sizeof(float) : 0;
+    if (!batch->d_words) {
+        *first = plan->queries.words;
+        memcpy(staging + plan->queries.words, batch->words + word, word_bytes);
+        if (scale_bytes > 0)
+            memcpy(staging + plan->queries.scales, batch->scales + query, scale_bytes);
+        return BSW_OK;
+    }
+    *first = plan->queries.limits;
+    BSW_TRY(bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.words,
+                            batch->d_words + word, word_bytes, err));
+    if (scale_bytes == 0) return BSW_OK;
+    return bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.scales,
+                           batch->d_scales + query, scale_bytes, err);
+}
+
+enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint32_t *limits,
+                                      struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(STAGE_QUERIES);
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_device_queries *queries = &group->queries;
+    unsigned char *staging = engine->staging, *memory = engine->queries.data;
+    size_t first;
+    BSW_TRY(place_words(group, &first, err));
+    memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
+    if (limits)
+        memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
+    memset(group->run.counts, 0, (group->num_queries + 1) * sizeof(uint32_t));
+    if (plan->stage_dims > 0) memset(staging + plan->queries.survivors, 0, sizeof(uint64_t));
+    if (group->batch->additions)
+        memcpy(staging + plan->queries.additions, group->batch->additions + group->first_query,
+               group->num_queries * sizeof *group->batch->additions);
+    BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
+                              plan->queries.upload_bytes - first, err));
+    if (group->is_matrix) {
+        int code = bsw_device_unpack_queries(
+            group->layout, queries->num_queries, queries->query_bits, queries->query_words,
+            queries->words, (int8_t *)(memory + plan->queries.components),
+            (int32_t *)(void *)(memory + plan->queries.constants),
+            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
+        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
+    }
+    if (group->is_staged) {
+        int code = bsw_device_stage_queries(
+            &plan->layout, plan->stage_dims, group->span->shards[0]->host->tail_unit, queries,
+            (int32_t *)(void *)(memory + plan->queries.stage_constants),
+            (float *)(void *)(memory + plan->queries.reaches),
+            bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
+        BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
+    }
+    return BSW_OK;
+}

@@ -1,0 +1,39 @@
+// A group of queries of a batch under way on a device: where its queries and lists lie in the
+// engine's memory, and how they get there. What is scanned for them, device_shard_scan.c and
+// device_list_scan.c know.
+#ifndef BITSWEEP_SHARD_DEVICE_GROUP_H
+#define BITSWEEP_SHARD_DEVICE_GROUP_H
+
+#include "kernels/device_scan/device_shift.h"
+#include "shard/device/device_shard.h"
+#include "shard/device/device_stage.h"
+
+struct bsw_device_group {
+    struct bsw_device_engine *engine;
+    const struct bsw_device_span *span;
+    const struct bsw_code_layout *layout; // that components are of: the engine's, or its first
+                                          // dimensions
+    size_t num_bundles, num_rows;         // of the span
+    int is_resident;                      // all of it
+    const struct bsw_query_batch *batch;
+    size_t first_query, num_queries; // in the batch
+    int is_matrix, is_staged, has_queues;
+    struct bsw_device_stage stage;
+    struct bsw_device_stage_run stage_run;
+    uint64_t stopped; // pairs of row and query, by the first stage
+    struct bsw_device_queries queries;
+    struct bsw_device_shift shift; // with additions
+    struct bsw_device_list_run run;
+    uint64_t scanned; // bundles, with those that overflowed
+};
+
+// Sets the group's pointers into the memory of its engine.
+void bsw_device_group_point(struct bsw_device_group *group);
+
+// Queries, limits (NULL: none) and empty lists on their way to the device, on BSW_QUEUE_SCAN, and
+// components where it is_matrix. Nothing of an earlier group is under way, and the staging memory
+// is written again only after a segment has been waited for.
+enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint32_t *limits,
+                                      struct bsw_error *err);
+
+#endif

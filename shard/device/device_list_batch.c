@@ -1,0 +1,386 @@
+#include "shard/device/device_list_batch.h"
+
+#include <string.h>
+
+#include "common/base/clock.h"
+#include "common/device/device_phase.h"
+#include "shard/device/device_group.h"
+#include "shard/device/device_list_table.h"
+
+#define FEW_LISTS  8 // of a query, which hold most of what it finds
+#define NO_BUNDLES ((size_t)UINT32_MAX)
+// Of all lists: runs of so many bundles that there are some thousand.
+#define WANTED_RUNS 4096
+#define MOST_RUN    ((size_t)128)
+
+// A group of queries under way.
+struct list_batch {
+    struct bsw_device_group group;
+    const struct bsw_list_order *order;
+    struct bsw_code_layout layout; // of the dimensions that keys are made of
+    struct bsw_device_codes codes;
+    struct bsw_device_list_work work; // all of the tables
+    struct bsw_device_list_table table;
+    size_t room_bundles; // of one query that are sure to have room in its list
+    int has_additions;
+    const uint32_t *limits;                        // of the group
+    int is_stepwise;                               // what lists hold by now the host has seen
+    const struct bsw_device_list_segment *segment; // under way
+    uint64_t num_pairs, num_rows, scanned;
+};
+
+// ---- launches ----
+
+static void count_bundles(struct list_batch *batch, size_t first, size_t last)
+{
+    for (size_t i = first; i < last; i++) batch->scanned += batch->table.items[i].num_bundles;
+}
+
+static enum bsw_status launch_items(struct list_batch *batch, size_t first, size_t last,
+                                    uint32_t tile, const struct bsw_device_lists *lists,
+                                    struct bsw_error *err)
+{
+    bsw_device *device = batch->group.engine->device;
+    struct bsw_device_list_work work = batch->work;
+    if (first >= last) return BSW_OK;
+    work.items += first;
+    work.num_items = (uint32_t)(last - first);
+    if (!batch->has_additions) work.additions = NULL;
+    count_bundles(batch, first, last);
+    int code = bsw_device_list_scan(&batch->codes, &work, tile, &batch->group.queries, lists,
+                                    bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "scan", err);
+}
+
+// Of the segment under way; items of a part count from its first.
+static enum bsw_status scan_items(void *context, const struct bsw_device_part *part,
+                                  const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(SCAN);
+    struct list_batch *batch = context;
+    const size_t *first = batch->segment->first;
+    for (uint32_t t = 0; t < BSW_MATRIX_TILES; t++) {
+        size_t from = first[0] + part->first, to = first[0] + part->last;
+        BSW_TRY(launch_items(batch, from > first[t] ? from : first[t],
+                             to < first[t + 1] ? to : first[t + 1], t, lists, err));
+    }
+    return BSW_OK;
+}
+
+// ---- tables ----
+
+static enum bsw_status send_tables(struct list_batch *batch, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(STAGE_QUERIES);
+    const struct bsw_device_list_table *table = &batch->table;
+    bsw_device *device = batch->group.engine->device;
+    BSW_TRY(bsw_device_upload(device, BSW_QUEUE_SCAN, (void *)(uintptr_t)batch->work.items,
+                              table->items, table->num_items * sizeof *table->items, err));
+    BSW_TRY(bsw_device_upload(device, BSW_QUEUE_SCAN, (void *)(uintptr_t)batch->work.queries,
+                              table->queries, table->num_slots * sizeof *table->queries, err));
+    if (!batch->has_additions) return BSW_OK;
+    return bsw_device_upload(device, BSW_QUEUE_SCAN, (void *)(uintptr_t)batch->work.additions,
+                             table->additions, table->num_slots * sizeof *table->additions, err);
+}
+
+static size_t items_of(const struct bsw_device_list_segment *segment)
+{
+    return segment->first[BSW_MATRIX_TILES] - segment->first[0];
+}
+
+// Segment after segment, each waited for.
+static enum bsw_status scan_segments(struct list_batch *batch, struct bsw_error *err)
+{
+    for (size_t s = 0; s < batch->table.num_segments; s++) {
+        batch->segment = bsw_device_list_segment_at(&batch->table, s);
+        BSW_TRY(bsw_device_list_run_parts(&batch->group.run, items_of(batch->segment), scan_items,
+                                          batch, err));
+    }
+    return BSW_OK;
+}
+
+// What is in the tables, to make room.
+static enum bsw_status flush(struct list_batch *batch, struct bsw_error *err)
+{
+    batch->is_stepwise = 1;
+    if (batch->table.num_items == 0) return BSW_OK;
+    BSW_TRY(send_tables(batch, err));
+    return scan_segments(batch, err);
+}
+
+// All segments with their cuts, without the host; *is_whole as bsw_device_list_run_end_ahead.
+static enum bsw_status scan_ahead(struct list_batch *batch, int *is_whole, struct bsw_error *err)
+{
+    struct bsw_device_list_run *run = &batch->group.run;
+    BSW_TRY(send_tables(batch, err));
+    for (size_t s = 0; s < batch->table.num_segments; s++) {
+        batch->segment = bsw_device_list_segment_at(&batch->table, s);
+        const struct bsw_device_part all = {0, (uint32_t)items_of(batch->segment), 1};
+        BSW_TRY(scan_items(batch, &all, &run->lists, err));
+        BSW_DEVICE_PHASE(CUT);
+        int code = bsw_device_cut(&run->lists, (uint32_t)run->keep,
+                                  bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+        BSW_TRY(bsw_device_launched(run->device, code, "cut", err));
+        run->num_segments++;
+    }
+    BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
+                                (run->lists.num_queries + 1) * sizeof(uint32_t), err));
+    return bsw_device_list_run_end_ahead(run, is_whole, err);
+}
+
+// ---- lists that queries chose ----
+
+// Lists [first, end) with slots, some at a time where there are too many.
+static enum bsw_status add_lists(struct list_batch *batch, const struct bsw_list_groups *groups,
+                                 uint32_t first, uint32_t end,
+                                 const struct bsw_device_list_cut *cut, struct bsw_error *err)
+{
+    struct bsw_device_list_place place = {0};
+    size_t first_slot = batch->table.num_slots;
+    int is_whole = 0;
+    if (!bsw_device_list_table_add_slots(&batch->table, groups, first, end)) {
+        BSW_TRY(flush(batch, err));
+        bsw_device_list_table_clear(&batch->table);
+        first_slot = 0;
+        if (!bsw_device_list_table_add_slots(&batch->table, groups, first, end)) {
+            // A list has no more queries than there are slots: one alone has room.
+            uint32_t middle = first + (end - first) / 2;
+            BSW_TRY(add_lists(batch, groups, first, middle, cut, err));
+            return add_lists(batch, groups, middle, end, cut, err);
+        }
+    }
+    while (!is_whole) {
+        BSW_TRY(bsw_device_list_table_add(&batch->table, batch->order, groups, first, end,
+                                          first_slot, cut, &place, &is_whole, err));
+        if (is_whole) break;
+        BSW_TRY(flush(batch, err));
+        bsw_device_list_table_clear_items(&batch->table);
+    }
+    return BSW_OK;
+}
+
+static void count_pairs(struct list_batch *batch, const struct bsw_list_groups *groups)
+{
+    for (uint32_t l = 0; l < groups->num_lists; l++) {
+        uint64_t num = groups->first[l + 1] - groups->first[l];
+        batch->num_pairs += num;
+        if (num > 0) batch->num_rows += num * bsw_list_num_rows(batch->order, l);
+    }
+}
+
+// The lists from number `from` to `to` of each query. Before there are limits no list may find more
+// than has room.
+static enum bsw_status add_step(struct list_batch *batch, const struct bsw_list_choice *choice,
+                                size_t from, size_t to, struct bsw_error *err)
+{
+    struct bsw_list_groups *groups = &batch->group.engine->list_groups;
+    BSW_TRY(bsw_list_groups_make(choice, batch->order->num_lists, from, to, groups, err));
+    count_pairs(batch, groups);
+    size_t item = bsw_device_list_item_bundles(batch->order, groups, batch->room_bundles);
+    const struct bsw_device_list_cut cut = {item, from > 0 ? NO_BUNDLES
+                                                           : batch->room_bundles / item * item};
+    return add_lists(batch, groups, 0, groups->num_lists, &cut, err);
+}
+
+static enum bsw_status scan_chosen(struct list_batch *batch, const struct bsw_list_choice *choice,
+                                   struct bsw_error *err)
+{
+    static const size_t ends[] = {1, FEW_LISTS, SIZE_MAX};
+    int is_whole = 1;
+    for (size_t step = 0, from = 0; step < 3 && from < choice->most; from = ends[step++])
+        BSW_TRY(add_step(batch, choice, from, ends[step], err));
+    if (batch->is_stepwise) return flush(batch, err);
+    BSW_TRY(scan_ahead(batch, &is_whole, err));
+    if (is_whole) return BSW_OK;
+    uint64_t num_waits = batch->group.run.num_waits;
+    bsw_device_list_run_begin(&batch->group.run);
+    batch->group.run.num_overflows = 1;
+    batch->group.run.num_waits = num_waits;
+    BSW_TRY(bsw_device_group_send(&batch->group, batch->limits, err));
+    return scan_segments(batch, err);
+}
+
+// ---- all lists for all queries ----
+
+// Items of runs of bundles, for some queries each: those of piece p and run r are p * num_runs + r.
+struct all_lists {
+    struct list_batch *batch;
+    size_t num_pieces, num_runs; // in the table
+};
+
+static enum bsw_status scan_runs(void *context, const struct bsw_device_part *part,
+                                 const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(SCAN);
+    const struct all_lists *all = context;
+    for (size_t p = 0; p < all->num_pieces; p++) {
+        size_t first = p * all->num_runs;
+        uint32_t tile = bsw_device_list_tile(all->batch->table.items[first].num_slots);
+        BSW_TRY(
+            launch_items(all->batch, first + part->first, first + part->last, tile, lists, err));
+    }
+    return BSW_OK;
+}
+
+// Runs of bundles [first, first + num) of the shard into the empty table.
+static void add_runs(const struct all_lists *all, size_t first, size_t num, size_t run_bundles)
+{
+    struct bsw_device_list_table *table = &all->batch->table;
+    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1);
+    for (size_t p = 0; p < all->num_pieces; p++) {
+        size_t slot = p * widest, slots = table->num_slots - slot;
+        for (size_t b = first; b < first + num; b += run_bundles) {
+            size_t left = first + num - b;
+            table->items[table->num_items++] = (struct bsw_device_list_item){
+                .first_bundle = (uint32_t)b,
+                .num_bundles = (uint32_t)(left < run_bundles ? left : run_bundles),
+                .first_slot = (uint32_t)slot,
+                .num_slots = (uint32_t)(slots < widest ? slots : widest)};
+        }
+    }
+}
+
+static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
+{
+    struct bsw_device_list_table *table = &batch->table;
+    struct bsw_device_list_run *run = &batch->group.run;
+    size_t num_queries = batch->group.num_queries, num_bundles = batch->codes.num_bundles;
+    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1), run_bundles = 4;
+    struct all_lists all = {.batch = batch, .num_pieces = (num_queries + widest - 1) / widest};
+    for (size_t q = 0; q < num_queries; q++) table->queries[q] = (uint32_t)q;
+    table->num_slots = num_queries;
+    while (run_bundles < MOST_RUN && num_bundles / run_bundles > WANTED_RUNS) run_bundles *= 2;
+    while (run_bundles > batch->room_bundles) run_bundles /= 2;
+    size_t most = table->most_items / all.num_pieces * run_bundles; // bundles of a table
+    run->seen = 1;                                                  // no sample is taken
+    run->more_rows = (run_bundles - 1) * BSW_BUNDLE_ROWS;
+    for (size_t b = 0; b < num_bundles; b += most) {
+        size_t num = num_bundles - b < most ? num_bundles - b : most;
+        all.num_runs = (num + run_bundles - 1) / run_bundles;
+        bsw_device_list_table_clear_items(table);
+        add_runs(&all, b, num, run_bundles);
+        BSW_TRY(send_tables(batch, err));
+        BSW_TRY(bsw_device_list_run_scan(run, all.num_runs, scan_runs, &all, err));
+    }
+    batch->num_pairs += num_queries * (uint64_t)batch->order->num_lists;
+    batch->num_rows += num_queries * (uint64_t)batch->group.num_rows;
+    return BSW_OK;
+}
+
+// ---- a batch ----
+
+static void point_into_tables(const struct bsw_device_shard *shard, struct list_batch *batch)
+{
+    struct bsw_device_engine *engine = batch->group.engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    struct bsw_device_tables_layout at;
+    unsigned char *staging = engine->table_staging, *memory = engine->tables.data;
+    bsw_device_tables_layout_make(plan->list_items, plan->list_slots, &at);
+    batch->table = (struct bsw_device_list_table){
+        .items = (struct bsw_device_list_item *)(void *)(staging + at.items),
+        .queries = (uint32_t *)(void *)(staging + at.queries),
+        .additions = (float *)(void *)(staging + at.additions),
+        .most_items = plan->list_items,
+        .most_slots = plan->list_slots};
+    batch->work = (struct bsw_device_list_work){
+        .items = (const struct bsw_device_list_item *)(void *)(memory + at.items),
+        .queries = (const uint32_t *)(void *)(memory + at.queries),
+        .additions = (const float *)(void *)(memory + at.additions),
+        .rows = (const uint32_t *)(void *)shard->rows.data};
+}
+
+static void init_batch(struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
+                       const struct bsw_query_range *queries, uint32_t scan_dims, size_t keep,
+                       struct list_batch *batch)
+{
+    size_t rows = (size_t)shard->host->shape.num_rows;
+    *batch = (struct list_batch){.order = &shard->host->order,
+                                 .layout = engine->plan.layout,
+                                 .codes = shard->resident,
+                                 .group = {.engine = engine,
+                                           .num_rows = rows,
+                                           .is_resident = 1,
+                                           .is_matrix = 1,
+                                           .batch = queries->batch,
+                                           .run = {.device = engine->device,
+                                                   .blocks = &engine->transfer,
+                                                   .fetched = engine->list_counts,
+                                                   .keep = keep < rows ? keep : rows}}};
+    if (scan_dims > 0) bsw_code_layout_first(&engine->plan.layout, scan_dims, &batch->layout);
+    batch->codes.layout = batch->layout;
+    batch->group.layout = &batch->layout;
+    point_into_tables(shard, batch);
+    // Where a list has room for every place nothing can overflow.
+    size_t capacity = engine->plan.capacity, kept = batch->group.run.keep;
+    batch->room_bundles = capacity >= shard->num_bundles * BSW_BUNDLE_ROWS
+                              ? shard->num_bundles
+                              : (capacity - kept) / BSW_BUNDLE_ROWS;
+}
+
+// choice: of the group's queries, or NULL.
+static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_list_choice *choice,
+                                  uint64_t *items, size_t *counts, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = batch->group.engine;
+    struct bsw_device_list_run *run = &batch->group.run;
+    bsw_device_list_table_clear(&batch->table);
+    batch->is_stepwise = 0;
+    batch->has_additions = choice && choice->additions;
+    bsw_device_group_point(&batch->group);
+    run->lists.is_unordered = 1;
+    bsw_device_list_run_begin(run);
+    BSW_TRY(bsw_device_group_send(&batch->group, batch->limits, err));
+    enum bsw_status status = choice ? scan_chosen(batch, choice, err) : scan_all(batch, err);
+    engine->counts.num_segments += run->num_segments;
+    engine->counts.num_overflows += run->num_overflows;
+    engine->counts.num_waits += run->num_waits;
+    BSW_TRY(status);
+    for (size_t q = 0; q < batch->group.num_queries; q++) counts[q] = run->counts[q];
+    BSW_TRY(bsw_device_list_run_sort(run, engine->queries.data + engine->plan.queries.sort, err));
+    return bsw_device_list_run_fetch(run, items, err);
+}
+
+static void count_work(const struct list_batch *batch, double started,
+                       struct bsw_scan_workspace *workspace)
+{
+    const struct bsw_device_plan *plan = &batch->group.engine->plan;
+    workspace->used = BSW_SCAN_MATRIX;
+    workspace->scanned_bytes +=
+        batch->scanned * bsw_device_bundle_bytes(&batch->layout, plan->has_affine, 0);
+    workspace->num_pairs += batch->num_rows;
+    workspace->scan_seconds += bsw_clock_seconds() - started;
+}
+
+enum bsw_status bsw_device_list_batch_scan(
+    struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
+    const struct bsw_list_choice *choice, const struct bsw_query_range *queries, uint32_t scan_dims,
+    const uint32_t *limits, size_t keep, struct bsw_scan_workspace *workspace,
+    uint64_t *num_list_pairs, struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    double started = bsw_clock_seconds();
+    size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
+    struct list_batch batch;
+    enum bsw_status status = BSW_OK;
+    init_batch(engine, shard, queries, scan_dims, keep, &batch);
+    size_t stride = batch.group.run.keep;
+    BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
+    uint64_t *items = (uint64_t *)(void *)out->items.data;
+    size_t *counts = (size_t *)(void *)out->counts.data;
+    for (size_t done = 0; done < num_queries && status == BSW_OK; done += most) {
+        size_t num = num_queries - done < most ? num_queries - done : most;
+        struct bsw_list_choice own = {.num_queries = num};
+        if (choice)
+            own = (struct bsw_list_choice){
+                num, choice->most, choice->lists + done * choice->most, choice->counts + done,
+                choice->additions ? choice->additions + done * choice->most : NULL};
+        batch.group.first_query = queries->first_query + done;
+        batch.group.num_queries = num;
+        batch.limits = limits ? limits + done : NULL;
+        status =
+            scan_group(&batch, choice ? &own : NULL, items + done * stride, counts + done, err);
+    }
+    bsw_device_list_table_deinit(&batch.table);
+    *num_list_pairs += batch.num_pairs;
+    if (status == BSW_OK) count_work(&batch, started, workspace);
+    return status;
+}

@@ -1,0 +1,235 @@
+// Lists on an emulated device against bsw_list_scan: candidate lists that overflow, tables that are
+// too short, groups of queries, additions, rows that are better and better or all alike.
+#include "device_scan_case.h"
+
+#include "common/base/integer_hash.h"
+#include "shard/device/device_list_batch.h"
+#include "shard/host/list_scan.h"
+
+enum { LISTS = 9 };
+
+// ---- lists over the codes of a shard ----
+
+// Lists of bundles as they come: the first are short, one has none, the last has a third of all.
+// Rows are those of the shard the other way round.
+static void make_order(struct bsw_resident_shard *shard)
+{
+    static const uint32_t shares[LISTS] = {1, 2, 0, 3, 5, 8, 9, 12, 20}; // of 60
+    struct bsw_list_order *order = &shard->order;
+    uint32_t bundles = (uint32_t)shard->num_bundles, rows = (uint32_t)shard->shape.num_rows,
+             sum = 0;
+    order->num_lists = LISTS;
+    order->num_rows = rows;
+    order->num_places = bundles * BSW_BUNDLE_ROWS;
+    order->first_bundles = (uint32_t *)allocate_or_fail(LISTS + 1, sizeof(uint32_t));
+    order->rows = (uint32_t *)allocate_or_fail(order->num_places, sizeof(uint32_t));
+    order->places = (uint32_t *)allocate_or_fail(rows, sizeof(uint32_t));
+    for (uint32_t l = 0; l <= LISTS; l++) {
+        order->first_bundles[l] = bundles * sum / 60;
+        if (l < LISTS) sum += shares[l];
+    }
+    for (uint32_t p = 0; p < order->num_places; p++) {
+        order->rows[p] = p < rows ? rows - 1 - p : BSW_NO_ROW;
+        if (p < rows) order->places[rows - 1 - p] = p;
+    }
+    shard->shape.num_lists = LISTS;
+    shard->shape.num_places = order->num_places;
+}
+
+struct chosen {
+    uint32_t lists[QUERIES * LISTS], counts[QUERIES];
+    float additions[QUERIES * LISTS];
+    struct bsw_list_choice choice;
+};
+
+// The first query looks at one list, others at more; each begins somewhere else.
+static void choose(int has_additions, struct chosen *out)
+{
+    memset(out, 0, sizeof *out);
+    for (uint32_t q = 0; q < QUERIES; q++) {
+        out->counts[q] = 1 + q % LISTS;
+        for (uint32_t i = 0; i < LISTS; i++) {
+            out->lists[q * LISTS + i] = (q * 4 + i * 2) % LISTS;
+            out->additions[q * LISTS + i] =
+                (float)((int)(bsw_hash2(q, i) % 2001) - 1000) * (i % 3 == 0 ? 1e-3f : 1e-6f);
+        }
+    }
+    out->choice = (struct bsw_list_choice){QUERIES, LISTS, out->lists, out->counts,
+                                           has_additions ? out->additions : NULL};
+}
+
+// ---- on a device ----
+
+struct lists_case {
+    size_t keep, capacity, max_queries, items, slots; // the last two 0: as planned
+};
+
+static void open_lists(const struct scan_case *scan, const struct lists_case *with,
+                       struct on_device *out)
+{
+    const struct bsw_device_options options = {.num_sharers = 1, .timeout_seconds = 60};
+    const struct bsw_device_needs needs = {.shapes = &scan->host.shape,
+                                           .num_shards = 1,
+                                           .query_bits = QUERY_BITS,
+                                           .max_queries =
+                                               with->max_queries ? with->max_queries : QUERIES,
+                                           .keep = with->keep,
+                                           .capacity = with->capacity,
+                                           .probe = LISTS};
+    assert_ok(bsw_device_open(&options, &out->device, &err), &err);
+    assert_ok(bsw_device_engine_open(out->device, &needs, &out->engine, &err), &err);
+    if (with->items > 0) out->engine.plan.list_items = with->items;
+    if (with->slots > 0) out->engine.plan.list_slots = with->slots;
+    assert_ok(bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &out->host, &err),
+              &err);
+    make_order(&out->host);
+    assert_ok(bsw_device_shard_load(&out->engine, 0, &out->host, &out->shard, &err), &err);
+    assert_int_equal(bsw_device_used_bytes(out->device), bsw_device_plan_bytes(&out->engine.plan));
+}
+
+// As the CPU finds them; what was looked at is counted alike.
+static void check_batch(struct scan_case *scan, struct on_device *on,
+                        const struct bsw_list_choice *choice, const uint32_t *limits, size_t keep)
+{
+    struct bsw_candidate_lists expected = {0}, found = {0};
+    struct bsw_list_scan_scratch scratch = {0};
+    const struct bsw_query_range queries = {&scan->batch, 0, QUERIES};
+    uint64_t num_pairs = 0, before = scan->workspace.num_pairs;
+    assert_ok(bsw_list_scan(&scan->host, choice, &queries, 0, limits, keep, &scratch,
+                            &scan->workspace, &expected, &err),
+              &err);
+    uint64_t num_rows = scan->workspace.num_pairs - before;
+    uint64_t allocations = bsw_device_num_allocations(on->device);
+    assert_ok(bsw_device_list_batch_scan(&on->engine, &on->shard, choice, &queries, 0, limits, keep,
+                                         &scan->workspace, &num_pairs, &found, &err),
+              &err);
+    assert_same_lists(&expected, &found);
+    assert_int_equal(num_pairs, scratch.num_pairs);
+    assert_int_equal(scan->workspace.num_pairs - before, 2 * num_rows);
+    assert_int_equal(bsw_device_num_allocations(on->device), allocations);
+    bsw_candidate_lists_deinit(&expected);
+    bsw_candidate_lists_deinit(&found);
+    bsw_list_scan_scratch_deinit(&scratch);
+}
+
+static void open_lists_case(const char *file, int is_float, struct scan_case *scan)
+{
+    struct small_index what =
+        duplicates(is_float ? &bsw_codec_saq : &bsw_codec_xfbq, BSW_METRIC_COSINE);
+    if (file) what.source = path_of(file);
+    open_case(&what, make_queries(DISTINCT, QUERIES), scan);
+    make_order(&scan->host);
+}
+
+// In every way: what queries chose, with additions where keys are floats, and all lists.
+static void check_everything(struct scan_case *scan, const struct lists_case *with,
+                             struct bsw_scan_counts *counts)
+{
+    struct on_device on;
+    struct chosen chosen;
+    open_lists(scan, with, &on);
+    for (int has_additions = 0; has_additions <= scan->host.shape.has_affine; has_additions++) {
+        choose(has_additions, &chosen);
+        check_batch(scan, &on, &chosen.choice, NULL, with->keep);
+    }
+    check_batch(scan, &on, NULL, NULL, with->keep);
+    *counts = on.engine.counts;
+    close_on_device(&on);
+}
+
+UNIT_TEST(lists_are_those_of_the_cpu)
+{
+    static const struct lists_case cases[] = {{.keep = 10},
+                                              {.keep = 1, .capacity = 33},
+                                              {.keep = 100, .max_queries = 4},
+                                              {.keep = ROWS + 100}};
+    for (int codec = 0; codec < 2; codec++) {
+        struct scan_case scan;
+        struct bsw_scan_counts counts;
+        open_lists_case(NULL, codec, &scan);
+        for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+            check_everything(&scan, &cases[i], &counts);
+        close_case(&scan);
+    }
+}
+
+// The host waits once for a batch whose lists have room.
+UNIT_TEST(a_batch_is_queued_ahead)
+{
+    const struct lists_case with = {.keep = 20};
+    struct scan_case scan;
+    struct on_device on;
+    struct chosen chosen;
+    open_lists_case(NULL, 1, &scan);
+    open_lists(&scan, &with, &on);
+    choose(1, &chosen);
+    check_batch(&scan, &on, &chosen.choice, NULL, 20);
+    assert_int_equal(on.engine.counts.num_waits, 1);
+    assert_int_equal(on.engine.counts.num_overflows, 0);
+    close_on_device(&on);
+    close_case(&scan);
+}
+
+// Tables that hold a few items or the queries of one list alone.
+UNIT_TEST(tables_may_be_short)
+{
+    static const struct lists_case cases[] = {{.keep = 10, .items = 3},
+                                              {.keep = 10, .slots = QUERIES},
+                                              {.keep = 10, .items = 1, .slots = QUERIES + 2},
+                                              {.keep = 5, .capacity = 40, .items = 2}};
+    struct scan_case scan;
+    struct bsw_scan_counts counts;
+    open_lists_case(NULL, 1, &scan);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        check_everything(&scan, &cases[i], &counts);
+    close_case(&scan);
+}
+
+// Rows of which each is better than all before, and rows that all tie, so that those that come last
+// in their list have the smallest numbers: lists of candidates overflow.
+UNIT_TEST(lists_that_overflow_are_scanned_again)
+{
+    static const char *const files[] = {"rising.fbin", "equal.fbin"};
+    static const struct lists_case with = {.keep = 8, .capacity = 8 + BSW_BUNDLE_ROWS};
+    for (int codec = 0; codec < 2; codec++) {
+        for (int file = 0; file < 2; file++) {
+            struct scan_case scan;
+            struct bsw_scan_counts counts;
+            open_lists_case(files[file], codec, &scan);
+            check_everything(&scan, &with, &counts);
+            assert_true(counts.num_overflows > 0);
+            close_case(&scan);
+        }
+    }
+}
+
+UNIT_TEST(limits_are_kept)
+{
+    static const struct lists_case with = {.keep = 50, .max_queries = 5};
+    struct bsw_candidate_lists all = {0};
+    struct scan_case scan;
+    struct on_device on;
+    struct chosen chosen;
+    uint32_t limits[QUERIES];
+    open_lists_case(NULL, 1, &scan);
+    assert_ok(
+        bsw_shard_scan(&scan.host, &scan.batch, 0, QUERIES, NULL, 300, &scan.workspace, &all, &err),
+        &err);
+    for (size_t q = 0; q < QUERIES; q++) {
+        size_t count;
+        const uint64_t *list = bsw_candidate_list(&all, q, &count);
+        limits[q] = bsw_candidate_score(list[q % 3 == 0 ? 0 : 30 * q]) + (q % 4 == 1);
+    }
+    open_lists(&scan, &with, &on);
+    choose(1, &chosen);
+    check_batch(&scan, &on, &chosen.choice, limits, 50);
+    check_batch(&scan, &on, NULL, limits, 50);
+    bsw_candidate_lists_deinit(&all);
+    close_on_device(&on);
+    close_case(&scan);
+}
+
+int main(void)
+{
+    return run_unit_tests(make_files, remove_temporary_folder);
+}
