@@ -42,6 +42,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("oversample", request.oversample, .value_name = "X",
            .default_text = BSW_SEARCH_OVERSAMPLE_TEXT, .min = 1, .max = 10000,
            .help = "candidates to refine, times k"),
+    OPTION("probe", request.probe, .value_name = "N", .min = 1, .max = BSW_MAX_LISTS,
+           .help = "with lists: those that a query looks at [as for search]"),
     OPTION("select", request.select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
            .help = "how candidates are chosen"),
     BSW_OPTION_GROUP(struct info_options, request.queue, bsw_queue_option_group),
@@ -86,8 +88,7 @@ static enum bsw_status settle_search(const struct info_options *o,
     struct bsw_search_request request = o->request;
     if (manifest->codec->table->has_model) request.query_bits = 0; // those of its model
     request.is_refined = strcmp(o->refine, "exact") == 0;
-    const char *host =
-        manifest->lists.count > 0 ? "an index with lists" : manifest->codec->table->host_search;
+    const char *host = manifest->codec->table->host_search;
     if (host) {
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s runs on the CPU only", memory_option(o),
                         host);
@@ -108,6 +109,8 @@ static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
     bsw_fact_integer(facts, "list_items", forecast->list_items, " and their lists of %d items");
     bsw_fact_bytes(facts, "queries_bytes", forecast->query_bytes, " %s");
     bsw_fact_bytes(facts, "blocks_bytes", forecast->block_bytes, ", blocks %s");
+    bsw_fact_bytes(facts, "items_bytes", forecast->list_bytes,
+                   forecast->list_bytes > 0 ? ", items of lists %s" : NULL);
     bsw_fact_bytes(facts, "survivors_bytes", forecast->survivor_bytes, ", survivors %s");
     bsw_fact_bytes(facts, "raw_bytes", forecast->raw_bytes, ", raw vectors %s");
     bsw_fact_bytes(facts, "link_bytes", of->link_bytes, of->link_bytes > 0 ? ", link %s" : NULL);

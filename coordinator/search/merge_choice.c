@@ -82,14 +82,16 @@ enum bsw_status bsw_merge_choose(bsw_transport *transport, bsw_device *device,
                                  enum bsw_search_merge asked, struct bsw_search_settings *settings,
                                  size_t *room, struct bsw_error *err)
 {
-    int is_alone = transport->num_ranks == 1,
-        has_devices = is_alone ? device != NULL : link != NULL;
+    int is_alone = transport->num_ranks == 1, has_lists = manifest->lists.count > 0,
+        has_devices = !has_lists && (is_alone ? device != NULL : link != NULL);
     *room = 0;
     bsw_merge_place_choose(asked, has_devices, assignment, settings);
     if (asked == BSW_MERGE_EXCHANGE && !has_devices)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--merge exchange wants GPUs on all ranks that NCCL links: %s",
-                        is_alone ? "there is none" : link_note);
+                        has_lists  ? "candidates of an index with lists are merged by the CPU"
+                        : is_alone ? "there is none"
+                                   : link_note);
     if (settings->merge_place == BSW_MERGE_ON_HOST) return BSW_OK;
     BSW_TRY(find_least(transport, device, manifest, assignment, settings, room, err));
     if (bsw_merge_fits(manifest, assignment, asked, *room, settings) || asked != BSW_MERGE_EXCHANGE)

@@ -62,12 +62,44 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
 
 static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
 {
-    const char *cpu_only = search->manifest.lists.count > 0
-                               ? "an index with lists"
-                               : search->manifest.codec->table->host_search;
-    BSW_TRY(bsw_device_choice_open(&search->options.device, cpu_only, search->transport,
+    BSW_TRY(bsw_device_choice_open(&search->options.device,
+                                   search->manifest.codec->table->host_search, search->transport,
                                    &search->device, err));
     search->settings.device = search->device.device;
+    return BSW_OK;
+}
+
+// Whether a rank's device has room, as far as that is known before link and merge.
+static enum bsw_status find_room(const struct bsw_search *search, struct bsw_error *err)
+{
+    const bsw_transport *transport = search->transport;
+    struct bsw_memory_forecast forecast;
+    size_t free_bytes;
+    if (!search->device.device) return BSW_OK;
+    BSW_TRY(bsw_device_free_bytes(search->device.device, &free_bytes, err));
+    enum bsw_status status =
+        bsw_shard_service_plan(&search->manifest, &search->settings, transport->rank,
+                               transport->num_ranks, free_bytes, &forecast, err);
+    if (status == BSW_OK) return BSW_OK;
+    return bsw_prefix(err, status, "%s: ", bsw_device_label(search->device.device));
+}
+
+// `auto` takes CPUs where a device has too little memory for an index with lists, whose codes do
+// not come block by block. All ranks.
+static enum bsw_status leave_full_devices(struct bsw_search *search, struct bsw_error *err)
+{
+    struct bsw_chosen_device *chosen = &search->device;
+    struct bsw_error why;
+    if (strcmp(search->options.device.text, "auto") != 0 || search->manifest.lists.count == 0)
+        return BSW_OK;
+    enum bsw_status status = find_room(search, &why);
+    status = bsw_transport_agree(search->transport, status, &why);
+    if (status == BSW_OK) return BSW_OK;
+    if (err) *err = why;
+    if (status != BSW_ERROR_OUT_OF_MEMORY) return status;
+    if (chosen->device) snprintf(chosen->note, sizeof chosen->note, "%.255s", why.message);
+    bsw_device_close(&chosen->device);
+    search->settings.device = NULL;
     return BSW_OK;
 }
 
@@ -107,8 +139,8 @@ static enum bsw_status open_merge(struct bsw_search *search, struct bsw_error *e
 static struct bsw_check_schedule schedule_checks(const struct bsw_search *search)
 {
     const struct bsw_search_options *o = &search->options;
-    int is_cpu = strcmp(o->device.text, "cpu") == 0 || search->manifest.lists.count > 0 ||
-                 search->manifest.codec->table->host_search || bsw_device_kind()[0] == '\0';
+    int is_cpu = strcmp(o->device.text, "cpu") == 0 || search->manifest.codec->table->host_search ||
+                 bsw_device_kind()[0] == '\0';
     return (struct bsw_check_schedule){
         .seconds = o->is_unchecked ? 0 : o->check_seconds,
         .checked_at = bsw_clock_seconds(),
@@ -121,6 +153,7 @@ enum bsw_status bsw_search_load(struct bsw_search *search, struct bsw_error *err
     const struct bsw_progress *progress = search->options.progress;
     if (search->is_loaded) return BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, open_device(search, err), err));
+    BSW_TRY(leave_full_devices(search, err));
     BSW_TRY(bsw_assignment_share(transport, search->manifest.num_shards, &search->assignment, err));
     BSW_TRY(open_link(search, err));
     BSW_TRY(open_merge(search, err));

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Indexes with lists searched on an emulated device: the result files have the bytes of the CPU, for
+# any codes, choice of lists, ranks, shards, batches and ways of merging; what memory they take is
+# foretold; what a device cannot do is said in a line, and auto takes the CPU then.
+# usage: check_device_lists.sh BITSWEEP_BINARY SOURCE_FOLDER
+# With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+needs "$emulated"
+find_ranks 2
+
+check "rows" "$program" synth --count 1500 --dims 45 --clusters 40 --seed 4 --out "$folder/rows.fbin" \
+    --queries 9 --queries-out "$folder/vectors.fbin"
+vectors=$folder/vectors.fbin
+
+# encode NAME ARGUMENTS: with 1 and with 3 shards.
+encode() {
+    local name=$1 shards
+    shift
+    for shards in 1 3; do
+        check "encode $name.$shards" "$program" encode --base "$folder/rows.fbin" --lists 30 --calibrate off \
+            --index "$folder/$name.$shards" --shards "$shards" --quiet "$@"
+    done
+}
+
+# search_cpu NAME ARGUMENTS: what is to be found.
+search_cpu() {
+    local name=$1
+    shift
+    check "cpu, $name $*" "$program" search --index "$folder/$name.1" --queries "$vectors" --quiet --device cpu \
+        --out "$folder/expected" --force "$@"
+}
+
+# same NAME RANKS SHARDS ARGUMENTS: compares with the file of search_cpu.
+same() {
+    local name=$1 ranks=$2 shards=$3 what
+    shift 3
+    what="$name, $ranks ranks, $shards shards, $*"
+    if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --queries "$vectors" --quiet \
+        --device "${device:-emulated}" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
+        [[ -s $folder/stderr ]]; then
+        complain "$what"
+    elif ! cmp -s "$folder/expected" "$folder/found"; then
+        complain "$what: other bytes"
+    elif ! grep -q '^  "device": "emulated"' "$folder/json"; then
+        complain "$what: not on the device"
+    else
+        pass
+    fi
+}
+
+# same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns, or three.
+turn=0
+same_everywhere() {
+    local name=$1 last=${ranks_axis[-1]}
+    shift
+    search_cpu "$name" "$@"
+    case $((turn++ % 3)) in
+    0)
+        same "$name" 1 1 --batch 7 "$@"
+        same "$name" "$last" 3 --merge ladder "$@"
+        ;;
+    1)
+        same "$name" 1 3 --batch 1000 --merge gather "$@"
+        same "$name" "$last" 3 --batch 1 "$@"
+        ;;
+    2)
+        BITSWEEP_EMULATOR_ORDER=random same "$name" 1 3 --batch 2 --overlap on "$@"
+        BITSWEEP_EMULATOR_ORDER=descending same "$name" 1 1 "$@"
+        ;;
+    esac
+}
+
+encode saq --metric l2 --segments 32x4,13x2
+encode xfbq --metric cosine --codec xfbq --bits 1
+encode sq8 --metric ip --codec sq8
+encode l2 --metric l2 --bits 1.5 --residual yes
+encode ip --metric ip --bits 2 --residual yes
+encode cosine --metric cosine --bits 3 --residual yes
+
+for name in saq xfbq sq8 l2 ip cosine; do
+    same_everywhere "$name" --probe 5
+    same_everywhere "$name" --probe all --refine none
+done
+same_everywhere saq --probe 9 --probe-ratio 1.1
+same_everywhere saq --probe 9 --scan-dims 32 --oversample 9
+same_everywhere xfbq --probe 12 --k 100 --refine none
+same_everywhere cosine --probe 1 --k 100
+same_everywhere l2 --probe 30 --k 1500 --oversample 1 --refine none
+
+# Rows as queries, without themselves; a recall that is asked for.
+rows=$vectors vectors=$folder/rows.fbin
+same_everywhere l2 --query-rows 700:708 --exclude-self --probe 4
+vectors=$rows
+check "a table" "$program" encode --base "$folder/rows.fbin" --metric l2 --lists 30 --calibrate 60 --shards 3 \
+    --index "$folder/table.1" --quiet
+search_cpu table --recall 0.9
+cp -r "$folder/table.1" "$folder/table.3"
+same table 1 3 --recall 0.9
+
+# ---- memory --------------------------------------------------------------------------------------
+
+# foretell NAME RANKS MEMORY ARGUMENTS: info says what each rank of the same search then uses.
+foretell() {
+    local name=$1 ranks=$2 memory=$3 said used own=()
+    shift 3
+    if [[ $* != *all* ]]; then own=("$@"); fi # without a table that is what it takes by itself
+    "$program" info "$folder/$name.3" --json --ranks "$ranks" --device-memory "$memory" --link mpi "${own[@]}" \
+        >"$folder/info"
+    same "$name" "$ranks" 3 --device-memory "$memory" "$@"
+    said=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info" | tr '\n' ' ')
+    used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/json" | tr '\n' ' ')
+    check "$name, $memory: $said foretold, $used used" test -n "$said" -a "$said" = "$used"
+}
+search_cpu l2 --probe 7
+foretell l2 1 10M --probe 7
+foretell l2 "${ranks_axis[-1]}" 220K --probe 7
+search_cpu xfbq --probe all
+foretell xfbq 1 100K --probe all # lists of candidates shorter than a shard, a few queries at a time
+check "a few queries at a time" grep -qE '"queries_at_a_time": [1-8],' "$folder/info"
+
+# ---- what a device cannot do ---------------------------------------------------------------------
+
+# search_device ARGUMENTS
+search_device() {
+    "$emulated" search --index "$folder/l2.1" --queries "$vectors" --quiet --out "$folder/found" --force "$@"
+}
+refused 74 'emulated:0: [0-9]+ bytes of device memory are free, [0-9]+ are needed: [0-9]+ for all codes of an index with lists' \
+    search_device --device emulated --device-memory 60K
+refused 74 'rank 0: [0-9]+ bytes of device memory are free, [0-9]+ are needed: [0-9]+ for all codes' \
+    "$program" info "$folder/l2.1" --device-memory 60K
+refused 2 '--merge exchange wants GPUs .*: candidates of an index with lists are merged by the CPU' \
+    search_device --device emulated --merge exchange
+check "raw" "$program" encode --base "$base" --rows 0:500 --metric l2 --codec raw --lists 9 --index "$folder/raw" --quiet
+refused 2 '--device emulated: codec raw runs on the CPU only' "$emulated" search --index "$folder/raw" \
+    --queries "$queries" --out "$folder/found" --device emulated --quiet --force
+
+# auto takes a device that has room, and else the CPU and says why.
+search_cpu l2 --probe 7
+BITSWEEP_EMULATOR_AUTO=1 device=auto same l2 1 3 --probe 7
+BITSWEEP_EMULATOR_AUTO=1 search_device --probe 7 --device-memory 60K --json >"$folder/json"
+check "auto without room: the bytes" cmp "$folder/expected" "$folder/found"
+check "auto without room: a note" grep -qE '"note": "emulated:0: [0-9]+ bytes of device memory are free' "$folder/json"
+check "auto without room: the CPU" grep -q '"device": "cpu"' "$folder/json"
+
+finish
