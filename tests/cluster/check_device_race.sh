@@ -48,6 +48,13 @@ for name in xfbq saq; do
 done
 BITSWEEP_EMULATOR_ORDER=random watch 1 saq --scan matrix --device-memory 36K
 
+# Work items of lists, with additions to keys.
+"$program" encode --base "$base" --rows 0:1203 --index "$folder/lists" --bits 1.5 --metric l2 --lists 20 \
+    --residual yes --calibrate off --shards 2 --quiet
+search "$program" 1 lists --device cpu --probe 6
+mv "$folder/found" "$folder/expected"
+watch 1 lists --probe 6
+
 # ---- faults that must be noticed -----------------------------------------------------------------
 
 for order in ascending random; do
