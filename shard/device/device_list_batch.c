@@ -9,6 +9,8 @@
 
 #define FEW_LISTS  8 // of a query, which hold most of what it finds
 #define NO_BUNDLES ((size_t)UINT32_MAX)
+// Segments on their way at once (device_lists.c).
+#define MOST_AHEAD 64
 // Of all lists: runs of so many bundles that there are some thousand.
 #define WANTED_RUNS 4096
 #define MOST_RUN    ((size_t)128)
@@ -130,28 +132,31 @@ static enum bsw_status scan_ahead(struct list_batch *batch, int *is_whole, struc
 
 // ---- lists that queries chose ----
 
-// Lists [first, end) with slots, some at a time where there are too many.
-static enum bsw_status add_lists(struct list_batch *batch, const struct bsw_list_groups *groups,
-                                 uint32_t first, uint32_t end,
+// With slots, some lists at a time where there are too many.
+static enum bsw_status add_lists(struct list_batch *batch,
+                                 const struct bsw_device_list_range *range,
                                  const struct bsw_device_list_cut *cut, struct bsw_error *err)
 {
     struct bsw_device_list_place place = {0};
     size_t first_slot = batch->table.num_slots;
     int is_whole = 0;
-    if (!bsw_device_list_table_add_slots(&batch->table, groups, first, end)) {
+    if (!bsw_device_list_table_add_slots(&batch->table, range)) {
         BSW_TRY(flush(batch, err));
         bsw_device_list_table_clear(&batch->table);
         first_slot = 0;
-        if (!bsw_device_list_table_add_slots(&batch->table, groups, first, end)) {
+        if (!bsw_device_list_table_add_slots(&batch->table, range)) {
             // A list has no more queries than there are slots: one alone has room.
-            uint32_t middle = first + (end - first) / 2;
-            BSW_TRY(add_lists(batch, groups, first, middle, cut, err));
-            return add_lists(batch, groups, middle, end, cut, err);
+            struct bsw_device_list_range part = *range;
+            part.num = range->num / 2;
+            BSW_TRY(add_lists(batch, &part, cut, err));
+            part.lists += part.num;
+            part.num = range->num - part.num;
+            return add_lists(batch, &part, cut, err);
         }
     }
     while (!is_whole) {
-        BSW_TRY(bsw_device_list_table_add(&batch->table, batch->order, groups, first, end,
-                                          first_slot, cut, &place, &is_whole, err));
+        BSW_TRY(bsw_device_list_table_add(&batch->table, range, first_slot, cut, &place, &is_whole,
+                                          err));
         if (is_whole) break;
         BSW_TRY(flush(batch, err));
         bsw_device_list_table_clear_items(&batch->table);
@@ -159,13 +164,23 @@ static enum bsw_status add_lists(struct list_batch *batch, const struct bsw_list
     return BSW_OK;
 }
 
-static void count_pairs(struct list_batch *batch, const struct bsw_list_groups *groups)
+static enum bsw_status find_range(struct list_batch *batch, struct bsw_device_list_range *range,
+                                  struct bsw_error *err)
 {
-    for (uint32_t l = 0; l < groups->num_lists; l++) {
-        uint64_t num = groups->first[l + 1] - groups->first[l];
+    struct bsw_buffer *memory = &batch->group.engine->lists_looked_at;
+    const uint32_t *first = range->groups->first;
+    BSW_TRY(
+        bsw_buffer_reserve(memory, (range->groups->num_lists + (size_t)1) * sizeof *first, err));
+    uint32_t *lists = (uint32_t *)(void *)memory->data;
+    for (uint32_t l = 0; l < range->groups->num_lists; l++) {
+        uint64_t num = first[l + 1] - first[l];
+        if (num == 0) continue;
+        lists[range->num++] = l;
         batch->num_pairs += num;
-        if (num > 0) batch->num_rows += num * bsw_list_num_rows(batch->order, l);
+        batch->num_rows += num * bsw_list_num_rows(range->order, l);
     }
+    range->lists = lists;
+    return BSW_OK;
 }
 
 // The lists from number `from` to `to` of each query. Before there are limits no list may find more
@@ -174,12 +189,13 @@ static enum bsw_status add_step(struct list_batch *batch, const struct bsw_list_
                                 size_t from, size_t to, struct bsw_error *err)
 {
     struct bsw_list_groups *groups = &batch->group.engine->list_groups;
+    struct bsw_device_list_range range = {.order = batch->order, .groups = groups};
     BSW_TRY(bsw_list_groups_make(choice, batch->order->num_lists, from, to, groups, err));
-    count_pairs(batch, groups);
-    size_t item = bsw_device_list_item_bundles(batch->order, groups, batch->room_bundles);
+    BSW_TRY(find_range(batch, &range, err));
+    size_t item = bsw_device_list_item_bundles(&range, batch->room_bundles);
     const struct bsw_device_list_cut cut = {item, from > 0 ? NO_BUNDLES
                                                            : batch->room_bundles / item * item};
-    return add_lists(batch, groups, 0, groups->num_lists, &cut, err);
+    return add_lists(batch, &range, &cut, err);
 }
 
 static enum bsw_status scan_chosen(struct list_batch *batch, const struct bsw_list_choice *choice,
@@ -189,7 +205,7 @@ static enum bsw_status scan_chosen(struct list_batch *batch, const struct bsw_li
     int is_whole = 1;
     for (size_t step = 0, from = 0; step < 3 && from < choice->most; from = ends[step++])
         BSW_TRY(add_step(batch, choice, from, ends[step], err));
-    if (batch->is_stepwise) return flush(batch, err);
+    if (batch->is_stepwise || batch->table.num_segments > MOST_AHEAD) return flush(batch, err);
     BSW_TRY(scan_ahead(batch, &is_whole, err));
     if (is_whole) return BSW_OK;
     uint64_t num_waits = batch->group.run.num_waits;

@@ -25,10 +25,12 @@ void bsw_device_list_table_clear(struct bsw_device_list_table *table)
 }
 
 int bsw_device_list_table_add_slots(struct bsw_device_list_table *table,
-                                    const struct bsw_list_groups *groups, uint32_t first_list,
-                                    uint32_t end_list)
+                                    const struct bsw_device_list_range *range)
 {
-    size_t first = groups->first[first_list], num = groups->first[end_list] - first;
+    const struct bsw_list_groups *groups = range->groups;
+    if (range->num == 0) return 1;
+    size_t first = groups->first[range->lists[0]],
+           num = groups->first[range->lists[range->num - 1] + 1] - first;
     if (num > table->most_slots - table->num_slots) return 0;
     memcpy(table->queries + table->num_slots, groups->queries + first,
            num * sizeof *table->queries);
@@ -49,12 +51,13 @@ static size_t queries_of(const struct bsw_list_groups *groups, uint32_t list)
     return groups->first[list + 1] - groups->first[list];
 }
 
-size_t bsw_device_list_item_bundles(const struct bsw_list_order *order,
-                                    const struct bsw_list_groups *groups, size_t most)
+size_t bsw_device_list_item_bundles(const struct bsw_device_list_range *range, size_t most)
 {
     size_t work = 0, bundles = LEAST_BUNDLES, widest = bsw_device_list_tile_slots(MOST_TILE);
-    for (uint32_t l = 0; l < groups->num_lists; l++)
-        work += bundles_of(order, l) * ((queries_of(groups, l) + widest - 1) / widest);
+    for (size_t i = 0; i < range->num; i++) {
+        size_t queries = queries_of(range->groups, range->lists[i]);
+        work += bundles_of(range->order, range->lists[i]) * ((queries + widest - 1) / widest);
+    }
     while (bundles < MOST_BUNDLES && work / bundles > WANTED_ITEMS) bundles *= 2;
     while (bundles > most && bundles > 1) bundles /= 2;
     return bundles;
@@ -99,19 +102,20 @@ struct list_items {
     size_t num; // items
 };
 
-static struct list_items items_of(const struct bsw_list_order *order,
-                                  const struct bsw_list_groups *groups, uint32_t list,
+static struct list_items items_of(const struct bsw_device_list_range *range, size_t i,
                                   size_t first_slot, const struct bsw_device_list_cut *cut,
-                                  size_t part, uint32_t tile)
+                                  const struct bsw_device_list_place *place)
 {
-    size_t all = bundles_of(order, list), before = part * cut->part_bundles;
+    const uint32_t *first = range->groups->first;
+    uint32_t list = range->lists[i];
+    size_t all = bundles_of(range->order, list), before = place->part * cut->part_bundles;
     struct list_items out = {.item_bundles = cut->item_bundles,
-                             .first_slot = first_slot,
-                             .num_queries = queries_of(groups, list)};
+                             .first_slot = first_slot + first[list] - first[range->lists[0]],
+                             .num_queries = queries_of(range->groups, list)};
     if (before >= all) return out;
-    out.first_bundle = order->first_bundles[list] + before;
+    out.first_bundle = range->order->first_bundles[list] + before;
     out.num_bundles = all - before < cut->part_bundles ? all - before : cut->part_bundles;
-    out.pieces = pieces_of(out.num_queries, tile);
+    out.pieces = pieces_of(out.num_queries, place->tile);
     out.num = (out.num_bundles + cut->item_bundles - 1) / cut->item_bundles * out.pieces.num;
     return out;
 }
@@ -129,36 +133,30 @@ static struct bsw_device_list_item item_at(const struct list_items *of, size_t i
         .num_slots = (uint32_t)(queries < widest ? queries : widest)};
 }
 
-static size_t num_parts(const struct bsw_list_order *order, const struct bsw_list_groups *groups,
-                        uint32_t first_list, uint32_t end_list,
+static size_t num_parts(const struct bsw_device_list_range *range,
                         const struct bsw_device_list_cut *cut)
 {
     size_t most = 0;
-    for (uint32_t l = first_list; l < end_list; l++) {
-        size_t bundles = queries_of(groups, l) > 0 ? bundles_of(order, l) : 0;
+    for (size_t i = 0; i < range->num; i++) {
+        size_t bundles = bundles_of(range->order, range->lists[i]);
         most = bundles > most ? bundles : most;
     }
     return (most + cut->part_bundles - 1) / cut->part_bundles;
 }
 
 enum bsw_status bsw_device_list_table_add(struct bsw_device_list_table *table,
-                                          const struct bsw_list_order *order,
-                                          const struct bsw_list_groups *groups, uint32_t first_list,
-                                          uint32_t end_list, size_t first_slot,
-                                          const struct bsw_device_list_cut *cut,
+                                          const struct bsw_device_list_range *range,
+                                          size_t first_slot, const struct bsw_device_list_cut *cut,
                                           struct bsw_device_list_place *place, int *is_whole,
                                           struct bsw_error *err)
 {
-    size_t parts = num_parts(order, groups, first_list, end_list, cut);
+    size_t parts = num_parts(range, cut);
     *is_whole = 0;
     for (; place->part < parts; place->part++, place->tile = 0) {
         BSW_TRY(begin_segment(table, err));
         for (; place->tile < BSW_MATRIX_TILES; place->tile++, place->list = 0) {
-            for (; first_list + place->list < end_list; place->list++, place->item = 0) {
-                uint32_t l = first_list + place->list;
-                const struct list_items of = items_of(
-                    order, groups, l, first_slot + groups->first[l] - groups->first[first_list],
-                    cut, place->part, place->tile);
+            for (; place->list < range->num; place->list++, place->item = 0) {
+                const struct list_items of = items_of(range, place->list, first_slot, cut, place);
                 for (; place->item < of.num; place->item++) {
                     if (table->num_items == table->most_items) return BSW_OK;
                     table->items[table->num_items++] = item_at(&of, place->item);

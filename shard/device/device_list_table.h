@@ -32,10 +32,17 @@ bsw_device_list_segment_at(const struct bsw_device_list_table *table, size_t i)
     return (const struct bsw_device_list_segment *)(const void *)table->segments.data + i;
 }
 
-// Slots for the queries of lists [first_list, end_list); 0: there is no room for them.
+// Some lists of groups, which have queries: ascending, and all of those in between.
+struct bsw_device_list_range {
+    const struct bsw_list_order *order;
+    const struct bsw_list_groups *groups;
+    const uint32_t *lists; // [num]
+    size_t num;
+};
+
+// Slots for their queries; 0: there is no room for them.
 int bsw_device_list_table_add_slots(struct bsw_device_list_table *table,
-                                    const struct bsw_list_groups *groups, uint32_t first_list,
-                                    uint32_t end_list);
+                                    const struct bsw_device_list_range *range);
 
 // How lists are cut into items.
 struct bsw_device_list_cut {
@@ -45,24 +52,20 @@ struct bsw_device_list_cut {
 
 // Bundles of an item: so many that there are some thousand items, if there is work for them; at
 // most `most`, and then a power of two.
-size_t bsw_device_list_item_bundles(const struct bsw_list_order *order,
-                                    const struct bsw_list_groups *groups, size_t most);
+size_t bsw_device_list_item_bundles(const struct bsw_device_list_range *range, size_t most);
 
 // Where in the items of some lists a table has got to; {0}: at the beginning.
 struct bsw_device_list_place {
     size_t part; // of part_bundles of every list
-    uint32_t tile, list;
-    size_t item; // of the list in the part
+    uint32_t tile;
+    size_t list, item; // of the range; of the list in the part
 };
 
-// Adds items of lists [first_list, end_list), whose slots begin at first_slot, from *place on: as
-// segments, a part a segment. 0 where the table is full, *place then says where it goes on; 1: all
-// are there.
+// Adds items of the lists, whose slots begin at first_slot, from *place on: as segments, a part a
+// segment. 0 where the table is full, *place then says where it goes on; 1: all are there.
 enum bsw_status bsw_device_list_table_add(struct bsw_device_list_table *table,
-                                          const struct bsw_list_order *order,
-                                          const struct bsw_list_groups *groups, uint32_t first_list,
-                                          uint32_t end_list, size_t first_slot,
-                                          const struct bsw_device_list_cut *cut,
+                                          const struct bsw_device_list_range *range,
+                                          size_t first_slot, const struct bsw_device_list_cut *cut,
                                           struct bsw_device_list_place *place, int *is_whole,
                                           struct bsw_error *err);
 

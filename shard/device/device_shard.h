@@ -32,6 +32,7 @@ struct bsw_device_engine {
     int is_checked; // device_self_check.h, with the first shard that is on the device
     struct bsw_scan_counts counts;      // since it was opened
     struct bsw_list_groups list_groups; // scratch
+    struct bsw_buffer lists_looked_at;  // likewise
     struct bsw_device_begun *begun;     // bsw_device_span_begin's; owned
 };
 

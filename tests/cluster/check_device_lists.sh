@@ -100,6 +100,14 @@ search_cpu table --recall 0.9
 cp -r "$folder/table.1" "$folder/table.3"
 same table 1 3 --recall 0.9
 
+# Queries and survivors by way of NCCL, or what stands in for it; candidates not.
+stand_in=$(dirname "$program")/tests/nccl_stand_in.so
+if [[ -e $stand_in && ${ranks_axis[-1]} == 2 ]]; then
+    search_cpu l2 --probe 7
+    BITSWEEP_EMULATOR_NCCL=$stand_in same l2 2 3 --probe 7 --link nccl --batch 4
+    check "the link" grep -q '"link": "nccl"' "$folder/json"
+fi
+
 # ---- memory --------------------------------------------------------------------------------------
 
 # foretell NAME RANKS MEMORY ARGUMENTS: info says what each rank of the same search then uses.
