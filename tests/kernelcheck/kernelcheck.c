@@ -31,6 +31,7 @@ static const struct family {
     {"refine", check_refine},
     {"screen", check_screen},
     {"coarse_scan", check_coarse_scan},
+    {"table_scan", check_table_scan},
 };
 #define NUM_FAMILIES (sizeof families / sizeof families[0])
 
