@@ -43,6 +43,7 @@ struct bsw_search_settings {
     int is_exact; // refinement
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan;
+    enum bsw_table_type table;       // of codes that are scanned by tables
     struct bsw_probe_settings probe; // of an index with lists; {0}: all of them
     double oversample;               // what keep was made with
     double recall_calibrated;        // of the entry of the index's table that was taken; 0: none

@@ -235,6 +235,7 @@ void bsw_shard_service_return(struct bsw_shard_service *service,
                               const struct bsw_query_batch *batch)
 {
     service->batch = *batch;
+    service->batch.table = service->settings.table;
     service->is_chosen = 0;
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];

@@ -8,10 +8,11 @@
 
 // Stands for how queries are made and what is kept: answers by another rule are not looked at. Raw
 // answers had keys rounded to float32 once, by rule 1.
-#define BSW_KNOWN_RULE     1
-#define BSW_KNOWN_RULE_RAW 2
-#define BSW_KNOWN_QUERIES  4  // at most
-#define BSW_KNOWN_ROWS     32 // of each, fewer where the shard has fewer
+#define BSW_KNOWN_RULE        1
+#define BSW_KNOWN_RULE_RAW    2
+#define BSW_KNOWN_RULE_TABLES 3
+#define BSW_KNOWN_QUERIES     4  // at most
+#define BSW_KNOWN_ROWS        32 // of each, fewer where the shard has fewer
 
 // Answers of one shard: lists one after another, each descending in the total order, candidates as
 // common/codes/result_order.h packs them.

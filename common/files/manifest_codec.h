@@ -15,6 +15,8 @@ struct bsw_codec {
 
     int has_affine;      // scale, tail and bias beside the codes of a row: keys are floats
     int has_bytes;       // bytes in place of planes, offsets in place of biases: whole keys
+    int has_tables;      // bytes of product codes, of one bit a dimension; keys are floats: sums
+                         // of numbers of tables (kernels/table_scan)
     uint32_t known_rule; // how its pinned queries are made: known_answers.h
 
     // Its own part of a manifest, which nobody else reads: manifest->part in memory, a message as

@@ -79,6 +79,7 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
     *shape = (struct bsw_shard_shape){.layout = manifest->layout,
                                       .has_affine = manifest->codec->has_affine,
                                       .has_bytes = manifest->codec->has_bytes,
+                                      .has_tables = manifest->codec->has_tables,
                                       .num_rows = manifest->shards[shard].num_rows,
                                       .num_places = bsw_shard_places(&manifest->shards[shard]),
                                       .num_lists = manifest->lists.count,

@@ -41,6 +41,7 @@ struct bsw_shard_shape {
     struct bsw_code_layout layout;
     int has_affine;      // scales, tails, biases
     int has_bytes;       // bytes in place of planes, offsets in place of biases; no scales, tails
+    int has_tables;      // planes[0] are bytes of product codes; keys are floats
     uint64_t num_rows;   // 1 .. 2^32 - 1
     uint64_t num_places; // of rows in bundles, num_rows at least; more with lists (list_order.h)
     uint32_t num_lists;  // 0: none, places are rows

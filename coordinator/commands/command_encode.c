@@ -25,11 +25,16 @@ static const struct bsw_option option_rows[] = {
     OPTION("index", settings.index, .value_name = "FOLDER", .is_required = 1,
            .help = "index to make"),
     OPTION("codec", codec, .choices = BSW_CODEC_NAMES, .default_text = "saq",
-           .help = "plain, adaptive or learned codes, uint8 and int8 rows as they are, or a byte a "
-                   "dimension"),
+           .help = "plain, adaptive or learned codes, uint8 and int8 rows as they are, a byte a "
+                   "dimension, or product codes"),
     OPTION("bits", settings.code.bits, .value_name = "B", .min = BSW_ENCODE_MIN_BITS,
            .max = BSW_ENCODE_MAX_BITS,
-           .help = "bits a dimension, for saq also 2.25 and the like [3; raw and sq8: 8]"),
+           .help = "bits a dimension, for saq also 2.25 and the like; pq: 4 or 8 a subspace [3; "
+                   "raw, sq8, pq: 8]"),
+    OPTION("subspaces", settings.code.parts, .value_name = "M", .min = 1, .max = BSW_MAX_DIMS,
+           .help = "pq: parts that a row is cut into, each a code [2 bits a dimension]"),
+    OPTION("rotation", settings.code.rotation, .choices = "opq|random|none",
+           .help = "pq: of rows before they are cut: learned, random or none [opq]"),
     OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
            .help = BSW_METRIC_HELP "; xfbq and rbe know cosine alone"),
     OPTION("segments", settings.code.segments, .value_name = "auto|32x4,96x2",
@@ -41,14 +46,15 @@ static const struct bsw_option option_rows[] = {
     OPTION("stage", stage, .value_name = "auto|DIMS",
            .help = "saq: dimensions a progressive scan looks at first; 0: none [auto]"),
     OPTION("model", settings.code.model, .value_name = "PATH",
-           .help = "saq: take frame and lists of this index; rbe: the model, of bitsweep train"),
+           .help = "saq, pq: take codebooks and lists of this index; rbe: the model, of bitsweep "
+                   "train"),
     OPTION("shards", settings.shards, .value_name = "P", .default_text = "1", .min = 1,
            .max = BSW_MAX_SHARDS, .help = "shard files"),
     OPTION("lists", lists, .value_name = "N|auto", .default_text = "0",
            .help = "order rows by the nearest of N centroids, so that a search can look at a part "
                    "of them; auto: by the number of rows"),
     OPTION("residual", settings.residuals, .choices = "auto|yes|no", .default_text = "auto",
-           .help = "with lists: code rows less their centroids; auto: saq below 2.5 bits"),
+           .help = "with lists: code rows less their centroids; auto: pq, saq below 2.5 bits"),
     OPTION("calibrate", calibrate, .value_name = "N|off",
            .help = "with lists: N rows as queries, for the table that search --recall takes its "
                    "settings from [1000, or a tenth of the rows]"),

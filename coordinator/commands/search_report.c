@@ -56,6 +56,8 @@ static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "device", stats->device_kind, NULL);
     bsw_fact_text(facts, "level", stats->level, ", level %s");
     bsw_fact_text(facts, "scan", stats->scan, ", scan %s");
+    if (search->manifest.codec->has_tables)
+        bsw_fact_text(facts, "table", bsw_table_name(settings->table), " of %s");
     if (search->manifest.lists.count > 0) tell_lists(facts, search, stats);
     bsw_fact_text(facts, "select", bsw_search_select_name(request->select), ", select %s");
     int is_on_host = settings->merge_place == BSW_MERGE_ON_HOST;

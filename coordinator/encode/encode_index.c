@@ -50,7 +50,7 @@ static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error 
                         (unsigned long long)s->shards, BSW_MAX_SHARDS);
     if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
     if (!s->device.text) s->device.text = "auto";
-    return s->codec->table->check_settings(&s->code, err);
+    return bsw_codec_check_settings(s->codec, &s->code, err);
 }
 
 // ---- what every rank knows before the pass ----
@@ -72,7 +72,9 @@ static enum bsw_status check_shards(const struct encode_job *job, struct bsw_err
 
 int bsw_encode_has_residuals(const struct bsw_codec *codec, double bits)
 {
-    return codec->table->has_residuals && bits > 0 && bits < BSW_RESIDUAL_BITS;
+    const struct bsw_codec_table *table = codec->table;
+    return table->has_residuals &&
+           (table->always_residuals || (bits > 0 && bits < BSW_RESIDUAL_BITS));
 }
 
 // How many lists there will be; their centroids too, where a model has them.
@@ -96,7 +98,8 @@ static enum bsw_status settle_residuals(const struct bsw_encode_settings *s,
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--residual yes: only an index with --lists has them");
     if (s->residuals == BSW_RESIDUALS_YES && !can)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--residual yes: codec %s has no residuals, saq has",
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--residual yes: codec %s has no residuals, saq and pq have",
                         bsw_codec_name(s->codec));
     int is_auto = lists->is_residual || bsw_encode_has_residuals(s->codec, s->code.bits);
     lists->is_residual = lists->count > 0 && can && s->residuals != BSW_RESIDUALS_NO &&
@@ -137,7 +140,7 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     BSW_TRY(settle_lists(job, manifest, err));
     BSW_TRY(settle_residuals(s, &manifest->lists, err));
     if (!s->codec->table->check_rows) return BSW_OK;
-    return s->codec->table->check_rows(s->base, manifest->source_type,
+    return s->codec->table->check_rows(&s->code, s->base, manifest->source_type,
                                        bsw_vectors_dims(job->vectors), err);
 }
 
@@ -201,6 +204,8 @@ static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_
     bsw_journal_field_number(out, "bits", code->bits);
     bsw_journal_field_text(out, "segments", code->segments ? code->segments : "none");
     bsw_journal_field_text(out, "axes", code->random_axes ? "random" : "principal");
+    bsw_journal_field_count(out, "subspaces", code->parts);
+    bsw_journal_field_text(out, "rotation", code->rotation ? code->rotation : "none");
     bsw_journal_field_text(out, "scale", scale);
     bsw_journal_field_text(out, "stage", stage);
     bsw_journal_field_digest(out, "model", model);

@@ -142,8 +142,7 @@ static struct payload_shape payload_of(const struct bsw_manifest *manifest, uint
     // For refinement, and to find lists by.
     int has_vectors = !manifest->codec->table->has_exact_keys || manifest->lists.count > 0;
     size_t vectors = has_vectors ? count * bsw_manifest_row_dims(manifest) : 0;
-    struct payload_shape shape = {.query_words =
-                                      bsw_layout_query_words(&manifest->layout, query_bits)};
+    struct payload_shape shape = {.query_words = bsw_query_words(manifest, query_bits)};
     shape.words = pad8(count * sizeof(float));
     shape.vectors = shape.words + pad8(count * shape.query_words * sizeof(uint32_t));
     shape.bytes = shape.vectors + pad8(vectors * sizeof(float));
@@ -241,6 +240,10 @@ static struct bsw_query_batch batch_of(const struct bsw_manifest *manifest, uint
         batch.factor = bsw_raw_factor(manifest->metric);
     } else {
         batch.scales = (const float *)(const void *)payload;
+    }
+    if (manifest->codec->has_tables) {
+        batch.product = manifest->codec->table->product(manifest);
+        if (manifest->lists.is_residual) batch.centroids = manifest->lists.centroids;
     }
     if (shape.bytes > shape.vectors)
         batch.vectors = (const float *)(const void *)(payload + shape.vectors);

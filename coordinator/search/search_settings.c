@@ -50,6 +50,25 @@ static enum bsw_status settle_scan(const struct settling *s, struct bsw_error *e
     return BSW_OK;
 }
 
+// What tables are made of, and that nothing else scans codes that have them.
+static enum bsw_status settle_table(const struct settling *s, struct bsw_error *err)
+{
+    const struct bsw_codec *codec = s->manifest->codec;
+    if (!codec->has_tables && s->asked->table)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--table: codec %s has no tables, pq has",
+                        bsw_codec_name(codec));
+    if (!codec->has_tables) return BSW_OK;
+    if (s->asked->scan != BSW_SCAN_AUTO)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--scan %s: codec %s is scanned by tables: auto",
+                        bsw_scan_name(s->asked->scan), bsw_codec_name(codec));
+    if (s->asked->select == BSW_SELECT_QUEUE)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--select queue: codec %s is not scanned for it",
+                        bsw_codec_name(codec));
+    s->out->scan = BSW_SCAN_TABLES;
+    s->out->table = s->asked->table ? bsw_table_of(s->asked->table) : BSW_TABLE_FLOAT32;
+    return BSW_OK;
+}
+
 // Where keys are exact values, nothing is left to refine.
 static enum bsw_status settle_codes(const struct settling *s, struct bsw_error *err)
 {
@@ -57,6 +76,7 @@ static enum bsw_status settle_codes(const struct settling *s, struct bsw_error *
     BSW_TRY(bsw_codec_query_bits(s->manifest, s->index, (uint32_t)s->asked->query_bits,
                                  &s->out->query_bits, err));
     if (codec->table->has_exact_keys) s->out->is_exact = 0;
+    BSW_TRY(settle_table(s, err));
     if (!codec->has_bytes) return BSW_OK;
     if (s->asked->scan == BSW_SCAN_PLANES) {
         return bsw_fail(err, BSW_ERROR_USAGE,
@@ -146,6 +166,9 @@ static enum bsw_status settle_scan_dims(const struct settling *s, struct bsw_err
         return bsw_fail(err, BSW_ERROR_USAGE, "--scan-dims: %s has no lists", s->index);
     if (!s->out->is_exact || s->manifest->codec->has_bytes)
         return bsw_fail(err, BSW_ERROR_USAGE, "--scan-dims: candidates have to be refined");
+    if (s->manifest->codec->has_tables)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--scan-dims: codec %s has no first dimensions",
+                        bsw_codec_name(s->manifest->codec));
     if (dims > UINT32_MAX || !bsw_code_layout_first(&s->manifest->layout, (uint32_t)dims, &first))
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--scan-dims %llu: no segment of %s ends there; info shows them",
@@ -166,7 +189,7 @@ static int is_as_calibrated(const struct settling *s)
     uint32_t usual = 0;
     if (bsw_codec_query_bits(s->manifest, s->index, 0, &usual, NULL) != BSW_OK) return 0;
     return (s->asked->is_refined || s->manifest->codec->table->has_exact_keys) &&
-           s->out->query_bits >= usual;
+           s->out->query_bits >= usual && s->out->table == BSW_TABLE_FLOAT32;
 }
 
 // Of fewer neighbours than were measured with, as many candidates as then.

@@ -13,7 +13,7 @@
 #include "kernels/encode/raw_codes.h"
 #include "shard/codecs/codec.h"
 
-enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 5, AUTO = -1 };
+enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 6, AUTO = -1 };
 
 #define COMMA() ,
 
@@ -129,6 +129,7 @@ static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t co
     const struct bsw_codec_table *table = bsw_codecs[codec]->table;
     fix(&out, BSW_SWEEP_CODEC, (double)codec);
     if (table->fixed_bits > 0) fix(&out, BSW_SWEEP_BITS, table->fixed_bits);
+    if (table->has_parts) fix(&out, BSW_SWEEP_QUERY_BITS, 1);
     if (table->has_exact_keys) {
         fix(&out, BSW_SWEEP_QUERY_BITS, BSW_RAW_QUERY_BITS);
         fix(&out, BSW_SWEEP_OVERSAMPLE, 1);
@@ -156,6 +157,11 @@ static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct
         snprintf(out, capacity, "codec %s takes rows of uint8 or int8 only", p->codec);
     else if (table->has_whole_bits && !is_fixed && p->bits != floor(p->bits))
         snprintf(out, capacity, "codec %s with %g bits: it has whole bits", p->codec, p->bits);
+    else if (table->has_parts && p->bits != 4 && p->bits != 8)
+        snprintf(out, capacity, "codec %s with %g bits: it has 4 or 8 a subspace", p->codec,
+                 p->bits);
+    else if (table->has_parts && has(p->select, "queue"))
+        snprintf(out, capacity, "select queue: codec %s is not scanned for it", p->codec);
     else if (has(p->select, "histogram") && !table->has_distances)
         snprintf(out, capacity, "select histogram: codec %s has no integer distances", p->codec);
     return *out != '\0';
@@ -234,7 +240,7 @@ static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sw
 
 static size_t count_points(const struct bsw_sweep_grid *grid)
 {
-    size_t total = 1; // at most 5 * 3 * 32^8
+    size_t total = 1; // at most 6 * 3 * 32^8
     for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) total *= grid->axes[a].count;
     return total;
 }

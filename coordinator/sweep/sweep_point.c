@@ -156,12 +156,18 @@ enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw
 
 enum what { ANSWER, CANDIDATES, CANDIDATES_BY_CODE };
 
+static int has_query_bits(const struct bsw_sweep_point *point)
+{
+    const struct bsw_codec *codec = bsw_codec_find(point->codec);
+    return !codec->has_bytes && !codec->has_tables;
+}
+
 static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
                                             const struct bsw_sweep_point *point, enum what what)
 {
     struct bsw_search_request request = {
         .k = what == ANSWER ? point->k : point->candidates,
-        .query_bits = bsw_codec_find(point->codec)->has_bytes ? 0 : point->query_bits,
+        .query_bits = has_query_bits(point) ? point->query_bits : 0,
         .oversample = what == ANSWER ? point->oversample : 1,
         .is_refined = what == ANSWER,
         .select =

@@ -61,6 +61,28 @@ static enum bsw_status check_score(const struct bsw_answer_finder *finder,
                     found, query, expected);
 }
 
+// The same of product codes: one table of the reference for all rows of a query.
+static enum bsw_status check_sums(const struct bsw_answer_finder *finder,
+                                  const struct bsw_resident_shard *block, uint64_t first_row,
+                                  size_t query, const uint64_t *list, size_t count,
+                                  struct bsw_error *err)
+{
+    uint32_t rows[BSW_KNOWN_ROWS], expected[BSW_KNOWN_ROWS];
+    for (size_t i = 0; i < count; i++) rows[i] = bsw_candidate_row(list[i]);
+    BSW_TRY(bsw_plain_table_scores(block, &finder->queries.batch, query, NULL, rows, count,
+                                   expected, err));
+    for (size_t i = 0; i < count; i++) {
+        if (bsw_candidate_score(list[i]) == expected[i]) continue;
+        return bsw_fail(err, BSW_ERROR_SELF_CHECK,
+                        "cpu: level %s gives row %llu the key %08x for pinned query %zu, the "
+                        "reference %08x",
+                        finder->workspace.table_scan->level,
+                        (unsigned long long)(first_row + rows[i]), bsw_candidate_score(list[i]),
+                        query, expected[i]);
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_answer_finder_run(struct bsw_answer_finder *finder,
                                       const struct bsw_shard_shape *shape, uint32_t block,
                                       const void *bytes, struct bsw_answer_lists *out,
@@ -80,8 +102,11 @@ enum bsw_status bsw_answer_finder_run(struct bsw_answer_finder *finder,
         size_t count;
         const uint64_t *list = bsw_candidate_list(&finder->found, q, &count);
         out->counts[q] = (uint32_t)count;
+        if (shape->has_tables)
+            BSW_TRY(check_sums(finder, &small, shape->first_row + first, q, list, count, err));
         for (size_t i = 0; i < count; i++) {
-            BSW_TRY(check_score(finder, &small, shape->first_row + first, q, list[i], err));
+            if (!shape->has_tables)
+                BSW_TRY(check_score(finder, &small, shape->first_row + first, q, list[i], err));
             out->best[q][i] = bsw_candidate_pack(bsw_candidate_score(list[i]),
                                                  (uint32_t)first + bsw_candidate_row(list[i]));
         }

@@ -265,11 +265,19 @@ static enum bsw_status plain_score(const struct bsw_shard_service *service,
     struct bsw_resident_shard first = *shard;
     uint32_t dims = service->settings.probe.scan_dims;
     if (dims > 0) bsw_code_layout_first(&shard->shape.layout, dims, &first.shape.layout);
-    *out = bsw_plain_score(&first, &service->batch, key->query, row);
-    if (!service->manifest->lists.is_residual) return BSW_OK;
+    int is_residual = service->manifest->lists.is_residual;
+    uint32_t list = is_residual ? bsw_list_of_place(order, place) : 0;
+    if (shard->shape.has_tables)
+        BSW_TRY(bsw_plain_table_scores(
+            shard, &service->batch, key->query,
+            is_residual ? service->manifest->lists.centroids + list * dims_of_row : NULL, &row, 1,
+            out, err));
+    else
+        *out = bsw_plain_score(&first, &service->batch, key->query, row);
+    if (!is_residual) return BSW_OK;
     BSW_TRY(bsw_coarse_search_addition(service->coarse,
-                                       service->batch.vectors + key->query * dims_of_row,
-                                       bsw_list_of_place(order, place), &addition.number, err));
+                                       service->batch.vectors + key->query * dims_of_row, list,
+                                       &addition.number, err));
     *out = bsw_score_add(*out, addition, 1);
     return BSW_OK;
 }

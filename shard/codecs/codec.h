@@ -20,6 +20,9 @@
 #include "kernels/encode/encode.h"
 #include "shard/codecs/sample.h"
 
+struct bsw_table_scan_table; // kernels/table_scan/table_scan.h
+struct bsw_product_codes;    // shard/codecs/product_codes.h
+
 enum bsw_stage_choice {
     BSW_STAGE_DEFAULT, // as the model says, without one BSW_STAGE_AUTO
     BSW_STAGE_AUTO,    // by the sample
@@ -35,6 +38,8 @@ struct bsw_codec_settings {
     enum bsw_stage_choice stage;
     uint64_t stage_dims; // with BSW_STAGE_GIVEN: 0 or more than there are: no stage
     const char *model;
+    uint64_t parts;       // of product codes
+    const char *rotation; // of product codes: "opq", "random", "none"
     uint64_t seed;
     int may_have_fewer_bits; // set by check_settings: bits is a limit
 };
@@ -45,6 +50,7 @@ struct bsw_codec_forecast {
     double bits;
     const char *segments;
     uint32_t query_bits; // that a model has; 0: the usual
+    uint64_t parts;
 };
 
 // A model file beside the manifest, and what was made of it.
@@ -60,6 +66,7 @@ struct bsw_codec_model {
 struct bsw_codec_tile {
     const struct bsw_manifest *manifest;
     const struct bsw_encode_table *kernels;
+    const struct bsw_table_scan_table *tables;
     size_t num_rows;              // 1 .. BSW_TILE_MAX_ROWS
     const unsigned char *numbers; // [num_rows] raw rows of row_bytes
     size_t row_bytes;
@@ -104,6 +111,7 @@ struct bsw_codec_table {
     int has_exact_keys;      // keys are the exact values: nothing is left to refine
     int has_distances;       // keys are distances of planes, which XFBQ's histogram counts
     int has_matrix;          // a row or query is multiplied by a matrix
+    int has_parts;           // product codes of so many parts
     int has_segments;        // bits differ from dimension to dimension
     int has_model;           // needs a model file
     int needs_sample;        // training looks at rows
@@ -111,6 +119,7 @@ struct bsw_codec_table {
     double fixed_bits;       // --bits can only be this; 0: it is asked for
     int takes_numbers;       // codes rows as they are, not as floats
     int has_residuals;       // codes rows less their centroids where a manifest says so
+    int always_residuals;    // and does so with lists unless told otherwise, whatever the bits
     int worth_a_device;      // encoding is quicker on a GPU
     const char *host_encode; // what to say of encode on a GPU, where there is none: "--codec raw"
     const char *host_search; // likewise of search
@@ -119,8 +128,8 @@ struct bsw_codec_table {
     // What only makes sense together, before anything is opened; fills in defaults.
     enum bsw_status (*check_settings)(struct bsw_codec_settings *settings, struct bsw_error *err);
     // Whether it takes rows of this type and so many dims; source is for messages.
-    enum bsw_status (*check_rows)(const char *source, enum bsw_vector_type type, uint32_t dims,
-                                  struct bsw_error *err);
+    enum bsw_status (*check_rows)(const struct bsw_codec_settings *settings, const char *source,
+                                  enum bsw_vector_type type, uint32_t dims, struct bsw_error *err);
     // Rank 0: sets layout, bits, stage_dims and what else of the manifest is the codec's. dims: of
     // rows. sample: NULL without needs_sample. model: NULL without has_model; the manifest borrows.
     enum bsw_status (*train)(const struct bsw_codec_settings *settings, uint32_t dims,
@@ -155,14 +164,21 @@ struct bsw_codec_table {
     // Whether a query of finite numbers can be coded; name and row are for messages.
     enum bsw_status (*check_query)(const struct bsw_manifest *manifest, const char *name,
                                    uint64_t row, const float *numbers, struct bsw_error *err);
+    // uint32 words of a coded query; NULL: bsw_layout_query_words.
+    size_t (*query_words)(const struct bsw_manifest *manifest);
     size_t (*query_scratch_bytes)(const struct bsw_manifest *manifest);
-    // words: bsw_layout_query_words, which hold 0. value = key + addend (cosine, ip) or addend -
+    // words: bsw_query_words, which hold 0. value = key + addend (cosine, ip) or addend -
     // key (l2); *addend 0 where `value` is there.
     void (*encode_query)(const struct bsw_codec_query *query, uint32_t *words,
                          union bsw_query_number *number, float *addend);
     // With has_residuals: what queries and rows are centred by, [row dims]. A key lacks the product
-    // of query and centroid, both centred, the query with its factor; under l2 twice that.
+    // of query and centroid, both centred, the query with its factor; under l2 twice that. NULL
+    // for a metric of which keys lack nothing.
     const float *(*center)(const struct bsw_manifest *manifest);
+    // Of a codec of tables: what they are made from, borrowed from the manifest, and the words of a
+    // query for known answers.
+    const struct bsw_product_codes *(*product)(const struct bsw_manifest *manifest);
+    void (*pin_query)(const struct bsw_manifest *manifest, uint64_t seed, uint32_t *words);
     // The value that a whole key stands for; NULL: keys are floats.
     float (*value)(const struct bsw_manifest *manifest, uint32_t query_bits, int32_t key);
 
@@ -176,7 +192,7 @@ struct bsw_codec_table {
 
 // Their names, which are also those of their variables: bsw_codec_xfbq, ...
 #define BSW_CODEC_LIST(CODEC, AND) \
-    CODEC(xfbq) AND() CODEC(saq) AND() CODEC(rbe) AND() CODEC(raw) AND() CODEC(sq8)
+    CODEC(xfbq) AND() CODEC(saq) AND() CODEC(rbe) AND() CODEC(raw) AND() CODEC(sq8) AND() CODEC(pq)
 
 #define BSW_CODEC_NOTHING()
 #define BSW_CODEC_BAR()       "|"
@@ -188,6 +204,12 @@ struct bsw_codec_table {
 enum { BSW_NUM_CODECS = BSW_CODEC_LIST(BSW_CODEC_ONE, BSW_CODEC_NOTHING) };
 BSW_CODEC_LIST(BSW_CODEC_THERE, BSW_CODEC_NOTHING)
 extern const struct bsw_codec *const bsw_codecs[BSW_NUM_CODECS + 1]; // ends with NULL
+
+// Settings of an encode that the codec does not have, or that contradict each other, are
+// BSW_ERROR_USAGE; fills in defaults.
+enum bsw_status bsw_codec_check_settings(const struct bsw_codec *codec,
+                                         struct bsw_codec_settings *settings,
+                                         struct bsw_error *err);
 
 // NULL: none has that name.
 const struct bsw_codec *bsw_codec_find(const char *name);

@@ -25,9 +25,10 @@ static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_e
     return bsw_codec_check_plain(&bsw_codec_raw, o, err);
 }
 
-static enum bsw_status check_rows(const char *source, enum bsw_vector_type type, uint32_t dims,
-                                  struct bsw_error *err)
+static enum bsw_status check_rows(const struct bsw_codec_settings *o, const char *source,
+                                  enum bsw_vector_type type, uint32_t dims, struct bsw_error *err)
 {
+    (void)o;
     if (type != BSW_VECTOR_UINT8 && type != BSW_VECTOR_INT8) {
         return bsw_fail(err, BSW_ERROR_USAGE, "--codec raw takes uint8 or int8 rows, %s has %s",
                         source, bsw_vector_type_name(type));

@@ -153,9 +153,10 @@ static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_e
     return BSW_OK;
 }
 
-static enum bsw_status check_rows(const char *source, enum bsw_vector_type type, uint32_t dims,
-                                  struct bsw_error *err)
+static enum bsw_status check_rows(const struct bsw_codec_settings *o, const char *source,
+                                  enum bsw_vector_type type, uint32_t dims, struct bsw_error *err)
 {
+    (void)o;
     (void)type;
     if (dims <= BSW_SAQ_MAX_DIMS) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--codec saq takes up to %d dims, %s has %u",

@@ -66,7 +66,10 @@ static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
                                    struct bsw_error *err)
 {
     const struct bsw_codec_table *table = codec->table;
-    double usual = table->fixed_bits > 0 ? table->fixed_bits : table->has_model ? 2 : 3;
+    double usual = table->fixed_bits > 0 ? table->fixed_bits
+                   : table->has_parts    ? 8
+                   : table->has_model    ? 2
+                                         : 3;
     if (*bits == 0) *bits = usual;
     if (table->fixed_bits > 0 && *bits != table->fixed_bits)
         return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec %s %s %g", *bits, codec->name,
@@ -75,6 +78,21 @@ static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
         return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec %s takes whole bits", *bits,
                         codec->name);
     return BSW_OK;
+}
+
+static enum bsw_status check_parts(const struct bsw_codec *codec, uint64_t parts,
+                                   const char *rotation, struct bsw_error *err)
+{
+    if (codec->table->has_parts || (parts == 0 && !rotation)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec pq",
+                    parts > 0 ? "subspaces" : "rotation");
+}
+
+enum bsw_status bsw_codec_check_settings(const struct bsw_codec *codec,
+                                         struct bsw_codec_settings *settings, struct bsw_error *err)
+{
+    BSW_TRY(check_parts(codec, settings->parts, settings->rotation, err));
+    return codec->table->check_settings(settings, err);
 }
 
 enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,
@@ -87,6 +105,7 @@ enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--segments is for --codec saq, and names the bits itself");
     }
+    BSW_TRY(check_parts(manifest->codec, forecast->parts, NULL, err));
     struct bsw_codec_forecast settled = *forecast;
     BSW_TRY(settle_bits(manifest->codec, &settled.bits, err));
     if (table->forecast) return table->forecast(&settled, manifest, err);

@@ -4,6 +4,8 @@
 
 #include "common/base/integer_hash.h"
 #include "kernels/encode/raw_codes.h"
+#include "shard/codecs/codec.h"
+#include "shard/codecs/query_codes.h"
 
 #define QUERY_SEED 0x9177edb17u
 
@@ -41,6 +43,7 @@ uint32_t bsw_pinned_query_bits(const struct bsw_manifest *manifest)
 {
     size_t i = BSW_KNOWN_QUERIES - 1;
     if (manifest->codec->has_bytes) return BSW_RAW_QUERY_BITS;
+    if (manifest->codec->has_tables) return 1;
     while (i > 0 && bsw_code_layout_check(&manifest->layout, bsw_pinned_planes[i], NULL) != BSW_OK)
         i--;
     return bsw_pinned_planes[i];
@@ -49,7 +52,7 @@ uint32_t bsw_pinned_query_bits(const struct bsw_manifest *manifest)
 uint32_t bsw_pinned_num(const struct bsw_manifest *manifest, uint32_t query_bits)
 {
     uint32_t num = 1;
-    if (manifest->codec->has_bytes) return BSW_KNOWN_QUERIES;
+    if (manifest->codec->has_bytes || manifest->codec->has_tables) return BSW_KNOWN_QUERIES;
     while (num < BSW_KNOWN_QUERIES && bsw_pinned_planes[num] <= query_bits) num++;
     return num;
 }
@@ -101,19 +104,38 @@ static enum bsw_status make_bytes(const struct bsw_manifest *manifest, size_t co
     return BSW_OK;
 }
 
+// Each of the known queries has another type of table.
+static enum bsw_status make_floats(const struct bsw_manifest *manifest, size_t count,
+                                   struct bsw_pinned_queries *out, struct bsw_error *err)
+{
+    struct bsw_query_batch *batch = &out->batch;
+    uint32_t *words = (uint32_t *)(void *)out->words.data;
+    BSW_TRY(bsw_buffer_reserve(&out->numbers, count + 1, err));
+    for (size_t i = 0; i < count; i++) {
+        size_t query = i % out->num_queries;
+        manifest->codec->table->pin_query(manifest, bsw_hash2(QUERY_SEED, query),
+                                          words + i * batch->query_words);
+        out->numbers.data[i] = (unsigned char)(query % BSW_NUM_TABLE_TYPES);
+    }
+    batch->product = manifest->codec->table->product(manifest);
+    batch->tables = out->numbers.data;
+    return BSW_OK;
+}
+
 enum bsw_status bsw_pinned_queries_make(const struct bsw_manifest *manifest, uint32_t query_bits,
                                         size_t count, struct bsw_pinned_queries *out,
                                         struct bsw_error *err)
 {
-    size_t query_words = bsw_layout_query_words(&manifest->layout, query_bits);
+    size_t query_words = bsw_query_words(manifest, query_bits);
     *out = (struct bsw_pinned_queries){.num_queries = bsw_pinned_num(manifest, query_bits)};
     BSW_TRY(bsw_buffer_reserve(&out->words, count * query_words * sizeof(uint32_t), err));
     out->batch = (struct bsw_query_batch){.num_queries = (uint32_t)count,
                                           .query_bits = query_bits,
                                           .query_words = query_words,
                                           .words = (const uint32_t *)(void *)out->words.data};
-    return manifest->codec->has_bytes ? make_bytes(manifest, count, out, err)
-                                      : make_planes(manifest, count, out, err);
+    return manifest->codec->has_bytes    ? make_bytes(manifest, count, out, err)
+           : manifest->codec->has_tables ? make_floats(manifest, count, out, err)
+                                         : make_planes(manifest, count, out, err);
 }
 
 void bsw_pinned_queries_deinit(struct bsw_pinned_queries *queries)

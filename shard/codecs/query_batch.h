@@ -7,6 +7,9 @@
 #include <stdint.h>
 
 #include "kernels/select/key_shift.h"
+#include "kernels/table_scan/table_formats.h"
+
+struct bsw_product_codes; // shard/codecs/product_codes.h
 
 // Arrays borrowed.
 struct bsw_query_batch {
@@ -21,10 +24,20 @@ struct bsw_query_batch {
     const int32_t *constants; // [num_queries]; codec raw alone, as is factor
     int factor;               // both: kernels/encode/raw_codes.h
     const union bsw_addition *additions; // [num_queries], to keys (probe.h); NULL: nothing
+    // Of codes that are scanned by tables; words are floats then.
+    const struct bsw_product_codes *product; // NULL: there are no tables
+    const float *centroids; // [lists][dims], where codes are of residuals; else NULL
+    enum bsw_table_type table;
+    const uint8_t *tables; // [num_queries]: each its own type; NULL: all have `table`
     // Two of them in device memory, where a link brought them there; else NULL.
     const uint32_t *d_words;
     const float *d_scales;
 };
+
+static inline enum bsw_table_type bsw_batch_table(const struct bsw_query_batch *batch, size_t query)
+{
+    return batch->tables ? (enum bsw_table_type)batch->tables[query] : batch->table;
+}
 
 // Which family scans, in full or progressively. AUTO: what measured faster for the number of
 // queries, progressively while that pays. Codec raw has bytes and no planes: always matrix.
@@ -33,7 +46,8 @@ enum bsw_scan_kind {
     BSW_SCAN_PLANES,
     BSW_SCAN_MATRIX,
     BSW_SCAN_PROGRESSIVE_PLANES,
-    BSW_SCAN_PROGRESSIVE_MATRIX
+    BSW_SCAN_PROGRESSIVE_MATRIX,
+    BSW_SCAN_TABLES // of codes that have them, always
 };
 const char *bsw_scan_name(enum bsw_scan_kind kind);
 enum bsw_scan_kind bsw_scan_kind_of(const char *name); // AUTO for a name of none

@@ -92,6 +92,13 @@ float bsw_query_planes_scaled(const struct bsw_code_layout *layout, const float 
     return scale;
 }
 
+size_t bsw_query_words(const struct bsw_manifest *manifest, uint32_t query_bits)
+{
+    const struct bsw_codec_table *codec = manifest->codec->table;
+    return codec->query_words ? codec->query_words(manifest)
+                              : bsw_layout_query_words(&manifest->layout, query_bits);
+}
+
 size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest)
 {
     const struct bsw_codec_table *codec = manifest->codec->table;
@@ -104,7 +111,7 @@ void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_m
                       union bsw_query_number *number, float *addend, void *scratch)
 {
     const struct bsw_codec_query query = {manifest, kernels, row, factor, query_bits, scratch};
-    memset(words, 0, bsw_layout_query_words(&manifest->layout, query_bits) * sizeof *words);
+    memset(words, 0, bsw_query_words(manifest, query_bits) * sizeof *words);
     manifest->codec->table->encode_query(&query, words, number, addend);
 }
 

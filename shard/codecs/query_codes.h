@@ -8,14 +8,17 @@
 
 #include "shard/codecs/codec.h"
 
+// uint32 words of a coded query.
+size_t bsw_query_words(const struct bsw_manifest *manifest, uint32_t query_bits);
+
 // Bytes of scratch that coding a query takes, 64-byte aligned: a multiple of 64.
 size_t bsw_query_scratch_bytes(const struct bsw_manifest *manifest);
 
-// One query. row [dims], with its factor from bsw_prepare_rows. words: bsw_layout_query_words,
-// segment after segment, each [query_bits][words]; bytes: int8 [padded_dims]. *number: what
-// multiplies half(scale_d) * dot in the key, the manifest's power of two included, or the constant
-// of a whole key. *addend: value = key + addend (cosine, ip) or addend - key (l2); 0 for whole
-// keys. The model of a codec that has one was lent to the manifest.
+// One query. row [dims], with its factor from bsw_prepare_rows. words: bsw_query_words,
+// segment after segment, each [query_bits][words]; bytes: int8 [padded_dims]; of tables: floats.
+// *number: what multiplies half(scale_d) * dot in the key, the manifest's power of two included, or
+// the constant of a whole key. *addend: value = key + addend (cosine, ip) or addend - key (l2); 0
+// for whole keys. The model of a codec that has one was lent to the manifest.
 void bsw_query_encode(const struct bsw_encode_table *kernels, const struct bsw_manifest *manifest,
                       const float *row, float factor, uint32_t query_bits, uint32_t *words,
                       union bsw_query_number *number, float *addend, void *scratch);

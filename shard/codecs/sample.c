@@ -15,6 +15,7 @@ enum bsw_status bsw_sample_create(const bsw_vectors *vectors, enum bsw_metric me
     uint64_t num_rows = bsw_vectors_num_rows(vectors);
     *out = (struct bsw_sample){.vectors = vectors,
                                .table = bsw_encode_table_get(level),
+                               .level = level,
                                .metric = metric,
                                .num_rows = num_rows < BSW_SAMPLE_ROWS ? num_rows : BSW_SAMPLE_ROWS};
     uint32_t dims = bsw_vectors_dims(vectors);

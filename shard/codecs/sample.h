@@ -19,6 +19,7 @@
 struct bsw_sample {
     const bsw_vectors *vectors; // borrowed
     const struct bsw_encode_table *table;
+    enum bsw_cpu_level level;
     enum bsw_metric metric;
     uint64_t num_rows;             // in the sample, bad ones included
     uint64_t next;                 // of the pass

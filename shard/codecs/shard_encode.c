@@ -3,6 +3,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "kernels/table_scan/table_scan.h"
 #include "shard/codecs/codec.h"
 
 #define WIDE_DIMS      4096
@@ -13,6 +14,7 @@ struct bsw_block_encoder {
     const struct bsw_codec_table *codec;
     const bsw_vectors *vectors;
     const struct bsw_encode_table *table;
+    const struct bsw_table_scan_table *tables;
     size_t tile_rows;
     size_t row_bytes;
     unsigned char *numbers; // [tile_rows] raw rows
@@ -33,6 +35,7 @@ enum bsw_status bsw_block_encoder_create(const struct bsw_manifest *manifest,
     encoder->codec = manifest->codec->table;
     encoder->vectors = vectors;
     encoder->table = bsw_encode_table_get(level);
+    encoder->tables = bsw_table_scan_table_get(level);
     encoder->tile_rows = dims > WIDE_DIMS ? WIDE_TILE_ROWS : BSW_TILE_MAX_ROWS;
     encoder->row_bytes = bsw_vectors_row_bytes(vectors);
     enum bsw_status status =
@@ -151,6 +154,7 @@ static enum bsw_status encode_tile(const struct block_work *work, uint64_t place
     const struct bsw_codec_tile tile = {.lists = is_residual ? lists : NULL,
                                         .manifest = manifest,
                                         .kernels = encoder->table,
+                                        .tables = encoder->tables,
                                         .num_rows = count,
                                         .numbers = encoder->numbers,
                                         .row_bytes = encoder->row_bytes,

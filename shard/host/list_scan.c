@@ -37,7 +37,8 @@ struct list_job {
     uint32_t matrix_from_queries, padded_dims;
     const int8_t *components; // [num_queries][padded_dims]
     const int32_t *constants;
-    const float *scales; // NULL for whole keys
+    const float *scales;                  // NULL for whole keys
+    const struct bsw_list_tables *tables; // of codes that are scanned by tables; else NULL
     struct query_list *lists;
     uint64_t *items; // [num_queries][capacity]
 };
@@ -90,6 +91,7 @@ void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch)
     bsw_buffer_deinit(&scratch->items);
     bsw_buffer_deinit(&scratch->threads);
     bsw_buffer_deinit(&scratch->all);
+    bsw_list_table_scratch_deinit(&scratch->tables);
 }
 
 // ---- queries ----
@@ -120,6 +122,16 @@ static enum bsw_status unpack_queries(struct list_job *job, struct bsw_list_scan
     job->constants = constants;
     job->scales = batch->scales ? batch->scales + first : NULL;
     return BSW_OK;
+}
+
+// Tables in place of components.
+static enum bsw_status open_tables(struct list_job *job, struct bsw_list_tables *tables,
+                                   struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
+{
+    job->tile_bundles = MOST_TILE_BUNDLES;
+    job->tables = tables;
+    return bsw_list_tables_open(job->shard, job->queries, job->workspace, MOST_TILE_ROWS,
+                                &scratch->tables, tables, err);
 }
 
 static enum bsw_status begin_lists(struct list_job *job, const uint32_t *limits,
@@ -302,11 +314,38 @@ static void scan_planes(const struct list_job *job, const struct list_thread *th
         add(job, thread, query, thread->slots, count, list->additions ? &list->additions[i] : NULL);
 }
 
+// Query after query, each by its table.
+static void scan_tables(const struct list_job *job, const struct list_thread *thread, uint32_t l,
+                        const struct list_queries *list)
+{
+    const uint32_t *first = job->shard->order.first_bundles;
+    struct bsw_list_table_room room =
+        bsw_list_tables_room(job->tables, (size_t)omp_get_thread_num());
+    if (first[l] == first[l + 1]) return;
+    bsw_list_tables_enter(job->tables, l, &room);
+    for (size_t i = 0; i < list->num; i++) {
+        uint32_t query = list->queries[i];
+        float addition = list->additions ? list->additions[i] : 0.0f;
+        bsw_list_tables_take(job->tables, query, &room);
+        for (size_t b = first[l]; b < first[l + 1]; b += job->tile_bundles) {
+            size_t left = first[l + 1] - b,
+                   bundles = left < job->tile_bundles ? left : job->tile_bundles;
+            size_t count = bsw_list_tables_find(job->tables, &room, b, bundles, addition,
+                                                limit_of(job, query), thread->slots);
+            if (count > 0) add(job, thread, query, thread->slots, count, NULL);
+        }
+    }
+}
+
 // A list for at most MOST_QUERIES queries.
 static void scan_list(const struct list_job *job, const struct list_thread *thread, uint32_t l,
                       const struct list_queries *list)
 {
     const uint32_t *first = job->shard->order.first_bundles;
+    if (job->tables) {
+        scan_tables(job, thread, l, list);
+        return;
+    }
     int is_matrix = job->shard->shape.has_bytes || list->num >= job->matrix_from_queries;
     if (is_matrix) gather(job, list->queries, list->num, thread);
     for (size_t b = first[l]; b < first[l + 1]; b += job->tile_bundles) {
@@ -457,13 +496,15 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                            .tile_bundles = tile < MOST_TILE_BUNDLES ? tile : MOST_TILE_BUNDLES,
                            .matrix_from_queries = tuning.matrix_from_queries,
                            .padded_dims = dims};
+    struct bsw_list_tables tables;
     uint64_t rows_before = scratch->num_rows;
     BSW_TRY(bsw_candidate_lists_reserve(out, queries->num_queries, keep, err));
-    BSW_TRY(unpack_queries(&job, scratch, err));
+    BSW_TRY(shard->shape.has_tables ? open_tables(&job, &tables, scratch, err)
+                                    : unpack_queries(&job, scratch, err));
     BSW_TRY(begin_lists(&job, limits, scratch, err));
     BSW_TRY(choice ? scan_chosen(&job, choice, scratch, err) : scan_all(&job, scratch, err));
     for_each_query(&job, scratch, finish, out);
-    workspace->used = BSW_SCAN_MATRIX;
+    workspace->used = shard->shape.has_tables ? BSW_SCAN_TABLES : BSW_SCAN_MATRIX;
     workspace->num_pairs += scratch->num_rows - rows_before;
     workspace->scan_seconds += bsw_clock_seconds() - started;
     return BSW_OK;

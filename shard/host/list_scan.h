@@ -10,6 +10,7 @@
 #ifndef BITSWEEP_SHARD_LIST_SCAN_H
 #define BITSWEEP_SHARD_LIST_SCAN_H
 
+#include "shard/host/list_tables.h"
 #include "shard/host/shard_scan.h"
 #include "shard/lists/coarse_search.h"
 #include "shard/lists/list_groups.h"
@@ -20,6 +21,7 @@ struct bsw_list_scan_scratch {
     struct bsw_buffer components, constants; // of all queries
     struct bsw_buffer lists, items;          // of all queries
     struct bsw_buffer threads;
+    struct bsw_list_table_scratch tables;
     struct bsw_buffer all;        // numbers of all queries
     uint64_t num_pairs, num_rows; // of query and list, and of query and row, since it was {0}
 };

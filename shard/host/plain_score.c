@@ -1,6 +1,7 @@
 #include "shard/host/plain_score.h"
 
 #include "common/codes/result_order.h"
+#include "shard/codecs/product_codes.h"
 
 // Bytes of a raw row in the order of kernels/matrix_scan/matrix_scan.h.
 static int32_t raw_sum(const unsigned char *bundle, size_t padded_dims, uint32_t lane,
@@ -49,4 +50,21 @@ uint32_t bsw_plain_score(const struct bsw_resident_shard *shard,
                                        batch->scales[query], &lane, 1, (uint32_t)first, 0,
                                        &candidate);
     return bsw_candidate_score(candidate);
+}
+
+enum bsw_status bsw_plain_table_scores(const struct bsw_resident_shard *shard,
+                                       const struct bsw_query_batch *batch, size_t query,
+                                       const float *centroid, const uint32_t *rows, size_t num,
+                                       uint32_t *out, struct bsw_error *err)
+{
+    const struct bsw_product_rows of = {
+        .bundles = (const uint8_t *)shard->arrays.planes[0],
+        .bundle_bytes =
+            bsw_segment_bundle_words(&shard->shape.layout.segments[0]) * sizeof(uint32_t),
+        .num = num,
+        .rows = rows};
+    return bsw_product_plain_scores(
+        batch->product, bsw_batch_table(batch, query),
+        (const float *)(const void *)(batch->words + query * batch->query_words), centroid, &of,
+        out, err);
 }

@@ -11,4 +11,10 @@
 uint32_t bsw_plain_score(const struct bsw_resident_shard *shard,
                          const struct bsw_query_batch *batch, size_t query, uint32_t row);
 
+// Those of rows of product codes, one table for all: as bsw_product_plain_scores.
+enum bsw_status bsw_plain_table_scores(const struct bsw_resident_shard *shard,
+                                       const struct bsw_query_batch *batch, size_t query,
+                                       const float *centroid, const uint32_t *rows, size_t num,
+                                       uint32_t *out, struct bsw_error *err);
+
 #endif

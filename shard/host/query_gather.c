@@ -23,13 +23,16 @@ enum bsw_status bsw_query_gather_run(const struct bsw_query_batch *from, size_t 
                                      struct bsw_query_gather *out, struct bsw_error *err)
 {
     size_t word_bytes = from->query_words * sizeof *from->words;
-    BSW_TRY(bsw_buffer_reserve(&out->memory, num * (word_bytes + 3 * sizeof(uint32_t)) + 1, err));
+    BSW_TRY(
+        bsw_buffer_reserve(&out->memory, num * (word_bytes + 3 * sizeof(uint32_t) + 1) + 1, err));
     unsigned char *words = out->memory.data;
     unsigned char *scales = take(from->words, word_bytes, first, places, num, words);
     unsigned char *constants = take(from->scales, sizeof *from->scales, first, places, num, scales);
     unsigned char *additions =
         take(from->constants, sizeof *from->constants, first, places, num, constants);
-    take(from->additions, sizeof *from->additions, first, places, num, additions);
+    unsigned char *tables =
+        take(from->additions, sizeof *from->additions, first, places, num, additions);
+    take(from->tables, sizeof *from->tables, first, places, num, tables);
     out->batch = (struct bsw_query_batch){
         .num_queries = (uint32_t)num,
         .query_bits = from->query_bits,
@@ -38,6 +41,10 @@ enum bsw_status bsw_query_gather_run(const struct bsw_query_batch *from, size_t 
         .scales = from->scales ? (const float *)(const void *)scales : NULL,
         .constants = from->constants ? (const int32_t *)(const void *)constants : NULL,
         .factor = from->factor,
+        .product = from->product,
+        .centroids = from->centroids,
+        .table = from->table,
+        .tables = from->tables ? tables : NULL,
         .additions = from->additions ? (const union bsw_addition *)(const void *)additions : NULL};
     return BSW_OK;
 }

@@ -35,6 +35,8 @@ struct bsw_scan_group {
     int32_t *dots;    // [threads][BSW_TILE_ROWS]; planes alone
     uint32_t *places; // [threads][BSW_TILE_ROWS]; planes alone
 
+    float *sums; // [threads][BSW_TILE_ROWS]; of tables alone
+
     // matrix alone
     struct bsw_matrix_queries matrix;  // of the group
     struct bsw_matrix_output *outputs; // [threads][num_queries]
@@ -72,6 +74,12 @@ static inline void bsw_group_add(const struct bsw_scan_group *group, size_t quer
 // A thread's run, rows ascending, into its own lists.
 void bsw_scan_planes(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);
 void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);
+
+// The same by tables (scan_tables.c), which are planned with the group and made for its queries.
+enum bsw_status bsw_scan_tables_plan(struct bsw_scan_group *group, struct bsw_error *err);
+void bsw_scan_tables_make(const struct bsw_scan_group *group);
+void bsw_scan_tables(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run);
+size_t bsw_group_table_bytes(const struct bsw_product_codes *codes); // of a query
 
 // Bundles of a tile.
 size_t bsw_planes_step(const struct bsw_scan_group *group);

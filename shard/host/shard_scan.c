@@ -27,6 +27,7 @@ void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_
                                              .select = bsw_select_table_get(level),
                                              .merge = bsw_merge_table_get(level),
                                              .refine = bsw_refine_table_get(level),
+                                             .table_scan = bsw_table_scan_table_get(level),
                                              .num_threads = num_threads,
                                              .budget_bytes = BSW_SCAN_BUDGET_BYTES};
 }
@@ -34,10 +35,11 @@ void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_
 void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace)
 {
     struct bsw_buffer *buffers[] = {
-        &workspace->buffers,   &workspace->dots,    &workspace->counts,  &workspace->scratch,
-        &workspace->offsets,   &workspace->queries, &workspace->tiles,   &workspace->outputs,
-        &workspace->constants, &workspace->stage,   &workspace->slacks,  &workspace->components,
-        &workspace->guesses,   &workspace->places,  &workspace->stopped, &workspace->masks,
+        &workspace->buffers,   &workspace->dots,        &workspace->counts,  &workspace->scratch,
+        &workspace->offsets,   &workspace->queries,     &workspace->tiles,   &workspace->outputs,
+        &workspace->constants, &workspace->stage,       &workspace->slacks,  &workspace->components,
+        &workspace->guesses,   &workspace->places,      &workspace->stopped, &workspace->masks,
+        &workspace->tables,    &workspace->multipliers, &workspace->makers,
     };
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) bsw_buffer_deinit(buffers[i]);
     bsw_queue_scratch_deinit(&workspace->queue_scratch);
@@ -67,6 +69,7 @@ static const char *const scan_names[] = {
     [BSW_SCAN_MATRIX] = "matrix",
     [BSW_SCAN_PROGRESSIVE_PLANES] = "progressive-planes",
     [BSW_SCAN_PROGRESSIVE_MATRIX] = "progressive-matrix",
+    [BSW_SCAN_TABLES] = "tables",
 };
 
 const char *bsw_scan_name(enum bsw_scan_kind kind)
@@ -86,6 +89,10 @@ enum bsw_scan_kind bsw_scan_kind_of(const char *name)
 static void choose_scan(struct bsw_scan_group *group)
 {
     enum bsw_scan_kind kind = group->workspace->scan;
+    if (group->shard->shape.has_tables) {
+        group->workspace->used = BSW_SCAN_TABLES;
+        return;
+    }
     int has_stage = group->shard->stage_dims > 0;
     group->is_matrix = kind == BSW_SCAN_AUTO
                            ? group->num_queries >= group->tuning.matrix_from_queries
@@ -150,7 +157,9 @@ static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queri
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many",
                         group->keep);
     }
-    size_t fit = workspace->budget_bytes / bytes;
+    size_t table_bytes =
+        group->shard->shape.has_tables ? bsw_group_table_bytes(group->batch->product) : 0;
+    size_t fit = workspace->budget_bytes / (bytes + table_bytes);
     group->num_queries = fit < 1 ? 1 : fit < num_queries ? fit : num_queries;
     group->tuning = bsw_scan_tuning_of(workspace->level, &group->shard->shape.layout);
     choose_scan(group);
@@ -161,7 +170,9 @@ static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queri
     BSW_TRY(bsw_buffer_reserve(&workspace->guesses, group->num_queries * sizeof(uint32_t), err));
     BSW_TRY(bsw_buffer_reserve(&workspace->stopped, threads * sizeof(uint64_t), err));
     if (group->is_matrix || group->is_staged) BSW_TRY(plan_queries(group, err));
-    BSW_TRY(group->is_matrix ? plan_matrix(group, err) : plan_planes(group, err));
+    BSW_TRY(group->shard->shape.has_tables ? bsw_scan_tables_plan(group, err)
+            : group->is_matrix             ? plan_matrix(group, err)
+                                           : plan_planes(group, err));
     group->lists = (struct bsw_running_best *)(void *)workspace->offsets.data;
     group->scratch = (uint64_t *)(void *)workspace->scratch.data;
     group->stopped = (uint64_t *)(void *)workspace->stopped.data;
@@ -239,7 +250,9 @@ static void scan_parts(const struct bsw_scan_group *group, size_t stride)
                 run.step = 1;
                 run.advance = stride;
             }
-            if (group->is_matrix)
+            if (group->shard->shape.has_tables)
+                bsw_scan_tables(group, thread, run);
+            else if (group->is_matrix)
                 bsw_scan_matrix(group, thread, run);
             else
                 bsw_scan_planes(group, thread, run);
@@ -408,7 +421,9 @@ static enum bsw_status scan_queries(const struct bsw_resident_shard *shard,
         const uint32_t *own = limits ? limits + done : NULL;
         group.first_query = first_query + done;
         group.num_queries = num_queries - done < most ? num_queries - done : most;
-        if (shard->shape.has_bytes)
+        if (shard->shape.has_tables)
+            bsw_scan_tables_make(&group);
+        else if (shard->shape.has_bytes)
             copy_queries(&group);
         else if (group.is_matrix || group.is_staged)
             unpack_queries(&group);

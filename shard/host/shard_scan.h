@@ -22,6 +22,7 @@
 #include "kernels/plane_scan/plane_scan.h"
 #include "kernels/refine/refine.h"
 #include "kernels/select/select.h"
+#include "kernels/table_scan/table_scan.h"
 #include "shard/backend.h"
 #include "shard/host/resident_shard.h"
 #include "shard/host/shard_queue.h"
@@ -39,11 +40,13 @@ struct bsw_scan_workspace {
     const struct bsw_select_table *select;
     const struct bsw_merge_table *merge;
     const struct bsw_refine_table *refine;
+    const struct bsw_table_scan_table *table_scan;
     int num_threads;
     size_t budget_bytes; // for candidate buffers or histograms of all threads
     struct bsw_buffer buffers, dots, counts, scratch, offsets, queries;
-    struct bsw_buffer tiles, outputs, slacks; // of the matrix scan
-    struct bsw_buffer masks;                  // of a part
+    struct bsw_buffer tiles, outputs, slacks;      // of the matrix scan
+    struct bsw_buffer masks;                       // of a part
+    struct bsw_buffer tables, multipliers, makers; // of product codes
     struct bsw_buffer components, constants, stage, guesses, places, stopped;
     struct bsw_queue_scratch queue_scratch;
     double scan_seconds, refine_seconds;

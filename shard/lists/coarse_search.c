@@ -325,6 +325,8 @@ enum bsw_status bsw_coarse_search_addition(const struct bsw_coarse_search *searc
                                            struct bsw_error *err)
 {
     float *room;
+    *out = 0.0f;
+    if (!search->center) return BSW_OK;
     BSW_TRY(bsw_allocate(&room, search->dims, sizeof *room, "query", err));
     add_products(search, vector, &list, 1, room, out);
     bsw_free(&room);

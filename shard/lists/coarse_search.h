@@ -63,7 +63,7 @@ void bsw_coarse_search_close(struct bsw_coarse_search **search); // accepts NULL
 enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
                                       size_t num_queries, struct bsw_list_choice *out,
                                       struct bsw_error *err);
-// The same addition for one query, as given, and one list. With residuals alone.
+// The same addition for one query, as given, and one list; 0 where it was opened without a center.
 enum bsw_status bsw_coarse_search_addition(const struct bsw_coarse_search *search,
                                            const float *vector, uint32_t list, float *out,
                                            struct bsw_error *err);

@@ -318,7 +318,7 @@ for options in "l2" "cosine --exclude-self" "cosine --rows 0:2999"; do
     "$program" groundtruth --base base.fbin --queries q.fbin --k 5 --out other --force --quiet --metric "${options[@]}"
     refused 2 'other .*the sweep' "$program" sweep "${common[@]}" --folder c --groundtruth other
 done
-refused 2 "'pq' is none of xfbq, saq, rbe, raw" "$program" sweep "${common[@]}" --folder c --codec pq
+refused 2 "'lsh' is none of xfbq, saq, rbe, raw" "$program" sweep "${common[@]}" --folder c --codec lsh
 refused 2 'no point .* raw knows' "$program" sweep "${common[@]}" --folder c --codec raw
 refused 2 'launcher: .*on its own ranks.*run.sh -n 4 sweep' "$program" sweep "${common[@]}" --folder c --launcher "$run -n 2"
 echo 'codec=saq bits=9' >wrong

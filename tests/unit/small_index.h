@@ -88,7 +88,8 @@ static inline void train_small_index(const struct small_index *what, const bsw_v
         assert_ok(bsw_train_saq_frame(&sample, &training, manifest, &err), &err);
         assert_ok(bsw_train_saq_exponents(&sample, manifest, &err), &err);
     } else {
-        settings.bits = what->codec->table->fixed_bits > 0 ? 0 : what->bits;
+        int has_own = what->codec->table->fixed_bits > 0 || what->codec->table->has_parts;
+        settings.bits = has_own ? 0 : what->bits;
         assert_ok(what->codec->table->check_settings(&settings, &err), &err);
         assert_ok(what->codec->table->train(&settings, dims, &sample, NULL, manifest, &err), &err);
     }

@@ -52,7 +52,7 @@ UNIT_TEST(what_is_wrong_is_named)
         const char *text, *message;
     } cases[] = {
         {"bits=2\nbits=9", "plan: line 2: bits: 9 is not in 1 .. 8"},
-        {"\n\ncodec=saq,pq", "plan: line 3: codec: 'pq' is none of xfbq, saq, rbe, raw"},
+        {"\n\ncodec=saq,lsh", "plan: line 3: codec: 'lsh' is none of xfbq, saq, rbe, raw"},
         {"k=10 k=10", "plan: line 1: k is there twice"},
         {"k=10,10", "plan: line 1: k: 10 is there twice"},
         {"k 10", "plan: line 1: 'k' is not of the form NAME=VALUE"},

@@ -27,11 +27,11 @@ UNIT_TEST(codecs_are_found_by_their_names)
     assert_null(bsw_codecs[BSW_NUM_CODECS]);
     assert_string_equal(names, BSW_CODEC_NAMES);
     assert_int_equal(bsw_codec_parse("sq", &found, &err), BSW_ERROR_USAGE);
-    assert_string_equal(err.message, "codec 'sq' is none of xfbq, saq, rbe, raw, sq8");
+    assert_string_equal(err.message, "codec 'sq' is none of xfbq, saq, rbe, raw, sq8, pq");
     assert_null(bsw_codec_find(""));
 }
 
-// A key is a whole number, with a value of its own, or a float with a scale and a bias.
+// A key is a whole number, with a value of its own, a float with a scale and a bias, or a sum.
 UNIT_TEST(what_a_codec_says_goes_together)
 {
     for (int i = 0; i < BSW_NUM_CODECS; i++) {
@@ -40,7 +40,10 @@ UNIT_TEST(what_a_codec_says_goes_together)
         assert_true(table->metrics > 0 && table->metrics < 1u << BSW_METRIC_NUM);
         assert_true(table->train && table->check_settings);
         assert_true(table->encode_tile && table->encode_query && codec->parse_part);
-        assert_int_equal(codec->has_affine, table->value == NULL);
+        assert_int_equal(codec->has_affine || codec->has_tables, table->value == NULL);
+        assert_int_equal(codec->has_tables, table->product != NULL);
+        assert_int_equal(codec->has_tables, table->pin_query != NULL);
+        assert_true(!codec->has_tables || (!codec->has_affine && !codec->has_bytes));
         assert_int_equal(codec->part_field != 0, codec->pack_part != NULL);
         assert_int_equal(codec->part_field != 0, codec->free_part != NULL);
         assert_int_equal(table->has_model, table->open_model != NULL);

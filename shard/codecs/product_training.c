@@ -1,0 +1,159 @@
+#include "shard/codecs/product_training.h"
+
+#include <cblas.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/base/integer_hash.h"
+#include "common/base/memory.h"
+#include "common/job/stop_signal.h"
+#include "shard/codecs/opq_rotation.h"
+#include "shard/codecs/product_books.h"
+
+// Rows that are held, of so many bytes at most.
+#define MOST_ROW_BYTES  ((size_t)512 << 20)
+#define TILE_ROWS       128
+#define BOOK_ROUNDS     25
+#define OPQ_ROUNDS      24
+#define OPQ_BOOK_ROUNDS 2
+#define OPQ_ROWS        16384
+
+// ---- rows ----
+
+static enum bsw_status train_mean(struct bsw_sample *sample, struct bsw_product_codes *codes,
+                                  struct bsw_error *err)
+{
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE];
+    double *sums;
+    size_t num_rows;
+    uint64_t total = 0;
+    BSW_TRY(bsw_allocate_zero(&sums, codes->dims, sizeof *sums, "sample", err));
+    bsw_sample_rewind(sample, "training, mean");
+    enum bsw_status status = bsw_sample_next(sample, &rows, factors, &num_rows, err);
+    while (status == BSW_OK && num_rows > 0) {
+        for (size_t i = 0; i < num_rows * codes->dims; i++)
+            sums[i % codes->dims] += (double)(rows[i] * factors[i / codes->dims]);
+        total += num_rows;
+        status = bsw_sample_next(sample, &rows, factors, &num_rows, err);
+    }
+    if (status == BSW_OK && total == 0) status = bsw_sample_fail_empty(sample, err);
+    for (uint32_t d = 0; d < codes->dims && status == BSW_OK; d++)
+        codes->mean[d] = (float)(sums[d] / (double)total);
+    bsw_free(&sums);
+    return status;
+}
+
+// Every stride-th good row, centred, to out->rows.
+static enum bsw_status take_rows(struct bsw_sample *sample, const struct bsw_product_codes *codes,
+                                 size_t stride, struct bsw_training_rows *out,
+                                 struct bsw_error *err)
+{
+    const float *rows;
+    float factors[BSW_SAMPLE_TILE];
+    size_t num_rows, place = 0, dims = codes->dims;
+    bsw_sample_rewind(sample, "training, rows");
+    for (;;) {
+        BSW_TRY(bsw_sample_next(sample, &rows, factors, &num_rows, err));
+        if (num_rows == 0) return out->num > 0 ? BSW_OK : bsw_sample_fail_empty(sample, err);
+        for (size_t r = 0; r < num_rows; r++, place++) {
+            float *to = out->rows + out->num * dims;
+            if (place % stride != 0) continue;
+            for (size_t d = 0; d < dims; d++)
+                to[d] = rows[r * dims + d] * factors[r] - codes->mean[d];
+            out->num++;
+        }
+    }
+}
+
+static enum bsw_status hold_rows(struct bsw_sample *sample, const struct bsw_product_codes *codes,
+                                 struct bsw_training_rows *out, struct bsw_error *err)
+{
+    size_t fit = MOST_ROW_BYTES / (codes->projected_dims * sizeof(float)),
+           stride = (size_t)(sample->num_rows + fit - 1) / fit,
+           most = ((size_t)sample->num_rows + stride - 1) / stride;
+    BSW_TRY(bsw_allocate(&out->rows, most * codes->dims, sizeof(float), "sample", err));
+    BSW_TRY(
+        bsw_allocate(&out->projected, most * codes->projected_dims, sizeof(float), "sample", err));
+    BSW_TRY(bsw_allocate(&out->codes, most, codes->book.parts, "sample", err));
+    return take_rows(sample, codes, stride, out, err);
+}
+
+// The first num of them, by the matrix that there is.
+static void project(const struct bsw_sample *sample, const struct bsw_product_codes *codes,
+                    size_t num, int num_threads, struct bsw_training_rows *rows)
+{
+#pragma omp parallel for schedule(static) num_threads(num_threads)
+    for (size_t first = 0; first < num; first += TILE_ROWS) {
+        size_t left = num - first;
+        bsw_product_project(codes, sample->table, rows->rows + first * codes->dims,
+                            left < TILE_ROWS ? left : TILE_ROWS,
+                            rows->projected + first * codes->projected_dims);
+    }
+}
+
+// ---- rotations ----
+
+static enum bsw_status alternate(struct bsw_sample *sample, uint64_t seed, int num_threads,
+                                 struct bsw_product_codes *codes, struct bsw_training_rows *rows,
+                                 struct bsw_error *err)
+{
+    struct bsw_training_rows some = *rows;
+    if (some.num > OPQ_ROWS) some.num = OPQ_ROWS;
+    bsw_progress_begin(sample->progress, "training, rotation", "rounds", OPQ_ROUNDS);
+    for (uint32_t round = 0; round < OPQ_ROUNDS; round++) {
+        if (bsw_stop_is_asked()) return bsw_stop_fail(err);
+        const struct bsw_book_training training = {.seed = seed,
+                                                   .rounds = OPQ_BOOK_ROUNDS,
+                                                   .num_threads = num_threads,
+                                                   .goes_on = round > 0};
+        project(sample, codes, some.num, num_threads, &some);
+        BSW_TRY(bsw_product_books_train(&training, &some, sample, codes, err));
+        BSW_TRY(bsw_opq_turn(&some, codes, err));
+        bsw_progress_update(sample->progress, round + 1);
+    }
+    bsw_progress_finish(sample->progress);
+    return BSW_OK;
+}
+
+static enum bsw_status train_rotation(struct bsw_sample *sample, uint64_t seed, int num_threads,
+                                      struct bsw_product_codes *codes,
+                                      struct bsw_training_rows *rows, struct bsw_error *err)
+{
+    if (strcmp(codes->rotation, "none") == 0) return BSW_OK;
+    BSW_TRY(bsw_allocate_zero(&codes->matrix, (size_t)codes->dims * codes->projected_dims,
+                              sizeof(float), "rotation", err));
+    if (strcmp(codes->rotation, "random") == 0) return bsw_opq_begin_random(seed, codes, err);
+    BSW_TRY(bsw_opq_begin_principal(rows, codes, err));
+    return alternate(sample, seed, num_threads, codes, rows, err);
+}
+
+// ---- all ----
+
+static enum bsw_status train_on(struct bsw_sample *sample, uint64_t seed, int num_threads,
+                                struct bsw_product_codes *codes, struct bsw_training_rows *rows,
+                                struct bsw_error *err)
+{
+    const struct bsw_book_training training = {.seed = seed,
+                                               .rounds = BOOK_ROUNDS,
+                                               .num_threads = num_threads,
+                                               .progress = sample->progress};
+    BSW_TRY(hold_rows(sample, codes, rows, err));
+    BSW_TRY(train_rotation(sample, seed, num_threads, codes, rows, err));
+    project(sample, codes, rows->num, num_threads, rows);
+    return bsw_product_books_train(&training, rows, sample, codes, err);
+}
+
+enum bsw_status bsw_product_train(struct bsw_sample *sample, uint64_t seed, int num_threads,
+                                  struct bsw_product_codes *codes, struct bsw_error *err)
+{
+    struct bsw_training_rows rows = {0};
+    openblas_set_num_threads(1); // its sums depend on the number of threads
+    BSW_TRY(train_mean(sample, codes, err));
+    if (sample->centroids) sample->mean = codes->mean; // from here on residuals
+    enum bsw_status status = train_on(sample, seed, num_threads, codes, &rows, err);
+    bsw_free(&rows.rows);
+    bsw_free(&rows.projected);
+    bsw_free(&rows.codes);
+    return status;
+}

@@ -1,0 +1,222 @@
+#include "shard/host/list_tables.h"
+
+#include <omp.h>
+
+#include "kernels/encode/encode.h"
+#include "shard/codecs/product_codes.h"
+
+void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch)
+{
+    bsw_buffer_deinit(&scratch->centroids);
+    bsw_buffer_deinit(&scratch->list_terms);
+    bsw_buffer_deinit(&scratch->queries);
+    bsw_buffer_deinit(&scratch->multipliers);
+    bsw_buffer_deinit(&scratch->threads);
+    scratch->made_of = NULL;
+}
+
+static const struct bsw_product_codes *codes_of(const struct bsw_list_tables *tables)
+{
+    return tables->queries->batch->product;
+}
+
+static size_t numbers_bytes(const struct bsw_list_tables *tables)
+{
+    return bsw_product_numbers(&codes_of(tables)->book) * sizeof(float);
+}
+
+static size_t divide_room(const struct bsw_list_tables *tables, unsigned char *at,
+                          struct bsw_list_table_room *out)
+{
+    const struct bsw_product_codes *codes = codes_of(tables);
+    size_t numbers = numbers_bytes(tables);
+    const struct bsw_memory_part parts[] = {
+        {&out->room, (codes->projected_dims + codes->dims) * sizeof(float)},
+        {&out->query_term, numbers},
+        {&out->list_term, numbers},
+        {&out->table_room, numbers + codes->book.parts * sizeof(float)},
+        {&out->sums, tables->most_rows * sizeof(float)},
+        {&out->table, bsw_table_bytes(&codes->book, BSW_TABLE_FLOAT32)}};
+    return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
+}
+
+struct bsw_list_table_room bsw_list_tables_room(const struct bsw_list_tables *tables, size_t thread)
+{
+    struct bsw_list_table_room room = {0};
+    size_t bytes = divide_room(tables, NULL, &room);
+    divide_room(tables, tables->scratch->threads.data + thread * bytes, &room);
+    return room;
+}
+
+static const float *query_at(const struct bsw_list_tables *tables, size_t query)
+{
+    const struct bsw_query_batch *batch = tables->queries->batch;
+    size_t at = tables->queries->first_query + query;
+    return (const float *)(const void *)(batch->words + at * batch->query_words);
+}
+
+static enum bsw_table_type type_of(const struct bsw_list_tables *tables, size_t query)
+{
+    return bsw_batch_table(tables->queries->batch, tables->queries->first_query + query);
+}
+
+// ---- what is of lists alone ----
+
+static const float *centroid_at(const struct bsw_list_tables *tables, size_t list)
+{
+    return (const float *)(const void *)tables->scratch->centroids.data +
+           list * codes_of(tables)->projected_dims;
+}
+
+static float *list_term_at(const struct bsw_list_tables *tables, size_t list)
+{
+    return (float *)(void *)(tables->scratch->list_terms.data + list * numbers_bytes(tables));
+}
+
+static void make_list(const struct bsw_list_tables *tables, size_t list)
+{
+    const struct bsw_product_codes *codes = codes_of(tables);
+    const struct bsw_scan_workspace *workspace = tables->workspace;
+    struct bsw_list_table_room room = bsw_list_tables_room(tables, (size_t)omp_get_thread_num());
+    bsw_product_project_vector(codes, bsw_encode_table_get(workspace->level),
+                               tables->queries->batch->centroids + list * codes->dims, 1.0f,
+                               codes->mean, room.room + codes->projected_dims,
+                               (float *)(uintptr_t)centroid_at(tables, list));
+    if (tables->has_lists)
+        bsw_product_list_term(codes, workspace->table_scan, centroid_at(tables, list), room.room,
+                              list_term_at(tables, list));
+}
+
+// Centroids as tables want them, and their terms if there is room for all.
+static enum bsw_status make_lists(struct bsw_list_tables *tables, struct bsw_error *err)
+{
+    struct bsw_list_table_scratch *scratch = tables->scratch;
+    size_t num = tables->shard->order.num_lists, bytes = numbers_bytes(tables);
+    tables->has_lists = num <= BSW_LIST_TABLE_BYTES / bytes;
+    if (scratch->made_of == tables->queries->batch->centroids) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&scratch->centroids,
+                               num * codes_of(tables)->projected_dims * sizeof(float), err));
+    if (tables->has_lists) BSW_TRY(bsw_buffer_reserve(&scratch->list_terms, num * bytes, err));
+#pragma omp parallel for schedule(static) num_threads(tables->workspace->num_threads)
+    for (size_t l = 0; l < num; l++) make_list(tables, l);
+    scratch->made_of = tables->queries->batch->centroids;
+    return BSW_OK;
+}
+
+void bsw_list_tables_enter(const struct bsw_list_tables *tables, uint32_t list,
+                           struct bsw_list_table_room *room)
+{
+    const struct bsw_product_codes *codes = codes_of(tables);
+    room->centroid = NULL;
+    room->list_now = codes->norms;
+    if (!tables->is_of_lists) return;
+    room->centroid = centroid_at(tables, list);
+    room->list_now = room->list_term;
+    if (tables->has_lists)
+        room->list_now = list_term_at(tables, list);
+    else
+        bsw_product_list_term(codes, tables->workspace->table_scan, room->centroid, room->room,
+                              room->list_term);
+}
+
+// ---- queries ----
+
+static unsigned char *query_place(const struct bsw_list_tables *tables, size_t query)
+{
+    return tables->scratch->queries.data + query * tables->query_bytes;
+}
+
+static float *multiplier_place(const struct bsw_list_tables *tables, size_t query)
+{
+    return (float *)(void *)tables->scratch->multipliers.data + query;
+}
+
+// The table of a query for the room's list, to `to`.
+static float make_table(const struct bsw_list_tables *tables, size_t query, const float *term,
+                        const struct bsw_list_table_room *room, void *to)
+{
+    const struct bsw_product_terms terms = {query_at(tables, query), term, room->centroid,
+                                            room->list_now};
+    return bsw_product_table(codes_of(tables), tables->workspace->table_scan,
+                             type_of(tables, query), &terms, room->table_room, to);
+}
+
+static void make_query(const struct bsw_list_tables *tables, size_t query)
+{
+    struct bsw_list_table_room room = bsw_list_tables_room(tables, (size_t)omp_get_thread_num());
+    unsigned char *to = query_place(tables, query);
+    float *term = tables->is_of_lists ? (float *)(void *)to : room.query_term;
+    bsw_product_query_term(codes_of(tables), tables->workspace->table_scan, query_at(tables, query),
+                           room.room, term);
+    if (tables->is_of_lists) return;
+    bsw_list_tables_enter(tables, 0, &room);
+    *multiplier_place(tables, query) = make_table(tables, query, term, &room, to);
+}
+
+static enum bsw_status make_queries(struct bsw_list_tables *tables, struct bsw_error *err)
+{
+    struct bsw_list_table_scratch *scratch = tables->scratch;
+    size_t num = tables->queries->num_queries;
+    tables->query_bytes = bsw_align_size(
+        bsw_table_bytes(&codes_of(tables)->book, BSW_TABLE_FLOAT32), BSW_ALIGNMENT_BYTES);
+    tables->has_queries = num <= BSW_LIST_TABLE_BYTES / tables->query_bytes;
+    if (!tables->has_queries) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&scratch->queries, num * tables->query_bytes + 1, err));
+    BSW_TRY(bsw_buffer_reserve(&scratch->multipliers, (num + 1) * sizeof(float), err));
+#pragma omp parallel for schedule(static) num_threads(tables->workspace->num_threads)
+    for (size_t q = 0; q < num; q++) make_query(tables, q);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_list_tables_open(const struct bsw_resident_shard *shard,
+                                     const struct bsw_query_range *queries,
+                                     const struct bsw_scan_workspace *workspace, size_t most_rows,
+                                     struct bsw_list_table_scratch *scratch,
+                                     struct bsw_list_tables *out, struct bsw_error *err)
+{
+    const struct bsw_query_batch *batch = queries->batch;
+    struct bsw_list_table_room room;
+    *out = (struct bsw_list_tables){.shard = shard,
+                                    .queries = queries,
+                                    .workspace = workspace,
+                                    .scratch = scratch,
+                                    .is_of_lists = batch->product->metric == BSW_METRIC_L2 &&
+                                                   batch->centroids != NULL,
+                                    .most_rows = most_rows};
+    BSW_TRY(bsw_buffer_reserve(
+        &scratch->threads, (size_t)workspace->num_threads * divide_room(out, NULL, &room), err));
+    if (out->is_of_lists) BSW_TRY(make_lists(out, err));
+    return make_queries(out, err);
+}
+
+void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
+                          struct bsw_list_table_room *room)
+{
+    const float *term = room->query_term;
+    const void *numbers = room->table;
+    if (tables->has_queries && !tables->is_of_lists) {
+        numbers = query_place(tables, query);
+        room->multiplier = *multiplier_place(tables, query);
+    } else {
+        if (tables->has_queries)
+            term = (const float *)(const void *)query_place(tables, query);
+        else
+            bsw_product_query_term(codes_of(tables), tables->workspace->table_scan,
+                                   query_at(tables, query), room->room, room->query_term);
+        room->multiplier = make_table(tables, query, term, room, room->table);
+    }
+    room->now = bsw_product_code_table(codes_of(tables), type_of(tables, query), numbers);
+}
+
+size_t bsw_list_tables_find(const struct bsw_list_tables *tables,
+                            const struct bsw_list_table_room *room, size_t bundle,
+                            size_t num_bundles, float addition, uint32_t limit, uint64_t *items)
+{
+    const struct bsw_resident_shard *shard = tables->shard;
+    const struct bsw_table_scan_table *kernels = tables->workspace->table_scan;
+    size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]);
+    kernels->sums(&room->now, (const uint8_t *)(shard->arrays.planes[0] + bundle * words),
+                  words * sizeof(uint32_t), num_bundles, room->sums);
+    return kernels->filter(room->sums, room->multiplier, addition, shard->arrays.masks + bundle,
+                           num_bundles, (uint32_t)(bundle * BSW_BUNDLE_ROWS), limit, items);
+}

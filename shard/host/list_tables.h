@@ -1,0 +1,65 @@
+// Tables of queries for lists of product codes: what list_scan.h scans a list by where codes have
+// tables.
+//
+// A table is of a query alone, but for l2 and residuals, where it is of query and list. Then what
+// is of the query alone is computed once a batch, what is of the list alone once a search, both
+// as far as they take no more than BSW_LIST_TABLE_BYTES; else where they are needed, to the same
+// bits. A list's codes stay in the second cache while query after query goes over them.
+#ifndef BITSWEEP_SHARD_LIST_TABLES_H
+#define BITSWEEP_SHARD_LIST_TABLES_H
+
+#include "shard/host/shard_scan.h"
+
+#define BSW_LIST_TABLE_BYTES ((size_t)256 << 20) // of all lists, and of all queries
+
+// Of one thread: a list, and a query's table for it.
+struct bsw_list_table_room {
+    float *room, *query_term, *list_term, *table_room, *sums;
+    void *table;
+    const float *centroid, *list_now; // c' of the list and its term, l2 with residuals alone
+    struct bsw_code_table now;        // of the query
+    float multiplier;
+};
+
+// Scratch, kept from batch to batch; {0} is a valid empty one.
+struct bsw_list_table_scratch {
+    struct bsw_buffer centroids, list_terms; // of all lists, once they are made
+    const float *made_of;                    // the lists' centroids
+    struct bsw_buffer queries, multipliers;  // of all queries: terms, or tables
+    struct bsw_buffer threads;
+};
+void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch);
+
+// A batch under way.
+struct bsw_list_tables {
+    const struct bsw_resident_shard *shard;
+    const struct bsw_query_range *queries;
+    const struct bsw_scan_workspace *workspace;
+    struct bsw_list_table_scratch *scratch;
+    int is_of_lists;            // l2 with residuals
+    int has_queries, has_lists; // what is computed once
+    size_t query_bytes;         // of a term or table
+    size_t most_rows;           // of a tile
+};
+
+// All is borrowed until the batch's end. most_rows: of a call of bsw_list_tables_find.
+enum bsw_status bsw_list_tables_open(const struct bsw_resident_shard *shard,
+                                     const struct bsw_query_range *queries,
+                                     const struct bsw_scan_workspace *workspace, size_t most_rows,
+                                     struct bsw_list_table_scratch *scratch,
+                                     struct bsw_list_tables *out, struct bsw_error *err);
+
+// A thread's room; then a list; then one of its queries, counted in the range; then bundles.
+struct bsw_list_table_room bsw_list_tables_room(const struct bsw_list_tables *tables,
+                                                size_t thread);
+void bsw_list_tables_enter(const struct bsw_list_tables *tables, uint32_t list,
+                           struct bsw_list_table_room *room);
+void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
+                          struct bsw_list_table_room *room);
+// Places of rows whose keys reach the limit, as candidates; addition: to keys, 0 without. items has
+// room for all rows.
+size_t bsw_list_tables_find(const struct bsw_list_tables *tables,
+                            const struct bsw_list_table_room *room, size_t bundle,
+                            size_t num_bundles, float addition, uint32_t limit, uint64_t *items);
+
+#endif

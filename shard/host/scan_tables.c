@@ -1,0 +1,102 @@
+// A batch of queries over tiles of product codes: each query's table, made once for all tiles.
+#include <omp.h>
+
+#include "kernels/table_scan/table_scan.h"
+#include "shard/codecs/product_codes.h"
+#include "shard/host/scan_group.h"
+#include "shard/host/shard_tiles.h"
+
+// Of one thread that makes tables.
+struct maker {
+    float *room, *query_term, *table_room;
+};
+
+static size_t divide_maker(const struct bsw_product_codes *codes, unsigned char *at,
+                           struct maker *out)
+{
+    size_t numbers = bsw_product_numbers(&codes->book) * sizeof(float);
+    const struct bsw_memory_part parts[] = {
+        {&out->room, codes->projected_dims * sizeof(float)},
+        {&out->query_term, numbers},
+        {&out->table_room, numbers + codes->book.parts * sizeof(float)}};
+    return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
+}
+
+size_t bsw_group_table_bytes(const struct bsw_product_codes *codes)
+{
+    return bsw_align_size(bsw_table_bytes(&codes->book, BSW_TABLE_FLOAT32), BSW_ALIGNMENT_BYTES);
+}
+
+enum bsw_status bsw_scan_tables_plan(struct bsw_scan_group *group, struct bsw_error *err)
+{
+    struct bsw_scan_workspace *workspace = group->workspace;
+    const struct bsw_product_codes *codes = group->batch->product;
+    size_t threads = (size_t)workspace->num_threads, bytes = bsw_group_table_bytes(codes);
+    struct maker maker;
+    BSW_TRY(bsw_buffer_reserve(&workspace->tables, group->num_queries * bytes, err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->multipliers, group->num_queries * sizeof(float), err));
+    BSW_TRY(
+        bsw_buffer_reserve(&workspace->makers, threads * divide_maker(codes, NULL, &maker), err));
+    BSW_TRY(bsw_buffer_reserve(&workspace->dots, threads * BSW_TILE_ROWS * sizeof(float), err));
+    group->sums = (float *)(void *)workspace->dots.data;
+    return BSW_OK;
+}
+
+void bsw_scan_tables_make(const struct bsw_scan_group *group)
+{
+    struct bsw_scan_workspace *workspace = group->workspace;
+    const struct bsw_query_batch *batch = group->batch;
+    const struct bsw_product_codes *codes = batch->product;
+    float *multipliers = (float *)(void *)workspace->multipliers.data;
+#pragma omp parallel for schedule(static) num_threads(workspace->num_threads)
+    for (size_t q = 0; q < group->num_queries; q++) {
+        struct maker maker;
+        size_t in_batch = group->first_query + q, bytes = divide_maker(codes, NULL, &maker);
+        divide_maker(codes, workspace->makers.data + (size_t)omp_get_thread_num() * bytes, &maker);
+        const float *query =
+            (const float *)(const void *)(batch->words + in_batch * batch->query_words);
+        const struct bsw_product_terms terms = {query, maker.query_term, NULL, codes->norms};
+        bsw_product_query_term(codes, workspace->table_scan, query, maker.room, maker.query_term);
+        multipliers[q] = bsw_product_table(
+            codes, workspace->table_scan, bsw_batch_table(batch, in_batch), &terms,
+            maker.table_room, workspace->tables.data + q * bsw_group_table_bytes(codes));
+    }
+}
+
+static void scan_tile(const struct bsw_scan_group *group, size_t q, size_t bundle, size_t count,
+                      float *sums, struct bsw_running_best *list)
+{
+    const struct bsw_scan_workspace *workspace = group->workspace;
+    const struct bsw_query_batch *batch = group->batch;
+    const struct bsw_shard_shape *shape = &group->shard->shape;
+    const struct bsw_code_arrays *arrays = &group->shard->arrays;
+    size_t bundle_words = bsw_segment_bundle_words(&shape->layout.segments[0]);
+    size_t in_batch = group->first_query + q;
+    const struct bsw_code_table table =
+        bsw_product_code_table(batch->product, bsw_batch_table(batch, in_batch),
+                               workspace->tables.data + q * bsw_group_table_bytes(batch->product));
+    float multiplier = ((const float *)(const void *)workspace->multipliers.data)[q];
+    float addition = batch->additions ? batch->additions[in_batch].number : 0.0f;
+    workspace->table_scan->sums(&table,
+                                (const uint8_t *)(arrays->planes[0] + bundle * bundle_words),
+                                bundle_words * sizeof(uint32_t), count, sums);
+    list->count += workspace->table_scan->filter(sums, multiplier, addition, arrays->masks + bundle,
+                                                 count, (uint32_t)(bundle * BSW_BUNDLE_ROWS),
+                                                 list->limit, list->items + list->count);
+}
+
+void bsw_scan_tables(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run)
+{
+    struct bsw_running_best *lists = group->lists + thread * group->num_queries;
+    uint64_t *scratch = group->scratch + thread * 4 * group->capacity;
+    float *sums = group->sums + thread * BSW_TILE_ROWS;
+    for (size_t bundle = run.first; bundle < run.last; bundle += run.advance) {
+        size_t count = run.last - bundle < run.step ? run.last - bundle : run.step;
+        for (size_t q = 0; q < group->num_queries; q++) {
+            struct bsw_running_best *list = &lists[q];
+            if (list->count + count * BSW_BUNDLE_ROWS > group->capacity)
+                bsw_running_best_cut(list, group->workspace->select, scratch);
+            if (!list->is_full) scan_tile(group, q, bundle, count, sums, list);
+        }
+    }
+}
