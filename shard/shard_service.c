@@ -22,7 +22,12 @@ static size_t centroid_bytes(const struct bsw_shard_service *service)
 {
     const struct bsw_manifest *manifest = service->manifest;
     size_t floats = (size_t)manifest->lists.count * bsw_manifest_row_dims(manifest);
-    return floats * sizeof(float) +
+    size_t tables = manifest->codec->has_tables && manifest->lists.is_residual &&
+                            manifest->metric == BSW_METRIC_L2
+                        ? (size_t)bsw_list_table_lists_bytes(
+                              manifest->codec->table->product(manifest), manifest->lists.count)
+                        : 0;
+    return floats * sizeof(float) + tables +
            (service->coarse ? (size_t)bsw_coarse_search_bytes(manifest) : 0);
 }
 

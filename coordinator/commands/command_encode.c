@@ -126,7 +126,8 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_fact_text(&f, "codec", bsw_codec_name(s->codec), "%s, ");
     bsw_fact_text(&f, "metric", bsw_metric_name(s->metric), "%s, ");
     bsw_fact_text(&f, "segments", s->segments, "%s: ");
-    bsw_fact_real(&f, "bits", s->bits, "%.4g bits a dimension, ");
+    bsw_fact_real(&f, "bits", s->bits,
+                  s->codec->has_tables ? "%.4g bits a subspace, " : "%.4g bits a dimension, ");
     bsw_fact_integer(&f, "shards", s->num_shards, "%d shards, ");
     bsw_fact_real(&f, "bytes_per_vector", s->bytes_per_vector, "%g bytes a vector\n");
     if (s->lists.count > 0)

@@ -38,9 +38,12 @@ static const struct bsw_option option_rows[] = {
     OPTION("codec", index.codec, .value_name = "NAME", .default_text = "saq",
            .help = "as for encode"),
     OPTION("bits", index.bits, .value_name = "B", .min = 1, .max = 8,
-           .help = "bits a dimension, for saq on average, for rbe a document's planes [3; rbe 2]"),
+           .help = "bits a dimension, for saq on average, for rbe a document's planes; pq: 4 or 8 "
+                   "a subspace [3; rbe 2; pq 8]"),
     OPTION("code-dims", index.code_dims, .value_name = "N", .min = 1, .max = BSW_RBE_MAX_DIMS,
            .help = "rbe: components of a code [64]"),
+    OPTION("subspaces", index.parts, .value_name = "M", .min = 1, .max = BSW_MAX_DIMS,
+           .help = "pq: as for encode [2 bits a dimension]"),
     OPTION("segments", index.segments, .value_name = "DxB,...",
            .help = "saq: dims x bits of each segment, in place of --bits"),
     OPTION("stage", index.stage, .value_name = "D", .default_text = "32", .max = BSW_MAX_DIMS,

@@ -29,8 +29,8 @@ static const struct bsw_option option_rows[] = {
     OPTION("query-bits", search.request.query_bits, .value_name = "BQ", .min = 1,
            .max = BSW_MAX_QUERY_BITS,
            .help = "bits a query component, not for codecs raw and pq [6]"),
-    OPTION("table", search.request.table, .choices = BSW_TABLE_NAMES,
-           .help = "pq: numbers of a query's tables [float32]"),
+    OPTION("table", search.request.table, .choices = BSW_TABLE_CHOICES, .default_text = "auto",
+           .help = "pq: numbers of a query's tables; auto: float32"),
     OPTION("oversample", search.request.oversample, .value_name = "X", .min = 1, .max = 10000,
            .help = "candidates to refine, times k; codec raw needs none "
                    "[" BSW_SEARCH_OVERSAMPLE_TEXT ", or as --recall has it]"),

@@ -26,7 +26,8 @@ static void tell_codes(struct bsw_facts *facts, const struct bsw_manifest *manif
 {
     bsw_fact_text(facts, "codec", bsw_codec_name(manifest->codec), "  codec     %s");
     bsw_fact_text(facts, "metric", bsw_metric_name(manifest->metric), ", %s");
-    bsw_fact_real(facts, "bits", manifest->bits, ", %g bits a dimension");
+    bsw_fact_real(facts, "bits", manifest->bits,
+                  manifest->codec->has_tables ? ", %g bits a subspace" : ", %g bits a dimension");
     tell_segments(facts, manifest);
     bsw_fact_integer(facts, "stage_dims", manifest->stage_dims, NULL);
     if (manifest->codec->table->describe) {

@@ -167,6 +167,9 @@ static enum bsw_status scan_of(const struct bsw_rates_code *code, enum bsw_cpu_l
                                enum bsw_scan_kind *out, struct bsw_error *err)
 {
     struct bsw_code_layout layout;
+    if (code->codec->has_tables)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--rates: times of codec %s are not modelled",
+                        bsw_codec_name(code->codec));
     *out = code->codec->has_bytes ? BSW_SCAN_MATRIX : code->scan;
     if (*out != BSW_SCAN_AUTO) return BSW_OK;
     bsw_code_layout_init(&layout);

@@ -9,6 +9,7 @@
 #include "coordinator/plan/plan_lists.h"
 #include "coordinator/search/query_source.h"
 #include "shard/codecs/codec.h"
+#include "shard/host/list_tables.h"
 #include "shard/lists/coarse_search.h"
 
 // ---- the index as encode would make it ----
@@ -21,6 +22,7 @@ static enum bsw_status lay_out(const struct bsw_plan_settings *o, struct bsw_pla
                                           .stage = o->stage,
                                           .bits = o->bits,
                                           .segments = o->segments,
+                                          .parts = o->parts,
                                           .query_bits = (uint32_t)o->search.query_bits};
     BSW_TRY(bsw_codec_parse(o->codec, &index->manifest.codec, err));
     return bsw_codec_forecast(&forecast, &index->manifest, err);
@@ -152,6 +154,9 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
     index->index.manifest_centroids =
         manifest->lists.count * (uint64_t)settings->dims * sizeof(float);
     index->most.centroids = bsw_coarse_search_bytes(manifest) + index->index.manifest_centroids;
+    if (manifest->codec->has_tables && manifest->lists.is_residual)
+        index->most.centroids += bsw_list_table_lists_bytes(
+            manifest->codec->table->product(manifest), manifest->lists.count);
     index->all.centroids = index->assignment.num_ranks * index->most.centroids;
 }
 

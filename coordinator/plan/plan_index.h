@@ -17,6 +17,7 @@ struct bsw_plan_settings {
     const char *vectors;          // raw vectors on disk: a vector type's name, or "none"
     uint64_t rows, dims;          // >= 1
     uint64_t code_dims;           // rbe alone
+    uint64_t parts;               // pq alone; 0: the usual
     uint64_t lists;               // 0: none, or BSW_LISTS_AUTO
     uint64_t shards;              // 0: as many as ranks, or so many more that none is too large
     uint64_t stage;

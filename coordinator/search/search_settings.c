@@ -65,7 +65,7 @@ static enum bsw_status settle_table(const struct settling *s, struct bsw_error *
         return bsw_fail(err, BSW_ERROR_USAGE, "--select queue: codec %s is not scanned for it",
                         bsw_codec_name(codec));
     s->out->scan = BSW_SCAN_TABLES;
-    s->out->table = s->asked->table ? bsw_table_of(s->asked->table) : BSW_TABLE_FLOAT32;
+    s->out->table = bsw_table_chosen(s->asked->table);
     return BSW_OK;
 }
 
@@ -189,7 +189,7 @@ static int is_as_calibrated(const struct settling *s)
     uint32_t usual = 0;
     if (bsw_codec_query_bits(s->manifest, s->index, 0, &usual, NULL) != BSW_OK) return 0;
     return (s->asked->is_refined || s->manifest->codec->table->has_exact_keys) &&
-           s->out->query_bits >= usual && s->out->table == BSW_TABLE_FLOAT32;
+           s->out->query_bits >= usual && s->out->table == bsw_table_chosen(BSW_TABLE_CHOICE_AUTO);
 }
 
 // Of fewer neighbours than were measured with, as many candidates as then.

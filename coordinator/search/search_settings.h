@@ -40,7 +40,7 @@ struct bsw_search_request {
     double oversample;
     int is_refined; // by exact values; codec raw has nothing to refine
     enum bsw_scan_kind scan;
-    const char *table; // BSW_TABLE_NAMES, of codes that have tables; NULL: float32
+    enum bsw_table_choice table; // of codes that have tables
     enum bsw_search_select select;
     struct bsw_queue_options queue; // of BSW_SELECT_QUEUE
     // Of BSW_SELECT_HISTOGRAM: what is added to D_K, at most so many candidates, and the rows that

@@ -18,6 +18,7 @@ enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 6, AUTO = -1 };
 #define COMMA() ,
 
 static const char *const codecs[] = {BSW_CODEC_LIST(BSW_CODEC_TEXT, COMMA)}; // as in bsw_codecs
+static const char *const tables[] = {"auto", "float32", "float16", "e5m3", "e4m4"};
 static const char *const selects[] = {"threshold", "histogram", "queue"};
 
 // What an axis may hold: words, or numbers from min to max.
@@ -38,6 +39,7 @@ static const struct axis_rule {
     [BSW_SWEEP_EXTRA_DISTANCE] = {"extra-distance", NULL, 0, 0, INT32_MAX, 1, 0},
     [BSW_SWEEP_PROBE] = {"probe", NULL, 0, 0, BSW_MAX_LISTS, 1, 0},
     [BSW_SWEEP_PROBE_RATIO] = {"probe-ratio", NULL, 0, 0, 1000, 0, 0},
+    [BSW_SWEEP_TABLE] = {"table", tables, sizeof tables / sizeof tables[0], 0, 0, 0, 0},
 };
 
 int bsw_sweep_axis_of(const char *name)
@@ -129,7 +131,10 @@ static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t co
     const struct bsw_codec_table *table = bsw_codecs[codec]->table;
     fix(&out, BSW_SWEEP_CODEC, (double)codec);
     if (table->fixed_bits > 0) fix(&out, BSW_SWEEP_BITS, table->fixed_bits);
-    if (table->has_parts) fix(&out, BSW_SWEEP_QUERY_BITS, 1);
+    if (table->has_parts)
+        fix(&out, BSW_SWEEP_QUERY_BITS, 1);
+    else
+        fix(&out, BSW_SWEEP_TABLE, BSW_TABLE_CHOICE_AUTO);
     if (table->has_exact_keys) {
         fix(&out, BSW_SWEEP_QUERY_BITS, BSW_RAW_QUERY_BITS);
         fix(&out, BSW_SWEEP_OVERSAMPLE, 1);
@@ -221,7 +226,7 @@ static int is_same(const struct bsw_sweep_point *a, const struct bsw_sweep_point
     return a->codec == b->codec && a->select == b->select && a->bits == b->bits &&
            a->query_bits == b->query_bits && a->k == b->k && a->oversample == b->oversample &&
            a->extra_distance == b->extra_distance && a->lists == b->lists && a->probe == b->probe &&
-           a->probe_ratio == b->probe_ratio;
+           a->probe_ratio == b->probe_ratio && a->table == b->table;
 }
 
 static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *point,
@@ -279,6 +284,7 @@ static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_lim
                                         .query_bits = (uint32_t)value[BSW_SWEEP_QUERY_BITS],
                                         .k = (uint64_t)value[BSW_SWEEP_K],
                                         .oversample = value[BSW_SWEEP_OVERSAMPLE],
+                                        .table = (enum bsw_table_choice)value[BSW_SWEEP_TABLE],
                                         .select = selects[(size_t)value[BSW_SWEEP_SELECT]]};
         point.candidates = bsw_search_keep(point.k, point.oversample, limits->num_rows);
         point.lists = value[BSW_SWEEP_LISTS] == AUTO ? bsw_encode_num_lists(limits->num_rows)

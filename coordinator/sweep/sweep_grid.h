@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "kernels/table_scan/table_formats.h"
 
 enum { BSW_SWEEP_MAX_VALUES = 32 };    // of an axis
 enum { BSW_SWEEP_MAX_POINTS = 10000 }; // of all grids of a sweep, those left out among them
@@ -22,6 +23,7 @@ enum bsw_sweep_axis_kind {
     BSW_SWEEP_EXTRA_DISTANCE, // of histogram selection alone
     BSW_SWEEP_PROBE,          // of indexes with lists alone, as the next; 0: all lists
     BSW_SWEEP_PROBE_RATIO,    // 0: not asked
+    BSW_SWEEP_TABLE,          // of product codes alone
     BSW_SWEEP_NUM_AXES
 };
 
@@ -49,6 +51,7 @@ struct bsw_sweep_point {
     double bits, oversample, probe_ratio;
     uint32_t lists, probe, query_bits;
     uint64_t k, candidates, extra_distance;
+    enum bsw_table_choice table;
 };
 
 // What a point must fit.

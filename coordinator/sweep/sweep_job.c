@@ -167,6 +167,7 @@ static void add_fields(struct sweep_job *job)
         [BSW_RESIDUALS_AUTO] = "auto", [BSW_RESIDUALS_YES] = "yes", [BSW_RESIDUALS_NO] = "no"};
     bsw_journal_field_text(fields, "residual", residuals[s->residuals]);
     bsw_journal_field_count(fields, "shards", s->shards);
+    bsw_journal_field_count(fields, "subspaces", s->parts);
     bsw_journal_field_count(fields, "repeat", s->repeat);
     bsw_journal_field_count(fields, "batch", s->batch);
     bsw_journal_field_count(fields, "items", s->queue.items);

@@ -44,6 +44,13 @@ static void append_name(char name[BSW_SWEEP_NAME_BYTES], const char *format, dou
     snprintf(name + length, BSW_SWEEP_NAME_BYTES - length, format, value);
 }
 
+// What its tables are made of; "": it has none.
+static const char *table_name(const struct bsw_sweep_point *p)
+{
+    if (!bsw_codec_find(p->codec)->has_tables) return "";
+    return bsw_table_name(bsw_table_chosen(p->table));
+}
+
 void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NAME_BYTES])
 {
     char index[BSW_SWEEP_NAME_BYTES];
@@ -53,6 +60,7 @@ void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NA
     if (strcmp(p->select, "histogram") == 0) append_name(out, "-e%.15g", (double)p->extra_distance);
     if (p->probe > 0) append_name(out, "-p%.15g", p->probe);
     if (p->probe_ratio > 0) append_name(out, "-r%.15g", p->probe_ratio);
+    if (p->table != BSW_TABLE_CHOICE_AUTO) strcat(strcat(out, "-"), table_name(p));
 }
 
 static enum bsw_status index_path(const struct bsw_sweep_run *run,
@@ -174,6 +182,7 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
             what == CANDIDATES_BY_CODE ? BSW_SELECT_THRESHOLD : bsw_search_select_of(point->select),
         .batch = run->team.settings->batch};
     if (what != CANDIDATES_BY_CODE) {
+        request.table = point->table;
         request.probe = point->probe;
         request.probe_ratio = point->probe_ratio;
     }
@@ -289,14 +298,14 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
     bsw_sweep_index_name(p, index);
     bsw_sweep_point_name(p, point);
     json_t *dataset = json_string(file_of(run->team.settings->base));
-    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:s, s:I, s:I, s:f, s:I, s:I, s:f}",
-                     "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
-                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
-                     p->bits, "lists", (json_int_t)p->lists, "query_bits",
-                     (json_int_t)p->query_bits, "select", p->select, "extra_distance",
-                     (json_int_t)p->extra_distance, "count", (json_int_t)p->k, "oversample",
-                     p->oversample, "candidates", (json_int_t)p->candidates, "probe",
-                     (json_int_t)p->probe, "probe_ratio", p->probe_ratio);
+    return json_pack(
+        "{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:f}",
+        "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
+        dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits", p->bits,
+        "lists", (json_int_t)p->lists, "query_bits", (json_int_t)p->query_bits, "table",
+        table_name(p), "select", p->select, "extra_distance", (json_int_t)p->extra_distance,
+        "count", (json_int_t)p->k, "oversample", p->oversample, "candidates",
+        (json_int_t)p->candidates, "probe", (json_int_t)p->probe, "probe_ratio", p->probe_ratio);
 }
 
 static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const struct recalls *r)

@@ -23,6 +23,7 @@ struct bsw_sweep_settings {
     const char *device;
     enum bsw_residuals residuals; // of indexes with lists
     uint64_t shards, repeat, batch;
+    uint64_t parts; // of codec pq; 0: the usual
     struct bsw_queue_options queue;
     int counts_ties, force, resume;
     enum bsw_cpu_level level;

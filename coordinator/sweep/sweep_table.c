@@ -20,6 +20,7 @@ const struct bsw_sweep_column bsw_sweep_columns[] = {
     {"lists", 0, 1, "that the index has; 0: none, all rows are looked at"},
     {"residual", 0, 1, "1: codes are of rows less their list's centroid"},
     {"query_bits", 0, 1, "bits a query component"},
+    {"table", -1, 1, "pq: numbers of a query's tables"},
     {"select", -1, 1, "how candidates are chosen"},
     {"extra_distance", 0, 1, "of histogram selection: what may be added to D_K"},
     {"count", 0, 1, "k, neighbours a query"},

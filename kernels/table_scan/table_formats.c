@@ -9,10 +9,3 @@ const char *bsw_table_name(enum bsw_table_type type)
 {
     return names[type];
 }
-
-enum bsw_table_type bsw_table_of(const char *name)
-{
-    int type = BSW_NUM_TABLE_TYPES - 1;
-    while (type > 0 && strcmp(name, names[type]) != 0) type--;
-    return (enum bsw_table_type)type;
-}

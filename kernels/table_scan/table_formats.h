@@ -37,9 +37,21 @@ enum bsw_table_type {
     BSW_NUM_TABLE_TYPES
 };
 #define BSW_TABLE_NAMES "float32|float16|e5m3|e4m4"
+// A type, or what is best: choices of an option.
+enum bsw_table_choice {
+    BSW_TABLE_CHOICE_AUTO,
+    BSW_TABLE_CHOICE_FLOAT32,
+    BSW_TABLE_CHOICE_FLOAT16,
+    BSW_TABLE_CHOICE_E5M3,
+    BSW_TABLE_CHOICE_E4M4
+};
+#define BSW_TABLE_CHOICES "auto|" BSW_TABLE_NAMES
+static inline enum bsw_table_type bsw_table_chosen(enum bsw_table_choice choice)
+{
+    return choice == BSW_TABLE_CHOICE_AUTO ? BSW_TABLE_FLOAT32
+                                           : (enum bsw_table_type)((int)choice - 1);
+}
 const char *bsw_table_name(enum bsw_table_type type);
-// BSW_TABLE_FLOAT32 for a name of none.
-enum bsw_table_type bsw_table_of(const char *name);
 
 static inline size_t bsw_table_number_bytes(enum bsw_table_type type)
 {

@@ -264,8 +264,9 @@ static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_m
     if (o->parts > o->dims)
         return bsw_fail(err, BSW_ERROR_USAGE, "--subspaces %llu: there are %llu dims",
                         (unsigned long long)o->parts, (unsigned long long)o->dims);
-    manifest->row_dims = (uint32_t)o->dims;
-    return lay_out(manifest, parts_of(&settings, (uint32_t)o->dims), (uint32_t)o->bits, err);
+    uint32_t dims = (uint32_t)o->dims, parts = parts_of(&settings, dims);
+    BSW_TRY(create_part(manifest, dims, parts, (uint32_t)o->bits, "none", err));
+    return lay_out(manifest, parts, (uint32_t)o->bits, err);
 }
 
 // ---- rows ----

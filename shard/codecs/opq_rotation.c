@@ -36,6 +36,13 @@ enum bsw_status bsw_opq_begin_random(uint64_t seed, struct bsw_product_codes *co
     return status;
 }
 
+void bsw_opq_begin_natural(struct bsw_product_codes *codes)
+{
+    size_t projected = codes->projected_dims;
+    memset(codes->matrix, 0, codes->dims * projected * sizeof(float));
+    for (uint32_t d = 0; d < codes->dims; d++) codes->matrix[d * projected + d] = 1.0f;
+}
+
 // Where axis after axis goes: a place among the dimensions of all parts.
 static enum bsw_status share_out(const double *energies, const struct bsw_product_codes *codes,
                                  uint32_t *places, struct bsw_error *err)
@@ -120,18 +127,24 @@ static void decode(const struct bsw_training_rows *rows, const struct bsw_produc
     }
 }
 
-// product [dims][all] = rows^T decoded.
-static void multiply(const struct bsw_training_rows *rows, const struct bsw_product_codes *codes,
-                     double *from, double *decoded, double *product)
+// product [dims][all] = rows^T decoded; returns what codes lose.
+static double multiply(const struct bsw_training_rows *rows, const struct bsw_product_codes *codes,
+                       double *from, double *decoded, double *product)
 {
+    double error = 0;
     size_t dims = codes->dims, all = all_dims(codes);
     for (size_t first = 0; first < rows->num; first += TILE_ROWS) {
         size_t left = rows->num - first, count = left < TILE_ROWS ? left : TILE_ROWS;
         for (size_t i = 0; i < count * dims; i++) from[i] = (double)rows->rows[first * dims + i];
         decode(rows, codes, first, count, decoded);
+        for (size_t i = 0; i < count * all; i++) {
+            double x = rows->projected[(first + i / all) * codes->projected_dims + i % all];
+            error += (x - decoded[i]) * (x - decoded[i]);
+        }
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)dims, (int)all, (int)count, 1.0,
                     from, (int)dims, decoded, (int)all, 1.0, product, (int)all);
     }
+    return error;
 }
 
 // product [dims][all], which is lost, as left [dims][dims], singular values, right [dims][all]. For
@@ -159,7 +172,7 @@ static enum bsw_status decompose(uint32_t dims, uint32_t all, double *product, d
 }
 
 enum bsw_status bsw_opq_turn(const struct bsw_training_rows *rows, struct bsw_product_codes *codes,
-                             struct bsw_error *err)
+                             double *error, struct bsw_error *err)
 {
     size_t dims = codes->dims, all = all_dims(codes);
     double *memory, *from, *decoded, *product, *left, *right;
@@ -172,7 +185,7 @@ enum bsw_status bsw_opq_turn(const struct bsw_training_rows *rows, struct bsw_pr
     BSW_TRY(
         bsw_allocate_zero(&memory, bsw_divide_memory(parts, num_parts, NULL), 1, "rotation", err));
     bsw_divide_memory(parts, num_parts, (unsigned char *)memory);
-    multiply(rows, codes, from, decoded, product);
+    *error = multiply(rows, codes, from, decoded, product);
     // Column-major, product is its transpose P^T [all][dims] = right diag left^T-like: U is [all]
     // [dims] by columns, so row k of `right` as it lies is the k-th left singular vector of P^T,
     // and `left` holds V^T by columns: left[i * dims + k] is component i of the k-th right one.

@@ -7,12 +7,15 @@
 // Each sets codes->matrix, [dims][projected_dims] of rows that are orthonormal.
 enum bsw_status bsw_opq_begin_random(uint64_t seed, struct bsw_product_codes *codes,
                                      struct bsw_error *err);
+// The identity.
+void bsw_opq_begin_natural(struct bsw_product_codes *codes);
 // Principal axes of rows->rows, the next of most variance to the part whose variances have the
 // smallest product so far and that has room.
 enum bsw_status bsw_opq_begin_principal(const struct bsw_training_rows *rows,
                                         struct bsw_product_codes *codes, struct bsw_error *err);
-// The matrix that brings rows->rows closest to what rows->codes stand for.
+// The matrix that brings rows->rows closest to what rows->codes stand for. *error: the sum of
+// squared distances of rows->projected, by the matrix before, to that.
 enum bsw_status bsw_opq_turn(const struct bsw_training_rows *rows, struct bsw_product_codes *codes,
-                             struct bsw_error *err);
+                             double *error, struct bsw_error *err);
 
 #endif

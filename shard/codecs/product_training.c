@@ -11,12 +11,15 @@
 #include "shard/codecs/product_books.h"
 
 // Rows that are held, of so many bytes at most.
-#define MOST_ROW_BYTES  ((size_t)512 << 20)
-#define TILE_ROWS       128
-#define BOOK_ROUNDS     25
-#define OPQ_ROUNDS      24
-#define OPQ_BOOK_ROUNDS 2
-#define OPQ_ROWS        16384
+#define MOST_ROW_BYTES ((size_t)512 << 20)
+#define TILE_ROWS      128
+#define BOOK_ROUNDS    25
+// Of a rotation: rounds of both beginnings, and of the one that is kept.
+#define OPQ_TRIAL_ROUNDS      4
+#define OPQ_ROUNDS            20
+#define OPQ_FIRST_BOOK_ROUNDS 6
+#define OPQ_BOOK_ROUNDS       2
+#define OPQ_ROWS              16384
 
 // ---- rows ----
 
@@ -94,26 +97,51 @@ static void project(const struct bsw_sample *sample, const struct bsw_product_co
 
 // ---- rotations ----
 
+// Codebooks and matrix in turns, from the matrix that there is; *error: what codes then lose.
 static enum bsw_status alternate(struct bsw_sample *sample, uint64_t seed, int num_threads,
-                                 struct bsw_product_codes *codes, struct bsw_training_rows *rows,
+                                 uint32_t rounds, struct bsw_product_codes *codes,
+                                 struct bsw_training_rows *rows, double *error,
                                  struct bsw_error *err)
 {
-    struct bsw_training_rows some = *rows;
-    if (some.num > OPQ_ROWS) some.num = OPQ_ROWS;
-    bsw_progress_begin(sample->progress, "training, rotation", "rounds", OPQ_ROUNDS);
-    for (uint32_t round = 0; round < OPQ_ROUNDS; round++) {
+    bsw_progress_begin(sample->progress, "training, rotation", "rounds", rounds);
+    for (uint32_t round = 0; round < rounds; round++) {
         if (bsw_stop_is_asked()) return bsw_stop_fail(err);
         const struct bsw_book_training training = {.seed = seed,
-                                                   .rounds = OPQ_BOOK_ROUNDS,
+                                                   .rounds = round == 0 ? OPQ_FIRST_BOOK_ROUNDS
+                                                                        : OPQ_BOOK_ROUNDS,
                                                    .num_threads = num_threads,
                                                    .goes_on = round > 0};
-        project(sample, codes, some.num, num_threads, &some);
-        BSW_TRY(bsw_product_books_train(&training, &some, sample, codes, err));
-        BSW_TRY(bsw_opq_turn(&some, codes, err));
+        project(sample, codes, rows->num, num_threads, rows);
+        BSW_TRY(bsw_product_books_train(&training, rows, sample, codes, err));
+        BSW_TRY(bsw_opq_turn(rows, codes, error, err));
         bsw_progress_update(sample->progress, round + 1);
     }
     bsw_progress_finish(sample->progress);
     return BSW_OK;
+}
+
+// From the natural order of dimensions and from principal axes; goes on with what loses less.
+static enum bsw_status learn_rotation(struct bsw_sample *sample, uint64_t seed, int num_threads,
+                                      struct bsw_product_codes *codes,
+                                      struct bsw_training_rows *rows, struct bsw_error *err)
+{
+    struct bsw_training_rows some = *rows;
+    size_t bytes = (size_t)codes->dims * codes->projected_dims * sizeof(float);
+    double natural_error, error;
+    float *natural;
+    if (some.num > OPQ_ROWS) some.num = OPQ_ROWS;
+    BSW_TRY(bsw_allocate(&natural, bytes, 1, "rotation", err));
+    bsw_opq_begin_natural(codes);
+    enum bsw_status status =
+        alternate(sample, seed, num_threads, OPQ_TRIAL_ROUNDS, codes, &some, &natural_error, err);
+    memcpy(natural, codes->matrix, bytes);
+    if (status == BSW_OK) status = bsw_opq_begin_principal(rows, codes, err);
+    if (status == BSW_OK)
+        status = alternate(sample, seed, num_threads, OPQ_TRIAL_ROUNDS, codes, &some, &error, err);
+    if (status == BSW_OK && natural_error <= error) memcpy(codes->matrix, natural, bytes);
+    bsw_free(&natural);
+    if (status != BSW_OK) return status;
+    return alternate(sample, seed, num_threads, OPQ_ROUNDS, codes, &some, &error, err);
 }
 
 static enum bsw_status train_rotation(struct bsw_sample *sample, uint64_t seed, int num_threads,
@@ -124,8 +152,7 @@ static enum bsw_status train_rotation(struct bsw_sample *sample, uint64_t seed, 
     BSW_TRY(bsw_allocate_zero(&codes->matrix, (size_t)codes->dims * codes->projected_dims,
                               sizeof(float), "rotation", err));
     if (strcmp(codes->rotation, "random") == 0) return bsw_opq_begin_random(seed, codes, err);
-    BSW_TRY(bsw_opq_begin_principal(rows, codes, err));
-    return alternate(sample, seed, num_threads, codes, rows, err);
+    return learn_rotation(sample, seed, num_threads, codes, rows, err);
 }
 
 // ---- all ----

@@ -4,9 +4,10 @@
 // Codebooks are k-means of Lloyd's rounds in every part, from rows of the sample chosen by a hash;
 // a row's nearest entry as it is coded (kernels/table_scan), sums in float64 in the order of rows,
 // an empty entry beside the one with most rows. --rotation opq is OPQ's non-parametric form (Ge,
-// He, Ke, Sun: Optimized Product Quantization): principal axes, shared out so that parts have alike
-// products of variances, then rounds of k-means and the orthogonal matrix that brings rows closest
-// to their decoded codes (Procrustes, by LAPACK's SVD in float64). That matrix is LAPACK's, so it
+// He, Ke, Sun: Optimized Product Quantization): rounds of k-means and the orthogonal matrix that
+// brings rows closest to their decoded codes (Procrustes, by LAPACK's SVD in float64), from the
+// natural order of dimensions or from principal axes, shared out so that parts have alike products
+// of variances: whichever loses less after some rounds. That matrix is LAPACK's, so it
 // may differ between machines, as principal axes do; the index keeps it.
 #ifndef BITSWEEP_SHARD_PRODUCT_TRAINING_H
 #define BITSWEEP_SHARD_PRODUCT_TRAINING_H

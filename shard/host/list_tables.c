@@ -15,6 +15,18 @@ void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch)
     scratch->made_of = NULL;
 }
 
+// Terms of so many lists that are kept.
+static uint64_t kept_terms(const struct bsw_product_codes *codes, uint64_t num_lists)
+{
+    uint64_t bytes = bsw_product_numbers(&codes->book) * sizeof(float);
+    return num_lists <= BSW_LIST_TABLE_BYTES / bytes ? num_lists * bytes : 0;
+}
+
+uint64_t bsw_list_table_lists_bytes(const struct bsw_product_codes *codes, uint64_t num_lists)
+{
+    return num_lists * codes->projected_dims * sizeof(float) + kept_terms(codes, num_lists);
+}
+
 static const struct bsw_product_codes *codes_of(const struct bsw_list_tables *tables)
 {
     return tables->queries->batch->product;
@@ -92,7 +104,7 @@ static enum bsw_status make_lists(struct bsw_list_tables *tables, struct bsw_err
 {
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t num = tables->shard->order.num_lists, bytes = numbers_bytes(tables);
-    tables->has_lists = num <= BSW_LIST_TABLE_BYTES / bytes;
+    tables->has_lists = kept_terms(codes_of(tables), num) > 0;
     if (scratch->made_of == tables->queries->batch->centroids) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->centroids,
                                num * codes_of(tables)->projected_dims * sizeof(float), err));

@@ -30,6 +30,9 @@ struct bsw_list_table_scratch {
 };
 void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch);
 
+// What a rank keeps of lists alone, for l2 with residuals.
+uint64_t bsw_list_table_lists_bytes(const struct bsw_product_codes *codes, uint64_t num_lists);
+
 // A batch under way.
 struct bsw_list_tables {
     const struct bsw_resident_shard *shard;

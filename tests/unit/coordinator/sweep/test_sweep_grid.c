@@ -1,4 +1,5 @@
 // Lists of values, the points they span, what is left out and why, and what codecs do not know.
+#include "shard/codecs/codec.h"
 #include "unit_test.h"
 
 #include <stdio.h>
@@ -72,6 +73,7 @@ static const struct bsw_sweep_grid two_codecs = {.axes = {[BSW_SWEEP_CODEC] = {2
                                                           [BSW_SWEEP_K] = {3, {10, 100, 2000}},
                                                           [BSW_SWEEP_OVERSAMPLE] = {2, {1, 2.55}},
                                                           [BSW_SWEEP_SELECT] = {2, {0, 2}},
+                                                          [BSW_SWEEP_TABLE] = {1, {0}},
                                                           [BSW_SWEEP_EXTRA_DISTANCE] = {1, {0}},
                                                           [BSW_SWEEP_LISTS] = {1, {0}},
                                                           [BSW_SWEEP_PROBE] = {1, {0}},
@@ -140,6 +142,7 @@ static const struct bsw_sweep_grid all_codecs = {.axes = {[BSW_SWEEP_CODEC] = {4
                                                           [BSW_SWEEP_K] = {1, {10}},
                                                           [BSW_SWEEP_OVERSAMPLE] = {2, {1, 5}},
                                                           [BSW_SWEEP_SELECT] = {2, {0, 1}},
+                                                          [BSW_SWEEP_TABLE] = {1, {0}},
                                                           [BSW_SWEEP_EXTRA_DISTANCE] = {2, {0, 7}},
                                                           [BSW_SWEEP_LISTS] = {1, {0}},
                                                           [BSW_SWEEP_PROBE] = {1, {0}},
@@ -256,6 +259,34 @@ UNIT_TEST(too_many_points_are_refused)
     struct bsw_sweep_points points;
     wide.axes[BSW_SWEEP_K].count = wide.axes[BSW_SWEEP_OVERSAMPLE].count = BSW_SWEEP_MAX_VALUES;
     assert_int_equal(bsw_sweep_grids_expand(&wide, 1, &limits, &points, NULL), BSW_ERROR_USAGE);
+    bsw_sweep_points_deinit(&points);
+}
+
+// pq has 4 or 8 bits, no query bits, and tables that other codecs have not.
+UNIT_TEST(tables_are_of_product_codes_alone)
+{
+    struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 100};
+    struct bsw_sweep_points points;
+    struct bsw_sweep_grid grid = two_codecs;
+    double pq = 0;
+    struct bsw_error err;
+    while (bsw_codecs[(int)pq] != &bsw_codec_pq) pq++;
+    grid.axes[BSW_SWEEP_CODEC] = (struct bsw_sweep_axis){2, {1, pq}}; // saq
+    grid.axes[BSW_SWEEP_BITS] = (struct bsw_sweep_axis){2, {3, 4}};
+    grid.axes[BSW_SWEEP_QUERY_BITS] = (struct bsw_sweep_axis){2, {5, 6}};
+    grid.axes[BSW_SWEEP_K] = (struct bsw_sweep_axis){1, {10}};
+    grid.axes[BSW_SWEEP_OVERSAMPLE] = (struct bsw_sweep_axis){1, {1}};
+    grid.axes[BSW_SWEEP_SELECT] = (struct bsw_sweep_axis){1, {0}};
+    grid.axes[BSW_SWEEP_TABLE] = (struct bsw_sweep_axis){3, {0, 1, 3}};
+    assert_ok(bsw_sweep_grids_expand(&grid, 1, &limits, &points, &err), &err);
+    assert_int_equal(points.num_points, 2 * 2 + 3);
+    for (size_t i = 0; i < points.num_points; i++) {
+        int is_pq = strcmp(points.points[i].codec, "pq") == 0;
+        assert_true(is_pq || points.points[i].table == BSW_TABLE_CHOICE_AUTO);
+        assert_true(!is_pq || (points.points[i].bits == 4 && points.points[i].query_bits == 1));
+    }
+    assert_int_equal(points.num_skips, 1);
+    assert_string_equal(points.skips[0].reason, "codec pq with 3 bits: it has 4 or 8 a subspace");
     bsw_sweep_points_deinit(&points);
 }
 

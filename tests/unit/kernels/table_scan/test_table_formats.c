@@ -139,10 +139,14 @@ UNIT_TEST(the_exponent_brings_the_largest_to_the_highest_cells)
     assert_int_equal(bsw_table_exponent(BSW_TABLE_FLOAT32, 7.0f), 0);
 }
 
-UNIT_TEST(types_have_their_names)
+UNIT_TEST(choices_are_auto_and_the_types_in_their_order)
 {
-    for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++)
-        assert_int_equal(bsw_table_of(bsw_table_name((enum bsw_table_type)type)), type);
+    char names[64] = "auto";
+    for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++) {
+        strcat(strcat(names, "|"), bsw_table_name((enum bsw_table_type)type));
+        assert_int_equal(bsw_table_chosen((enum bsw_table_choice)(type + 1)), type);
+    }
+    assert_string_equal(names, BSW_TABLE_CHOICES);
 }
 
 int main(void)
