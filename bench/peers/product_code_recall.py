@@ -22,7 +22,7 @@ import numpy as np
 from peer_vectors import open_vectors, read_result
 
 WIDTHS = (10, 100)
-CODES = [(16, 8, "none"), (16, 8, "opq"), (32, 8, "none"), (32, 4, "none"), (32, 4, "opq")]
+CODES = [(16, 8, "none"), (16, 8, "opq"), (32, 4, "none"), (32, 4, "opq")]
 TABLES = ("float32", "float16", "e5m3", "e4m4")
 
 
@@ -97,8 +97,8 @@ def main() -> None:
     parser.add_argument("bitsweep")
     parser.add_argument("base")
     parser.add_argument("queries")
-    parser.add_argument("--lists", type=int, default=1024)
-    parser.add_argument("--probe", type=int, default=32)
+    parser.add_argument("--lists", type=int, default=256)
+    parser.add_argument("--probe", type=int, default=16)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--codes", default="", help="a pattern of PARTSxBITS ROTATION")
     options = parser.parse_args()
