@@ -233,8 +233,8 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
                         s->index);
     if (!is_as_calibrated(s))
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--recall: the table of %s is of --refine exact and the usual --query-bits",
-                        s->index);
+                        "--recall: the table of %s is of --refine exact and the usual --%s",
+                        s->index, s->manifest->codec->has_tables ? "table" : "query-bits");
     return BSW_OK;
 }
 

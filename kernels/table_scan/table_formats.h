@@ -114,7 +114,7 @@ static inline float bsw_float8_decode_signed(uint32_t exponent_bits, uint8_t u)
 // Tables are multiplied by 2^this before they are converted. largest: of |numbers|, finite. Then it
 // is within [2^14, 2^15) for float16, [2^15, 2^16) for e5m3, [248, 496) for e4m4; where it is so
 // small or large that a float32 could not undo it, less or more.
-#define BSW_TABLE_MOST_EXPONENT 100
+#define BSW_TABLE_MOST_EXPONENT 120
 static inline int bsw_table_exponent(enum bsw_table_type type, float largest)
 {
     int exponent;

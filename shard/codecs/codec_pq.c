@@ -113,11 +113,18 @@ static enum bsw_status check_part(const char *name, const Bsw__ProductCode *mess
     return BSW_OK;
 }
 
-// Numbers that tables may be made of.
+// Numbers whose squares, and squares that sums may be made of; no NaN.
 static int is_in_range(const float *values, size_t num)
 {
     for (size_t i = 0; i < num; i++)
         if (!((double)values[i] * (double)values[i] <= MOST_SQUARES)) return 0;
+    return 1;
+}
+
+static int are_norms(const float *values, size_t num)
+{
+    for (size_t i = 0; i < num; i++)
+        if (!((double)values[i] <= MOST_SQUARES)) return 0;
     return 1;
 }
 
@@ -140,7 +147,7 @@ static enum bsw_status take_part(const char *name, const Bsw__ProductCode *messa
         is_good &= is_in_range(codes->matrix, weights);
     }
     bsw_product_codes_norms(codes);
-    if (!is_good || !is_in_range(codes->norms, numbers))
+    if (!is_good || !are_norms(codes->norms, numbers))
         return bad(name, "the codebooks have numbers that are out of range", err);
     return BSW_OK;
 }

@@ -11,6 +11,7 @@
 #include "shard/codecs/codec.h"
 #include "shard/codecs/codec_rbe.h"
 #include "shard/codecs/codec_saq.h"
+#include "shard/codecs/product_codes.h"
 #include "tests/fuzz/harness.h"
 
 // Arrays of a manifest; bsw_manifest_deinit frees.
@@ -56,6 +57,18 @@ static inline void seed_known_answers(struct bsw_manifest *manifest)
     }
 }
 
+// Two parts of 4 bits.
+static inline void seed_product(struct bsw_manifest *manifest)
+{
+    struct bsw_product_codes *codes;
+    FUZZ_REQUIRE(bsw_product_codes_create(manifest->metric, 4, 2, 4, "none", &codes, NULL) ==
+                 BSW_OK);
+    for (size_t i = 0; i < 4 * 16; i++) codes->entries[i] = (float)(i % 7) - 3.0f;
+    bsw_product_codes_norms(codes);
+    manifest->part = codes;
+    manifest->row_dims = 4;
+}
+
 // 45 rows of 4 dims in 1 shard, 25 more in a second.
 static inline void seed_manifest(const struct bsw_codec *codec, uint32_t num_shards,
                                  struct bsw_manifest *out)
@@ -66,10 +79,12 @@ static inline void seed_manifest(const struct bsw_codec *codec, uint32_t num_sha
     out->metric = codec == &bsw_codec_raw ? BSW_METRIC_L2 : BSW_METRIC_COSINE;
     bsw_code_layout_init(&out->layout);
     uint32_t dims = codec == &bsw_codec_saq ? 3 : 4, bits = codec->table->fixed_bits > 0 ? 8 : 2;
-    FUZZ_REQUIRE(bsw_code_layout_append(&out->layout, dims, bits, NULL) == BSW_OK);
+    int is_product = codec == &bsw_codec_pq;
+    FUZZ_REQUIRE(bsw_code_layout_append(&out->layout, is_product ? 8 : dims, is_product ? 1 : bits,
+                                        NULL) == BSW_OK);
     if (codec == &bsw_codec_saq)
         FUZZ_REQUIRE(bsw_code_layout_append(&out->layout, 1, 1, NULL) == BSW_OK);
-    out->bits = bits;
+    out->bits = is_product ? 4 : bits;
     out->stage_dims = out->layout.dims;
     out->codec_number = codec == &bsw_codec_xfbq ? 1.5f : 0.0f;
     if (codec == &bsw_codec_rbe) {
@@ -80,6 +95,7 @@ static inline void seed_manifest(const struct bsw_codec *codec, uint32_t num_sha
         out->row_dims = 6;
     }
     if (codec == &bsw_codec_sq8) seed_steps(out);
+    if (is_product) seed_product(out);
     seed_arrays(out, num_shards);
     for (uint32_t i = 0; i < num_shards; i++) {
         struct bsw_shard_shape shape;

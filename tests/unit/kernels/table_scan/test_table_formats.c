@@ -134,8 +134,8 @@ UNIT_TEST(the_exponent_brings_the_largest_to_the_highest_cells)
         }
     }
     assert_int_equal(bsw_table_exponent(BSW_TABLE_E4M4, 0.0f), 0);
-    assert_int_equal(bsw_table_exponent(BSW_TABLE_E4M4, 0x1p-120f), BSW_TABLE_MOST_EXPONENT);
-    assert_int_equal(bsw_table_exponent(BSW_TABLE_E4M4, 0x1p120f), -BSW_TABLE_MOST_EXPONENT);
+    assert_int_equal(bsw_table_exponent(BSW_TABLE_E4M4, 0x1p-122f), BSW_TABLE_MOST_EXPONENT);
+    assert_int_equal(bsw_table_exponent(BSW_TABLE_E4M4, 0x1p120f), -112);
     assert_int_equal(bsw_table_exponent(BSW_TABLE_FLOAT32, 7.0f), 0);
 }
 
