@@ -103,6 +103,11 @@ check "no row finds itself" awk '{for (i = 1; i <= NF; i++) if ($i == n++) exit 
 check "encode --model" "$program" encode --base "$folder/base.fbin" --codec pq --metric l2 --model "$folder/flat" \
     --index "$folder/model" --shards 2 --force --quiet
 check "the same codes" cmp "$folder/flat/manifest.pb" "$folder/model/manifest.pb"
+shards=4 residual=auto
+check "encode with lists" make l2 8 none 20 "$folder/trained" "$program"
+check "encode --model, lists too" "$program" encode --base "$folder/base.fbin" --codec pq --metric l2 --lists 20 \
+    --model "$folder/trained" --calibrate off --index "$folder/model" --shards 4 --force --quiet
+check "the same codes and lists" cmp "$folder/trained/manifest.pb" "$folder/model/manifest.pb"
 
 encode=("$program" encode --base "$folder/base.fbin" --metric l2 --index "$folder/none" --quiet)
 refused 2 "bits 5: --codec pq has 4 or 8 a subspace" "${encode[@]}" --codec pq --bits 5
