@@ -73,6 +73,21 @@ check_names() {
         {first[$NF] = $0}' >>"$found"
 }
 
+# Relative links of pages lead to something that is there; blocks of code have none.
+check_links() {
+    awk '
+        FNR == 1 {fenced = 0}
+        /^```/ {fenced = !fenced}
+        fenced || /^    / {next}
+        {
+            for (rest = $0; match(rest, /\]\([^) ]+\)/); rest = substr(rest, RSTART + RLENGTH))
+                print FILENAME ":" FNR " " substr(rest, RSTART + 2, RLENGTH - 3)
+        }' "${pages[@]}" | while read -r place link; do
+        [[ $link =~ ^(https?:|mailto:|#) || -e $(dirname "${place%:*}")/${link%%#*} ]] ||
+            echo "$place: no such file: $link" >>"$found"
+    done
+}
+
 # ---- C -------------------------------------------------------------------------------------------
 
 check_format() {
@@ -250,15 +265,18 @@ mapfile -t files < <(list_files)
 texts=()
 sources=()
 scripts=()
+pages=()
 for file in "${files[@]}"; do
     if is_text_name "$file"; then texts+=("$file"); fi
     if [[ $file =~ \.(c|h|cpp|hpp|cu|cuh)$ ]]; then sources+=("$file"); fi
     if is_script "$file"; then scripts+=("$file"); fi
+    if [[ $file == *.md ]]; then pages+=("$file"); fi
 done
 
 check_text
 check_sizes
 check_names
+check_links
 check_format
 check_functions
 check_headers

@@ -91,7 +91,7 @@ check_neighbours() {
         --groundtruth split.neighbors.ibin
 }
 
-# What the README says of reading a result.
+# What docs/formats.md says of reading a result.
 check_python() {
     if ! python3 -c 'import numpy' 2>/dev/null; then
         echo "python3 with numpy is missing: reading a result with it is skipped"

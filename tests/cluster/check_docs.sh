@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every command in docs/ runs: the blocks that begin with ```sh, page by page, in a folder that has tests/data; each
-# page that a page names is there.
+# Every command in README.md and docs/ runs: the blocks that begin with ```sh, page by page, in a folder that has
+# tests/data.
 # usage: check_docs.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -13,22 +13,25 @@ blocks() {
     awk '/^```sh$/ {on = 1; next} /^```/ {on = 0} on' "$1"
 }
 
-# page_runs PAGE: in a folder of its own.
+# page_runs PAGE: in the folder $job.
 page_runs() {
-    mkdir -p "$folder/$(basename "$1")/tests"
-    ln -s "$(dirname "$base")" "$folder/$(basename "$1")/tests/data"
-    blocks "$1" >"$folder/commands"
-    (cd "$folder/$(basename "$1")" && bash -euo pipefail "$folder/commands" >"$folder/said" 2>&1) || {
-        tail -n 5 "$folder/said" >&2
+    mkdir -p "$job/tests"
+    ln -s "$(dirname "$base")" "$job/tests/data"
+    blocks "$1" >"$job/commands"
+    (cd "$job" && bash -euo pipefail commands >said 2>&1) || {
+        tail -n 5 "$job/said" >&2
         return 1
     }
 }
 
-for page in "$2"/docs/*.md; do
-    check "$(basename "$page")" page_runs "$page"
-    while read -r link; do
-        check "$(basename "$page"): $link" test -e "$(dirname "$page")/$link"
-    done < <(grep -oE '\]\([^)#:]+' "$page" | sed 's/^](//')
+num_pages=0
+for page in "$2/README.md" "$2"/docs/*.md; do
+    num_pages=$((num_pages + 1))
+    job=$folder/$num_pages
+    check "${page#"$2/"}" page_runs "$page"
 done
-check "the program is in a page" grep -q '^bitsweep ' "$folder/commands"
+num_with=$(grep -lE '^bitsweep ' "$folder"/*/commands | wc -l)
+check "$num_with of $num_pages pages run the program" test "$num_with" -ge 8
+check "the README runs the program" grep -qE '^bitsweep search ' "$folder/1/commands"
+check "the README is short: $(wc -c <"$2/README.md") bytes" test "$(wc -c <"$2/README.md")" -le 9000
 finish

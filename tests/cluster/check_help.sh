@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
 # Every --help fits into 100 columns, and loses nothing by that: of commands, benches and scripts. Sizes
-# have one unit.
+# have one unit. README.md and docs/ name what is there: options, commands, codecs, exit codes.
 # usage: check_help.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
 scripts=$2/deploy
+pages=("$2/README.md" "$2"/docs/*.md)
+
+# options_of FILE...: --options in them.
+options_of() {
+    grep -ohE -e '(^|[^a-z-])--[a-z][a-z0-9-]*' "$@" | grep -oE -e '--.*' || true
+}
 
 # fits WHAT COMMAND...: its help is there, and no line of it is wider than 100 columns.
 fits() {
     local what=$1 widest
     shift
     "$@" >"$folder/help" 2>"$folder/stderr" </dev/null || complain "$what --help: exit code $?"
+    options_of "$folder/help" >>"$folder/options"
     widest=$(awk '{if (length($0) > most) most = length($0)} END {print most + 0}' "$folder/help")
     check "$what --help: the widest line has $widest columns" test "$widest" -gt 20 -a "$widest" -le 100
     check "$what --help: a line ends with a space" test -z "$(grep ' $' "$folder/help")"
@@ -25,6 +32,18 @@ for command in "${commands[@]}"; do fits "$command" "$program" "$command" --help
 for command in memory kernels cluster tune; do fits "bench $command" "$program" bench "$command" --help; done
 if [[ -x $emulated ]]; then fits "bench device" "$emulated" bench device --help; fi
 for script in build demo install run test; do fits "$script.sh" "$scripts/$script.sh" --help; done
+
+# What pages name is there, and what is there is named.
+options_of "${pages[@]}" | sort -u >"$folder/named"
+check "pages name $(wc -l <"$folder/named") options" test "$(wc -l <"$folder/named")" -ge 80
+unknown=$(comm -23 "$folder/named" <(sort -u "$folder/options") | tr '\n' ' ')
+check "options that no help has: $unknown" test -z "$unknown"
+for command in "${commands[@]}"; do check "$command in README.md" grep -q "^| .*\`$command\`.* |" "$2/README.md"; done
+codecs=$("$program" encode --help | sed -n 's/^ *--codec \([a-z0-9|]*\) .*/\1/p')
+for codec in ${codecs//|/ }; do check "$codec in docs/codes.md" grep -q "^| \`$codec\`" "$2/docs/codes.md"; done
+codes=$("$program" --help | sed -n '/^Exit codes/,$p' | grep -oE '\b[0-9]+ [a-z]' | tr -dc '0-9\n')
+check "exit codes: ${codes//$'\n'/ }" test "$(wc -w <<<"$codes")" -eq 6
+for code in $codes; do check "exit code $code in docs/cluster.md" grep -q "^| $code |" "$2/docs/cluster.md"; done
 
 # Sizes that people read are in powers of 1000, as the K, M, G of options are: GB, and nowhere GiB.
 check "GiB in a page" test -z "$(grep -rlE '[KMGTP]iB' --include=*.md --exclude-dir=build "$2")"
