@@ -10,9 +10,11 @@
 #include "coordinator/job/option_table.h"
 #include "coordinator/search/search_settings.h"
 #include "coordinator/sweep/sweep_plan.h"
+#include "shard/codecs/codec.h"
 #include "tests/fuzz/harness.h"
 
 #define FUZZ_USAGE FUZZ_BIT(BSW_ERROR_USAGE)
+#define COMMA()    ,
 
 // The piece of a list at `place`, into `out` of the same size; 0 where there is none.
 static int piece_of(const char *text, size_t place, char *out)
@@ -68,7 +70,7 @@ static void take_numbers(const char *text, int is_whole)
 
 static void take_words(const char *text)
 {
-    static const char *const codecs[] = {"xfbq", "saq", "rbe", "raw", "sq8"};
+    static const char *const codecs[] = {BSW_CODEC_LIST(BSW_CODEC_TEXT, COMMA)};
     struct bsw_sweep_axis axis;
     if (!take_list(BSW_SWEEP_CODEC, text, &axis)) return;
     char *piece = fuzz_text((const uint8_t *)text, strlen(text));
@@ -83,20 +85,16 @@ static void take_words(const char *text)
 
 static void take_plan(char *text)
 {
-    static const struct bsw_sweep_grid defaults = {.axes = {{1, {0}},
-                                                            {1, {2}},
-                                                            {1, {0}},
-                                                            {1, {6}},
-                                                            {1, {10}},
-                                                            {1, {1}},
-                                                            {1, {0}},
-                                                            {1, {0}},
-                                                            {1, {0}},
-                                                            {1, {0}}}};
+    struct bsw_sweep_grid defaults = {0};
     struct bsw_sweep_grid *grids = NULL;
     struct bsw_error err;
     size_t num_grids = 0, num_lines = 1;
     for (const char *c = text; *c; c++) num_lines += *c == '\n';
+    for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++) defaults.axes[axis].count = 1;
+    defaults.axes[BSW_SWEEP_BITS].values[0] = 2;
+    defaults.axes[BSW_SWEEP_QUERY_BITS].values[0] = 6;
+    defaults.axes[BSW_SWEEP_K].values[0] = 10;
+    defaults.axes[BSW_SWEEP_OVERSAMPLE].values[0] = 1;
     enum bsw_status status =
         bsw_sweep_plan_parse("plan", text, &defaults, &grids, &num_grids, &err);
     if (fuzz_is_ok(status, &err, FUZZ_BIT(BSW_ERROR_BAD_DATA))) {
