@@ -1,6 +1,5 @@
 #include "shard/codecs/product_books.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "common/base/integer_hash.h"
@@ -143,8 +142,8 @@ static enum bsw_status check_range(const struct bsw_sample *sample,
                                    const struct bsw_product_codes *codes, struct bsw_error *err)
 {
     double squares = 0;
-    for (size_t i = 0; i < bsw_product_numbers(&codes->book); i++)
-        squares = fmax(squares, (double)codes->norms[i]);
+    for (size_t i = 0; i < bsw_product_numbers(&codes->book); i++) // gcc 12 for Arm fails on fmax
+        squares = (double)codes->norms[i] > squares ? (double)codes->norms[i] : squares;
     if (squares * codes->book.parts <= MOST_SQUARES) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: numbers too large for --codec pq",
                     bsw_vectors_name(sample->vectors));
