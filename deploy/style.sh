@@ -257,7 +257,7 @@ check_scripts() {
         skip shellcheck "shell scripts"
         return
     fi
-    shellcheck -x -f gcc "${scripts[@]}" |
+    printf '%s\0' "${scripts[@]}" | xargs -0 -n 8 -P "$num_cores" shellcheck -x -f gcc |
         sed -E 's/^([^:]+:[0-9]+):[0-9]+: /\1: /' >>"$found" || true
 }
 

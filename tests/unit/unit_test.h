@@ -14,6 +14,13 @@
 
 #include "common/base/memory.h"
 
+// Sanitizers make tests several times as slow: what is compared in full without them may be less.
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_IS_SANITIZED 1
+#else
+#define TEST_IS_SANITIZED 0
+#endif
+
 static inline void assert_ok(enum bsw_status status, const struct bsw_error *err)
 {
     if (status != BSW_OK) fail_msg("%s", err->message);

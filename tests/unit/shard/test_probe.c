@@ -11,7 +11,13 @@
 #include "shard/host/shard_scan.h"
 #include "shard/probe.h"
 
-enum { QUERIES = 11, KEEP = 40, MOST_ITEMS = 6, MOST_ROWS = 1400, ROUNDS = 12 };
+enum {
+    QUERIES = 11,
+    KEEP = 40,
+    MOST_ITEMS = 6,
+    MOST_ROWS = 1400,
+    ROUNDS = TEST_IS_SANITIZED ? 4 : 12
+};
 
 static struct bsw_error err;
 static uint64_t num_draws;
