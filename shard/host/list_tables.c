@@ -4,6 +4,8 @@
 
 #include "kernels/encode/encode.h"
 #include "shard/codecs/product_codes.h"
+#include "shard/host/scan_group.h"
+#include "shard/host/shard_tiles.h"
 
 void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch)
 {
@@ -169,8 +171,7 @@ static enum bsw_status make_queries(struct bsw_list_tables *tables, struct bsw_e
 {
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t num = tables->queries->num_queries;
-    tables->query_bytes = bsw_align_size(
-        bsw_table_bytes(&codes_of(tables)->book, BSW_TABLE_FLOAT32), BSW_ALIGNMENT_BYTES);
+    tables->query_bytes = bsw_group_table_bytes(codes_of(tables));
     tables->has_queries = num <= BSW_LIST_TABLE_BYTES / tables->query_bytes;
     if (!tables->has_queries) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->queries, num * tables->query_bytes + 1, err));
@@ -224,11 +225,6 @@ size_t bsw_list_tables_find(const struct bsw_list_tables *tables,
                             const struct bsw_list_table_room *room, size_t bundle,
                             size_t num_bundles, float addition, uint32_t limit, uint64_t *items)
 {
-    const struct bsw_resident_shard *shard = tables->shard;
-    const struct bsw_table_scan_table *kernels = tables->workspace->table_scan;
-    size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]);
-    kernels->sums(&room->now, (const uint8_t *)(shard->arrays.planes[0] + bundle * words),
-                  words * sizeof(uint32_t), num_bundles, room->sums);
-    return kernels->filter(room->sums, room->multiplier, addition, shard->arrays.masks + bundle,
-                           num_bundles, (uint32_t)(bundle * BSW_BUNDLE_ROWS), limit, items);
+    return bsw_tile_find(tables->shard, tables->workspace->table_scan, &room->now, room->multiplier,
+                         addition, bundle, num_bundles, limit, room->sums, items);
 }

@@ -68,21 +68,14 @@ static void scan_tile(const struct bsw_scan_group *group, size_t q, size_t bundl
 {
     const struct bsw_scan_workspace *workspace = group->workspace;
     const struct bsw_query_batch *batch = group->batch;
-    const struct bsw_shard_shape *shape = &group->shard->shape;
-    const struct bsw_code_arrays *arrays = &group->shard->arrays;
-    size_t bundle_words = bsw_segment_bundle_words(&shape->layout.segments[0]);
     size_t in_batch = group->first_query + q;
     const struct bsw_code_table table =
         bsw_product_code_table(batch->product, bsw_batch_table(batch, in_batch),
                                workspace->tables.data + q * bsw_group_table_bytes(batch->product));
     float multiplier = ((const float *)(const void *)workspace->multipliers.data)[q];
     float addition = batch->additions ? batch->additions[in_batch].number : 0.0f;
-    workspace->table_scan->sums(&table,
-                                (const uint8_t *)(arrays->planes[0] + bundle * bundle_words),
-                                bundle_words * sizeof(uint32_t), count, sums);
-    list->count += workspace->table_scan->filter(sums, multiplier, addition, arrays->masks + bundle,
-                                                 count, (uint32_t)(bundle * BSW_BUNDLE_ROWS),
-                                                 list->limit, list->items + list->count);
+    list->count += bsw_tile_find(group->shard, workspace->table_scan, &table, multiplier, addition,
+                                 bundle, count, list->limit, sums, list->items + list->count);
 }
 
 void bsw_scan_tables(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run)

@@ -52,6 +52,22 @@ bsw_matrix_tile_at(const struct bsw_resident_shard *shard,
                                     .offsets = arrays->offsets ? arrays->offsets + place : NULL};
 }
 
+// Places of a tile of product codes whose keys, by a query's table, reach the limit, as candidates;
+// returns how many. addition: to keys, 0 without. sums: room for the tile's rows; items: too.
+static inline size_t bsw_tile_find(const struct bsw_resident_shard *shard,
+                                   const struct bsw_table_scan_table *table_scan,
+                                   const struct bsw_code_table *table, float multiplier,
+                                   float addition, size_t bundle, size_t num_bundles,
+                                   uint32_t limit, float *sums, uint64_t *items)
+{
+    const struct bsw_code_arrays *arrays = &shard->arrays;
+    size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]);
+    table_scan->sums(table, (const uint8_t *)(arrays->planes[0] + bundle * words),
+                     words * sizeof(uint32_t), num_bundles, sums);
+    return table_scan->filter(sums, multiplier, addition, arrays->masks + bundle, num_bundles,
+                              (uint32_t)(bundle * BSW_BUNDLE_ROWS), limit, items);
+}
+
 // The integers of one query over a tile: padded dimensions [first_dim, last_dim), multiples of 32,
 // segment by segment.
 static inline void bsw_tile_dots(const struct bsw_resident_shard *shard,
