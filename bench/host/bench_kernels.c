@@ -17,9 +17,9 @@
 #define PEAK_STEPS 100000
 
 static const struct bsw_kernel_case *const lists[] = {bsw_kernel_scans, bsw_kernel_codings,
-                                                      bsw_kernel_values};
+                                                      bsw_kernel_values, bsw_kernel_entries};
 #define NUM_LISTS      (sizeof lists / sizeof lists[0])
-#define FAMILY_CHOICES "all|plane_scan|matrix_scan|select|encode|screen|refine|merge"
+#define FAMILY_CHOICES "all|plane_scan|matrix_scan|select|encode|screen|refine|merge|entries_within"
 
 static const char *const limit_names[BSW_NUM_LIMITS] = {[BSW_LIMIT_READ] = "read",
                                                         [BSW_LIMIT_COPY] = "copy",

@@ -37,6 +37,7 @@ enum bsw_entry_value { BSW_ENTRY_L2, BSW_ENTRY_IP, BSW_NUM_ENTRY_VALUES };
 
 // Coordinates of entries and rays are finite and at most this in magnitude: their squares are too.
 #define BSW_ENTRY_MOST_COORDINATE 0x1p60f
+#define BSW_ENTRY_MOST_SUBSPACES  4096
 
 struct bsw_entry_book {
     enum bsw_entry_value value;
@@ -91,10 +92,15 @@ typedef struct bsw_entry_finder bsw_entry_finder; // a tenant's own
 
 struct bsw_entry_finder_options {
     enum bsw_cpu_level level;
+    // [subspaces], read by open alone: the largest limit that rays of a subspace are likely to
+    // have. Back ends that trace have spheres that just cover it, so that a ray meets fewer of
+    // them, and go by the formula, entry by entry, for rays with more. NULL: the box round the
+    // entries.
+    const float *reach;
     // JUNO's own way: hits and values are what the ray's time of the hit says, value = R^2 -
-    // (o - t)^2, for IP (|q|^2 - R^2 + (o - t)^2) / 2, within 2e-7 R^2 of the formula's if nothing
-    // else is wrong; so they are not the same on all back ends. Rays whose limit no sphere covers
-    // (entry_scene.h), among them infinity, still go by the formula. brute has no hits and refuses.
+    // (o - t)^2, for IP (|q|^2 - R^2 + (o - t)^2) / 2, within 2e-7 of the largest squared radius of
+    // the formula's; so not the same bytes on all back ends. Rays whose limit no sphere covers
+    // (entry_scene.h), among them infinity, still go by the formula. brute traces none and refuses.
     int has_hit_time;
 };
 

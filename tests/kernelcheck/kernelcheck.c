@@ -32,6 +32,7 @@ static const struct family {
     {"screen", check_screen},
     {"coarse_scan", check_coarse_scan},
     {"table_scan", check_table_scan},
+    {"entries_within", check_entries_within},
 };
 #define NUM_FAMILIES (sizeof families / sizeof families[0])
 
