@@ -37,16 +37,21 @@ for_style=(
     "command clang-format clang-format"
     "command shellcheck shellcheck"
 )
+# Optional back ends of selective tables, which trace rays.
+for_embree=(
+    "header embree3/rtcore.h libembree-dev"
+)
 
 help() {
     cat <<'END'
-usage: deploy/install.sh [--style | --aarch64]
+usage: deploy/install.sh [--style | --aarch64 | --embree]
 
 Installs the packages that bitsweep needs and that are missing, as root or through sudo. On a system
 without apt-get it only lists them.
 
   --style     also the tools that deploy/style.sh uses where it finds them
   --aarch64   also what deploy/build.sh aarch64 needs, and qemu, which runs what it builds
+  --embree    also Embree, which a build takes where it finds it
 
 Exit codes: 0 all is there, 1 something is missing and could not be installed, 2 usage.
 END
@@ -112,6 +117,7 @@ case ${1:-} in
 "") ;;
 --style) entries+=("${for_style[@]}") ;;
 --aarch64) entries+=("${for_aarch64[@]}") ;;
+--embree) entries+=("${for_embree[@]}") ;;
 -h | --help) help && exit 0 ;;
 *) fail "unknown option $1; --help tells more" 2 ;;
 esac

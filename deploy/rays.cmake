@@ -1,0 +1,17 @@
+# Libraries that trace rays, for back ends of kernels/entries_within: sets have_embree and takes sources that lack
+# theirs out of core_sources.
+set(have_embree OFF)
+if(NOT BITSWEEP_EMBREE STREQUAL "OFF")
+  find_package(embree 3 CONFIG QUIET)
+  if(TARGET embree)
+    set(have_embree ON)
+  elseif(BITSWEEP_EMBREE STREQUAL "ON")
+    message(FATAL_ERROR "BITSWEEP_EMBREE=ON, but libembree 3 is missing")
+  endif()
+endif()
+message(STATUS "bitsweep: Embree ${have_embree}")
+if(have_embree)
+  set_source_files_properties(kernels/entries_within/entry_finders.c PROPERTIES COMPILE_DEFINITIONS BITSWEEP_HAVE_EMBREE=1)
+else()
+  list(FILTER core_sources EXCLUDE REGEX "entry_embree\\.c$")
+endif()
