@@ -41,10 +41,16 @@ for_style=(
 for_embree=(
     "header embree3/rtcore.h libembree-dev"
 )
+# driver: the package in this version or later, with ray tracing in software.
+for_vulkan=(
+    "command glslangValidator glslang-tools"
+    "library vulkan libvulkan-dev"
+    "driver 25 mesa-vulkan-drivers"
+)
 
 help() {
     cat <<'END'
-usage: deploy/install.sh [--style | --aarch64 | --embree]
+usage: deploy/install.sh [--style | --aarch64 | --embree | --vulkan]
 
 Installs the packages that bitsweep needs and that are missing, as root or through sudo. On a system
 without apt-get it only lists them.
@@ -52,6 +58,8 @@ without apt-get it only lists them.
   --style     also the tools that deploy/style.sh uses where it finds them
   --aarch64   also what deploy/build.sh aarch64 needs, and qemu, which runs what it builds
   --embree    also Embree, which a build takes where it finds it
+  --vulkan    also Vulkan, a compiler of shaders, and Mesa 25, whose software driver traces rays; on
+              Debian 12 from backports, which stay out of this system's sources
 
 Exit codes: 0 all is there, 1 something is missing and could not be installed, 2 usage.
 END
@@ -67,6 +75,7 @@ is_there() {
     command) command -v "$2" >/dev/null ;;
     header) gcc -E -include "$2" -x c /dev/null >/dev/null 2>&1 ;;
     library) pkg-config --exists "$2" 2>/dev/null ;;
+    driver) dpkg --compare-versions "$(dpkg-query -W -f '${Version}' "$3" 2>/dev/null)" ge "$2" ;;
     esac
 }
 
@@ -75,7 +84,7 @@ missing_packages() {
     local entry kind name package
     for entry in "$@"; do
         read -r kind name package <<<"$entry"
-        is_there "$kind" "$name" || echo "$package"
+        is_there "$kind" "$name" "$package" || echo "$package"
     done
 }
 
@@ -104,11 +113,27 @@ check_rights() {
         fail "neither root nor sudo; let an administrator run: apt-get install ${missing[*]}"
 }
 
+# The driver of Debian 12 is too old: takes that package, and what it needs, from backports, which
+# are among the sources for these calls alone.
+use_backports() {
+    # shellcheck source=/dev/null
+    [[ " ${packages[*]} " == *" mesa-vulkan-drivers "* && $(. /etc/os-release && echo "${VERSION_CODENAME:-}") == bookworm ]] ||
+        return 0
+    sources=$(mktemp -d)
+    trap 'rm -rf "$sources"' EXIT
+    chmod 755 "$sources"
+    [[ ! -d /etc/apt/sources.list.d ]] || cp -r /etc/apt/sources.list.d/. "$sources"
+    echo "deb http://deb.debian.org/debian bookworm-backports main" >"$sources/bitsweep-backports.list"
+    apt+=(-o "Dir::Etc::sourceparts=$sources")
+    packages=("${packages[@]/%mesa-vulkan-drivers/mesa-vulkan-drivers/bookworm-backports}")
+}
+
 install_missing() {
     echo "install.sh: installing ${missing[*]}"
-    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o=Dpkg::Use-Pty=0)
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o=Dpkg::Use-Pty=0) packages=("${missing[@]}")
+    use_backports
     run_as_root "${apt[@]}" update || echo "install.sh: apt-get update failed, trying on" >&2
-    run_as_root "${apt[@]}" install -y --no-install-recommends "${missing[@]}" >/dev/null ||
+    run_as_root "${apt[@]}" install -y --no-install-recommends "${packages[@]}" >/dev/null ||
         fail "apt-get could not install ${missing[*]}"
 }
 
@@ -118,6 +143,7 @@ case ${1:-} in
 --style) entries+=("${for_style[@]}") ;;
 --aarch64) entries+=("${for_aarch64[@]}") ;;
 --embree) entries+=("${for_embree[@]}") ;;
+--vulkan) entries+=("${for_vulkan[@]}") ;;
 -h | --help) help && exit 0 ;;
 *) fail "unknown option $1; --help tells more" 2 ;;
 esac

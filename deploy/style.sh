@@ -36,7 +36,7 @@ list_files() {
 }
 
 is_text_name() {
-    [[ $1 =~ \.(c|h|cpp|hpp|cu|cuh|sh|md|txt|proto|py|gp|json|yml|yaml|cmake)$ || $1 == .ci/run ||
+    [[ $1 =~ \.(c|h|cpp|hpp|cu|cuh|sh|md|txt|proto|py|gp|json|yml|yaml|cmake|glsl|rgen|rint|rahit|rmiss)$ || $1 == .ci/run ||
         $1 == .gitignore || $1 == .editorconfig || $1 == .clang-format ]]
 }
 

@@ -122,7 +122,7 @@ struct bsw_entry_finder_ops {
 };
 
 // What --entries-by takes. auto is brute, the fastest on every CPU measured.
-#define BSW_ENTRY_FINDER_CHOICES "auto|brute|embree"
+#define BSW_ENTRY_FINDER_CHOICES "auto|brute|embree|vulkan"
 
 // BSW_ERROR_USAGE for a name that is none of these, and for a back end that was not built in, with
 // what to do about it.

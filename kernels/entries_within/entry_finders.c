@@ -16,6 +16,11 @@ static const struct back_end {
 #else
     {"embree", NULL, "libembree (deploy/install.sh --embree), then build again"},
 #endif
+#ifdef BITSWEEP_HAVE_VULKAN
+    {"vulkan", &bsw_entry_vulkan, NULL},
+#else
+    {"vulkan", NULL, "libvulkan and glslang (deploy/install.sh --vulkan), then build again"},
+#endif
 };
 
 enum bsw_status bsw_entry_finder_get(const char *name, const struct bsw_entry_finder_ops **out,

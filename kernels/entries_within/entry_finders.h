@@ -6,5 +6,6 @@
 
 extern const struct bsw_entry_finder_ops bsw_entry_brute;
 extern const struct bsw_entry_finder_ops bsw_entry_embree; // CMake's BITSWEEP_EMBREE
+extern const struct bsw_entry_finder_ops bsw_entry_vulkan; // CMake's BITSWEEP_VULKAN
 
 #endif

@@ -173,13 +173,23 @@ static void assert_same_hits(const struct bsw_entry_hits *expected,
     assert_memory_equal(expected->values, found->values, expected->offsets[RAYS] * sizeof(float));
 }
 
-// Skips a test where the back end was not built in, and says so.
+// Skips a test where the back end was not built in or has no device, and says so.
 static void need(const char *name)
 {
+    static const float points[32];
+    const struct bsw_entry_book book = {.subspaces = 1, .entries = 16, .points = points};
     const struct bsw_entry_finder_ops *ops;
+    const struct bsw_entry_finder_options options = {.level = BSW_CPU_REFERENCE};
+    bsw_entry_finder *finder;
     struct bsw_error err;
-    if (bsw_entry_finder_get(name, &ops, &err) == BSW_OK) return;
+    enum bsw_status status = bsw_entry_finder_get(name, &ops, &err);
+    if (status == BSW_OK) status = ops->open(&book, &options, &finder, &err);
+    if (status == BSW_OK) {
+        ops->close(&finder);
+        return;
+    }
     print_message("%s\n", err.message);
+    assert_int_equal(status, BSW_ERROR_USAGE);
     skip();
 }
 
@@ -199,8 +209,36 @@ static void check_equal_case(const char *name, enum bsw_entry_value value, uint3
     free_case(&c);
 }
 
+// Three threads at once on one finder.
+static void check_threads(const char *name)
+{
+    struct finder_case c;
+    const struct bsw_entry_finder_ops *ops;
+    const struct bsw_entry_finder_options options = {.level = bsw_cpu_level_detect()};
+    bsw_entry_finder *finder;
+    struct bsw_error err;
+    enum bsw_status status[3];
+    make_case(BSW_ENTRY_L2, 256, 0, &c);
+    struct bsw_entry_hits expected = make_hits(&c), found[3];
+    for (int i = 0; i < 3; i++) found[i] = make_hits(&c);
+    find("brute", BSW_CPU_REFERENCE, 0, &c, &expected);
+    assert_ok(bsw_entry_finder_get(name, &ops, &err), &err);
+    assert_ok(ops->open(&c.book, &options, &finder, &err), &err);
+#pragma omp parallel for num_threads(3)
+    for (int i = 0; i < 3; i++) status[i] = ops->find(finder, c.rays, RAYS, &found[i], NULL);
+    ops->close(&finder);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(status[i], BSW_OK);
+        assert_same_hits(&expected, &found[i]);
+        free_hits(&found[i]);
+    }
+    free_hits(&expected);
+    free_case(&c);
+}
+
 static void check_equal(const char *name)
 {
+    check_threads(name);
     for (int value = 0; value < BSW_NUM_ENTRY_VALUES; value++)
         for (int has_reach = 0; has_reach < 2; has_reach++)
             for (uint32_t entries = 16; entries <= 256; entries *= 16)
@@ -216,6 +254,12 @@ UNIT_TEST(embree_finds_what_brute_finds)
 {
     need("embree");
     check_equal("embree");
+}
+
+UNIT_TEST(vulkan_finds_what_brute_finds)
+{
+    need("vulkan");
+    check_equal("vulkan");
 }
 
 // Infinity hits all, in order; a limit that is not a number none.
@@ -291,6 +335,12 @@ UNIT_TEST(embree_times_are_near_distances)
 {
     need("embree");
     check_hit_times("embree");
+}
+
+UNIT_TEST(vulkan_times_are_near_distances)
+{
+    need("vulkan");
+    check_hit_times("vulkan");
 }
 
 // ---- refused ----
