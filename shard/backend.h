@@ -14,6 +14,7 @@
 #include "common/files/index_manifest.h"
 #include "common/files/shard_file.h"
 #include "shard/codecs/query_batch.h"
+#include "shard/codecs/selective_table.h"
 #include "shard/lists/coarse_search.h"
 
 BSW_C_BEGIN
@@ -43,10 +44,11 @@ struct bsw_search_settings {
     int is_exact; // refinement
     enum bsw_cpu_level level;
     enum bsw_scan_kind scan;
-    enum bsw_table_type table;       // of codes that are scanned by tables
-    struct bsw_probe_settings probe; // of an index with lists; {0}: all of them
-    double oversample;               // what keep was made with
-    double recall_calibrated;        // of the entry of the index's table that was taken; 0: none
+    enum bsw_table_type table;               // of codes that are scanned by tables
+    struct bsw_selection_settings selection; // of entries of these tables
+    struct bsw_probe_settings probe;         // of an index with lists; {0}: all of them
+    double oversample;                       // what keep was made with
+    double recall_calibrated; // of the entry of the index's table that was taken; 0: none
     int num_threads;
     bsw_device *device;           // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;                 // most queries of a batch

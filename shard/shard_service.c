@@ -180,6 +180,9 @@ enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, cons
     enum bsw_status status = list_units(out, rank, err);
     if (status == BSW_OK) status = open_backend(out, err);
     if (status == BSW_OK) status = bsw_shard_service_look(out, &settings->probe, err);
+    if (status == BSW_OK && settings->selection.is_on)
+        status = bsw_selection_open(&settings->selection, manifest->codec->table->product(manifest),
+                                    settings->level, &out->selection, err);
     out->resident_bytes = centroid_bytes(out);
     struct bsw_progress progress;
     bsw_progress_init(&progress, "load", "shards", out->num_units, show_progress);
@@ -208,6 +211,7 @@ void bsw_shard_service_close(struct bsw_shard_service *service)
     }
     bsw_coarse_search_close(&service->coarse);
     bsw_list_scan_scratch_deinit(&service->list_scratch);
+    bsw_selection_close(&service->selection);
     bsw_self_check_close(&service->check);
     free_units(service);
     if (service->state) service->backend->close(service->state);
@@ -241,6 +245,7 @@ void bsw_shard_service_return(struct bsw_shard_service *service,
 {
     service->batch = *batch;
     service->batch.table = service->settings.table;
+    if (service->settings.selection.is_on) service->batch.selection = &service->selection;
     service->is_chosen = 0;
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
@@ -480,6 +485,7 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const 
             BSW_TRY(bsw_buffer_append(out, lists->counts.data,
                                       lists->num_queries * sizeof(uint64_t), err));
     }
+    BSW_TRY(bsw_first_failure_report(&service->selection.failure, err));
     for (uint32_t u = 0; u < service->num_units && !is_kept(service); u++) {
         if (service->settings.is_checked)
             BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));

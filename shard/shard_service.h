@@ -58,6 +58,7 @@ struct bsw_shard_service {
     size_t chosen_first;
     int is_chosen; // of this batch
     struct bsw_list_scan_scratch list_scratch;
+    struct bsw_selection selection; // of tables' entries, if settings have one
     double load_seconds;
     size_t resident_bytes; // codes, scales, biases, masks, row digests, what stages need
     uint64_t

@@ -11,7 +11,7 @@
 
 struct encode_options {
     struct bsw_common_options common;
-    const char *codec, *axes, *scale, *stage, *lists, *calibrate;
+    const char *codec, *axes, *scale, *stage, *lists, *calibrate, *entries;
     struct bsw_encode_settings settings;
     struct bsw_calibrate_settings calibration;
     int is_calibrated;
@@ -35,6 +35,8 @@ static const struct bsw_option option_rows[] = {
            .help = "pq: parts that a row is cut into, each a code [2 bits a dimension]"),
     OPTION("rotation", settings.code.rotation, .choices = "opq|random|none",
            .help = "pq: of rows before they are cut: learned, random or none [opq]"),
+    OPTION("entries", entries, .choices = "all|radius", .default_text = "all",
+           .help = "pq: radius: subspaces of 2 dims and what search --entries radius needs"),
     OPTION("metric", settings.metric, .choices = "cosine|ip|l2",
            .help = BSW_METRIC_HELP "; xfbq and rbe know cosine alone"),
     OPTION("segments", settings.code.segments, .value_name = "auto|32x4,96x2",
@@ -106,6 +108,7 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     struct bsw_encode_settings *s = &o->settings;
     BSW_TRY(bsw_codec_parse(o->codec, &s->codec, err));
     s->code.random_axes = strcmp(o->axes, "random") == 0;
+    s->code.has_radii = strcmp(o->entries, "radius") == 0;
     s->code.has_scale = strcmp(o->scale, "auto") != 0;
     if (s->code.has_scale) BSW_TRY(bsw_number_parse("--scale", o->scale, &s->code.scale, err));
     BSW_TRY(bsw_encode_parse_lists(o->lists, &s->lists, err));

@@ -6,6 +6,7 @@
 #include "coordinator/job/command.h"
 #include "coordinator/search/result_sink.h"
 #include "coordinator/search/search.h"
+#include "coordinator/search/selection_settings.h"
 
 struct search_options {
     struct bsw_common_options common;
@@ -13,7 +14,7 @@ struct search_options {
     struct bsw_search_run run;
     struct bsw_result_sink result;
     // What becomes a setting or a choice of one.
-    const char *refine, *extra_distance, *check_every, *probe;
+    const char *refine, *extra_distance, *check_every, *probe, *radius_scale;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct search_options, name, member, __VA_ARGS__)
@@ -31,6 +32,23 @@ static const struct bsw_option option_rows[] = {
            .help = "bits a query component, not for codecs raw and pq [6]"),
     OPTION("table", search.request.table, .choices = BSW_TABLE_CHOICES, .default_text = "auto",
            .help = "pq: numbers of a query's tables; auto: float32"),
+    OPTION("entries", search.request.entries.choice, .choices = BSW_ENTRIES_CHOICES,
+           .default_text = "all",
+           .help = "pq: all entries of a codebook, or those within a radius of the query, which "
+                   "encode --entries radius has learned"),
+    OPTION("radius-scale", radius_scale, .value_name = "X|inf",
+           .help = "radius: times this; inf: what all entries find [1]"),
+    OPTION("mode", search.request.entries.mode, .choices = BSW_SELECTION_MODES,
+           .help = "radius: H sums distances, L counts hits, M hits of half the radius less misses "
+                   "[H]"),
+    OPTION("miss", search.request.entries.miss, .choices = "bound|inf",
+           .help = "radius, mode H: what an entry outside adds: the radius squared, or inf, which "
+                   "leaves its rows out [bound]"),
+    OPTION("radii", search.request.entries.radii, .choices = BSW_RADII_KINDS,
+           .help = "radius: by density around the query, or the least or largest of a subspace "
+                   "[dynamic]"),
+    OPTION("entries-by", search.request.entries.finder, .choices = BSW_ENTRY_FINDER_CHOICES,
+           .help = "radius: what finds entries; the same bytes for all [auto]"),
     OPTION("oversample", search.request.oversample, .value_name = "X", .min = 1, .max = 10000,
            .help = "candidates to refine, times k; codec raw needs none "
                    "[" BSW_SEARCH_OVERSAMPLE_TEXT ", or as --recall has it]"),
@@ -139,6 +157,9 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     o->search.request.is_refined = strcmp(o->refine, "exact") == 0;
     BSW_TRY(take_checks(o->check_every, &o->search, err));
     BSW_TRY(take_probe(o->probe, &o->search.request, err));
+    if (o->radius_scale)
+        BSW_TRY(
+            bsw_radius_scale_parse(o->radius_scale, &o->search.request.entries.radius_scale, err));
     return take_extra_distance(o->extra_distance, &o->search.request, err);
 }
 

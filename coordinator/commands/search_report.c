@@ -1,6 +1,9 @@
 #include "coordinator/commands/search_report.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "coordinator/search/selection_settings.h"
 
 // What moves queries and survivors between the ranks.
 static const char *link_name(const struct bsw_search *search)
@@ -45,6 +48,23 @@ static void tell_lists(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "calibrated_by", bsw_calibration_source_name(table->source), " of its %s");
 }
 
+// Of tables that have entries within a radius alone.
+static void tell_selection(struct bsw_facts *facts, const struct bsw_search_settings *settings,
+                           const struct bsw_search_stats *stats)
+{
+    const struct bsw_selection_settings *s = &settings->selection;
+    bsw_fact_text(facts, "entries", "radius", ", entries within a %s");
+    if (isinf(s->scale))
+        bsw_fact_text(facts, "radius_scale", "inf", " x %s");
+    else
+        bsw_fact_real(facts, "radius_scale", (double)s->scale, " x %g");
+    bsw_fact_text(facts, "mode", bsw_selection_mode_name(s->mode), ", mode %s");
+    bsw_fact_text(facts, "miss", s->is_miss_infinite ? "inf" : "bound", NULL);
+    bsw_fact_text(facts, "radii", bsw_radii_kind_name(s->radii), NULL);
+    bsw_fact_text(facts, "entries_by", s->finder->name, NULL);
+    bsw_fact_real(facts, "entries_share", stats->entries_share, ", %.3f of entries");
+}
+
 static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
                      const struct bsw_search_stats *stats, const char *pin)
 {
@@ -58,6 +78,7 @@ static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "scan", stats->scan, ", scan %s");
     if (search->manifest.codec->has_tables)
         bsw_fact_text(facts, "table", bsw_table_name(settings->table), " of %s");
+    if (settings->selection.is_on) tell_selection(facts, settings, stats);
     if (search->manifest.lists.count > 0) tell_lists(facts, search, stats);
     bsw_fact_text(facts, "select", bsw_search_select_name(request->select), ", select %s");
     int is_on_host = settings->merge_place == BSW_MERGE_ON_HOST;

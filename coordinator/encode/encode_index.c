@@ -206,6 +206,7 @@ static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_
     bsw_journal_field_text(out, "axes", code->random_axes ? "random" : "principal");
     bsw_journal_field_count(out, "subspaces", code->parts);
     bsw_journal_field_text(out, "rotation", code->rotation ? code->rotation : "none");
+    if (code->has_radii) bsw_journal_field_text(out, "entries", "radius");
     bsw_journal_field_text(out, "scale", scale);
     bsw_journal_field_text(out, "stage", stage);
     bsw_journal_field_digest(out, "model", model);

@@ -166,6 +166,7 @@ static void encode_queries(const struct bsw_query_source *source, size_t count,
         bsw_query_encode(bsw_encode_table_get(source->level), manifest, rows + q * dims, factors[q],
                          source->query_bits, words + q * shape->query_words, &queries[q],
                          &addends[q], scratch);
+        if (source->has_no_addends) addends[q] = 0.0f;
     }
     if (shape->bytes > shape->vectors)
         memcpy(payload + shape->vectors, rows, count * dims * sizeof(float));

@@ -25,6 +25,7 @@ struct bsw_query_source {
     uint64_t digest;         // of all their numbers as they are stored, and the number of the first
     uint64_t numbers_digest; // query_digest.h
     int num_threads;         // to code with; 0 is 1
+    int has_no_addends;      // keys are counts, to which nothing is added
     int is_check_due;        // to be said with the next batch
     int is_followed;         // likewise (batch_search.h)
     struct bsw_buffer numbers, floats, norms, factors, scratch;

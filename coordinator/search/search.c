@@ -215,6 +215,8 @@ static struct bsw_search_rank report_rank(const struct bsw_search *search)
         .num_stopped = work->num_stopped,
         .num_rescanned = work->num_rescanned,
         .num_list_pairs = service->list_scratch.num_pairs,
+        .num_entries = service->selection.num_entries,
+        .num_within = service->selection.num_within,
         .coarse_seconds = service->coarse ? bsw_coarse_search_seconds(service->coarse) : 0,
         .device = report_device(search)};
 }
@@ -226,6 +228,7 @@ static void forget_rank(struct bsw_search *search)
     work->scan_seconds = work->refine_seconds = 0;
     work->scanned_bytes = work->num_pairs = work->num_stopped = work->num_rescanned = 0;
     search->service.list_scratch.num_pairs = 0;
+    search->service.selection.num_entries = search->service.selection.num_within = 0;
     bsw_shard_service_forget(&search->service);
 }
 
@@ -318,6 +321,7 @@ static enum bsw_status begin_lead(struct bsw_search *search, struct bsw_error *e
     BSW_TRY(bsw_query_source_open(run->queries, run->query_rows, &search->manifest,
                                   search->settings.query_bits, search->settings.level,
                                   &search->queries, err));
+    search->queries.has_no_addends = bsw_selection_counts(&search->settings.selection);
     search->num_asked = (run->warmup + run->repeat) * search->queries.num_queries;
     if (sink->open) BSW_TRY(sink->open(sink->context, search, &search->parts, err));
     if (sink->answers.begin)
@@ -443,7 +447,7 @@ static const char *device_kind(const struct bsw_search *search)
 struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
 {
     const struct bsw_scan_workspace *work = &search->service.workspace;
-    uint64_t pairs = 0, stopped = 0, list_pairs = 0;
+    uint64_t pairs = 0, stopped = 0, list_pairs = 0, entries = 0, within = 0;
     struct bsw_search_stats stats = {
         .seconds = bsw_median(search->seconds, (size_t)search->run.repeat),
         .num_searched = search->queries.num_queries - search->parts.num_done,
@@ -459,6 +463,8 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
         pairs += r->num_pairs;
         list_pairs += r->num_list_pairs;
         stopped += r->num_stopped;
+        entries += r->num_entries;
+        within += r->num_within;
         stats.num_rescanned += r->num_rescanned;
     }
     uint64_t passes = search->run.warmup + search->run.repeat;
@@ -467,6 +473,7 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
     // Every shard has its part of a list.
     stats.lists_a_query = (double)list_pairs / asked / search->manifest.num_shards;
     stats.queries_per_second = (double)stats.num_searched / stats.seconds;
+    stats.entries_share = entries > 0 ? (double)within / (double)entries : 0;
     stats.stopped_share = pairs > 0 ? (double)stopped / (double)pairs : 0;
     return stats;
 }

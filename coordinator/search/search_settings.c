@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "coordinator/search/recall_choice.h"
+#include "coordinator/search/selection_settings.h"
 #include "shard/codecs/codec.h"
 
 // Memory a batch's candidates may take on one rank; larger batches are cut, which changes no byte
@@ -57,7 +58,8 @@ static enum bsw_status settle_table(const struct settling *s, struct bsw_error *
     if (!codec->has_tables && s->asked->table)
         return bsw_fail(err, BSW_ERROR_USAGE, "--table: codec %s has no tables, pq has",
                         bsw_codec_name(codec));
-    if (!codec->has_tables) return BSW_OK;
+    if (!codec->has_tables)
+        return bsw_selection_refuse(&s->asked->entries, bsw_codec_name(codec), err);
     if (s->asked->scan != BSW_SCAN_AUTO)
         return bsw_fail(err, BSW_ERROR_USAGE, "--scan %s: codec %s is scanned by tables: auto",
                         bsw_scan_name(s->asked->scan), bsw_codec_name(codec));
@@ -66,7 +68,8 @@ static enum bsw_status settle_table(const struct settling *s, struct bsw_error *
                         bsw_codec_name(codec));
     s->out->scan = BSW_SCAN_TABLES;
     s->out->table = bsw_table_chosen(s->asked->table);
-    return BSW_OK;
+    return bsw_selection_settle(&s->asked->entries, s->manifest, s->index, s->asked->table != 0,
+                                &s->out->selection, err);
 }
 
 // Where keys are exact values, nothing is left to refine.
@@ -189,7 +192,8 @@ static int is_as_calibrated(const struct settling *s)
     uint32_t usual = 0;
     if (bsw_codec_query_bits(s->manifest, s->index, 0, &usual, NULL) != BSW_OK) return 0;
     return (s->asked->is_refined || s->manifest->codec->table->has_exact_keys) &&
-           s->out->query_bits >= usual && s->out->table == bsw_table_chosen(BSW_TABLE_CHOICE_AUTO);
+           s->out->query_bits >= usual &&
+           s->out->table == bsw_table_chosen(BSW_TABLE_CHOICE_AUTO) && !s->out->selection.is_on;
 }
 
 // Of fewer neighbours than were measured with, as many candidates as then.
@@ -234,7 +238,10 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
     if (!is_as_calibrated(s))
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--recall: the table of %s is of --refine exact and the usual --%s",
-                        s->index, s->manifest->codec->has_tables ? "table" : "query-bits");
+                        s->index,
+                        s->out->selection.is_on          ? "entries"
+                        : s->manifest->codec->has_tables ? "table"
+                                                         : "query-bits");
     return BSW_OK;
 }
 

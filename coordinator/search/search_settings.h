@@ -31,6 +31,20 @@ enum bsw_search_select bsw_search_select_of(const char *name);
 #define BSW_HOST_MERGE_NAMES "auto|gather|ladder"
 #define BSW_MERGE_NAMES      BSW_HOST_MERGE_NAMES "|exchange"
 
+// Which entries a query's tables have: all, or those within a radius.
+enum bsw_entries_choice { BSW_ENTRIES_ALL, BSW_ENTRIES_RADIUS };
+#define BSW_ENTRIES_CHOICES "all|radius"
+
+// Of BSW_ENTRIES_RADIUS; what was not said has its default.
+struct bsw_selection_request {
+    enum bsw_entries_choice choice;
+    double radius_scale; // 0: 1; infinity too
+    const char *mode;    // "H", "M", "L"; NULL: H
+    const char *miss;    // "bound", "inf"; NULL: bound
+    const char *radii;   // "dynamic", "small", "large"; NULL: dynamic
+    const char *finder;  // entries_within.h; NULL: auto
+};
+
 // The same on all ranks but for level and num_threads.
 struct bsw_search_request {
     uint64_t k;          // 1 .. BSW_SEARCH_MAX_K
@@ -40,7 +54,8 @@ struct bsw_search_request {
     double oversample;
     int is_refined; // by exact values; codec raw has nothing to refine
     enum bsw_scan_kind scan;
-    enum bsw_table_choice table; // of codes that have tables
+    enum bsw_table_choice table;          // of codes that have tables
+    struct bsw_selection_request entries; // of codes with radii
     enum bsw_search_select select;
     struct bsw_queue_options queue; // of BSW_SELECT_QUEUE
     // Of BSW_SELECT_HISTOGRAM: what is added to D_K, at most so many candidates, and the rows that

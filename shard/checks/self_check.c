@@ -274,7 +274,7 @@ static enum bsw_status plain_score(const struct bsw_shard_service *service,
             out, err));
     else
         *out = bsw_plain_score(&first, &service->batch, key->query, row);
-    if (!is_residual) return BSW_OK;
+    if (!is_residual || bsw_selection_counts(&service->settings.selection)) return BSW_OK;
     BSW_TRY(bsw_coarse_search_addition(service->coarse,
                                        service->batch.vectors + key->query * dims_of_row, list,
                                        &addition.number, err));

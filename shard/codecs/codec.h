@@ -40,6 +40,7 @@ struct bsw_codec_settings {
     const char *model;
     uint64_t parts;       // of product codes
     const char *rotation; // of product codes: "opq", "random", "none"
+    int has_radii;        // of product codes: radii of queries' projections (product_radii.h)
     uint64_t seed;
     int may_have_fewer_bits; // set by check_settings: bits is a limit
 };
@@ -51,6 +52,7 @@ struct bsw_codec_forecast {
     const char *segments;
     uint32_t query_bits; // that a model has; 0: the usual
     uint64_t parts;
+    int has_radii;
 };
 
 // A model file beside the manifest, and what was made of it.

@@ -13,6 +13,8 @@
 #include "kernels/kernel_sums.h"
 #include "shard/codecs/codec.h"
 #include "shard/codecs/product_training.h"
+#include "shard/codecs/radii_message.h"
+#include "shard/codecs/radii_training.h"
 
 #define PART_FIELD   19 // Manifest.part
 #define MOST_SQUARES 1e37
@@ -68,9 +70,17 @@ static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw
     const struct bsw_product_codes *codes = codes_of(manifest);
     size_t matrix_bytes = codes->matrix ? codes->dims * all_dims(codes) * sizeof(float) : 0;
     unsigned char *matrix;
+    double *fits;
+    Bsw__Radii radii;
     BSW_TRY(bsw_allocate(&matrix, matrix_bytes, 1, "rotation", err));
     if (codes->matrix) copy_matrix(codes, matrix, 1);
+    enum bsw_status status =
+        bsw_allocate(&fits, codes->book.parts, BSW_RADII_FIT_NUMBERS * sizeof *fits, "radii", err);
     Bsw__ProductCode message = BSW__PRODUCT_CODE__INIT;
+    if (status == BSW_OK && codes->radii) {
+        bsw_radii_pack(codes->radii, fits, &radii);
+        message.radii = &radii;
+    }
     message.row_dims = codes->dims;
     message.parts = codes->book.parts;
     message.bits = codes->book.bits;
@@ -80,8 +90,9 @@ static enum bsw_status pack_part(const struct bsw_manifest *manifest, struct bsw
     message.entries = (ProtobufCBinaryData){bsw_product_numbers(&codes->book) *
                                                 codes->book.part_dims * sizeof(float),
                                             (uint8_t *)codes->entries};
-    enum bsw_status status = bsw_message_pack(&message.base, out, err);
+    if (status == BSW_OK) status = bsw_message_pack(&message.base, out, err);
     bsw_free(&matrix);
+    bsw_free(&fits);
     return status;
 }
 
@@ -149,7 +160,9 @@ static enum bsw_status take_part(const char *name, const Bsw__ProductCode *messa
     bsw_product_codes_norms(codes);
     if (!is_good || !are_norms(codes->norms, numbers))
         return bad(name, "the codebooks have numbers that are out of range", err);
-    return BSW_OK;
+    if (!message->radii) return BSW_OK;
+    if (codes->book.part_dims != 2) return bad(name, "radii are of subspaces of 2 dims", err);
+    return bsw_radii_parse(name, message->radii, codes->book.parts, &codes->radii, err);
 }
 
 static enum bsw_status parse_part(const char *name, const void *data, size_t bytes,
@@ -170,9 +183,9 @@ static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_e
     if (o->segments || o->stage != BSW_STAGE_DEFAULT)
         return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec saq",
                         o->segments ? "segments" : "stage");
-    if (o->model && (o->bits > 0 || o->parts > 0 || o->rotation))
+    if (o->model && (o->bits > 0 || o->parts > 0 || o->rotation || o->has_radii))
         return bsw_fail(err, BSW_ERROR_USAGE,
-                        "--model brings its own bits, subspaces and rotation");
+                        "--model brings its own bits, subspaces, rotation and entries");
     if (o->bits == 0) o->bits = 8;
     if (o->bits != 4 && o->bits != 8)
         return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec pq has 4 or 8 a subspace",
@@ -184,7 +197,7 @@ static enum bsw_status check_settings(struct bsw_codec_settings *o, struct bsw_e
 // 2 bits a dimension, unless something was said.
 static uint32_t parts_of(const struct bsw_codec_settings *o, uint32_t dims)
 {
-    uint32_t part_dims = o->bits == 8 ? 4 : 2;
+    uint32_t part_dims = o->bits == 8 && !o->has_radii ? 4 : 2;
     return o->parts > 0 ? (uint32_t)o->parts : (dims + part_dims - 1) / part_dims;
 }
 
@@ -198,6 +211,10 @@ static enum bsw_status check_rows(const struct bsw_codec_settings *o, const char
     if (o->parts > dims)
         return bsw_fail(err, BSW_ERROR_USAGE, "--subspaces %llu: %s has %u dims",
                         (unsigned long long)o->parts, source, dims);
+    if (o->has_radii && o->parts > 0 && o->parts != (dims + 1) / 2)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--subspaces %llu: --entries radius has 2 dims each, %u for the %u of %s",
+                        (unsigned long long)o->parts, (dims + 1) / 2, dims, source);
     if (!o->model && dims > BSW_OPQ_MAX_DIMS && strcmp(o->rotation, "opq") == 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--rotation opq takes up to %d dims, %s has %u: random or none",
@@ -255,13 +272,16 @@ static enum bsw_status train(const struct bsw_codec_settings *o, uint32_t dims,
     if (o->model) return adopt(o->model, dims, manifest, err);
     BSW_TRY(lay_out(manifest, parts, bits, err));
     BSW_TRY(create_part(manifest, dims, parts, bits, o->rotation, err));
-    return bsw_product_train(sample, o->seed, omp_get_max_threads(), codes_of(manifest), err);
+    BSW_TRY(bsw_product_train(sample, o->seed, omp_get_max_threads(), codes_of(manifest), err));
+    if (!o->has_radii) return BSW_OK;
+    return bsw_radii_train(sample, omp_get_max_threads(), codes_of(manifest), err);
 }
 
 static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_manifest *manifest,
                                 struct bsw_error *err)
 {
-    const struct bsw_codec_settings settings = {.bits = o->bits, .parts = o->parts};
+    const struct bsw_codec_settings settings = {
+        .bits = o->bits, .parts = o->parts, .has_radii = o->has_radii};
     if (o->dims > BSW_PRODUCT_MAX_DIMS)
         return bsw_fail(err, BSW_ERROR_USAGE, "--codec pq takes up to %d dims",
                         BSW_PRODUCT_MAX_DIMS);
@@ -271,6 +291,11 @@ static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_m
     if (o->parts > o->dims)
         return bsw_fail(err, BSW_ERROR_USAGE, "--subspaces %llu: there are %llu dims",
                         (unsigned long long)o->parts, (unsigned long long)o->dims);
+    if (o->has_radii && o->parts > 0 && o->parts != (o->dims + 1) / 2)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--subspaces %llu: --entries radius has 2 dims each, %llu for %llu",
+                        (unsigned long long)o->parts, (unsigned long long)(o->dims + 1) / 2,
+                        (unsigned long long)o->dims);
     uint32_t dims = (uint32_t)o->dims, parts = parts_of(&settings, dims);
     BSW_TRY(create_part(manifest, dims, parts, (uint32_t)o->bits, "none", err));
     return lay_out(manifest, parts, (uint32_t)o->bits, err);

@@ -81,17 +81,19 @@ static enum bsw_status settle_bits(const struct bsw_codec *codec, double *bits,
 }
 
 static enum bsw_status check_parts(const struct bsw_codec *codec, uint64_t parts,
-                                   const char *rotation, struct bsw_error *err)
+                                   const char *rotation, int has_radii, struct bsw_error *err)
 {
-    if (codec->table->has_parts || (parts == 0 && !rotation)) return BSW_OK;
+    if (codec->table->has_parts || (parts == 0 && !rotation && !has_radii)) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec pq",
-                    parts > 0 ? "subspaces" : "rotation");
+                    parts > 0   ? "subspaces"
+                    : has_radii ? "entries"
+                                : "rotation");
 }
 
 enum bsw_status bsw_codec_check_settings(const struct bsw_codec *codec,
                                          struct bsw_codec_settings *settings, struct bsw_error *err)
 {
-    BSW_TRY(check_parts(codec, settings->parts, settings->rotation, err));
+    BSW_TRY(check_parts(codec, settings->parts, settings->rotation, settings->has_radii, err));
     return codec->table->check_settings(settings, err);
 }
 
@@ -105,7 +107,7 @@ enum bsw_status bsw_codec_forecast(const struct bsw_codec_forecast *forecast,
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--segments is for --codec saq, and names the bits itself");
     }
-    BSW_TRY(check_parts(manifest->codec, forecast->parts, NULL, err));
+    BSW_TRY(check_parts(manifest->codec, forecast->parts, NULL, forecast->has_radii, err));
     struct bsw_codec_forecast settled = *forecast;
     BSW_TRY(settle_bits(manifest->codec, &settled.bits, err));
     if (table->forecast) return table->forecast(&settled, manifest, err);

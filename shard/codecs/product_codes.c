@@ -6,6 +6,7 @@
 
 #include "common/base/memory.h"
 #include "common/codes/result_order.h"
+#include "shard/codecs/selective_table.h"
 
 enum bsw_status bsw_product_codes_create(enum bsw_metric metric, uint32_t dims, uint32_t parts,
                                          uint32_t bits, const char *rotation,
@@ -44,6 +45,7 @@ void bsw_product_codes_destroy(struct bsw_product_codes **codes)
     bsw_free(&(*codes)->matrix);
     bsw_free(&(*codes)->entries);
     bsw_free(&(*codes)->norms);
+    bsw_product_radii_destroy(&(*codes)->radii);
     bsw_free(codes);
 }
 
@@ -170,10 +172,11 @@ float bsw_product_table(const struct bsw_product_codes *codes,
 struct plain_memory {
     float *centroid, *room, *query_term, *list_term, *table_room;
     void *table;
+    uint32_t *hits;
 };
 
-static size_t divide(const struct bsw_product_codes *codes, enum bsw_table_type type,
-                     unsigned char *at, struct plain_memory *out)
+static size_t divide(const struct bsw_product_codes *codes, unsigned char *at,
+                     struct plain_memory *out)
 {
     size_t numbers = bsw_product_numbers(&codes->book) * sizeof(float),
            dims = (size_t)codes->projected_dims * sizeof(float);
@@ -183,14 +186,15 @@ static size_t divide(const struct bsw_product_codes *codes, enum bsw_table_type 
         {&out->query_term, numbers},
         {&out->list_term, numbers},
         {&out->table_room, numbers + codes->book.parts * sizeof(float)},
-        {&out->table, bsw_table_bytes(&codes->book, type)}};
+        {&out->table, bsw_table_bytes(&codes->book, BSW_TABLE_FLOAT32)},
+        {&out->hits, bsw_selective_hits_bytes(codes)}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
 
 // The reference's table of a query; returns its multiplier.
 static float plain_table(const struct bsw_product_codes *codes, enum bsw_table_type type,
-                         const float *query, const float *centroid,
-                         const struct plain_memory *memory)
+                         const struct bsw_selection *selection, const float *query,
+                         const float *centroid, const struct plain_memory *memory)
 {
     const struct bsw_table_scan_table *kernels = &bsw_table_scan_reference;
     struct bsw_product_terms terms = {query, memory->query_term, NULL, memory->list_term};
@@ -201,20 +205,22 @@ static float plain_table(const struct bsw_product_codes *codes, enum bsw_table_t
     }
     bsw_product_query_term(codes, kernels, query, memory->room, memory->query_term);
     bsw_product_list_term(codes, kernels, terms.centroid, memory->room, memory->list_term);
+    if (selection) return bsw_selective_plain_table(selection, &terms, memory->table, memory->hits);
     return bsw_product_table(codes, kernels, type, &terms, memory->table_room, memory->table);
 }
 
 enum bsw_status bsw_product_plain_scores(const struct bsw_product_codes *codes,
-                                         enum bsw_table_type type, const float *query,
+                                         enum bsw_table_type type,
+                                         const struct bsw_selection *selection, const float *query,
                                          const float *centroid, const struct bsw_product_rows *rows,
                                          uint32_t *out, struct bsw_error *err)
 {
     const struct bsw_table_scan_table *kernels = &bsw_table_scan_reference;
     struct plain_memory memory;
     unsigned char *all;
-    BSW_TRY(bsw_allocate(&all, divide(codes, type, NULL, &memory), 1, "table", err));
-    divide(codes, type, all, &memory);
-    float multiplier = plain_table(codes, type, query, centroid, &memory);
+    BSW_TRY(bsw_allocate(&all, divide(codes, NULL, &memory), 1, "table", err));
+    divide(codes, all, &memory);
+    float multiplier = plain_table(codes, type, selection, query, centroid, &memory);
     const struct bsw_code_table table = bsw_product_code_table(codes, type, memory.table);
     for (size_t i = 0; i < rows->num; i++) {
         uint32_t row = rows->rows[i], mask = 1u << row % BSW_BUNDLE_ROWS;
@@ -223,7 +229,10 @@ enum bsw_status bsw_product_plain_scores(const struct bsw_product_codes *codes,
         kernels->sums(&table, rows->bundles + row / BSW_BUNDLE_ROWS * rows->bundle_bytes, 0, 1,
                       sums);
         kernels->filter(sums, multiplier, 0.0f, &mask, 1, 0, 0, &found);
-        out[i] = bsw_candidate_score(found);
+        found = found >> 32 << 32 | bsw_candidate_pack(0, row);
+        size_t is_kept = !selection || bsw_selective_keep(codes, memory.hits, rows->bundles,
+                                                          rows->bundle_bytes, &found, 1);
+        out[i] = is_kept ? bsw_candidate_score(found) : 0;
     }
     bsw_free(&all);
     return BSW_OK;

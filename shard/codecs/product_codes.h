@@ -18,6 +18,9 @@
 #include "kernels/encode/encode.h"
 #include "kernels/table_scan/table_scan.h"
 
+struct bsw_product_radii; // shard/codecs/product_radii.h
+struct bsw_selection;     // shard/codecs/selective_table.h
+
 #define BSW_PRODUCT_MAX_DIMS  4096 // of rows, as R is dims^2 floats
 #define BSW_PRODUCT_MAX_PARTS 4096
 
@@ -28,11 +31,12 @@ struct bsw_product_codes {
     uint32_t
         projected_dims; // of x': parts * part_dims, and padding to a multiple of 32, which is 0
     struct bsw_product_book book;
-    char rotation[8];       // "opq", "random", "none"
-    float *mean;            // [dims]; owned
-    float *matrix;          // R: [dims][projected_dims]; owned; NULL without rotation
-    float *entries, *norms; // of the book; owned
-    float *zeros;           // [dims]; owned
+    char rotation[8];                // "opq", "random", "none"
+    float *mean;                     // [dims]; owned
+    float *matrix;                   // R: [dims][projected_dims]; owned; NULL without rotation
+    float *entries, *norms;          // of the book; owned
+    float *zeros;                    // [dims]; owned
+    struct bsw_product_radii *radii; // of queries' projections (product_radii.h); owned; NULL: none
 };
 
 // Sizes of an index with so many parts: part_dims, projected_dims, empty arrays but for R.
@@ -84,15 +88,17 @@ static inline struct bsw_code_table bsw_product_code_table(const struct bsw_prod
                                    .numbers = numbers};
 }
 
-// A query's scores of some rows, as plainly as they can be had: by the reference alone. centroid:
-// of the rows' list, as given, or NULL; rows count from the first bundle. Without what keys lack.
+// A query's scores of some rows, as plainly as they can be had: by the reference alone. selection:
+// of entries, or NULL; a row that is not ranked has 0. centroid: of the rows' list, as given, or
+// NULL; rows count from the first bundle. Without what keys lack.
 struct bsw_product_rows {
     const uint8_t *bundles;
     size_t bundle_bytes, num;
     const uint32_t *rows; // [num]
 };
 enum bsw_status bsw_product_plain_scores(const struct bsw_product_codes *codes,
-                                         enum bsw_table_type type, const float *query,
+                                         enum bsw_table_type type,
+                                         const struct bsw_selection *selection, const float *query,
                                          const float *centroid, const struct bsw_product_rows *rows,
                                          uint32_t *out, struct bsw_error *err);
 

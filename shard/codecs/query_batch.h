@@ -10,6 +10,7 @@
 #include "kernels/table_scan/table_formats.h"
 
 struct bsw_product_codes; // shard/codecs/product_codes.h
+struct bsw_selection;     // shard/codecs/selective_table.h
 
 // Arrays borrowed.
 struct bsw_query_batch {
@@ -28,7 +29,8 @@ struct bsw_query_batch {
     const struct bsw_product_codes *product; // NULL: there are no tables
     const float *centroids; // [lists][dims], where codes are of residuals; else NULL
     enum bsw_table_type table;
-    const uint8_t *tables; // [num_queries]: each its own type; NULL: all have `table`
+    const uint8_t *tables;           // [num_queries]: each its own type; NULL: all have `table`
+    struct bsw_selection *selection; // of entries within a radius; NULL: tables have all entries
     // Two of them in device memory, where a link brought them there; else NULL.
     const uint32_t *d_words;
     const float *d_scales;

@@ -8,6 +8,7 @@
 #include "common/codes/result_order.h"
 #include "kernels/scan_tuning.h"
 #include "kernels/select/key_shift.h"
+#include "shard/codecs/selective_table.h"
 #include "shard/host/shard_tiles.h"
 
 // Bundles of a tile at most: what one query may find in it has to have room.
@@ -321,11 +322,13 @@ static void scan_tables(const struct list_job *job, const struct list_thread *th
     const uint32_t *first = job->shard->order.first_bundles;
     struct bsw_list_table_room room =
         bsw_list_tables_room(job->tables, (size_t)omp_get_thread_num());
+    const struct bsw_selection *selection = job->queries->batch->selection;
+    int is_count = selection && bsw_selection_counts(&selection->settings);
     if (first[l] == first[l + 1]) return;
     bsw_list_tables_enter(job->tables, l, &room);
     for (size_t i = 0; i < list->num; i++) {
         uint32_t query = list->queries[i];
-        float addition = list->additions ? list->additions[i] : 0.0f;
+        float addition = list->additions && !is_count ? list->additions[i] : 0.0f;
         bsw_list_tables_take(job->tables, query, &room);
         for (size_t b = first[l]; b < first[l + 1]; b += job->tile_bundles) {
             size_t left = first[l + 1] - b,

@@ -3,7 +3,7 @@
 #include <omp.h>
 
 #include "kernels/encode/encode.h"
-#include "shard/codecs/product_codes.h"
+#include "shard/codecs/selective_table.h"
 #include "shard/host/scan_group.h"
 #include "shard/host/shard_tiles.h"
 
@@ -50,7 +50,9 @@ static size_t divide_room(const struct bsw_list_tables *tables, unsigned char *a
         {&out->list_term, numbers},
         {&out->table_room, numbers + codes->book.parts * sizeof(float)},
         {&out->sums, tables->most_rows * sizeof(float)},
-        {&out->table, bsw_table_bytes(&codes->book, BSW_TABLE_FLOAT32)}};
+        {&out->table, bsw_group_table_bytes(tables->queries->batch)},
+        {&out->selective_room,
+         tables->queries->batch->selection ? bsw_selective_room_bytes(codes) : 0}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
 
@@ -151,6 +153,10 @@ static float make_table(const struct bsw_list_tables *tables, size_t query, cons
 {
     const struct bsw_product_terms terms = {query_at(tables, query), term, room->centroid,
                                             room->list_now};
+    const struct bsw_query_batch *batch = tables->queries->batch;
+    if (batch->selection)
+        return bsw_selective_table(batch->selection, &terms, room->selective_room, to,
+                                   bsw_group_table_hits(batch, to));
     return bsw_product_table(codes_of(tables), tables->workspace->table_scan,
                              type_of(tables, query), &terms, room->table_room, to);
 }
@@ -171,7 +177,7 @@ static enum bsw_status make_queries(struct bsw_list_tables *tables, struct bsw_e
 {
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t num = tables->queries->num_queries;
-    tables->query_bytes = bsw_group_table_bytes(codes_of(tables));
+    tables->query_bytes = bsw_group_table_bytes(tables->queries->batch);
     tables->has_queries = num <= BSW_LIST_TABLE_BYTES / tables->query_bytes;
     if (!tables->has_queries) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->queries, num * tables->query_bytes + 1, err));
@@ -219,12 +225,17 @@ void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
         room->multiplier = make_table(tables, query, term, room, room->table);
     }
     room->now = bsw_product_code_table(codes_of(tables), type_of(tables, query), numbers);
+    room->hits = bsw_group_table_hits(tables->queries->batch, numbers);
 }
 
 size_t bsw_list_tables_find(const struct bsw_list_tables *tables,
                             const struct bsw_list_table_room *room, size_t bundle,
                             size_t num_bundles, float addition, uint32_t limit, uint64_t *items)
 {
-    return bsw_tile_find(tables->shard, tables->workspace->table_scan, &room->now, room->multiplier,
-                         addition, bundle, num_bundles, limit, room->sums, items);
+    const struct bsw_query_batch *batch = tables->queries->batch;
+    size_t count =
+        bsw_tile_find(tables->shard, tables->workspace->table_scan, &room->now, room->multiplier,
+                      addition, bundle, num_bundles, limit, room->sums, items);
+    return batch->selection ? bsw_shard_keep_hits(tables->shard, batch, room->hits, items, count)
+                            : count;
 }

@@ -15,7 +15,8 @@
 // Of one thread: a list, and a query's table for it.
 struct bsw_list_table_room {
     float *room, *query_term, *list_term, *table_room, *sums;
-    void *table;
+    void *table, *selective_room;
+    const uint32_t *hits;             // of the table, where entries are selected
     const float *centroid, *list_now; // c' of the list and its term, l2 with residuals alone
     struct bsw_code_table now;        // of the query
     float multiplier;

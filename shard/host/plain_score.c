@@ -64,7 +64,7 @@ enum bsw_status bsw_plain_table_scores(const struct bsw_resident_shard *shard,
         .num = num,
         .rows = rows};
     return bsw_product_plain_scores(
-        batch->product, bsw_batch_table(batch, query),
+        batch->product, bsw_batch_table(batch, query), batch->selection,
         (const float *)(const void *)(batch->words + query * batch->query_words), centroid, &of,
         out, err);
 }

@@ -45,6 +45,7 @@ enum bsw_status bsw_query_gather_run(const struct bsw_query_batch *from, size_t 
         .centroids = from->centroids,
         .table = from->table,
         .tables = from->tables ? tables : NULL,
+        .selection = from->selection,
         .additions = from->additions ? (const union bsw_addition *)(const void *)additions : NULL};
     return BSW_OK;
 }

@@ -157,8 +157,7 @@ static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queri
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many",
                         group->keep);
     }
-    size_t table_bytes =
-        group->shard->shape.has_tables ? bsw_group_table_bytes(group->batch->product) : 0;
+    size_t table_bytes = group->shard->shape.has_tables ? bsw_group_table_bytes(group->batch) : 0;
     size_t fit = workspace->budget_bytes / (bytes + table_bytes);
     group->num_queries = fit < 1 ? 1 : fit < num_queries ? fit : num_queries;
     group->tuning = bsw_scan_tuning_of(workspace->level, &group->shard->shape.layout);

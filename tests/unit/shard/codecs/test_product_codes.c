@@ -164,8 +164,8 @@ static void check_keys(enum bsw_metric metric, uint32_t bits, int has_centroid)
                                    centre);
     const struct bsw_product_rows what = {bundle, sizeof bundle, BSW_BUNDLE_ROWS, places};
     for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++) {
-        assert_ok(bsw_product_plain_scores(codes, (enum bsw_table_type)type, query, centroid, &what,
-                                           scores, &err),
+        assert_ok(bsw_product_plain_scores(codes, (enum bsw_table_type)type, NULL, query, centroid,
+                                           &what, scores, &err),
                   &err);
         for (uint32_t r = 0; r < BSW_BUNDLE_ROWS; r++) {
             float less[64]; // q' - c' under l2

@@ -1,0 +1,86 @@
+#include "coordinator/search/selection_settings.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/base/number_parse.h"
+#include "shard/codecs/codec.h"
+
+#define MOST_SCALE 1e9
+
+static const char *const modes[] = {"H", "M", "L"};
+static const char *const kinds[] = {"dynamic", "small", "large"};
+
+const char *bsw_selection_mode_name(enum bsw_selection_mode mode)
+{
+    return modes[mode];
+}
+
+const char *bsw_radii_kind_name(enum bsw_radii_kind kind)
+{
+    return kinds[kind];
+}
+
+enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw_error *err)
+{
+    *out = INFINITY;
+    if (strcmp(text, "inf") == 0) return BSW_OK;
+    BSW_TRY(bsw_number_parse("--radius-scale", text, out, err));
+    if (*out > 1e-9 && *out <= MOST_SCALE) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--radius-scale %s: a positive number up to 1e9, or inf",
+                    text);
+}
+
+// The first option that only --entries radius has, or NULL.
+static const char *what_needs_radius(const struct bsw_selection_request *asked)
+{
+    return asked->radius_scale != 0 ? "radius-scale"
+           : asked->mode            ? "mode"
+           : asked->miss            ? "miss"
+           : asked->radii           ? "radii"
+           : asked->finder          ? "entries-by"
+                                    : NULL;
+}
+
+static int place_of(const char *name, const char *const *names, int num)
+{
+    int place = num - 1;
+    while (name && place > 0 && strcmp(name, names[place]) != 0) place--;
+    return name ? place : 0;
+}
+
+enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, const char *codec,
+                                     struct bsw_error *err)
+{
+    const char *option = asked->choice == BSW_ENTRIES_RADIUS ? "entries" : what_needs_radius(asked);
+    if (!option) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s: codec %s has no entries, pq has", option, codec);
+}
+
+enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
+                                     const struct bsw_manifest *manifest, const char *index,
+                                     int has_table, struct bsw_selection_settings *out,
+                                     struct bsw_error *err)
+{
+    const char *option = what_needs_radius(asked);
+    *out = (struct bsw_selection_settings){0};
+    if (asked->choice == BSW_ENTRIES_ALL && option)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --entries radius", option);
+    if (asked->choice == BSW_ENTRIES_ALL) return BSW_OK;
+    if (has_table)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--table is for --entries all: with radius tables are of float32");
+    if (!manifest->codec->table->product(manifest)->radii)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--entries radius: %s has no radii; encode --entries radius makes some",
+                        index);
+    *out = (struct bsw_selection_settings){
+        .is_on = 1,
+        .mode = (enum bsw_selection_mode)place_of(asked->mode, modes, 3),
+        .scale = asked->radius_scale != 0 ? (float)asked->radius_scale : 1.0f,
+        .is_miss_infinite = asked->miss && strcmp(asked->miss, "inf") == 0,
+        .radii = (enum bsw_radii_kind)place_of(asked->radii, kinds, 3)};
+    if (out->is_miss_infinite && out->mode != BSW_SELECTION_H)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--miss inf is for --mode H: M and L count");
+    return bsw_entry_finder_get(asked->finder ? asked->finder : "auto", &out->finder, err);
+}

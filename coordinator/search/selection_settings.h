@@ -1,0 +1,23 @@
+// --entries and what belongs to it, made valid.
+#ifndef BITSWEEP_COORDINATOR_SELECTION_SETTINGS_H
+#define BITSWEEP_COORDINATOR_SELECTION_SETTINGS_H
+
+#include "coordinator/search/search_settings.h"
+
+// Of an index of codes with tables; has_table: --table was said. What cannot be is BSW_ERROR_USAGE
+// in one line that names the option.
+enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
+                                     const struct bsw_manifest *manifest, const char *index,
+                                     int has_table, struct bsw_selection_settings *out,
+                                     struct bsw_error *err);
+// Of codes without tables: anything asked for is BSW_ERROR_USAGE.
+enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, const char *codec,
+                                     struct bsw_error *err);
+
+// "0.5", "inf" to a scale of radii.
+enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw_error *err);
+
+const char *bsw_selection_mode_name(enum bsw_selection_mode mode);
+const char *bsw_radii_kind_name(enum bsw_radii_kind kind);
+
+#endif

@@ -1,0 +1,219 @@
+#include "shard/codecs/selective_table.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "common/codes/result_order.h"
+#include "kernels/entries_within/entry_value.h"
+#include "kernels/select/key_shift.h"
+
+enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings,
+                                   const struct bsw_product_codes *codes, enum bsw_cpu_level level,
+                                   struct bsw_selection *out, struct bsw_error *err)
+{
+    const struct bsw_entry_finder_options options = {.level = level};
+    const struct bsw_entry_book book = {codes->metric == BSW_METRIC_L2 ? BSW_ENTRY_L2
+                                                                       : BSW_ENTRY_IP,
+                                        codes->book.parts, 1u << codes->book.bits, codes->entries};
+    *out = (struct bsw_selection){.settings = *settings, .codes = codes};
+    return settings->finder->open(&book, &options, &out->finder, err);
+}
+
+void bsw_selection_close(struct bsw_selection *selection)
+{
+    if (selection->finder) selection->settings.finder->close(&selection->finder);
+}
+
+// ---- rays ----
+
+// One part of a table under way.
+struct part {
+    uint32_t number;
+    struct bsw_entry_ray ray;
+    float inner; // limit of the inner sphere
+    float miss;  // what a miss adds
+    float base;  // |q'_p - c'_p|^2, l2 alone
+};
+
+static float limit_of(float radius, float scale)
+{
+    float scaled = radius * scale;
+    return isinf(scale) ? INFINITY : scaled * scaled;
+}
+
+static float miss_of(const struct bsw_selection *selection, const struct bsw_entry_ray *ray)
+{
+    const struct bsw_selection_settings *settings = &selection->settings;
+    int is_l2 = selection->codes->metric == BSW_METRIC_L2;
+    if (settings->mode != BSW_SELECTION_H) return settings->mode == BSW_SELECTION_M ? -1.0f : 0.0f;
+    if (settings->is_miss_infinite) return is_l2 ? INFINITY : -INFINITY;
+    return is_l2 ? ray->limit : bsw_entry_least(ray);
+}
+
+static struct part part_at(const struct bsw_selection *selection,
+                           const struct bsw_product_terms *terms, uint32_t p)
+{
+    const struct bsw_selection_settings *settings = &selection->settings;
+    const float *q = terms->query + 2 * (size_t)p,
+                *c = terms->centroid ? terms->centroid + 2 * (size_t)p : NULL;
+    float x = q[0] - (c ? c[0] : 0.0f), y = q[1] - (c ? c[1] : 0.0f);
+    float radius = bsw_product_radius(selection->codes->radii, settings->radii, p, q[0], q[1]);
+    struct part part = {.number = p, .ray = {p, x, y, limit_of(radius, settings->scale)}};
+    part.inner = part.ray.limit * 0.25f;
+    part.miss = miss_of(selection, &part.ray);
+    part.base = fmaf(y, y, fmaf(x, x, 0.0f));
+    return part;
+}
+
+// What a hit of this value (entries_within.h) adds.
+static float hit_of(const struct bsw_selection *selection, const struct bsw_product_terms *terms,
+                    const struct part *part, uint32_t entry, float value)
+{
+    const struct bsw_product_codes *codes = selection->codes;
+    size_t at = ((size_t)part->number << codes->book.bits) + entry;
+    int is_l2 = codes->metric == BSW_METRIC_L2;
+    if (selection->settings.mode == BSW_SELECTION_L) return 1.0f;
+    if (selection->settings.mode == BSW_SELECTION_M) {
+        struct bsw_entry_ray inner = part->ray;
+        inner.limit = part->inner;
+        return is_l2 ? (value <= inner.limit ? 1.0f : 0.0f)
+                     : (value >= bsw_entry_least(&inner) ? 1.0f : 0.0f);
+    }
+    if (!is_l2) return terms->query_term[at];
+    float sum = (terms->list_term[at] + terms->query_term[at]) + part->base;
+    return sum > 0.0f ? sum : 0.0f;
+}
+
+static void put_hit(const struct bsw_selection *selection, const struct bsw_product_terms *terms,
+                    const struct part *part, uint32_t entry, float value, float *out,
+                    uint32_t *hits)
+{
+    const struct bsw_product_codes *codes = selection->codes;
+    out[((size_t)part->number << codes->book.bits) + entry] =
+        hit_of(selection, terms, part, entry, value);
+    hits[part->number * bsw_selective_words(codes) + entry / 32] |= 1u << entry % 32;
+}
+
+static void put_misses(const struct bsw_selection *selection, const struct part *part, float *out)
+{
+    size_t num = bsw_product_entries(&selection->codes->book);
+    float *to = out + part->number * num;
+    for (size_t e = 0; e < num; e++) to[e] = part->miss;
+}
+
+static float multiplier_of(const struct bsw_selection *selection)
+{
+    return selection->settings.mode == BSW_SELECTION_H && selection->codes->metric == BSW_METRIC_L2
+               ? -1.0f
+               : 1.0f;
+}
+
+// ---- tables ----
+
+struct room {
+    struct bsw_entry_ray *rays;
+    struct part *parts;
+    struct bsw_entry_hits hits;
+};
+
+static size_t divide_room(const struct bsw_product_codes *codes, unsigned char *at,
+                          struct room *out)
+{
+    const struct bsw_entry_book book = {.entries = 1u << codes->book.bits};
+    size_t num = codes->book.parts, most = bsw_entry_hits_room(&book, num);
+    const struct bsw_memory_part parts[] = {
+        {&out->rays, num * sizeof *out->rays},
+        {&out->parts, num * sizeof *out->parts},
+        {&out->hits.offsets, (num + 1) * sizeof *out->hits.offsets},
+        {&out->hits.entries, most},
+        {&out->hits.values, most * sizeof *out->hits.values}};
+    return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
+}
+
+size_t bsw_selective_room_bytes(const struct bsw_product_codes *codes)
+{
+    struct room room;
+    return divide_room(codes, NULL, &room);
+}
+
+float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,
+                          void *memory, float *out, uint32_t *hits)
+{
+    const struct bsw_product_codes *codes = selection->codes;
+    uint32_t num = codes->book.parts;
+    struct bsw_error err;
+    struct room room;
+    divide_room(codes, memory, &room);
+    for (uint32_t p = 0; p < num; p++) {
+        room.parts[p] = part_at(selection, terms, p);
+        room.rays[p] = room.parts[p].ray;
+    }
+    enum bsw_status status =
+        selection->settings.finder->find(selection->finder, room.rays, num, &room.hits, &err);
+    memset(hits, 0, bsw_selective_hits_bytes(codes));
+    if (status != BSW_OK) {
+        bsw_first_failure_note(&selection->failure, 0, status, &err);
+        return 0.0f;
+    }
+    for (uint32_t p = 0; p < num; p++) {
+        put_misses(selection, &room.parts[p], out);
+        for (uint32_t i = room.hits.offsets[p]; i < room.hits.offsets[p + 1]; i++)
+            put_hit(selection, terms, &room.parts[p], room.hits.entries[i], room.hits.values[i],
+                    out, hits);
+    }
+    __atomic_fetch_add(&selection->num_entries, bsw_product_numbers(&codes->book),
+                       __ATOMIC_RELAXED);
+    __atomic_fetch_add(&selection->num_within, room.hits.offsets[num], __ATOMIC_RELAXED);
+    return multiplier_of(selection);
+}
+
+float bsw_selective_plain_table(const struct bsw_selection *selection,
+                                const struct bsw_product_terms *terms, float *out, uint32_t *hits)
+{
+    const struct bsw_product_codes *codes = selection->codes;
+    size_t num = bsw_product_entries(&codes->book);
+    memset(hits, 0, bsw_selective_hits_bytes(codes));
+    for (uint32_t p = 0; p < codes->book.parts; p++) {
+        const struct part part = part_at(selection, terms, p);
+        const float *x = codes->entries + 2 * num * p, *y = x + num;
+        put_misses(selection, &part, out);
+        for (uint32_t e = 0; e < num; e++) {
+            int is_l2 = codes->metric == BSW_METRIC_L2;
+            float value = is_l2 ? bsw_entry_distance(&part.ray, x[e], y[e])
+                                : bsw_entry_product(&part.ray, x[e], y[e]);
+            if (is_l2 ? value <= part.ray.limit : value >= bsw_entry_least(&part.ray))
+                put_hit(selection, terms, &part, e, value, out, hits);
+        }
+    }
+    return multiplier_of(selection);
+}
+
+// ---- rows ----
+
+static int has_hit(const struct bsw_product_codes *codes, const uint32_t *hits,
+                   const uint8_t *bundle, uint32_t lane)
+{
+    size_t words = bsw_selective_words(codes);
+    for (uint32_t p = 0; p < codes->book.parts; p++, hits += words) {
+        uint32_t code = codes->book.bits == 8
+                            ? bundle[p * BSW_BUNDLE_ROWS + lane]
+                            : bundle[p / 2 * BSW_BUNDLE_ROWS + lane] >> p % 2 * 4 & 15u;
+        if (hits[code / 32] >> code % 32 & 1) return 1;
+    }
+    return 0;
+}
+
+size_t bsw_selective_keep(const struct bsw_product_codes *codes, const uint32_t *hits,
+                          const uint8_t *bundles, size_t bundle_bytes, uint64_t *items,
+                          size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t row = bsw_candidate_row(items[i]);
+        items[kept] = items[i];
+        kept += bsw_candidate_score(items[i]) > BSW_SCORE_OF_MINUS_INFINITY &&
+                has_hit(codes, hits, bundles + row / BSW_BUNDLE_ROWS * bundle_bytes,
+                        row % BSW_BUNDLE_ROWS);
+    }
+    return kept;
+}

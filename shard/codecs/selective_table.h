@@ -1,0 +1,85 @@
+// Tables of entries within a radius of the query's projection, after JUNO (Liu et al., ASPLOS 2024,
+// Sections 4 and 5): what a search of --entries radius scans product codes by.
+//
+// Of each part, a ray at the query's projection (l2: less the list's centroid) finds the entries
+// within limit = (radius * scale)^2, radius as product_radii.h has it for the projection before the
+// centroid is taken off. t_p(e), the number of entry e, is then
+//
+//   mode H  a hit adds what it adds in a full table (product_codes.h); a miss adds the bound: limit
+//           under l2, (|q_p|^2 - limit) / 2 under ip and cosine; or -infinity to the key
+//   mode M  1 within limit / 4 (half the radius), 0 within limit, -1 for a miss
+//   mode L  1 for a hit, 0 for a miss
+//
+// and sums and keys are those of product_codes.h: float32, ascending in the part. Keys of M and L
+// are these sums, without what lists and means add. A row that hits nothing is not ranked, nor one
+// with an infinite sum. With an infinite scale every entry is hit, and H has the bytes of the full
+// table.
+#ifndef BITSWEEP_SHARD_SELECTIVE_TABLE_H
+#define BITSWEEP_SHARD_SELECTIVE_TABLE_H
+
+#include "kernels/entries_within/entries_within.h"
+#include "shard/codecs/product_codes.h"
+#include "shard/codecs/product_radii.h"
+
+enum bsw_selection_mode { BSW_SELECTION_H, BSW_SELECTION_M, BSW_SELECTION_L };
+#define BSW_SELECTION_MODES "H|M|L"
+
+// {0}: all entries, as ever.
+struct bsw_selection_settings {
+    int is_on;
+    enum bsw_selection_mode mode;
+    float scale; // of radii: positive, infinity too
+    int is_miss_infinite;
+    enum bsw_radii_kind radii;
+    const struct bsw_entry_finder_ops *finder;
+};
+
+// Of a rank's search. What is counted, and what failed, is written by all threads.
+struct bsw_selection {
+    struct bsw_selection_settings settings;
+    const struct bsw_product_codes *codes; // borrowed
+    bsw_entry_finder *finder;
+    uint64_t num_entries, num_within; // of the tables made; of them those within their radius
+    struct bsw_first_failure failure;
+};
+
+// Of codes with radii. The finder has the book of codes->entries.
+enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings,
+                                   const struct bsw_product_codes *codes, enum bsw_cpu_level level,
+                                   struct bsw_selection *out, struct bsw_error *err);
+void bsw_selection_close(struct bsw_selection *selection); // accepts {0}
+
+// Whether keys are counts: then nothing is added to them.
+static inline int bsw_selection_counts(const struct bsw_selection_settings *settings)
+{
+    return settings->is_on && settings->mode != BSW_SELECTION_H;
+}
+
+// Bits of a table's hits: [parts][bsw_selective_words], bit e % 32 of word e / 32.
+static inline size_t bsw_selective_words(const struct bsw_product_codes *codes)
+{
+    return codes->book.bits == 8 ? 8 : 1;
+}
+static inline size_t bsw_selective_hits_bytes(const struct bsw_product_codes *codes)
+{
+    return bsw_align_size(codes->book.parts * bsw_selective_words(codes) * sizeof(uint32_t),
+                          BSW_ALIGNMENT_BYTES);
+}
+
+// A table as bsw_product_table makes it, of float32, and its hits. Returns what sums are multiplied
+// by. room: bsw_selective_room_bytes, 64-byte aligned. Where the finder fails selection->failure
+// says so, and the numbers are of no use.
+size_t bsw_selective_room_bytes(const struct bsw_product_codes *codes);
+float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,
+                          void *room, float *out, uint32_t *hits);
+// The same as plainly as it can be had, by no finder.
+float bsw_selective_plain_table(const struct bsw_selection *selection,
+                                const struct bsw_product_terms *terms, float *out, uint32_t *hits);
+
+// Keeps those of `count` candidates that are to be ranked; returns how many. bundles: of their row
+// 0.
+size_t bsw_selective_keep(const struct bsw_product_codes *codes, const uint32_t *hits,
+                          const uint8_t *bundles, size_t bundle_bytes, uint64_t *items,
+                          size_t count);
+
+#endif
