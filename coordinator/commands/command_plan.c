@@ -15,7 +15,7 @@ struct plan_options {
     struct bsw_common_options common;
     struct bsw_plan_settings index;
     struct bsw_plan_time_settings times;
-    const char *ranks, *select, *lists;
+    const char *ranks, *select, *lists, *entries;
     double target, list_rate;
 };
 
@@ -44,6 +44,8 @@ static const struct bsw_option option_rows[] = {
            .help = "rbe: components of a code [64]"),
     OPTION("subspaces", index.parts, .value_name = "M", .min = 1, .max = BSW_MAX_DIMS,
            .help = "pq: as for encode [2 bits a dimension]"),
+    OPTION("entries", entries, .choices = "all|radius", .default_text = "all",
+           .help = "pq: as for encode"),
     OPTION("segments", index.segments, .value_name = "DxB,...",
            .help = "saq: dims x bits of each segment, in place of --bits"),
     OPTION("stage", index.stage, .value_name = "D", .default_text = "32", .max = BSW_MAX_DIMS,
@@ -131,6 +133,7 @@ static enum bsw_status settle(struct plan_job *job, struct bsw_error *err)
     o->times.level = o->common.level;
     BSW_TRY(bsw_plan_ranks_parse(o->ranks, job->ranks, &job->num_ranks, err));
     BSW_TRY(bsw_encode_parse_lists(o->lists, &o->index.lists, err));
+    o->index.has_radii = strcmp(o->entries, "radius") == 0;
     if (o->index.lists > 0 && misses_wanted(o))
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--select queue: an index with lists knows threshold alone");

@@ -15,6 +15,9 @@ struct search_options {
     struct bsw_result_sink result;
     // What becomes a setting or a choice of one.
     const char *refine, *extra_distance, *check_every, *probe, *radius_scale;
+    struct {
+        const char *mode, *miss, *radii, *finder;
+    } entries;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct search_options, name, member, __VA_ARGS__)
@@ -38,16 +41,16 @@ static const struct bsw_option option_rows[] = {
                    "encode --entries radius has learned"),
     OPTION("radius-scale", radius_scale, .value_name = "X|inf",
            .help = "radius: times this; inf: what all entries find [1]"),
-    OPTION("mode", search.request.entries.mode, .choices = BSW_SELECTION_MODES,
+    OPTION("mode", entries.mode, .choices = BSW_SELECTION_MODES,
            .help = "radius: H sums distances, L counts hits, M hits of half the radius less misses "
                    "[H]"),
-    OPTION("miss", search.request.entries.miss, .choices = "bound|inf",
+    OPTION("miss", entries.miss, .choices = "bound|inf",
            .help = "radius, mode H: what an entry outside adds: the radius squared, or inf, which "
                    "leaves its rows out [bound]"),
-    OPTION("radii", search.request.entries.radii, .choices = BSW_RADII_KINDS,
+    OPTION("radii", entries.radii, .choices = BSW_RADII_KINDS,
            .help = "radius: by density around the query, or the least or largest of a subspace "
                    "[dynamic]"),
-    OPTION("entries-by", search.request.entries.finder, .choices = BSW_ENTRY_FINDER_CHOICES,
+    OPTION("entries-by", entries.finder, .choices = BSW_ENTRY_FINDER_CHOICES,
            .help = "radius: what finds entries; the same bytes for all [auto]"),
     OPTION("oversample", search.request.oversample, .value_name = "X", .min = 1, .max = 10000,
            .help = "candidates to refine, times k; codec raw needs none "
@@ -143,6 +146,22 @@ static enum bsw_status take_extra_distance(const char *text, struct bsw_search_r
     return bsw_count_parse("--extra-distance", text, &out->extra_distance, err);
 }
 
+static void take_word(const char *text, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "%s", text ? text : "");
+}
+
+static enum bsw_status take_entries(const struct search_options *o,
+                                    struct bsw_selection_request *out, struct bsw_error *err)
+{
+    take_word(o->entries.mode, out->mode, sizeof out->mode);
+    take_word(o->entries.miss, out->miss, sizeof out->miss);
+    take_word(o->entries.radii, out->radii, sizeof out->radii);
+    take_word(o->entries.finder, out->finder, sizeof out->finder);
+    return o->radius_scale ? bsw_radius_scale_parse(o->radius_scale, &out->radius_scale, err)
+                           : BSW_OK;
+}
+
 static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
 {
     // Several passes are for timing, and what is timed is not cut into runs.
@@ -157,9 +176,7 @@ static enum bsw_status settle(struct search_options *o, struct bsw_error *err)
     o->search.request.is_refined = strcmp(o->refine, "exact") == 0;
     BSW_TRY(take_checks(o->check_every, &o->search, err));
     BSW_TRY(take_probe(o->probe, &o->search.request, err));
-    if (o->radius_scale)
-        BSW_TRY(
-            bsw_radius_scale_parse(o->radius_scale, &o->search.request.entries.radius_scale, err));
+    BSW_TRY(take_entries(o, &o->search.request.entries, err));
     return take_extra_distance(o->extra_distance, &o->search.request, err);
 }
 

@@ -9,6 +9,7 @@
 #include "coordinator/plan/plan_lists.h"
 #include "coordinator/search/query_source.h"
 #include "shard/codecs/codec.h"
+#include "shard/codecs/product_radii.h"
 #include "shard/host/list_tables.h"
 #include "shard/lists/coarse_search.h"
 
@@ -23,6 +24,7 @@ static enum bsw_status lay_out(const struct bsw_plan_settings *o, struct bsw_pla
                                           .bits = o->bits,
                                           .segments = o->segments,
                                           .parts = o->parts,
+                                          .has_radii = o->has_radii,
                                           .query_bits = (uint32_t)o->search.query_bits};
     BSW_TRY(bsw_codec_parse(o->codec, &index->manifest.codec, err));
     return bsw_codec_forecast(&forecast, &index->manifest, err);
@@ -126,6 +128,15 @@ static void add_bytes(struct bsw_plan_bytes *sum, const struct bsw_plan_bytes *b
     sum->lists_files += bytes->lists_files;
 }
 
+// Density maps, and in memory the radii of their cells.
+static void count_radii(struct bsw_plan_index *index)
+{
+    uint64_t parts = index->manifest.codec->table->product(&index->manifest)->book.parts;
+    index->index.manifest_radii = bsw_product_radii_bytes(parts, 1);
+    index->most.radii = bsw_product_radii_bytes(parts, 0);
+    index->all.radii = index->assignment.num_ranks * index->most.radii;
+}
+
 // Shards follow each other on the ranks, so one pass over them visits rank after rank; further
 // slices (replicas) have the same again.
 static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_plan_index *index)
@@ -150,6 +161,7 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
     }
     for (uint32_t slice = 0; slice < index->assignment.num_slices; slice++)
         add_bytes(&index->all, &index->index);
+    if (settings->has_radii) count_radii(index);
     if (manifest->lists.count == 0) return;
     index->index.manifest_centroids =
         manifest->lists.count * (uint64_t)settings->dims * sizeof(float);

@@ -18,6 +18,7 @@ struct bsw_plan_settings {
     uint64_t rows, dims;          // >= 1
     uint64_t code_dims;           // rbe alone
     uint64_t parts;               // pq alone; 0: the usual
+    int has_radii;                // pq alone: --entries radius
     uint64_t lists;               // 0: none, or BSW_LISTS_AUTO
     uint64_t shards;              // 0: as many as ranks, or so many more that none is too large
     uint64_t stage;
@@ -31,10 +32,12 @@ struct bsw_plan_bytes {
     uint64_t centroids; // of a search that looks at some lists: once a rank
     uint64_t codes_files, vectors_files, lists_files;
     uint64_t manifest_centroids; // once an index
+    uint64_t radii;              // of a search by entries within a radius: once a rank
+    uint64_t manifest_radii;     // once an index
 };
 static inline uint64_t bsw_plan_memory_bytes(const struct bsw_plan_bytes *bytes)
 {
-    return bsw_resident_bytes(&bytes->parts) + bytes->centroids;
+    return bsw_resident_bytes(&bytes->parts) + bytes->centroids + bytes->radii;
 }
 
 struct bsw_plan_index {

@@ -28,7 +28,7 @@ void bsw_plan_index_facts(struct bsw_facts *facts, const struct bsw_plan_setting
 
 // ---- bytes ----
 
-enum { NUM_MEMORY = 11, NUM_BYTES = 15 }; // lines of memory come first, then those of disks
+enum { NUM_MEMORY = 12, NUM_BYTES = 17 }; // lines of memory come first, then those of disks
 
 static const struct {
     const char *key, *name; // in JSON, in the tables
@@ -41,11 +41,13 @@ static const struct {
                            {"row_digests_bytes", "row digests"},
                            {"order_bytes", "order of rows in lists"},
                            {"centroids_bytes", "centroids of lists"},
+                           {"radii_bytes", "radii of entries"},
                            {"resident_bytes", "in memory"},
                            {"scanned_bytes", "read in a pass"},
                            {"codes_files_bytes", ".codes files"},
                            {"lists_files_bytes", ".lists files"},
                            {"manifest_centroids_bytes", "manifest, centroids"},
+                           {"manifest_radii_bytes", "manifest, radii"},
                            {"vectors_files_bytes", "raw vectors"}};
 
 static uint64_t bytes_of_line(const struct bsw_plan_bytes *bytes, int line)
@@ -60,11 +62,13 @@ static uint64_t bytes_of_line(const struct bsw_plan_bytes *bytes, int line)
                                      p->row_digests,
                                      p->order,
                                      bytes->centroids,
+                                     bytes->radii,
                                      bsw_plan_memory_bytes(bytes),
                                      bsw_resident_scan_bytes(p),
                                      bytes->codes_files,
                                      bytes->lists_files,
                                      bytes->manifest_centroids,
+                                     bytes->manifest_radii,
                                      bytes->vectors_files};
     return all[line];
 }

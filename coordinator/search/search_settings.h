@@ -35,14 +35,14 @@ enum bsw_search_select bsw_search_select_of(const char *name);
 enum bsw_entries_choice { BSW_ENTRIES_ALL, BSW_ENTRIES_RADIUS };
 #define BSW_ENTRIES_CHOICES "all|radius"
 
-// Of BSW_ENTRIES_RADIUS; what was not said has its default.
+// Of BSW_ENTRIES_RADIUS; 0 or "": nothing was said, which is the first word, or 1.
 struct bsw_selection_request {
     enum bsw_entries_choice choice;
-    double radius_scale; // 0: 1; infinity too
-    const char *mode;    // "H", "M", "L"; NULL: H
-    const char *miss;    // "bound", "inf"; NULL: bound
-    const char *radii;   // "dynamic", "small", "large"; NULL: dynamic
-    const char *finder;  // entries_within.h; NULL: auto
+    double radius_scale; // infinity too
+    char mode[2];        // "H", "M", "L"
+    char miss[8];        // "bound", "inf"
+    char radii[8];       // "dynamic", "small", "large"
+    char finder[8];      // entries_within.h: "auto" and others
 };
 
 // The same on all ranks but for level and num_threads.

@@ -35,18 +35,18 @@ enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw
 static const char *what_needs_radius(const struct bsw_selection_request *asked)
 {
     return asked->radius_scale != 0 ? "radius-scale"
-           : asked->mode            ? "mode"
-           : asked->miss            ? "miss"
-           : asked->radii           ? "radii"
-           : asked->finder          ? "entries-by"
+           : asked->mode[0]         ? "mode"
+           : asked->miss[0]         ? "miss"
+           : asked->radii[0]        ? "radii"
+           : asked->finder[0]       ? "entries-by"
                                     : NULL;
 }
 
 static int place_of(const char *name, const char *const *names, int num)
 {
     int place = num - 1;
-    while (name && place > 0 && strcmp(name, names[place]) != 0) place--;
-    return name ? place : 0;
+    while (place > 0 && strcmp(name, names[place]) != 0) place--;
+    return place;
 }
 
 enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, const char *codec,
@@ -78,9 +78,9 @@ enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
         .is_on = 1,
         .mode = (enum bsw_selection_mode)place_of(asked->mode, modes, 3),
         .scale = asked->radius_scale != 0 ? (float)asked->radius_scale : 1.0f,
-        .is_miss_infinite = asked->miss && strcmp(asked->miss, "inf") == 0,
+        .is_miss_infinite = strcmp(asked->miss, "inf") == 0,
         .radii = (enum bsw_radii_kind)place_of(asked->radii, kinds, 3)};
     if (out->is_miss_infinite && out->mode != BSW_SELECTION_H)
         return bsw_fail(err, BSW_ERROR_USAGE, "--miss inf is for --mode H: M and L count");
-    return bsw_entry_finder_get(asked->finder ? asked->finder : "auto", &out->finder, err);
+    return bsw_entry_finder_get(asked->finder[0] ? asked->finder : "auto", &out->finder, err);
 }

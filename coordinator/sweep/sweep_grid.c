@@ -19,6 +19,8 @@ enum { WORD_BYTES = 32, LEARNED_QUERY_BITS = 7, MOST_WORDS = 6, AUTO = -1 };
 
 static const char *const codecs[] = {BSW_CODEC_LIST(BSW_CODEC_TEXT, COMMA)}; // as in bsw_codecs
 static const char *const tables[] = {"auto", "float32", "float16", "e5m3", "e4m4"};
+static const char *const entries[] = {"all", "radius"};
+static const char *const modes[] = {"H", "M", "L"};
 static const char *const selects[] = {"threshold", "histogram", "queue"};
 
 // What an axis may hold: words, or numbers from min to max.
@@ -40,6 +42,9 @@ static const struct axis_rule {
     [BSW_SWEEP_PROBE] = {"probe", NULL, 0, 0, BSW_MAX_LISTS, 1, 0},
     [BSW_SWEEP_PROBE_RATIO] = {"probe-ratio", NULL, 0, 0, 1000, 0, 0},
     [BSW_SWEEP_TABLE] = {"table", tables, sizeof tables / sizeof tables[0], 0, 0, 0, 0},
+    [BSW_SWEEP_ENTRIES] = {"entries", entries, sizeof entries / sizeof entries[0], 0, 0, 0, 0},
+    [BSW_SWEEP_RADIUS_SCALE] = {"radius-scale", NULL, 0, 1e-6, 1e6, 0, 0},
+    [BSW_SWEEP_MODE] = {"mode", modes, sizeof modes / sizeof modes[0], 0, 0, 0, 0},
 };
 
 int bsw_sweep_axis_of(const char *name)
@@ -131,10 +136,12 @@ static struct bsw_sweep_grid narrow(const struct bsw_sweep_grid *grid, size_t co
     const struct bsw_codec_table *table = bsw_codecs[codec]->table;
     fix(&out, BSW_SWEEP_CODEC, (double)codec);
     if (table->fixed_bits > 0) fix(&out, BSW_SWEEP_BITS, table->fixed_bits);
-    if (table->has_parts)
+    if (table->has_parts) {
         fix(&out, BSW_SWEEP_QUERY_BITS, 1);
-    else
+    } else {
         fix(&out, BSW_SWEEP_TABLE, BSW_TABLE_CHOICE_AUTO);
+        fix(&out, BSW_SWEEP_ENTRIES, BSW_ENTRIES_ALL);
+    }
     if (table->has_exact_keys) {
         fix(&out, BSW_SWEEP_QUERY_BITS, BSW_RAW_QUERY_BITS);
         fix(&out, BSW_SWEEP_OVERSAMPLE, 1);
@@ -167,6 +174,8 @@ static int find_codec_reason(const struct bsw_sweep_limits *limits, const struct
                  p->bits);
     else if (table->has_parts && has(p->select, "queue"))
         snprintf(out, capacity, "select queue: codec %s is not scanned for it", p->codec);
+    else if (p->entries == BSW_ENTRIES_RADIUS && p->table != BSW_TABLE_CHOICE_AUTO)
+        snprintf(out, capacity, "table %s: with a radius tables are of float32", tables[p->table]);
     else if (has(p->select, "histogram") && !table->has_distances)
         snprintf(out, capacity, "select histogram: codec %s has no integer distances", p->codec);
     return *out != '\0';
@@ -226,7 +235,8 @@ static int is_same(const struct bsw_sweep_point *a, const struct bsw_sweep_point
     return a->codec == b->codec && a->select == b->select && a->bits == b->bits &&
            a->query_bits == b->query_bits && a->k == b->k && a->oversample == b->oversample &&
            a->extra_distance == b->extra_distance && a->lists == b->lists && a->probe == b->probe &&
-           a->probe_ratio == b->probe_ratio && a->table == b->table;
+           a->probe_ratio == b->probe_ratio && a->table == b->table && a->entries == b->entries &&
+           a->radius_scale == b->radius_scale && a->mode == b->mode;
 }
 
 static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sweep_point *point,
@@ -245,7 +255,7 @@ static void add_point(const struct bsw_sweep_limits *limits, const struct bsw_sw
 
 static size_t count_points(const struct bsw_sweep_grid *grid)
 {
-    size_t total = 1; // at most 6 * 3 * 32^8
+    size_t total = 1; // at most 6 * 3 * 32^9 * 2 * 3
     for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) total *= grid->axes[a].count;
     return total;
 }
@@ -262,6 +272,11 @@ static int take_rest(const double value[BSW_SWEEP_NUM_AXES], const size_t place[
         point->probe = (uint32_t)value[BSW_SWEEP_PROBE];
         point->probe_ratio = value[BSW_SWEEP_PROBE_RATIO];
     } else if (place[BSW_SWEEP_PROBE] > 0 || place[BSW_SWEEP_PROBE_RATIO] > 0)
+        return 0;
+    if (point->entries == BSW_ENTRIES_RADIUS) {
+        point->radius_scale = value[BSW_SWEEP_RADIUS_SCALE];
+        point->mode = modes[(size_t)value[BSW_SWEEP_MODE]];
+    } else if (place[BSW_SWEEP_RADIUS_SCALE] > 0 || place[BSW_SWEEP_MODE] > 0)
         return 0;
     return 1;
 }
@@ -285,6 +300,9 @@ static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_lim
                                         .k = (uint64_t)value[BSW_SWEEP_K],
                                         .oversample = value[BSW_SWEEP_OVERSAMPLE],
                                         .table = (enum bsw_table_choice)value[BSW_SWEEP_TABLE],
+                                        .entries =
+                                            (enum bsw_entries_choice)value[BSW_SWEEP_ENTRIES],
+                                        .mode = "",
                                         .select = selects[(size_t)value[BSW_SWEEP_SELECT]]};
         point.candidates = bsw_search_keep(point.k, point.oversample, limits->num_rows);
         point.lists = value[BSW_SWEEP_LISTS] == AUTO ? bsw_encode_num_lists(limits->num_rows)

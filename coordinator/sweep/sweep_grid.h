@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "common/base/status.h"
+#include "coordinator/search/search_settings.h"
 #include "kernels/table_scan/table_formats.h"
 
 enum { BSW_SWEEP_MAX_VALUES = 32 };    // of an axis
@@ -23,7 +24,10 @@ enum bsw_sweep_axis_kind {
     BSW_SWEEP_EXTRA_DISTANCE, // of histogram selection alone
     BSW_SWEEP_PROBE,          // of indexes with lists alone, as the next; 0: all lists
     BSW_SWEEP_PROBE_RATIO,    // 0: not asked
-    BSW_SWEEP_TABLE,          // of product codes alone
+    BSW_SWEEP_TABLE,          // of product codes alone, as the next
+    BSW_SWEEP_ENTRIES,
+    BSW_SWEEP_RADIUS_SCALE, // of entries within a radius alone, as the next
+    BSW_SWEEP_MODE,
     BSW_SWEEP_NUM_AXES
 };
 
@@ -52,6 +56,9 @@ struct bsw_sweep_point {
     uint32_t lists, probe, query_bits;
     uint64_t k, candidates, extra_distance;
     enum bsw_table_choice table;
+    enum bsw_entries_choice entries;
+    double radius_scale; // of a radius, as mode; 0: of all entries
+    const char *mode;    // static; ""
 };
 
 // What a point must fit.

@@ -202,7 +202,9 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
     BSW_TRY(bsw_sweep_grids_expand(job->grids, job->num_grids, &job->limits, points, err));
     for (size_t i = 0; i < points->num_points; i++) {
         if (points->points[i].k > job->max_k) job->max_k = points->points[i].k;
+        if (points->points[i].entries == BSW_ENTRIES_RADIUS) job->run.has_radii = 1;
     }
+    if (job->run.has_radii) bsw_journal_field_text(&job->fields, "entries", "radius");
     return bsw_sweep_journal_open(&job->journal, job->run.folder, s->folder, s->force, s->resume,
                                   &job->fields, err);
 }

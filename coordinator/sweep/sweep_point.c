@@ -51,6 +51,13 @@ static const char *table_name(const struct bsw_sweep_point *p)
     return bsw_table_name(bsw_table_chosen(p->table));
 }
 
+// Which entries these have; "": it has none.
+static const char *entries_name(const struct bsw_sweep_point *p)
+{
+    if (!bsw_codec_find(p->codec)->has_tables) return "";
+    return p->entries == BSW_ENTRIES_RADIUS ? "radius" : "all";
+}
+
 void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NAME_BYTES])
 {
     char index[BSW_SWEEP_NAME_BYTES];
@@ -61,6 +68,9 @@ void bsw_sweep_point_name(const struct bsw_sweep_point *p, char out[BSW_SWEEP_NA
     if (p->probe > 0) append_name(out, "-p%.15g", p->probe);
     if (p->probe_ratio > 0) append_name(out, "-r%.15g", p->probe_ratio);
     if (p->table != BSW_TABLE_CHOICE_AUTO) strcat(strcat(out, "-"), table_name(p));
+    if (p->entries == BSW_ENTRIES_ALL) return;
+    append_name(out, "-radius%.15g", p->radius_scale);
+    strcat(strcat(out, "-"), p->mode);
 }
 
 static enum bsw_status index_path(const struct bsw_sweep_run *run,
@@ -145,6 +155,7 @@ enum bsw_status bsw_sweep_make_index(struct bsw_sweep_run *run, const struct bsw
     double learning_seconds = 0;
     if (point->lists > 0 && bsw_codec_find(point->codec)->table->has_residuals)
         step.residuals = run->team.settings->residuals;
+    if (bsw_codec_find(point->codec)->table->has_parts) step.has_radii = run->has_radii;
     snprintf(step.codec, sizeof step.codec, "%s", point->codec);
     BSW_TRY(index_path(run, point, step.path, err));
     if (bsw_codec_find(point->codec)->table->has_model) {
@@ -183,6 +194,9 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
         .batch = run->team.settings->batch};
     if (what != CANDIDATES_BY_CODE) {
         request.table = point->table;
+        request.entries.choice = point->entries;
+        request.entries.radius_scale = point->radius_scale;
+        snprintf(request.entries.mode, sizeof request.entries.mode, "%s", point->mode);
         request.probe = point->probe;
         request.probe_ratio = point->probe_ratio;
     }
@@ -286,6 +300,10 @@ static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep
         {"memory_bytes", (double)run->found.memory_bytes}};
     for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
         set(row, measures[i].column, measures[i].value);
+    set(row, "entries_share",
+        point->entries == BSW_ENTRIES_RADIUS       ? run->found.search.entries_share
+        : bsw_codec_find(point->codec)->has_tables ? 1
+                                                   : 0);
     // The others have what was asked for.
     if (bsw_codec_find(point->codec)->table->has_segments)
         set(row, "true_bits", number_of(index, "bits"));
@@ -298,14 +316,17 @@ static json_t *describe(const struct bsw_sweep_run *run, const struct bsw_sweep_
     bsw_sweep_index_name(p, index);
     bsw_sweep_point_name(p, point);
     json_t *dataset = json_string(file_of(run->team.settings->base));
-    return json_pack(
-        "{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:s, s:s, s:I, s:I, s:f, s:I, s:I, s:f}",
-        "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
-        dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits", p->bits,
-        "lists", (json_int_t)p->lists, "query_bits", (json_int_t)p->query_bits, "table",
-        table_name(p), "select", p->select, "extra_distance", (json_int_t)p->extra_distance,
-        "count", (json_int_t)p->k, "oversample", p->oversample, "candidates",
-        (json_int_t)p->candidates, "probe", (json_int_t)p->probe, "probe_ratio", p->probe_ratio);
+    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:s, s:s, s:f, s:s, s:s, s:I, s:I, "
+                     "s:f, s:I, s:I, "
+                     "s:f}",
+                     "algorithm", p->codec, "parameters", point, "index_name", index, "dataset",
+                     dataset ? dataset : json_string("(not UTF-8)"), "bits", p->bits, "true_bits",
+                     p->bits, "lists", (json_int_t)p->lists, "query_bits",
+                     (json_int_t)p->query_bits, "table", table_name(p), "entries", entries_name(p),
+                     "radius_scale", p->radius_scale, "mode", p->mode, "select", p->select,
+                     "extra_distance", (json_int_t)p->extra_distance, "count", (json_int_t)p->k,
+                     "oversample", p->oversample, "candidates", (json_int_t)p->candidates, "probe",
+                     (json_int_t)p->probe, "probe_ratio", p->probe_ratio);
 }
 
 static void set_recalls(const struct bsw_sweep_run *run, json_t *row, const struct recalls *r)

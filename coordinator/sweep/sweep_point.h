@@ -25,6 +25,7 @@ struct bsw_sweep_run {
     enum bsw_metric metric;
     uint64_t num_queries;
     uint32_t dims;
+    int has_radii; // of indexes of product codes: some point wants them
 };
 void bsw_sweep_run_deinit(struct bsw_sweep_run *run);
 

@@ -49,6 +49,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .code = {.bits = step->bits,
                  .model = step->model[0] ? step->model : NULL,
                  .parts = codec->table->has_parts ? team->settings->parts : 0,
+                 .has_radii = step->has_radii,
                  .seed = 1},
         .shards = team->settings->shards,
         .lists = step->lists,

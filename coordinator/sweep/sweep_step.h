@@ -57,6 +57,7 @@ struct bsw_sweep_step {
     double bits;               // 0: those of the model
     uint64_t lists;            // 0: none
     enum bsw_residuals residuals;
+    int has_radii;                     // of codes with subspaces
     char model[BSW_PATH_BYTES];        // "": none
     struct bsw_search_request request; // of a search, but for level and num_threads
     uint64_t warmup, repeat;

@@ -49,6 +49,13 @@ enum bsw_radii_kind { BSW_RADII_DYNAMIC, BSW_RADII_SMALL, BSW_RADII_LARGE };
 
 enum bsw_status bsw_product_radii_create(uint32_t parts, struct bsw_product_radii **out,
                                          struct bsw_error *err);
+// Of a manifest, or of memory.
+static inline uint64_t bsw_product_radii_bytes(uint64_t parts, int is_file)
+{
+    uint64_t cell = sizeof(uint16_t) + (is_file ? 0 : sizeof(float)),
+             ends = is_file ? 0 : 2 * sizeof(float);
+    return parts * (BSW_RADII_MAP * cell + 4 * sizeof(float) + sizeof(struct bsw_radii_fit) + ends);
+}
 void bsw_product_radii_destroy(struct bsw_product_radii **radii); // accepts NULL inside
 
 // A part's box around num projections, two numbers each, `stride` apart, and how many lie in each

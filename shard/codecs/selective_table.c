@@ -136,6 +136,36 @@ size_t bsw_selective_room_bytes(const struct bsw_product_codes *codes)
     return divide_room(codes, NULL, &room);
 }
 
+// All hits of a part: as put_hit, with the choices made once.
+static void put_hits(const struct bsw_selection *selection, const struct bsw_product_terms *terms,
+                     const struct part *part, const struct bsw_entry_hits *found, float *out,
+                     uint32_t *hits)
+{
+    const struct bsw_product_codes *codes = selection->codes;
+    size_t first = (size_t)part->number << codes->book.bits;
+    uint32_t *bits = hits + part->number * bsw_selective_words(codes);
+    const float *list = terms->list_term + first, *query = terms->query_term + first;
+    uint32_t i = found->offsets[part->number], last = found->offsets[part->number + 1];
+    float *to = out + first;
+    for (uint32_t n = i; n < last; n++)
+        bits[found->entries[n] / 32] |= 1u << found->entries[n] % 32;
+    if (selection->settings.mode == BSW_SELECTION_L) {
+        for (; i < last; i++) to[found->entries[i]] = 1.0f;
+    } else if (selection->settings.mode == BSW_SELECTION_M) {
+        for (; i < last; i++)
+            to[found->entries[i]] =
+                hit_of(selection, terms, part, found->entries[i], found->values[i]);
+    } else if (codes->metric == BSW_METRIC_L2) {
+        for (; i < last; i++) {
+            uint32_t e = found->entries[i];
+            float sum = (list[e] + query[e]) + part->base;
+            to[e] = sum > 0.0f ? sum : 0.0f;
+        }
+    } else {
+        for (; i < last; i++) to[found->entries[i]] = query[found->entries[i]];
+    }
+}
+
 float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,
                           void *memory, float *out, uint32_t *hits)
 {
@@ -157,9 +187,7 @@ float bsw_selective_table(struct bsw_selection *selection, const struct bsw_prod
     }
     for (uint32_t p = 0; p < num; p++) {
         put_misses(selection, &room.parts[p], out);
-        for (uint32_t i = room.hits.offsets[p]; i < room.hits.offsets[p + 1]; i++)
-            put_hit(selection, terms, &room.parts[p], room.hits.entries[i], room.hits.values[i],
-                    out, hits);
+        put_hits(selection, terms, &room.parts[p], &room.hits, out, hits);
     }
     __atomic_fetch_add(&selection->num_entries, bsw_product_numbers(&codes->book),
                        __ATOMIC_RELAXED);

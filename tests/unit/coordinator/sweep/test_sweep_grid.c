@@ -74,6 +74,9 @@ static const struct bsw_sweep_grid two_codecs = {.axes = {[BSW_SWEEP_CODEC] = {2
                                                           [BSW_SWEEP_OVERSAMPLE] = {2, {1, 2.55}},
                                                           [BSW_SWEEP_SELECT] = {2, {0, 2}},
                                                           [BSW_SWEEP_TABLE] = {1, {0}},
+                                                          [BSW_SWEEP_ENTRIES] = {1, {0}},
+                                                          [BSW_SWEEP_RADIUS_SCALE] = {1, {1}},
+                                                          [BSW_SWEEP_MODE] = {1, {0}},
                                                           [BSW_SWEEP_EXTRA_DISTANCE] = {1, {0}},
                                                           [BSW_SWEEP_LISTS] = {1, {0}},
                                                           [BSW_SWEEP_PROBE] = {1, {0}},
@@ -143,6 +146,9 @@ static const struct bsw_sweep_grid all_codecs = {.axes = {[BSW_SWEEP_CODEC] = {4
                                                           [BSW_SWEEP_OVERSAMPLE] = {2, {1, 5}},
                                                           [BSW_SWEEP_SELECT] = {2, {0, 1}},
                                                           [BSW_SWEEP_TABLE] = {1, {0}},
+                                                          [BSW_SWEEP_ENTRIES] = {1, {0}},
+                                                          [BSW_SWEEP_RADIUS_SCALE] = {1, {1}},
+                                                          [BSW_SWEEP_MODE] = {1, {0}},
                                                           [BSW_SWEEP_EXTRA_DISTANCE] = {2, {0, 7}},
                                                           [BSW_SWEEP_LISTS] = {1, {0}},
                                                           [BSW_SWEEP_PROBE] = {1, {0}},
@@ -259,6 +265,42 @@ UNIT_TEST(too_many_points_are_refused)
     struct bsw_sweep_points points;
     wide.axes[BSW_SWEEP_K].count = wide.axes[BSW_SWEEP_OVERSAMPLE].count = BSW_SWEEP_MAX_VALUES;
     assert_int_equal(bsw_sweep_grids_expand(&wide, 1, &limits, &points, NULL), BSW_ERROR_USAGE);
+    bsw_sweep_points_deinit(&points);
+}
+
+// A scale and a mode are of a radius, which pq alone has, with its usual tables.
+UNIT_TEST(radii_are_of_product_codes_alone)
+{
+    struct bsw_sweep_limits limits = {.num_rows = 1000, .truth_k = 100};
+    struct bsw_sweep_points points;
+    struct bsw_sweep_grid grid = two_codecs;
+    double pq = 0;
+    struct bsw_error err;
+    while (bsw_codecs[(int)pq] != &bsw_codec_pq) pq++;
+    grid.axes[BSW_SWEEP_CODEC] = (struct bsw_sweep_axis){2, {1, pq}}; // saq
+    grid.axes[BSW_SWEEP_BITS] = (struct bsw_sweep_axis){1, {4}};
+    grid.axes[BSW_SWEEP_K] = (struct bsw_sweep_axis){1, {10}};
+    grid.axes[BSW_SWEEP_QUERY_BITS] = (struct bsw_sweep_axis){1, {6}};
+    grid.axes[BSW_SWEEP_OVERSAMPLE] = (struct bsw_sweep_axis){1, {1}};
+    grid.axes[BSW_SWEEP_SELECT] = (struct bsw_sweep_axis){1, {0}};
+    grid.axes[BSW_SWEEP_TABLE] = (struct bsw_sweep_axis){2, {0, 3}};
+    grid.axes[BSW_SWEEP_ENTRIES] = (struct bsw_sweep_axis){2, {0, 1}};
+    grid.axes[BSW_SWEEP_RADIUS_SCALE] = (struct bsw_sweep_axis){3, {0.5, 1, 2}};
+    grid.axes[BSW_SWEEP_MODE] = (struct bsw_sweep_axis){2, {0, 2}};
+    assert_ok(bsw_sweep_grids_expand(&grid, 1, &limits, &points, &err), &err);
+    // saq; pq with all entries and either table; a radius three times in two modes.
+    assert_int_equal(points.num_points, 1 + 2 + 3 * 2);
+    size_t with_radius = 0;
+    for (size_t i = 0; i < points.num_points; i++) {
+        const struct bsw_sweep_point *p = &points.points[i];
+        int has_radius = p->entries == BSW_ENTRIES_RADIUS;
+        with_radius += (size_t)has_radius;
+        assert_true(!has_radius || (strcmp(p->codec, "pq") == 0 && p->radius_scale > 0 &&
+                                    p->table == BSW_TABLE_CHOICE_AUTO));
+        assert_true(has_radius || (p->radius_scale == 0 && p->mode[0] == '\0'));
+    }
+    assert_int_equal(with_radius, 6);
+    assert_int_equal(points.num_skips, 1); // the other table
     bsw_sweep_points_deinit(&points);
 }
 

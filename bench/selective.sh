@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# What entries within a radius find, and what they leave out: bench/RESULTS_selective.md, on stdout.
+# usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE]]
+#
+# FOLDER keeps index and ground truth for the next run. Times are CPU time of one thread, the least of RUNS (3).
+set -euo pipefail
+
+if (($# < 4)); then
+    echo "usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE]]" >&2
+    exit 2
+fi
+program=$1 base=$2 queries=$3 folder=$4 lists=${5:-256} probe=${6:-16} runs=${RUNS:-3}
+mkdir -p "$folder"
+
+[[ -e $folder/index/manifest.pb ]] || "$program" encode --base "$base" --metric l2 --codec pq --entries radius \
+    --rotation none --lists "$lists" --calibrate off --index "$folder/index" --threads 1 --quiet >/dev/null
+[[ -e $folder/truth ]] || "$program" groundtruth --base "$base" --queries "$queries" --metric l2 --k 100 \
+    --out "$folder/truth" --threads 1 --quiet >/dev/null
+
+# number NAME FILE: of JSON
+number() {
+    sed -nE "s/^ *\"$1\": ([0-9.e-]+),?$/\1/p" "$2" | head -n 1
+}
+
+# measure NAME ARGUMENT...: a line of the table; the least CPU time of three runs.
+measure() {
+    local name=$1 best='' seconds share recalls
+    shift
+    for ((run = 0; run < runs; run++)); do
+        TIMEFORMAT=%U
+        seconds=$({ time "$program" search --index "$folder/index" --queries "$queries" --k 100 --probe "$probe" \
+            --refine none --out "$folder/result" --force --quiet --threads 1 --check-every never --json "$@" \
+            >"$folder/facts"; } 2>&1)
+        if [[ -z $best ]] || awk "BEGIN {exit !($seconds < $best)}"; then best=$seconds; fi
+    done
+    share=$(number entries_share "$folder/facts")
+    recalls=$("$program" eval --results "$folder/result" --groundtruth "$folder/truth" --json | sed -nE \
+        's/.*"(1|100)-recall@100": ([0-9.]+).*/\2/p' | tac | tr '\n' ' ')
+    read -r first all <<<"$recalls"
+    printf '| %s | %.3f | %.3f | %.3f | %s |\n' "$name" "${share:-1}" "$first" "$all" "$best"
+}
+
+rows=$("$program" info "$base" --json | sed -nE 's/^ *"(rows|count)": ([0-9]+),?$/\2/p' | head -n 1)
+cat <<HEAD
+# Entries within a radius, beside full tables
+
+Made by \`bench/selective.sh\`: $(basename "$base") (${rows:-?} rows), $lists lists, $probe of them a query, subspaces of 2
+dimensions, 256 entries each, k 100, no refinement. \`share\` is of entries within their radius, of those of all tables.
+R1@100: the nearest row is among the 100. CPU seconds of the whole process, with loading, one thread, the least of $runs
+runs; the machine had other work beside.
+
+| entries | share | R1@100 | R100@100 | CPU seconds |
+| --- | ---: | ---: | ---: | ---: |
+HEAD
+measure all
+for mode in H M L; do
+    for scale in 0.2 0.3 0.4 0.5 0.6 0.7 1; do
+        measure "$mode, radius x $scale" --entries radius --mode "$mode" --radius-scale "$scale"
+    done
+done
+for radii in small large; do
+    for scale in 0.3 0.5 0.7 1; do
+        measure "H, $radii static radius x $scale" --entries radius --radii "$radii" --radius-scale "$scale"
+    done
+done
