@@ -30,6 +30,7 @@ void check_screen(struct kernelcheck *check);
 void check_coarse_scan(struct kernelcheck *check);
 void check_table_scan(struct kernelcheck *check);
 void check_entries_within(struct kernelcheck *check);
+void check_table_bounds(struct kernelcheck *check);
 
 // The shapes every family must go through.
 extern const uint32_t kernelcheck_dims[]; // 1, 31, 32, 33, 96, 100, 128, 1000
