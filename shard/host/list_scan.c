@@ -9,6 +9,7 @@
 #include "kernels/scan_tuning.h"
 #include "kernels/select/key_shift.h"
 #include "shard/codecs/selective_table.h"
+#include "shard/host/list_bounds.h"
 #include "shard/host/shard_tiles.h"
 
 // Bundles of a tile at most: what one query may find in it has to have room.
@@ -40,6 +41,7 @@ struct list_job {
     const int32_t *constants;
     const float *scales;                  // NULL for whole keys
     const struct bsw_list_tables *tables; // of codes that are scanned by tables; else NULL
+    const struct bsw_list_bounds *bounds; // with these; else NULL
     struct query_list *lists;
     uint64_t *items; // [num_queries][capacity]
 };
@@ -127,12 +129,16 @@ static enum bsw_status unpack_queries(struct list_job *job, struct bsw_list_scan
 
 // Tables in place of components.
 static enum bsw_status open_tables(struct list_job *job, struct bsw_list_tables *tables,
+                                   struct bsw_list_bounds *bounds,
                                    struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
 {
     job->tile_bundles = MOST_TILE_BUNDLES;
     job->tables = tables;
-    return bsw_list_tables_open(job->shard, job->queries, job->workspace, MOST_TILE_ROWS,
-                                &scratch->tables, tables, err);
+    BSW_TRY(bsw_list_tables_open(job->shard, job->queries, job->workspace, MOST_TILE_ROWS,
+                                 &scratch->tables, tables, err));
+    BSW_TRY(bsw_list_bounds_open(tables, MOST_TILE_BUNDLES, bounds, err));
+    if (bounds->is_on) job->bounds = bounds;
+    return BSW_OK;
 }
 
 static enum bsw_status begin_lists(struct list_job *job, const uint32_t *limits,
@@ -315,7 +321,62 @@ static void scan_planes(const struct list_job *job, const struct list_thread *th
         add(job, thread, query, thread->slots, count, list->additions ? &list->additions[i] : NULL);
 }
 
-// Query after query, each by its table.
+// A query of a list by its table.
+static void scan_table(const struct list_job *job, const struct list_thread *thread, uint32_t l,
+                       uint32_t query, float addition, struct bsw_list_table_room *room)
+{
+    const uint32_t *first = job->shard->order.first_bundles;
+    bsw_list_tables_take(job->tables, query, room);
+    for (size_t b = first[l]; b < first[l + 1]; b += job->tile_bundles) {
+        size_t left = first[l + 1] - b,
+               bundles = left < job->tile_bundles ? left : job->tile_bundles;
+        size_t count = bsw_list_tables_find(job->tables, room, b, bundles, addition,
+                                            limit_of(job, query), thread->slots);
+        if (count > 0) add(job, thread, query, thread->slots, count, NULL);
+    }
+}
+
+// Queries with a limit over a run of the list's bundles.
+static void scan_group(const struct list_job *job, const struct list_thread *thread,
+                       const struct bsw_list_table_room *room, struct bsw_bound_group *group,
+                       size_t first, size_t last, struct bsw_list_bound_room *bound_room)
+{
+    for (size_t b = first; b < last; b += job->tile_bundles) {
+        size_t bundles = last - b < job->tile_bundles ? last - b : job->tile_bundles;
+        for (size_t i = 0; i < group->num; i++) group->limits[i] = limit_of(job, group->queries[i]);
+        bsw_list_bounds_pass(job->bounds, room, group, b, bundles, bound_room);
+        for (size_t i = 0; i < group->num; i++) {
+            size_t count = bsw_list_bounds_find(job->bounds, room, group, i, b, bundles, bound_room,
+                                                thread->slots);
+            if (count > 0) add(job, thread, group->queries[i], thread->slots, count, NULL);
+        }
+    }
+    group->num = 0;
+}
+
+// Queries that have a limit, by bounds.
+static void scan_bounds(const struct list_job *job, const struct list_thread *thread, uint32_t l,
+                        const struct bsw_list_table_room *room, const uint32_t *queries, size_t num)
+{
+    const uint32_t *first = job->shard->order.first_bundles;
+    struct bsw_list_bound_room bound_room =
+        bsw_list_bounds_room(job->bounds, (size_t)omp_get_thread_num());
+    struct bsw_bound_group group = {.num = 0};
+    for (size_t b = first[l]; b < first[l + 1]; b += BSW_BOUND_RUN_BUNDLES) {
+        size_t left = first[l + 1] - b,
+               run = left < BSW_BOUND_RUN_BUNDLES ? left : BSW_BOUND_RUN_BUNDLES;
+        bsw_list_bounds_enter(job->bounds, room, b, run, &bound_room);
+        for (size_t i = 0; i < num; i++) {
+            if (i + BSW_BOUND_QUERIES < num)
+                bsw_list_bounds_prefetch(job->bounds, queries[i + BSW_BOUND_QUERIES]);
+            group.queries[group.num++] = queries[i];
+            if (group.num == BSW_BOUND_QUERIES || i + 1 == num)
+                scan_group(job, thread, room, &group, b, b + run, &bound_room);
+        }
+    }
+}
+
+// Queries of a list by tables, those that have a limit by bounds if there are some.
 static void scan_tables(const struct list_job *job, const struct list_thread *thread, uint32_t l,
                         const struct list_queries *list)
 {
@@ -324,20 +385,20 @@ static void scan_tables(const struct list_job *job, const struct list_thread *th
         bsw_list_tables_room(job->tables, (size_t)omp_get_thread_num());
     const struct bsw_selection *selection = job->queries->batch->selection;
     int is_count = selection && bsw_selection_counts(&selection->settings);
+    uint32_t bounded[MOST_QUERIES];
+    size_t num = 0;
     if (first[l] == first[l + 1]) return;
     bsw_list_tables_enter(job->tables, l, &room);
+    int has_bounds = job->bounds && !list->additions && bsw_list_bounds_hold(job->bounds, &room);
     for (size_t i = 0; i < list->num; i++) {
         uint32_t query = list->queries[i];
         float addition = list->additions && !is_count ? list->additions[i] : 0.0f;
-        bsw_list_tables_take(job->tables, query, &room);
-        for (size_t b = first[l]; b < first[l + 1]; b += job->tile_bundles) {
-            size_t left = first[l + 1] - b,
-                   bundles = left < job->tile_bundles ? left : job->tile_bundles;
-            size_t count = bsw_list_tables_find(job->tables, &room, b, bundles, addition,
-                                                limit_of(job, query), thread->slots);
-            if (count > 0) add(job, thread, query, thread->slots, count, NULL);
-        }
+        if (has_bounds && limit_of(job, query) > BSW_SCORE_OF_MINUS_INFINITY)
+            bounded[num++] = query;
+        else
+            scan_table(job, thread, l, query, addition, &room);
     }
+    if (num > 0) scan_bounds(job, thread, l, &room, bounded, num);
 }
 
 // A list for at most MOST_QUERIES queries.
@@ -500,9 +561,10 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                            .matrix_from_queries = tuning.matrix_from_queries,
                            .padded_dims = dims};
     struct bsw_list_tables tables;
+    struct bsw_list_bounds bounds;
     uint64_t rows_before = scratch->num_rows;
     BSW_TRY(bsw_candidate_lists_reserve(out, queries->num_queries, keep, err));
-    BSW_TRY(shard->shape.has_tables ? open_tables(&job, &tables, scratch, err)
+    BSW_TRY(shard->shape.has_tables ? open_tables(&job, &tables, &bounds, scratch, err)
                                     : unpack_queries(&job, scratch, err));
     BSW_TRY(begin_lists(&job, limits, scratch, err));
     BSW_TRY(choice ? scan_chosen(&job, choice, scratch, err) : scan_all(&job, scratch, err));

@@ -14,19 +14,26 @@ void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch)
     bsw_buffer_deinit(&scratch->queries);
     bsw_buffer_deinit(&scratch->multipliers);
     bsw_buffer_deinit(&scratch->threads);
+    bsw_buffer_deinit(&scratch->bounds);
+    bsw_buffer_deinit(&scratch->bound_scales);
+    bsw_buffer_deinit(&scratch->bound_threads);
+    bsw_buffer_deinit(&scratch->row_terms);
+    bsw_buffer_deinit(&scratch->term_shards);
     scratch->made_of = NULL;
 }
 
 // Terms of so many lists that are kept.
-static uint64_t kept_terms(const struct bsw_product_codes *codes, uint64_t num_lists)
+static uint64_t kept_terms(const struct bsw_product_codes *codes, uint64_t num_lists,
+                           uint64_t most_bytes)
 {
     uint64_t bytes = bsw_product_numbers(&codes->book) * sizeof(float);
-    return num_lists <= BSW_LIST_TABLE_BYTES / bytes ? num_lists * bytes : 0;
+    return num_lists <= most_bytes / bytes ? num_lists * bytes : 0;
 }
 
 uint64_t bsw_list_table_lists_bytes(const struct bsw_product_codes *codes, uint64_t num_lists)
 {
-    return num_lists * codes->projected_dims * sizeof(float) + kept_terms(codes, num_lists);
+    return num_lists * codes->projected_dims * sizeof(float) +
+           kept_terms(codes, num_lists, BSW_LIST_TABLE_BYTES);
 }
 
 static const struct bsw_product_codes *codes_of(const struct bsw_list_tables *tables)
@@ -64,7 +71,7 @@ struct bsw_list_table_room bsw_list_tables_room(const struct bsw_list_tables *ta
     return room;
 }
 
-static const float *query_at(const struct bsw_list_tables *tables, size_t query)
+const float *bsw_list_tables_query(const struct bsw_list_tables *tables, size_t query)
 {
     const struct bsw_query_batch *batch = tables->queries->batch;
     size_t at = tables->queries->first_query + query;
@@ -108,7 +115,7 @@ static enum bsw_status make_lists(struct bsw_list_tables *tables, struct bsw_err
 {
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t num = tables->shard->order.num_lists, bytes = numbers_bytes(tables);
-    tables->has_lists = kept_terms(codes_of(tables), num) > 0;
+    tables->has_lists = kept_terms(codes_of(tables), num, bsw_list_table_most(scratch)) > 0;
     if (scratch->made_of == tables->queries->batch->centroids) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->centroids,
                                num * codes_of(tables)->projected_dims * sizeof(float), err));
@@ -151,8 +158,8 @@ static float *multiplier_place(const struct bsw_list_tables *tables, size_t quer
 static float make_table(const struct bsw_list_tables *tables, size_t query, const float *term,
                         const struct bsw_list_table_room *room, void *to)
 {
-    const struct bsw_product_terms terms = {query_at(tables, query), term, room->centroid,
-                                            room->list_now};
+    const struct bsw_product_terms terms = {bsw_list_tables_query(tables, query), term,
+                                            room->centroid, room->list_now};
     const struct bsw_query_batch *batch = tables->queries->batch;
     if (batch->selection)
         return bsw_selective_table(batch->selection, &terms, room->selective_room, to,
@@ -166,8 +173,8 @@ static void make_query(const struct bsw_list_tables *tables, size_t query)
     struct bsw_list_table_room room = bsw_list_tables_room(tables, (size_t)omp_get_thread_num());
     unsigned char *to = query_place(tables, query);
     float *term = tables->is_of_lists ? (float *)(void *)to : room.query_term;
-    bsw_product_query_term(codes_of(tables), tables->workspace->table_scan, query_at(tables, query),
-                           room.room, term);
+    bsw_product_query_term(codes_of(tables), tables->workspace->table_scan,
+                           bsw_list_tables_query(tables, query), room.room, term);
     if (tables->is_of_lists) return;
     bsw_list_tables_enter(tables, 0, &room);
     *multiplier_place(tables, query) = make_table(tables, query, term, &room, to);
@@ -178,7 +185,7 @@ static enum bsw_status make_queries(struct bsw_list_tables *tables, struct bsw_e
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t num = tables->queries->num_queries;
     tables->query_bytes = bsw_group_table_bytes(tables->queries->batch);
-    tables->has_queries = num <= BSW_LIST_TABLE_BYTES / tables->query_bytes;
+    tables->has_queries = num <= bsw_list_table_most(scratch) / tables->query_bytes;
     if (!tables->has_queries) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->queries, num * tables->query_bytes + 1, err));
     BSW_TRY(bsw_buffer_reserve(&scratch->multipliers, (num + 1) * sizeof(float), err));
@@ -221,7 +228,8 @@ void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
             term = (const float *)(const void *)query_place(tables, query);
         else
             bsw_product_query_term(codes_of(tables), tables->workspace->table_scan,
-                                   query_at(tables, query), room->room, room->query_term);
+                                   bsw_list_tables_query(tables, query), room->room,
+                                   room->query_term);
         room->multiplier = make_table(tables, query, term, room, room->table);
     }
     room->now = bsw_product_code_table(codes_of(tables), type_of(tables, query), numbers);

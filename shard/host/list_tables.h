@@ -10,7 +10,7 @@
 
 #include "shard/host/shard_scan.h"
 
-#define BSW_LIST_TABLE_BYTES ((size_t)256 << 20) // of all lists, and of all queries
+#define BSW_LIST_TABLE_BYTES ((size_t)256 << 20) // of all lists, of all queries, of all rows
 
 // Of one thread: a list, and a query's table for it.
 struct bsw_list_table_room {
@@ -28,8 +28,15 @@ struct bsw_list_table_scratch {
     const float *made_of;                    // the lists' centroids
     struct bsw_buffer queries, multipliers;  // of all queries: terms, or tables
     struct bsw_buffer threads;
+    // Of shard/host/list_bounds.h: queries, threads, terms of all rows of shards that are known.
+    struct bsw_buffer bounds, bound_scales, bound_threads, row_terms, term_shards;
+    size_t most_bytes; // in place of BSW_LIST_TABLE_BYTES; 0: that
 };
 void bsw_list_table_scratch_deinit(struct bsw_list_table_scratch *scratch);
+static inline size_t bsw_list_table_most(const struct bsw_list_table_scratch *scratch)
+{
+    return scratch->most_bytes ? scratch->most_bytes : BSW_LIST_TABLE_BYTES;
+}
 
 // What a rank keeps of lists alone, for l2 with residuals.
 uint64_t bsw_list_table_lists_bytes(const struct bsw_product_codes *codes, uint64_t num_lists);
@@ -52,6 +59,9 @@ enum bsw_status bsw_list_tables_open(const struct bsw_resident_shard *shard,
                                      const struct bsw_scan_workspace *workspace, size_t most_rows,
                                      struct bsw_list_table_scratch *scratch,
                                      struct bsw_list_tables *out, struct bsw_error *err);
+
+// q' of a query, counted in the range.
+const float *bsw_list_tables_query(const struct bsw_list_tables *tables, size_t query);
 
 // A thread's room; then a list; then one of its queries, counted in the range; then bundles.
 struct bsw_list_table_room bsw_list_tables_room(const struct bsw_list_tables *tables,

@@ -1,0 +1,299 @@
+#include "shard/host/list_bounds.h"
+
+#include <math.h>
+#include <omp.h>
+#include <string.h>
+
+#include "common/codes/result_order.h"
+#include "shard/codecs/product_codes.h"
+#include "shard/host/shard_tiles.h"
+
+// Vectors longer than this have tables: squares of bounds' numbers stay far from overflow.
+#define MOST_LENGTH   1e12
+
+#define MOST_PREFETCH 1024 // bytes of a query's table; hardware finds the rest of longer ones
+
+// Of one query.
+struct scale {
+    struct bsw_bound_scale numbers;
+    double length; // of q'
+};
+
+static const struct bsw_product_codes *codes_of(const struct bsw_list_bounds *bounds)
+{
+    return bounds->tables->queries->batch->product;
+}
+
+static double length_of(const struct bsw_product_codes *codes, const float *vector)
+{
+    double sum = 0;
+    for (uint32_t d = 0; d < codes->projected_dims; d++)
+        sum += (double)vector[d] * (double)vector[d];
+    return sqrt(sum);
+}
+
+// ---- memory ----
+
+static size_t divide_room(const struct bsw_list_bounds *bounds, unsigned char *at,
+                          struct bsw_list_bound_room *out)
+{
+    const struct bsw_product_codes *codes = codes_of(bounds);
+    size_t tile = bounds->tile_bundles, rows = tile * BSW_BUNDLE_ROWS;
+    const struct bsw_memory_part parts[] = {
+        {&out->run_terms, BSW_BOUND_RUN_BUNDLES * BSW_BUNDLE_ROWS * sizeof(float)},
+        {&out->query, codes->projected_dims * sizeof(float)},
+        {&out->bases, codes->book.parts * sizeof(float)},
+        {&out->sums, rows * sizeof(float)},
+        {&out->masks, BSW_BOUND_QUERIES * tile * sizeof(uint32_t)},
+        {&out->places, rows * sizeof(uint32_t)},
+        {&out->scratch, bsw_bound_room_bytes(tile)}};
+    return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
+}
+
+struct bsw_list_bound_room bsw_list_bounds_room(const struct bsw_list_bounds *bounds, size_t thread)
+{
+    struct bsw_list_bound_room room = {0};
+    size_t bytes = divide_room(bounds, NULL, &room);
+    divide_room(bounds, bounds->tables->scratch->bound_threads.data + thread * bytes, &room);
+    return room;
+}
+
+// ---- terms of rows ----
+
+static const uint8_t *codes_at(const struct bsw_list_bounds *bounds, size_t bundle,
+                               size_t *bundle_bytes)
+{
+    const struct bsw_resident_shard *shard = bounds->tables->shard;
+    size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]);
+    *bundle_bytes = words * sizeof(uint32_t);
+    return (const uint8_t *)(shard->arrays.planes[0] + bundle * words);
+}
+
+static void make_terms(const struct bsw_list_bounds *bounds,
+                       const struct bsw_list_table_room *table_room, size_t bundle,
+                       size_t num_bundles, float *terms)
+{
+    const struct bsw_product_codes *codes = codes_of(bounds);
+    size_t bundle_bytes;
+    const uint8_t *at = codes_at(bounds, bundle, &bundle_bytes);
+    const struct bsw_code_table table = {.type = BSW_TABLE_FLOAT32,
+                                         .parts = codes->book.parts,
+                                         .bits = codes->book.bits,
+                                         .numbers = table_room->list_now};
+    bounds->tables->workspace->table_scan->sums(&table, at, bundle_bytes, num_bundles, terms);
+}
+
+// A shard whose terms are kept, from `first` on.
+struct term_shard {
+    const uint32_t *rows;
+    size_t first;
+};
+
+static const float *find_terms(const struct bsw_list_bounds *bounds)
+{
+    const struct bsw_list_table_scratch *scratch = bounds->tables->scratch;
+    const struct term_shard *shards =
+        (const struct term_shard *)(const void *)scratch->term_shards.data;
+    for (size_t i = 0; i < scratch->term_shards.bytes / sizeof *shards; i++)
+        if (shards[i].rows == bounds->tables->shard->order.rows)
+            return (const float *)(const void *)scratch->row_terms.data + shards[i].first;
+    return NULL;
+}
+
+// Terms of the shard's rows, if there is room for them.
+static enum bsw_status keep_terms(struct bsw_list_bounds *bounds, struct bsw_error *err)
+{
+    const struct bsw_list_tables *tables = bounds->tables;
+    const struct bsw_list_order *order = &tables->shard->order;
+    struct bsw_list_table_scratch *scratch = tables->scratch;
+    size_t begin = scratch->row_terms.bytes,
+           bytes = (size_t)order->first_bundles[order->num_lists] * BSW_BUNDLE_ROWS * sizeof(float);
+    struct term_shard shard = {order->rows, begin / sizeof(float)};
+    bounds->terms = find_terms(bounds);
+    if (bounds->terms || begin + bytes > bsw_list_table_most(scratch)) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&scratch->row_terms, begin + bytes, err));
+    BSW_TRY(
+        bsw_buffer_reserve(&scratch->term_shards, scratch->term_shards.bytes + sizeof shard, err));
+    float *terms = (float *)(void *)(scratch->row_terms.data + begin);
+#pragma omp parallel for schedule(dynamic, 16) num_threads(tables->workspace->num_threads)
+    for (uint32_t l = 0; l < order->num_lists; l++) {
+        struct bsw_list_table_room room =
+            bsw_list_tables_room(tables, (size_t)omp_get_thread_num());
+        size_t first = order->first_bundles[l], last = order->first_bundles[l + 1];
+        bsw_list_tables_enter(tables, l, &room);
+        make_terms(bounds, &room, first, last - first, terms + first * BSW_BUNDLE_ROWS);
+    }
+    memcpy(scratch->term_shards.data + scratch->term_shards.bytes, &shard, sizeof shard);
+    scratch->term_shards.bytes += sizeof shard;
+    scratch->row_terms.bytes += bytes;
+    bounds->terms = terms;
+    return BSW_OK;
+}
+
+// ---- queries ----
+
+static uint8_t *numbers_at(const struct bsw_list_bounds *bounds, size_t query)
+{
+    return bounds->tables->scratch->bounds.data + query * bounds->query_bytes;
+}
+
+static struct scale *scale_at(const struct bsw_list_bounds *bounds, size_t query)
+{
+    return (struct scale *)(void *)bounds->tables->scratch->bound_scales.data + query;
+}
+
+static void make_query(const struct bsw_list_bounds *bounds, size_t query)
+{
+    const struct bsw_list_tables *tables = bounds->tables;
+    const struct bsw_product_codes *codes = codes_of(bounds);
+    struct bsw_list_table_room room = bsw_list_tables_room(tables, (size_t)omp_get_thread_num());
+    const float *vector = bsw_list_tables_query(tables, query);
+    struct scale *scale = scale_at(bounds, query);
+    scale->length = length_of(codes, vector);
+    bsw_product_query_term(codes, tables->workspace->table_scan, vector, room.room,
+                           room.query_term);
+    scale->numbers =
+        bounds->kernels->narrow(&codes->book, room.query_term, numbers_at(bounds, query));
+}
+
+// Tables of float32, and numbers of which none can be too large.
+static int have_bounds(const struct bsw_list_tables *tables)
+{
+    const struct bsw_query_range *queries = tables->queries;
+    for (size_t q = 0; q < queries->num_queries; q++)
+        if (bsw_batch_table(queries->batch, queries->first_query + q) != BSW_TABLE_FLOAT32 ||
+            !(length_of(queries->batch->product, bsw_list_tables_query(tables, q)) < MOST_LENGTH))
+            return 0;
+    return 1;
+}
+
+enum bsw_status bsw_list_bounds_open(const struct bsw_list_tables *tables, size_t tile_bundles,
+                                     struct bsw_list_bounds *out, struct bsw_error *err)
+{
+    const struct bsw_query_range *queries = tables->queries;
+    const struct bsw_product_codes *codes = queries->batch->product;
+    struct bsw_list_table_scratch *scratch = tables->scratch;
+    size_t num = queries->num_queries, bytes = bsw_bound_bytes(&codes->book);
+    struct bsw_list_bound_room room;
+    *out = (struct bsw_list_bounds){.tables = tables,
+                                    .kernels = bsw_table_bounds_table_get(tables->workspace->level),
+                                    .query_bytes = bsw_align_size(bytes, BSW_ALIGNMENT_BYTES),
+                                    .tile_bundles = tile_bundles,
+                                    .entries = bsw_bound_entries(&codes->book)};
+    if (tables->queries->batch->selection || !tables->is_of_lists ||
+        codes->book.parts > BSW_BOUND_MAX_PARTS || !(out->entries < MOST_LENGTH * MOST_LENGTH) ||
+        num > bsw_list_table_most(scratch) / out->query_bytes || !have_bounds(tables))
+        return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&scratch->bounds, num * out->query_bytes + 1, err));
+    BSW_TRY(bsw_buffer_reserve(&scratch->bound_scales, (num + 1) * sizeof(struct scale), err));
+    BSW_TRY(bsw_buffer_reserve(
+        &scratch->bound_threads,
+        (size_t)tables->workspace->num_threads * divide_room(out, NULL, &room), err));
+#pragma omp parallel for schedule(static) num_threads(tables->workspace->num_threads)
+    for (size_t q = 0; q < num; q++) make_query(out, q);
+    out->is_on = 1;
+    return keep_terms(out, err);
+}
+
+// ---- a list ----
+
+int bsw_list_bounds_hold(const struct bsw_list_bounds *bounds,
+                         const struct bsw_list_table_room *table_room)
+{
+    return length_of(codes_of(bounds), table_room->centroid) < MOST_LENGTH;
+}
+
+void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
+                           const struct bsw_list_table_room *table_room, size_t bundle,
+                           size_t num_bundles, struct bsw_list_bound_room *room)
+{
+    room->first_bundle = bundle;
+    room->length = length_of(codes_of(bounds), table_room->centroid);
+    room->terms = bounds->terms ? bounds->terms + bundle * BSW_BUNDLE_ROWS : room->run_terms;
+    if (!bounds->terms) make_terms(bounds, table_room, bundle, num_bundles, room->run_terms);
+}
+
+void bsw_list_bounds_prefetch(const struct bsw_list_bounds *bounds, uint32_t query)
+{
+    const char *vector = (const char *)bsw_list_tables_query(bounds->tables, query);
+    const uint8_t *numbers = numbers_at(bounds, query);
+    size_t bytes = codes_of(bounds)->projected_dims * sizeof(float),
+           most = bounds->query_bytes < MOST_PREFETCH ? bounds->query_bytes : MOST_PREFETCH;
+    for (size_t i = 0; i < bytes; i += BSW_ALIGNMENT_BYTES) __builtin_prefetch(vector + i);
+    for (size_t i = 0; i < most; i += BSW_ALIGNMENT_BYTES) __builtin_prefetch(numbers + i);
+    __builtin_prefetch(scale_at(bounds, query));
+}
+
+static struct bsw_bound_query bound_of(const struct bsw_list_bounds *bounds,
+                                       const struct bsw_list_table_room *table_room,
+                                       const struct bsw_list_bound_room *room, size_t query,
+                                       uint32_t limit)
+{
+    const struct bsw_product_codes *codes = codes_of(bounds);
+    const struct scale *scale = scale_at(bounds, query);
+    struct bsw_bound_query out = {numbers_at(bounds, query), scale->numbers.unit, 0.0f};
+    double wanted = -(double)bsw_score_to_float(limit);
+    if (!(wanted >= 0)) { // no sum is as small
+        out.most = -INFINITY;
+        return out;
+    }
+    double base = (double)bounds->kernels->gap(bsw_list_tables_query(bounds->tables, query),
+                                               table_room->centroid, codes->projected_dims);
+    out.most = bsw_bound_most(&codes->book, wanted, scale->numbers.least, base, bounds->entries,
+                              scale->length + room->length);
+    return out;
+}
+
+void bsw_list_bounds_pass(const struct bsw_list_bounds *bounds,
+                          const struct bsw_list_table_room *table_room,
+                          const struct bsw_bound_group *group, size_t bundle, size_t num_bundles,
+                          struct bsw_list_bound_room *room)
+{
+    const struct bsw_product_book *book = &codes_of(bounds)->book;
+    struct bsw_bound_query queries[BSW_BOUND_QUERIES];
+    struct bsw_bound_rows rows = {.parts = book->parts,
+                                  .bits = book->bits,
+                                  .num_bundles = num_bundles,
+                                  .terms =
+                                      room->terms + (bundle - room->first_bundle) * BSW_BUNDLE_ROWS,
+                                  .masks = bounds->tables->shard->arrays.masks + bundle};
+    rows.codes = codes_at(bounds, bundle, &rows.bundle_bytes);
+    for (size_t i = 0; i < group->num; i++)
+        queries[i] = bound_of(bounds, table_room, room, group->queries[i], group->limits[i]);
+    bounds->kernels->pass(&rows, queries, group->num, room->scratch, room->masks);
+}
+
+static size_t places_of(const uint32_t *masks, size_t num_bundles, uint32_t *places)
+{
+    size_t count = 0;
+    for (size_t b = 0; b < num_bundles; b++)
+        for (uint32_t mask = masks[b]; mask; mask &= mask - 1)
+            places[count++] = (uint32_t)(b * BSW_BUNDLE_ROWS) + (uint32_t)__builtin_ctz(mask);
+    return count;
+}
+
+size_t bsw_list_bounds_find(const struct bsw_list_bounds *bounds,
+                            const struct bsw_list_table_room *table_room,
+                            const struct bsw_bound_group *group, size_t i, size_t bundle,
+                            size_t num_bundles, struct bsw_list_bound_room *room, uint64_t *items)
+{
+    const struct bsw_product_codes *codes = codes_of(bounds);
+    size_t count = places_of(room->masks + i * num_bundles, num_bundles, room->places), found = 0,
+           bundle_bytes;
+    if (count == 0) return 0;
+    const float *vector = bsw_list_tables_query(bounds->tables, group->queries[i]);
+    const uint8_t *at = codes_at(bounds, bundle, &bundle_bytes);
+    for (uint32_t d = 0; d < codes->projected_dims; d++) room->query[d] = -2.0f * vector[d];
+    bounds->kernels->bases(&codes->book, vector, table_room->centroid, room->bases);
+    const struct bsw_bound_terms terms = {&codes->book, table_room->list_now, room->query,
+                                          room->bases};
+    bounds->kernels->sums(&terms, at, bundle_bytes, room->places, count, room->sums);
+    for (size_t r = 0; r < count; r++) {
+        float key = ((room->sums[r] * -1.0f + 0.0f) + 0.0f) + 0.0f; // as table_scan's filter
+        uint32_t score = bsw_score_from_float(key);
+        items[found] =
+            bsw_candidate_pack(score, (uint32_t)(bundle * BSW_BUNDLE_ROWS) + room->places[r]);
+        found += score >= group->limits[i];
+    }
+    return found;
+}

@@ -1,0 +1,241 @@
+// Lists of product codes by bounds and by tables, with all that is computed once kept, some of it,
+// or nothing: always the best of all rows by the plain reference.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/base/integer_hash.h"
+#include "common/codes/result_order.h"
+#include "shard/codecs/product_codes.h"
+#include "shard/host/list_bounds.h"
+#include "shard/host/list_scan.h"
+#include "unit_test.h"
+
+enum { DIMS = 18, NUM_LISTS = 7, NUM_QUERIES = 45, PROBE = 5, KEEP = 12 };
+
+static const uint32_t list_rows[NUM_LISTS] = {40, 0, 700, 1, 64, 300, 33}; // tiles, more than one
+static struct bsw_error err;
+static uint64_t drawn;
+
+static uint32_t draw(uint32_t count)
+{
+    return (uint32_t)(bsw_hash(++drawn) % count);
+}
+
+static float draw_float(void)
+{
+    return ((float)draw(2001) - 1000) / 250;
+}
+
+struct made {
+    struct bsw_product_codes *codes;
+    struct bsw_resident_shard shard;
+    struct bsw_query_batch batch;
+    float *vectors, *centroids;
+    uint32_t *chosen, *counts;
+    struct bsw_list_choice choice;
+};
+
+static void make_codes(uint32_t parts, uint32_t bits, struct made *made)
+{
+    assert_ok(
+        bsw_product_codes_create(BSW_METRIC_L2, DIMS, parts, bits, "none", &made->codes, &err),
+        &err);
+    size_t numbers = bsw_product_numbers(&made->codes->book) * made->codes->book.part_dims;
+    for (size_t i = 0; i < numbers; i++) made->codes->entries[i] = draw_float() / 4;
+    for (size_t d = 0; d < DIMS; d++) made->codes->mean[d] = draw_float();
+    bsw_product_codes_norms(made->codes);
+}
+
+static void make_shard(struct made *made)
+{
+    struct bsw_resident_shard *shard = &made->shard;
+    const struct bsw_product_book *book = &made->codes->book;
+    uint32_t num_rows = 0, row = 0;
+    uint64_t places;
+    char segments[32];
+    snprintf(segments, sizeof segments, "%ux1", book->parts * book->bits);
+    assert_ok(bsw_code_layout_parse(segments, book->parts * book->bits, &shard->shape.layout, &err),
+              &err);
+    for (size_t l = 0; l < NUM_LISTS; l++) num_rows += list_rows[l];
+    uint32_t *lists = allocate_or_fail(num_rows, sizeof *lists);
+    for (uint32_t l = 0; l < NUM_LISTS; l++)
+        for (uint32_t i = 0; i < list_rows[l]; i++) lists[row++] = l;
+    assert_ok(bsw_list_order_count(lists, num_rows, NUM_LISTS, &places, &err), &err);
+    assert_ok(bsw_list_order_make(lists, num_rows, NUM_LISTS, places, &shard->order, &err), &err);
+    bsw_free(&lists);
+    shard->shape.num_rows = num_rows;
+    shard->shape.num_places = places;
+    shard->shape.num_lists = NUM_LISTS;
+    shard->shape.has_tables = 1;
+    shard->num_bundles = (size_t)places / BSW_BUNDLE_ROWS;
+    size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]);
+    shard->arrays.planes[0] = allocate_or_fail(shard->num_bundles * words, sizeof(uint32_t));
+    shard->arrays.masks = allocate_or_fail(shard->num_bundles, sizeof(uint32_t));
+    for (size_t i = 0; i < shard->num_bundles * words; i++)
+        shard->arrays.planes[0][i] = (uint32_t)bsw_hash(++drawn);
+    for (size_t place = 0; place < places; place++)
+        if (shard->order.rows[place] != BSW_NO_ROW)
+            shard->arrays.masks[place / BSW_BUNDLE_ROWS] |= 1u << place % BSW_BUNDLE_ROWS;
+}
+
+// Queries near centroids, and lists from another one on for each.
+static void make_queries(struct made *made)
+{
+    uint32_t projected = made->codes->projected_dims;
+    made->vectors = allocate_or_fail(NUM_QUERIES * projected, sizeof(float));
+    made->centroids = allocate_or_fail(NUM_LISTS * DIMS, sizeof(float));
+    made->chosen = allocate_or_fail(NUM_QUERIES * PROBE, sizeof(uint32_t));
+    made->counts = allocate_or_fail(NUM_QUERIES, sizeof(uint32_t));
+    for (size_t i = 0; i < NUM_LISTS * DIMS; i++) made->centroids[i] = draw_float();
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        for (size_t d = 0; d < DIMS; d++)
+            made->vectors[q * projected + d] =
+                made->centroids[q % NUM_LISTS * DIMS + d] - made->codes->mean[d] + draw_float() / 8;
+        made->counts[q] = PROBE - (uint32_t)(q % 2);
+        for (uint32_t i = 0; i < PROBE; i++)
+            made->chosen[q * PROBE + i] = (uint32_t)(q + i) % NUM_LISTS;
+    }
+    made->batch = (struct bsw_query_batch){.num_queries = NUM_QUERIES,
+                                           .query_words = projected,
+                                           .words = (const uint32_t *)(void *)made->vectors,
+                                           .product = made->codes,
+                                           .centroids = made->centroids,
+                                           .table = BSW_TABLE_FLOAT32};
+    made->choice = (struct bsw_list_choice){NUM_QUERIES, PROBE, made->chosen, made->counts, NULL};
+}
+
+static void make(uint32_t parts, uint32_t bits, struct made *made)
+{
+    memset(made, 0, sizeof *made);
+    make_codes(parts, bits, made);
+    make_shard(made);
+    make_queries(made);
+}
+
+static void unmake(struct made *made)
+{
+    bsw_product_codes_destroy(&made->codes);
+    bsw_free(&made->shard.arrays.planes[0]);
+    bsw_free(&made->shard.arrays.masks);
+    bsw_list_order_deinit(&made->shard.order);
+    bsw_free(&made->vectors);
+    bsw_free(&made->centroids);
+    bsw_free(&made->chosen);
+    bsw_free(&made->counts);
+}
+
+static int descending(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x < y) - (x > y);
+}
+
+// Candidates of a list; returns how many.
+static size_t score_list(const struct made *made, const struct bsw_resident_shard *shard, size_t q,
+                         uint32_t l, uint64_t *out)
+{
+    size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]), count = 0;
+    uint32_t first = shard->order.first_bundles[l] * BSW_BUNDLE_ROWS,
+             num = shard->order.first_bundles[l + 1] * BSW_BUNDLE_ROWS - first,
+             *places = allocate_or_fail(2 * (num + 1), sizeof *places), *scores = places + num;
+    for (uint32_t i = 0; i < num; i++) places[i] = first + i;
+    const struct bsw_product_rows rows = {(const uint8_t *)shard->arrays.planes[0],
+                                          words * sizeof(uint32_t), num, places};
+    assert_ok(bsw_product_plain_scores(made->codes, BSW_TABLE_FLOAT32,
+                                       made->vectors + q * made->codes->projected_dims,
+                                       made->centroids + l * DIMS, &rows, scores, &err),
+              &err);
+    for (uint32_t i = 0; i < num; i++)
+        if (shard->order.rows[first + i] != BSW_NO_ROW)
+            out[count++] = bsw_candidate_pack(scores[i], shard->order.rows[first + i]);
+    bsw_free(&places);
+    return count;
+}
+
+struct answers {
+    size_t counts[NUM_QUERIES];
+    uint64_t best[NUM_QUERIES][KEEP];
+};
+
+// The best of all queries by the reference, of a shard with the codes of `made`.
+static void find_answers(const struct made *made, const struct bsw_resident_shard *shard,
+                         struct answers *answers)
+{
+    uint64_t *all = allocate_or_fail((size_t)shard->shape.num_places, sizeof *all);
+    for (size_t q = 0; q < NUM_QUERIES; q++) {
+        size_t count = 0;
+        for (uint32_t i = 0; i < made->counts[q]; i++)
+            count += score_list(made, shard, q, made->chosen[q * PROBE + i], all + count);
+        qsort(all, count, sizeof *all, descending);
+        answers->counts[q] = count < KEEP ? count : KEEP;
+        memcpy(answers->best[q], all, answers->counts[q] * sizeof *all);
+    }
+    bsw_free(&all);
+}
+
+// most_bytes: what may be kept, 0 for the usual. Two shards take turns in one scratch.
+static void check_scan(const struct made *made, const struct bsw_resident_shard *const shards[2],
+                       const struct answers answers[2], size_t most_bytes)
+{
+    const struct bsw_query_range range = {&made->batch, 0, NUM_QUERIES};
+    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
+        struct bsw_scan_workspace workspace;
+        struct bsw_list_scan_scratch scratch = {.tables = {.most_bytes = most_bytes}};
+        struct bsw_candidate_lists lists = {0};
+        bsw_scan_workspace_init(&workspace, (enum bsw_cpu_level)level, 2);
+        for (size_t turn = 0; turn < 4; turn++) {
+            const struct answers *expected = &answers[turn % 2];
+            assert_ok(bsw_list_scan(shards[turn % 2], &made->choice, &range, 0, NULL, KEEP,
+                                    &scratch, &workspace, &lists, &err),
+                      &err);
+            for (size_t q = 0; q < NUM_QUERIES; q++) {
+                size_t count;
+                const uint64_t *found = bsw_candidate_list(&lists, q, &count);
+                assert_int_equal(count, expected->counts[q]);
+                assert_memory_equal(found, expected->best[q], count * sizeof *found);
+            }
+        }
+        bsw_candidate_lists_deinit(&lists);
+        bsw_list_scan_scratch_deinit(&scratch);
+        bsw_scan_workspace_deinit(&workspace);
+    }
+}
+
+static void check_codes(uint32_t parts, uint32_t bits)
+{
+    struct made made, other;
+    drawn = parts;
+    make(parts, bits, &made);
+    drawn = 1000 + parts;
+    make(parts, bits, &other);
+    size_t queries = NUM_QUERIES * bsw_align_size(bsw_bound_bytes(&made.codes->book), 64);
+    const struct bsw_resident_shard *const shards[] = {&made.shard, &other.shard};
+    struct answers *answers = allocate_or_fail(2, sizeof *answers);
+    find_answers(&made, shards[0], &answers[0]);
+    find_answers(&made, shards[1], &answers[1]);
+    check_scan(&made, shards, answers, 0);
+    check_scan(&made, shards, answers, 1);       // nothing: tables
+    check_scan(&made, shards, answers, queries); // bounds, and terms of one shard's rows or none
+    bsw_free(&answers);
+    unmake(&made);
+    unmake(&other);
+}
+
+static void test_bytes(void **state)
+{
+    (void)state;
+    check_codes(5, 8);
+}
+
+static void test_halves(void **state)
+{
+    (void)state;
+    check_codes(9, 4);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes), cmocka_unit_test(test_halves)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
