@@ -16,10 +16,12 @@
 
 #define PEAK_STEPS 100000
 
-static const struct bsw_kernel_case *const lists[] = {bsw_kernel_scans, bsw_kernel_codings,
-                                                      bsw_kernel_values, bsw_kernel_entries};
-#define NUM_LISTS      (sizeof lists / sizeof lists[0])
-#define FAMILY_CHOICES "all|plane_scan|matrix_scan|select|encode|screen|refine|merge|entries_within"
+static const struct bsw_kernel_case *const lists[] = {
+    bsw_kernel_scans, bsw_kernel_codings, bsw_kernel_values, bsw_kernel_tables, bsw_kernel_entries};
+#define NUM_LISTS (sizeof lists / sizeof lists[0])
+#define FAMILY_CHOICES                                                                      \
+    "all|plane_scan|matrix_scan|select|encode|screen|refine|merge|table_scan|table_bounds|" \
+    "entries_within"
 
 static const char *const limit_names[BSW_NUM_LIMITS] = {[BSW_LIMIT_READ] = "read",
                                                         [BSW_LIMIT_COPY] = "copy",
@@ -33,7 +35,7 @@ _Static_assert(sizeof(struct bsw_kernel_shape) ==
                "bench_kernel.h says why there may be no padding");
 
 static const struct bsw_bench_column columns[] = {
-    {"family", "", "family", 11, BSW_BENCH_TEXT, 1},
+    {"family", "", "family", 12, BSW_BENCH_TEXT, 1},
     {"kernel", "", "kernel", 15, BSW_BENCH_TEXT, 1},
     {"rows", "", "rows", 9, 0, 1},
     {"queries", "", "queries", 7, 0, 1},
