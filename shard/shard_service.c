@@ -22,11 +22,16 @@ static size_t centroid_bytes(const struct bsw_shard_service *service)
 {
     const struct bsw_manifest *manifest = service->manifest;
     size_t floats = (size_t)manifest->lists.count * bsw_manifest_row_dims(manifest);
-    size_t tables = manifest->codec->has_tables && manifest->lists.is_residual &&
-                            manifest->metric == BSW_METRIC_L2
-                        ? (size_t)bsw_list_table_lists_bytes(
-                              manifest->codec->table->product(manifest), manifest->lists.count)
-                        : 0;
+    size_t tables = 0;
+    if (manifest->codec->has_tables && manifest->lists.is_residual &&
+        manifest->metric == BSW_METRIC_L2) {
+        uint64_t places = 0;
+        for (uint32_t u = 0; u < service->num_units; u++)
+            places += manifest->shards[service->units[u].shard].num_places;
+        tables = (size_t)(bsw_list_table_lists_bytes(manifest->codec->table->product(manifest),
+                                                     manifest->lists.count) +
+                          bsw_list_table_rows_bytes(places));
+    }
     return floats * sizeof(float) + tables +
            (service->coarse ? (size_t)bsw_coarse_search_bytes(manifest) : 0);
 }

@@ -169,6 +169,9 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
     if (manifest->codec->has_tables && manifest->lists.is_residual)
         index->most.centroids += bsw_list_table_lists_bytes(
             manifest->codec->table->product(manifest), manifest->lists.count);
+    if (manifest->codec->has_tables && manifest->lists.is_residual &&
+        manifest->metric == BSW_METRIC_L2) // places: a bit each of masks
+        index->most.centroids += bsw_list_table_rows_bytes(8 * (uint64_t)index->most.parts.masks);
     index->all.centroids = index->assignment.num_ranks * index->most.centroids;
 }
 

@@ -41,6 +41,13 @@ static inline size_t bsw_list_table_most(const struct bsw_list_table_scratch *sc
 // What a rank keeps of lists alone, for l2 with residuals.
 uint64_t bsw_list_table_lists_bytes(const struct bsw_product_codes *codes, uint64_t num_lists);
 
+// And of rows (list_bounds.h), places of all its shards together.
+static inline uint64_t bsw_list_table_rows_bytes(uint64_t num_places)
+{
+    uint64_t bytes = num_places * sizeof(float);
+    return bytes <= BSW_LIST_TABLE_BYTES ? bytes : 0;
+}
+
 // A batch under way.
 struct bsw_list_tables {
     const struct bsw_resident_shard *shard;
