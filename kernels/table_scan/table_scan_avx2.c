@@ -173,20 +173,26 @@ INLINE void convert_float8(uint32_t exponent_bits, int is_signed, float power, c
                            : bsw_float8_encode(exponent_bits, in[i] * power);
 }
 
+INLINE __m128i halves_of(__m256 v, __m256 factor)
+{
+    const __m256 most = _mm256_set1_ps(BSW_HALF_MAX), zero = _mm256_setzero_ps();
+    v = _mm256_mul_ps(v, factor);
+    v = _mm256_max_ps(_mm256_min_ps(v, most), _mm256_sub_ps(zero, most));
+    // -0 is 0, as in the reference.
+    return _mm256_cvtps_ph(_mm256_add_ps(v, zero), _MM_FROUND_TO_NEAREST_INT);
+}
+
 static void convert_halves(float power, const float *in, size_t n, uint16_t *out)
 {
-    const __m256 factor = _mm256_set1_ps(power), most = _mm256_set1_ps(BSW_HALF_MAX);
-    for (size_t i = 0; i < n; i += LANES) {
-        float eight[LANES] = {0};
-        size_t count = n - i < LANES ? n - i : LANES;
-        memcpy(eight, in + i, count * sizeof *in);
-        __m256 v = _mm256_mul_ps(_mm256_loadu_ps(eight), factor);
-        v = _mm256_max_ps(_mm256_min_ps(v, most), _mm256_sub_ps(_mm256_setzero_ps(), most));
-        // -0 is 0, as in the reference.
-        v = _mm256_add_ps(v, _mm256_setzero_ps());
-        __m128i halves = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT);
-        memcpy(out + i, &halves, count * sizeof *out);
-    }
+    const __m256 factor = _mm256_set1_ps(power);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        _mm_storeu_si128((__m128i *)(void *)(out + i), halves_of(_mm256_loadu_ps(in + i), factor));
+    if (i == n) return;
+    float eight[LANES] = {0}; // copies of any length would stall whole loads
+    memcpy(eight, in + i, (n - i) * sizeof *in);
+    __m128i halves = halves_of(_mm256_loadu_ps(eight), factor);
+    memcpy(out + i, &halves, (n - i) * sizeof *out);
 }
 
 static void avx2_convert(enum bsw_table_type type, int is_signed, int exponent, const float *in,
