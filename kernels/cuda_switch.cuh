@@ -72,6 +72,16 @@ __device__ __forceinline__ float reciprocal(float value)
 #endif
 }
 
+// What is there, in shared memory: a load whose bank conflicts the emulator counts when it is asked
+// to (emulated_banks.hpp). All lanes that are left make as many of them.
+template <class T> __device__ __forceinline__ T load_counted(const T *place)
+{
+#if !defined(__CUDACC__)
+    emulation::note_shared_load(place, sizeof(T));
+#endif
+    return *place;
+}
+
 // The value itself, about which the compiler then knows nothing: what is computed from it is
 // computed anew instead of being kept in registers since it was last needed.
 __device__ __forceinline__ int opaque(int value)

@@ -14,12 +14,14 @@
 #ifndef BITSWEEP_SHARD_PRODUCT_CODES_H
 #define BITSWEEP_SHARD_PRODUCT_CODES_H
 
+#include "common/base/c_linkage.h"
 #include "common/codes/metric.h"
 #include "kernels/encode/encode.h"
 #include "kernels/table_scan/table_scan.h"
 
 struct bsw_product_radii; // shard/codecs/product_radii.h
 struct bsw_selection;     // shard/codecs/selective_table.h
+BSW_C_BEGIN
 
 #define BSW_PRODUCT_MAX_DIMS  4096 // of rows, as R is dims^2 floats
 #define BSW_PRODUCT_MAX_PARTS 4096
@@ -102,4 +104,5 @@ enum bsw_status bsw_product_plain_scores(const struct bsw_product_codes *codes,
                                          const float *centroid, const struct bsw_product_rows *rows,
                                          uint32_t *out, struct bsw_error *err);
 
+BSW_C_END
 #endif

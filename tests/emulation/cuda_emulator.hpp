@@ -4,6 +4,7 @@
 #define BITSWEEP_EMULATION_CUDA_EMULATOR_HPP
 
 #include "emulated_arithmetic.hpp"
+#include "emulated_banks.hpp"
 #include "emulated_collectives.hpp"
 #include "emulated_copies.hpp"
 #include "emulated_runtime.hpp"

@@ -59,6 +59,11 @@ struct dim3 {
     }
 };
 
+inline uint2 make_uint2(unsigned x, unsigned y)
+{
+    return {x, y};
+}
+
 inline uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w)
 {
     return {x, y, z, w};

@@ -149,6 +149,10 @@ bool is_shared_page(uintptr_t page);
 
 size_t shared_size(); // of the launch's dynamic part
 
+// ---- emulator_banks.cpp ----
+
+void count_bank_conflicts(); // after a block
+
 // ---- emulator_hopper.cpp ----
 
 void reset_hopper();      // before a block

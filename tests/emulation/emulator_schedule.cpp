@@ -270,6 +270,7 @@ static void run_block(dim3 dim, size_t shared_bytes)
     switch_fibre(host_fibre, *first->own_fibre, false);
     check_canary(shared_bytes);
     check_copies_done();
+    count_bank_conflicts();
 }
 
 static void run_blocks(dim3 grid, dim3 dim, size_t shared_bytes)
