@@ -85,6 +85,7 @@ struct bsw_memory_forecast {
     size_t kept_bytes;                           // candidates that stay for a merge
     size_t raw_bytes;                            // raw rows
     size_t list_bytes;                           // tables of work items, with lists
+    size_t book_bytes;                           // codebooks, and centroids for their tables
     size_t used_bytes;                           // all of these
     size_t streamed_bytes; // of codes that come from host memory for every group of queries
     size_t group_queries,

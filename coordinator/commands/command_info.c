@@ -86,7 +86,8 @@ static enum bsw_status settle_search(const struct info_options *o,
                                      struct bsw_search_settings *out, struct bsw_error *err)
 {
     struct bsw_search_request request = o->request;
-    if (manifest->codec->table->has_model) request.query_bits = 0; // those of its model
+    if (manifest->codec->table->has_model || manifest->codec->has_tables)
+        request.query_bits = 0; // those of its model, or none
     request.is_refined = strcmp(o->refine, "exact") == 0;
     const char *host = manifest->codec->table->host_search;
     if (host) {
@@ -111,6 +112,8 @@ static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
     bsw_fact_bytes(facts, "blocks_bytes", forecast->block_bytes, ", blocks %s");
     bsw_fact_bytes(facts, "items_bytes", forecast->list_bytes,
                    forecast->list_bytes > 0 ? ", items of lists %s" : NULL);
+    bsw_fact_bytes(facts, "codebooks_bytes", forecast->book_bytes,
+                   forecast->book_bytes > 0 ? ", codebooks %s" : NULL);
     bsw_fact_bytes(facts, "survivors_bytes", forecast->survivor_bytes, ", survivors %s");
     bsw_fact_bytes(facts, "raw_bytes", forecast->raw_bytes, ", raw vectors %s");
     bsw_fact_bytes(facts, "link_bytes", of->link_bytes, of->link_bytes > 0 ? ", link %s" : NULL);

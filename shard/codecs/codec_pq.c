@@ -450,7 +450,6 @@ static const struct bsw_codec_table table = {
     .has_residuals = 1,
     .always_residuals = 1,
     .host_encode = "--codec pq",
-    .host_search = "codec pq",
     .check_settings = check_settings,
     .check_rows = check_rows,
     .train = train,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "shard/codecs/codec.h"
 #include "shard/device/device_histogram.h"
 #include "shard/device/device_list_batch.h"
 #include "shard/device/device_readback.h"
@@ -28,25 +29,39 @@ static uint32_t most_probe(const struct bsw_backend_needs *needs)
     return probe == 0 && lists->is_residual ? lists->count : probe;
 }
 
+// Where tables are of queries and lists.
+static const float *table_centroids(const struct bsw_manifest *manifest)
+{
+    int is_of_lists = manifest->codec->has_tables && manifest->metric == BSW_METRIC_L2 &&
+                      manifest->lists.is_residual;
+    return is_of_lists ? manifest->lists.centroids : NULL;
+}
+
 static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
 {
     const struct bsw_search_settings *settings = needs->settings;
-    int has_lists = needs->manifest->lists.count > 0;
+    const struct bsw_manifest *manifest = needs->manifest;
+    int has_lists = manifest->lists.count > 0;
+    const float *centroids = table_centroids(manifest);
     int is_staged = settings->queue.length == 0 && !has_lists &&
                     (settings->scan == BSW_SCAN_AUTO || bsw_scan_is_progressive(settings->scan));
-    return (struct bsw_device_needs){.shapes = needs->shapes,
-                                     .num_shards = needs->num_shards,
-                                     .spans = needs->spans,
-                                     .num_spans = needs->num_spans,
-                                     .query_bits = settings->query_bits,
-                                     .max_queries = settings->batch,
-                                     .keep = (size_t)settings->keep,
-                                     .stage_dims =
-                                         is_staged ? bsw_manifest_stage(needs->manifest) : 0,
-                                     .queue = settings->queue,
-                                     .has_masks = settings->has_masks,
-                                     .has_additions = settings->has_additions,
-                                     .probe = most_probe(needs)};
+    return (struct bsw_device_needs){
+        .shapes = needs->shapes,
+        .num_shards = needs->num_shards,
+        .spans = needs->spans,
+        .num_spans = needs->num_spans,
+        .query_bits = settings->query_bits,
+        .max_queries = settings->batch,
+        .keep = (size_t)settings->keep,
+        .stage_dims = is_staged ? bsw_manifest_stage(needs->manifest) : 0,
+        .queue = settings->queue,
+        .has_masks = settings->has_masks,
+        .has_additions = settings->has_additions,
+        .probe = most_probe(needs),
+        .product = manifest->codec->has_tables ? manifest->codec->table->product(manifest) : NULL,
+        .centroids = centroids,
+        .num_centroids = centroids ? manifest->lists.count : 0,
+        .level = settings->level};
 }
 
 // What refinement on a device wants; 0: there is none.
@@ -100,6 +115,7 @@ static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t fr
     out->query_bytes = plan.queries.bytes;
     out->block_bytes = 2 * plan.block_bytes;
     out->list_bytes = plan.list_bytes;
+    out->book_bytes = plan.book.bytes;
     out->streamed_bytes = plan.streamed_bytes;
     out->group_queries = plan.group_queries;
     out->list_items = plan.capacity;

@@ -19,6 +19,10 @@ void bsw_device_group_point(struct bsw_device_group *group)
         .components = (const int8_t *)(memory + at->components),
         .constants = (const int32_t *)(void *)(memory + at->constants),
         .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
+    if (plan->product)
+        group->tables = bsw_device_table_run_of(
+            group->engine, group->batch, group->first_query, num_queries,
+            (const float *)(void *)(memory + at->words), memory + at->types);
     if (group->is_staged) {
         group->stage = (struct bsw_device_stage){
             .dims = plan->stage_dims,
@@ -36,7 +40,7 @@ void bsw_device_group_point(struct bsw_device_group *group)
     if (group->batch->additions) {
         group->shift = (struct bsw_device_shift){
             .additions = (const union bsw_addition *)(void *)(memory + at->additions),
-            .is_float = plan->has_affine,
+            .is_float = plan->has_affine || plan->product,
             .limits = (uint32_t *)(void *)(memory + at->raw_limits),
             .counts = (uint32_t *)(void *)(memory + at->raw_counts)};
     }
@@ -93,6 +97,9 @@ enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint
     if (group->batch->additions)
         memcpy(staging + plan->queries.additions, group->batch->additions + group->first_query,
                group->num_queries * sizeof *group->batch->additions);
+    if (group->tables.tables.types)
+        memcpy(staging + plan->queries.types, group->batch->tables + group->first_query,
+               group->num_queries);
     BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
                               plan->queries.upload_bytes - first, err));
     if (group->is_matrix) {

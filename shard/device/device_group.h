@@ -7,6 +7,7 @@
 #include "kernels/device_scan/device_shift.h"
 #include "shard/device/device_shard.h"
 #include "shard/device/device_stage.h"
+#include "shard/device/device_tables.h"
 
 struct bsw_device_group {
     struct bsw_device_engine *engine;
@@ -22,7 +23,8 @@ struct bsw_device_group {
     struct bsw_device_stage_run stage_run;
     uint64_t stopped; // pairs of row and query, by the first stage
     struct bsw_device_queries queries;
-    struct bsw_device_shift shift; // with additions
+    struct bsw_device_table_run tables; // of product codes
+    struct bsw_device_shift shift;      // with additions
     struct bsw_device_list_run run;
     uint64_t scanned; // bundles, with those that overflowed
 };

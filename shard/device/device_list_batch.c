@@ -14,6 +14,8 @@
 // Of all lists: runs of so many bundles that there are some thousand.
 #define WANTED_RUNS 4096
 #define MOST_RUN    ((size_t)128)
+// Items have so many bundles at least where each makes tables first.
+#define TABLE_ITEM ((size_t)32)
 
 // A group of queries under way.
 struct list_batch {
@@ -23,7 +25,9 @@ struct list_batch {
     struct bsw_device_codes codes;
     struct bsw_device_list_work work; // all of the tables
     struct bsw_device_list_table table;
-    size_t room_bundles; // of one query that are sure to have room in its list
+    const float *centroids; // c' of all lists, on the device; NULL: tables are of queries alone
+    const uint32_t *bundle_lists; // likewise, the list of each bundle
+    size_t room_bundles;          // of one query that are sure to have room in its list
     int has_additions;
     const uint32_t *limits;                        // of the group
     int is_stepwise;                               // what lists hold by now the host has seen
@@ -38,6 +42,22 @@ static void count_bundles(struct list_batch *batch, size_t first, size_t last)
     for (size_t i = first; i < last; i++) batch->scanned += batch->table.items[i].num_bundles;
 }
 
+static int launch_tables(const struct list_batch *batch, const struct bsw_device_list_work *work,
+                         uint32_t tile, const struct bsw_device_lists *lists)
+{
+    bsw_stream stream = bsw_device_stream(batch->group.engine->device, BSW_QUEUE_SCAN);
+    struct bsw_device_tables tables = batch->group.tables.tables;
+    int code = 0;
+    tables.lists = batch->bundle_lists;
+    tables.centroids = batch->centroids;
+    for (int t = bsw_device_next_type(&batch->group.tables, 0); t < BSW_NUM_TABLE_TYPES && !code;
+         t = bsw_device_next_type(&batch->group.tables, t + 1)) {
+        tables.type = (enum bsw_table_type)t;
+        code = bsw_device_table_list_scan(&batch->codes, work, tile, &tables, lists, stream);
+    }
+    return code;
+}
+
 static enum bsw_status launch_items(struct list_batch *batch, size_t first, size_t last,
                                     uint32_t tile, const struct bsw_device_lists *lists,
                                     struct bsw_error *err)
@@ -49,8 +69,10 @@ static enum bsw_status launch_items(struct list_batch *batch, size_t first, size
     work.num_items = (uint32_t)(last - first);
     if (!batch->has_additions) work.additions = NULL;
     count_bundles(batch, first, last);
-    int code = bsw_device_list_scan(&batch->codes, &work, tile, &batch->group.queries, lists,
-                                    bsw_device_stream(device, BSW_QUEUE_SCAN));
+    int code = batch->group.engine->plan.product
+                   ? launch_tables(batch, &work, tile, lists)
+                   : bsw_device_list_scan(&batch->codes, &work, tile, &batch->group.queries, lists,
+                                          bsw_device_stream(device, BSW_QUEUE_SCAN));
     return bsw_device_launched(device, code, "scan", err);
 }
 
@@ -193,6 +215,9 @@ static enum bsw_status add_step(struct list_batch *batch, const struct bsw_list_
     BSW_TRY(bsw_list_groups_make(choice, batch->order->num_lists, from, to, groups, err));
     BSW_TRY(find_range(batch, &range, err));
     size_t item = bsw_device_list_item_bundles(&range, batch->room_bundles);
+    while (batch->group.engine->plan.product && item < TABLE_ITEM &&
+           2 * item <= batch->room_bundles)
+        item *= 2;
     const struct bsw_device_list_cut cut = {item, from > 0 ? NO_BUNDLES
                                                            : batch->room_bundles / item * item};
     return add_lists(batch, &range, &cut, err);
@@ -222,6 +247,7 @@ static enum bsw_status scan_chosen(struct list_batch *batch, const struct bsw_li
 struct all_lists {
     struct list_batch *batch;
     size_t num_pieces, num_runs; // in the table
+    size_t run_bundles;          // of a run at most
 };
 
 static enum bsw_status scan_runs(void *context, const struct bsw_device_part *part,
@@ -238,22 +264,41 @@ static enum bsw_status scan_runs(void *context, const struct bsw_device_part *pa
     return BSW_OK;
 }
 
-// Runs of bundles [first, first + num) of the shard into the empty table.
-static void add_runs(const struct all_lists *all, size_t first, size_t num, size_t run_bundles)
+// Where the run that begins with the bundle ends: of one list where tables are of lists.
+static size_t end_of_run(const struct all_lists *all, size_t bundle)
+{
+    const struct bsw_list_order *order = all->batch->order;
+    size_t end = bundle + all->run_bundles, most = all->batch->codes.num_bundles;
+    if (all->batch->centroids) {
+        uint32_t list = bsw_list_of_place(order, (uint32_t)(bundle * BSW_BUNDLE_ROWS));
+        if (order->first_bundles[list + 1] > bundle && order->first_bundles[list + 1] < end)
+            end = order->first_bundles[list + 1];
+    }
+    return end < most ? end : most;
+}
+
+// Runs from bundle `first` on into the empty table, as many as have room; returns where they end.
+static size_t add_runs(struct all_lists *all, size_t first)
 {
     struct bsw_device_list_table *table = &all->batch->table;
-    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1);
+    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1), end = first,
+           most = table->most_items / all->num_pieces;
+    for (all->num_runs = 0; all->num_runs < most && end < all->batch->codes.num_bundles;) {
+        size_t next = end_of_run(all, end);
+        table->items[all->num_runs++] = (struct bsw_device_list_item){
+            .first_bundle = (uint32_t)end, .num_bundles = (uint32_t)(next - end)};
+        end = next;
+    }
     for (size_t p = 0; p < all->num_pieces; p++) {
         size_t slot = p * widest, slots = table->num_slots - slot;
-        for (size_t b = first; b < first + num; b += run_bundles) {
-            size_t left = first + num - b;
-            table->items[table->num_items++] = (struct bsw_device_list_item){
-                .first_bundle = (uint32_t)b,
-                .num_bundles = (uint32_t)(left < run_bundles ? left : run_bundles),
-                .first_slot = (uint32_t)slot,
-                .num_slots = (uint32_t)(slots < widest ? slots : widest)};
+        for (size_t r = 0; r < all->num_runs; r++) {
+            struct bsw_device_list_item *item = &table->items[table->num_items++];
+            *item = table->items[r];
+            item->first_slot = (uint32_t)slot;
+            item->num_slots = (uint32_t)(slots < widest ? slots : widest);
         }
     }
+    return end;
 }
 
 static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
@@ -267,14 +312,12 @@ static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
     table->num_slots = num_queries;
     while (run_bundles < MOST_RUN && num_bundles / run_bundles > WANTED_RUNS) run_bundles *= 2;
     while (run_bundles > batch->room_bundles) run_bundles /= 2;
-    size_t most = table->most_items / all.num_pieces * run_bundles; // bundles of a table
-    run->seen = 1;                                                  // no sample is taken
+    all.run_bundles = run_bundles;
+    run->seen = 1; // no sample is taken
     run->more_rows = (run_bundles - 1) * BSW_BUNDLE_ROWS;
-    for (size_t b = 0; b < num_bundles; b += most) {
-        size_t num = num_bundles - b < most ? num_bundles - b : most;
-        all.num_runs = (num + run_bundles - 1) / run_bundles;
+    for (size_t b = 0; b < num_bundles;) {
         bsw_device_list_table_clear_items(table);
-        add_runs(&all, b, num, run_bundles);
+        b = add_runs(&all, b);
         BSW_TRY(send_tables(batch, err));
         BSW_TRY(bsw_device_list_run_scan(run, all.num_runs, scan_runs, &all, err));
     }
@@ -316,7 +359,7 @@ static void init_batch(struct bsw_device_engine *engine, const struct bsw_device
                                  .group = {.engine = engine,
                                            .num_rows = rows,
                                            .is_resident = 1,
-                                           .is_matrix = 1,
+                                           .is_matrix = !engine->plan.product,
                                            .batch = queries->batch,
                                            .run = {.device = engine->device,
                                                    .blocks = &engine->transfer,
@@ -326,6 +369,10 @@ static void init_batch(struct bsw_device_engine *engine, const struct bsw_device
     batch->codes.layout = batch->layout;
     batch->group.layout = &batch->layout;
     point_into_tables(shard, batch);
+    if (engine->plan.num_centroids > 0) {
+        batch->centroids = (const float *)(void *)(engine->book.data + engine->plan.book.centroids);
+        batch->bundle_lists = (const uint32_t *)(void *)shard->lists.data;
+    }
     // Where a list has room for every place nothing can overflow.
     size_t capacity = engine->plan.capacity, kept = batch->group.run.keep;
     batch->room_bundles = capacity >= shard->num_bundles * BSW_BUNDLE_ROWS
@@ -360,7 +407,7 @@ static void count_work(const struct list_batch *batch, double started,
                        struct bsw_scan_workspace *workspace)
 {
     const struct bsw_device_plan *plan = &batch->group.engine->plan;
-    workspace->used = BSW_SCAN_MATRIX;
+    workspace->used = plan->product ? BSW_SCAN_TABLES : BSW_SCAN_MATRIX;
     workspace->scanned_bytes +=
         batch->scanned * bsw_device_bundle_bytes(&batch->layout, plan->has_affine, 0);
     workspace->num_pairs += batch->num_rows;

@@ -2,6 +2,7 @@
 
 #include "common/base/memory.h"
 #include "kernels/device_scan/device_list_scan.h"
+#include "shard/codecs/product_codes.h"
 
 // Alignment of every array: what cudaMalloc gives.
 #define ALIGNMENT ((size_t)256)
@@ -71,13 +72,19 @@ size_t bsw_device_places_bytes(size_t num_bundles)
     return bsw_align_size(num_bundles * BSW_BUNDLE_ROWS * sizeof(uint32_t), ALIGNMENT);
 }
 
+size_t bsw_device_bundle_lists_bytes(size_t num_bundles)
+{
+    return bsw_align_size(num_bundles * sizeof(uint32_t), ALIGNMENT);
+}
+
 static size_t codes_bytes(const struct bsw_device_plan *plan, size_t num_bundles)
 {
     struct bsw_device_codes_layout codes;
     if (num_bundles == 0) return 0;
     bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
                                  &codes);
-    return codes.bytes + (plan->has_lists ? bsw_device_places_bytes(num_bundles) : 0);
+    return codes.bytes + (plan->has_lists ? bsw_device_places_bytes(num_bundles) : 0) +
+           (plan->num_centroids > 0 ? bsw_device_bundle_lists_bytes(num_bundles) : 0);
 }
 
 // Of a block of queues.
@@ -108,9 +115,10 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->counts = place((num_queries + 1) * sizeof(uint32_t), &total); // and whether one overflowed
     out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
     out->additions = place(plan->has_additions ? num_queries * sizeof(float) : 0, &total);
+    out->types = place(plan->product ? num_queries : 0, &total);
     out->upload_bytes = total;
-    out->components = place(num_queries * plan->layout.padded_dims, &total);
-    out->constants = place(num_queries * sizeof(int32_t), &total);
+    out->components = place(plan->product ? 0 : num_queries * plan->layout.padded_dims, &total);
+    out->constants = place(plan->product ? 0 : num_queries * sizeof(int32_t), &total);
     out->stage_constants = place(plan->stage_dims > 0 ? num_queries * sizeof(int32_t) : 0, &total);
     out->reaches = place(plan->stage_dims > 0 ? num_queries * sizeof(float) : 0, &total);
     out->items = place(num_queries * plan->capacity * sizeof(uint64_t), &total);
@@ -307,6 +315,20 @@ static void plan_tables(const struct bsw_device_needs *needs, struct bsw_device_
     plan->list_bytes = tables.bytes;
 }
 
+static void plan_book(const struct bsw_device_needs *needs, struct bsw_device_plan *plan)
+{
+    const struct bsw_product_codes *codes = needs->product;
+    struct bsw_device_book_layout *book = &plan->book;
+    if (!codes) return;
+    size_t numbers = bsw_product_numbers(&codes->book) * sizeof(float),
+           centroids = (size_t)needs->num_centroids * codes->projected_dims * sizeof(float);
+    plan->product = codes;
+    plan->num_centroids = needs->num_centroids;
+    book->entries = place(numbers * codes->book.part_dims, &book->bytes);
+    book->norms = place(numbers, &book->bytes);
+    book->centroids = place(centroids, &book->bytes);
+}
+
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
                                      struct bsw_device_plan *out, struct bsw_error *err)
 {
@@ -319,12 +341,14 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
     }
     out->has_lists = needs->shapes[0].num_lists > 0;
     if (out->has_lists) plan_tables(needs, out);
-    size_t before = out->mask_bytes + out->list_bytes;
+    plan_book(needs, out);
+    size_t before = out->mask_bytes + out->list_bytes + out->book.bytes;
     free_bytes -= free_bytes < before ? free_bytes : before;
     out->layout = needs->shapes[0].layout;
     out->has_affine = needs->shapes[0].has_affine;
     if (bsw_device_stage_fits(&out->layout, needs->query_bits)) out->stage_dims = needs->stage_dims;
-    out->query_words = bsw_layout_query_words(&out->layout, needs->query_bits);
+    out->query_words = out->product ? out->product->projected_dims
+                                    : bsw_layout_query_words(&out->layout, needs->query_bits);
     BSW_TRY(bsw_allocate_zero(&out->resident_bundles, needs->num_shards, sizeof(size_t),
                               "resident bundles", err));
     enum bsw_status status = share_memory(needs, free_bytes, out, err);
@@ -335,7 +359,7 @@ enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan)
 {
     return plan->queries.bytes + 2 * plan->block_bytes + plan->code_bytes + plan->mask_bytes +
-           plan->list_bytes;
+           plan->list_bytes + plan->book.bytes;
 }
 
 void bsw_device_plan_deinit(struct bsw_device_plan *plan)

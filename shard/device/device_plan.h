@@ -26,6 +26,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/cpu_level.h"
 #include "kernels/device_scan/device_scan.h"
 #include "shard/backend.h"
 #include "shard/host/shard_queue.h"
@@ -45,6 +46,17 @@ struct bsw_device_needs {
     struct bsw_queue_options queue; // {0}: none
     int has_masks, has_additions;   // a probe may have them (shard/probe.h)
     uint32_t probe; // lists that a query looks at, of shapes that have some; 0: all, nothing added
+    // Of shapes that are scanned by tables, else NULL; centroids: of all lists, where tables of l2
+    // want them, borrowed while the engine is opened. level: what computes with them then.
+    const struct bsw_product_codes *product; // outlives the engine
+    const float *centroids;
+    uint32_t num_centroids;
+    enum bsw_cpu_level level;
+};
+
+// Where the floats of product codes lie (device_tables.h).
+struct bsw_device_book_layout {
+    size_t entries, norms, centroids, bytes;
 };
 
 // Where the arrays of so many bundles, or of so many queries, lie in one piece of memory; offsets
@@ -53,8 +65,8 @@ struct bsw_device_codes_layout {
     size_t planes[BSW_MAX_SEGMENTS], scales, biases, tails, masks, bytes;
 };
 struct bsw_device_queries_layout {
-    size_t words, scales, limits, counts, survivors, additions;
-    size_t upload_bytes; // of the six before: they travel together
+    size_t words, scales, limits, counts, survivors, additions, types;
+    size_t upload_bytes; // of the seven before: they travel together
     size_t components, constants, stage_constants, reaches, items, sort, slots;
     size_t raw_limits, raw_counts; // with additions
     size_t bytes;
@@ -76,10 +88,13 @@ struct bsw_device_plan {
     size_t code_bytes; // of all shards on the device, with the rows of their places
     size_t mask_bytes; // row masks of a search for the largest shard; 0: none
     int has_additions, has_lists;
-    size_t list_slots, list_items; // of the tables of work items; 0 without lists
-    size_t list_bytes;             // of the tables
-    size_t *resident_bundles;      // [num_shards], of each shard from its first on; owned
-    size_t block_bundles;          // of a block; 0: every shard is resident
+    size_t list_slots, list_items;           // of the tables of work items; 0 without lists
+    size_t list_bytes;                       // of the tables
+    const struct bsw_product_codes *product; // borrowed; NULL: no tables
+    uint32_t num_centroids;
+    struct bsw_device_book_layout book; // bytes 0 without
+    size_t *resident_bundles;           // [num_shards], of each shard from its first on; owned
+    size_t block_bundles;               // of a block; 0: every shard is resident
     size_t block_bytes;
     size_t streamed_bytes; // of codes that come in blocks, for every group of queries
 };
@@ -89,6 +104,8 @@ void bsw_device_codes_layout_make(const struct bsw_code_layout *layout, int has_
                                   struct bsw_device_codes_layout *out);
 // Of the rows of the places of so many bundles, with lists.
 size_t bsw_device_places_bytes(size_t num_bundles);
+// Of the lists of so many bundles, with centroids.
+size_t bsw_device_bundle_lists_bytes(size_t num_bundles);
 // Bytes that a scan of one bundle reads.
 size_t bsw_device_bundle_bytes(const struct bsw_code_layout *layout, int has_affine, int has_tails);
 

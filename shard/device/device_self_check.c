@@ -2,7 +2,9 @@
 
 #include <string.h>
 
+#include "common/base/integer_hash.h"
 #include "shard/codecs/pinned_queries.h"
+#include "shard/codecs/product_codes.h"
 
 #define QUERY_SEED  0x5e1fc4ec0u
 #define QUERY_SCALE 0x1p-6f
@@ -16,11 +18,23 @@ struct self_check {
     struct bsw_device_shard device;
     struct bsw_query_batch batch;
     uint32_t *words;
+    uint8_t types[BSW_SELF_CHECK_QUERIES]; // of tables
     float *scales;
     size_t keep;
     struct bsw_scan_workspace workspace;
     struct bsw_candidate_lists expected, found;
 };
+
+// Of product codes: in each dimension a number of the codebook, so that some rows are near.
+static void put_table_query(const struct bsw_product_codes *codes, size_t query, uint32_t *words)
+{
+    size_t num = bsw_product_entries(&codes->book);
+    memset(words, 0, codes->projected_dims * sizeof *words);
+    for (uint32_t d = 0; d < codes->book.parts * codes->book.part_dims; d++) {
+        uint64_t hash = bsw_hash2(QUERY_SEED + query, d / codes->book.part_dims);
+        memcpy(words + d, codes->entries + d * num + (size_t)(hash % num), sizeof *words);
+    }
+}
 
 static enum bsw_status make_queries(struct self_check *check, struct bsw_error *err)
 {
@@ -31,15 +45,22 @@ static enum bsw_status make_queries(struct self_check *check, struct bsw_error *
                          err));
     BSW_TRY(bsw_allocate(&check->scales, count, sizeof(float), "self-check", err));
     for (size_t q = 0; q < count; q++) {
-        bsw_pinned_words(&plan->layout, plan->query_bits, plan->query_bits, QUERY_SEED + q,
-                         check->words + q * plan->query_words);
+        uint32_t *words = check->words + q * plan->query_words;
+        if (plan->product)
+            put_table_query(plan->product, q, words);
+        else
+            bsw_pinned_words(&plan->layout, plan->query_bits, plan->query_bits, QUERY_SEED + q,
+                             words);
         check->scales[q] = QUERY_SCALE;
+        check->types[q] = (uint8_t)(q % BSW_NUM_TABLE_TYPES);
     }
     check->batch = (struct bsw_query_batch){.num_queries = (uint32_t)count,
                                             .query_bits = plan->query_bits,
                                             .query_words = plan->query_words,
                                             .words = check->words,
-                                            .scales = check->scales};
+                                            .scales = check->scales,
+                                            .product = plan->product,
+                                            .tables = plan->product ? check->types : NULL};
     return BSW_OK;
 }
 
@@ -101,6 +122,7 @@ static enum bsw_status run(struct self_check *check, struct bsw_error *err)
     check->workspace.queue = check->engine->plan.queue;
     BSW_TRY(bsw_shard_scan(&check->host, &check->batch, 0, check->batch.num_queries, NULL,
                            check->keep, &check->workspace, &check->expected, err));
+    if (check->engine->plan.product) return compare(check, BSW_SCAN_TABLES, "table", err);
     BSW_TRY(compare(check, BSW_SCAN_PLANES, "planes", err));
     BSW_TRY(compare(check, BSW_SCAN_MATRIX, "matrix", err));
     if (check->engine->plan.stage_dims == 0) return BSW_OK;

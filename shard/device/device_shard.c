@@ -6,6 +6,7 @@
 #include "kernels/device_scan/device_shift.h"
 #include "shard/device/device_readback.h"
 #include "shard/device/device_self_check.h"
+#include "shard/device/device_tables.h"
 
 // ---- what all shards share ----
 
@@ -46,6 +47,7 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
     BSW_TRY(bsw_device_allocate_host(device, (plan->group_queries + 1) * sizeof(uint32_t), "counts",
                                      &engine->list_counts, err));
     BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &engine->transfer, err));
+    BSW_TRY(bsw_device_book_load(engine, needs, err));
     return allocate_readback(engine, needs, err);
 }
 
@@ -68,6 +70,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_free(engine->device, &engine->queries);
     bsw_device_free(engine->device, &engine->masks);
     bsw_device_free(engine->device, &engine->tables);
+    bsw_device_free(engine->device, &engine->book);
     for (int i = 0; i < 2; i++) bsw_device_free(engine->device, &engine->blocks[i]);
     bsw_device_free_host(engine->device, &engine->staging);
     bsw_device_free_host(engine->device, &engine->table_staging);
@@ -179,6 +182,7 @@ static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bu
     BSW_TRY(
         bsw_device_copy_codes(engine, shard, 0, bundles, &shard->memory, 0, &shard->resident, err));
     BSW_TRY(load_places(engine, bundles, shard, err));
+    BSW_TRY(bsw_device_bundle_lists_load(engine, shard->host, bundles, &shard->lists, err));
     return bsw_device_wait(engine->device, BSW_QUEUE_COPY, "codes to the device", err);
 }
 
@@ -212,6 +216,7 @@ void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device
         bsw_device_unpin(engine->device, &shard->pinned[--shard->num_pinned]);
     bsw_device_free(engine->device, &shard->memory);
     bsw_device_free(engine->device, &shard->rows);
+    bsw_device_free(engine->device, &shard->lists);
 }
 
 // ---- parts ----

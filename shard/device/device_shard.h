@@ -22,7 +22,7 @@
 struct bsw_device_engine {
     bsw_device *device; // borrowed
     struct bsw_device_plan plan;
-    struct bsw_device_buffer queries, blocks[2], masks, tables;
+    struct bsw_device_buffer queries, blocks[2], masks, tables, book;
     unsigned char *staging;            // host: what is uploaded for a group, as in plan.queries
     unsigned char *table_staging;      // host: work items on their way, as in tables
     uint32_t *list_counts;             // host: [group_queries + 1], as downloaded
@@ -44,6 +44,7 @@ struct bsw_device_shard {
     const struct bsw_resident_shard *host; // borrowed
     struct bsw_device_buffer memory;
     struct bsw_device_buffer rows;    // uint32_t of each place, with lists
+    struct bsw_device_buffer lists;   // uint32_t of each bundle, for tables of lists
     struct bsw_device_codes resident; // bundles [0, resident.num_bundles)
     size_t num_bundles;
     struct bsw_device_pinned

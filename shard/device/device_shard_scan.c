@@ -33,6 +33,7 @@ static void choose_scan(struct bsw_device_group *group, enum bsw_scan_kind kind,
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
     int is_progressive = bsw_scan_is_progressive(kind);
+    if (plan->product) return;
     group->is_matrix = is_matrix(kind, num_queries);
     group->is_staged = plan->stage_dims > 0 && !group->has_queues &&
                        (is_progressive || (kind == BSW_SCAN_AUTO && group->is_matrix));
@@ -53,10 +54,26 @@ struct codes_scan {
 typedef int launch_fn(const struct bsw_device_group *group, const struct bsw_device_codes *codes,
                       const struct bsw_device_part *part, const struct bsw_device_lists *lists);
 
+// A launch for each type of table that there is.
+static int launch_tables(const struct bsw_device_group *group, const struct bsw_device_codes *codes,
+                         const struct bsw_device_part *part, const struct bsw_device_lists *lists)
+{
+    bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
+    struct bsw_device_tables tables = group->tables.tables;
+    int code = 0;
+    for (int t = bsw_device_next_type(&group->tables, 0); t < BSW_NUM_TABLE_TYPES && code == 0;
+         t = bsw_device_next_type(&group->tables, t + 1)) {
+        tables.type = (enum bsw_table_type)t;
+        code = bsw_device_table_scan(codes, part, &tables, lists, stream);
+    }
+    return code;
+}
+
 static int launch_full(const struct bsw_device_group *group, const struct bsw_device_codes *codes,
                        const struct bsw_device_part *part, const struct bsw_device_lists *lists)
 {
     bsw_stream stream = bsw_device_stream(group->engine->device, BSW_QUEUE_SCAN);
+    if (group->engine->plan.product) return launch_tables(group, codes, part, lists);
     return (group->is_matrix ? bsw_device_matrix_scan
                              : bsw_device_plane_scan)(codes, part, &group->queries, lists, stream);
 }
@@ -299,7 +316,8 @@ static void count_work(const struct bsw_device_group *group, size_t num_queries,
                        struct bsw_scan_workspace *workspace)
 {
     const struct bsw_device_plan *plan = &group->engine->plan;
-    workspace->used = group->is_staged   ? BSW_SCAN_PROGRESSIVE_MATRIX
+    workspace->used = plan->product      ? BSW_SCAN_TABLES
+                      : group->is_staged ? BSW_SCAN_PROGRESSIVE_MATRIX
                       : group->is_matrix ? BSW_SCAN_MATRIX
                                          : BSW_SCAN_PLANES;
     workspace->num_stopped += group->stopped;
