@@ -21,6 +21,7 @@ struct number_format {
     uint32_t shift; // of 8-bit types: 15 + E
     uint32_t first; // bits of the least number that has a cell of its own
     uint32_t base;  // what is added to a shifted byte
+    uint32_t unit;  // 2^shift: a product and sum are one instruction
 };
 
 inline number_format format_of(enum bsw_table_type type, bool is_signed)
@@ -28,7 +29,8 @@ inline number_format format_of(enum bsw_table_type type, bool is_signed)
     const uint32_t exponent_bits = bsw_float8_exponent_bits(type);
     const uint32_t bias = (1u << (exponent_bits - 1)) - 1;
     return {15 + exponent_bits, 0x3f800000u - (bias << 23),
-            is_signed ? bsw_float8_signed_base(exponent_bits) : bsw_float8_base(exponent_bits)};
+            is_signed ? bsw_float8_signed_base(exponent_bits) : bsw_float8_base(exponent_bits),
+            1u << (15 + exponent_bits)};
 }
 
 // ---- powers of two ----
@@ -88,8 +90,8 @@ __device__ __forceinline__ float decode_number(const number_format &format, uint
 {
     if (KIND == number_kind::float32) return __uint_as_float(number);
     if (KIND == number_kind::float16) return half_to_float(static_cast<uint16_t>(number));
-    if (KIND == number_kind::float8) return __uint_as_float(format.base + (number << format.shift));
-    return __uint_as_float((format.base + ((number & 0xfeu) << format.shift)) | number << 31);
+    if (KIND == number_kind::float8) return __uint_as_float(number * format.unit + format.base);
+    return __uint_as_float(((number & 0xfeu) * format.unit + format.base) | number << 31);
 }
 
 // ---- those of some queries, side by side ----
@@ -130,6 +132,7 @@ __device__ __forceinline__ uint32_t take_number(const ENTRY &entry, int i)
 {
     const uint32_t word = word_of(entry, i * BYTES / 4);
     if (BYTES == 4) return word;
+    if (BYTES == 1 && sizeof entry >= 4) return __byte_perm(word, 0, 0x4440 + i % 4);
     return word >> (i * BYTES % 4 * 8) & ((1u << (8 * BYTES % 32)) - 1);
 }
 
