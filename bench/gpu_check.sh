@@ -237,6 +237,8 @@ run_checks() {
     step kernels "${device_check[@]}" || true
     step kernelcheck "${kernelcheck[@]}" || true
     step device bash "$root/tests/cluster/check_device.sh" "${check_device[@]}" || true
+    ((is_emulated)) ||
+        step product_codes bash "$root/tests/cluster/check_device_pq.sh" "${check_device[@]}" || true
     step identity bash "$root/bench/gpu_identity.sh" "$build/bitsweep" \
         "$build/tests/identity_data" "${compared[@]}" || true
 }

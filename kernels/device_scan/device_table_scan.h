@@ -83,7 +83,7 @@ BSW_DEVICE_CALL int bsw_device_table_list_scan(const struct bsw_device_codes *co
                                                const struct bsw_device_lists *lists,
                                                bsw_stream stream);
 
-// The kernel of a shape, for counting what of it runs at a time.
+// How many blocks of the kernel that scans with such tables run at a time.
 BSW_DEVICE_CALL int bsw_device_table_blocks(const struct bsw_device_tables *tables,
                                             uint32_t *blocks_of_a_multiprocessor);
 

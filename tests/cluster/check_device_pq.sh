@@ -1,13 +1,16 @@
 #!/usr/bin/env bash
 # Product codes searched on an emulated device: the result files have the bytes of the CPU for every
 # metric, type of table, size of codes, with and without lists and residuals, for any ranks, shards,
-# batches and memory; what memory they take is foretold.
-# usage: check_device_pq.sh BITSWEEP_BINARY SOURCE_FOLDER
+# batches and memory; what memory they take is foretold. With `cuda` as a third argument the device is
+# GPU 0 and the program BITSWEEP_BINARY itself.
+# usage: check_device_pq.sh BITSWEEP_BINARY SOURCE_FOLDER [cuda]
 # With BITSWEEP_MAX_RANKS in the environment it starts no more ranks than that.
 set -euo pipefail
 
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
+kind=${3:-emulated}
+if [[ $kind == cuda ]]; then emulated=$program; fi
 needs "$emulated"
 find_ranks 2
 
@@ -38,12 +41,12 @@ same() {
     shift 3
     what="$name, $ranks ranks, $shards shards, $*"
     if ! BITSWEEP=$emulated "$run" -n "$ranks" search --index "$folder/$name.$shards" --queries "$folder/vectors.fbin" \
-        --quiet --device emulated --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
+        --quiet --device "$kind" --out "$folder/found" --force --json "$@" >"$folder/json" 2>"$folder/stderr" ||
         [[ -s $folder/stderr ]]; then
         complain "$what"
     elif ! cmp -s "$folder/expected" "$folder/found"; then
         complain "$what: other bytes"
-    elif ! grep -q '^  "device": "emulated"' "$folder/json"; then
+    elif ! grep -q "^  \"device\": \"$kind\"" "$folder/json"; then
         complain "$what: not on the device"
     else
         pass
@@ -58,7 +61,7 @@ same_everywhere() {
     search_cpu "$name" "$@"
     case $((turn++ % 3)) in
     0)
-        same "$name" 1 1 --batch 4 "$@"
+        same "$name" 1 1 --batch 4 --overlap on "$@"
         BITSWEEP_EMULATOR_ORDER=random same "$name" "$last" 3 "$@"
         ;;
     1)

@@ -2,6 +2,7 @@
 // table, both sizes of codes, whole shards and lists, with and without residuals, tables that do
 // not fit; hostile numbers, ties, ragged lists. And the bank conflicts of their look-ups.
 #include <algorithm>
+#include <cstdio>
 #include <functional>
 
 #include "common/codes/result_order.h"
@@ -342,6 +343,23 @@ void check_refused()
     refuses("a part beyond the codes", [](auto &, auto &, auto &part) { part = {2, 4, 1}; });
 }
 
+// What of each type runs at a time, as the runtime has it.
+void print_blocks()
+{
+    const table_case c = {64, 2, 8, 100, 1, BSW_METRIC_L2, false, false, BSW_TABLE_E5M3, SMOOTH, 1};
+    const case_data data(c);
+    bsw_device_tables tables = device_case(c, data).tables;
+    for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++) {
+        uint32_t blocks = 0;
+        tables.type = static_cast<bsw_table_type>(type);
+        check_that(bsw_device_table_blocks(&tables, &blocks) == cudaSuccess && blocks >= 1,
+                   "%s: %u blocks of tables", bsw_table_name(tables.type), blocks);
+        if (!checks.small)
+            printf("# tables of 64 parts, %s: %u blocks a multiprocessor\n",
+                   bsw_table_name(tables.type), blocks);
+    }
+}
+
 // What the plan of shared memory says, for the devices that there are.
 void check_shapes()
 {
@@ -432,6 +450,7 @@ void check_table_scans()
     static const uint32_t queries[] = {1, 2, 5, 17, 3}, bundles[] = {1, 40, 7, 3, 70, 16};
     check_refused();
     check_shapes();
+    print_blocks();
     for (uint32_t turn = 0; turn < (checks.small ? 10u : 56u); turn++) {
         const auto &book = books[turn % 7];
         const bool is_l2 = turn / 4 % 3 != 1;
