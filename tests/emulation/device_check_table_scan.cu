@@ -460,11 +460,10 @@ void check_table_scans()
                     static_cast<bsw_table_type>((turn + turn / 4) % 4),
                     static_cast<number_fill>(turn % NUM_NUMBER_FILLS), turn + 1});
     }
-    // A table that shared memory has no room for.
-    if (!checks.small)
-        for (int type = 0; type < 2; type++)
-            check_case({type == 0 ? 237u : 470u, 1, 8, 2, 35,
-                        type == 0 ? BSW_METRIC_L2 : BSW_METRIC_IP, type == 0, false,
-                        static_cast<bsw_table_type>(type), SMOOTH, 200});
+    // Tables that shared memory has no room for, the first on 8.6, the others anywhere.
+    check_case({99, 1, 8, 1, 3, BSW_METRIC_L2, false, false, BSW_TABLE_FLOAT32, SMOOTH, 199});
+    for (int type = 0; type < (checks.small ? 0 : 2); type++)
+        check_case({type == 0 ? 237u : 470u, 1, 8, 2, 35, type == 0 ? BSW_METRIC_L2 : BSW_METRIC_IP,
+                    type == 0, false, static_cast<bsw_table_type>(type), SMOOTH, 200});
     check_banks();
 }
