@@ -1,0 +1,373 @@
+/* libbitsweep: vector search over quantized codes, in a program of your own.
+ *
+ *     #include <bitsweep.h>
+ *
+ *     struct bitsweep_rows base = {x, 1000000, 96, BITSWEEP_FLOAT32, NULL};
+ *     struct bitsweep_rows queries = {q, 100, 96, BITSWEEP_FLOAT32, NULL};
+ *     struct bitsweep_error error;
+ *     struct bitsweep_encode_settings encode;
+ *     bitsweep_encode_defaults(&encode);
+ *     encode.metric = "l2";
+ *     if (bitsweep_encode("folder", &base, &encode, NULL, &error) != BITSWEEP_OK)
+ *         return fail(error.message);
+ *
+ *     bitsweep_index *index;
+ *     if (bitsweep_open("folder", NULL, &index, &error) != BITSWEEP_OK) return fail(error.message);
+ *     float values[100 * 10];
+ *     int64_t ids[100 * 10];
+ *     if (bitsweep_search(index, &queries, NULL, values, ids, &error) != BITSWEEP_OK) ...
+ *     bitsweep_close(&index);
+ *
+ *     cc program.c $(pkg-config --cflags --libs bitsweep)
+ *
+ * The library gives the bytes that the program `bitsweep` gives for the same settings, for any
+ * number of ranks and threads, on every CPU and GPU.
+ *
+ * ERRORS. A function that can fail returns BITSWEEP_OK (0) or another enum bitsweep_status, and
+ * fills *error, which may be NULL. On failure outputs hold nothing of value, nothing is left to be
+ * freed, and an index or a group of ranks stays usable unless the text below says otherwise. The
+ * message is one line. It names settings as the program's options: `--probe-ratio` is probe_ratio,
+ * `--base` the rows, `--queries` the queries.
+ *
+ * OWNERSHIP. Every array belongs to the caller, who says where results go. Rows, texts and settings
+ * are borrowed during the call alone; queries are not copied but batch by batch. What the library
+ * allocates is behind bitsweep_index and bitsweep_ranks, which their close functions free. Texts
+ * that it returns are constants, or belong to the object they were asked of.
+ *
+ * THREADS. Any thread may call any function. Calls with the same bitsweep_index or the same
+ * bitsweep_ranks wait for each other: one is done after the other. Calls with different ones run at
+ * once. Close an object when no other call uses it. A call works with as many OpenMP threads as its
+ * settings say and gives them back. The caller's own number of OpenMP threads, affinity, locale,
+ * signal handlers and working directory stay as they are. Training inside bitsweep_encode sets
+ * OpenBLAS to one thread while it lasts, in the whole process.
+ *
+ * The library prints nothing, never ends the process, catches no signals, and starts no MPI: a
+ * program that does not use MPI needs no mpirun. To stop a long call use its progress function.
+ *
+ * SETTINGS. Fill a struct by its ..._defaults function, change members, pass its address; NULL
+ * means the defaults. Members called `size` are set there and let later versions add members: never
+ * set them yourself. A text that is NULL and a number that is 0 mean the default that the comment
+ * names. The page of the manual on each option (`bitsweep encode --help`) says more.
+ */
+#ifndef BITSWEEP_H
+#define BITSWEEP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define BITSWEEP_VERSION_MAJOR 0
+#define BITSWEEP_VERSION_MINOR 2
+#define BITSWEEP_VERSION_PATCH 0
+
+#if defined(__GNUC__)
+#define BITSWEEP_API __attribute__((visibility("default")))
+#else
+#define BITSWEEP_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+enum bitsweep_status {
+    BITSWEEP_OK = 0,
+    BITSWEEP_ERROR_USAGE = 1,     /* a setting or an argument that cannot be; a file that exists */
+    BITSWEEP_ERROR_TOO_LARGE = 2, /* beyond a stated limit */
+    BITSWEEP_ERROR_BAD_DATA = 3,  /* content of a file or of rows: wrong, damaged, NaN */
+    BITSWEEP_ERROR_IO = 4,        /* the system refused or failed: no such file, disk full */
+    BITSWEEP_ERROR_OUT_OF_MEMORY = 5, /* of the host or of a GPU */
+    BITSWEEP_ERROR_TIMEOUT = 6,       /* another rank did not answer */
+    BITSWEEP_ERROR_PEER = 7,          /* MPI failed or another rank is lost */
+    BITSWEEP_ERROR_STOPPED = 8,       /* a progress function asked for it */
+    BITSWEEP_ERROR_SELF_CHECK = 9     /* the library found an answer of its own wrong: memory, CPU
+                                         or GPU are not to be trusted */
+};
+
+struct bitsweep_error {
+    int32_t status;    /* enum bitsweep_status */
+    int32_t rank;      /* with several ranks: where it was found; else -1 */
+    char message[512]; /* one line without newline, ends with 0 */
+};
+
+/* "ok", "usage", "bad data", ...; a constant. */
+BITSWEEP_API const char *bitsweep_status_name(int status);
+
+/* ---- version --------------------------------------------------------------------------------- */
+
+/* Of the library that runs, "0.2.0"; a constant. Programs compiled against one minor version run
+   with every later patch of it: the soname says so. */
+BITSWEEP_API const char *bitsweep_version(void);
+/* major * 10000 + minor * 100 + patch. */
+BITSWEEP_API int bitsweep_version_number(void);
+/* 1 if the library was built with "mpi", "hdf5" or "cuda", else 0. */
+BITSWEEP_API int bitsweep_has(const char *feature);
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+enum bitsweep_type {
+    BITSWEEP_FLOAT32 = 0,
+    BITSWEEP_FLOAT16 = 1,
+    BITSWEEP_UINT8 = 2,
+    BITSWEEP_INT8 = 3
+};
+
+/* Vectors: an array in memory, or a file. This struct never changes. */
+struct bitsweep_rows {
+    const void *data;  /* [num_rows][dims] numbers of the type, without gaps; any alignment */
+    uint64_t num_rows; /* 1 or more */
+    uint32_t dims;     /* 1 .. 65536 */
+    int32_t type;      /* enum bitsweep_type; float16 is IEEE binary16 */
+    const char *file;  /* not NULL: rows are those of this file, all else is not looked at: .fvecs
+                          .bvecs .fbin .u8bin .i8bin .npy, .hdf5:DATASET, or
+                          synth:count=N,dims=D[,seed=S] */
+};
+
+/* Called about as often as a block of rows or a batch of queries is done, by the thread that made
+   the call or by another one of the library, never by two at once; with several ranks on rank 0.
+   phase is a word such as "encode", done of total its steps so far. A result other than 0 ends the
+   call with BITSWEEP_ERROR_STOPPED as soon as it can, which is a block later. It must not call the
+   library with the same index or ranks. */
+typedef int (*bitsweep_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
+
+/* ---- several ranks --------------------------------------------------------------------------- */
+
+/* Processes of an MPI communicator that share the work: each holds a part of an index. All of them
+   make the same calls in the same order with the same settings (threads and device apart), and all
+   calls return the same status. Rank 0 gives the queries and gets the answers; the other ranks pass
+   NULL for both. Rows that are encoded or searched exactly, and files, are the same on all ranks.
+
+   MPI must be initialised by the caller, at least with MPI_THREAD_FUNNELED, and is not finalised
+   here. Calls with ranks come from the thread that may call MPI. */
+typedef struct bitsweep_ranks bitsweep_ranks;
+
+/* comm: MPI_Comm_c2f(communicator), in mpi4py communicator.py2f(): an integer in every MPI, so that
+   this header needs no mpi.h. All ranks of the communicator call it; the library works on a
+   duplicate. timeout_seconds: how long a rank waits for a message of another before it is lost; 0:
+   1800. BITSWEEP_ERROR_USAGE if the library was built without MPI or MPI is not initialised. */
+BITSWEEP_API int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_ranks **out,
+                                     struct bitsweep_error *error);
+/* All ranks, after every index with these ranks was closed, before MPI_Finalize. After
+   BITSWEEP_ERROR_TIMEOUT or _PEER, when every further call fails, it waits for nobody. Sets *ranks
+   to NULL; accepts NULL inside. */
+BITSWEEP_API void bitsweep_ranks_close(bitsweep_ranks **ranks);
+
+/* ---- making an index ------------------------------------------------------------------------- */
+
+#define BITSWEEP_AUTO UINT64_MAX /* of lists: chosen by the number of rows */
+#define BITSWEEP_NONE (UINT64_MAX - 1)
+#define BITSWEEP_ALL  UINT64_MAX
+
+struct bitsweep_encode_settings {
+    size_t size;
+    const char *codec;  /* "saq" (default), "pq", "sq8", "raw", "xfbq", "rbe" */
+    const char *metric; /* "l2", "ip", "cosine"; NULL: what file or codec say, else it is needed */
+    double bits;        /* 1 .. 8 a dimension; pq: 4 or 8 a subspace. 0: 3; raw, sq8, pq: 8 */
+    const char *segments; /* saq: "32x4,96x2", dims x bits; NULL: chosen */
+    const char *axes;     /* saq: "principal" (default) or "random" */
+    uint64_t subspaces;   /* pq; 0: for 2 bits a dimension */
+    const char *rotation; /* pq: "opq" (default), "random", "none" */
+    double scale;         /* xfbq; 0: chosen */
+    uint64_t stage_dims;  /* saq: of the first stage of a scan; 0: chosen; BITSWEEP_NONE: none */
+    const char *model;    /* rbe: a model file; saq, pq: an index whose codebooks are taken */
+    uint64_t seed;        /* 0: 1 */
+    uint64_t shards;      /* files that ranks share out; 0: 1 */
+
+    uint64_t lists;          /* rows are ordered by the nearest of so many centroids, so that a
+                                search can look at a part of them; 0: no lists; BITSWEEP_AUTO */
+    const char *residual;    /* with lists: codes of rows less centroids: "auto" (default),
+                                "yes", "no" */
+    uint64_t calibrate_rows; /* with lists: rows that are tried as queries for the table that
+                                `recall` of a search needs; 0: 1000 or a tenth of the rows;
+                                BITSWEEP_NONE: no table */
+    const struct bitsweep_rows *calibrate_queries; /* these instead; NULL: none */
+
+    uint64_t first_row, num_rows; /* only these rows, whose ids stay; num_rows 0: all from there */
+    int copy_vectors;  /* keeps the raw rows in the index, where searches refine candidates by them.
+                          Always done for rows in memory. 0: the index refers to the file */
+    int drop_bad_rows; /* skips rows with NaN, Inf, (cosine) zeros; 0: they are an error */
+    int force;         /* replaces an existing index */
+    int resume;        /* goes on with one that was stopped, if there is one; with the same rows */
+
+    int threads;            /* 0: OMP_NUM_THREADS or all cores */
+    const char *device;     /* "auto" (default), "cpu", "cuda", "cuda:N" */
+    uint64_t device_memory; /* bytes of a GPU to use at most; 0: all that is free */
+    bitsweep_ranks *ranks;  /* NULL: this process alone */
+    bitsweep_progress progress;
+    void *progress_context;
+};
+BITSWEEP_API void bitsweep_encode_defaults(struct bitsweep_encode_settings *settings);
+
+/* What an index is. */
+struct bitsweep_index_info {
+    size_t size;
+    uint64_t num_rows; /* with dropped ones: ids are first_row .. first_row + num_rows - 1 */
+    uint64_t dropped_rows;
+    uint64_t first_row;
+    uint32_t dims;              /* of rows and queries */
+    int32_t type;               /* of rows, enum bitsweep_type */
+    const char *codec, *metric; /* constants */
+    double bits;                /* a dimension */
+    double bytes_per_vector;    /* of codes; raw rows are not counted */
+    uint32_t shards, lists;     /* lists 0: none */
+    int is_residual;
+    int has_vectors;     /* raw rows are in the index */
+    int has_calibration; /* `recall` of a search can be used */
+};
+BITSWEEP_API void bitsweep_index_info_init(struct bitsweep_index_info *info); /* sets size */
+
+/* Makes the index in `folder`, which is created. An existing index is BITSWEEP_ERROR_USAGE unless
+   `force`. *info, NULL or inited, tells what was made. After a failure or a stop nothing is left in
+   the folder, unless the stop came late enough for `resume` to go on with it. */
+BITSWEEP_API int bitsweep_encode(const char *folder, const struct bitsweep_rows *rows,
+                                 const struct bitsweep_encode_settings *settings,
+                                 struct bitsweep_index_info *info, struct bitsweep_error *error);
+
+/* ---- searching an index ---------------------------------------------------------------------- */
+
+struct bitsweep_open_settings {
+    size_t size;
+    int threads;            /* of searches; 0: OMP_NUM_THREADS or all cores */
+    const char *device;     /* "auto" (default), "cpu", "cuda", "cuda:N" */
+    uint64_t device_memory; /* bytes of a GPU to use at most; 0: all that is free */
+    int is_unchecked;       /* 1: without checks of known answers and of samples of what is found */
+    double check_seconds;   /* known answers are looked at again after so long; 0: 300 */
+    bitsweep_ranks *ranks;  /* NULL: this process alone */
+};
+BITSWEEP_API void bitsweep_open_defaults(struct bitsweep_open_settings *settings);
+
+typedef struct bitsweep_index bitsweep_index;
+
+/* Reads what the index is and takes no memory for codes yet. The folder's files must stay as they
+   are until the index is closed. */
+BITSWEEP_API int bitsweep_open(const char *folder, const struct bitsweep_open_settings *settings,
+                               bitsweep_index **out, struct bitsweep_error *error);
+/* With ranks: all of them. Sets *index to NULL; accepts NULL inside. */
+BITSWEEP_API void bitsweep_close(bitsweep_index **index);
+
+/* Fills an inited *info. */
+BITSWEEP_API void bitsweep_info(const bitsweep_index *index, struct bitsweep_index_info *info);
+
+struct bitsweep_search_settings {
+    size_t size;
+    uint64_t k;         /* neighbours a query, 1 .. 10000 and at most the rows; default 10. Not 0 */
+    double oversample;  /* candidates that get exact values, times k, 1 .. 10000; 0: 5, or what
+                           `recall` takes from the index's table */
+    const char *refine; /* "exact" (default): ordered by exact values of the raw rows; "none": by
+                           code */
+
+    /* Of an index with lists: what is looked at. All 0: as recall 0.99, or the most that the table
+       of the index has; without a table all lists. */
+    double recall;      /* 0.5 .. 1: the cheapest that found this share of true neighbours */
+    uint64_t probe;     /* so many nearest lists a query; BITSWEEP_ALL */
+    double probe_ratio; /* 0.01 .. 1000: no list whose squared distance is above this times that
+                           of the 16th */
+    uint64_t scan_dims; /* candidates by the first so many dimensions; 0: all */
+
+    const char *scan;    /* "auto" (default), "planes", "matrix", "progressive-planes",
+                            "progressive-matrix" */
+    const char *table;   /* pq: "auto" (default), "float32", "float16", "e5m3", "e4m4" */
+    uint64_t query_bits; /* bits a query component; 0: 6, or the codec's own */
+    int exclude_self;    /* row i is left out of the answer of query i */
+    uint64_t batch;      /* queries at a time; 0: 1000 */
+    bitsweep_progress progress;
+    void *progress_context;
+};
+BITSWEEP_API void bitsweep_search_defaults(struct bitsweep_search_settings *settings);
+
+/* Finds the nearest rows of each query. values and ids [num_queries][k], best first, the order and
+   layout of FAISS: values are squared distances (l2) or similarities (ip, cosine); equal values are
+   ordered by id. Places without a neighbour have id -1 and value +inf (l2) or -inf. Queries may
+   have another type than the rows of the index. For queries from a file bitsweep_shape tells
+   num_queries.
+
+   The first search loads the codes: into memory, or into that of the GPU. A search with the
+   settings of the one before uses what is loaded; so do those that differ in probe, probe_ratio,
+   batch and exclude_self alone where possible; others load again, which costs as much as the first
+   time. Open an index twice to search it by turns with settings of two kinds.
+
+   After BITSWEEP_ERROR_SELF_CHECK, _TIMEOUT and _PEER nothing of the index should be used again. */
+BITSWEEP_API int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
+                                 const struct bitsweep_search_settings *settings, float *values,
+                                 int64_t *ids, struct bitsweep_error *error);
+
+/* What the last complete search of an index did. */
+struct bitsweep_search_stats {
+    size_t size;
+    double seconds;           /* of searching, without loading */
+    double load_seconds;      /* 0 where nothing was loaded */
+    double oversample;        /* that was used */
+    double calibrated_recall; /* that the table of the index promises; 0: nothing is promised */
+    double lists_per_query, rows_per_query; /* that were looked at */
+    uint64_t resident_bytes;                /* of codes in memory, this rank */
+    const char *scan, *device;              /* "planes", ...; "cpu", "cuda". Constants */
+};
+BITSWEEP_API void bitsweep_search_stats_init(struct bitsweep_search_stats *stats); /* sets size */
+/* Rank 0; all 0 before the first search. */
+BITSWEEP_API void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats);
+
+/* ---- exact neighbours and recall ------------------------------------------------------------- */
+
+struct bitsweep_knn_settings {
+    size_t size;
+    uint64_t k;         /* neighbours a query, at most the rows; default 10. Not 0 */
+    const char *metric; /* "l2", "ip", "cosine"; NULL: what a file says, else it is needed */
+    int exclude_self;   /* row i is left out of the answer of query i: graphs of neighbours */
+    int drop_bad_rows;  /* as in struct bitsweep_encode_settings */
+    int threads;
+    const char *device; /* "cpu" (default), "auto", "cuda", "cuda:N" */
+    uint64_t device_memory;
+    bitsweep_ranks *ranks;
+    bitsweep_progress progress;
+    void *progress_context;
+};
+BITSWEEP_API void bitsweep_knn_defaults(struct bitsweep_knn_settings *settings);
+
+/* Exact nearest rows of each query, by looking at all of them: ground truth. values and ids as
+   those of bitsweep_search, which see for their layout and order. Both integers: exact in int32;
+   else float64 sums in a fixed order, rounded once to float32. base and queries are of the same
+   type of numbers, or of any two. */
+BITSWEEP_API int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *queries,
+                              const struct bitsweep_knn_settings *settings, float *values,
+                              int64_t *ids, struct bitsweep_error *error);
+
+/* k-recall@width: of the first k true neighbours of each query, the share that is among its `width`
+   ids; over all queries. ids [num_queries][width], truth [num_queries][truth_width], 1 <= k <=
+   truth_width. Ids below 0 are places without a neighbour. Ties are not looked at. */
+BITSWEEP_API int bitsweep_recall(const int64_t *ids, uint64_t width, const int64_t *truth,
+                                 uint64_t truth_width, uint64_t num_queries, uint64_t k,
+                                 double *recall, struct bitsweep_error *error);
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* num_rows, dims and type of a file of vectors, into *rows, whose data is NULL and whose file is
+   `file`, borrowed: what the functions above take. */
+BITSWEEP_API int bitsweep_shape(const char *file, struct bitsweep_rows *rows,
+                                struct bitsweep_error *error);
+/* Rows [first_row, first_row + num_rows) of the file's own type, into out [num_rows][dims]. */
+BITSWEEP_API int bitsweep_read(const char *file, uint64_t first_row, uint64_t num_rows, void *out,
+                               struct bitsweep_error *error);
+/* Writes rows, in memory or of another file, to .fvecs .fbin (float32), .bvecs .u8bin (uint8),
+   .i8bin (int8) or .npy (any). A number that the type of the file does not have is
+   BITSWEEP_ERROR_USAGE. The file appears once it is complete. An existing one is an error unless
+   `force`. */
+BITSWEEP_API int bitsweep_write(const char *file, const struct bitsweep_rows *rows, int force,
+                                struct bitsweep_error *error);
+
+/* Results and ground truth: big-ann's layout, .ivecs, .ibin, FILE.hdf5 (its neighbors) to read;
+   big-ann's layout to write, or .ivecs and .ibin (ids alone). */
+BITSWEEP_API int bitsweep_neighbours_shape(const char *file, uint64_t *num_queries, uint64_t *k,
+                                           int *has_values, struct bitsweep_error *error);
+/* ids and values [num_queries][k]; values may be NULL, and are filled with NaN if the file has
+   none. */
+BITSWEEP_API int bitsweep_read_neighbours(const char *file, float *values, int64_t *ids,
+                                          struct bitsweep_error *error);
+BITSWEEP_API int bitsweep_write_neighbours(const char *file, uint64_t num_queries, uint64_t k,
+                                           const float *values, const int64_t *ids, int force,
+                                           struct bitsweep_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
