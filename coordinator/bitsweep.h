@@ -316,7 +316,7 @@ struct bitsweep_knn_settings {
     int exclude_self;   /* row i is left out of the answer of query i: graphs of neighbours */
     int drop_bad_rows;  /* as in struct bitsweep_encode_settings */
     int threads;
-    const char *device; /* "cpu" (default), "auto", "cuda", "cuda:N" */
+    const char *device; /* "cpu" (default), "cuda", "cuda:N" */
     uint64_t device_memory;
     bitsweep_ranks *ranks;
     bitsweep_progress progress;

@@ -13,6 +13,7 @@
 #include "common/codes/result_order.h"
 #include "common/files/calibration_message.h"
 #include "common/files/sealed_message.h"
+#include "common/rows/memory_rows.h"
 #include "common/rows/source_name.h"
 
 uint64_t bsw_row_digest(const void *row, size_t bytes, uint64_t row_id)
@@ -475,15 +476,16 @@ enum bsw_status bsw_shard_path(char out[BSW_PATH_BYTES], const char *folder, uin
     return bsw_path_join(out, folder, name, err);
 }
 
-static int is_synth(const char *source)
+// A source that is no file.
+static int is_made(const char *source)
 {
-    return strncmp(source, "synth:", 6) == 0;
+    return strncmp(source, "synth:", 6) == 0 || bsw_memory_rows_is_name(source);
 }
 
 enum bsw_status bsw_manifest_source(const struct bsw_manifest *manifest, const char *folder,
                                     char out[BSW_PATH_BYTES], struct bsw_error *err)
 {
-    if (!is_synth(manifest->source_path) && manifest->source_path[0] != '/') {
+    if (!is_made(manifest->source_path) && manifest->source_path[0] != '/') {
         return bsw_path_join(out, folder, manifest->source_path, err);
     }
     snprintf(out, BSW_PATH_BYTES, "%s", manifest->source_path);
@@ -501,7 +503,7 @@ enum bsw_status bsw_source_relative(const char *source, const char *folder,
 {
     char file[PATH_MAX], base[PATH_MAX];
     struct bsw_hdf5_name hdf5;
-    if (is_synth(source)) {
+    if (is_made(source)) {
         snprintf(out, BSW_PATH_BYTES, "%s", source);
         return BSW_OK;
     }

@@ -28,7 +28,7 @@ static _Atomic(struct mapping *) mappings;
 static _Atomic(struct mapping *) struck; // the first that was
 static sem_t is_struck;
 static size_t num_free; // of the list
-static int is_watched;
+static int is_asked, is_watched;
 static struct sigaction previous;
 
 // ---- what is wrong with a file ----
@@ -145,7 +145,7 @@ static enum bsw_status note(const void *map, size_t bytes, const struct stat *fa
 {
     struct mapping *mapping;
     size_t path_bytes = strlen(path) + 1;
-    if (!is_watched) BSW_TRY(watch(err));
+    if (is_asked && !is_watched) BSW_TRY(watch(err));
     BSW_TRY(take_place(&mapping, err));
     BSW_TRY(bsw_allocate(&mapping->path, path_bytes, 1, "mapped file", err));
     memcpy(mapping->path, path, path_bytes);
@@ -155,6 +155,13 @@ static enum bsw_status note(const void *map, size_t bytes, const struct stat *fa
     atomic_store(&mapping->begin, (uintptr_t)map);
     num_free--;
     return BSW_OK;
+}
+
+void bsw_mapped_files_watch(void)
+{
+    pthread_mutex_lock(&lock);
+    is_asked = 1;
+    pthread_mutex_unlock(&lock);
 }
 
 enum bsw_status bsw_mapped_file_note(const void *map, size_t bytes, int fd, const char *path,

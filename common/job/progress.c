@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "common/base/clock.h"
+#include "common/job/caller.h"
 
 void bsw_progress_init(struct bsw_progress *progress, const char *label, const char *unit,
                        uint64_t total, int is_shown)
@@ -47,7 +48,10 @@ static void show(struct bsw_progress *progress, uint64_t done, double elapsed)
 
 void bsw_progress_update(struct bsw_progress *progress, uint64_t done)
 {
-    if (!progress || !progress->is_shown) return;
+    if (!progress) return;
+    bsw_caller_note(progress->label, done < progress->total ? done : progress->total,
+                    progress->total);
+    if (!progress->is_shown) return;
     double now = bsw_clock_seconds();
     if (now - progress->last_shown < (progress->is_terminal ? 0.2 : 10.0) ||
         now - progress->started < 1.0)

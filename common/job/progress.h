@@ -1,5 +1,6 @@
 // Progress of long work on stderr: a bar with rate and time left on a terminal, a plain line every
-// ten seconds elsewhere.
+// ten seconds elsewhere. A caller of the thread (caller.h) is told, too, whether it is shown or
+// not.
 #ifndef BITSWEEP_COMMON_PROGRESS_H
 #define BITSWEEP_COMMON_PROGRESS_H
 
@@ -9,7 +10,7 @@ struct bsw_progress {
     const char *label; // "encode"
     const char *unit;  // "rows"
     uint64_t total;
-    int is_shown; // 0: every call does nothing
+    int is_shown; // 0: nothing is
     int is_terminal;
     int is_line_open; // something stands on the terminal's line
     double started, last_shown;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "common/base/temporary_files.h"
+#include "common/job/caller.h"
 #include "common/job/run_status.h"
 
 #define SAVE_NS     700000000
@@ -239,11 +240,12 @@ const char *bsw_stop_hint(void)
 
 int bsw_stop_is_asked(void)
 {
-    return atomic_load(&is_asked);
+    return atomic_load(&is_asked) || bsw_caller_is_stopping();
 }
 
 enum bsw_status bsw_stop_fail(struct bsw_error *err)
 {
+    if (!atomic_load(&is_asked)) return bsw_fail(err, BSW_ERROR_STOPPED, "stopped by its caller");
     return bsw_fail(err, BSW_ERROR_STOPPED, "stopped by SIGUSR1; --resume goes on");
 }
 

@@ -90,6 +90,21 @@ enum bsw_status bsw_transport_open(bsw_transport *transport, struct bsw_error *e
     return status;
 }
 
+enum bsw_status bsw_transport_join(bsw_transport *transport, int comm, struct bsw_error *err)
+{
+    *transport = (bsw_transport){.timeout_seconds = DEFAULT_TIMEOUT_SECONDS};
+#ifdef BITSWEEP_HAVE_MPI
+    BSW_TRY(bsw_transport_mpi_join(transport, comm, err));
+    transport->broken = bsw_allocate_zero(&transport->heard, (size_t)transport->num_ranks, 1,
+                                          "table of ranks", err);
+    return transport->broken;
+#else
+    (void)comm;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "built without MPI, which ranks need: build with -DBITSWEEP_MPI=ON");
+#endif
+}
+
 void bsw_transport_close(bsw_transport *transport, int failed)
 {
     if (!transport->ops) return;

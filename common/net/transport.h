@@ -91,9 +91,18 @@ enum bsw_status bsw_transport_open(bsw_transport *transport, struct bsw_error *e
 // MPI_Abort: the call does not return, so print the error before it. After a failed open, too.
 void bsw_transport_close(bsw_transport *transport, int failed);
 
-// Back ends, called by bsw_transport_open.
+// Of a program that is not ours: over a duplicate of its communicator (MPI_Comm_c2f), by all ranks
+// of it, after its MPI_Init with MPI_THREAD_FUNNELED or more and before its MPI_Finalize. What a
+// launcher says is not looked at. Closing ends no process and no MPI: ranks wait for each other for
+// at most timeout_seconds, not at all with `failed` or a broken transport. BSW_ERROR_USAGE without
+// MPI.
+enum bsw_status bsw_transport_join(bsw_transport *transport, int comm, struct bsw_error *err);
+
+// Back ends, called by bsw_transport_open and _join. The local one may be used by itself; its
+// transport is {0} before, but for timeout_seconds.
 void bsw_transport_local_init(bsw_transport *transport);
 enum bsw_status bsw_transport_mpi_init(bsw_transport *transport, struct bsw_error *err);
+enum bsw_status bsw_transport_mpi_join(bsw_transport *transport, int comm, struct bsw_error *err);
 
 // How long this rank waits for one message: rank 0 timeout_seconds, the others 3 to 13 s longer.
 // When one rank falls silent, rank 0 waits for it directly and can name it, the others would only

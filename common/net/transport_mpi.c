@@ -379,7 +379,25 @@ static void close_mpi(bsw_transport *transport, int failed)
     alarm(0);
 }
 
-static const struct bsw_transport_ops mpi_ops = {"mpi", send_mpi, receive_mpi, poll_mpi, close_mpi};
+// Of a communicator that was joined: whatever happened, the process and its MPI go on.
+static void leave_mpi(bsw_transport *transport, int failed)
+{
+    struct mpi_state *state = transport->state;
+    struct bsw_error err;
+    int is_over = 1;
+    int64_t deadline_ns =
+        bsw_clock_ns() + (int64_t)(bsw_transport_patience_seconds(transport) * 1e9);
+    if (MPI_Finalized(&is_over) != MPI_SUCCESS) is_over = 1;
+    if (!is_over && !failed && transport->broken == BSW_OK &&
+        say_farewell(state, deadline_ns, &err) == BSW_OK)
+        MPI_Comm_free(&state->comm); // else others may still use it
+    bsw_inbox_deinit(&state->inbox);
+    bsw_free(&transport->state);
+}
+
+static const struct bsw_transport_ops mpi_ops = {"mpi", send_mpi, receive_mpi, poll_mpi, close_mpi},
+                                      joined_ops = {"mpi", send_mpi, receive_mpi, poll_mpi,
+                                                    leave_mpi};
 
 // Tells sets of CPUs apart: mpirun may have bound each rank of a host to CPUs of its own.
 static int color_of_usable_cpus(void)
@@ -411,11 +429,10 @@ static enum bsw_status find_neighbours(bsw_transport *transport, struct mpi_stat
     return BSW_OK;
 }
 
-static enum bsw_status init_comm(bsw_transport *transport, struct mpi_state *state,
+static enum bsw_status init_comm(bsw_transport *transport, struct mpi_state *state, MPI_Comm comm,
                                  struct bsw_error *err)
 {
-    TRY_MPI(err, MPI_Comm_set_errhandler, MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    TRY_MPI(err, MPI_Comm_dup, MPI_COMM_WORLD, &state->comm);
+    TRY_MPI(err, MPI_Comm_dup, comm, &state->comm);
     TRY_MPI(err, MPI_Comm_set_errhandler, state->comm, MPI_ERRORS_RETURN);
     TRY_MPI(err, MPI_Comm_rank, state->comm, &transport->rank);
     TRY_MPI(err, MPI_Comm_size, state->comm, &transport->num_ranks);
@@ -434,7 +451,37 @@ enum bsw_status bsw_transport_mpi_init(bsw_transport *transport, struct bsw_erro
     if (status == BSW_OK)
         status = bsw_allocate_zero(&state, 1, sizeof *state, "state of the transport", err);
     transport->state = state;
-    if (status == BSW_OK) status = init_comm(transport, state, err);
+    if (status == BSW_OK && MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN) != 0)
+        status = bsw_fail(err, BSW_ERROR_PEER, "MPI_Comm_set_errhandler failed");
+    if (status == BSW_OK) status = init_comm(transport, state, MPI_COMM_WORLD, err);
     transport->broken = status;
     return status;
+}
+
+// What the program that calls us must have done.
+static enum bsw_status check_mpi(struct bsw_error *err)
+{
+    int is_there = 0, is_over = 0, provided = MPI_THREAD_SINGLE;
+    TRY_MPI(err, MPI_Initialized, &is_there);
+    TRY_MPI(err, MPI_Finalized, &is_over);
+    if (!is_there || is_over)
+        return bsw_fail(err, BSW_ERROR_USAGE, "MPI is %s: call MPI_Init_thread first",
+                        is_over ? "finalized" : "not initialised");
+    TRY_MPI(err, MPI_Query_thread, &provided);
+    if (provided >= MPI_THREAD_FUNNELED) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "MPI allows no threads: call MPI_Init_thread with MPI_THREAD_FUNNELED");
+}
+
+enum bsw_status bsw_transport_mpi_join(bsw_transport *transport, int comm, struct bsw_error *err)
+{
+    struct mpi_state *state;
+    BSW_TRY(check_mpi(err));
+    MPI_Comm given = MPI_Comm_f2c((MPI_Fint)comm);
+    if (given == MPI_COMM_NULL) return bsw_fail(err, BSW_ERROR_USAGE, "comm: MPI_COMM_NULL");
+    BSW_TRY(bsw_allocate_zero(&state, 1, sizeof *state, "state of the transport", err));
+    transport->ops = &joined_ops;
+    transport->state = state;
+    transport->broken = init_comm(transport, state, given, err);
+    return transport->broken;
 }

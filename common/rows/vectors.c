@@ -7,6 +7,7 @@
 #include "common/base/memory.h"
 #include "common/codes/code_layout.h"
 #include "common/rows/hdf5_source.h"
+#include "common/rows/memory_rows.h"
 #include "common/rows/source_name.h"
 #include "common/rows/synth.h"
 
@@ -14,7 +15,8 @@ struct bsw_vectors {
     char *name;
     struct bsw_vector_file file; // synth: fd -1, of the layout type, dims and num_rows only
     struct bsw_synth synth;
-    struct bsw_row_range range; // resolved: last <= num_rows of the layout
+    const unsigned char *numbers; // of rows in memory, borrowed; the file as that of synth:
+    struct bsw_row_range range;   // resolved: last <= num_rows of the layout
 };
 
 #define SYNTH_PREFIX "synth:"
@@ -30,6 +32,17 @@ static enum bsw_status open_synth(bsw_vectors *vectors, struct bsw_error *err)
     vectors->file.layout.type = vectors->synth.type;
     vectors->file.layout.dims = vectors->synth.dims;
     vectors->file.layout.num_rows = vectors->synth.count;
+    return BSW_OK;
+}
+
+static enum bsw_status open_memory(bsw_vectors *vectors, struct bsw_error *err)
+{
+    const struct bsw_memory_rows *rows;
+    BSW_TRY(bsw_memory_rows_find(vectors->name, &rows, err));
+    vectors->file.layout.type = rows->type;
+    vectors->file.layout.dims = rows->dims;
+    vectors->file.layout.num_rows = rows->num_rows;
+    vectors->numbers = rows->numbers;
     return BSW_OK;
 }
 
@@ -111,6 +124,8 @@ static enum bsw_status open_source(const char *source, const struct role *role,
     memcpy(vectors->name, source, name_bytes);
     if (strncmp(source, SYNTH_PREFIX, strlen(SYNTH_PREFIX)) == 0)
         status = open_synth(vectors, err);
+    else if (bsw_memory_rows_is_name(source))
+        status = open_memory(vectors, err);
     else
         status = bsw_vector_file_open(vectors->name, role->dataset, &vectors->file, err);
     if (status != BSW_OK) goto fail;
@@ -149,7 +164,7 @@ const char *bsw_vectors_name(const bsw_vectors *vectors)
 
 int bsw_vectors_is_packed(const bsw_vectors *vectors)
 {
-    return vectors->file.hdf5 != NULL;
+    return vectors->file.hdf5 || vectors->numbers;
 }
 
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors)
@@ -249,6 +264,11 @@ enum bsw_status bsw_vectors_read(const bsw_vectors *vectors, uint64_t first_row,
                         (unsigned long long)vectors->range.last);
     }
     if (num_rows == 0) return BSW_OK;
+    if (vectors->numbers) {
+        size_t row_bytes = bsw_vectors_row_bytes(vectors);
+        memcpy(out, vectors->numbers + first_row * row_bytes, num_rows * row_bytes);
+        return BSW_OK;
+    }
     if (vectors->file.fd < 0) {
         bsw_synth_rows(&vectors->synth, first_row, num_rows, out);
         return BSW_OK;

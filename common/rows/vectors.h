@@ -5,7 +5,8 @@
 // .u8bin .i8bin (big-ann: uint32 count, uint32 dims; or the 16-byte form uint64 count, uint64
 // dims), .npy (1 or 2 axes, f4 f2 u1 i1, C order, little endian; one axis of n numbers is one row
 // of n dims), .hdf5 .h5 with :DATASET behind it (ann-benchmarks; hdf5_source.h), and
-// synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made by synth.h.
+// synth:count=N,dims=D[,seed=S][,clusters=C][,type=float32|uint8][,spectrum=X] made by synth.h, and
+// memory:WORD, rows that a caller has lent (memory_rows.h).
 #ifndef BITSWEEP_COMMON_VECTORS_H
 #define BITSWEEP_COMMON_VECTORS_H
 
@@ -82,15 +83,15 @@ enum bsw_status bsw_queries_open(const char *source, struct bsw_row_range range,
                                  struct bsw_error *err);
 void bsw_vectors_close(bsw_vectors **vectors);
 
-const char *bsw_vectors_name(const bsw_vectors *vectors); // as given
-int bsw_vectors_is_packed(const bsw_vectors *vectors);    // 1: rows that cannot be mapped (HDF5)
+const char *bsw_vectors_name(const bsw_vectors *vectors);          // as given
+int bsw_vectors_is_packed(const bsw_vectors *vectors);             // 1: no file to map rows of
 enum bsw_vector_type bsw_vectors_type(const bsw_vectors *vectors); // never INT32
 uint32_t bsw_vectors_dims(const bsw_vectors *vectors);
 uint64_t bsw_vectors_first_row(const bsw_vectors *vectors);   // id of the first row of the range
 uint64_t bsw_vectors_num_rows(const bsw_vectors *vectors);    // rows in the range
 uint64_t bsw_vectors_source_rows(const bsw_vectors *vectors); // rows in the whole source
 size_t bsw_vectors_row_bytes(const bsw_vectors *vectors);     // dims * bytes of a number
-uint64_t bsw_vectors_file_bytes(const bsw_vectors *vectors);  // 0 for synth:
+uint64_t bsw_vectors_file_bytes(const bsw_vectors *vectors);  // 0 for synth: and memory:
 
 // What an HDF5 file in the manner of ann-benchmarks says is near, its attribute `distance`:
 // "angular", "euclidean" or any other word, cut to fit, without control characters. "" where there

@@ -3,7 +3,7 @@
 
 #include "common/base/process_memory.h"
 #include "coordinator/calibrate/calibrate_facts.h"
-#include "coordinator/encode/encode_index.h"
+#include "coordinator/calibrate/encode_calibrated.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/facts.h"
 #include "coordinator/job/metric_choice.h"
@@ -95,9 +95,7 @@ static enum bsw_status take_calibration(struct encode_options *o, struct bsw_err
             return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %s: 1 to %d, or off", o->calibrate,
                             BSW_CALIBRATE_MOST_ROWS);
     }
-    c->index = o->settings.index;
     c->num_threads = (int)o->common.threads;
-    c->level = o->common.level;
     c->pinning = &o->common.pinning;
     return BSW_OK;
 }
@@ -164,36 +162,20 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_facts_end(&f, BSW_OK);
 }
 
-// The index is whole, whatever comes of its table.
-static enum bsw_status calibrate(struct encode_options *o, struct bsw_transport *transport,
-                                 struct bsw_calibrate_stats *stats, struct bsw_error *err)
-{
-    if (!o->is_calibrated) return BSW_OK;
-    o->calibration.progress = o->settings.progress;
-    enum bsw_status status = bsw_calibrate_run(&o->calibration, transport, stats, err);
-    if (status == BSW_OK) return BSW_OK;
-    return bsw_prefix(
-        err, status,
-        "the index is made, but has no table of recalls, which bitsweep calibrate makes: ");
-}
-
 static enum bsw_status run(struct bsw_transport *transport, void *options, struct bsw_error *err)
 {
     struct encode_options *o = options;
     struct bsw_encode_settings *settings = &o->settings;
     struct bsw_encode_stats stats;
     struct bsw_calibrate_stats calibration = {0};
-    struct bsw_job_events events = bsw_command_events;
     struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
+    int is_made;
     BSW_TRY(take_texts(o, err));
-    BSW_TRY(bsw_transport_agree(transport,
-                                bsw_calibrate_check(&o->calibration, settings->base, err), err));
     settings->level = o->common.level;
     settings->progress = &progress;
-    if (o->is_calibrated) events.complete = NULL; // there is more to do
-    settings->events = &events;
-    BSW_TRY(bsw_encode_run(settings, transport, &stats, err));
-    BSW_TRY(calibrate(o, transport, &calibration, err));
+    settings->events = &bsw_command_events;
+    BSW_TRY(bsw_encode_calibrated(settings, o->is_calibrated ? &o->calibration : NULL, transport,
+                                  &stats, &calibration, &is_made, err));
     if (transport->rank == 0) report(transport, o, &stats, &calibration);
     return BSW_OK;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "common/job/mapped_files.h"
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 
@@ -88,6 +89,7 @@ int bsw_program_run(const struct bsw_program *program, int argc, char **argv)
     const struct bsw_command *command = argc > 1 ? find_command(program, argv[1]) : NULL;
     signal(SIGPIPE, SIG_IGN); // a closed stdout is a write error, not a death
     openblas_set_num_threads(1);
+    bsw_mapped_files_watch();
     enum bsw_status status = bsw_stop_watch(&err);
     if (status == BSW_OK) status = bsw_transport_open(&transport, &err);
     if (status != BSW_OK) {

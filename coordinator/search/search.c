@@ -410,8 +410,9 @@ enum bsw_status bsw_search_run(struct bsw_search *search, const struct bsw_searc
     BSW_TRY(begin(search, run, err));
     BSW_TRY(transport->rank == 0 ? lead(search, err)
                                  : bsw_batch_search_serve(&search->batches, err));
-    BSW_TRY(bsw_transport_agree(transport, bsw_self_check_end(&search->service, err), err));
-    enum bsw_status status = gather_ranks(search, err);
+    enum bsw_status status = run->is_followed ? BSW_OK : bsw_self_check_end(&search->service, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
+    status = gather_ranks(search, err);
     if (status == BSW_OK && transport->rank == 0 && sink->finish)
         status = sink->finish(sink->context, search, err);
     return bsw_transport_agree(transport, status, err);

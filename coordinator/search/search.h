@@ -69,6 +69,7 @@ struct bsw_search_run {
     const char *queries; // file
     struct bsw_row_range query_rows;
     uint64_t warmup, repeat; // passes over all queries: untimed, then timed; repeat >= 1
+    int is_followed; // all ranks: more runs come; the self-check of the end is left to a later one
     const struct bsw_search_sink *sink;
 };
 
