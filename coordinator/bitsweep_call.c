@@ -1,0 +1,269 @@
+#include "coordinator/bitsweep_call.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "shard/codecs/codec.h"
+
+#define SAME(name) \
+    _Static_assert((int)BITSWEEP_##name == (int)BSW_##name, "statuses of bitsweep.h and status.h")
+SAME(OK);
+SAME(ERROR_USAGE);
+SAME(ERROR_TOO_LARGE);
+SAME(ERROR_BAD_DATA);
+SAME(ERROR_IO);
+SAME(ERROR_OUT_OF_MEMORY);
+SAME(ERROR_TIMEOUT);
+SAME(ERROR_PEER);
+SAME(ERROR_STOPPED);
+SAME(ERROR_SELF_CHECK);
+_Static_assert((int)BITSWEEP_FLOAT32 == (int)BSW_VECTOR_FLOAT32 &&
+                   (int)BITSWEEP_FLOAT16 == (int)BSW_VECTOR_FLOAT16 &&
+                   (int)BITSWEEP_UINT8 == (int)BSW_VECTOR_UINT8 &&
+                   (int)BITSWEEP_INT8 == (int)BSW_VECTOR_INT8,
+               "types of bitsweep.h and vectors.h");
+
+// ---- begin and end ----
+
+static locale_t plain_locale;
+
+static void make_locale(void)
+{
+    plain_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+}
+
+void bsw_library_call_begin(struct bsw_library_call *call,
+                            const struct bsw_library_call_needs *needs)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_locale);
+    *call = (struct bsw_library_call){.caller = {.ask = needs->progress, .context = needs->context},
+                                      .threads_before = omp_get_max_threads(),
+                                      .err = {.rank = -1}};
+    call->num_threads = needs->threads > 0 ? needs->threads : call->threads_before;
+    if (needs->ranks) {
+        call->transport = &needs->ranks->transport;
+        call->lock = &needs->ranks->lock;
+        pthread_mutex_lock(call->lock);
+    } else {
+        bsw_transport_local_init(&call->own);
+        call->transport = &call->own;
+    }
+    omp_set_num_threads(call->num_threads);
+    call->locale_before = uselocale(plain_locale); // (locale_t)0, where there is none, changes none
+    call->caller_before = bsw_caller_set(needs->progress ? &call->caller : NULL);
+}
+
+int bsw_library_call_end(struct bsw_library_call *call, enum bsw_status status,
+                         struct bitsweep_error *error)
+{
+    bsw_caller_set(call->caller_before);
+    uselocale(call->locale_before);
+    omp_set_num_threads(call->threads_before);
+    if (call->transport == &call->own) bsw_transport_close(&call->own, status != BSW_OK);
+    if (call->lock) pthread_mutex_unlock(call->lock);
+    return bsw_library_report(status, &call->err, error);
+}
+
+int bsw_library_report(enum bsw_status status, const struct bsw_error *err,
+                       struct bitsweep_error *error)
+{
+    if (!error) return (int)status;
+    *error = (struct bitsweep_error){.status = (int32_t)status, .rank = -1};
+    if (status == BSW_OK) return BITSWEEP_OK;
+    error->rank = err->rank;
+    snprintf(error->message, sizeof error->message, "%s", err->message);
+    return (int)status;
+}
+
+// ---- settings ----
+
+enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, const void *from,
+                                          struct bsw_error *err)
+{
+    size_t size, known;
+    if (!from) return BSW_OK;
+    memcpy(&size, from, sizeof size);
+    if (size <= sizeof size || size > 65536)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "settings of %zu bytes: fill them by their _defaults function", size);
+    known = size < to_bytes ? size : to_bytes;
+    for (size_t i = known; i < size; i++) {
+        if (((const unsigned char *)from)[i] != 0)
+            return bsw_fail(err, BSW_ERROR_USAGE,
+                            "settings of a later version than this library, %s", BITSWEEP_VERSION);
+    }
+    memcpy(to, from, known);
+    memcpy(to, &to_bytes, sizeof to_bytes);
+    return BSW_OK;
+}
+
+void bsw_library_tell(void *to, const void *from, size_t from_bytes)
+{
+    size_t size;
+    memcpy(&size, to, sizeof size);
+    if (size <= sizeof size) return;
+    size_t known = size < from_bytes ? size : from_bytes;
+    memcpy((char *)to + sizeof size, (const char *)from + sizeof size, known - sizeof size);
+}
+
+enum bsw_status bsw_library_choose(const char *option, const char *choices, const char *text,
+                                   unsigned *out, struct bsw_error *err)
+{
+    size_t length = text ? strlen(text) : 0;
+    unsigned place = 0;
+    *out = 0;
+    if (!text) return BSW_OK;
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        if (length > 0 && strcspn(at, "|") == length && memcmp(at, text, length) == 0) {
+            *out = place;
+            return BSW_OK;
+        }
+        place++;
+    }
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s '%s' is none of %s", option, text, choices);
+}
+
+enum bsw_status bsw_library_check_number(const char *option, double value, double least,
+                                         double most, struct bsw_error *err)
+{
+    if (value >= least && value <= most) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %.10g: %.10g to %.10g is possible", option, value,
+                    least, most);
+}
+
+enum bsw_status bsw_library_check_count(const char *option, uint64_t value, uint64_t least,
+                                        uint64_t most, struct bsw_error *err)
+{
+    if (value >= least && value <= most) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: %llu to %llu is possible", option,
+                    (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+}
+
+// ---- rows ----
+
+enum bsw_status bsw_library_lend(const struct bitsweep_rows *rows, const char *name,
+                                 struct bsw_library_rows *out, struct bsw_error *err)
+{
+    *out = (struct bsw_library_rows){.name = name};
+    if (!rows) return bsw_fail(err, BSW_ERROR_USAGE, "%s: no rows are given", name);
+    if (rows->file) {
+        out->name = rows->file;
+        return BSW_OK;
+    }
+    out->memory = (struct bsw_memory_rows){.name = name,
+                                           .numbers = rows->data,
+                                           .type = (enum bsw_vector_type)rows->type,
+                                           .dims = rows->dims,
+                                           .num_rows = rows->num_rows};
+    return bsw_memory_rows_lend(&out->memory, err);
+}
+
+void bsw_library_take_back(struct bsw_library_rows *rows)
+{
+    bsw_memory_rows_take_back(&rows->memory);
+}
+
+// ---- what an index is ----
+
+void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_index_info *out)
+{
+    *out = (struct bitsweep_index_info){.size = sizeof *out,
+                                        .num_rows = manifest->num_rows,
+                                        .dropped_rows = manifest->dropped_rows,
+                                        .first_row = manifest->first_row,
+                                        .dims = bsw_manifest_row_dims(manifest),
+                                        .type = (int32_t)manifest->source_type,
+                                        .codec = bsw_codec_name(manifest->codec),
+                                        .metric = bsw_metric_name(manifest->metric),
+                                        .bits = manifest->bits,
+                                        .bytes_per_vector = bsw_manifest_row_bytes(manifest),
+                                        .shards = manifest->num_shards,
+                                        .lists = manifest->lists.count,
+                                        .is_residual = manifest->lists.is_residual,
+                                        .has_vectors = manifest->source_is_copied,
+                                        .has_calibration = manifest->calibration.num_entries > 0};
+}
+
+void bitsweep_index_info_init(struct bitsweep_index_info *info)
+{
+    *info = (struct bitsweep_index_info){.size = sizeof *info};
+}
+
+// ---- version ----
+
+#define NUMBER_OF(major, minor, patch) ((major)*10000 + (minor)*100 + (patch))
+#define HEADER_NUMBER \
+    NUMBER_OF(BITSWEEP_VERSION_MAJOR, BITSWEEP_VERSION_MINOR, BITSWEEP_VERSION_PATCH)
+_Static_assert(HEADER_NUMBER ==
+                   NUMBER_OF(BITSWEEP_BUILD_MAJOR, BITSWEEP_BUILD_MINOR, BITSWEEP_BUILD_PATCH),
+               "bitsweep.h has another version than the file VERSION");
+
+const char *bitsweep_version(void)
+{
+    return BITSWEEP_VERSION;
+}
+
+int bitsweep_version_number(void)
+{
+    return HEADER_NUMBER;
+}
+
+int bitsweep_has(const char *feature)
+{
+    static const char *const features[] = {
+#ifdef BITSWEEP_HAVE_MPI
+        "mpi",
+#endif
+#ifdef BITSWEEP_HAVE_HDF5
+        "hdf5",
+#endif
+#ifdef BITSWEEP_HAVE_CUDA
+        "cuda",
+#endif
+        NULL};
+    for (int i = 0; features[i]; i++)
+        if (strcmp(features[i], feature) == 0) return 1;
+    return 0;
+}
+
+const char *bitsweep_status_name(int status)
+{
+    return status >= BSW_OK && status <= BSW_ERROR_SELF_CHECK
+               ? bsw_status_name((enum bsw_status)status)
+               : "unknown";
+}
+
+// ---- ranks ----
+
+int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_ranks **out,
+                        struct bitsweep_error *error)
+{
+    struct bsw_error err = {.rank = -1};
+    bitsweep_ranks *ranks = NULL;
+    *out = NULL;
+    enum bsw_status status = BSW_OK;
+    if (timeout_seconds != 0)
+        status = bsw_library_check_number("timeout", timeout_seconds, 0.1, 1e6, &err);
+    if (status == BSW_OK) status = bsw_allocate_zero(&ranks, 1, sizeof *ranks, "ranks", &err);
+    if (status == BSW_OK) status = bsw_transport_join(&ranks->transport, comm, &err);
+    if (status == BSW_OK) {
+        if (timeout_seconds != 0) ranks->transport.timeout_seconds = timeout_seconds;
+        pthread_mutex_init(&ranks->lock, NULL);
+        *out = ranks;
+    } else if (ranks) {
+        bsw_transport_close(&ranks->transport, 1);
+        bsw_free(&ranks);
+    }
+    return bsw_library_report(status, &err, error);
+}
+
+void bitsweep_ranks_close(bitsweep_ranks **ranks)
+{
+    if (!*ranks) return;
+    bsw_transport_close(&(*ranks)->transport, 0);
+    pthread_mutex_destroy(&(*ranks)->lock);
+    bsw_free(ranks);
+}

@@ -1,0 +1,76 @@
+// What calls of the public library share: how one begins and ends, settings of other versions, rows
+// of the caller as sources.
+#ifndef BITSWEEP_COORDINATOR_BITSWEEP_CALL_H
+#define BITSWEEP_COORDINATOR_BITSWEEP_CALL_H
+
+#include <locale.h>
+#include <pthread.h>
+
+#include "common/files/index_manifest.h"
+#include "common/job/caller.h"
+#include "common/net/transport.h"
+#include "common/rows/memory_rows.h"
+#include "coordinator/bitsweep.h"
+
+struct bitsweep_ranks {
+    bsw_transport transport;
+    pthread_mutex_t lock; // of calls that use it
+};
+
+// From begin to end of a call. What it changes is of the calling thread alone and is put back: the
+// number of OpenMP threads, the locale (numbers in texts have a point), the caller to be asked.
+struct bsw_library_call {
+    struct bsw_caller caller, *caller_before;
+    int num_threads, threads_before;
+    locale_t locale_before;
+    bsw_transport *transport; // of the ranks, or own
+    bsw_transport own;
+    pthread_mutex_t *lock; // held; or NULL
+    struct bsw_error err;
+};
+
+struct bsw_library_call_needs {
+    int threads;           // 0: those of OpenMP
+    bitsweep_ranks *ranks; // waited for; NULL: one rank
+    bitsweep_progress progress;
+    void *context;
+};
+
+void bsw_library_call_begin(struct bsw_library_call *call,
+                            const struct bsw_library_call_needs *needs);
+// Puts all back; returns the status and, where it is an error, tells what call->err says.
+int bsw_library_call_end(struct bsw_library_call *call, enum bsw_status status,
+                         struct bitsweep_error *error);
+
+// For calls that need none of that.
+int bsw_library_report(enum bsw_status status, const struct bsw_error *err,
+                       struct bitsweep_error *error);
+
+// Settings begin with their size. to: the defaults, to_bytes in all; from may be of an older
+// library, or of a newer one if it asks for nothing that is not known here, or NULL.
+enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, const void *from,
+                                          struct bsw_error *err);
+// A struct that is told: as much as the caller's has.
+void bsw_library_tell(void *to, const void *from, size_t from_bytes);
+
+// Which of choices "a|b|c" a text is; NULL: 0. option: for the message.
+enum bsw_status bsw_library_choose(const char *option, const char *choices, const char *text,
+                                   unsigned *out, struct bsw_error *err);
+enum bsw_status bsw_library_check_number(const char *option, double value, double least,
+                                         double most, struct bsw_error *err);
+enum bsw_status bsw_library_check_count(const char *option, uint64_t value, uint64_t least,
+                                        uint64_t most, struct bsw_error *err);
+
+// Rows of the caller as a source: word names rows in memory. rows NULL: BSW_ERROR_USAGE. To be
+// taken back in any case.
+struct bsw_library_rows {
+    struct bsw_memory_rows memory;
+    const char *name; // of the source
+};
+enum bsw_status bsw_library_lend(const struct bitsweep_rows *rows, const char *name,
+                                 struct bsw_library_rows *out, struct bsw_error *err);
+void bsw_library_take_back(struct bsw_library_rows *rows);
+
+void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_index_info *out);
+
+#endif

@@ -1,0 +1,114 @@
+// bitsweep.h: exact neighbours and recall.
+#include <stdatomic.h>
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "coordinator/bitsweep_call.h"
+#include "coordinator/truth/recall.h"
+#include "coordinator/truth/truth.h"
+
+void bitsweep_knn_defaults(struct bitsweep_knn_settings *settings)
+{
+    *settings = (struct bitsweep_knn_settings){.size = sizeof *settings, .k = 10};
+}
+
+struct knn_call {
+    struct bsw_library_call call;
+    struct bitsweep_knn_settings asked;
+    struct bsw_truth_settings settings;
+    struct bsw_library_rows base, queries;
+    float *values;
+    int64_t *ids;
+    struct bsw_progress progress; // nothing is shown; the caller is told
+};
+
+static enum bsw_status take(void *context, uint64_t first, size_t count, const int64_t *ids,
+                            const float *values, struct bsw_error *err)
+{
+    struct knn_call *c = context;
+    size_t k = (size_t)c->asked.k;
+    (void)err;
+    memcpy(c->ids + first * k, ids, count * k * sizeof *ids);
+    memcpy(c->values + first * k, values, count * k * sizeof *values);
+    return BSW_OK;
+}
+
+static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *base,
+                               const struct bitsweep_rows *queries, struct bsw_error *err)
+{
+    const struct bitsweep_knn_settings *asked = &c->asked;
+    unsigned unused;
+    BSW_TRY(bsw_library_choose("metric", "cosine|ip|l2", asked->metric, &unused, err));
+    if (c->call.transport->rank == 0 && (!c->values || !c->ids))
+        return bsw_fail(err, BSW_ERROR_USAGE, "no room for %s is given",
+                        c->values ? "ids" : "values");
+    BSW_TRY(bsw_library_lend(base, BSW_MEMORY_PREFIX "base", &c->base, err));
+    BSW_TRY(bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
+    c->settings = (struct bsw_truth_settings){
+        .base = c->base.name,
+        .queries = c->queries.name,
+        .sink = {.context = c, .take = take},
+        .metric = asked->metric,
+        .k = asked->k,
+        .drop_bad_rows = asked->drop_bad_rows,
+        .exclude_self = asked->exclude_self != 0,
+        .device = {.text = asked->device, .most_bytes = asked->device_memory},
+        .num_threads = c->call.num_threads,
+        .level = bsw_cpu_level_detect(),
+        .progress = &c->progress};
+    return BSW_OK;
+}
+
+int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *queries,
+                 const struct bitsweep_knn_settings *settings, float *values, int64_t *ids,
+                 struct bitsweep_error *error)
+{
+    struct knn_call c = {.values = values, .ids = ids};
+    struct bsw_truth_stats stats;
+    struct bsw_error err = {.rank = -1};
+    bitsweep_knn_defaults(&c.asked);
+    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, settings, &err);
+    if (status != BSW_OK) return bsw_library_report(status, &err, error);
+    const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
+                                                 .ranks = c.asked.ranks,
+                                                 .progress = c.asked.progress,
+                                                 .context = c.asked.progress_context};
+    bsw_library_call_begin(&c.call, &needs);
+    status = prepare(&c, base, queries, &c.call.err);
+    status = bsw_transport_agree(c.call.transport, status, &c.call.err);
+    if (status == BSW_OK)
+        status = bsw_truth_run(&c.settings, c.call.transport, &stats, &c.call.err);
+    bsw_library_take_back(&c.queries);
+    bsw_library_take_back(&c.base);
+    return bsw_library_call_end(&c.call, status, error);
+}
+
+static enum bsw_status count(const int64_t *ids, uint64_t width, const int64_t *truth,
+                             uint64_t truth_width, uint64_t num_queries, uint64_t k, double *out,
+                             struct bsw_error *err)
+{
+    struct bsw_recall recall;
+    size_t bytes;
+    if (!ids || !truth || width < 1 || num_queries < 1)
+        return bsw_fail(err, BSW_ERROR_USAGE, "no ids are given");
+    BSW_TRY(bsw_library_check_count("k", k, 1, truth_width, err));
+    if (width > SIZE_MAX || !bsw_multiply_size((size_t)width, sizeof *ids, &bytes))
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%llu ids a query", (unsigned long long)width);
+    enum bsw_status status = bsw_recall_init(&recall, (size_t)k, (size_t)width, err);
+    for (uint64_t q = 0; q < num_queries && status == BSW_OK; q++) {
+        const struct bsw_recall_query query = {.true_ids = truth + q * truth_width,
+                                               .ids = ids + q * width};
+        bsw_recall_add(&recall, &query);
+    }
+    if (status == BSW_OK) *out = bsw_recall_by_ids(&recall, bsw_recall_widest(&recall));
+    bsw_recall_deinit(&recall);
+    return status;
+}
+
+int bitsweep_recall(const int64_t *ids, uint64_t width, const int64_t *truth, uint64_t truth_width,
+                    uint64_t num_queries, uint64_t k, double *recall, struct bitsweep_error *error)
+{
+    struct bsw_error err = {.rank = -1};
+    return bsw_library_report(count(ids, width, truth, truth_width, num_queries, k, recall, &err),
+                              &err, error);
+}

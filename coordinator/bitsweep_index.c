@@ -1,0 +1,342 @@
+// bitsweep.h: searching an index.
+//
+// A search is opened and loaded for one request, and stays for further ones that ask for the same;
+// another request takes its place.
+#include <stdatomic.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "common/base/clock.h"
+#include "coordinator/bitsweep_call.h"
+#include "coordinator/job/same_input.h"
+#include "coordinator/search/search.h"
+#include "kernels/table_scan/table_formats.h"
+
+#define CHECK_SECONDS 300
+
+_Static_assert(BITSWEEP_ALL == BSW_PROBE_ALL, "of probe");
+
+struct bitsweep_index {
+    struct bitsweep_open_settings settings;
+    char *folder, *device; // owned
+    pthread_mutex_t lock;
+    bsw_transport own, *transport;
+    int num_threads;
+    struct bitsweep_index_info info;
+    struct bsw_search search;
+    struct bsw_search_request request; // of search, padding included
+    int is_open;
+    struct bitsweep_search_stats stats;
+};
+
+// ---- open ----
+
+void bitsweep_open_defaults(struct bitsweep_open_settings *settings)
+{
+    *settings = (struct bitsweep_open_settings){.size = sizeof *settings};
+}
+
+void bitsweep_search_defaults(struct bitsweep_search_settings *settings)
+{
+    *settings = (struct bitsweep_search_settings){.size = sizeof *settings, .k = 10};
+}
+
+void bitsweep_search_stats_init(struct bitsweep_search_stats *stats)
+{
+    *stats = (struct bitsweep_search_stats){.size = sizeof *stats};
+}
+
+static enum bsw_status copy_text(const char *text, char **out, struct bsw_error *err)
+{
+    size_t bytes = strlen(text) + 1;
+    BSW_TRY(bsw_allocate(out, bytes, 1, "index", err));
+    memcpy(*out, text, bytes);
+    return BSW_OK;
+}
+
+static void destroy(bitsweep_index *index)
+{
+    if (!index) return;
+    bsw_search_close(&index->search);
+    if (index->transport == &index->own) bsw_transport_close(&index->own, 0);
+    pthread_mutex_destroy(&index->lock);
+    bsw_free(&index->folder);
+    bsw_free(&index->device);
+    bsw_free(&index);
+}
+
+static enum bsw_status make(const char *folder, const struct bitsweep_open_settings *settings,
+                            bitsweep_index **out, struct bsw_error *err)
+{
+    BSW_TRY(bsw_allocate_zero(out, 1, sizeof **out, "index", err));
+    bitsweep_index *index = *out;
+    pthread_mutex_init(&index->lock, NULL);
+    index->settings = *settings;
+    bitsweep_search_stats_init(&index->stats);
+    index->transport = settings->ranks ? &settings->ranks->transport : &index->own;
+    if (!settings->ranks) bsw_transport_local_init(&index->own);
+    BSW_TRY(copy_text(folder, &index->folder, err));
+    BSW_TRY(copy_text(settings->device ? settings->device : "auto", &index->device, err));
+    return bsw_library_check_number("check-every", settings->check_seconds, 0, 1e9, err);
+}
+
+// What it is, and that all ranks see the same one.
+static enum bsw_status look(bitsweep_index *index, enum bsw_status made, bsw_transport *transport,
+                            struct bsw_error *err)
+{
+    struct bsw_manifest manifest;
+    uint64_t digest = 0;
+    if (made == BSW_OK) made = bsw_manifest_read(index->folder, &manifest, err);
+    if (made == BSW_OK) {
+        bsw_library_describe(&manifest, &index->info);
+        digest = manifest.build_digest;
+        bsw_manifest_deinit(&manifest);
+    }
+    BSW_TRY(bsw_transport_agree(transport, made, err));
+    return bsw_same_input_agree(transport, digest, index->folder, err);
+}
+
+int bitsweep_open(const char *folder, const struct bitsweep_open_settings *settings,
+                  bitsweep_index **out, struct bitsweep_error *error)
+{
+    struct bitsweep_open_settings asked;
+    struct bsw_library_call call;
+    struct bsw_error err = {.rank = -1};
+    bitsweep_index *index = NULL;
+    *out = NULL;
+    bitsweep_open_defaults(&asked);
+    enum bsw_status status = bsw_library_take_settings(&asked, sizeof asked, settings, &err);
+    if (status != BSW_OK) return bsw_library_report(status, &err, error);
+    bsw_library_call_begin(
+        &call, &(struct bsw_library_call_needs){.threads = asked.threads, .ranks = asked.ranks});
+    status = make(folder, &asked, &index, &call.err);
+    if (index) index->num_threads = call.num_threads;
+    status = look(index, status, call.transport, &call.err);
+    if (status == BSW_OK)
+        *out = index;
+    else
+        destroy(index);
+    return bsw_library_call_end(&call, status, error);
+}
+
+void bitsweep_close(bitsweep_index **index)
+{
+    struct bsw_library_call call;
+    if (!*index) return;
+    bsw_library_call_begin(&call,
+                           &(struct bsw_library_call_needs){.ranks = (*index)->settings.ranks});
+    destroy(*index);
+    *index = NULL;
+    bsw_library_call_end(&call, BSW_OK, NULL);
+}
+
+void bitsweep_info(const bitsweep_index *index, struct bitsweep_index_info *info)
+{
+    bsw_library_tell(info, &index->info, sizeof index->info);
+}
+
+// ---- settings of a search ----
+
+// What the program's options would let through.
+static enum bsw_status check(const struct bitsweep_search_settings *s, struct bsw_error *err)
+{
+    BSW_TRY(bsw_library_check_count("k", s->k, 1, BSW_SEARCH_MAX_K, err));
+    BSW_TRY(bsw_library_check_count("query-bits", s->query_bits, 0, BSW_MAX_QUERY_BITS, err));
+    if (s->oversample != 0)
+        BSW_TRY(bsw_library_check_number("oversample", s->oversample, 1, 10000, err));
+    if (s->recall != 0)
+        BSW_TRY(bsw_library_check_number("recall", s->recall, BSW_LEAST_RECALL, 1, err));
+    if (s->probe_ratio != 0)
+        BSW_TRY(bsw_library_check_number("probe-ratio", s->probe_ratio, 0.01, 1000, err));
+    if (s->probe != BITSWEEP_ALL)
+        BSW_TRY(bsw_library_check_count("probe", s->probe, 0, BSW_MAX_LISTS, err));
+    BSW_TRY(bsw_library_check_count("scan-dims", s->scan_dims, 0, BSW_MAX_DIMS, err));
+    return bsw_library_check_count("batch", s->batch, 0, 1000000, err);
+}
+
+static enum bsw_status make_request(const struct bitsweep_search_settings *s,
+                                    struct bsw_search_request *out, struct bsw_error *err)
+{
+    unsigned scan, table, is_plain;
+    memset(out, 0, sizeof *out);
+    BSW_TRY(check(s, err));
+    BSW_TRY(bsw_library_choose("scan", BSW_SCAN_NAMES, s->scan, &scan, err));
+    BSW_TRY(bsw_library_choose("table", BSW_TABLE_CHOICES, s->table, &table, err));
+    BSW_TRY(bsw_library_choose("refine", "exact|none", s->refine, &is_plain, err));
+    out->k = s->k;
+    out->query_bits = s->query_bits;
+    out->oversample = s->oversample;
+    out->is_refined = !is_plain;
+    out->scan = (enum bsw_scan_kind)scan;
+    out->table = (enum bsw_table_choice)table;
+    out->batch = s->batch ? s->batch : 1000;
+    out->exclude_self = s->exclude_self != 0;
+    out->probe = s->probe;
+    out->probe_ratio = s->probe_ratio;
+    out->recall = s->recall;
+    out->scan_dims = s->scan_dims;
+    return BSW_OK;
+}
+
+// ---- a search ----
+
+struct search_call {
+    struct bsw_library_call call;
+    struct bitsweep_search_settings asked;
+    bitsweep_index *index;
+    struct bsw_library_rows queries;
+    float *values;
+    int64_t *ids;
+    _Atomic uint64_t num_done;
+    uint64_t num_queries;
+    double load_seconds;
+};
+
+static enum bsw_status take(void *context, uint64_t first, size_t count, const int64_t *ids,
+                            const float *values, struct bsw_error *err)
+{
+    struct search_call *c = context;
+    size_t k = (size_t)c->asked.k;
+    (void)err;
+    memcpy(c->ids + first * k, ids, count * k * sizeof *ids);
+    memcpy(c->values + first * k, values, count * k * sizeof *values);
+    atomic_store(&c->num_done, first + count);
+    return BSW_OK;
+}
+
+static enum bsw_status begin(void *context, uint64_t num_queries, uint64_t k, struct bsw_error *err)
+{
+    struct search_call *c = context;
+    (void)k, (void)err;
+    c->num_queries = num_queries;
+    return BSW_OK;
+}
+
+// Answers may come in another thread than the one whose caller is asked.
+static int ask(void *context, const char *label, uint64_t done, uint64_t total)
+{
+    struct search_call *c = context;
+    (void)label, (void)done, (void)total;
+    return c->asked.progress(c->asked.progress_context, "search", atomic_load(&c->num_done),
+                             c->num_queries);
+}
+
+static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_request *request,
+                              struct bsw_error *err)
+{
+    const struct bitsweep_open_settings *s = &index->settings;
+    struct bsw_search_options options = {
+        .index = index->folder,
+        .request = *request,
+        .device = {.text = index->device, .most_bytes = s->device_memory},
+        .check_seconds = s->check_seconds > 0 ? s->check_seconds : CHECK_SECONDS,
+        .is_unchecked = s->is_unchecked};
+    options.request.level = bsw_cpu_level_detect();
+    options.request.num_threads = index->num_threads;
+    bsw_search_close(&index->search);
+    BSW_TRY(bsw_search_open(&index->search, index->transport, &options, err));
+    memcpy(&index->request, request, sizeof index->request);
+    index->is_open = 1;
+    return BSW_OK;
+}
+
+static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows *queries,
+                               struct bsw_search_request *request, struct bsw_error *err)
+{
+    c->queries = (struct bsw_library_rows){0};
+    BSW_TRY(make_request(&c->asked, request, err));
+    if (c->call.transport->rank != 0) return BSW_OK;
+    if (!c->values || !c->ids)
+        return bsw_fail(err, BSW_ERROR_USAGE, "no room for %s is given",
+                        c->values ? "ids" : "values");
+    return bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err);
+}
+
+// A thread beside the scan is for batches that follow each other.
+static void choose_overlap(struct search_call *c, const struct bitsweep_rows *queries)
+{
+    struct bsw_search *search = &c->index->search;
+    int is_one = queries && !queries->file && queries->num_rows <= search->settings.batch;
+    search->options.overlap = is_one ? BSW_OVERLAP_OFF : BSW_OVERLAP_AUTO;
+}
+
+static enum bsw_status search(struct search_call *c, const struct bitsweep_rows *queries,
+                              struct bsw_error *err)
+{
+    bitsweep_index *index = c->index;
+    struct bsw_transport *transport = c->call.transport;
+    struct bsw_search_request request;
+    const struct bsw_search_sink sink = {.answers = {.context = c, .take = take, .begin = begin}};
+    BSW_TRY(bsw_transport_agree(transport, prepare(c, queries, &request, err), err));
+    if (transport->num_ranks > 1)
+        BSW_TRY(bsw_same_input_agree(transport, XXH3_64bits(&request, sizeof request),
+                                     "settings of the search", err));
+    if (!index->is_open || memcmp(&request, &index->request, sizeof request) != 0) {
+        index->is_open = 0;
+        BSW_TRY(reopen(index, &request, err));
+    }
+    const struct bsw_search_run run = {.queries = c->queries.name,
+                                       .query_rows = BSW_ALL_ROWS,
+                                       .repeat = 1,
+                                       .is_followed = 1,
+                                       .sink = &sink};
+    choose_overlap(c, queries);
+    int was_loaded = index->search.is_loaded;
+    enum bsw_status status = bsw_search_run(&index->search, &run, err);
+    if (!was_loaded) c->load_seconds = index->search.service.load_seconds;
+    // What is wrong with queries is found before anything is sent; what comes later may leave
+    // anything.
+    if (status != BSW_OK && status != BSW_ERROR_USAGE && status != BSW_ERROR_BAD_DATA)
+        index->is_open = 0;
+    return status;
+}
+
+static void note_stats(struct search_call *c)
+{
+    bitsweep_index *index = c->index;
+    const struct bsw_search *search = &index->search;
+    if (c->call.transport->rank != 0) return;
+    const struct bsw_search_stats stats = bsw_search_stats(search);
+    index->stats =
+        (struct bitsweep_search_stats){.size = sizeof index->stats,
+                                       .seconds = stats.seconds,
+                                       .load_seconds = c->load_seconds,
+                                       .oversample = search->settings.oversample,
+                                       .calibrated_recall = search->settings.recall_calibrated,
+                                       .lists_per_query = stats.lists_a_query,
+                                       .rows_per_query = stats.rows_a_query,
+                                       .resident_bytes = search->service.resident_bytes,
+                                       .scan = stats.scan,
+                                       .device = stats.device_kind};
+}
+
+int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
+                    const struct bitsweep_search_settings *settings, float *values, int64_t *ids,
+                    struct bitsweep_error *error)
+{
+    struct search_call c = {.index = index, .values = values, .ids = ids};
+    struct bsw_error err = {.rank = -1};
+    bitsweep_search_defaults(&c.asked);
+    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, settings, &err);
+    if (status != BSW_OK) return bsw_library_report(status, &err, error);
+    pthread_mutex_lock(&index->lock);
+    bsw_library_call_begin(
+        &c.call, &(struct bsw_library_call_needs){.threads = index->num_threads,
+                                                  .ranks = index->settings.ranks,
+                                                  .progress = c.asked.progress ? ask : NULL,
+                                                  .context = &c});
+    c.call.transport = index->transport;
+    status = search(&c, queries, &c.call.err);
+    if (status == BSW_OK) note_stats(&c);
+    bsw_library_take_back(&c.queries);
+    int result = bsw_library_call_end(&c.call, status, error);
+    pthread_mutex_unlock(&index->lock);
+    return result;
+}
+
+void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats)
+{
+    pthread_mutex_lock(&index->lock);
+    bsw_library_tell(stats, &index->stats, sizeof index->stats);
+    pthread_mutex_unlock(&index->lock);
+}
