@@ -1,0 +1,58 @@
+# `cmake --install BUILD --prefix X`: the programs, the library with header, pkg-config file and CMake
+# package, man pages and shell completion. Everything finds its parts by where it lies, so that DESTDIR
+# and a later move do.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+install(TARGETS bitsweep bitsweep-bench RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS bitsweep_shared EXPORT bitsweep LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS bitsweep_static ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${library_header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+
+# ---- pkg-config ----
+
+# What a program needs that is linked with libbitsweep.a; with the shared library it needs nothing.
+set(static_libs)
+foreach(needed PROTOBUF_C XXHASH HWLOC JANSSON OPENBLAS)
+  list(APPEND static_libs ${${needed}_LINK_LIBRARIES})
+endforeach()
+list(APPEND static_libs ${OpenMP_C_FLAGS} -pthread -lm -ldl)
+if(have_mpi)
+  list(APPEND static_libs ${MPI_C_LIBRARIES})
+endif()
+if(have_hdf5)
+  list(APPEND static_libs ${HDF5_LINK_LIBRARIES} ${ZLIB_LINK_LIBRARIES})
+endif()
+if(have_cuda)
+  list(APPEND static_libs -L${CMAKE_CUDA_TOOLKIT_TARGET_DIR}/lib64 -L${CUDAToolkit_LIBRARY_DIR} -lcudart_static -lrt -lstdc++)
+  list(FILTER static_libs EXCLUDE REGEX "^-L(/lib64)?$")
+endif()
+list(JOIN static_libs " " static_libs_text)
+file(RELATIVE_PATH pkgconfig_to_prefix /x/${CMAKE_INSTALL_LIBDIR}/pkgconfig /x)
+configure_file(deploy/bitsweep.pc.in ${CMAKE_CURRENT_BINARY_DIR}/bitsweep.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/bitsweep.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# ---- CMake package: bitsweep::bitsweep, and bitsweep::static for those who ask for it ----
+
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/bitsweep)
+configure_package_config_file(deploy/bitsweepConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/bitsweepConfig.cmake
+  INSTALL_DESTINATION ${package_folder} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/bitsweepConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(EXPORT bitsweep NAMESPACE bitsweep:: FILE bitsweepTargets.cmake DESTINATION ${package_folder})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/bitsweepConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/bitsweepConfigVersion.cmake
+  DESTINATION ${package_folder})
+
+# ---- man pages and completion, of what --help says ----
+
+# A program of another architecture cannot be asked.
+if(NOT CMAKE_CROSSCOMPILING)
+  set(pages ${CMAKE_CURRENT_BINARY_DIR}/pages)
+  add_custom_command(OUTPUT ${pages}/bitsweep.1
+    COMMAND bash ${CMAKE_CURRENT_SOURCE_DIR}/deploy/pages.sh $<TARGET_FILE:bitsweep> ${pages}
+    DEPENDS bitsweep bitsweep-bench ${CMAKE_CURRENT_SOURCE_DIR}/deploy/pages.sh)
+  add_custom_target(bitsweep_pages ALL DEPENDS ${pages}/bitsweep.1)
+  install(DIRECTORY ${pages}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+  install(FILES ${pages}/bitsweep.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+    RENAME bitsweep)
+endif()

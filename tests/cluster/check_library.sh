@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# libbitsweep as others have it: `cmake --install` under a DESTDIR, moved from there to a prefix that nobody knew of,
+# where C and C++ compilers, pkg-config and a CMake project find it. Its answers and files are those of the program,
+# byte for byte; errors are values; indexes, threads and ranks do not disturb each other.
+# usage: check_library.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+source=$(realpath "$2")
+build=$(dirname "$(realpath "$1")")
+base=$(realpath "$base")
+queries=$(realpath "$queries")
+export OMP_NUM_THREADS=2
+compiler=${CC:-cc}
+if [[ ! -e $build/libbitsweep.so ]]; then
+    echo "no library was built beside $program"
+    exit 77
+fi
+if grep -q '^BITSWEEP_SANITIZE:STRING=.' "$build/CMakeCache.txt"; then
+    echo "a program that is not under sanitizers cannot load a library that is"
+    exit 77
+fi
+
+# ---- installed ----
+
+check "install" env DESTDIR="$folder/root" cmake --install "$build" --prefix /opt/x
+mv "$folder/root/opt/x" "$folder/moved"
+prefix=$folder/moved
+check "nothing else was installed" rmdir "$folder/root/opt" "$folder/root"
+for file in bin/bitsweep bin/bitsweep-bench include/bitsweep.h share/man/man1/bitsweep.1 share/man/man1/bitsweep-search.1 \
+    share/bash-completion/completions/bitsweep; do
+    check "$file is there" test -s "$prefix/$file"
+done
+libraries=$(dirname "$(find "$prefix" -name libbitsweep.so)")
+export LD_LIBRARY_PATH=$libraries PKG_CONFIG_PATH=$libraries/pkgconfig
+check "the program runs" "$prefix/bin/bitsweep" --version
+check "the completion" bash -n "$prefix/share/bash-completion/completions/bitsweep"
+
+# Of every option that --help lists there is a paragraph.
+"$program" search --help | grep -o '^  --[a-z-]*' | sed 's/^  //; s/-/\\-/g' >"$folder/options"
+while read -r option; do
+    grep -qF -e ".B $option" "$prefix/share/man/man1/bitsweep-search.1" || fail "the page of search lacks $option"
+done <"$folder/options"
+
+# Symbols that are seen, the soname, and no folder of the build.
+strange=$(nm -D --defined-only "$libraries/libbitsweep.so" | awk '$3 !~ /^bitsweep_/')
+check "only bitsweep_ is seen" test -z "$strange"
+declared=$(grep -oE '\bbitsweep_[a-z_]+\(' "$prefix/include/bitsweep.h" | tr -d '(' | sort -u)
+shown=$(nm -D --defined-only "$libraries/libbitsweep.so" | awk '{print $3}' | sort)
+check "the header declares what is seen" grep -qxF "$shown" <<<"$declared"
+readelf -d "$libraries/libbitsweep.so" "$prefix/bin/bitsweep" >"$folder/dynamic"
+check "soname" grep -q "soname: \[libbitsweep.so.$(cut -d. -f1,2 "$source/VERSION")\]" "$folder/dynamic"
+if grep -E 'R(UN)?PATH' "$folder/dynamic" | grep -qF "$build"; then fail "a path of the build is left"; fi
+
+# ---- compiled against ----
+
+echo '#include <bitsweep.h>
+#include <bitsweep.h>
+int main() {return bitsweep_version_number() < 0;}' >"$folder/header.cpp"
+read -ra flags < <(pkg-config --cflags --libs bitsweep)
+for standard in c++98 c++17; do
+    check "the header as $standard" "${CXX:-c++}" -std=$standard -Wall -Wextra -pedantic -Wno-long-long -Werror -fsyntax-only \
+        "-I$prefix/include" "$folder/header.cpp"
+done
+check "the header as C99" "$compiler" -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only -x c "$prefix/include/bitsweep.h"
+check "a small program" "$compiler" -Wall -Wextra -Werror "$source/tests/library/small_program.c" "${flags[@]}" \
+    -o "$folder/small"
+check "the cases" "$compiler" -Wall -Wextra -Werror "$source/tests/library/library_cases.c" "${flags[@]}" -lpthread -lm \
+    -o "$folder/cases"
+check "a CMake project" cmake -S "$source/tests/library" -B "$folder/project" -DCMAKE_PREFIX_PATH="$prefix" \
+    -DCMAKE_C_COMPILER="$compiler"
+check "its build" cmake --build "$folder/project"
+for small in "$folder/small" "$folder/project/with_shared" "$folder/project/with_static"; do
+    check "$small runs" "$small" "$base" "$queries" "$small.idx"
+    cp "$folder/stdout" "$folder/recall"
+    check "what it finds" grep -qx '10-recall@10 1.0000' "$folder/recall"
+done
+
+# ---- the program's answers and files ----
+
+cd "$folder"
+cases() {
+    check "cases $1 ${*: -1}" ./cases "$@"
+}
+
+quiet() { # WORDS
+    check "$1" "$program" "$@" --quiet
+}
+
+quiet encode --base "$base" --metric l2 --copy-vectors --device cpu --index flat
+quiet encode --base "$base" --metric l2 --lists 64 --calibrate 200 --copy-vectors --device cpu --index lists
+quiet search --index flat --queries "$queries" --k 10 --device cpu --out flat.program
+quiet search --index lists --queries "$queries" --k 10 --recall 0.9 --device cpu --out lists.program
+quiet groundtruth --base "$base" --queries "$queries" --metric l2 --k 10 --out truth.program
+cases search flat "$queries" 10 0 flat.library
+cases search lists "$queries" 10 0.9 lists.library
+cases truth "$base" "$queries" 10 truth.library
+cases encode "$base" 0 memory_flat
+cases encode "$base" 64 memory_lists
+cases search memory_flat "$queries" 10 0 flat.memory
+cases search memory_lists "$queries" 10 0.9 lists.memory
+for name in flat lists truth; do
+    check "$name as the program's" cmp $name.program $name.library
+done
+# Rows in memory have no path and no size of a file: digests of the index differ by that, in the heads of its files.
+for name in flat lists; do
+    check "$name of rows in memory" cmp $name.program $name.memory
+    for file in "$name"/shard-*; do
+        check "$file has the same size" test "$(stat -c %s "$file")" = "$(stat -c %s "memory_$file")"
+        check "$file of rows in memory" test "$({ cmp -l "$file" "memory_$file" || true; } | wc -l)" -le 32
+    done
+done
+check "an index of rows in memory is whole" "$program" verify --index memory_lists
+cases cases "$base" "$queries" flat lists
+
+# ---- ranks ----
+
+if command -v mpicc >/dev/null && mpicc -v 2>&1 | grep -q . && ./cases has mpi; then
+    check "a program with MPI" mpicc -Wall -Wextra -Werror "$source/tests/library/library_ranks.c" "${flags[@]}" -o ranks
+    check "two ranks" mpirun --oversubscribe --allow-run-as-root -n 2 ./ranks "$base" "$queries" ranks.idx ranks.library
+    check "two ranks find what one finds" cmp flat.program ranks.library
+fi
+finish
