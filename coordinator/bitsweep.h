@@ -124,11 +124,12 @@ struct bitsweep_rows {
                           synth:count=N,dims=D[,seed=S] */
 };
 
-/* Called about as often as a block of rows or a batch of queries is done, by the thread that made
-   the call or by another one of the library, never by two at once; with several ranks on rank 0.
-   phase is a word such as "encode", done of total its steps so far. A result other than 0 ends the
-   call with BITSWEEP_ERROR_STOPPED as soon as it can, which is a block later. It must not call the
-   library with the same index or ranks. */
+/* Called by the thread that made the call: at once, then about 20 times a second where the work
+   allows it, and at the end of each phase. phase is a word such as "encode" or "lists, training",
+   done of total its steps so far. A result other than 0 ends the call with BITSWEEP_ERROR_STOPPED
+   as soon as it can, which is a block of rows or a batch of queries later. With several ranks each
+   has its own function or none; all ranks stop when they next meet one that does. It must not call
+   the library with the same index or ranks. */
 typedef int (*bitsweep_progress)(void *context, const char *phase, uint64_t done, uint64_t total);
 
 /* ---- several ranks --------------------------------------------------------------------------- */
@@ -239,8 +240,9 @@ BITSWEEP_API void bitsweep_open_defaults(struct bitsweep_open_settings *settings
 
 typedef struct bitsweep_index bitsweep_index;
 
-/* Reads what the index is and takes no memory for codes yet. The folder's files must stay as they
-   are until the index is closed. */
+/* Reads what the index is and takes no memory for codes yet. The folder's files, and the file of
+   raw rows that it may refer to, must stay as they are until the index is closed: they are mapped,
+   and a file that is cut shorter meanwhile ends the process by SIGBUS. */
 BITSWEEP_API int bitsweep_open(const char *folder, const struct bitsweep_open_settings *settings,
                                bitsweep_index **out, struct bitsweep_error *error);
 /* With ranks: all of them. Sets *index to NULL; accepts NULL inside. */
@@ -283,9 +285,8 @@ BITSWEEP_API void bitsweep_search_defaults(struct bitsweep_search_settings *sett
    num_queries.
 
    The first search loads the codes: into memory, or into that of the GPU. A search with the
-   settings of the one before uses what is loaded; so do those that differ in probe, probe_ratio,
-   batch and exclude_self alone where possible; others load again, which costs as much as the first
-   time. Open an index twice to search it by turns with settings of two kinds.
+   settings of the one before (progress apart) uses what is loaded; another one loads again, which
+   costs as much as the first time. Open an index twice to search it by turns with two settings.
 
    After BITSWEEP_ERROR_SELF_CHECK, _TIMEOUT and _PEER nothing of the index should be used again. */
 BITSWEEP_API int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,

@@ -208,8 +208,9 @@ static struct bsw_search_rank report_rank(const struct bsw_search *search)
         .scanned_bytes = work->scanned_bytes,
         .resident_bytes = service->resident_bytes,
         .grown_bytes = service->grown_bytes,
-        .memory_bytes = bsw_process_memory_bytes(),
-        .mapped_bytes = bsw_process_mapped_bytes(),
+        // Of a file of /proc, which takes as long as a query.
+        .memory_bytes = search->run.is_followed ? 0 : bsw_process_memory_bytes(),
+        .mapped_bytes = search->run.is_followed ? 0 : bsw_process_mapped_bytes(),
         .num_units = service->num_units,
         .num_pairs = work->num_pairs,
         .num_stopped = work->num_stopped,
@@ -302,7 +303,8 @@ static enum bsw_status open_pipeline(struct bsw_search *search, struct bsw_error
 {
     static const struct bsw_thread_pinning not_pinned;
     const struct bsw_thread_pinning *pinning = search->options.pinning;
-    const struct bsw_pipeline_options options = {.batch = search->settings.batch,
+    uint64_t most = search->settings.batch, num = search->queries.num_queries;
+    const struct bsw_pipeline_options options = {.batch = (size_t)(num < most ? num : most),
                                                  .num_threads = search->settings.num_threads,
                                                  .is_overlapped = is_overlapped(search),
                                                  .is_ahead = may_begin_ahead(search),

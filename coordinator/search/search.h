@@ -69,7 +69,9 @@ struct bsw_search_run {
     const char *queries; // file
     struct bsw_row_range query_rows;
     uint64_t warmup, repeat; // passes over all queries: untimed, then timed; repeat >= 1
-    int is_followed; // all ranks: more runs come; the self-check of the end is left to a later one
+    // All ranks: more runs come. The self-check of the end and a rank's bytes of memory are left
+    // out.
+    int is_followed;
     const struct bsw_search_sink *sink;
 };
 
