@@ -62,8 +62,10 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
 
 static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
 {
-    BSW_TRY(bsw_device_choice_open(&search->options.device,
-                                   search->manifest.codec->table->host_search, search->transport,
+    const char *cpu_only = search->settings.selection.is_on
+                               ? "--entries radius"
+                               : search->manifest.codec->table->host_search;
+    BSW_TRY(bsw_device_choice_open(&search->options.device, cpu_only, search->transport,
                                    &search->device, err));
     search->settings.device = search->device.device;
     return BSW_OK;
