@@ -3,8 +3,10 @@
 # starts it. See --help.
 set -euo pipefail
 
-root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
 program=${BITSWEEP:-$root/build/release/bitsweep}
+# Installed, it is elsewhere.
+if [[ -z ${BITSWEEP:-} && ! -e $program ]]; then program=$(command -v bitsweep || echo "$program"); fi
 supervisor=${BITSWEEP_RUN:-$(dirname "$program")/bitsweep-run}
 [[ -x $supervisor ]] || supervisor=$root/build/release/bitsweep-run
 
@@ -47,7 +49,8 @@ SIGTERM, SIGINT and SIGHUP stop the job: ranks save what they have within a seco
 search, encode, groundtruth and sweep finish what they are at first. Both end with exit code 75 and
 are not retried.
 
-Environment: BITSWEEP is the program to start (build/release/bitsweep), BITSWEEP_RUN what supervises
+Environment: BITSWEEP is the program to start (build/release/bitsweep, or where there is none
+bitsweep in PATH), BITSWEEP_RUN what supervises
 it (bitsweep-run beside it, or in build/release); OMP_NUM_THREADS is set to cores / ranks on this
 machine unless it is set or --threads is given; OMPI_MCA_* as always.
 BITSWEEP_STATUS is where rank 0 says how the run ended; by default a temporary file: in TMPDIR, or

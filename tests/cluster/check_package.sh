@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# The Debian package of this build: what is in it, and that it runs from where it was unpacked. deploy/package/
+# try_package.sh installs it on a bare Debian.
+# usage: check_package.sh BITSWEEP_BINARY SOURCE_FOLDER
+set -euo pipefail
+
+# shellcheck source=tests/cluster/support.sh
+. "$(dirname "$0")/support.sh"
+for tool in cpack dpkg-shlibdeps dpkg-deb; do
+    command -v "$tool" >/dev/null || { echo "skipped: $tool is missing" && exit 77; }
+done
+find_ranks 2
+
+if ! package=$("$2/deploy/package/package.sh" "$(dirname "$program")" "$folder/package" 2>"$folder/stderr"); then
+    complain "no package"
+    finish
+fi
+dpkg-deb -x "$package" "$folder/root"
+unset BITSWEEP BITSWEEP_RUN
+PATH=$folder/root/usr/bin:$PATH
+for fact in "Package bitsweep" "Version $(bitsweep --version | grep -oE '[0-9.]+' | head -n 1)"; do
+    if [[ $(dpkg-deb -f "$package" "${fact% *}") == "${fact#* }" ]]; then pass; else complain "$fact"; fi
+done
+if dpkg-deb -f "$package" Depends | grep -q 'libhwloc15'; then pass; else complain "depends on no libraries"; fi
+for file in bin/bitsweep bin/bitsweep-bench bin/bitsweep-run bin/bitsweep-ranks share/bitsweep/deploy/slurm/slurm_job.sh \
+    share/bitsweep/deploy/kubernetes/mpi_job.yaml share/doc/bitsweep/copyright share/doc/bitsweep/docs/cluster.md; do
+    if [[ -s $folder/root/usr/$file ]]; then pass; else complain "no $file"; fi
+done
+
+cd "$folder"
+check "encode" bitsweep encode --base "$base" --metric l2 --index idx --shards 2 --threads 1 --quiet
+check "search" bitsweep search --index idx --queries "$queries" --out one --threads 1 --quiet
+for ranks in "${ranks_axis[@]}"; do
+    check "$ranks ranks" bitsweep-ranks -n "$ranks" search --index idx --queries "$queries" --out "on$ranks" --quiet
+    if cmp one "on$ranks"; then pass; else complain "$ranks ranks: other bytes"; fi
+done
+finish
