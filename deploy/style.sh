@@ -88,6 +88,11 @@ check_links() {
     done
 }
 
+# Once spdx.sh has its own licence line, all sources have one.
+check_licences() {
+    if sed -n 2p deploy/spdx.sh | grep -q SPDX; then deploy/spdx.sh --check >>"$found" || true; fi
+}
+
 # ---- C -------------------------------------------------------------------------------------------
 
 check_format() {
@@ -277,6 +282,7 @@ check_text
 check_sizes
 check_names
 check_links
+check_licences
 check_format
 check_functions
 check_headers
