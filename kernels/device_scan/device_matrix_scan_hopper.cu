@@ -75,42 +75,6 @@ __device__ __forceinline__ void multiply_tile(uint32_t tile,
         multiply_64x128(sums, fragments[word], tile_descriptor(tile, word), adds || word > 0);
 }
 
-// What the first step takes of a tile and the thread's queries of a block.
-template <class SHAPE>
-__device__ __forceinline__ begun_with begun_with_of(const hopper_shared &shared, uint32_t stage,
-                                                    uint32_t block)
-{
-    const uint32_t place = block * SHAPE::consumer_threads + threadIdx.x;
-    return {shared.terms + stage * hopper_rows, shared.words + place, shared.starts + place / 4};
-}
-
-// The tile's caps are seldom above those that the warp's words and starts were made for.
-template <class SHAPE>
-__device__ __forceinline__ void update_starts(const scan_arguments &a, const hopper_shared &shared,
-                                              uint32_t first_query, uint32_t stage)
-{
-    row_caps caps = load_after_wait(shared.caps + stage * tile_bundles);
-#pragma unroll
-    for (uint32_t b = 1; b < tile_bundles; b++)
-        caps = join_caps(caps, load_after_wait(shared.caps + stage * tile_bundles + b));
-    row_caps *started = shared.started + threadIdx.x / 32;
-    if (caps.inverse <= started->inverse && caps.bias <= started->bias) return;
-    caps = join_caps(caps, *started);
-    __syncwarp(); // all lanes have read what started was
-    if (threadIdx.x % 32 == 0) *started = caps;
-#pragma unroll 1
-    for (uint32_t b = 0; b < SHAPE::blocks; b++) {
-        const uint32_t query = first_of_block<SHAPE>(first_query, threadIdx.x / group_threads, b) +
-                               query_of_row(threadIdx.x % group_threads, 0);
-        const uint32_t place = b * SHAPE::consumer_threads + threadIdx.x;
-        const key_query first = load_key_query(a, query);
-        const key_query second = load_key_query(a, query + half_queries);
-        shared.words[place] = make_words(first, second, caps, threadIdx.x % 4);
-        if (threadIdx.x % 4 == 0) shared.starts[place / 4] = make_start(first, second, caps);
-    }
-    __syncwarp();
-}
-
 // A tile and a consumer's block of 64 queries.
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void
@@ -159,7 +123,8 @@ __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_
     const uint32_t num_queries = a.scan.queries.num_queries;
     for (uint32_t tile = 0; tile < work.num_tiles; tile++, advance(at, a.num_stages)) {
         barrier_wait(full_barrier(shared, at.index), at.parity);
-        if (has_terms) update_starts<SHAPE>(a.scan, shared, work.first_query, at.index);
+        if (has_terms)
+            update_starts<SHAPE, half_queries>(a.scan, shared, work.first_query, row, at.index);
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
             const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);

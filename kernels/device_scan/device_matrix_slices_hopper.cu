@@ -1,7 +1,8 @@
 // matrix_scan on Hopper (sm_90a) for layouts of more than 256 padded dimensions, embeddings of 384,
 // 768 or 1,024 among them: tiles go round the ring slice by slice (hopper_slices.cuh), sums stay in
 // registers over the slices of a tile, and the queries of a block stay in shared memory, whence
-// wgmma takes them as well as the documents. Else as device_matrix_scan_hopper.cu.
+// wgmma takes them as well as the documents. Else as device_matrix_scan_hopper.cu: float keys of
+// dots below 2^21 begin their sums with terms, others have a bound.
 //
 // Two consumers with 64 queries each, or with 128 where these fit.
 #include "kernels/device_scan/device_tuning.h"
@@ -29,7 +30,10 @@ template <class SHAPE> size_t shared_bytes_of(const slices_arguments &a)
         SHAPE::tile_bytes + tile_bundles * sizeof(bundle_bound) + ring_barrier_bytes;
     return a.num_slices * slice_chunks * SHAPE::queries * 16 + a.num_stages * stage +
            tile_bundles * a.num_slots * (a.slot_words * sizeof(uint32_t) + 8) +
-           SHAPE::consumer_threads * rare_sums * sizeof(int);
+           SHAPE::consumer_threads * rare_sums * sizeof(int) +
+           SHAPE::queries * (2 * sizeof(key_pair) + sizeof(key_start) / 2) +
+           SHAPE::consumer_threads / 32 * sizeof(row_caps) +
+           term_places * hopper_rows * sizeof(uint4);
 }
 
 template <class SHAPE>
@@ -42,7 +46,12 @@ __device__ __forceinline__ slices_shared divide_shared(const slices_arguments &a
     out.bounds = reinterpret_cast<bundle_bound *>(out.queries + a.num_slices * slice_chunks *
                                                                     SHAPE::queries * 16);
     out.rare = reinterpret_cast<int *>(out.bounds + a.num_stages * tile_bundles);
-    out.slots = reinterpret_cast<uint32_t *>(out.rare + SHAPE::consumer_threads * rare_sums);
+    out.caps = reinterpret_cast<row_caps *>(out.bounds);
+    out.words = reinterpret_cast<key_pair *>(out.rare + SHAPE::consumer_threads * rare_sums);
+    out.starts = reinterpret_cast<key_start *>(out.words + SHAPE::queries * 2);
+    out.started = reinterpret_cast<row_caps *>(out.starts + SHAPE::queries / 2);
+    out.terms = reinterpret_cast<uint4 *>(out.started + SHAPE::consumer_threads / 32);
+    out.slots = reinterpret_cast<uint32_t *>(out.terms + term_places * hopper_rows);
     out.ring_barriers = shared_address(out.slots + tile_bundles * a.num_slots * a.slot_words);
     out.slot_barriers = out.ring_barriers + a.num_stages * ring_barrier_bytes;
     return out;
@@ -90,11 +99,25 @@ __device__ __forceinline__ void release_stage(const hopper_shared &shared, ring_
     advance(at, num_stages);
 }
 
-// The tile's slices; the last one's stage, which has the bounds, is not released.
+// What sums of the warpgroup's blocks begin with, once the tile's first slice is there.
 template <class SHAPE>
-__device__ __forceinline__ void multiply_slices(const slices_arguments &a,
-                                                const slices_shared &shared, uint32_t num_blocks,
-                                                ring_place &at, int (&sums)[SHAPE::blocks][64])
+__device__ __forceinline__ void
+begin_slices(const slices_arguments &a, const slices_shared &shared, const block_work &work,
+             uint32_t num_blocks, uint32_t row, uint32_t place, int (&sums)[SHAPE::blocks][64])
+{
+    update_starts<SHAPE, 8>(a.scan, shared, work.first_query, row, place);
+#pragma unroll
+    for (uint32_t b = 0; b < SHAPE::blocks; b++) {
+        if (b < num_blocks) begin_tile(begun_with_of<SHAPE>(shared, place, b), sums[b]);
+    }
+}
+
+// The tile's slices; the last one's stage, which has the bounds, is not released. adds: to sums
+// that have begun.
+template <class SHAPE>
+__device__ __forceinline__ void
+multiply_slices(const slices_arguments &a, const slices_shared &shared, uint32_t num_blocks,
+                bool adds, ring_place &at, int (&sums)[SHAPE::blocks][64])
 {
     const uint32_t own =
         shared_address(shared.queries) + threadIdx.x / group_threads * hopper_queries * 16;
@@ -108,40 +131,64 @@ __device__ __forceinline__ void multiply_slices(const slices_arguments &a,
             if (b < num_blocks)
                 multiply_slice<SHAPE>(queries + b * SHAPE::consumers * hopper_queries * 16,
                                       shared_address(shared.tiles + at.index * SHAPE::tile_bytes),
-                                      slice > 0, sums[b]);
+                                      adds || slice > 0, sums[b]);
         }
     }
+}
+
+// Sums of a tile and the consumer's block b to the lists.
+template <class SHAPE, key_kind KIND>
+__device__ __forceinline__ void select_block(const slices_arguments &a, const slices_shared &shared,
+                                             const block_work &work, const quick_query (&own)[2],
+                                             uint32_t b, uint32_t row, uint32_t tile,
+                                             uint32_t stage, const int (&sums)[64])
+{
+    constexpr bool has_terms = KIND == key_kind::small_float;
+    begun_with with = {};
+    if (has_terms) with = begun_with_of<SHAPE>(shared, tile % term_places, b);
+    const uint32_t parts =
+        has_terms ? find_below(sums, true)
+                  : find_parts<KIND, false>(own, sums, shared.bounds + stage * tile_bundles, true);
+    const uint32_t query =
+        first_of_block<SHAPE>(work.first_query, threadIdx.x / group_threads, b) + row;
+    if (parts != 0)
+        append_tile<KIND, 8>(a.scan, work, query, tile, sums,
+                             place_of_thread(shared, SHAPE::consumer_threads), parts, with);
 }
 
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void consume_slices(const slices_arguments &a,
                                                const slices_shared &shared, const block_work &work)
 {
+    constexpr bool has_terms = KIND == key_kind::small_float;
     const uint32_t consumer = threadIdx.x / group_threads;
     const uint32_t row = fragment_row(threadIdx.x % group_threads, 0);
-    quick_query own[SHAPE::blocks][2];
+    quick_query own[SHAPE::blocks][2] = {};
     uint32_t num_blocks = 0; // that have queries, the same for the whole warpgroup
 #pragma unroll
     for (int b = 0; b < SHAPE::blocks; b++) {
         const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
+        if (query < a.scan.queries.num_queries) num_blocks++;
+        if (has_terms) continue;
         own[b][0] = load_quick<KIND>(a.scan, query + row);
         own[b][1] = load_quick<KIND>(a.scan, query + row + 8);
-        if (query < a.scan.queries.num_queries) num_blocks++;
     }
+    if (has_terms && threadIdx.x % 32 == 0) shared.started[threadIdx.x / 32] = {-1, -1};
+    __syncwarp();
     ring_place at = {0, 0};
 #pragma unroll 1
     for (uint32_t tile = 0; tile < work.num_tiles; tile++) {
         int sums[SHAPE::blocks][64];
-        multiply_slices<SHAPE>(a, shared, num_blocks, at, sums);
+        if (has_terms) {
+            barrier_wait(full_barrier(shared, at.index), at.parity);
+            begin_slices<SHAPE>(a, shared, work, num_blocks, row, tile % term_places, sums);
+        }
+        multiply_slices<SHAPE>(a, shared, num_blocks, has_terms, at, sums);
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
-            const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
-            if (b >= static_cast<int>(num_blocks)) continue;
-            const uint32_t parts = find_parts<KIND, false>(
-                own[b], sums[b], shared.bounds + at.index * tile_bundles, true);
-            if (parts != 0)
-                append_tile<KIND, 8>(a.scan, work, query + row, tile, sums[b],
-                                     place_of_thread(shared, SHAPE::consumer_threads), parts, {});
+            if (b < static_cast<int>(num_blocks))
+                select_block<SHAPE, KIND>(a, shared, work, own[b], static_cast<uint32_t>(b), row,
+                                          tile, at.index, sums[b]);
         }
         release_stage(shared, at, a.num_stages);
     }
@@ -196,7 +243,8 @@ uint32_t slot_words_of(const slices_arguments &a)
 
 bool fit_rings(const slices_kernel &kernel, size_t most_bytes, slices_arguments &a)
 {
-    static const uint32_t rings[][2] = {{4, 8}, {3, 8}, {4, 4}, {3, 4}, {3, 2}, {2, 2}};
+    static const uint32_t rings[][2] = {
+        {most_slice_stages, 8}, {3, 8}, {4, 4}, {3, 4}, {3, 2}, {2, 2}};
     for (const uint32_t(&ring)[2] : rings) { // stages, slots
         a.num_stages = ring[0];
         a.num_slots = ring[1];

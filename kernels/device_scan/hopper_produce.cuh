@@ -118,13 +118,19 @@ __device__ __forceinline__ void finish_stage(const hopper_shared &shared, const 
     barrier_arrive(full_barrier(shared, at.index), threadIdx.x % 32 == 0);
 }
 
-// The row's terms and, by one lane, caps of its bundle.
-__device__ __forceinline__ void store_terms(const hopper_shared &shared, uint32_t stage,
+// The row's terms and, by one lane, caps of its bundle, to the tile's place.
+__device__ __forceinline__ void store_terms(const hopper_shared &shared, uint32_t place,
                                             const uint4 &terms, const row_caps &caps)
 {
     const uint32_t row = threadIdx.x % group_threads;
-    shared.terms[stage * hopper_rows + row] = terms;
-    if (row % warp_rows == 0) shared.caps[stage * tile_bundles + row / warp_rows] = caps;
+    shared.terms[place * hopper_rows + row] = terms;
+    if (row % warp_rows == 0) shared.caps[place * tile_bundles + row / warp_rows] = caps;
+}
+
+// Of rows that are not there.
+__device__ __forceinline__ void store_no_terms(const hopper_shared &shared, uint32_t place)
+{
+    store_terms(shared, place, make_uint4(0, 0, 0, minus_one_bf16), {0, 0});
 }
 
 // Of the last tiles the warp may have no bundle. What is left there from earlier ones is
@@ -136,7 +142,7 @@ __device__ __forceinline__ void pass_stages(const hopper_shared &shared, ring_pl
 #pragma unroll 1
     for (uint32_t i = 0; i < count; i++, advance(at, num_stages)) {
         wait_for_stage(shared, at);
-        if (HAS_TERMS) store_terms(shared, at.index, make_uint4(0, 0, 0, minus_one_bf16), {0, 0});
+        if (HAS_TERMS) store_no_terms(shared, at.index);
         finish_stage(shared, at);
     }
 }

@@ -1,12 +1,12 @@
 // From the sums of the Hopper kernels to the lists.
 //
-// Up to 256 dimensions, sums of small float keys start with terms of keys (key_terms.cuh): one bit
-// of each says whether its pair may pass. Otherwise, of the eight sums that a thread has of a
-// bundle and a query the least is compared with a bound: a limit on integers, or for float keys one
-// that holds for all rows of the bundle (dot_bound.cuh). Only where that finds something keys are
-// compared, as in device_matrix_scan.cu. Sums are not indexed at run time: the rare way copies
-// eight at a time to a place of the thread's own in shared memory. It calls no function, which
-// would have ptxas wait after every wgmma.
+// Sums of small float keys start with terms of keys (key_terms.cuh): one bit of each says whether
+// its pair may pass. Otherwise, of the eight sums that a thread has of a bundle and a query the
+// least is compared with a bound: a limit on integers, or for float keys one that holds for all
+// rows of the bundle (dot_bound.cuh). Only where that finds something keys are compared, as in
+// device_matrix_scan.cu. Sums are not indexed at run time: the rare way copies eight at a time to a
+// place of the thread's own in shared memory. It calls no function, which would have ptxas wait
+// after every wgmma.
 #ifndef BITSWEEP_KERNELS_HOPPER_SELECT_CUH
 #define BITSWEEP_KERNELS_HOPPER_SELECT_CUH
 
@@ -152,6 +152,43 @@ struct begun_with {
     const key_pair *words;
     const key_start *start;
 };
+
+// place: of the tile's terms and caps; block: of the thread's queries.
+template <class SHAPE>
+__device__ __forceinline__ begun_with begun_with_of(const hopper_shared &shared, uint32_t place,
+                                                    uint32_t block)
+{
+    const uint32_t own = block * SHAPE::consumer_threads + threadIdx.x;
+    return {shared.terms + place * hopper_rows, shared.words + own, shared.starts + own / 4};
+}
+
+// The tile's caps are seldom above those that the warp's words and starts were made for. row: of
+// the thread's first query in a block of 64, its second is DISTANCE further.
+template <class SHAPE, uint32_t DISTANCE>
+__device__ __forceinline__ void update_starts(const scan_arguments &a, const hopper_shared &shared,
+                                              uint32_t first_query, uint32_t row, uint32_t place)
+{
+    row_caps caps = load_after_wait(shared.caps + place * tile_bundles);
+#pragma unroll
+    for (uint32_t b = 1; b < tile_bundles; b++)
+        caps = join_caps(caps, load_after_wait(shared.caps + place * tile_bundles + b));
+    row_caps *started = shared.started + threadIdx.x / 32;
+    if (caps.inverse <= started->inverse && caps.bias <= started->bias) return;
+    caps = join_caps(caps, *started);
+    __syncwarp(); // all lanes have read what started was
+    if (threadIdx.x % 32 == 0) *started = caps;
+#pragma unroll 1
+    for (uint32_t b = 0; b < SHAPE::blocks; b++) {
+        const uint32_t query =
+            first_of_block<SHAPE>(first_query, threadIdx.x / group_threads, b) + row;
+        const uint32_t own = b * SHAPE::consumer_threads + threadIdx.x;
+        const key_query first = load_key_query(a, query);
+        const key_query second = load_key_query(a, query + DISTANCE);
+        shared.words[own] = make_words(first, second, caps, threadIdx.x % 4);
+        if (threadIdx.x % 4 == 0) shared.starts[own / 4] = make_start(first, second, caps);
+    }
+    __syncwarp();
+}
 
 // Of the eight columns of D from 8 * n on a thread has four registers, as of mma.
 __device__ __forceinline__ void begin_tile(const begun_with &with, int (&sums)[64])

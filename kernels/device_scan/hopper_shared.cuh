@@ -71,8 +71,8 @@ struct hopper_shared {
     bundle_bound *bounds; // [num_stages][tile_bundles]
     int *rare;            // [rare_sums / 2][consumer_threads][2]
     // Where sums start with terms of keys, in place of bounds:
-    row_caps *caps;         // [num_stages][tile_bundles]
-    uint4 *terms;           // [num_stages][hopper_rows]
+    row_caps *caps;         // [num_stages, by slices term_places][tile_bundles]
+    uint4 *terms;           // the same [hopper_rows]
     key_pair *words;        // [blocks][consumer_threads]
     key_start *starts;      // [blocks][consumer_threads / 4], a thread's two queries
     row_caps *started;      // [consumer_threads / 32], that these are for

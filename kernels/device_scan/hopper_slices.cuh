@@ -3,9 +3,15 @@
 //
 // A slice is up to 128 dimensions of one segment. A warp of the producers has bundles that follow
 // each other, one of each tile, and takes their slices one after another: a slot of its own has
-// one, its planes side by side, each fetched by one bulk copy of a lane of its own; that of a
-// bundle's last slice has scales and biases, too. A stage of the ring is a slice of a tile; where a
-// slice is shorter, the queries are 0.
+// one, its planes side by side, each fetched by one bulk copy of a lane of its own. A stage of the
+// ring is a slice of a tile; where a slice is shorter, the queries are 0. One slice of a bundle
+// brings scales and biases, too: the first, where its terms begin the sums, or the last, where they
+// are compared with its bound.
+//
+// Terms of a tile are wanted until all is done with its sums, so there are two places for them, of
+// even and odd tiles. That of tile t is free: its producers have waited until stage t * num_slices
+// - num_stages of all that ever were is empty, hence all before it, and num_stages is no more than
+// num_slices + 1, so that these have the last one of tile t - 2.
 #ifndef BITSWEEP_KERNELS_HOPPER_SLICES_CUH
 #define BITSWEEP_KERNELS_HOPPER_SLICES_CUH
 
@@ -15,6 +21,9 @@ namespace bsw
 {
 
 constexpr uint32_t slice_words = 4, most_slices = 8;
+constexpr uint32_t most_slice_stages = 4, term_places = 2;
+static_assert(most_dims / (slice_words * hopper_word_dims) + 2 >= most_slice_stages,
+              "slices of a layout of more than most_dims, and 1");
 
 // Words first .. first + words - 1 of a segment; padded: the first of them among all words.
 struct hopper_slice {
@@ -67,7 +76,8 @@ __device__ __forceinline__ void advance(slice_place &at, uint32_t num_slices)
 template <key_kind KIND>
 __device__ __forceinline__ bool has_keys(const slices_arguments &a, uint32_t slice)
 {
-    return KIND != key_kind::integer && slice + 1 == a.num_slices;
+    if (KIND == key_kind::small_float) return slice == 0;
+    return KIND == key_kind::any_float && slice + 1 == a.num_slices;
 }
 
 // By a warp, a lane a plane; lanes 0 and 1 scales and biases.
@@ -109,22 +119,50 @@ __device__ __forceinline__ void unpack_slice(const uint32_t *planes, uint32_t wo
         unpack_slot_word<BITS>(planes + word * warp_rows, slice_words * warp_rows, word, place);
 }
 
-// The slice to its stage; with the last one goes the bundle's bound.
+// What goes with a bundle that the slot has a slice of: of small float keys terms to one of their
+// places, else the bound to the slice's stage.
+template <key_kind KIND>
+__device__ __forceinline__ void make_keys(const hopper_shared &shared, const uint32_t *keys,
+                                          uint32_t place, uint32_t stage, row_caps &caps)
+{
+    const uint32_t lane = threadIdx.x % 32, warp = threadIdx.x % group_threads / 32;
+    const float scale = half_to_float(reinterpret_cast<const uint16_t *>(keys)[lane]);
+    const float bias = __uint_as_float(keys[warp_rows / 2 + lane]);
+    if (KIND == key_kind::small_float) { // of masked rows, too
+        const uint4 terms = make_row_terms(scale, bias, true, caps);
+        store_terms(shared, place, terms, caps);
+    } else {
+        const bundle_bound bound = make_bundle_bound(scale, bias);
+        if (lane == 0) shared.bounds[stage * tile_bundles + warp] = bound;
+    }
+}
+
+// The slice to its stage. tile: of those of the block.
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void make_slice(const slices_arguments &a, const hopper_shared &shared,
-                                           const uint32_t *slot, uint32_t slice, uint32_t stage)
+                                           const uint32_t *slot, uint32_t tile, uint32_t slice,
+                                           uint32_t stage, row_caps &caps)
 {
     const uint32_t lane = threadIdx.x % 32, row = threadIdx.x % group_threads;
     uint8_t *place = shared.tiles + stage * SHAPE::tile_bytes + tile_offset(row, 0);
 #define CALL(BITS) unpack_slice<BITS>(slot + lane, a.slices[slice].words, place)
     BSW_SWITCH_BITS(a.scan.codes.layout.segments[a.slices[slice].segment].bits, CALL);
 #undef CALL
-    if (!has_keys<KIND>(a, slice)) return;
-    const uint32_t *keys = slot + a.slot_words - key_words;
-    const bundle_bound bound =
-        make_bundle_bound(half_to_float(reinterpret_cast<const uint16_t *>(keys)[lane]),
-                          __uint_as_float(keys[warp_rows / 2 + lane]));
-    if (lane == 0) shared.bounds[stage * tile_bundles + row / warp_rows] = bound;
+    if (has_keys<KIND>(a, slice))
+        make_keys<KIND>(shared, slot + a.slot_words - key_words, tile % term_places, stage, caps);
+}
+
+// Of the last tile the warp may have no bundle: as pass_stages.
+template <key_kind KIND>
+__device__ __forceinline__ void pass_tile(const slices_arguments &a, const hopper_shared &shared,
+                                          uint32_t tile, ring_place &at)
+{
+#pragma unroll 1
+    for (uint32_t slice = 0; slice < a.num_slices; slice++, advance(at, a.num_stages)) {
+        wait_for_stage(shared, at);
+        if (KIND == key_kind::small_float && slice == 0) store_no_terms(shared, tile % term_places);
+        finish_stage(shared, at);
+    }
 }
 
 template <class SHAPE, key_kind KIND>
@@ -134,6 +172,7 @@ __device__ __forceinline__ void produce_slices(const slices_arguments &a,
     const warp_work own = work_of_warp(shared, work, a.num_slots, a.slot_words);
     slice_place now = {own.first, 0}, ahead = now;
     ring_place at = {0, 0}, slot = {0, 0};
+    row_caps caps = {0, 0};
 #pragma unroll 1
     for (uint32_t i = 0; i < a.num_slots; i++, advance(ahead, a.num_slices))
         fetch_slice<KIND>(a, own, ahead, i);
@@ -141,15 +180,16 @@ __device__ __forceinline__ void produce_slices(const slices_arguments &a,
     for (; now.bundle < own.last; advance(now, a.num_slices), advance(ahead, a.num_slices)) {
         barrier_wait(own.slot_barriers + slot.index * 8, slot.parity);
         wait_for_stage(shared, at);
-        make_slice<SHAPE, KIND>(a, shared, own.slots + slot.index * a.slot_words, now.slice,
-                                at.index);
+        make_slice<SHAPE, KIND>(a, shared, own.slots + slot.index * a.slot_words,
+                                now.bundle - own.first, now.slice, at.index, caps);
         finish_stage(shared, at);
         fetch_slice<KIND>(a, own, ahead, slot.index);
         advance(at, a.num_stages);
         advance(slot, a.num_slots);
     }
-    pass_stages<false>(shared, at, (own.first + work.num_tiles - own.last) * a.num_slices,
-                       a.num_stages);
+#pragma unroll 1
+    for (uint32_t tile = own.last - own.first; tile < work.num_tiles; tile++)
+        pass_tile<KIND>(a, shared, tile, at);
 }
 
 } // namespace bsw
