@@ -378,7 +378,8 @@ __device__ __forceinline__ void scan_tile(const progressive_arguments &a, uint32
         if (word == 0) prepare_rows<SHAPE>(a, first_bundle, end, shared);
         unpack_tile<SHAPE>(a.scan, first_bundle, end, word, words, shared.stage);
         if (is_first || num_words > tuning.chunk_words)
-            load_queries<SHAPE>(a.scan, first_query, word, words, shared.stage);
+            load_queries<SHAPE>(
+                a.scan, [=](uint32_t i) { return first_query + i; }, word, words, shared.stage);
         __syncthreads();
         if (word == 0) {
             float starts[SHAPE::query_tiles][2];

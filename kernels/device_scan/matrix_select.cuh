@@ -1,6 +1,5 @@
-// What the matrix scan's kernels select by, whatever their queries are: where sums begin, which of
-// them may pass, which do, and appends. device_matrix_scan.cu says how it works;
-// device_list_scan.cu has the same tiles for the lists of an index.
+// What the matrix scan's kernel (matrix_scan.cuh) selects by, whatever its queries are: where sums
+// begin, which of them may pass, which do, and appends.
 #ifndef BITSWEEP_KERNELS_MATRIX_SELECT_CUH
 #define BITSWEEP_KERNELS_MATRIX_SELECT_CUH
 

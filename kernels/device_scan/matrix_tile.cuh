@@ -89,15 +89,16 @@ __device__ __forceinline__ void store_query_piece(const matrix_shared &shared, u
     out[12] = value.w;
 }
 
-// Words [first_word, first_word + num_words) of the block's queries.
-template <class SHAPE>
-__device__ __forceinline__ void load_queries(const scan_arguments &a, uint32_t first_query,
+// Words [first_word, first_word + num_words) of the block's queries. number_of(i): query i of these
+// in the batch; there is none where the batch has none.
+template <class SHAPE, class NUMBER_OF>
+__device__ __forceinline__ void load_queries(const scan_arguments &a, const NUMBER_OF &number_of,
                                              uint32_t first_word, uint32_t num_words,
                                              const matrix_shared &shared)
 {
     const uint32_t pieces = num_words * 2; // of 16 bytes, of one query
     for (uint32_t i = threadIdx.x; i < SHAPE::queries * pieces; i += tuning.threads) {
-        const uint32_t own = i / pieces, piece = i % pieces, query = first_query + own;
+        const uint32_t own = i / pieces, piece = i % pieces, query = number_of(own);
         uint4 value = make_uint4(0, 0, 0, 0);
         if (query < a.queries.num_queries)
             value = __ldg(reinterpret_cast<const uint4 *>(a.queries.components +
