@@ -202,11 +202,11 @@ static void prefetch_list(const struct list_job *job, size_t query)
     __builtin_prefetch(job->items + query * job->capacity + count, 1);
 }
 
-// A limit that keys have to reach before something is added to them, or a little less: rounding.
+// bsw_limit_before or a little less, as keys are compared once more when they have their addition:
+// it is wanted for every query of every list, and the exact one takes 32 steps.
 static uint32_t limit_before(uint32_t limit, float addition)
 {
     float key = bsw_score_to_float(limit);
-    if (limit <= BSW_SCORE_OF_MINUS_INFINITY) return 0;
     key = (key - addition) - 0x1p-21f * (fabsf(key) + fabsf(addition));
     return isfinite(key) ? bsw_score_from_float(key + 0.0f) : 0;
 }
