@@ -17,8 +17,9 @@ usage: bench/gpu_check.sh [--minutes N] [--out DIR] [--build DIR] [--emulated]
 On a machine with an NVIDIA GPU, nvcc, CMake and a C and C++ compiler; neither MPI nor a network is
 needed. Builds for this GPU alone (build/gpu), then checks kernels against their references, whole
 searches against the CPU byte for byte, runs compute-sanitizer where it works, and measures
-(bitsweep bench device). Every step has its share of the time and is cut when that and what earlier steps
-left is over; a step that fails or is cut does not keep later ones from running.
+(bitsweep bench device), FAISS and cuVS too where python3, or PEERS_PYTHON in the environment, has
+them. Every step has its share of the time and is cut when that and what earlier steps left is over;
+a step that fails or is cut does not keep later ones from running.
 
   --minutes N   for all of it, the build included (10)
   --out DIR     where logs, bench.json, bench.txt and results.md, a section for bench/RESULTS.md,
@@ -61,8 +62,8 @@ done
 # ---- steps ---------------------------------------------------------------------------------------
 
 # Parts of a hundred of the time, in the order of the steps.
-shares=(configure 5 build 32 kernels 4 kernelcheck 5 device 11 identity 11 memcheck 4 racecheck 6
-    synccheck 4 bench 18)
+shares=(configure 5 build 32 kernels 4 kernelcheck 5 device 10 identity 10 memcheck 4 racecheck 6
+    synccheck 4 bench 16 peers 4)
 total=$(awk -v m="$minutes" 'BEGIN { print int(58 * m) }') # seconds; some are left for the report
 verdicts=() # a line a step
 num_failed=0
@@ -301,11 +302,24 @@ run_bench() {
     cp "$out/bench.log" "$out/bench.txt" 2>/dev/null || true
 }
 
+# Brute force of libraries that users know, if they are installed.
+run_peers() {
+    local python=${PEERS_PYTHON:-python3} arguments=()
+    if ! command -v "$python" >/dev/null; then
+        note peers "skipped: $python is missing"
+        return
+    fi
+    if ((is_emulated)); then arguments=(--rows 2000 --queries "1,9" --repeat 1); fi
+    is_shown=1 unusable="gpu_peers.py: skipped"
+    step peers "$python" -B "$root/bench/peers/gpu_peers.py" ${arguments[@]+"${arguments[@]}"} || true
+    is_shown=0 unusable=""
+}
+
 # ---- report --------------------------------------------------------------------------------------
 
 # As it stands in bench/RESULTS.md.
 write_results() {
-    local revision
+    local revision file
     revision=$(git -C "$root" describe --always --dirty 2>/dev/null || echo unknown)
     {
         echo "## GPU: $gpu (\`bench/gpu_check.sh\`)"
@@ -317,11 +331,12 @@ write_results() {
         printf '%s\n' "${verdicts[@]}"
         echo '```'
         echo
-        if [[ -s $out/bench.txt ]]; then
+        for file in "$out/bench.txt" "$out/peers.log"; do
+            [[ -s $file ]] || continue
             echo '```'
-            cat "$out/bench.txt"
+            cat "$file"
             echo '```'
-        fi
+        done
     } >"$out/results.md"
 }
 
@@ -347,6 +362,7 @@ if [[ -n ${built:-} ]]; then
     run_checks
     run_sanitizers
     run_bench
+    run_peers
 fi
 write_results
 echo
