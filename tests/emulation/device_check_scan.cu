@@ -416,8 +416,9 @@ void check_hopper_slices(uint32_t &turn)
     for (uint32_t i = 0; i < (checks.small ? 2u : 16u); i++, turn++) {
         scan_case c = make_case(cut[i % 8], i % 8 == 2 ? 4 : 1 + turn % 7,
                                 queries[(i + i / 8) % (checks.small ? 3 : 8)], 3 + turn % 8, turn);
-        if (i == 0) c.num_bundles = c.last = 90;
+        if (i == 0) c.num_bundles = c.last = 200;
         if (i == 0) c.limits = SOME;
+        if (i == 0) c.keys = FLOAT_KEYS; // blocks of more tiles than there are places for terms
         if (i % 8 == 7) c.fill = EXTREME_ROWS;
         host_data data = make_data(c);
         expected_lists expected = expect(c, data);
