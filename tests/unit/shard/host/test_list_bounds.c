@@ -142,7 +142,7 @@ static size_t score_list(const struct made *made, const struct bsw_resident_shar
     for (uint32_t i = 0; i < num; i++) places[i] = first + i;
     const struct bsw_product_rows rows = {(const uint8_t *)shard->arrays.planes[0],
                                           words * sizeof(uint32_t), num, places};
-    assert_ok(bsw_product_plain_scores(made->codes, BSW_TABLE_FLOAT32,
+    assert_ok(bsw_product_plain_scores(made->codes, BSW_TABLE_FLOAT32, NULL,
                                        made->vectors + q * made->codes->projected_dims,
                                        made->centroids + l * DIMS, &rows, scores, &err),
               &err);
