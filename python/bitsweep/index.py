@@ -1,0 +1,349 @@
+"""An index: a folder with codes of vectors."""
+
+from __future__ import annotations
+
+import os
+import threading
+from ctypes import Structure, byref, c_char_p, c_void_p, pointer
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from .library import (
+    ALL,
+    AUTO,
+    NONE,
+    EncodeSettings,
+    Error,
+    IndexInfo,
+    OpenSettings,
+    Progress,
+    Ranks,
+    SearchSettings,
+    SearchStats,
+    Watch,
+    call,
+    fill,
+    lib,
+    path_bytes,
+)
+from .vectors import TYPES, Answer, Asked, File, Source, Vectors, empty_answer
+
+_WORDS = {
+    "lists": {"auto": AUTO},
+    "probe": {"all": ALL},
+    "calibrate_rows": {"none": NONE},
+    "stage_dims": {"none": NONE},
+}
+
+
+def _facts(struct: Structure) -> dict[str, Any]:
+    """The members of a struct by name; texts are texts."""
+    facts = {}
+    for name, kind in (field[:2] for field in struct._fields_[1:]):
+        value = getattr(struct, name)
+        if kind is c_char_p:
+            value = value.decode() if value is not None else None
+        elif name.startswith(("is_", "has_")):
+            value = bool(value)
+        facts[name] = value
+    return facts
+
+
+class Index:
+    """An index that was made before, by the program or by `Index.encode`.
+
+    threads: of searches; None: OMP_NUM_THREADS or all cores. device: "auto" (default), "cpu",
+    "cuda", "cuda:N". device_memory: bytes of a GPU to use at most. checked False: without checks
+    of known answers. comm: a communicator of mpi4py; then all its ranks make the same calls, rank
+    0 gives the queries and gets the answers, and every rank must close the index.
+
+    Searches of one index from several threads are done one after the other.
+    """
+
+    def __init__(
+        self,
+        folder: File,
+        *,
+        threads: Optional[int] = None,
+        device: Optional[str] = None,
+        device_memory: Optional[int] = None,
+        checked: bool = True,
+        check_seconds: Optional[float] = None,
+        comm: Any = None,
+    ) -> None:
+        self._handle = c_void_p()
+        self._lock = threading.RLock()
+        self._is_busy = False
+        settings = OpenSettings()
+        lib.bitsweep_open_defaults(byref(settings))
+        fill(
+            settings,
+            {},
+            threads=threads,
+            device=device,
+            device_memory=device_memory,
+            is_unchecked=not checked,
+            check_seconds=check_seconds,
+        )
+        self._ranks = Ranks(comm)
+        settings.ranks = self._ranks.handle
+        try:
+            call("bitsweep_open", path_bytes(folder), byref(settings), byref(self._handle))
+        except BaseException:
+            self._ranks.close()
+            raise
+        info = IndexInfo()
+        lib.bitsweep_index_info_init(byref(info))
+        lib.bitsweep_info(self._handle, byref(info))
+        self._info = _facts(info)
+        self._info["dtype"] = TYPES[self._info.pop("type")]
+        self.folder = folder
+
+    @classmethod
+    def encode(
+        cls,
+        x: Vectors,
+        folder: File,
+        *,
+        metric: Optional[str] = None,
+        codec: Optional[str] = None,
+        bits: Optional[float] = None,
+        lists: Union[None, int, str] = None,
+        segments: Optional[str] = None,
+        axes: Optional[str] = None,
+        subspaces: Optional[int] = None,
+        rotation: Optional[str] = None,
+        scale: Optional[float] = None,
+        stage_dims: Union[None, int, str] = None,
+        model: Optional[File] = None,
+        seed: Optional[int] = None,
+        shards: Optional[int] = None,
+        residual: Optional[str] = None,
+        calibrate_rows: Union[None, int, str] = None,
+        calibrate_queries: Optional[Vectors] = None,
+        first_row: Optional[int] = None,
+        num_rows: Optional[int] = None,
+        copy_vectors: bool = False,
+        drop_bad_rows: bool = False,
+        force: bool = False,
+        resume: bool = False,
+        threads: Optional[int] = None,
+        device: Optional[str] = None,
+        device_memory: Optional[int] = None,
+        comm: Any = None,
+        progress: Progress = None,
+    ) -> Index:
+        """Makes an index of vectors, an array or a file, in a new folder, and opens it.
+
+        Settings are the options of `bitsweep encode`, and None is their default:
+
+        metric: "l2", "ip" or "cosine"; needed unless the file or the codec says it.
+        codec: "saq" (default), "pq", "sq8", "raw", "xfbq", "rbe". bits: 1 to 8 a dimension,
+        default 3; pq: 4 or 8 a subspace. lists: a number or "auto": a search looks at some lists
+        only, as many as the recall needs that it asks for. copy_vectors: keeps the vectors in
+        the folder, where searches refine by them; those of an array always are. force: replaces
+        an index that is there. resume: goes on with one that was stopped.
+        stage_dims and calibrate_rows may be "none".
+
+        progress: a function of (phase, done, total), which may return True to stop the call with
+        Error 8; or True: a bar of tqdm if it is installed. Ctrl-C stops it, too.
+        """
+        source = Source(x, "x")
+        queries = None
+        if calibrate_queries is not None:
+            queries = Source(calibrate_queries, "calibrate_queries")
+        settings = EncodeSettings()
+        lib.bitsweep_encode_defaults(byref(settings))
+        fill(
+            settings,
+            _WORDS,
+            metric=metric,
+            codec=codec,
+            bits=bits,
+            lists=lists,
+            segments=segments,
+            axes=axes,
+            subspaces=subspaces,
+            rotation=rotation,
+            scale=scale,
+            stage_dims=stage_dims,
+            model=model,
+            seed=seed,
+            shards=shards,
+            residual=residual,
+            calibrate_rows=calibrate_rows,
+            first_row=first_row,
+            num_rows=num_rows,
+            copy_vectors=bool(copy_vectors),
+            drop_bad_rows=bool(drop_bad_rows),
+            force=bool(force),
+            resume=bool(resume),
+            threads=threads,
+            device=device,
+            device_memory=device_memory,
+        )
+        if queries:
+            settings.calibrate_queries = pointer(queries.rows)
+        with Ranks(comm) as ranks:
+            settings.ranks = ranks.handle
+            with Watch(settings, progress):
+                call(
+                    "bitsweep_encode",
+                    path_bytes(folder),
+                    byref(source.rows),
+                    byref(settings),
+                    None,
+                )
+        return cls(folder, threads=threads, device=device, device_memory=device_memory, comm=comm)
+
+    def search(
+        self,
+        queries: Optional[Vectors],
+        k: int = 10,
+        *,
+        recall: Optional[float] = None,
+        probe: Union[None, int, str] = None,
+        probe_ratio: Optional[float] = None,
+        oversample: Optional[float] = None,
+        refine: Optional[str] = None,
+        scan_dims: Optional[int] = None,
+        scan: Optional[str] = None,
+        table: Optional[str] = None,
+        query_bits: Optional[int] = None,
+        exclude_self: bool = False,
+        batch: Optional[int] = None,
+        progress: Progress = None,
+    ) -> Answer:
+        """The k nearest rows of each query, best first, as FAISS gives them.
+
+        Returns values float32 [queries, k], squared distances (l2) or similarities (ip, cosine),
+        and ids int64 [queries, k]; a place without a neighbour has id -1. C-ordered queries of
+        float32, float16, uint8 or int8 are not copied.
+
+        Settings are the options of `bitsweep search`. With lists: recall (0.5 to 1), or probe (a
+        number of lists, or "all"), or probe_ratio. oversample: k times this many candidates get
+        exact values, default 5. refine "none": by code alone. exclude_self: row i is left out of
+        the answer of query i. progress: as in `encode`.
+
+        With comm, ranks other than 0 give None and get no rows.
+        """
+        asked = Asked(queries, self._ranks)
+        settings = SearchSettings()
+        lib.bitsweep_search_defaults(byref(settings))
+        fill(
+            settings,
+            _WORDS,
+            k=k,
+            recall=recall,
+            probe=probe,
+            probe_ratio=probe_ratio,
+            oversample=oversample,
+            refine=refine,
+            scan_dims=scan_dims,
+            scan=scan,
+            table=table,
+            query_bits=query_bits,
+            exclude_self=bool(exclude_self),
+            batch=batch,
+        )
+        values, ids = empty_answer(asked.num_rows, k)
+        with self._lock:
+            self._check()
+            self._is_busy = True
+            try:
+                with asked, Watch(settings, progress):
+                    call(
+                        "bitsweep_search",
+                        self._handle,
+                        asked.pointer,
+                        byref(settings),
+                        values.ctypes.data,
+                        ids.ctypes.data,
+                    )
+            finally:
+                self._is_busy = False
+        return values, ids
+
+    def _check(self) -> None:
+        if not self._handle:
+            raise Error("the index is closed")
+        if self._is_busy:
+            raise Error("a progress function may not use the index that it is called for")
+
+    @property
+    def last_search(self) -> dict[str, Any]:
+        """What the last search did: seconds, load_seconds, oversample, calibrated_recall,
+        lists_per_query, rows_per_query, resident_bytes, scan, device."""
+        stats = SearchStats()
+        lib.bitsweep_search_stats_init(byref(stats))
+        with self._lock:
+            self._check()
+            lib.bitsweep_last_search(self._handle, byref(stats))
+        return _facts(stats)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """What the index is: num_rows, dropped_rows, first_row, dims, dtype, codec, metric, bits,
+        bytes_per_vector, shards, lists, is_residual, has_vectors, has_calibration."""
+        return dict(self._info)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and dims."""
+        return self._info["num_rows"], self._info["dims"]
+
+    @property
+    def dims(self) -> int:
+        return int(self._info["dims"])
+
+    @property
+    def metric(self) -> str:
+        return str(self._info["metric"])
+
+    @property
+    def codec(self) -> str:
+        return str(self._info["codec"])
+
+    @property
+    def bits(self) -> float:
+        """A dimension."""
+        return float(self._info["bits"])
+
+    @property
+    def lists(self) -> int:
+        """0: none."""
+        return int(self._info["lists"])
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the vectors that were encoded."""
+        dtype: np.dtype[Any] = self._info["dtype"]
+        return dtype
+
+    def __len__(self) -> int:
+        return int(self._info["num_rows"])
+
+    def __repr__(self) -> str:
+        rows, dims = self.shape
+        name = os.fsdecode(self.folder)
+        return f"<bitsweep.Index {name!r}: {rows} x {dims}, {self.codec}, {self.metric}>"
+
+    def close(self) -> None:
+        """Frees its memory. With comm: all ranks."""
+        with self._lock:
+            if self._is_busy:
+                self._check()
+            lib.bitsweep_close(byref(self._handle))
+            self._ranks.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # Ranks close together, which is not when each of them happens to collect its garbage.
+        if getattr(self, "_handle", None) and not self._ranks.are_several:
+            self.close()

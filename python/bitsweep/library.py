@@ -1,0 +1,466 @@
+"""libbitsweep by ctypes: its structs, its functions, and what a call needs around it.
+
+The structs are those of coordinator/bitsweep.h; a test compares them with the compiled header.
+ctypes releases the GIL during every call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import operator
+import os
+import signal
+import sys
+import threading
+from ctypes import (
+    CFUNCTYPE,
+    POINTER,
+    Structure,
+    byref,
+    c_char,
+    c_char_p,
+    c_double,
+    c_int,
+    c_int32,
+    c_size_t,
+    c_uint32,
+    c_uint64,
+    c_void_p,
+)
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, Callable, Optional, Union
+
+STOPPED = 8
+USAGE = 1
+
+ProgressFunction = Callable[[str, int, int], object]
+Progress = Union[None, bool, ProgressFunction]
+
+# Words for numbers, as in the header.
+AUTO = ALL = 2**64 - 1
+NONE = 2**64 - 2
+
+
+class Error(Exception):
+    """A call failed. The text is the library's, one line.
+
+    code: number of the header's `enum bitsweep_status`: 1 usage, 2 too large, 3 bad data, 4 input
+    or output, 5 out of memory, 6 timeout, 7 peer, 8 stopped, 9 self-check. rank: with several
+    ranks the one that found it, else -1.
+    """
+
+    def __init__(self, message: str, code: int = USAGE, rank: int = -1) -> None:
+        super().__init__(message, code, rank)
+        self.code = code
+        self.rank = rank
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ErrorStruct(Structure):
+    c_name = "bitsweep_error"
+    _fields_ = [("status", c_int32), ("rank", c_int32), ("message", c_char * 512)]
+
+
+class Rows(Structure):
+    c_name = "bitsweep_rows"
+    _fields_ = [
+        ("data", c_void_p),
+        ("num_rows", c_uint64),
+        ("dims", c_uint32),
+        ("type", c_int32),
+        ("file", c_char_p),
+    ]
+
+
+PROGRESS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, c_uint64)
+
+
+class EncodeSettings(Structure):
+    c_name = "bitsweep_encode_settings"
+    _fields_ = [
+        ("size", c_size_t),
+        ("codec", c_char_p),
+        ("metric", c_char_p),
+        ("bits", c_double),
+        ("segments", c_char_p),
+        ("axes", c_char_p),
+        ("subspaces", c_uint64),
+        ("rotation", c_char_p),
+        ("scale", c_double),
+        ("stage_dims", c_uint64),
+        ("model", c_char_p),
+        ("seed", c_uint64),
+        ("shards", c_uint64),
+        ("lists", c_uint64),
+        ("residual", c_char_p),
+        ("calibrate_rows", c_uint64),
+        ("calibrate_queries", POINTER(Rows)),
+        ("first_row", c_uint64),
+        ("num_rows", c_uint64),
+        ("copy_vectors", c_int),
+        ("drop_bad_rows", c_int),
+        ("force", c_int),
+        ("resume", c_int),
+        ("threads", c_int),
+        ("device", c_char_p),
+        ("device_memory", c_uint64),
+        ("ranks", c_void_p),
+        ("progress", PROGRESS),
+        ("progress_context", c_void_p),
+    ]
+
+
+class IndexInfo(Structure):
+    c_name = "bitsweep_index_info"
+    _fields_ = [
+        ("size", c_size_t),
+        ("num_rows", c_uint64),
+        ("dropped_rows", c_uint64),
+        ("first_row", c_uint64),
+        ("dims", c_uint32),
+        ("type", c_int32),
+        ("codec", c_char_p),
+        ("metric", c_char_p),
+        ("bits", c_double),
+        ("bytes_per_vector", c_double),
+        ("shards", c_uint32),
+        ("lists", c_uint32),
+        ("is_residual", c_int),
+        ("has_vectors", c_int),
+        ("has_calibration", c_int),
+    ]
+
+
+class OpenSettings(Structure):
+    c_name = "bitsweep_open_settings"
+    _fields_ = [
+        ("size", c_size_t),
+        ("threads", c_int),
+        ("device", c_char_p),
+        ("device_memory", c_uint64),
+        ("is_unchecked", c_int),
+        ("check_seconds", c_double),
+        ("ranks", c_void_p),
+    ]
+
+
+class SearchSettings(Structure):
+    c_name = "bitsweep_search_settings"
+    _fields_ = [
+        ("size", c_size_t),
+        ("k", c_uint64),
+        ("oversample", c_double),
+        ("refine", c_char_p),
+        ("recall", c_double),
+        ("probe", c_uint64),
+        ("probe_ratio", c_double),
+        ("scan_dims", c_uint64),
+        ("scan", c_char_p),
+        ("table", c_char_p),
+        ("query_bits", c_uint64),
+        ("exclude_self", c_int),
+        ("batch", c_uint64),
+        ("progress", PROGRESS),
+        ("progress_context", c_void_p),
+    ]
+
+
+class SearchStats(Structure):
+    c_name = "bitsweep_search_stats"
+    _fields_ = [
+        ("size", c_size_t),
+        ("seconds", c_double),
+        ("load_seconds", c_double),
+        ("oversample", c_double),
+        ("calibrated_recall", c_double),
+        ("lists_per_query", c_double),
+        ("rows_per_query", c_double),
+        ("resident_bytes", c_uint64),
+        ("scan", c_char_p),
+        ("device", c_char_p),
+    ]
+
+
+class KnnSettings(Structure):
+    c_name = "bitsweep_knn_settings"
+    _fields_ = [
+        ("size", c_size_t),
+        ("k", c_uint64),
+        ("metric", c_char_p),
+        ("exclude_self", c_int),
+        ("drop_bad_rows", c_int),
+        ("threads", c_int),
+        ("device", c_char_p),
+        ("device_memory", c_uint64),
+        ("ranks", c_void_p),
+        ("progress", PROGRESS),
+        ("progress_context", c_void_p),
+    ]
+
+
+_ERROR = POINTER(ErrorStruct)
+_ROWS = POINTER(Rows)
+_PATH = c_char_p
+_HANDLE = POINTER(c_void_p)
+
+# What each function returns and takes.
+FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
+    "bitsweep_status_name": (c_char_p, [c_int]),
+    "bitsweep_version": (c_char_p, []),
+    "bitsweep_version_number": (c_int, []),
+    "bitsweep_has": (c_int, [c_char_p]),
+    "bitsweep_ranks_open": (c_int, [c_int, c_double, _HANDLE, _ERROR]),
+    "bitsweep_ranks_close": (None, [_HANDLE]),
+    "bitsweep_encode_defaults": (None, [POINTER(EncodeSettings)]),
+    "bitsweep_index_info_init": (None, [POINTER(IndexInfo)]),
+    "bitsweep_encode": (
+        c_int,
+        [_PATH, _ROWS, POINTER(EncodeSettings), POINTER(IndexInfo), _ERROR],
+    ),
+    "bitsweep_open_defaults": (None, [POINTER(OpenSettings)]),
+    "bitsweep_open": (c_int, [_PATH, POINTER(OpenSettings), _HANDLE, _ERROR]),
+    "bitsweep_close": (None, [_HANDLE]),
+    "bitsweep_info": (None, [c_void_p, POINTER(IndexInfo)]),
+    "bitsweep_search_defaults": (None, [POINTER(SearchSettings)]),
+    "bitsweep_search": (
+        c_int,
+        [c_void_p, _ROWS, POINTER(SearchSettings), c_void_p, c_void_p, _ERROR],
+    ),
+    "bitsweep_search_stats_init": (None, [POINTER(SearchStats)]),
+    "bitsweep_last_search": (None, [c_void_p, POINTER(SearchStats)]),
+    "bitsweep_knn_defaults": (None, [POINTER(KnnSettings)]),
+    "bitsweep_knn": (c_int, [_ROWS, _ROWS, POINTER(KnnSettings), c_void_p, c_void_p, _ERROR]),
+    "bitsweep_recall": (
+        c_int,
+        [c_void_p, c_uint64, c_void_p, c_uint64, c_uint64, c_uint64, POINTER(c_double), _ERROR],
+    ),
+    "bitsweep_shape": (c_int, [_PATH, _ROWS, _ERROR]),
+    "bitsweep_read": (c_int, [_PATH, c_uint64, c_uint64, c_void_p, _ERROR]),
+    "bitsweep_write": (c_int, [_PATH, _ROWS, c_int, _ERROR]),
+    "bitsweep_neighbours_shape": (
+        c_int,
+        [_PATH, POINTER(c_uint64), POINTER(c_uint64), POINTER(c_int), _ERROR],
+    ),
+    "bitsweep_read_neighbours": (c_int, [_PATH, c_void_p, c_void_p, _ERROR]),
+    "bitsweep_write_neighbours": (
+        c_int,
+        [_PATH, c_uint64, c_uint64, c_void_p, c_void_p, c_int, _ERROR],
+    ),
+}
+
+SONAME = "libbitsweep.so.0.2"  # of the header that the structs are of
+
+
+def _find_library() -> str:
+    """BITSWEEP_LIBRARY, or the one that was installed with this package, or the system's."""
+    named = os.environ.get("BITSWEEP_LIBRARY")
+    if named:
+        return named
+    for file in sorted(Path(__file__).parent.glob("libbitsweep.so*")):
+        return str(file)
+    return SONAME
+
+
+def _load() -> ctypes.CDLL:
+    path = _find_library()
+    try:
+        loaded = ctypes.CDLL(path)
+    except OSError as error:
+        raise ImportError(
+            f"libbitsweep cannot be loaded: {error}; install it, or set BITSWEEP_LIBRARY to it"
+        ) from error
+    for name, (result, arguments) in FUNCTIONS.items():
+        try:
+            function = getattr(loaded, name)
+        except AttributeError:
+            raise ImportError(f"{path} has no {name}: it is of another version") from None
+        function.restype = result
+        function.argtypes = arguments
+    return loaded
+
+
+lib = _load()
+
+
+def path_bytes(path: Any) -> bytes:
+    """Of a file name, for the library."""
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise ValueError("embedded null byte")
+    return encoded
+
+
+def check(status: int, error: ErrorStruct) -> None:
+    """Raises Error unless a call succeeded."""
+    if status:
+        raise Error(os.fsdecode(error.message), status, error.rank)
+
+
+def call(name: str, *arguments: Any) -> None:
+    """Calls a function whose last argument is the error."""
+    error = ErrorStruct()
+    check(getattr(lib, name)(*arguments, byref(error)), error)
+
+
+_RANGES = {c_int: (-(2**31), 2**31 - 1), c_uint32: (0, 2**32 - 1), c_uint64: (0, NONE - 1)}
+
+
+def _number(name: str, kind: Any, value: Any, words: dict[str, int]) -> int:
+    if isinstance(value, str):
+        if value not in words:
+            allowed = " or ".join(repr(word) for word in words)
+            raise Error(f"{name} is {value!r}, not a number{' or ' if words else ''}{allowed}")
+        return words[value]
+    number = operator.index(value)
+    least, most = _RANGES[kind]
+    if not least <= number <= most:
+        raise Error(f"{name} is {number}, not a number from {least} to {most}")
+    return number
+
+
+@functools.lru_cache(maxsize=None)
+def _kinds(struct: type[Structure]) -> dict[str, Any]:
+    return dict(field[:2] for field in struct._fields_)
+
+
+def fill(settings: Structure, words: dict[str, dict[str, int]], **values: Any) -> None:
+    """Sets members; None leaves the default. words: texts that stand for numbers, by member."""
+    kinds = _kinds(type(settings))
+    for name, value in values.items():
+        if value is None:
+            continue
+        kind = kinds[name]
+        if kind is c_char_p:
+            value = path_bytes(value) if name == "model" else path_bytes(str(value))
+        elif kind is c_double:
+            value = float(value)
+        elif kind in _RANGES:
+            value = _number(name, kind, value, words.get(name, {}))
+        setattr(settings, name, value)
+
+
+class _Bar:
+    """Progress as a bar of tqdm, or as lines where there is no tqdm."""
+
+    def __init__(self) -> None:
+        self.phase: Optional[str] = None
+        self.bar: Any = None
+        try:
+            from tqdm import tqdm  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            tqdm = None
+        self.make = tqdm
+
+    def __call__(self, phase: str, done: int, total: int) -> None:
+        if phase != self.phase:
+            self.close()
+            self.phase = phase
+            if self.make:
+                self.bar = self.make(total=total, desc=phase, leave=False)
+            else:
+                print(f"bitsweep: {phase}", file=sys.stderr)
+        if self.bar is not None:
+            self.bar.total = total
+            self.bar.update(done - self.bar.n)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.close()
+            self.bar = None
+
+
+class Watch:
+    """Around a long call: tells the caller of its progress, and lets signals end it.
+
+    A signal's handler is a Python function, and one that raises inside a callback of C raises into
+    nothing. So during the call SIGINT has a handler that keeps what the one before it raises; the
+    call ends, and that is raised then.
+    """
+
+    def __init__(self, settings: Structure, progress: Progress) -> None:
+        self._settings = settings
+        self._bar = _Bar() if progress is True else None
+        self._show: Optional[ProgressFunction] = (
+            self._bar if self._bar else progress if callable(progress) else None
+        )
+        if progress not in (None, False) and not self._show:
+            raise TypeError("progress is neither a function nor True, False or None")
+        self._raised: Optional[BaseException] = None
+        self._before: Any = None
+
+    def tell(self, phase: bytes, done: int, total: int) -> int:
+        try:
+            if self._raised:
+                return 1
+            return 1 if self._show and self._show(phase.decode(), done, total) else 0
+        except BaseException as error:
+            self._raised = error
+            return 1
+
+    def _interrupt(self, number: int, frame: Optional[FrameType]) -> None:
+        try:
+            self._before(number, frame)
+        except BaseException as error:
+            self._raised = error
+
+    def __enter__(self) -> Watch:
+        is_main = threading.current_thread() is threading.main_thread()
+        before = signal.getsignal(signal.SIGINT) if is_main else None
+        if callable(before) or self._show:
+            _watches[id(self)] = self
+            self._settings.progress_context = id(self)
+            self._settings.progress = _TELL
+        if callable(before):
+            self._before = before
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(
+        self,
+        kind: Optional[type[BaseException]],
+        value: Optional[BaseException],
+        trace: Optional[TracebackType],
+    ) -> None:
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+        if self._bar:
+            self._bar.close()
+        self._settings.progress = _TELL_NOBODY
+        _watches.pop(id(self), None)
+        raised, self._raised = self._raised, None
+        if raised is not None:
+            raise raised from None
+
+
+# Made once: a new function for C at every call takes as long as a small search.
+_watches: dict[int, Watch] = {}
+_TELL = PROGRESS(lambda context, *step: _watches[context].tell(*step))
+_TELL_NOBODY = PROGRESS()
+
+
+class Ranks:
+    """The processes of a communicator of mpi4py, or this process alone."""
+
+    def __init__(self, comm: Any, timeout: float = 0) -> None:
+        self.handle = c_void_p()
+        self.rank = 0
+        if comm is not None:
+            self.rank = comm.Get_rank()
+            call("bitsweep_ranks_open", comm.py2f(), timeout, byref(self.handle))
+
+    @property
+    def are_several(self) -> bool:
+        return bool(self.handle)
+
+    def close(self) -> None:
+        lib.bitsweep_ranks_close(byref(self.handle))
+
+    def __enter__(self) -> Ranks:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

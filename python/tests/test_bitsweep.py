@@ -1,0 +1,392 @@
+"""The package against itself and against the program.
+
+Environment: BITSWEEP the program (without it, comparisons with it are skipped), BITSWEEP_LIBRARY
+the library if it is not installed.
+"""
+
+import contextlib
+import doctest
+import io
+import os
+import pickle
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import types
+import unittest
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import bitsweep
+import numpy as np
+from bitsweep import index, vectors
+
+DATA = Path(__file__).parents[2] / "tests" / "data"
+BASE, QUERIES = DATA / "sift20k_base.u8bin", DATA / "sift20k_query.u8bin"
+PROGRAM = os.environ.get("BITSWEEP")
+
+
+def run_program(*arguments: Any) -> None:
+    subprocess.run([str(PROGRAM), *map(str, arguments), "--quiet"], check=True)
+
+
+class Case(unittest.TestCase):
+    """With a folder, the rows and the queries."""
+
+    folder: Path
+    x: np.ndarray
+    q: np.ndarray
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        cls.folder = Path(tempfile.mkdtemp())
+        cls.addClassCleanup(shutil.rmtree, cls.folder)
+        cls.x, cls.q = bitsweep.read(BASE), bitsweep.read(QUERIES)
+
+    def assert_same(self, one: bitsweep.vectors.Answer, other: bitsweep.vectors.Answer) -> None:
+        for a, b in zip(one, other):
+            self.assertEqual((a.dtype, a.shape), (b.dtype, b.shape))
+            self.assertEqual(a.tobytes(), b.tobytes())
+
+    def assert_fails(self, code: int, words: str, call: Any, *arguments: Any, **more: Any) -> None:
+        with self.assertRaisesRegex(bitsweep.Error, words) as caught:
+            call(*arguments, **more)
+        self.assertEqual(caught.exception.code, code, str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+
+
+@unittest.skipUnless(PROGRAM, "BITSWEEP does not name the program")
+class SameAsProgram(Case):
+    def assert_answer(self, file: Path, answer: bitsweep.vectors.Answer) -> None:
+        bitsweep.write_neighbours(self.folder / "answer", *answer, force=True)
+        self.assertEqual((self.folder / "answer").read_bytes(), file.read_bytes())
+        self.assert_same(bitsweep.read_neighbours(file), answer)
+
+    def test_flat(self) -> None:
+        made, out = self.folder / "flat", self.folder / "flat.result"
+        run_program("encode", "--base", BASE, "--metric", "l2", "--bits", 3, "--index", made)
+        run_program("search", "--index", made, "--queries", QUERIES, "--k", 10, "--out", out)
+        with bitsweep.Index(made) as ix:
+            self.assert_answer(out, ix.search(self.q))
+            self.assert_same(ix.search(self.q), ix.search(QUERIES))
+            self.assertEqual(ix.shape, (20000, 128))
+            self.assertEqual((ix.codec, ix.metric, ix.dtype), ("saq", "l2", np.uint8))
+
+    def test_encode(self) -> None:
+        theirs, ours = self.folder / "theirs", self.folder / "ours"
+        options = ["--metric", "cosine", "--bits", 2, "--shards", 2, "--copy-vectors"]
+        run_program("encode", "--base", BASE, *options, "--index", theirs)
+        settings: dict[str, Any] = {"metric": "cosine", "bits": 2, "shards": 2}
+        bitsweep.Index.encode(BASE, ours, copy_vectors=True, **settings).close()
+        files = sorted(file.name for file in theirs.iterdir())
+        self.assertEqual(len(files), 5)
+        for file in files:
+            self.assertEqual((ours / file).read_bytes(), (theirs / file).read_bytes(), file)
+        # What is made of an array has another source, and so another name for itself, no more.
+        with bitsweep.Index.encode(self.x, self.folder / "memory", **settings) as ix:
+            self.assertTrue(ix.info["has_vectors"])
+            self.assert_same(ix.search(self.q), bitsweep.Index(theirs).search(self.q))
+        for file in files[1:]:
+            made = np.fromfile(self.folder / "memory" / file, np.uint8)
+            expected = np.fromfile(theirs / file, np.uint8)
+            self.assertLessEqual(np.count_nonzero(made != expected), 32, file)
+
+    def test_lists(self) -> None:
+        made = self.folder / "lists"
+        ix = bitsweep.Index.encode(BASE, made, metric="l2", lists=64, bits=4, calibrate_rows=200)
+        self.assertEqual(ix.lists, 64)
+        self.assertTrue(ix.info["has_calibration"])
+        for name, value in (("recall", 0.9), ("probe", 3), ("probe", "all"), ("probe_ratio", 1.1)):
+            out = self.folder / f"lists.{name}.{value}"
+            option = f"--{name.replace('_', '-')}"
+            run_program(
+                "search", "--index", made, "--queries", QUERIES, "--out", out, option, value
+            )
+            self.assert_answer(out, ix.search(self.q, **{name: value}))
+        ix.close()
+
+    def test_groundtruth(self) -> None:
+        for metric in ("l2", "cosine"):
+            out = self.folder / f"truth.{metric}"
+            options = ["--base", BASE, "--queries", QUERIES, "--metric", metric, "--k", 20]
+            run_program("groundtruth", *options, "--out", out)
+            self.assert_answer(out, bitsweep.knn(self.x, self.q, 20, metric))
+
+
+class Numbers(Case):
+    """Arrays of every type and layout."""
+
+    def test_no_copies(self) -> None:
+        for kind in (np.float32, np.float16, np.uint8, np.int8):
+            x = np.zeros((3, 5), kind)
+            self.assertEqual(vectors.as_array(x, "x").ctypes.data, x.ctypes.data)
+            turned = np.zeros((5, 3), kind).T
+            self.assertFalse(np.shares_memory(vectors.as_array(turned, "x"), turned))
+
+    def test_types(self) -> None:
+        q = self.q.astype(np.float32)
+        expected = bitsweep.knn(self.x, q, 5, "l2")
+        wide = np.zeros((len(q), 256), np.float32)
+        wide[:, ::2] = q
+        big = q.astype(">f4")
+        for queries in (q.astype(np.float64), q.astype(np.float16), np.asfortranarray(q), big,
+                        wide[:, ::2], q.astype(np.int64), q.astype(np.uint16), q.tolist()):
+            self.assert_same(bitsweep.knn(self.x, queries, 5, "l2"), expected)
+
+    def test_answer(self) -> None:
+        x = self.x.astype(np.float32)
+        values, ids = bitsweep.knn(x[:2000], self.q, 7, "l2")
+        distances = ((x[None, :2000] - self.q[:, None].astype(np.float32)) ** 2).sum(axis=2)
+        order = np.argsort(distances, axis=1, kind="stable")[:, :7]
+        self.assertEqual((values.dtype, ids.dtype), (np.float32, np.int64))
+        np.testing.assert_array_equal(ids, order)
+        np.testing.assert_array_equal(values, np.take_along_axis(distances, order, axis=1))
+        self.assertEqual(bitsweep.recall(ids, order), 1)
+        self.assertAlmostEqual(bitsweep.recall(ids[:, :1], order, 7), 1 / 7)
+
+    def test_self(self) -> None:
+        ids = bitsweep.knn(self.x[:100], self.x[:100], 3, "l2", exclude_self=True)[1]
+        self.assertFalse((ids == np.arange(100)[:, None]).any())
+
+
+class Files(Case):
+    def test_formats(self) -> None:
+        names = {"fvecs": "f4", "fbin": "f4", "bvecs": "u1", "u8bin": "u1", "i8bin": "i1"}
+        cases = [(f"a.{name}", kind) for name, kind in names.items()]
+        cases += [(f"{kind}.npy", kind) for kind in ("f4", "f2", "u1", "i1")]
+        for name, kind in cases:
+            x = (self.x[:50] // 2).astype(kind)
+            file = self.folder / name
+            bitsweep.write(file, x)
+            self.assertEqual(bitsweep.shape(file), (50, 128, np.dtype(kind)))
+            back = bitsweep.read(file)
+            self.assertEqual(back.dtype, x.dtype)
+            np.testing.assert_array_equal(back, x)
+            np.testing.assert_array_equal(bitsweep.read(file, 10, 5), x[10:15])
+            if name.endswith(".npy"):
+                np.testing.assert_array_equal(np.load(file), x)
+            self.assert_fails(1, "exists", bitsweep.write, file, x)
+        self.assertEqual(len(cases), 9)
+        self.assert_fails(3, "0.5", bitsweep.write, self.folder / "b.u8bin", np.full((1, 2), 0.5))
+        with self.assertRaises(bitsweep.Error):
+            bitsweep.read(self.folder / "a.fvecs", 45, 10)
+
+    def test_neighbours(self) -> None:
+        ids = np.arange(12).reshape(3, 4)
+        bitsweep.write_neighbours(self.folder / "n.ivecs", None, ids)
+        values, back = bitsweep.read_neighbours(self.folder / "n.ivecs")
+        self.assertIsNone(values)
+        np.testing.assert_array_equal(back, ids)
+
+    def test_hdf5(self) -> None:
+        try:
+            import h5py
+        except ImportError:
+            self.skipTest("no h5py here")
+        if not bitsweep.has("hdf5"):
+            self.skipTest("the library has no HDF5")
+        with h5py.File(self.folder / "x.hdf5", "w") as file:
+            file["train"] = self.x[:20].astype(np.float32)
+        np.testing.assert_array_equal(bitsweep.read(f"{self.folder}/x.hdf5:train"), self.x[:20])
+
+
+class Errors(Case):
+    def test_arrays(self) -> None:
+        small = self.x[:100]
+        bad = self.q.astype(np.float32)
+        bad[1, 1] = np.nan
+        self.assert_fails(1, "axes", bitsweep.knn, small, self.q[0], metric="l2")
+        self.assert_fails(1, "numbers", bitsweep.knn, small, [["a"]], metric="l2")
+        self.assert_fails(3, "100 dims", bitsweep.knn, small, self.q[:, :100].copy(), metric="l2")
+        self.assert_fails(1, "", bitsweep.knn, small, self.q[:0], metric="l2")
+        self.assert_fails(3, "NaN", bitsweep.knn, small, bad, metric="l2")
+        self.assert_fails(3, "", bitsweep.knn, small, np.full((1, 128), 1e300), metric="l2")
+
+    def test_settings(self) -> None:
+        small, folder = self.x[:100], self.folder / "never"
+        self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder)
+        self.assert_fails(1, "--metric", bitsweep.Index.encode, small, folder, metric="l3")
+        self.assert_fails(1, "bits", bitsweep.Index.encode, small, folder, metric="l2", bits=99)
+        self.assert_fails(1, "lists", bitsweep.Index.encode, small, folder, metric="l2", lists="x")
+        self.assert_fails(1, "k is -1", bitsweep.knn, small, self.q, -1, "l2")
+        self.assert_fails(1, "", bitsweep.knn, small, self.q, 0, "l2")
+        self.assert_fails(1, "", bitsweep.knn, small, self.q, 101, "l2")
+        with self.assertRaises(TypeError):
+            bitsweep.knn(small, self.q, "ten", metric=3, no_such_setting=1)
+        self.assertFalse(folder.exists())
+
+    def test_index(self) -> None:
+        folder = self.folder / "small"
+        with bitsweep.Index.encode(self.x[:500], folder, metric="l2") as ix:
+            for k in (0, 501, 10001):
+                self.assert_fails(1, "", ix.search, self.q, k)
+            self.assert_fails(3, "64 dims", ix.search, self.q[:, :64])
+            self.assert_fails(1, "", ix.search, self.q, scan="none such")
+            self.assert_fails(1, "", ix.search, self.q, probe=3)
+            self.assertEqual(ix.search(self.q)[1].shape, (200, 10))  # still usable
+            self.assertIn("500 x 128", repr(ix))
+            self.assertEqual(len(ix), 500)
+        self.assert_fails(1, "closed", ix.search, self.q)
+        ix.close()
+        self.assert_fails(1, "", bitsweep.Index.encode, self.x[:500], folder, metric="l2")
+        bitsweep.Index.encode(self.x[:300], folder, metric="l2", force=True).close()
+        with self.assertRaises(bitsweep.Error):
+            bitsweep.Index(self.folder / "none")
+        with self.assertRaises(ValueError):
+            bitsweep.Index("null\0byte")
+
+    def test_pickle(self) -> None:
+        error = pickle.loads(pickle.dumps(bitsweep.Error("text", 3, 1)))
+        self.assertEqual((str(error), error.code, error.rank), ("text", 3, 1))
+
+
+class LongCalls(Case):
+    """What a caller can do while a call lasts: one that would take minutes."""
+
+    def long_call(self, **more: Any) -> None:
+        rows = "synth:count=100M,dims=128"
+        bitsweep.knn(rows, np.ones((10, 128), np.float32), 10, "l2", threads=1, **more)
+
+    def test_progress(self) -> None:
+        seen = []
+        ix = bitsweep.Index.encode(
+            self.x, self.folder / "seen", metric="l2", progress=lambda *step: seen.append(step)
+        )
+        ix.close()
+        self.assertTrue(seen)
+        for phase, done, total in seen:
+            self.assertIsInstance(phase, str)
+            self.assertLessEqual(done, total)
+
+    def test_bar(self) -> None:
+        made = []
+
+        class Bar:
+            def __init__(self, total: int, desc: str, leave: bool) -> None:
+                self.n = 0
+                made.append((self, total, desc))
+
+            def update(self, steps: int) -> None:
+                self.n += steps
+
+            def close(self) -> None:
+                pass
+
+        tqdm = types.ModuleType("tqdm")
+        tqdm.tqdm = Bar  # type: ignore[attr-defined]
+        for module in (tqdm, None):
+            said = io.StringIO()
+            with mock.patch.dict(sys.modules, tqdm=module), contextlib.redirect_stderr(said):
+                bitsweep.knn(self.x, self.q, 5, "l2", progress=True)
+            self.assertEqual("bitsweep: " in said.getvalue(), module is None)
+        bar, total, phase = made[-1]
+        self.assertEqual(bar.n, total)
+        self.assertTrue(phase)
+
+    def test_stop(self) -> None:
+        self.assert_fails(8, "stopped", self.long_call, progress=lambda *_: True)
+        with self.assertRaises(ZeroDivisionError):
+            self.long_call(progress=lambda *_: 1 // 0)
+        with self.assertRaises(TypeError):
+            self.long_call(progress=3)
+
+    def test_interrupt(self) -> None:
+        before = signal.getsignal(signal.SIGINT)
+        timer = threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT))
+        with self.assertRaises(KeyboardInterrupt):
+            timer.start()
+            self.long_call()
+        self.assertIs(signal.getsignal(signal.SIGINT), before)
+
+    def test_handler_that_goes_on(self) -> None:
+        taken = []
+        before = signal.signal(signal.SIGINT, lambda *_: taken.append(1))
+        try:
+            bitsweep.knn(self.x[:100], self.q, 10, "l2",
+                         progress=lambda *_: os.kill(os.getpid(), signal.SIGINT))
+        finally:
+            signal.signal(signal.SIGINT, before)
+        self.assertTrue(taken)
+
+    def test_gil(self) -> None:
+        """Between two calls of the progress function this thread gets on."""
+        turns, calls, seen, last = 0, 0, 0, 0
+
+        def look(*_: Any) -> bool:
+            nonlocal calls, seen, last
+            calls += 1
+            seen += turns > last
+            last = turns
+            return seen == 5 or calls == 500
+
+        stop = {"progress": look}
+        call = (8, "stopped", self.long_call)
+        thread = threading.Thread(target=self.assert_fails, args=call, kwargs=stop)
+        thread.start()
+        while thread.is_alive():
+            time.sleep(0.001)
+            turns += 1
+        self.assertEqual(seen, 5)
+
+    def test_threads(self) -> None:
+        ix = bitsweep.Index.encode(self.x[:2000], self.folder / "shared", metric="l2")
+        expected = ix.search(self.q)
+        found: list[Any] = []
+        search = lambda *_: found.append(ix.search(self.q))  # noqa: E731
+        threads = [threading.Thread(target=search) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(len(found), 4)
+        for answer in found:
+            self.assert_same(answer, expected)
+        self.assertEqual(ix.last_search["device"], "cpu")
+        self.assert_fails(1, "progress function", ix.search, self.q, progress=search)
+        ix.close()
+
+
+RANKS = """
+import sys, bitsweep
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+x, q = bitsweep.read(sys.argv[1]), bitsweep.read(sys.argv[2])
+ix = bitsweep.Index.encode(x, sys.argv[3], metric="l2", shards=2, comm=comm)
+answer = ix.search(q if comm.rank == 0 else None)
+ix.close()
+if comm.rank == 0:
+    bitsweep.write_neighbours(sys.argv[4], *answer)
+else:
+    assert answer[0].shape == (0, 10)
+"""
+
+
+class SeveralRanks(Case):
+    def test_two(self) -> None:
+        if not shutil.which("mpirun") or not bitsweep.has("mpi"):
+            self.skipTest("no MPI here")
+        try:
+            import mpi4py  # noqa: F401
+        except ImportError:
+            self.skipTest("no mpi4py here")
+        out = self.folder / "out"
+        words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
+        script = ["-c", RANKS, BASE, QUERIES, self.folder / "two", out]
+        subprocess.run([*words, *map(str, script)], check=True, timeout=60)
+        with bitsweep.Index.encode(self.x, self.folder / "one", metric="l2", shards=2) as ix:
+            self.assert_same(bitsweep.read_neighbours(out), ix.search(self.q))
+
+
+def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:
+    for module in (bitsweep, vectors, index):
+        tests.addTests(doctest.DocTestSuite(module))
+    return tests
+
+
+if __name__ == "__main__":
+    unittest.main()
