@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The Python package over the library of this build: python/tests, its doctests among them. Without installing anything.
+# The Python package over the library of this build: python/tests, its doctests among them, and the adapters for other
+# benchmarks. Without installing anything.
 # usage: check_python.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -37,4 +38,5 @@ check_tests() {
 }
 
 check_tests "$source/python/tests"
+check_tests "$source/bench/peers/tests"
 finish
