@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Python package over the library of this build: python/tests, its doctests among them, and the adapters for other
-# benchmarks. Without installing anything.
+# The Python package over the library of this build: python/tests, its doctests among them, the adapters for other
+# benchmarks, and the Python in docs/. Without installing anything.
 # usage: check_python.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail
 
@@ -26,6 +26,24 @@ tests_pass() {
         grep -qE '^Ran ([3-9]|[1-9][0-9]+) tests' "$folder/said"
 }
 
+# blocks LANGUAGE PAGE: what stands in blocks of it.
+blocks() {
+    awk -v begin="\`\`\`$1" '$0 == begin {on = 1; next} /^```/ {on = 0} on' "$2"
+}
+
+# page_runs PAGE: its Python, after its commands, in a folder that has tests/data.
+page_runs() {
+    local job=$folder/${1##*/}
+    mkdir -p "$job/tests"
+    ln -s "$source/tests/data" "$job/tests/data"
+    blocks sh "$1" >"$job/commands"
+    blocks python "$1" >"$job/python"
+    (cd "$job" && PATH=$(dirname "$program"):$PATH bash -euo pipefail commands && "$python" python) >"$job/said" 2>&1 || {
+        tail -n 5 "$job/said" >&2
+        return 1
+    }
+}
+
 # check_tests FOLDER
 check_tests() {
     local name=${1#"$source/"}
@@ -39,4 +57,9 @@ check_tests() {
 
 check_tests "$source/python/tests"
 check_tests "$source/bench/peers/tests"
+mapfile -t pages < <(grep -lxF '```python' "$source"/README.md "$source"/docs/*.md)
+check "there are pages with Python" test "${#pages[@]}" -ge 3
+for page in "${pages[@]}"; do
+    check "${page#"$source"/}" page_runs "$page"
+done
 finish
