@@ -17,7 +17,8 @@ usage: deploy/demo.sh [--out FOLDER] [--base FILE --queries FILE] [--metric cosi
 Installs what is missing, builds, and runs the main job as a sweep: computes the exact ground truth,
 encodes the vectors with several codes into 4 shards, searches each index with N ranks for 10
 neighbours, by code alone (x1) and with the best 50 refined (x5), and writes a table and plots of
-recall against bytes a vector and queries a second.
+recall against bytes a vector and queries a second. Ends with three lines of Python that search an
+index, and runs them where NumPy is.
 
   --out FOLDER     where everything goes; made new [build/demo]
   --base FILE      vectors [tests/data/sift20k_base.u8bin: 20,000 real SIFT descriptors]
@@ -65,3 +66,16 @@ printf '%s\n' "codec=xfbq bits=2,3,4,6" "codec=saq bits=1,1.5,2,2.5,3,4,6" >"$ou
     --oversample 1,5 --plan "$out/demo.plan" --shards 4 --folder "$out" --force
 echo "plots     $out/sweep-bytes.svg, sweep-pareto.svg; all in $out/report.html"
 echo "indexes   $out/index-saq-3 and so on: $root/build/release/bitsweep info $out/index-saq-3"
+
+lines="import bitsweep
+queries = bitsweep.read(\"$queries\")
+values, ids = bitsweep.Index(\"$out/index-saq-3\").search(queries, k=10)"
+echo "in Python, after pip install ./python (docs/python.md):"
+printf '%s\n' "$lines" | sed 's/^/    /'
+for python in python3 /usr/bin/python3; do
+    "$python" -c 'import numpy' 2>/dev/null || continue
+    echo "which finds for the first query"
+    PYTHONPATH=$root/python PYTHONDONTWRITEBYTECODE=1 BITSWEEP_LIBRARY=$root/build/release/libbitsweep.so \
+        "$python" -c "$lines"$'\nprint("   ", *ids[0])'
+    break
+done

@@ -3,8 +3,8 @@
 # Does nothing where all of it is there. See --help.
 set -euo pipefail
 
-# What must be there, and the package that has it: a command, a header, or a library as pkg-config
-# names it.
+# What must be there, and the package that has it: a command, a header, a library as pkg-config
+# names it, or a module of the system's Python.
 needed=(
     "command gcc gcc"
     "command g++ g++"
@@ -32,6 +32,11 @@ for_aarch64=(
     "command aarch64-linux-gnu-gcc gcc-aarch64-linux-gnu"
     "command qemu-aarch64-static qemu-user-static"
 )
+# The Python package (python/) and what tests it.
+for_python=(
+    "python numpy python3-numpy"
+    "python mpi4py python3-mpi4py"
+)
 # deploy/style.sh leaves out the checks whose tool is missing.
 for_style=(
     "command clang-format clang-format"
@@ -50,11 +55,12 @@ for_vulkan=(
 
 help() {
     cat <<'END'
-usage: deploy/install.sh [--style | --aarch64 | --embree | --vulkan]
+usage: deploy/install.sh [--python | --style | --aarch64 | --embree | --vulkan]
 
 Installs the packages that bitsweep needs and that are missing, as root or through sudo. On a system
 without apt-get it only lists them.
 
+  --python    also NumPy and mpi4py, for the Python package
   --style     also the tools that deploy/style.sh uses where it finds them
   --aarch64   also what deploy/build.sh aarch64 needs, and qemu, which runs what it builds
   --embree    also Embree, which a build takes where it finds it
@@ -76,6 +82,7 @@ is_there() {
     header) gcc -E -include "$2" -x c /dev/null >/dev/null 2>&1 ;;
     library) pkg-config --exists "$2" 2>/dev/null ;;
     driver) dpkg --compare-versions "$(dpkg-query -W -f '${Version}' "$3" 2>/dev/null)" ge "$2" ;;
+    python) /usr/bin/python3 -c "import $2" 2>/dev/null ;;
     esac
 }
 
@@ -140,6 +147,7 @@ install_missing() {
 entries=("${needed[@]}")
 case ${1:-} in
 "") ;;
+--python) entries+=("${for_python[@]}") ;;
 --style) entries+=("${for_style[@]}") ;;
 --aarch64) entries+=("${for_aarch64[@]}") ;;
 --embree) entries+=("${for_embree[@]}") ;;

@@ -75,7 +75,7 @@ test_aarch64() {
         bash tests/aarch64/check_aarch64.sh build/release/bitsweep . build/aarch64 build/aarch64-root
 }
 
-step "set-up" deploy/install.sh
+step "set-up" deploy/install.sh --python
 stop_if_failed
 step "build: release" deploy/build.sh release -- \
     "-DBITSWEEP_CUDA_ARCHITECTURES=${BITSWEEP_CUDA_ARCHITECTURES:-80;90a-real}"
