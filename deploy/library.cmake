@@ -30,4 +30,7 @@ add_library(bitsweep_static STATIC $<TARGET_OBJECTS:bitsweep_api>
 set_target_properties(bitsweep_static PROPERTIES OUTPUT_NAME bitsweep LINKER_LANGUAGE C)
 if(have_cuda)
   target_sources(bitsweep_static PRIVATE $<TARGET_OBJECTS:bitsweep_kernels_cuda>)
+  if(hopper_architectures)
+    target_sources(bitsweep_static PRIVATE $<TARGET_OBJECTS:bitsweep_kernels_hopper>)
+  endif()
 endif()

@@ -136,7 +136,7 @@ static enum bsw_status make_pass(const struct bsw_kernel_shape *shape, struct bs
 const struct bsw_kernel_case bsw_kernel_tables[] = {
     {"table_scan", "sums 8 bits", BSW_LIMIT_FLOAT32, 8, make_sums},
     {"table_scan", "sums 4 bits", BSW_LIMIT_FLOAT32, 4, make_sums},
-    {"table_bounds", "pass 8 bits", BSW_LIMIT_INT8, 8, make_pass},
-    {"table_bounds", "pass 4 bits", BSW_LIMIT_INT8, 4, make_pass},
+    {"table_scan", "bounds 8 bits", BSW_LIMIT_INT8, 8, make_pass},
+    {"table_scan", "bounds 4 bits", BSW_LIMIT_INT8, 4, make_pass},
     {0},
 };

@@ -19,9 +19,8 @@
 static const struct bsw_kernel_case *const lists[] = {
     bsw_kernel_scans, bsw_kernel_codings, bsw_kernel_values, bsw_kernel_tables, bsw_kernel_entries};
 #define NUM_LISTS (sizeof lists / sizeof lists[0])
-#define FAMILY_CHOICES                                                                      \
-    "all|plane_scan|matrix_scan|select|encode|screen|refine|merge|table_scan|table_bounds|" \
-    "entries_within"
+#define FAMILY_CHOICES \
+    "all|plane_scan|matrix_scan|select|encode|screen|refine|merge|table_scan|entries_within"
 
 static const char *const limit_names[BSW_NUM_LIMITS] = {[BSW_LIMIT_READ] = "read",
                                                         [BSW_LIMIT_COPY] = "copy",
