@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `bitsweep-bench WHAT` can measure.
 #ifndef BITSWEEP_BENCH_BENCH_WHAT_H
 #define BITSWEEP_BENCH_BENCH_WHAT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep-bench WHAT, which `bitsweep bench WHAT` starts: the door to what is measured; each WHAT
 // has its own file and options.
 #include "bench/bench_what.h"

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Gathers into one folder what a build needs beyond compilers, CMake and CUDA: headers, shared
 # libraries and the tools pkg-config and protoc-c, from this Debian or Ubuntu machine's packages, for
 # one that has none and no network. bench/gpu_check.sh uses the folder `carried` where it is.

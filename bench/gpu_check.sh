@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Everything that only a GPU can show, in one call. See --help.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Results of a GPU against results of the CPU's plain reference kernels, byte for byte, as
 # tests/cluster/check_identity.sh has it between ranks: hostile data with ties at every cut, every
 # codec, metric and kind of segments, k up to 10,000, then a larger corpus.

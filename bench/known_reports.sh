@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # usage: known_reports.sh TOOL LOG LIST
 # Whether all that compute-sanitizer's TOOL reports in LOG is in LIST (known_reports.txt says how) and
 # the program under it ended as it should: prints how many reports there are. Exit code 1 if not, or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Tables and gates of rbe_tables.sh from its runs.tsv: model, seed, train loss, validation loss, ROC AUC,
 # 1-recall@10. +- is the standard error of a mean over seeds. Exit code 1: a gate failed; 2: a
 # model has no run.

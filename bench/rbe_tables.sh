@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Tables 2, 4, 5 and 6 of Recurrent Binary Embedding (Shan, Jiao, Zhu, Mao) on pairs of a vector and
 # its exact near neighbour, the paper's numbers beside ours; then gates: the orders that must hold.
 # The paper's data are clicks on ads and labels of judges, so its levels are not to be met; what can

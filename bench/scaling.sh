@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks the model of a cluster's times (bench/scaling.md) against searches with fixed work a rank,
 # and plots what it predicts. See --help.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What entries within a radius find, and what they leave out: bench/RESULTS_selective.md, on stdout.
 # usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE]]
 #

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 /* libbitsweep: vector search over quantized codes, in a program of your own.
  *
  *     #include <bitsweep.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What calls of the public library share: how one begins and ends, settings of other versions, rows
 // of the caller as sources.
 #ifndef BITSWEEP_COORDINATOR_BITSWEEP_CALL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep.h: making an index.
 #include <cblas.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep.h: exact neighbours and recall.
 #include <stdatomic.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep.h: files of vectors, of results and of ground truth.
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep.h: searching an index.
 //
 // A search is opened and loaded for one request, and stays for further ones that ask for the same;

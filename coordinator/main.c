@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep COMMAND: runs the command on every rank.
 #include <string.h>
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Toolchain of the preset aarch64: Debian's cross compiler, with what deploy/aarch64_root.sh has unpacked in
 # build/aarch64-root; programs run under qemu. On an arm64 machine the other presets are the ones to use.
 get_filename_component(aarch64_root "${CMAKE_CURRENT_LIST_DIR}/../build/aarch64-root" ABSOLUTE)

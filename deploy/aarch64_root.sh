@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Unpacks Debian's arm64 libraries that bitsweep is built and run with into a folder, for cross builds: no root, and
 # nothing of this system changes. See --help.
 set -euo pipefail

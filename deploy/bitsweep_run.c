@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep-run, which deploy/run.sh hands over to: starts a job, passes signals on, keeps its
 // deadlines, kills what is left of it, tries again, and picks the exit code. Signals are blocked
 // and taken one by one, so that nothing runs in between.

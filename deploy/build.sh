@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Configures and builds one preset of CMakePresets.json. Quiet unless something fails.
 # usage: deploy/build.sh [release|debug|asan|coverage|aarch64] [-- more arguments for cmake's configuration]
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # GPU kernels, where nvcc is: sets have_cuda and makes the library bitsweep_kernels_cuda of
 # ${device_sources}. Looks for nvcc on the PATH and where it is usually installed. Sanitizers do not
 # go with nvcc's objects: AUTO is OFF with them.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The main job on real data: a sweep over codes of several sizes in 4 shards, on 4 ranks. See --help.
 set -euo pipefail
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Hardening of the release program: what OpenSSF's guide for C and C++ compilers lists, as far as the
 # compiler takes it. Sets hardening_options for code and hardening_link_options for programs; both
 # are empty in other builds, where sanitizers look closer. tests/faults/check_hardening.sh reads the

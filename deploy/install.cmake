@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # `cmake --install BUILD --prefix X`: the programs, the library with header, pkg-config file and CMake
 # package, man pages and shell completion. Everything finds its parts by where it lies, so that DESTDIR
 # and a later move do.

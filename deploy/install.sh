@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs what building, running and testing bitsweep needs, from Debian's or Ubuntu's packages.
 # Does nothing where all of it is there. See --help.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # libbitsweep (coordinator/bitsweep.h): a shared library that shows nothing else, and a static one.
 # deploy/install.cmake says where they go.
 file(GLOB library_sources CONFIGURE_DEPENDS coordinator/bitsweep*.c)

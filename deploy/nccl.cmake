@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # NCCL links the GPUs of several ranks. It is looked for when the program runs, not here; nccl.h, if
 # there is one, only checks what common/net/nccl_library.h says of it. AUTO: with CUDA.
 find_path(BITSWEEP_NCCL_INCLUDE nccl.h HINTS $ENV{NCCL_HOME}/include $ENV{CUDA_HOME}/include

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Man pages and bash completion, made of what the program's --help says, which option tables print.
 # usage: pages.sh BITSWEEP_BINARY FOLDER
 #

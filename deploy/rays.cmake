@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Libraries that trace rays, for back ends of kernels/entries_within: sets have_embree and takes sources that lack
 # theirs out of core_sources.
 set(have_embree OFF)

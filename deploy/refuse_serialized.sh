@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs a compiler and fails also where ptxas only tells, as an info, that it could not leave wgmma
 # running: waits put in (C7517, C7519), instructions serialized (C7510 to C7512).
 # usage: refuse_serialized.sh COMMAND...; the object (-o FILE) is removed then

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Starts bitsweep on several ranks: finds the flags that mpirun needs here, and hands over to bitsweep-run, which
 # starts it. See --help.
 set -euo pipefail

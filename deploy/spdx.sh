@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Licence lines of sources: --check prints FILE:1: WHAT for each that has none, --add writes them. See --help.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Style check: one line, FILE:LINE: WHAT, for each violation; exit 1 if there is any.
 # Checks whose tool is missing (clang-format 14, g++, shellcheck) are named and left out.
 # usage: deploy/style.sh

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Sets up, builds and tests everything. See --help. Exit code 0 only if all of it passes.
 set -euo pipefail
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Products of single bits: d [16][8] s32 += how many ones a row of a [16][128] and a column of
 // b [128][8] have in common, spread over a warp: lane 4*g + t has rows g and g + 8 of a and d, word
 // t of them of a; of b word t of column g; of d columns 2*t and 2*t + 1. One instruction on devices

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one header that picks CUDA or the emulator (tests/emulation); every .cu includes it first.
 //
 // Rules that make one source serve both: launches through bsw::launch, dynamic shared memory

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What launchers ask the runtime about their device and their kernels: once, not at every launch.
 // All that a later launch asks is which device the thread has, a variable of the runtime's.
 #ifndef BITSWEEP_KERNELS_CURRENT_DEVICE_CUH

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the Hopper kernel has beyond other generations: mbarriers, bulk copies to shared memory,
 // wgmma. PTX for sm_90a alone, or the emulator's bodies (tests/emulation/emulated_hopper.hpp),
 // which run everything as late as the PTX manual allows.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one order of floating-point sums: lane i mod 32 ascending, then a fixed tree. Sources of
 // every level keep to it, so that all levels give the same bits.
 #ifndef BITSWEEP_KERNELS_KERNEL_SUMS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a caller gets a family's functions by: the best of its tables up to a level.
 #ifndef BITSWEEP_KERNELS_KERNEL_TABLE_H
 #define BITSWEEP_KERNELS_KERNEL_TABLE_H

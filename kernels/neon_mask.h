@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bits of lanes on Arm, which has no instruction for them: for the levels neon and i8mm.
 #ifndef BITSWEEP_KERNELS_NEON_MASK_H
 #define BITSWEEP_KERNELS_NEON_MASK_H

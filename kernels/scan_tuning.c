@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/scan_tuning.h"
 
 #include <pthread.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What scans are tuned by: tables by CPU level and CPU, measured by `bitsweep bench tune`. Those in
 // kernels/scan_tuning.txt are in the program. A CPU that has none takes the first of its vendor,
 // else the first of the level; a user's file goes before them all. They decide about time, never

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The text of tuning tables: a word for each figure, a line for each row.
 #include <math.h>
 #include <stdio.h>

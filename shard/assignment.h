@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rank answers for which shard and which queries of a batch: a table, made by rank 0 and sent
 // to all.
 //

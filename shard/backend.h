@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a rank's shards are scanned: a table of functions with two tenants, host (CPU cores,
 // shard/host/) and device (a GPU, shard/device/). A function that a tenant does not need or cannot
 // have is NULL; beside it stands why.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rows of a shard a batch looks at: work items, each a run of bundles, the queries that look
 // at it, and what is added to their keys; and a row mask. An exhaustive search is one item, all
 // bundles for all queries, and nothing added.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's side of the search protocol: its shards resident, one batch through them, phase by
 // phase. Rank 0 has one too.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/shard_span.h"
 
 static int is_same_rank(const struct bsw_assignment *table, uint32_t a, uint32_t b)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spans: runs of consecutive shards of one rank that a device scans as if they were one shard, with
 // one list a query. Rows of a span count from its first row on, so that its candidates are in the
 // total order without a look at the shards: of equal scores the smaller row is the better one.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Line coverage of what reads what others wrote, of journals and of merging, by gcov: builds the preset
 # coverage, runs tests, prints a line for each file. See --help.
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench cluster: the network between the ranks, and searches on 1, 2, 4, ... of them.
 #include "bench/cluster/bench_cluster.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the parts of `bench cluster` share: its options, its report, and the rates that `plan
 // --rates` takes.
 #ifndef BITSWEEP_BENCH_BENCH_CLUSTER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `bench cluster` searches: generated rows and queries, and what codes learn from them. No
 // files: every rank generates and codes the shards it is to search.
 #ifndef BITSWEEP_BENCH_BENCH_CORPUS_H

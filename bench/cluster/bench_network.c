@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/cluster/bench_network.h"
 
 #include <string.h>

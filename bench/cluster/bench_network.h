@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages between ranks, timed and checked: what `bench cluster` knows of a network.
 //
 // Every call is of all ranks and ends with their agreement. Rank 0 gets the result. A message of

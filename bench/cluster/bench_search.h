@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One point of `bench cluster`: part of the corpus coded on some ranks, and searches of it by the
 // code that `search` runs, timed pass by pass.
 #ifndef BITSWEEP_BENCH_BENCH_SEARCH_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench cluster, case network: messages between pairs of ranks, to all and from all, and the two
 // numbers that tell what they take.
 #include <math.h>

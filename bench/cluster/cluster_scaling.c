@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench cluster, cases weak, strong, replicas, merge and exchange: searches of a made corpus on 1,
 // 2, 4, ... of the ranks, by the code of `search`.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first ranks of a job as a job of their own, while the others wait: so that one job can
 // measure 1, 2, 4, ... ranks, on the hosts and with the connections it has.
 //

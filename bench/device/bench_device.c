@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bitsweep-bench device: scans on one GPU against what the GPU can do, over codes that are made
 // there. Also built for the emulator (bitsweep_emulated-bench), where it shows that it works and no
 // time means anything. README.md says what the percentages are of.

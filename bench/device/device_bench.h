@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the parts of `bitsweep-bench device` share: the machine's limits, codes made on the device,
 // timed work and the records that come of it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Not a measurement: at full size both scans must find the same candidates, and each candidate must
 // have the score that plain code computes on the host. Sizes beyond 2^32 bytes are met nowhere
 // else.

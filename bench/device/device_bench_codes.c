@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory and codes on the device, queries on the host, and the score of one of each computed
 // plainly.
 #include <math.h>

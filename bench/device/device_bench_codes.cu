@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What cases measure with, made where it is used: codes that are a hash of segment and place for
 // every word, of the row for scale and bias (device_bench_codes.c has the same for one row on the
 // host); rows to encode; pairs to refine and queries to compare with.

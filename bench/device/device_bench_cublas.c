@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The int8 rate that users know: a large product s8 x s8 -> s32 by cuBLAS. The library is loaded at
 // run time, so that the bench builds and runs where it is not installed; what is needed of its
 // interface stands here, as cuBLAS 11 to 13 have it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encoding from float32 rows in device memory: the launchers of kernels/device_encode one after
 // another, over all rows at once. Bytes are those of every array that a kernel reads or writes,
 // once.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact values: of random pairs, as refinement asks for them, and of all rows against a batch of
 // queries with limits that nothing reaches. Raw rows of 128 dimensions in device memory, l2.
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels that do one thing as fast as the machine can: read memory, multiply int8, float32 and
 // float64, count bits.
 #include "kernels/current_device.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A whole pass as `search` makes it: the engine of shard/device/device_shard.h, over codes that are
 // on the device already, or that come from the host in every pass.
 #include <string.h>

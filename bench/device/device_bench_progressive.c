@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The progressive scan beside the full one, whole passes over codes of rows with a spectrum. Both
 // must find the same, with the scores that the host computes.
 #include "bench/device/device_bench.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Timing, and the machine's limits: what the percentages of the table are percentages of.
 #include <stdio.h>
 

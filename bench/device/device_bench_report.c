@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was measured, in the columns of the report that all benches have.
 #include <math.h>
 #include <stdio.h>

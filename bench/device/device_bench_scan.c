@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scanning cases: a whole pass, and the kernel alone in one launch with limits that nothing
 // reaches. What the pass takes beyond that is selection: segments, counts, cuts, sorting and
 // waiting.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of rows with a spectrum, made and coded on the device block by block; queries of the same
 // distribution; and the score of one row and one query, computed plainly on the host.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows whose energies decay, made where they are coded, and what is stored of a code beside its
 // planes. device_bench_spectrum.c has the same rows for queries on the host.
 #include "kernels/cuda_switch.cuh"

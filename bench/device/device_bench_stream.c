@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes that do not fit: most of them in pinned host memory, copied block by block while the block
 // before is scanned, by the same calls as in a search. The bound is the copy rate.
 #include "bench/device/device_bench.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA's events behind C, so that the same bench runs on the emulator, whose times mean nothing.
 #include "kernels/cuda_switch.cuh"
 

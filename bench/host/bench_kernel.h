@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What bench kernels measures: a kernel of one family on made-up input in memory, tile after tile
 // as a search or an encoding goes through it, and the same tiles by the plain reference.
 #ifndef BITSWEEP_BENCH_BENCH_KERNEL_H
@@ -74,7 +75,7 @@ extern const struct bsw_kernel_case bsw_kernel_codings[]; // encode
 extern const struct bsw_kernel_case
     bsw_kernel_values[]; // exact, refine, screen, merge, keep_best of select
 extern const struct bsw_kernel_case bsw_kernel_entries[]; // entries_within
-extern const struct bsw_kernel_case bsw_kernel_tables[]; // table_scan and table_bounds
+extern const struct bsw_kernel_case bsw_kernel_tables[];  // table_scan and table_bounds
 
 // Values of a tile that differ from the reference's, and those that only one of them has.
 uint64_t bsw_kernel_count_wrong(const struct bsw_kernel_output *reference,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Encoding: float rows to planes, in blocks as encode has them; whole, and what saq is made of.
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries within a radius: the rays of a batch, 64 subspaces of 256 entries each, a quarter of
 // which are hits.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scans, filters and what else selects: random codes in planes, and queries of whose rows about two
 // in a thousand are selected, as in the middle of a long scan.
 #include <math.h>

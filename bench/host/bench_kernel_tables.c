@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of product codes over tables, and the bounds before them. Operations are look-ups.
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact values, the screen before them, and the sorting of what was found.
 #include <math.h>
 #include <string.h>

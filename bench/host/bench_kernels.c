@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench kernels: each family of kernels on one thread of rank 0, over numbers of rows, beside the
 // limit that bounds it and compared with the plain reference bit for bit.
 #include <assert.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench memory: what the memory and the units of every rank's cores give at most, all ranks at
 // once: the limits that other measurements are compared with.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // bench tune: measures and writes a level's table of tuning.
 #include <math.h>
 #include <stdarg.h>

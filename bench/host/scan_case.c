@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/host/scan_case.h"
 
 #include "common/base/integer_hash.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes and queries that scans go over: what kernelcheck compares kernels on, and what bench
 // kernels and the tuner time them on. They differ in how many there are and in what is filled in.
 #ifndef BITSWEEP_BENCH_SCAN_CASE_H

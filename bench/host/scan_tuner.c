@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/host/scan_tuner.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Measures what scans are tuned by (kernels/scan_tuning.h) on made-up codes in memory, on the
 // calling thread.
 //

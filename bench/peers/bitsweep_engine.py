@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bitsweep's side: indexes, scans and the program's own figures (search --json)."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bitsweep beside FAISS, hnswlib, Intel SVS and ScaNN: the same data, threads and k.
 
 Started by run_peers.sh, which has the packages; --help tells more.

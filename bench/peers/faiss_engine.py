@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """FAISS's side beyond that of every peer: its settings, and exact answers by Flat."""
 
 from __future__ import annotations

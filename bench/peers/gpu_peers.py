@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Brute force of FAISS and of cuVS on a GPU, as far as they are installed: what users know.
 
 Rows of float16 and float32 lie in the GPU's memory, queries and answers on the host, as in a search

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """--groundtruth-turns: exact neighbours by `bitsweep groundtruth` and by FAISS Flat, in turns.
 
 FAISS is timed from vectors in memory to answers in memory; bitsweep from the opened file to the

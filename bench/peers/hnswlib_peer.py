@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """hnswlib in a worker (peer_worker.py). Rows and queries are float32."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A peer's side: builds its indexes once, keeps them, and has workers search them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is compared: each peer's indexes, and the points at which they are searched."""
 
 from __future__ import annotations

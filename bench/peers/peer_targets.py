@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Points that no other beats, and rates at a given recall between them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What is compared, the rows of the table, and how processes are started."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vector and result files, exact values and recall: what both sides are judged by.
 
 Files are big-ann's: uint32 rows, uint32 dims (or both uint64), then the rows. Recall is defined as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One job of one engine in a process of its own: libraries read their settings when loaded.
 
 usage: peer_worker.py JOB.json

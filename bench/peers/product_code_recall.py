@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Recall of product codes: bitsweep's codec pq beside FAISS's IVFPQ.
 
 Both train everything themselves, with the same subspaces, bits, lists and lists looked at, once a

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """Speed of product codes with lists: bitsweep's codec pq beside FAISS's IVFPQ and its 4-bit fast scan.
 
 One thread, all queries in one batch, refined by raw rows on both sides. Rates are of CPU seconds, so

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # bitsweep beside FAISS, hnswlib, Intel SVS and ScaNN: the same data, threads and k; see --help.
 # Makes a Python environment of its own in build/peers-venv, once.
 set -euo pipefail

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """ScaNN (lists, product codes, reordering) in a worker (peer_worker.py). Rows are float32.
 
 l2 can be asked as an inner product, for which alone ScaNN has SOAR: rows become (x, (mean of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Intel SVS (Vamana graphs) in a worker (peer_worker.py). Rows and queries keep their type.
 
 LVQ, which the wheel has for Intel's CPUs alone (elsewhere the process ends with a line that says

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts to vectors of meaning (.fbin, 256 float32 a row, of unit length), to search in.
 
 usage: text_vectors.py TEXTS OUT.fbin [COLUMN]

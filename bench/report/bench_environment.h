@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a measurement was made with: program, build, command line, and every rank's host and device.
 #ifndef BITSWEEP_BENCH_BENCH_ENVIRONMENT_H
 #define BITSWEEP_BENCH_BENCH_ENVIRONMENT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "bench/report/bench_report.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What every bench prints, in the manner of nccl-tests: `#` lines on the environment, the build and
 // every rank, an aligned table with a row of units, one row for each size as it is measured, a
 // footer that decides the exit status. With --json the same as one document on stdout at the end,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Times of work, as benches take them: what is compared takes turns, so that a disturbance hits all
 // of it, short work is repeated between two looks at the clock, medians count.
 #ifndef BITSWEEP_BENCH_BENCH_TIMING_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Around what C defines and C++ (the CUDA files) calls.
 #ifndef BITSWEEP_COMMON_C_LINKAGE_H
 #define BITSWEEP_COMMON_C_LINKAGE_H

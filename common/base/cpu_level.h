@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which instruction sets the kernels may use, found at run time, with a mask to turn levels off.
 #ifndef BITSWEEP_COMMON_CPU_LEVEL_H
 #define BITSWEEP_COMMON_CPU_LEVEL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the CPU calls itself.
 #ifndef BITSWEEP_COMMON_CPU_MODEL_H
 #define BITSWEEP_COMMON_CPU_MODEL_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Functions that only a program with devices has: device.h and the launchers of kernels for GPUs.
 //
 // In a build without CUDA, where device_build.h (from CMakeLists.txt) says so, what is declared

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Places where a test build may be told to fail: BITSWEEP_FAIL=KIND:N in the environment makes the
 // Nth call of a kind fail, as if the system had refused it; KIND:N:kill ends the process there, as
 // if it had been killed. Without BITSWEEP_FAULTS nothing of it is compiled; tests/CMakeLists.txt

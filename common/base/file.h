@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files as the rest of the program needs them: whole reads and writes, atomic replacement, clear
 // messages.
 //

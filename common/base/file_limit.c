@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/base/file_limit.h"
 
 #include <dirent.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The number of files that this process may have open at once.
 #ifndef BITSWEEP_COMMON_FILE_LIMIT_H
 #define BITSWEEP_COMMON_FILE_LIMIT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The name of this host, for people and for telling hosts apart.
 #ifndef BITSWEEP_COMMON_HOST_NAME_H
 #define BITSWEEP_COMMON_HOST_NAME_H

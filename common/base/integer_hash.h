@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The integer hash behind every seeded choice: splitmix64's finaliser (Steele, Lea, Flood, OOPSLA
 // 2014), the same bits everywhere.
 #ifndef BITSWEEP_COMMON_INTEGER_HASH_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Small files that hold one JSON object.
 #ifndef BITSWEEP_COMMON_JSON_FILE_H
 #define BITSWEEP_COMMON_JSON_FILE_H

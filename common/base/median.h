@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The median of repeated measurements.
 #ifndef BITSWEEP_COMMON_MEDIAN_H
 #define BITSWEEP_COMMON_MEDIAN_H

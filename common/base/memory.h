@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All heap memory of the program goes through here: overflow-checked sizes, 64-byte alignment, one
 // error text.
 #ifndef BITSWEEP_COMMON_MEMORY_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many of the best rows rbeGIR's selection misses (RBE, Appendix B): rows are divided among
 // threads, each keeps its best few, so rows of the N best that meet too many better ones are lost.
 //

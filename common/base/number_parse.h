@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers as people write them on a command line.
 //
 // Digits may have single underscores between them (1_000_000). An exponent (1e9, 1.5e3) and then a

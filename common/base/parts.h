@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Equal parts of a number of items: how work and rows are shared out everywhere.
 #ifndef BITSWEEP_COMMON_PARTS_H
 #define BITSWEEP_COMMON_PARTS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory of this process, as the system counts it.
 #ifndef BITSWEEP_COMMON_PROCESS_MEMORY_H
 #define BITSWEEP_COMMON_PROCESS_MEMORY_H

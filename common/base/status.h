@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Status codes and the error text that travels with them.
 //
 // Every fallible function returns enum bsw_status (0 is ok) and takes a struct bsw_error * last,

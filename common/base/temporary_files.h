@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that exist under a temporary name while this process writes them: where a signal ends the
 // process (common/job/stop_signal.h), they are removed. Any thread.
 #ifndef BITSWEEP_COMMON_TEMPORARY_FILES_H

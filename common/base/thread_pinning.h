@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Threads bound to cores: each OpenMP thread of a rank to one of its own.
 //
 // The order of the CPUs a process may use: one hardware thread of every core first, in hwloc's

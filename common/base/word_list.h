@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of words in a text, "1,2,8": what options that take several values are made of.
 #ifndef BITSWEEP_COMMON_WORD_LIST_H
 #define BITSWEEP_COMMON_WORD_LIST_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the codes of 32 documents lie in memory: bundles, segment after segment.
 //
 // A coded vector is a row of segments. A segment has `dims` dimensions in `bits` planes; word w of

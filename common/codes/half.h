@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // IEEE 754 half precision in integer arithmetic: the same bits on every compiler and machine.
 #ifndef BITSWEEP_COMMON_HALF_H
 #define BITSWEEP_COMMON_HALF_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The three metrics. A larger key or value is better for cosine and ip; l2 values are squared
 // distances, smaller first.
 #ifndef BITSWEEP_COMMON_METRIC_H

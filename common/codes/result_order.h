@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one total order of results: better score first, then smaller row.
 //
 // A score is 32 bits whose unsigned order, descending, is the order of the keys. A candidate of one

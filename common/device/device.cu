@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device over the CUDA runtime, or over the emulator's stand-in for it.
 #include "common/device/device.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One GPU: its memory, copies, queues of work, and waiting for them with a deadline.
 //
 // device.cu has it over the CUDA runtime; compiled as C++ for the emulator of tests/emulation it

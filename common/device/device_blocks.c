@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/device/device_blocks.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies between ordinary host memory and a device, through two pinned blocks: they run at the
 // speed of the bus, beside the copies to and from the blocks, and nothing waits in the driver,
 // which a copy of ordinary memory would.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/device/device_memory.h"
 
 #define MIB ((size_t)1 << 20)

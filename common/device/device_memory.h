@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What of a device's memory ranks may use, and how much of a device nobody has seen yet that is.
 #ifndef BITSWEEP_COMMON_DEVICE_MEMORY_H
 #define BITSWEEP_COMMON_DEVICE_MEMORY_H

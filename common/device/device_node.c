@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/device/device_node.h"
 
 #define OF_THREAD (HWLOC_MEMBIND_THREAD | HWLOC_MEMBIND_BYNODESET)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The host memory nearest to a device: a bus between sockets would slow copies down.
 #ifndef BITSWEEP_COMMON_DEVICE_NODE_H
 #define BITSWEEP_COMMON_DEVICE_NODE_H

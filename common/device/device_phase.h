@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names for the phases of a batch, as NVTX ranges of the calling thread: profilers show them over
 // what they launch and wait for. Without CUDA, or where its toolkit has no NVTX, they are nothing.
 #ifndef BITSWEEP_COMMON_DEVICE_PHASE_H

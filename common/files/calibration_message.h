@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The calibration of a manifest as its message in the file; for index_manifest.c.
 #ifndef BITSWEEP_COMMON_CALIBRATION_MESSAGE_H
 #define BITSWEEP_COMMON_CALIBRATION_MESSAGE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The manifest of an index: what every rank must know before it touches a shard.
 //
 // manifest.pb is protobuf (common/bitsweep.proto) whose last field is the XXH3 of all bytes before

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Known answers of an index: a few queries that are pinned for ever (shard/codecs/pinned_queries.h)
 // and, for each shard, their best rows, found when it was encoded and kept in the manifest. Whoever
 // scans the shard later must find the same.

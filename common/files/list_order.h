@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of a shard's rows in an index with lists: list after list, ids ascending in each, every
 // list from a bundle's first place on. Places that no row has are masked in the .codes file.
 //

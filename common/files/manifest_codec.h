@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What manifests and shard files must know of a codec; what it does is in shard/codecs/codec.h.
 #ifndef BITSWEEP_COMMON_MANIFEST_CODEC_H
 #define BITSWEEP_COMMON_MANIFEST_CODEC_H

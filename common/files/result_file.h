@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Result and ground-truth files in big-ann's layout.
 //
 // uint32 num_queries, uint32 k, then ids [num_queries][k] (int32), then values [num_queries][k]

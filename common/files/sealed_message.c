@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/files/sealed_message.h"
 
 #include <string.h>

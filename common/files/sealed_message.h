@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The checksum at the end of a protobuf file: `fixed64 digest = 15`, the XXH3 of all bytes before
 // that field. Manifests, models and checkpoints have it.
 #ifndef BITSWEEP_COMMON_SEALED_MESSAGE_H

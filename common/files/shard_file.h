@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shard files: codes of a range of rows, in blocks of bundles, each block with an XXH3 checksum.
 //
 // shard-I-of-P.codes:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The one writer of a shard's files: codes, copied raw rows, lists, header and footer. They are
 // made beside their final names, which they get when all files of an index are whole.
 //

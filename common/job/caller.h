@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who called a job in a program that is not ours, told of its progress and asked whether to go on:
 // what signals are to a command (stop_signal.h).
 //

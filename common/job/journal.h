@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The journal of a long command: which parts of its output are done, so that a run that was stopped
 // or killed goes on where it was.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/job/mapped_files.h"
 
 #include <errno.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that are mapped into memory, and how the process ends where one becomes shorter meanwhile.
 //
 // Raw rows for refinement alone are mapped (shard/host/raw_rows.c). pread would say by itself that

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A file on its way: written beside its final name, renamed when it is whole.
 #ifndef BITSWEEP_COMMON_NEW_FILE_H
 #define BITSWEEP_COMMON_NEW_FILE_H

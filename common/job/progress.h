@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Progress of long work on stderr: a bar with rate and time left on a terminal, a plain line every
 // ten seconds elsewhere. A caller of the thread (caller.h) is told, too, whether it is shown or
 // not.

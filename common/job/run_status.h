@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a run ended, whatever its launcher says. Rank 0 writes it last of all, in two places: where
 // the environment variable BITSWEEP_STATUS says, and as "run" in OUTPUT.json, the file beside the
 // output that also has the facts of a result (coordinator/job/sidecar.h). It takes what an earlier

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stopping by signal. SIGTERM and SIGINT end the process within a second with exit code 75: what is
 // finished is saved, temporary files go, STATUS.json says so. SIGUSR1 asks a command that can to
 // finish the piece of work it is at and end by itself, with BSW_ERROR_STOPPED; any other command

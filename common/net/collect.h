@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every rank's payload to rank 0, and a record of rank 0 to all.
 //
 // All ranks call it with the same message. They should have agreed before that each has what it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A device link joins the devices of all ranks: bytes go from device memory to device memory over
 // NCCL, beside the transport, which tells sizes and failures.
 //

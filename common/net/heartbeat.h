@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Heartbeats: whether the other ranks are still there, whatever their main threads are at.
 //
 // A thread of its own on every rank, over TCP beside the transport. Rank 0 has a connection with

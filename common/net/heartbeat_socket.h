@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the connections of common/net/heartbeat.h come about: rank 0 listens on a port that the
 // system chooses, the other ranks learn it over the transport and connect. A connection counts once
 // both sides have said the number that rank 0 has drawn; whoever does not know it is a stranger and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whether the devices of all ranks can be linked, found out by all ranks together: device_link.c's
 // first step.
 #ifndef BITSWEEP_COMMON_LINK_CHOICE_H

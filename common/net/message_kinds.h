@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What messages between ranks are (struct bsw_message, transport.h), all in one list: no two are
 // mistaken for each other, whichever follow one another in a run. Ranks of a job are one build, so
 // the numbers may change.

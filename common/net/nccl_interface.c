@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // nccl_library.h against NCCL's own header, where the build found one: nothing but checks.
 #include <nccl.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NCCL as it is found at run time: the functions used here, of 2.19 or later.
 //
 // Nothing of NCCL is linked and no header of it is needed: what follows is the part of its binary

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // With or without NCCL: versions of other ranks are shown too.
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages between ranks, with deadlines.
 //
 // The way of a batch is point-to-point messages only: no MPI collective, so that a dead rank can

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages of one rank that have arrived, or are arriving, and are not yet asked for.
 //
 // Shared by the back ends of the transport. Lengths stay short (what a few ranks send ahead), so a

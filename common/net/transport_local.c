@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transport of a program that runs alone. Messages to itself are queued, so that protocols need
 // no special case for one rank.
 #include "common/base/fault_points.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transport over MPI: one poll loop of non-blocking calls for everything that waits.
 //
 // A message is a header with up to INLINE_BYTES of payload behind it, under TAG_HEADER. A larger

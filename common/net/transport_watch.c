@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The watch over the ranks of a transport: common/net/heartbeat.h, set up over its messages, and
 // ended with it.
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Undoes what packs the chunks of an HDF5 dataset: shuffle, deflate, fletcher32. H5Dread would do
 // it, too, but believes a chunk about the size it unpacks to, and reads beyond its buffer (1.10.8):
 // one changed byte of a file is enough. Here every size is checked.

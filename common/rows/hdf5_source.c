@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "common/rows/hdf5_source.h"
 
 #define H5_USE_110_API

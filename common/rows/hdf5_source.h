@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Matrices in HDF5 files, as ann-benchmarks keeps them (train, test, neighbors), and the distance
 // that they are of: the only place that calls libhdf5.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Built without libhdf5: says so.
 #include "common/rows/hdf5_source.h"
 

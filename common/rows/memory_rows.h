@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows that a caller of the library has in memory, as a source of vectors: lent under a name, they
 // are opened by it as a file is (vectors.h), so that no job knows where its rows come from.
 //

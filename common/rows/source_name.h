@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the name of a file says: its kind by the ending, and the dataset in an HDF5 file.
 #ifndef BITSWEEP_COMMON_SOURCE_NAME_H
 #define BITSWEEP_COMMON_SOURCE_NAME_H

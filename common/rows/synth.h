@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated vectors: row i is a function of the seed and i alone, the same bits on every machine.
 //
 // float32: a component is the exact sum of hashed integers times a power of two (approximately

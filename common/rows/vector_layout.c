@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Headers of the vector formats, read from memory so that they can be tested without files.
 #include "common/rows/vectors.h"
 

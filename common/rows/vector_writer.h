@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Writes vectors in every format that vectors.h reads, but for HDF5: the name's ending says which.
 #ifndef BITSWEEP_COMMON_VECTOR_WRITER_H
 #define BITSWEEP_COMMON_VECTOR_WRITER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vector sources: rows of numbers from a file or from a generator, read in blocks without loading
 // the whole.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of recalls of an index with lists: which share of the true neighbours a search finds
 // that looks at so many lists and refines so many candidates. Searches that are asked for a recall
 // are settled by it (coordinator/search/recall_choice.h).

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How many true neighbours are among the first candidates of each query.
 #ifndef BITSWEEP_COORDINATOR_CALIBRATE_COUNT_H
 #define BITSWEEP_COORDINATOR_CALIBRATE_COUNT_H

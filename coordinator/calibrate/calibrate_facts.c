@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/calibrate/calibrate_facts.h"
 
 void bsw_calibrate_facts(struct bsw_facts *facts, const struct bsw_calibrate_stats *stats)

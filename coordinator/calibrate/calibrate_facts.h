@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a calibration has to say, for the commands that make one.
 #ifndef BITSWEEP_COORDINATOR_CALIBRATE_FACTS_H
 #define BITSWEEP_COORDINATOR_CALIBRATE_FACTS_H

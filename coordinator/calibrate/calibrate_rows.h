@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows of a corpus that are its queries: one of each of so many equal strata, chosen by an
 // integer hash, bad ones left out, in a file of vectors that is there as long as it is needed.
 #ifndef BITSWEEP_COORDINATOR_CALIBRATE_ROWS_H

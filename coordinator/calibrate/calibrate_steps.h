@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the searches of a calibration look at, from few lists to all.
 //
 // So many lists for ip. For other metrics so large a ratio that half of some queries reach so many

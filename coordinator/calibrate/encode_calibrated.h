@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An index and, where it has lists, the table of recalls that its searches are settled by.
 #ifndef BITSWEEP_COORDINATOR_ENCODE_CALIBRATED_H
 #define BITSWEEP_COORDINATOR_ENCODE_CALIBRATED_H

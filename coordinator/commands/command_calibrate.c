@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // calibrate: makes the table of recalls of an index with lists, in place of the one that it may
 // have (coordinator/calibrate/calibrate.h).
 #include "coordinator/calibrate/calibrate.h"

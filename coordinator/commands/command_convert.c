@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // convert: vectors, or ids of neighbours with their values, from one file format to another
 // (conversion.h).
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode: makes an index of codes from a vector file (coordinator/encode/encode_index.h).
 #include <string.h>
 

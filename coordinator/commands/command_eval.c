@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // eval: recall of a result file against a ground truth (evaluation.h).
 #include <stdio.h>
 #include <string.h>

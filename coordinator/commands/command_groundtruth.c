@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // groundtruth: exact nearest neighbours of queries, to a file (coordinator/truth/truth.h).
 #include "coordinator/job/command.h"
 #include "coordinator/job/metric_choice.h"

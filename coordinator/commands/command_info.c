@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // info: what is in an index, a vector file, a model or a result file.
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plan: what an index will take in memory and on disk, what queue selection will miss and how long
 // a batch will take, before any of it is made or bought. Bytes come from the functions that indexes
 // are made with.

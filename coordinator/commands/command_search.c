@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search: rank 0 reads queries and writes answers, every rank serves its shards.
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sweep: a grid of codes and searches over one corpus, measured on all ranks.
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // synth: generated vectors to a file, and queries from the same clusters behind them.
 #include <stdio.h>
 #include <string.h>

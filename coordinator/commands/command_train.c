@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train: learns an rbe model from pairs of vectors (coordinator/train/train.h).
 #include <stdio.h>
 #include <string.h>

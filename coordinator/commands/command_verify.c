@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // verify: every checksum of an index: manifest, every block of every shard, and every raw row it
 // refers to; and that its known answers are what its codes give. Ranks share the shards.
 #include <omp.h>

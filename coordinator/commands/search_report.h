@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `search` tells of a run, on rank 0.
 #ifndef BITSWEEP_COORDINATOR_SEARCH_REPORT_H
 #define BITSWEEP_COORDINATOR_SEARCH_REPORT_H

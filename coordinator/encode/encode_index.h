@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode: an index of codes from rows. Sample and training on rank 0, then one streaming pass in
 // which every rank encodes its share of the blocks of all shards into files beside their final
 // names; rank 0 seals them and writes the manifest last.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an encode that is stopped or killed leaves for one that resumes it, in the index folder:
 //   encode.plan           common/job/journal.h of rank 0, there before the first block is coded.
 //                         Fields: input and options. One record: the manifest, trained and not

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What encode does for an index with lists before its pass: the centroids, the list of every row,
 // and so the order of each shard's rows (common/files/list_order.h).
 //

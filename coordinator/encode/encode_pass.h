@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The streaming pass of encode: blocks of all shards, counted through, coded by all ranks into the
 // temporary files of the index folder, and noted in each rank's journal. Blocks that earlier runs
 // recorded are shared among the ranks, too, and only read: those that are as recorded stay.

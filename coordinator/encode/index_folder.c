@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/encode/index_folder.h"
 
 #include <dirent.h>

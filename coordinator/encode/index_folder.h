@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The output folder of encode: files are written beside their final names and renamed when all are
 // whole; an old index is replaced only then, and a failure leaves nothing behind.
 #ifndef BITSWEEP_COORDINATOR_INDEX_FOLDER_H

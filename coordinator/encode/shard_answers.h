@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Known answers of all shards, while encode writes their blocks or verify reads them: any blocks,
 // on any threads and ranks, in any order; a function of the codes alone.
 #ifndef BITSWEEP_COORDINATOR_SHARD_ANSWERS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where answers go, a batch at a time: a file, the memory of a caller (memory_answers.h).
 #ifndef BITSWEEP_COORDINATOR_ANSWER_SINK_H
 #define BITSWEEP_COORDINATOR_ANSWER_SINK_H

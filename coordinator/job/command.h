@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands of the program and what they share. Every command runs on all ranks; ranks agree on
 // a fault before any of them goes on, and main prints it once.
 #ifndef BITSWEEP_COORDINATOR_COMMAND_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a command reads and what it writes: no file may be both. One that is read is refused as an
 // output, --force or not, whatever name it goes by: the same path, a symbolic link, a hard link.
 // Nor may OUT.json be an empty file, such as a shell makes for standard output.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vectors, or ids of neighbours with their values, from one file format to another. What the other
 // format cannot hold exactly is refused: BSW_ERROR_BAD_DATA names row and number.
 #ifndef BITSWEEP_COORDINATOR_CONVERSION_H

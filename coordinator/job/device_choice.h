@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From --device to the device that each rank scans on, which all ranks find out together.
 //
 // `cuda`: every rank of a host one of its own, by UUID, whatever numbers ranks see: a launcher may

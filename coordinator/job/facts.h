@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a command has to say: one list of facts, each with its name and value, told either to people
 // as text or to programs as one JSON object on stdout. Every fact is stated once, for both.
 //

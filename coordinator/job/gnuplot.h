@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // gnuplot, run to its end: no shell between, so that names are what they are.
 #ifndef BITSWEEP_COORDINATOR_GNUPLOT_H
 #define BITSWEEP_COORDINATOR_GNUPLOT_H

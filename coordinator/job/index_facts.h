@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `info` tells of an index and of a model.
 #ifndef BITSWEEP_COORDINATOR_INDEX_FACTS_H
 #define BITSWEEP_COORDINATOR_INDEX_FACTS_H

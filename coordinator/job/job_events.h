@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a job (encode_index.h, truth.h) tells whoever runs it: so it prints nothing itself, and does
 // not decide how the process ends. A command writes it down (run_status.h); others may leave it
 // out.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `info` and `encode` tell of the lists of an index.
 #ifndef BITSWEEP_COORDINATOR_LIST_FACTS_H
 #define BITSWEEP_COORDINATOR_LIST_FACTS_H

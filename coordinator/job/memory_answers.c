@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/job/memory_answers.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers in memory: a sink of searches and of ground truths.
 #ifndef BITSWEEP_COORDINATOR_MEMORY_ANSWERS_H
 #define BITSWEEP_COORDINATOR_MEMORY_ANSWERS_H

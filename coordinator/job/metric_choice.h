@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which metric a command takes: nobody's default, since a wrong one gives wrong neighbours without
 // a word. --metric says it, or an HDF5 file, whose attribute `distance` ann-benchmarks writes.
 #ifndef BITSWEEP_COORDINATOR_METRIC_CHOICE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/job/option_table.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One option table drives parsing, defaults and --help, so that usage text cannot drift from the
 // parser.
 //

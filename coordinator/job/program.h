@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the programs of this tree have in common: their main, and how one starts another.
 #ifndef BITSWEEP_COORDINATOR_PROGRAM_H
 #define BITSWEEP_COORDINATOR_PROGRAM_H

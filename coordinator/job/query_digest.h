@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The digest of queries that FILE.json keeps: of their numbers alone, as floats, row after row. So
 // it does not depend on format, type, or place in a file, and tells whether two results were asked
 // the same.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every rank opens index and vector files itself, and on hosts that keep copies of their own the
 // same path may lead to another file. Each shard would pass its checksums, and the answer would be
 // a mixture: so ranks compare what they opened before they use it.

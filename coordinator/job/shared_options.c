@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Options of subjects that several commands have.
 #include "coordinator/job/command.h"
 #include "coordinator/job/device_choice.h"

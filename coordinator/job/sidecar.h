@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The facts in FILE.json beside a result or ground-truth file: what its numbers mean. "run" there
 // says how the run that made it ended (common/job/run_status.h).
 #ifndef BITSWEEP_COORDINATOR_SIDECAR_H

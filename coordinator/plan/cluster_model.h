@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Seconds and bytes of a batch on a cluster, phase by phase, from rates that were measured or
 // given: arithmetic alone. bench/scaling.md has the formulas, with the names of the fields below,
 // checks them and says where they stop being true.

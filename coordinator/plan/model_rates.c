@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/plan/model_rates.h"
 
 #include <math.h>

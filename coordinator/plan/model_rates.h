@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rates for the cluster model: from a file of measurements, for the code they were measured on or
 // another one, and the limits of devices, which were computed.
 //

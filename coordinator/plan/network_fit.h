@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two numbers of a network: a message of n bytes takes alpha + n * beta.
 #ifndef BITSWEEP_COORDINATOR_NETWORK_FIT_H
 #define BITSWEEP_COORDINATOR_NETWORK_FIT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // An index and its search as `plan` sees them before anything is made: layout, shards, ranks and
 // bytes, from the functions that indexes are made with.
 #ifndef BITSWEEP_COORDINATOR_PLAN_INDEX_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of a planned index: the places that their rows take, and what it takes to make them.
 //
 // Rows of a list are taken to be spread as a negative binomial of shape 5 (mean^2 / variance of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What queue selection (rbeGIR's) will miss of the best rows of a planned index.
 #ifndef BITSWEEP_COORDINATOR_PLAN_MISSES_H
 #define BITSWEEP_COORDINATOR_PLAN_MISSES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/plan/plan_report.h"
 
 #define MOST_LINES 12 // of the table of misses

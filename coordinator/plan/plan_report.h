@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What `plan` tells.
 #ifndef BITSWEEP_COORDINATOR_PLAN_REPORT_H
 #define BITSWEEP_COORDINATOR_PLAN_REPORT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The times of a plan.
 #include <math.h>
 #include <stdio.h>

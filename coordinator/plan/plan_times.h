@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Seconds of a batch for several numbers of ranks, of a planned index: which rates hold for it, and
 // the cluster model with them.
 #ifndef BITSWEEP_COORDINATOR_PLAN_TIMES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/search/batch_device_merge.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cuts found on devices, from candidates that never come to a host: in rank 0's (gather, as rbeGIR
 // has it), or in the devices of all ranks, each for an equal part of the queries (exchange).
 //

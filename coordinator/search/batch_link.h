@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bulk of a batch over a device link: queries from rank 0 to the devices of all ranks,
 // survivors from all devices to that of rank 0. Headers and sizes go over the transport.
 //

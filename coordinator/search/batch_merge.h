@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's side of the search protocol: from the payloads of all ranks to limits, cuts and ranked
 // answers.
 //

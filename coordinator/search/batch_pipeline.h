@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All batches of a search through all ranks, on rank 0; the other ranks serve.
 //
 // With a core to spare one background thread finishes the batch before and codes the batch after

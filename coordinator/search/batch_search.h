@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The way of one batch through all ranks: codes out, candidates in, cuts out, survivors in.
 // Point-to-point messages only; before a payload travels all ranks agree that every one of them has
 // it. Where the devices of the ranks are linked, queries and survivors go over the link, and where

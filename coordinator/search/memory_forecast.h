@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a search will take of the devices of its ranks, from the manifest alone: in the order in
 // which search.c takes it.
 #ifndef BITSWEEP_COORDINATOR_MEMORY_FORECAST_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/search/merge_choice.h"
 
 #include "common/net/collect.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where cuts are found: on rank 0's CPU, or on devices (batch_device_merge.h), which is what
 // `--merge auto` takes where all ranks have linked devices, or one rank has a device, with room for
 // it. All ranks have the same.

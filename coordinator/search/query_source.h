@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's queries: read in batches, coded, packed into the message every rank gets.
 //
 // Message: uint32 header bytes, uint32 0, header (protobuf Batch) padded to 8 bytes, then scales

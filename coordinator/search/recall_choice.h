@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which searches of lists are worth their work, by the table of recalls that an index has.
 //
 // Work is counted in rows: those that a query looks at, and for each candidate that gets an exact

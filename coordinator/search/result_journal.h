@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A result file that grows batch by batch and outlives its run: FILE.partial and, from the first
 // commit on, FILE.journal (common/job/journal.h). A record for each batch: first query, queries,
 // and the digest of the bytes they take in the file. A run that resumes reads those bytes again,

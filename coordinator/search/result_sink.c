@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/search/result_sink.h"
 
 #include "common/job/run_status.h"

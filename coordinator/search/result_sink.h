@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers of a search in a result file with its FILE.json: the sink of the command. A search of one
 // pass leaves what a later run can go on with (result_journal.h), and STATUS.json counts its
 // queries.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A search of an index by all ranks of a transport: open it once, run any number of query files
 // through it, close it. The command, `sweep` and the benches are built on it.
 //

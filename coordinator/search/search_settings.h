@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a search is asked for, and the one place that makes it valid. `search`, `sweep`, `plan`,
 // `info --device-memory` and the benches all take their numbers from here.
 #ifndef BITSWEEP_COORDINATOR_SEARCH_SETTINGS_H

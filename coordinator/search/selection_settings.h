@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // --entries and what belongs to it, made valid.
 #ifndef BITSWEEP_COORDINATOR_SELECTION_SETTINGS_H
 #define BITSWEEP_COORDINATOR_SELECTION_SETTINGS_H

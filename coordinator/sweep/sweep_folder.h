@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of a sweep: one sweep at a time is at work in it, and its files have names of their
 // own.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_FOLDER_H

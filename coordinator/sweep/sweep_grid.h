@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The grid of a sweep: lists of values, the points they span, and which of those are worth looking
 // at.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_GRID_H

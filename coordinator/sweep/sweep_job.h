@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sweep: a grid of codes and searches over one corpus, every point measured on all ranks of a
 // transport through encode_index.h, truth.h and search.h, in a folder that another run can go on
 // with.

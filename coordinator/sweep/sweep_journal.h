@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record of a sweep, FOLDER/sweep.journal: an entry for the ground truth, each index and each
 // point, {"kind": "index", "name": "saq-3", "facts": {...}}, durable before the next begins. The
 // grid is no field of it: --resume with another grid adds points.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/sweep/sweep_judge.h"
 
 enum bsw_status bsw_sweep_judge_open(struct bsw_evaluation *judge, const char *path,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recall of answers in memory by a ground truth in a file, on rank 0.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_JUDGE_H
 #define BITSWEEP_COORDINATOR_SWEEP_JUDGE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A plan of a sweep: a text file with a grid a line, for points that no single grid has.
 //
 //   # what to compare                                   a comment; empty lines are skipped, too

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plots of a sweep: gnuplot draws them from sweep.csv, by a script that is the same for all.
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The plots of a sweep, from its sweep.csv: a panel for each k. `bitsweep sweep` writes this file beside
 # the table and runs it; `gnuplot sweep.gnuplot` draws them again.
 set datafile separator ','

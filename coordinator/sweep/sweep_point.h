@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a sweep measures, point by point, on rank 0.
 //
 // Of k true neighbours a point loses some at three places. With L = k * oversample candidates:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a sweep leaves for its reader beside sweep.csv: sweep.json, plots by gnuplot, report.html.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_REPORT_H
 #define BITSWEEP_COORDINATOR_SWEEP_REPORT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of a sweep, which all ranks take together: ground truth, an index, a search. Rank 0
 // leads and says which one comes; the others follow until it says that there is none left.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_STEP_H

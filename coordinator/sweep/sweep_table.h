@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of a sweep: its columns, the Pareto front, sweep.csv.
 #ifndef BITSWEEP_COORDINATOR_SWEEP_TABLE_H
 #define BITSWEEP_COORDINATOR_SWEEP_TABLE_H

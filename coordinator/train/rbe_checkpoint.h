@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a training of rbe stands, in memory and in a file: what is needed to go on and reach, on
 // the same machine, the weights of a training that was never interrupted, bit for bit.
 #ifndef BITSWEEP_COORDINATOR_RBE_CHECKPOINT_H

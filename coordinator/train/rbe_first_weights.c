@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/train/rbe_first_weights.h"
 
 #include <cblas.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First weights of a training of rbe, and the rates that go with them.
 //
 // From the principal axes of the rows: for queries and documents of one space, scored by projection

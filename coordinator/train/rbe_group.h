@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One group of pairs of a training of rbe: read, forward, loss, backward, by one thread.
 #ifndef BITSWEEP_COORDINATOR_RBE_GROUP_H
 #define BITSWEEP_COORDINATOR_RBE_GROUP_H

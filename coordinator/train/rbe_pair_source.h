@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the pairs of a training come from, and how rows become inputs.
 //
 //   two files                row i of the queries with row i of the documents

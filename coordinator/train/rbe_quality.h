@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How well an rbe model tells the documents of held-out pairs from others, by the score of codes
 // (cosine, or estimated similarity) as training computes it (so also for models that encode
 // refuses). Rank 0 alone: figures depend on the weights, never on ranks or threads.

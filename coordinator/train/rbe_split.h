@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which pairs of a training of rbe are trained on, which are held out, and the order in which an
 // epoch takes them.
 #ifndef BITSWEEP_COORDINATOR_RBE_SPLIT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training of rbe: mini-batches of pairs, softmax loss against cross-sampled negatives, Adam.
 //
 // Every rank takes an equal slice of each mini-batch and cuts it into groups of some 128 pairs; a

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train: a model of rbe from pairs (rbe_pair_source.h), trained by all ranks (rbe_training.h),
 // written by rank 0.
 //

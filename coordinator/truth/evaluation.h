@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recall of a result file (recall.h), by ids, and with ties where it is known which values tie:
 // exact ones computed from the rows, or those that both files hold.
 #ifndef BITSWEEP_COORDINATOR_EVALUATION_H

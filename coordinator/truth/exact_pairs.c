@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/truth/exact_pairs.h"
 
 #include <math.h>

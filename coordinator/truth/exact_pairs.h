@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact values of pairs of a query and a row, read from their files one by one: what eval --base
 // compares. The values by which neighbours are ordered (kernels/refine/refine.h), unrounded.
 #ifndef BITSWEEP_COORDINATOR_EXACT_PAIRS_H

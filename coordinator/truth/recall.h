@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recall, always named in full. K-recall@R: of the K true nearest neighbours of a query, the share
 // found among the first R that were returned, on average over the queries.
 //

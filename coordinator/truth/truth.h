@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // groundtruth: exact nearest neighbours. Every rank streams its range of rows once past all queries
 // (shard/exact/neighbour_scan.h; on a GPU device_neighbours.h); its best a query go to rank 0,
 // which merges them in the total order.

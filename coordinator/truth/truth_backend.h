@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a rank's rows meet the queries of groundtruth: a table with two tenants, CPU cores
 // (shard/exact/neighbour_scan.h) and a GPU (shard/exact/device_neighbours.h). Both find the same
 // lists.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // groundtruth on a GPU: queries in groups that memory holds, the rank's rows streamed through the
 // device once for each group.
 #include "common/base/memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // groundtruth on CPUs: the rank's rows stream past all queries once, and a journal keeps the lists
 // between two blocks.
 #include "common/base/memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a ground truth that is stopped or killed leaves for one that resumes it, beside its output,
 // of each rank once it has committed:
 //   OUT.00003.journal  common/job/journal.h. Fields: inputs and options, and the number of ranks. A

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From every rank's lists of exact neighbours to the answers in the result file, a group of queries
 // at a time.
 #ifndef BITSWEEP_COORDINATOR_TRUTH_MERGE_H

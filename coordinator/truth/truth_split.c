@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "coordinator/truth/truth_split.h"
 
 #include <stdio.h>

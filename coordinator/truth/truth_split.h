@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ground truth once more as the two files that cuvs-bench takes: OUT.neighbors.ibin (uint32
 // queries, uint32 k, int32 ids [queries][k]) and OUT.distances.fbin (the same with float32 values).
 #ifndef BITSWEEP_COORDINATOR_TRUTH_SPLIT_H

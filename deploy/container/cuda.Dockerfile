@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # bitsweep for NVIDIA GPUs, with NCCL. In the root of the repository:
 #   docker build -f deploy/container/cuda.Dockerfile -t bitsweep-cuda .
 #   docker run --rm --gpus all --shm-size=4g -v "$PWD":/data bitsweep-cuda search --device cuda --index /data/idx ...

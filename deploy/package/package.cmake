@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # What `deploy/package/package.sh` packs: programs, scripts that start them, pages. The rules of the library come on top.
 install(TARGETS bitsweep bitsweep-run bitsweep-bench RUNTIME DESTINATION bin)
 install(PROGRAMS deploy/run.sh DESTINATION share/bitsweep/deploy)

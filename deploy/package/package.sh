@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Makes a Debian package of a build, by CPack. See --help.
 set -euo pipefail
 

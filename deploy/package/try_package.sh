@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the Debian package on a bare Debian and runs it there. See --help.
 set -euo pipefail
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A rank for each GPU: here 8 ranks on 2 nodes with 4 GPUs each. Options of sbatch change the numbers.
 # usage, in the root of the repository:
 #   sbatch --nodes=1 --ntasks-per-node=8 deploy/slurm/gpu_ranks.sh search --device cuda --index idx --queries q.fbin \

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What the sbatch scripts beside this file start: bitsweep on all tasks of a Slurm job. It stops the job before its
 # time is up and puts it back into the queue. See --help.
 # Some functions are called by traps alone, which shellcheck does not see.

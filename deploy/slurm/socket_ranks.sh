@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # A rank for each CPU socket, with all of its cores: here 8 ranks on 4 nodes with two sockets of 16 cores each. Options
 # of sbatch change the numbers.
 # usage, in the root of the repository:

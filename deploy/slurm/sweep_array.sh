@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # An array of sweeps: task I of the array runs the sweep in line I of a file. A line has the options of
 # `bitsweep sweep`, separated by blanks, without quotes:
 #   --base a.fbin --queries a_q.fbin --metric l2 --bits 1,2,3,4 --folder sweeps/a

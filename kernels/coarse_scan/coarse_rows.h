@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What levels of coarse_scan share: a key, and plain loops that compilers turn into vectors.
 #ifndef BITSWEEP_KERNELS_COARSE_ROWS_H
 #define BITSWEEP_KERNELS_COARSE_ROWS_H

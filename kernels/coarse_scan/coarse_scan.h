@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // coarse_scan: how near all centroids are to a few queries, and which are near enough.
 //
 // The same product and float keys as matrix_scan, but keys go to memory: a query looks at so many

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // coarse_scan on AVX2: vpmaddubsw adds products of two dimensions in 16 bits, and codes and
 // components are so small that those of four fit.
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // coarse_scan on AVX-512 VNNI, by the blocks of matrix_scan.
 #include <immintrin.h>
 

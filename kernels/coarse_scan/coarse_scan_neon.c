@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // coarse_scan on NEON: four bytes of a row and of a query in one dot product. Bytes of centroids
 // are at most 127, so that they are signed ones too.
 #include <arm_neon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: coarse_scan.h's definitions number by number.
 #include "kernels/coarse_scan/coarse_rows.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_encode: rows to bit-plane codes on a GPU.
 //
 // The same numbers as kernels/encode and prepare_rows give, bit for bit: sums in the lanes and the

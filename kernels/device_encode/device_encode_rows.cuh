@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the encoders share: a warp takes 8 rows of a bundle, a lane every 32nd dimension of each.
 //
 // So rows are read in whole lines, a lane's sum is a lane of kernel_sums.h, and a ballot is a word

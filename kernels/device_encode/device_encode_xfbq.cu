@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // xfbq on a GPU: norms, factors, codes in one kernel. Bound by memory for floats: about 12 + 3 *
 // bits instructions for 32 numbers; the second look at a row comes from the caches.
 #include "kernels/device_encode/device_encode_rows.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first step of saq on a GPU: norms, factors, rows less the mean. Bound by memory.
 #include "kernels/device_encode/device_encode_rows.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The product of saq on a GPU: rows by rotation in float32. Every output is one fma chain,
 // ascending in the input dimension, so that dimension is never cut: a block has a tile of rows x
 // outputs, a thread 8 rows x 4, 8 or 12 outputs in registers, and slices of 8 input dimensions go

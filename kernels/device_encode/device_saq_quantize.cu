@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The last step of saq on a GPU: projected rows to planes, norms, scales and tails. Bound by memory
 // up to about 4 bits, then by instructions: three for each plane of 32 numbers.
 #include "kernels/device_encode/device_encode_rows.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries within a radius: a warp a ray. Points of a subspace, 2 KB, come from the first cache when
 // rays of one follow each other; what is written, 5 bytes a hit, is most of the rest.
 #include "kernels/cuda_switch.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_entries: entries within a radius on a GPU, entry by entry: entries_within.h's hits and
 // values, bit for bit, of a batch of rays in device memory. A warp has a ray: 32 entries at a time,
 // and what hits is put one after the other by counting the bits of a ballot.

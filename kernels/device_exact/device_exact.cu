@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All rows against all queries in float64: a warp takes 8 rows by 4 queries, whose 32 sums it holds
 // in registers, every lane its share of the dimensions. The trees of the 32 sums are then one: at
 // every level a lane hands half of its sums to the lane it is paired with, and lane i ends with the

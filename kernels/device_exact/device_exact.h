@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_exact: exact values on a GPU, from raw rows in device memory: of chosen pairs (refine) and
 // of all rows against all queries (exact), the latter selected at once as device_scan does it.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // All rows against all queries in int32, for rows and queries of one integer type: a warp takes a
 // bundle by 16 or 64 queries through mma.m16n8k32, s8 by u8.
 //

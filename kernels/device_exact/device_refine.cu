@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact values of chosen pairs, and norms of rows: a warp a pair or row, its lanes those of
 // kernel_sums.h. Rows lie far apart and each is read once, so only the number of loads under way
 // counts.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers of raw rows, sums in lanes and tree, values and their scores, shared by the kernels of
 // this folder. Each operation is rounded as kernels/refine writes it.
 #ifndef BITSWEEP_KERNELS_EXACT_VALUE_CUH

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From sorted lists of several shards to cuts, and what they leave of a list. Bound by memory.
 #include "kernels/device_merge/device_merge.h"
 #include "kernels/device_scan/device_key.cuh"

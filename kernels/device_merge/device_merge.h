@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_merge: candidates of several shards on one GPU, from their sorted lists to each query's
 // cut: the worst candidate that is among the best `keep` of all, as rbeGIR's global sort finds it.
 //

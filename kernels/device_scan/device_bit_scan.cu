@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plane_scan of few queries on tensor cores that multiply bits: no popcounts, no unpacking.
 //
 // The sum of u * q over dimensions is one over bits: bit 2^i of u is a plane's, so a plane of

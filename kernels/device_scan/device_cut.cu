@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best of every list: radix select on whole candidates, or exact scores with their rows, which
 // all differ, so that the pivot parts them exactly; then compaction in place. A block a query, a
 // round at most for each byte over its list. One block alone waits for memory most of the time, so

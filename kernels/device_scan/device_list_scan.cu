@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work items of lists as grouped products: a block an item, whose queries it gathers by their
 // number, then tile after tile as device_matrix_scan.cu has them. Limits are those that keys have
 // to reach before anything is added, which the block finds once for each of its queries; sums are

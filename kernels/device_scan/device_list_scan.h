@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scan of an index with lists (common/files/list_order.h) on a GPU: work items, each some
 // bundles of a list and some of the queries that look at it, which lie anywhere in the batch, with
 // what is added to their keys there. The candidates of shard/host/list_scan.c.

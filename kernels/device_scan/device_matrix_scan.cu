@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan on a GPU: tiles of documents unpacked to bytes in shared memory once for all queries
 // of a block, mma.m16n8k32 with queries s8 as rows and documents u8 as columns, selection on the
 // accumulators.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan on Hopper (sm_90a): a warpgroup unpacks tiles of 128 documents to bytes in shared
 // memory, others multiply them by queries, which they hold in registers, with wgmma.m64n128k32 s8
 // by u8, and select on the accumulators. hopper_layout.cuh says where everything lies and why.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan on Hopper (sm_90a) for layouts of more than 256 padded dimensions, embeddings of 384,
 // 768 or 1,024 among them: tiles go round the ring slice by slice (hopper_slices.cuh), sums stay in
 // registers over the slices of a tile, and the queries of a block stay in shared memory, whence

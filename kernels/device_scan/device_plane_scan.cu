@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plane_scan on a GPU by popcounts: a warp takes a bundle, a lane a document; the planes of a group
 // of queries lie in shared memory, so that codes are read once for the group.
 //

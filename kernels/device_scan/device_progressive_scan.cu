@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The progressive scan on a GPU: for a tile the dots of the stage alone, all that they say of the
 // full key decided on the accumulators, and the few pairs of row and query that remain finished one
 // by one.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What rbeGIR's queues keep, to the lists: a block of threads a block of queues and query. The
 // scans fill them (put_in_queue of device_key.cuh): a queue takes a row by a maximum at each of its
 // slots, so nothing lies between the products and the queues, and only rows that reach their

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_scan: scan and selection on a GPU, fused: codes and queries in device memory, candidates
 // out, no array of distances.
 //

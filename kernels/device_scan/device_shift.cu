@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Additions to keys around a scan (kernels/select/key_shift.h): first the limits that keys must
 // reach before, then the sums of what the scan has appended. And row masks of a search.
 #include "kernels/device_scan/device_key.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Additions to keys around a scan on a GPU (kernels/select/key_shift.h), and row masks of a search:
 // the scans themselves know neither.
 //

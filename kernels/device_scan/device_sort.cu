@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every list in descending order: CUB's segmented radix sort, between the lists and the scratch and
 // back; under the emulator one thread a list. CUB's places are of 31 bits, so larger batches go in
 // slices.

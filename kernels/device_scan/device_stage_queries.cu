@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a progressive scan wants of its queries: a warp a query.
 #include <cmath>
 

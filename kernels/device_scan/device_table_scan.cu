@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Product codes by tables in shared memory: a block has some queries and some bundles, of a shard
 // or of a list. It finds each table's largest number and so its power of two, makes the tables of
 // all its queries in one pass over the codebooks, and then looks up 1024 rows at a time: a lane has

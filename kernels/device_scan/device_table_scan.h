@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Product codes on a GPU, by tables in shared memory (kernels/table_scan/table_scan.h): of a whole
 // shard, or of work items of lists (device_list_scan.h). The candidates of shard/host.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/device_scan/device_tuning.h"
 
 #define MMA BSW_DEVICE_MATRIX_MMA

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers of the scans on a GPU that differ from generation to generation: data, looked up by the
 // device's compute capability at each launch. Results do not depend on them. How many blocks run at
 // a time is not among them: the runtime knows (current_device.cuh).

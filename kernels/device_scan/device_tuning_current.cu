@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tuning of the device that launches go to.
 #include "kernels/current_device.cuh"
 #include "kernels/device_scan/device_tuning.h"

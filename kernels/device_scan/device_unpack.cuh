@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One word of a document's planes, 32 dimensions, to bytes: a tree that first joins planes to
 // fields of 2 bits, then of 4, then of 8, all 32 dimensions at a time. About 0.8 instructions a
 // byte at 3 bits; planes that a code does not have cost nothing. Compilers take such merges of bits

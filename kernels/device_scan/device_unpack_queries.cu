@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Query planes to the bytes that the matrix scan multiplies. A block a query, a thread a word.
 #include "kernels/device_scan/device_key.cuh"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bound on dots below which no row of a bundle can pass, of the largest scale, the smallest and
 // the largest bias of its rows: most tiles hold no row that passes, and one comparison of the
 // smallest of a few sums says so for all of them. What reaches it is looked at as ever, so it is to

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where operands of wgmma.mma_async.m64n128k32.s32.s8.u8 lie, from the PTX manual's chapter on
 // wgmma ("Register fragments" of .m64nNk32, "Canonical layouts", "Matrix descriptor format").
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The producers of device_matrix_scan_hopper.cu: bundles from memory to tiles of bytes.
 //
 // A warp has bundles that follow each other, one of each tile. They come in slots of its own, a few

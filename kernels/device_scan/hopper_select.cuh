@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the sums of the Hopper kernels to the lists.
 //
 // Sums of small float keys start with terms of keys (key_terms.cuh): one bit of each says whether

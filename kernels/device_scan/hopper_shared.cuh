@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a block of the Hopper kernel has in shared memory, for how many threads, and the ring that
 // tiles go round in (device_matrix_scan_hopper.cu).
 #ifndef BITSWEEP_KERNELS_HOPPER_SHARED_CUH

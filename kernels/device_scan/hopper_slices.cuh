@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Layouts of more than 256 padded dimensions in slices, for device_matrix_slices_hopper.cu: how
 // they are cut, what is in shared memory, and the producers.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From a slot's bit planes to the bytes of a tile, for device_matrix_scan_hopper.cu: once for
 // layouts of one segment, whose bits and words the compiler knows, and once for all.
 #ifndef BITSWEEP_KERNELS_HOPPER_UNPACK_CUH

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which pairs of row and query pass, from tensor cores: all that a float key adds to a dot is made
 // a matrix product, too, so that of four sums or of 64 an AND says whether one may pass.
 //

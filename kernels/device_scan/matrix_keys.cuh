@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys and appends of the matrix scans, whose sums are those of u * q: device_matrix_scan.cu and
 // device_matrix_scan_hopper.cu, in whose accumulators alike four lanes share a query.
 #ifndef BITSWEEP_KERNELS_MATRIX_KEYS_CUH

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The matrix scan's kernel, whatever a block's queries are and wherever they come from:
 // device_matrix_scan.cu, which says how it works, and device_list_scan.cu.
 //

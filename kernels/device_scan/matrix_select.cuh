@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the matrix scan's kernel (matrix_scan.cuh) selects by, whatever its queries are: where sums
 // begin, which of them may pass, which do, and appends.
 #ifndef BITSWEEP_KERNELS_MATRIX_SELECT_CUH

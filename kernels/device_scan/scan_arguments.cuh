@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What both scans are launched with, and what both check.
 #ifndef BITSWEEP_KERNELS_SCAN_ARGUMENTS_CUH
 #define BITSWEEP_KERNELS_SCAN_ARGUMENTS_CUH

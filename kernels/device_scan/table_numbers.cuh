@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers of tables of product codes on a device: kernels/table_scan/table_formats.h for device
 // code, and those of some queries side by side in shared memory. Same bits.
 #ifndef BITSWEEP_KERNELS_TABLE_NUMBERS_CUH

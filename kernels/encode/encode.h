@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode: vectors to bit-plane codes, bundles of 32 documents at a time.
 //
 // Work a document: dims reads, for saq dims * padded_dims fused multiply-adds (the frame), then

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode on AVX2: four registers hold the 32 lanes of kernel_sums.h; the codes of 32 dimensions are
 // packed to bytes, whose sign mask is a plane word.
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode on AVX-512: two registers hold the 32 lanes of kernel_sums.h, and two 16-bit masks make
 // one plane word.
 #include <immintrin.h>

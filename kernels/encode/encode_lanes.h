@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Words of encode of levels whose struct lanes is an array of registers, v[32 / LANES]. Each
 // includes this behind that, its types floats and integers, every, multiply_add, load_lanes,
 // store_lanes, add_products, tree_sum, clipped_floor, store_word, add_code_squares and

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode on Arm: eight registers hold the 32 lanes of kernel_sums.h; the codes of 32 dimensions are
 // packed to bytes, each bit of which is gathered to a plane word.
 #include <arm_neon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: encode.h's definitions number by number. Kept plain on purpose; the other levels are
 // held to its bits.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of encode from words of 32 lanes: what the levels do alike. Each includes this behind its
 // own struct lanes (zero_lanes, load_lanes, add_products, tree_sum), a register of doubles
 // (add_squares, tree_sum_double), half_to_float, xfbq_word, center_word, project_tile with PANEL,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/encode/prepare_rows.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Raw rows of any type as floats, with the factor that normalises them and the faults that forbid
 // encoding them.
 #ifndef BITSWEEP_KERNELS_PREPARE_ROWS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/encode/raw_codes.h"
 
 #include <math.h>

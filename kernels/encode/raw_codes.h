@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // uint8 and int8 rows as matrix_scan takes them, for exact totals.
 //
 // x a row's number, y a query's: u = x and q = y - 128 for uint8, u = x + 128 and q = y for int8,

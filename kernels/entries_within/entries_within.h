@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // entries_within: which entries of codebooks of 2 dimensions are near the projection of a query,
 // after JUNO (Liu et al., ASPLOS 2024, Section 4.2).
 //

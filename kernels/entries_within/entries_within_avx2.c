@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // entries_within on AVX2: 8 entries at a time. What hits is moved to the front of its register by a
 // permutation that a table has for each of 256 masks, and stored whole; the next store begins where
 // the hits end. No branch depends on what hits: with a quarter of the entries near, a register

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // entries_within on Advanced SIMD: 4 entries at a time. What hits is moved to the front of its
 // register by a byte shuffle that a table has for each of 16 masks, and stored whole.
 #include <arm_neon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: entries_within.h's formulas entry by entry.
 #include "kernels/entries_within/entry_value.h"
 

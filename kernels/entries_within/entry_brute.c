@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The back end that looks at every entry, on all CPUs.
 #include "common/base/memory.h"
 #include "kernels/entries_within/entry_finders.h"

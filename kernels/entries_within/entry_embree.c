@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The back end on Embree's rays: one scene of user geometry, all layers in it. A ray's occlusion
 // test meets every sphere that it may hit, notes it and rejects it, so that the ray goes on.
 #include <embree3/rtcore.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Back ends by name, and what all of them ask of a book.
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The back ends of entries_within.h, for its own files.
 #ifndef BITSWEEP_KERNELS_ENTRY_FINDERS_H
 #define BITSWEEP_KERNELS_ENTRY_FINDERS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/entries_within/entry_scene.h"
 
 #include "common/base/memory.h"

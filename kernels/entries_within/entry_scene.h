@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spheres and rays that say which entries are near, after JUNO (Liu et al., ASPLOS 2024, Section
 // 4.2): what back ends that trace rays share.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two formulas of entries_within.h, a number at a time.
 #ifndef BITSWEEP_KERNELS_ENTRY_VALUE_H
 #define BITSWEEP_KERNELS_ENTRY_VALUE_H

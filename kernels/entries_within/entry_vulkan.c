@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The back end on Vulkan's ray tracing: batches in turns of a bounded number of rays, one thread at
 // a time, as a device has one queue here.
 #include <pthread.h>

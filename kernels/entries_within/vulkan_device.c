@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/entries_within/vulkan_device.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A Vulkan device that traces rays, its memory, and commands that are waited for: what
 // vulkan_tracer.h is made of. Nothing here knows of entries.
 #ifndef BITSWEEP_KERNELS_VULKAN_DEVICE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Spheres of entry_scene.h on a Vulkan device: acceleration structures over their boxes and a
 // ray-tracing pipeline. entry_trace.rgen starts a ray, entry_sphere.rint says when it meets a
 // sphere, entry_hit.rahit notes the entry and rejects it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // limits: what a core does at most, for the benches to compare kernels with: bytes read, copied and
 // written, multiply-adds and popcounts in registers.
 //

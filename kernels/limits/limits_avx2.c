@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multiply-adds of bytes are vpmaddubsw, two products to 16 bits, which wrap; popcounts are lookups
 // of half bytes.
 #define VECTOR_BYTES 32

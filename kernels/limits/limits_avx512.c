@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #define VECTOR_BYTES 64
 #include "kernels/limits/limits_loops.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loops of kernels/limits, for vectors of VECTOR_BYTES, which the file that includes this
 // defines: the compiler makes them instructions of its level.
 #ifndef BITSWEEP_KERNELS_LIMITS_LOOPS_H

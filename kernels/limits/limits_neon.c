@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Multiply-adds of bytes are dot products of 4 in each of 4 lanes.
 #define VECTOR_BYTES 16
 #include "kernels/limits/limits_loops.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plain C on short vectors: what a compiler makes of it for any CPU.
 #include "kernels/limits/limits_loops.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A block of matrix_scan_avx512.c: up to 12 queries against a bundle.
 //
 // 24 accumulators in registers, and for 4 dimensions 14 loads (two of documents, a broadcast a

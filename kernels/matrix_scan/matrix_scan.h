@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan: a batch of queries against a tile of documents on int8 units, selection in the
 // epilogue.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan on 256-bit registers: all but how products are added. A level that includes this
 // defines BLOCK_QUERIES before it, and tile_form (matrix_scan_blocks.h) and add_products, which is
 // declared here, behind it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan on AVX2.
 //
 // vpmaddubsw multiplies bytes and adds pairs into 16 bits, which two products of 255 * 128

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan on AVX-512 VNNI.
 //
 // A block ends with the marks of rows that reach their query's limit (matrix_block_avx512.h). What

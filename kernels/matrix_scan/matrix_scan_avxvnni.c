@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan on AVX2 with VNNI: desktops since Alder Lake and Zen 5, which have no AVX-512 or need
 // none. vpdpbusd multiplies and adds four bytes into 32 bits, whatever the codes, so a block of 6
 // queries against 16 rows is 12 accumulators, and for 4 dimensions 8 loads to 12 dot products.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan of levels that keep integers of a block in a small array in the first cache, which
 // the filters of select read: with 16 registers, or 32 short ones, the epilogue would have to spill
 // them anyway. What these levels do alike; only vector operations are theirs.

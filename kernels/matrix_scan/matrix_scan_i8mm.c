@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan by usmmla, which multiplies 8 dimensions of 2 rows with those of 2 queries: twice the
 // products of a dot product. A block is up to 8 queries against 8 rows, 16 registers of sums of 2
 // rows x 2 queries. A single query goes by usdot.

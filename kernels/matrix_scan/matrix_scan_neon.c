@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // matrix_scan by sdot, which multiplies signed bytes alone: 4 dimensions of 4 rows with 4 of 16
 // dimensions of a query. A block is up to 4 queries against 16 rows, 16 registers of sums. Bytes
 // above 127 are looked for once a tile; where there are some, u - 128 is multiplied and 128 times

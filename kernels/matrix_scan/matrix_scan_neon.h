@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the levels of Arm do alike in matrix_scan: all but their products. A level that includes
 // this defines BLOCK_QUERIES before it, and tile_form, complete_constants and its products behind
 // it (matrix_scan_blocks.h).

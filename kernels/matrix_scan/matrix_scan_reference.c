@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: bit by bit, row by row, dimension by dimension.
 #include <math.h>
 

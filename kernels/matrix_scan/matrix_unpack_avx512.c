@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bit planes to bytes on AVX-512 VBMI, for matrix_scan_avx512.c.
 #include "kernels/matrix_scan/matrix_unpack_avx512.h"
 

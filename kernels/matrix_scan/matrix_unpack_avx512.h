@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // unpack and unpack_query of bsw_matrix_scan_avx512: matrix_scan.h says what they do.
 #ifndef BITSWEEP_KERNELS_MATRIX_UNPACK_AVX512_H
 #define BITSWEEP_KERNELS_MATRIX_UNPACK_AVX512_H

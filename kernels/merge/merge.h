@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // merge: sorted lists of several shards into one ranked answer; a global radix sort as in rbeGIR
 // (RBE, Section 5.3).
 //

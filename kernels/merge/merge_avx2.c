@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // As the AVX-512 level: short lists by counting how many entries go before each, longer ones by
 // radix.
 #include <immintrin.h>

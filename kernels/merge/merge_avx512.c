@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short lists, the usual case of one query, are sorted by counting for every entry how many go
 // before it: quadratic, but 8 compares an instruction and no branch. Longer ones by radix.
 #include <immintrin.h>

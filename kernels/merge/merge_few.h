@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the vector levels of merge do alike: short lists by counting for every value how many are
 // larger, which is its place; longer ones by radix. Each includes this behind its own FEW, the
 // length of a short list, count_larger, varying_bits, varying_score_bits and drop_below.

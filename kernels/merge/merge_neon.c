@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Short lists by counting how many entries go before each, longer ones by radix. Loops of single
 // instructions are left to the compiler, which has vectors for them.
 #include <arm_neon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scalar half of the merge's radix sorts: counting and scattering, which no vector unit helps
 // with. A level gives the bits in which its input varies, by vector passes; digits of 8 or 11
 // bits are laid over those alone, from the lowest varying bit up. Candidates that come in the order

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: qsort, and the textbook merge sort, which is stable.
 #include <stdlib.h>
 

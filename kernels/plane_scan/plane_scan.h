@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plane_scan: XOR and popcount of bit planes, the integers of XFBQ Eq. 10 and Eq. 7.
 //
 // One query over a tile of bundles. Pair by pair of planes that is one XOR, one popcount and one

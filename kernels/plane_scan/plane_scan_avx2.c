@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plane_scan on AVX2: table look-ups of nibbles, as in plane_scan_avx512.c.
 //
 // vpshufb has one table of 16 entries for a whole register, so the words of 32 documents are first

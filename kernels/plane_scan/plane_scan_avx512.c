@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plane_scan on AVX-512: table look-ups of nibbles.
 //
 // For one query the distance of 4 dimensions in one document plane is a function of the plane's 4

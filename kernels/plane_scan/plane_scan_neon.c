@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // plane_scan on Arm: table look-ups of nibbles, as in plane_scan_avx2.c.
 //
 // tbl has one table of 16 entries for a whole register. ld4 takes the words of 16 documents apart

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // dots of levels whose tables take 6 query bits in a pass: the seventh is a second one. Each
 // defines SECOND_PASS and includes this behind its own struct nibble_tables, make_tables and
 // scan_chunk.

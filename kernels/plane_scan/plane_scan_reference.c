@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: Eq. 10 plane pair by plane pair, Eq. 7 at the end.
 #include "kernels/plane_scan/plane_scan.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the vector levels of plane_scan do alike: add_rows with a popcount, and the chunks of words
 // whose tables are made at a time. Each includes this with its own flags.
 #ifndef BITSWEEP_KERNELS_PLANE_SCAN_ROWS_H

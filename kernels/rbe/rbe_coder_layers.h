@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a coder's layers lie: each [num_in][padded_out] weights, then [padded_out] bias, in the
 // order of rbe_model.h.
 #ifndef BITSWEEP_KERNELS_RBE_CODER_LAYERS_H

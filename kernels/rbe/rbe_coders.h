@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A model made ready to code rows: documents into bundles of planes with a scale and a bias,
 // queries into planes with a scale and what its values add.
 //

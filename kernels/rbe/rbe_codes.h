@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rbe codes of rows: the model's binary vectors as bit planes, the same bits on every machine.
 //
 // Plane 0 is b^0, plane t + 1 is d^t; bit 1 stands for -1 (common/codes/code_layout.h), so that the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/rbe/rbe_codes_rows.h"
 
 const struct bsw_rbe_codes_table bsw_rbe_codes_neon = {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The plain oracle: one output after another, as the equations have it.
 #include "kernels/rbe/rbe_coder_layers.h"
 #include "kernels/rbe/rbe_tanh.h"

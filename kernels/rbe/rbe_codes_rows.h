@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One row through the model, written so that compilers vectorise over outputs; compiled once for
 // each level above the reference.
 #ifndef BITSWEEP_KERNELS_RBE_CODES_ROWS_H

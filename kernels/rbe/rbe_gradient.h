@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Training's view of a side: a batch of rows forward, and the gradient of a loss back through it.
 // Products by OpenBLAS: bits depend on the machine, never on the result of encoding (rbe_codes.h).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loss of a group of pairs, and its gradient with respect to the codes of both sides.
 //
 // Query i meets document i and num_negatives others, cross-sampled: documents (i + shifts[r]) mod

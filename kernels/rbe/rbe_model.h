@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rbe: the model of Recurrent Binary Embedding (Shan, Jiao, Zhu, Mao, KDD'18), Section 4.
 //
 // A side (query or document) turns a real vector f [m] into t + 1 binary vectors of n components:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model.rbe: a learned model, all that coding a row needs.
 //
 // Protobuf (common/bitsweep.proto, RbeModel) whose last field is the XXH3 of all bytes before it.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First weights that are a quantizer already: rows of W random and orthonormal, B back along them,
 // R as W. Codes then begin as those of a uniform quantizer after a random rotation, the same on
 // both sides, and training starts from there: for queries and documents of one space.

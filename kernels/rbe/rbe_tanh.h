@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // tanh in float32 from + - * / and fma alone: the same bits on every machine, as libm's are not.
 //
 // |x| < 0.3125: x + x^3 * p(x^2), a fit to tanh. Elsewhere 1 - 2 / (exp(2|x|) + 1), exp by

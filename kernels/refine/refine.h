@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // refine: the exact value of one raw row and one query, the number that results are ordered by.
 //
 // Numbers are converted exactly to float64; lane i mod 32 ascending from +0.0 with s = fma(a, b,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 32 lanes are eight registers of 4 doubles; type and metric are constants of each copy of the
 // loop.
 #include <immintrin.h>

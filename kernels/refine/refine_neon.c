@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The 32 lanes are sixteen registers of 2 doubles; type and metric are constants of each copy of
 // the loop.
 #include <arm_neon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: refine.h's definitions number by number.
 #include <math.h>
 #include <string.h>

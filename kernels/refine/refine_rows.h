@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Values of whole rows: what the levels of refine do alike, type and metric constants of each copy
 // of the loop. Each includes this behind its own `lanes`, a register of LANES numbers, load_group,
 // multiply_add and tree_sum. A level with MASKED_LOADS has to_double, squared_norm and add_rest of

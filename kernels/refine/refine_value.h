@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From the sums of a pair to its value: the one formula that all levels of refine share.
 #ifndef BITSWEEP_KERNELS_REFINE_VALUE_H
 #define BITSWEEP_KERNELS_REFINE_VALUE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // screen: rows of a tile that may be among the nearest of a query, by float32 products.
 //
 // For ground truth on floats: an exact value is a float64 sum in a fixed order, which costs several

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 16 rows are two registers, 6 queries 12 running sums: a bundle and 12 queries take four rounds.
 #include <immintrin.h>
 #include <math.h>

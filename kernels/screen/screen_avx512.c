@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 32 rows are two registers, 12 queries 24 running sums; two loads and 12 broadcasts feed 24 fused
 // multiply-adds. A bundle's numbers stay in the first cache while all queries go over it.
 #include <immintrin.h>

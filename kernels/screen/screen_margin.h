@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the numbers of screen.h must be given so that no row is lost: scales, biases, limits, and
 // the proof that they suffice.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // 8 rows are two registers, 12 queries 24 running sums: a bundle takes four rounds. Rows as bytes
 // go over dot products, which have four times the products of float32.
 #include <arm_neon.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: screen.h's definitions number by number.
 #include <math.h>
 

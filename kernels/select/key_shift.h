@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Keys with something added to them, and the limit that a key must reach before.
 //
 // A float key x becomes x + g, rounded once to float32, an integer key x + g within int32

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // select: from the integers of a scanned tile to the best candidates of a shard.
 //
 // `threshold`: rows whose score reaches a running limit are appended to a candidate buffer; when it

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // select on AVX2: a bundle of 32 rows is four registers.
 #include <immintrin.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A bundle of 32 rows is two registers. A filter's common case, no row of the bundle at the limit,
 // ends at one branch; rows that pass are compressed in registers and stored masked, since a
 // compressing store to memory is microcode on some CPUs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // select of levels without a compressing store: rows that pass are few once a limit stands, so they
 // are appended one by one, and a filter's common case ends at one branch. Each includes this behind
 // its own bundle_keys, 32 floats in registers of LANES, dots_reaching, keys_reaching,

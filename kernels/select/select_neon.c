@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // select on Arm: a bundle of 32 rows is eight registers.
 #include <arm_neon.h>
 

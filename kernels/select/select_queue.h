@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // queue_insert of select.h for the vector levels. Candidates come in runs of consecutive rows, so
 // eight of them go to eight threads side by side, by the level's put_lanes; gaps (rows masked out)
 // and runs that wrap round a stripe's end go one by one.

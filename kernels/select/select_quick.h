@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the vector levels of select share: the limit of the float filters, the counting of
 // distances, and the quickselect round a level's own partition.
 #ifndef BITSWEEP_KERNELS_SELECT_QUICK_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The oracle: select.h's definitions row by row, keep_best by a full sort.
 #include <math.h>
 #include <stdlib.h>

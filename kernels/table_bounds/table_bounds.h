@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table_bounds: which rows of product codes may reach a query's limit, without a table for query
 // and list; an idea of Quick ADC (André, Kermarrec, Le Scouarnec) and FAISS's fast scan, but as a
 // filter before sums in float32, so that answers keep their bytes.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table_bounds on AVX2: 4-bit codes by shuffles, a bundle and up to four queries at a time; 8-bit
 // codes by 16 queries side by side.
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "kernels/table_scan/table_formats.h"
 
 static const char *const names[BSW_NUM_TABLE_TYPES] = {[BSW_TABLE_FLOAT32] = "float32",

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Numbers that tables of product codes may have: float32, float16, and two floats of 8 bits after
 // Ootomo and Naruse (Custom 8-bit floating point value format for reducing shared memory bank
 // conflict in approximate nearest neighbor search).

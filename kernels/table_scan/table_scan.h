@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table_scan: product codes (Jégou, Douze, Schmid: Product Quantization for Nearest Neighbor
 // Search) against tables of their queries.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // table_scan on AVX2: 8 entries, or rows, at a time. Look-ups of 8-bit codes are gathers; those of
 // 4-bit codes are shuffles of the bytes of 16 numbers, 32 rows at a time.
 #include <immintrin.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vector search over quantized codes.
 
 >>> import tempfile

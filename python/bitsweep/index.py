@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An index: a folder with codes of vectors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """libbitsweep by ctypes: its structs, its functions, and what a call needs around it.
 
 The structs are those of coordinator/bitsweep.h; a test compares them with the compiled header.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vectors as arrays and files, exact neighbours, recall."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The package against itself and against the program.
 
 Environment: BITSWEEP the program (without it, comparisons with it are skipped), BITSWEEP_LIBRARY

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The structs and functions of bitsweep/library.py are those of the header."""
 
 import ctypes

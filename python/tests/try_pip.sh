@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the package by pip into a new virtual environment, and runs its tests there on the installed library.
 # By hand: it compiles the library and asks a package index for numpy and scikit-build-core.
 # usage: try_pip.sh [BITSWEEP_BINARY [PYTHON]]

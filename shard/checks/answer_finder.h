@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the known answers of a shard from the blocks of its file, in any order, by any number of
 // threads: encode keeps them, verify compares.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Places where a test build may be told to damage what it has, to see that self-checks notice:
 // BITSWEEP_DAMAGE=KIND:N:SEED in the environment. codes:N flips one bit of what is resident, or on
 // the device, before batch N (1, 2, ...). scores:N changes keys from the Nth scan on, known answers

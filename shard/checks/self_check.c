@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/checks/self_check.h"
 
 #include <string.h>

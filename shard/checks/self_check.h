@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's checks of itself during a search. A failure is BSW_ERROR_SELF_CHECK, its text names
 // host, device and shard.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A codec: what it is called, what it can do, and the functions that code rows and queries by it.
 //
 // Each codec is a file, codec_X.c, and a word of the list below. Nobody else names one:

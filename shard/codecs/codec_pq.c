@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // pq: product codes, numbers of codebook entries, scanned by tables of queries (product_codes.h).
 //
 // In the layout of codes a row has one segment of one bit a dimension, as many as its code has:

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // raw: uint8 or int8 rows as they are, scanned exactly (kernels/encode/raw_codes.h).
 #include "kernels/encode/raw_codes.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rbe: codes of a learned model. encode takes the model from a file; search and verify find it in
 // the index.
 #include "shard/codecs/codec_rbe.h"

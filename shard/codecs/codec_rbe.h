@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rbe's own part of a manifest: what it says of the model that its codes are made with.
 #ifndef BITSWEEP_SHARD_CODEC_RBE_H
 #define BITSWEEP_SHARD_CODEC_RBE_H

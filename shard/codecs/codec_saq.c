@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // saq: segmented adaptive quantization, several bits where the data has its energy
 // (saq_training.h).
 #include "shard/codecs/codec_saq.h"

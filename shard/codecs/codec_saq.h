@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // saq's own part of a manifest: the frame that its codes are a function of, besides the row.
 #ifndef BITSWEEP_SHARD_CODEC_SAQ_H
 #define BITSWEEP_SHARD_CODEC_SAQ_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // sq8: one byte a dimension, between the least and the largest number of the sample.
 //
 // With m the middle and h the half step of a dimension, h = (largest - least) / 2 / 256, a row's

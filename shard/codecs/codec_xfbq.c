@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // xfbq: the XFBQ paper's plain codes, bit for bit. Its scale is manifest->codec_number.
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/codecs/device_encode_run.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks of shard files, encoded on a device: the bytes that bsw_block_encode gives.
 //
 // The host's threads read rows and add up their digests; the device prepares and codes them; the

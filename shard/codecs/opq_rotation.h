@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rotations of product codes: where they begin, and a round of OPQ (product_training.h).
 #ifndef BITSWEEP_SHARD_OPQ_ROTATION_H
 #define BITSWEEP_SHARD_OPQ_ROTATION_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries that are the same for ever, for known answers: coded without a vector, from an integer
 // hash alone.
 //

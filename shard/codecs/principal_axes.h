@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Orthonormal axes for codes: principal ones of a sample, and random ones. LAPACK in float64: bits
 // depend on the machine.
 #ifndef BITSWEEP_SHARD_PRINCIPAL_AXES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/codecs/product_books.h"
 
 #include <string.h>

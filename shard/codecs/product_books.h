@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codebooks of product codes by k-means, part after part.
 #ifndef BITSWEEP_SHARD_PRODUCT_BOOKS_H
 #define BITSWEEP_SHARD_PRODUCT_BOOKS_H

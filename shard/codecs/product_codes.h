@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Product codes: what codec pq codes rows by, and the tables that its queries are scanned with.
 //
 // With mu the mean of the sample and R the rotation (or nothing), a row's x' = (x - mu) R is cut

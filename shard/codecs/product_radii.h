@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Radii of queries' projections: how near an entry has to be for a search to look at it, after JUNO
 // (Liu et al., ASPLOS 2024, Section 4.1). Of product codes with parts of 2 dimensions.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What product codes are trained on: the sample's mean, a rotation, codebooks. On rank 0 alone,
 // whose threads share parts and rows; the same bits for any number of them.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch of queries as rank 0 coded them, and how it is to be scanned: what every codec and every
 // back end is given.
 #ifndef BITSWEEP_SHARD_QUERY_BATCH_H

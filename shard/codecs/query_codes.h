@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries to odd integers of at most 7 bits, in planes, or to bytes where codes are bytes: done
 // once, on the coordinator; and where a batch of them lies in a message.
 #ifndef BITSWEEP_SHARD_QUERY_CODES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Radii of product codes in a manifest.
 #ifndef BITSWEEP_SHARD_RADII_MESSAGE_H
 #define BITSWEEP_SHARD_RADII_MESSAGE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/codecs/radii_training.h"
 
 #include <math.h>

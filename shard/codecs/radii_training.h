@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Radii of product codes from a sample and its true neighbours (product_radii.h).
 //
 // Rows of the sample, one of each equal part of them, are the queries; their neighbours are the

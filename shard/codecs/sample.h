@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The fixed sample of a corpus that scales and frames are made from: all rows if there are at most
 // 65,536, else one from each of 65,536 equal strata, chosen by an integer hash. It is streamed,
 // never held; bad rows are skipped.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The frame that saq learns from the sample. Runs on rank 0 with one BLAS thread; after it,
 // encoding is a function of the result.
 //

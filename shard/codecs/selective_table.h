@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of entries within a radius of the query's projection, after JUNO (Liu et al., ASPLOS 2024,
 // Sections 4 and 5): what a search of --entries radius scans product codes by.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/codecs/shard_encode.h"
 
 #include <string.h>

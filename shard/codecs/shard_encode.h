@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // From raw rows to one block of a shard file: reads, normalises, codes, checksums; one encoder a
 // thread.
 #ifndef BITSWEEP_SHARD_SHARD_ENCODE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where the first stage of a progressive scan ends: the share of rows that would go on is counted
 // on the sample, and the end that costs least, by the tables of `bitsweep bench tune`, is taken.
 #ifndef BITSWEEP_SHARD_STAGE_CHOICE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The device's tenant of shard/backend.h: what it keeps, for damage points and tests.
 #ifndef BITSWEEP_SHARD_DEVICE_BACKEND_H
 #define BITSWEEP_SHARD_DEVICE_BACKEND_H

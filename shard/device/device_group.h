@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A group of queries of a batch under way on a device: where its queries and lists lie in the
 // engine's memory, and how they get there. What is scanned for them, device_shard_scan.c and
 // device_list_scan.c know.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Histograms of integer distances from a scan on a device, for XFBQ Algorithm 1.
 //
 // No bins on the device: the K-th distance is that of the K-th best row, so the best K of a shard

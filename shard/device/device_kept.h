@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Candidates that stay in device memory from the scan to the cut, for a merge on devices: the
 // sorted lists of a rank's spans (shard_span.h). Only what a cut leaves comes to the host.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch over a shard with lists on a device: the candidates of bsw_list_scan
 // (shard/host/list_scan.h), by work items (kernels/device_scan/device_list_scan.h).
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work items of a batch as they go to the device: arithmetic alone, in memory that the caller has.
 #ifndef BITSWEEP_SHARD_DEVICE_LIST_TABLE_H
 #define BITSWEEP_SHARD_DEVICE_LIST_TABLE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Candidate lists of a group of queries on a device, filled by scanning bundles of rows in
 // segments, whatever the scan is.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a rank's shards and batches share the memory of its device: arithmetic alone, done before
 // anything is loaded.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes back from device memory, for self-checks: against the digests of the blocks they came from,
 // or a bundle at a time for the plain C reference.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Refinement on a rank's device: the values that bsw_shard_refine gives, for the survivors of a
 // unit.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/device/device_row_queues.h"
 
 #include "common/device/device_phase.h"

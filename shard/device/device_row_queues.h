@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rbeGIR's selection on a device (shard_queue.h says what it gives): the same candidates as on the
 // CPU.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device against CPU, before the first batch: the leading rows of a shard, scanned on both, must
 // give the same candidates. A device, driver or build that computes otherwise ends the search
 // before anybody reads what it says.

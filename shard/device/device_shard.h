@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A rank's shards on its device, and one batch of queries over some of them: the same lists as
 // bsw_shard_scan gives for a shard that holds the rows of all.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch of queries over a span on a device, a group of them at a time: codes through the kernels,
 // block by block where they are the host's, to sorted lists.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/device/device_stage.h"
 
 // By the model of the kernels, not measured: issue slots of a quarter of a multiprocessor, for 128

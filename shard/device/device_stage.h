@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a device scans progressively: arithmetic alone, on what the launches before have told.
 //
 // The first launch of a group of queries is a full scan, for there are no limits yet. A staged one

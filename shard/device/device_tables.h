@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Product codes on a device: codebooks, which all shards share, and the centroids that tables of l2
 // with residuals want; each block of the kernel makes its queries' tables of them
 // (kernels/device_scan/device_table_scan.h).

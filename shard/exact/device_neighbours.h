@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exact nearest rows of queries, on a device, while rows stream by.
 //
 // Lists and queries stay on the device from the first block of rows to the last, and a list's limit

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/exact/exact_best.h"
 
 void bsw_exact_best_init(struct bsw_exact_best *list, uint64_t *scores, uint32_t *rows,

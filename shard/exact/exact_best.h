@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best rows of one query by exact value (common/codes/result_order.h), while blocks of rows
 // stream by. Rows are added in ascending order and stay in it, so that of equal values the earlier
 // row is the better one; the list is sorted once all are seen.

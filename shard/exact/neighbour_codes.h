@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first screen of neighbour_tiles.h: 8-bit codes of queries and rows on int8 units, with the
 // margin of kernels/screen/screen_margin.h. What it rules out needs no float32 product.
 //

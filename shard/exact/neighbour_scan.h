@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exact nearest rows of all queries, while the rows of a source stream by once.
 //
 // Queries and their lists stay in memory, rows come in blocks: one is compared with all queries

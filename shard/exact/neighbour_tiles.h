@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queries and blocks of rows in the form in which they are compared, and the comparison of a tile
 // of queries with a few bundles of rows: rows with exact scores, to running lists.
 //

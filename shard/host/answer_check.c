@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/host/answer_check.h"
 
 #include "common/codes/result_order.h"

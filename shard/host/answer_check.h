@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a scan found for a pinned query against the known answer of the shard.
 #ifndef BITSWEEP_SHARD_ANSWER_CHECK_H
 #define BITSWEEP_SHARD_ANSWER_CHECK_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CPU cores over the resident shard: bsw_shard_scan and its kin as a tenant of shard/backend.h.
 #include "shard/backend.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/host/list_bounds.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of product codes under l2 with residuals, by bounds (kernels/table_bounds): a query's table
 // of bytes serves all lists, and sums of float32 are made of those rows alone that may reach its
 // limit. For tables of float32: their sums do not depend on what else is in a table.

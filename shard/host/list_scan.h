@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scan of a shard with lists: every list with the queries that look at it.
 //
 // First each query's nearest lists, which give it a limit that few rows of its other lists reach;

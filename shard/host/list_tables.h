@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of queries for lists of product codes: what list_scan.h scans a list by where codes have
 // tables.
 //

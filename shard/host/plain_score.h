@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The key of one row and one query by the plain C references alone: what every faster way must
 // give, bit for bit.
 #ifndef BITSWEEP_SHARD_PLAIN_SCORE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/host/query_gather.h"
 
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Some queries of a batch side by side, as a batch of their own.
 #ifndef BITSWEEP_SHARD_QUERY_GATHER_H
 #define BITSWEEP_SHARD_QUERY_GATHER_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Raw rows of a shard for refinement: mapped from the source file or the index's own copy, or
 // generated again.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/host/resident_shard.h"
 
 #include <math.h>

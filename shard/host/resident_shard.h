@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A shard in memory: codes, scales, biases, masks and row digests; every block checked while it is
 // loaded.
 #ifndef BITSWEEP_SHARD_RESIDENT_SHARD_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The best rows of one query while blocks of rows stream by.
 #ifndef BITSWEEP_SHARD_RUNNING_BEST_H
 #define BITSWEEP_SHARD_RUNNING_BEST_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A group of queries on its way through one shard: what shard_scan.c shares with the two families.
 #ifndef BITSWEEP_SHARD_SCAN_GROUP_H
 #define BITSWEEP_SHARD_SCAN_GROUP_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch of queries over a tile, on int8 units.
 #include "shard/host/scan_group.h"
 #include "shard/host/shard_tiles.h"

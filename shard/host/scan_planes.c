@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One query at a time over a tile, on bit planes.
 #include "shard/host/scan_group.h"
 #include "shard/host/shard_tiles.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/host/scan_stage.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first stage of a progressive scan: what its dimensions say of a row at most.
 //
 // With dot1 the stage's part of dot, the rest of a row's key is at most scale_q * |scale_d * dot of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch of queries over tiles of product codes: each query's table, made once for all tiles.
 #include <omp.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // rbeGIR's selection over a resident shard (RBE, Algorithm 1), in place of thresholds.
 //
 // A shard's rows are divided among threads as the paper divides them on a GPU: thread y of block x

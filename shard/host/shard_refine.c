@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact values of the survivors of a shard, from raw rows in ascending order.
 #include <omp.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One batch of queries over one resident shard: scan, selection, refinement.
 //
 // The scan goes tile by tile (a tile's codes fit the second cache, its integers the first), all

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tiles a shard is scanned in: bundles whose codes stay in the second cache and whose integers
 // stay in the first.
 #ifndef BITSWEEP_SHARD_SHARD_TILES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Centroids as 8-bit codes on int8 units, and rows as their queries: which centroids may be the
 // nearest of a row.
 //

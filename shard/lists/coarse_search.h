@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The coarse step of a search by lists: which lists a query looks at.
 //
 // Centroids are kept as bytes, and one int8 product of kernels/matrix_scan, with a float bias, says

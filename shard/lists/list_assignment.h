@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The nearest centroid of every row, exact: what list it belongs to.
 //
 // Rows are the queries of matrix_scan and centroids, packed once, its documents; with a proven

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // k-means in two levels, for so many lists that every row against every centroid takes too long:
 // first some sqrt(num_lists) cells, then in each cell lists in proportion to its rows.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/lists/list_groups.h"
 
 #include <string.h>

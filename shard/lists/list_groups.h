@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A batch the other way round: for every list the queries that look at it.
 #ifndef BITSWEEP_SHARD_LIST_GROUPS_H
 #define BITSWEEP_SHARD_LIST_GROUPS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Centroids from sums, and what is done about lists that are empty or too long.
 //
 // An empty list takes half of the longest one: it becomes a centroid a small step beside that

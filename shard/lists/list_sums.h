@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sums of rows by list, in whole numbers: they are the same in any order of addition, so for any
 // number of ranks and threads.
 //

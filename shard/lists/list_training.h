@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Centroids of inverted lists: k-means on a seeded sample of the corpus, by all ranks together.
 //
 // The sample is at most 256 rows a list, one of each equal stratum; every rank reads and holds its

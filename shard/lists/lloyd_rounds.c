@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "shard/lists/lloyd_rounds.h"
 
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // k-means by Lloyd's rounds, shared by all ranks: each assigns its own rows, exactly; sums of whole
 // numbers go to rank 0, centroids come back.
 #ifndef BITSWEEP_SHARD_LLOYD_ROUNDS_H

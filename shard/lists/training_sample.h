@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // This rank's part of the sample that lists are trained on: one row from each of equal strata of
 // the corpus, chosen by an integer hash, or all rows; bad ones are left out. Parts of ranks are
 // consecutive, so that all together, in the order of ranks, are the same rows for any number.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The program for aarch64 under qemu: its kernels give the bits of the reference, levels are refused on CPUs that lack
 # them, what x86-64 and Arm write is the same, and each reads the other's, also on two ranks.
 # usage: check_aarch64.sh BITSWEEP_BINARY SOURCE_FOLDER AARCH64_BUILD AARCH64_ROOT

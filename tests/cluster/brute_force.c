@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact neighbours from their definition alone, row by row and sorted whole: the oracle of
 // check_groundtruth.sh, check_truth_definition.sh, check_fuzzed_searches.sh and check_sweep.sh.
 //

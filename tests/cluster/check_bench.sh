@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # bench memory and bench kernels: tables, documents, what is refused, and that a wrong value ends in exit
 # code 70. bench tune: a table for every level of this CPU with a row for each combination, which leaves those of
 # others in its file; the same rows as JSON; files that hold no tables are refused by it and by searches. What was

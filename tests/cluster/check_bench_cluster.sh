@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # bench cluster on one and on three ranks: tables and JSON, rates, bytes of exchanges that follow from their
 # formats, the same answers on any ranks; a wrong bit in a message or an answer is counted and ends with exit code
 # 70, a rank without memory with 74 on all; bad options with 2. What was measured is not judged.

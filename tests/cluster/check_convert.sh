@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # convert there and back gives the same bytes, what does not fit is refused; HDF5 files give what the
 # plain ones give, through every command; --exclude-self is the answer of a search with one more
 # neighbour without the query's own row, on any number of ranks.

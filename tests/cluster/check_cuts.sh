@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The journals of search, groundtruth and encode cut at bytes of their last three records, and the plan
 # of an encode anywhere, as a crash may leave them, and a bit changed of what the records speak of:
 # --resume always works, on one rank and on several, and gives the bytes of an undisturbed run.

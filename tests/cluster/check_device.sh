@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Scans on a device against scans on the CPU: the same bytes whatever the codec, metric, k, batch,
 # ranks, shards and memory of the device; and its errors. The device is emulated, so no GPU is
 # needed: bitsweep_emulated is the program with the kernels compiled for the CPU. With `cuda` as a

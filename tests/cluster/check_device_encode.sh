@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Encoding on a device against encoding on the CPU: every file of the index has the same bytes,
 # whatever codec, metric, type of rows, shards, ranks and memory of the device; and the same rows are
 # dropped or refused. The device is emulated, so no GPU is needed.

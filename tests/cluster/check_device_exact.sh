@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Exact values on a device against those of the CPU, byte for byte: refinement in search, with raw
 # rows on the device and gathered by the host, and groundtruth. The device is emulated:
 # bitsweep_emulated is the program with the kernels compiled for the CPU.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Searches on emulated devices of which one refuses memory, fails or falls silent, with one rank and
 # with several: one line from one rank, all ranks end, nothing is left behind. And searches whose
 # queues run in other orders, which give the same bytes unless waits between them are forgotten.

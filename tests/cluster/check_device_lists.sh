@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Indexes with lists searched on an emulated device: the result files have the bytes of the CPU, for
 # any codes, choice of lists, ranks, shards, batches and ways of merging; what memory they take is
 # foretold; what a device cannot do is said in a line, and auto takes the CPU then.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Candidates merged on devices, by rank 0's or by those of all ranks: the same bytes as on the CPU
 # for any ranks, shards, batches and selection, with ties, and whatever a rank or NCCL does wrong on
 # the way ends in one line within the deadline. Devices are emulated, NCCL is

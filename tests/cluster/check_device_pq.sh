@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Product codes searched on an emulated device: the result files have the bytes of the CPU for every
 # metric, type of table, size of codes, with and without lists and residuals, for any ranks, shards,
 # batches and memory; what memory they take is foretold. With `cuda` as a third argument the device is

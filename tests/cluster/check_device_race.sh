@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Searches on an emulated device under the race detector: nothing is reported and the bytes are those
 # of the CPU; a kernel whose barriers are taken out is reported.
 # usage: check_device_race.sh BITSWEEP_BINARY SOURCE_FOLDER

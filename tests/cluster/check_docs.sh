@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Every command in README.md and docs/ runs: the blocks that begin with ```sh, page by page, in a folder that has
 # tests/data.
 # usage: check_docs.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Every error: one line on stderr that names the file, row or option and the cause, the exit code of
 # its kind, nothing half-written, and all of it soon; alone, on three ranks, and where only the last
 # rank meets it.

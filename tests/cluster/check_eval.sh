@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # eval: recalls of results made by hand, by ids and with ties, of exact values and of those written in
 # the files, among rows so near that floats do not tell them apart; files that are not of the same
 # search are refused.

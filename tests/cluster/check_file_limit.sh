@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # More shards than a process may have files open: the soft limit is raised, and where the hard one is too
 # low one line has both figures and nothing is begun.
 # usage: check_file_limit.sh BITSWEEP_BINARY SOURCE_FOLDER

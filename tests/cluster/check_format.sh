@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # An index, a result and a ground truth that an earlier build has written (tests/data/format-1): still
 # read, verified, searched and compared, byte for byte. A program that no longer reads them has to say
 # so by the version of the format. format-2 is of the first build that orders by exact values: rows

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Random questions asked in random ways. Ground truth, searches that refine all rows or some, and codec raw, against
 # brute force; indexes and unrefined searches, against the same in another way. Rows of all kinds, types and shapes; 1 to
 # 4 ranks, devices (emulated), runs stopped or killed and resumed.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # bench/gpu_check.sh on the emulator: that it runs every step, writes what it promises, goes on after a
 # step that fails or takes too long, and says so at the end.
 # usage: check_gpu_check.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Ground truth against brute force by the definition, and the recall of codes where rows differ in length.
 # usage: check_groundtruth.sh BITSWEEP_BINARY SOURCE_FOLDER
 # ctest labels: asan

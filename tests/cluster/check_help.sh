@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Every --help fits into 100 columns, and loses nothing by that: of commands, benches and scripts. Sizes
 # have one unit. README.md and docs/ name what is there: options, commands, codecs, exit codes.
 # usage: check_help.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Two and four hosts: namespaces of network, names and shared memory on one bridge, which share a folder.
 # mpirun starts ranks on them by an agent, as it does with ssh. Same bytes; then all on a host is killed, a host loses
 # its power, and so does the one with mpirun and rank 0: each time the others end, and --resume goes on.

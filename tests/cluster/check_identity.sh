@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # One result file and one index, byte for byte, whatever the number of ranks, shards, threads and
 # queries of a batch, the kernel level, the way of scanning and of merging and the compiler.
 # usage: check_identity.sh BITSWEEP_BINARY SOURCE_FOLDER

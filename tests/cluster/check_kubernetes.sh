@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The manifests of deploy/kubernetes: fields and what jobs rely on (manifests.py); the commands in them are ones that
 # run.sh and bitsweep take; faults are found.
 # usage: check_kubernetes.sh BITSWEEP_BINARY SOURCE_FOLDER

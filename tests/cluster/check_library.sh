@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # libbitsweep as others have it: `cmake --install` under a DESTDIR, moved from there to a prefix that nobody knew of,
 # where C and C++ compilers, pkg-config and a CMake project find it. Its answers and files are those of the program,
 # byte for byte; errors are values; indexes, threads and ranks do not disturb each other.

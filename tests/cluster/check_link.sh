@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Devices of several ranks linked by NCCL: the same bytes as over MPI and as on the CPU, and whatever
 # NCCL does wrong ends in one line within the deadline. Devices are emulated, NCCL is
 # tests/emulation/nccl_stand_in.cpp, so neither is needed.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Lists: the same index for any number of ranks, threads and levels; a search that looks at some of
 # them gives the same bytes for any ranks, shards, threads, batches, levels and ways of merging, one
 # that looks at all of them those of an index without lists; more lists find more; one that is asked

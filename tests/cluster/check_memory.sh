@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Memory of a resident shard, and of encode: growth with the corpus only where it must be.
 # usage: check_memory.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The program built with nvcc where no GPU can be used: asked for one it says so in one line, else it
 # works on the CPU. GPUs of this host are hidden from it.
 # usage: check_no_gpu.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The Debian package of this build: what is in it, and that it runs from where it was unpacked. deploy/package/
 # try_package.sh installs it on a bare Debian.
 # usage: check_package.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Two hosts of which one is cut off in silence: network namespaces that are joined by a bridge. Rank 2
 # is on the second. It is named in time, all of both hosts is gone, and the search goes on without it.
 # usage: check_partition.sh BITSWEEP_BINARY SOURCE_FOLDER

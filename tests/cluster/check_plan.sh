@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # plan: its bytes are those of real indexes, on disk and in memory, for any number of ranks; the
 # figures of a billion rows; RBE's Table 7; times from rates, given or of a file, and from nothing none.
 # usage: check_plan.sh BITSWEEP_BINARY SOURCE_FOLDER

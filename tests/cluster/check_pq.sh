@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Codec pq: the same index and results for any number of ranks, threads, shards, kernel levels and
 # queries of a batch, with and without lists, for every type of table; what cannot be is refused.
 # usage: check_pq.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The training of encode says what it does where it takes long: axes of many dims, and passes over the
 # sample by the plain kernels. --quiet says nothing.
 # usage: check_progress.sh BITSWEEP_BINARY SOURCE_FOLDER

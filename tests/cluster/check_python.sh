@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The Python package over the library of this build: python/tests, its doctests among them, the adapters for other
 # benchmarks, and the Python in docs/. Without installing anything.
 # usage: check_python.sh BITSWEEP_BINARY SOURCE_FOLDER

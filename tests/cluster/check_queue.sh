@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # search --select queue: the same bytes for any ranks, threads, batches, levels and scans; what long
 # queues, long threads and other shard cuts change; what is refused.
 # On devices: check_device.sh.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Codec raw: a search gives the bytes of the ground truth, whatever the number of ranks, shards,
 # threads and queries of a batch, the kernel level and the way of merging.
 # usage: check_raw.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Codec rbe: one index whatever the ranks, threads and kernel level, one answer whatever the scan; and
 # learned codes that find what they were trained for.
 # usage: check_rbe.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Recall on 20,000 real descriptors: of the code alone, of the candidates, of the refined answer; and
 # the same answer from replicas.
 # usage: check_recall.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # search, encode and groundtruth, stopped and killed at random moments and resumed, the first two by
 # other numbers of ranks too: the bytes of a run that nothing disturbed. And what --resume and --force refuse, exit codes,
 # STATUS.json, and that a stop takes no longer than it should.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # deploy/run.sh when ranks are killed and stopped at random moments, fall silent, do not start, signals
 # come, time is up: exit codes, what it says, retries that end in the bytes of an undisturbed run, and
 # nothing left behind.

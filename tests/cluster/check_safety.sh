@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Nothing is lost: an output that is an input is refused by every command that writes, by whatever name;
 # of two encodes into one folder one is refused at once, and the other is not harmed; an input that becomes
 # shorter while it is read ends the run with one line, exit code 65 and no retry.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Entries within a radius, codec pq: the same index and results for any number of ranks, threads, shards,
 # kernel levels, back ends and queries of a batch; with an infinite radius the bytes of full tables; what
 # cannot be is refused.

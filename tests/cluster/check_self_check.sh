@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Self-checks of search on damage made on purpose (shard/checks/damage_points.h): bits of resident codes on
 # CPUs and emulated devices and keys that a scan gives, at the start and in the middle, on one rank
 # and on three. One line that names host, device, shard and rank, exit code 70, STATUS.json says it, no

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The scripts of deploy/slurm in a real Slurm with two nodes on this machine: bytes, a GPU for each rank, stops before
 # the time is up, requeues, scancel, lost ranks, arrays.
 # usage: check_slurm.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Codec sq8: the same index and results for any number of ranks, threads, kernel levels, queries of
 # a batch and way of scanning; most of the true neighbours by code alone, all of them refined.
 # usage: check_sq8.sh BITSWEEP_BINARY SOURCE_FOLDER

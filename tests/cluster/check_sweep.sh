@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # sweep: losses add up and are those of searches made by hand, of every codec and selection; stopped,
 # killed and resumed, on one rank and two, it has the rows of an undisturbed run in all but times, and
 # does nothing twice; plans; plots and report are there; what it refuses.

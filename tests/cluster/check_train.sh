@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # train: every kind of pairs, the same bytes for the same ranks whatever the threads, a resumed run,
 # and every error as one line that leaves nothing behind.
 # usage: check_train.sh BITSWEEP_BINARY SOURCE_FOLDER

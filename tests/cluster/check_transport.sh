@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Ranks that talk, fail, fall silent and die: transport_ranks under deploy/run.sh.
 # usage: check_transport.sh BITSWEEP_BINARY SOURCE_FOLDER
 # ctest labels: asan

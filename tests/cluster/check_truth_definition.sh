@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Ground truth on hostile rows, a search that refines all of them and codec raw against the definition of exact values,
 # computed plainly: the same bytes for any type, metric, level, block, number of threads and ranks, and after a stop or
 # kill and --resume.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # groundtruth as a stream: the same bytes for any ranks and blocks, --exclude-self, --split, and ids beyond 2^31.
 # usage: check_truth_stream.sh BITSWEEP_BINARY SOURCE_FOLDER
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The whole way on two ranks against one: encode, verify, search, groundtruth. Small enough to run
 # under sanitizers.
 # usage: check_two_ranks.sh BITSWEEP_BINARY SOURCE_FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by check_errors.sh: how a case is run and judged, and the files and indexes that cases ask for.
 #
 # Functions are called through `start`, which shellcheck does not see.

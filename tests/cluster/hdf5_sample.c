@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples for check_convert.sh, in the manner of ann-benchmarks: hdf5_sample BASE QUERIES
 // GROUNDTRUTH OUT [plain|packed [DISTANCE]]
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vectors on which a screened product, or a value in too few bits, tells rows apart badly, for
 // check_truth_definition.sh and check_fuzzed_searches.sh.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Hostile vectors for check_identity.sh and check_raw.sh, and a count of the ties that its results
 // hold.
 //

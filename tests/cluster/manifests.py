@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks deploy/kubernetes: fields that Kubernetes and the MPI operator know, their types, and what a job relies on.
 
 usage: manifests.py FILE...; prints a line for each fault; exit code 1 if there is one, 77 without PyYAML.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # what is set here is for the scripts
 # The head of the shell tests, which source it right after `set`; their arguments are BITSWEEP_BINARY

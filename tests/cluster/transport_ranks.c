@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of the transport that need several ranks; check_transport.sh runs it under mpirun.
 //
 //   transport_ranks all            every check that ends well; rank 0 prints "ok"

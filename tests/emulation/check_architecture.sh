@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Compiles GPU kernels for one architecture, with the options of the build, so that spilled registers
 # and wgmma that waits fail whatever the build was for; then counts their instructions
 # (check_budgets.sh), if nvcc is the one of the budgets. Files X_hopper.cu are for 90a alone, and

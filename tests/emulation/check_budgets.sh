@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Whether kernels have no more machine instructions than kernels/instruction_budgets.txt allows for
 # one architecture. check_architecture.sh calls it with what it has compiled.
 # usage: check_budgets.sh COUNT_INSTRUCTIONS ARCHITECTURE FOLDER; FOLDER: NAME.cubin of every file

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Proves that the options given refuse a kernel that spills registers, and only that; and that
 # deploy/refuse_serialized.sh refuses one whose wgmma ptxas makes wait.
 # usage: check_spills.sh NVCC OPTION...; exit 77: NVCC is empty

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counts machine instructions of kernels in a cubin, of sm_70 and later: what a kernel costs at
 // least, without a GPU.
 // usage: count_instructions CUBIN KERNEL FROM TO

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // unpack_word of device_unpack.cuh alone, a kernel for each number of bits, whose instructions
 // check_architecture.sh counts.
 #include "kernels/device_scan/device_unpack.cuh"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_check [--order ascending|descending|random] [--seed N] [--small]: exit code 0 if all
 // holds, 1 if not, 2 for a wrong command line, 77 if there is no GPU.
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // device_check: every launcher of kernels/device_scan, device_merge, device_encode, device_exact
 // and device_entries against the reference kernels of the CPU, bit for bit, on seeded random and
 // hostile input. One source: under the emulator (g++ or clang++) and on a GPU (nvcc).

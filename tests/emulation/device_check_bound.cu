@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bound on dots of dot_bound.cuh against every row by itself: no dot below it passes, whatever
 // scales, biases and limits are, and with rows that are all alike it is hardly below the least that
 // does. The same of the bit that key_terms.cuh has for every row.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The encoders against bsw_encode_reference and bsw_prepare_rows.
 #include <cmath>
 #include <cstdio>

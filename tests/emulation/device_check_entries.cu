@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries within a radius against the reference of kernels/entries_within.
 #include <cmath>
 #include <cstring>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Norms, values of pairs and the exact scans against refine of the CPU.
 #include <algorithm>
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The layouts of hopper_layout.cuh, which the kernel computes with, against those that the emulator
 // reads off the PTX manual: a product of two matrices is that by the definition. And bugs around
 // mbarriers, copies and wgmma, which the emulator must report. Under the emulator alone: on a GPU

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scan of lists against plane_scan and select of the CPU, list by list: every shape of tile,
 // with and without additions, keys of all dimensions and of the first ones.
 #include <algorithm>

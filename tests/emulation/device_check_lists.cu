@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cut, limit and sort against select's keep_best and a sort on the CPU, of candidates and of exact
 // scores.
 #include <algorithm>

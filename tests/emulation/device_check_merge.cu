@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of several shards to cuts, and what cuts leave of them, against sorting all of them.
 #include <algorithm>
 

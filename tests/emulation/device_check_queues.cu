@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scans into rbeGIR's queues, and what is taken from them, against select's queue_insert.
 #include <algorithm>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Both scans, and the unpacking of queries, against plane_scan, select and matrix_scan of the CPU.
 #include <algorithm>
 #include <cmath>

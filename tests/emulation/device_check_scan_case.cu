@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases of device_check_scan.cu and device_check_queues.cu, made and judged.
 #include "device_check_scan_case.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases of device_check_scan.cu and device_check_queues.cu: codes, queries and keys of every shape,
 // on the host and on the device, and what a scan must find.
 #ifndef BITSWEEP_TESTS_DEVICE_CHECK_SCAN_CASE_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Counting, random numbers and waiting for device_check.
 #include <cstdarg>
 #include <cstdio>

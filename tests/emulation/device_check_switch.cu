@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What kernels/cuda_switch.cuh has beside mma: asynchronous copies and loads of matrices.
 #include "device_check.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scans by tables of product codes against the reference of the CPU, bit for bit: every type of
 // table, both sizes of codes, whole shards and lists, with and without residuals, tables that do
 // not fit; hostile numbers, ties, ragged lists. And the bank conflicts of their look-ups.

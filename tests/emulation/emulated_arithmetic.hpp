@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scalar intrinsics and atomics. Roundings are those of the host's IEEE arithmetic: compile with
 // -ffp-contract=off.
 #ifndef BITSWEEP_EMULATION_EMULATED_ARITHMETIC_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Bank conflicts of shared memory, counted on demand.
 //
 // Shared memory has 32 banks of 4-byte words, word w in bank w mod 32. A load of a warp takes as

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Barriers and warp collectives. The lanes that a mask names meet; kind, mask and calling line are
 // checked to be the same.
 #ifndef BITSWEEP_EMULATION_EMULATED_COLLECTIVES_HPP

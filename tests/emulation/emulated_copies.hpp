@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Copies from global to shared memory that go on while the kernel does (cp.async), and loads of
 // matrices by a warp (ldmatrix). A destination is junk from the copy's issue on; the copy is made
 // when its thread waits for its group, the last moment that CUDA allows.

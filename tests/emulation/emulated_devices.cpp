@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Devices and their memory as common/device/device.cu sees them, and faults that the environment
 // asks for.
 #include <algorithm>

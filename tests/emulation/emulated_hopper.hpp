@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mbarriers, bulk copies and wgmma for kernels/hopper_switch.cuh: what PTX lets run on its own here
 // runs as late as it may, when it is waited for, so that a wait that is missing or that comes too
 // early gives wrong results. Fences are not checked.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams and events: what is queued, and when it runs.
 #include "tests/emulation/emulated_queues.hpp"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streams whose work waits: launches, copies and fills run when somebody asks for the stream or for
 // an event behind them, and no sooner than CUDA promises. Host code that reads a result or uses
 // staging memory again before it has waited, or that forgets to make one stream follow another,

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The part of the CUDA runtime that host code here uses, for emulated devices. Work without a
 // stream is done when the call returns; emulated_queues.hpp says when that of streams is. Device
 // memory starts as junk; under ASan host code may not touch it.

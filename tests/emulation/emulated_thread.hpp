@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a kernel sees of the emulator: where its thread stands, and how a launch is made.
 //
 // Every CUDA thread is a fibre of one host thread; blocks run one after another. A fibre gives way

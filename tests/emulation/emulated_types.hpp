@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CUDA's keywords and small types for a host compiler.
 #ifndef BITSWEEP_EMULATION_EMULATED_TYPES_HPP
 #define BITSWEEP_EMULATION_EMULATED_TYPES_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Meeting of lanes and threads, and what collectives compute.
 #include <algorithm>
 #include <cfloat>

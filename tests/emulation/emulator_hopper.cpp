@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // mbarriers, bulk copies and wgmma.
 #include <algorithm>
 #include <cstring>

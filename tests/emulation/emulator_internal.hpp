@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the emulator's own files share. They are compiled without sanitizers: EMULATOR_ASAN=1 tells
 // them that kernels are built with ASan, EMULATOR_RACE=1 that they are built for race_detector.cpp.
 #ifndef BITSWEEP_EMULATION_EMULATOR_INTERNAL_HPP

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Device memory, errors, and the rest of the runtime API.
 #include <algorithm>
 #include <cstdio>

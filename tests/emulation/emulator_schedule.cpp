@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Launches: which fibre runs next, what happens when none can.
 #include <cstdarg>
 #include <cstdio>

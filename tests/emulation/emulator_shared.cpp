@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shared memory of the block that runs.
 #include <algorithm>
 #include <cstdlib>

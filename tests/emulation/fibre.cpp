@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Fibres with a stack switch of our own: saving six registers costs a fifteenth of swapcontext.
 #include <sys/mman.h>
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Takes every barrier out of the kernels in turn and asks whether
 # device_check notices. See --help. Minutes: not part of the tests.
 set -euo pipefail

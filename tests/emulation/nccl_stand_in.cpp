@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A stand-in for NCCL between the processes of one host, on emulated devices: a library with the
 // functions of common/net/nccl_library.h, loaded as NCCL is. bitsweep_emulated finds it through
 // BITSWEEP_EMULATOR_NCCL=FILE.

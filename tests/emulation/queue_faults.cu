@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Host code over common/device/device.h that forgets a wait, in every order of queues: the emulator
 // must turn each of these faults into wrong bytes, and must leave right code alone. And kernels
 // that fail while they are queued: the next wait says so, in the emulator's words.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Data races between CUDA threads, by CUDA's rules: two accesses to a byte race when they fall into
 // one launch, one of them writes, not both are atomic, and no barrier of the block and no
 // __syncwarp lies between them; those of different blocks always. Collectives other than these

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Kernels with a bug each, which the emulator must report, and kernels without, about which it must
 // say nothing. Every one runs in a process of its own, for ASan ends the process. Races are looked
 // for in the race build, what ASan and UBSan find in theirs.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A log of what a process does to files, for check_order.sh: linked into a program, these take the
 // place of the C library's, make the same system calls, and note those that did what was asked in
 // the file that BITSWEEP_CALL_LOG names, a line each, in the order in which they returned:

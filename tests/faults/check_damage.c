@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Damage to shard files that are as the manifest has them: every bit of a small one, random bits of
 // a larger one, blocks that are swapped, dropped, doubled or of another build. All of it is
 // refused, and the block that is damaged is named.

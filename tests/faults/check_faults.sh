@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # encode, search and groundtruth where the Nth allocation, open, read, write, fsync, rename or send
 # fails, N from 1 until the command no longer gets there: exit code 74, one line on stderr, nothing
 # under a final name that is not whole, nothing left but what --resume needs, and --resume or --force

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # What deploy/hardening.cmake asks for is in the release program.
 # usage: check_hardening.sh BITSWEEP_BINARY LIBBITSWEEP_CORE
 set -euo pipefail

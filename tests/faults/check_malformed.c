@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that are not what they should be, of every format the program reads: headers with numbers
 // that are off by one, huge, negative or zero, whose products overflow, wrong magic and types; and
 // every truncation. Each is refused with one line and exit code 65, in little memory.

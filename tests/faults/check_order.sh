@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # The order in which commands write, make durable and name what they leave behind, from a log of their
 # system calls (call_log.c): what a crash of the machine at any moment may find. That the Nth fsync
 # fails is check_faults.sh; here the one that is not made at all is missed.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the checks of this folder share: a folder that goes away, whole files, the program run as a
 // process of its own.
 #ifndef BITSWEEP_TESTS_FAULTS_FAULT_TOOLS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "tests/faults/malformed_formats.h"
 
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formats that check_malformed damages: a small good file of each, how it is read, how its
 // header may be wrong, and which changes leave it good.
 #ifndef BITSWEEP_TESTS_FAULTS_MALFORMED_FORMATS_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Fuzzes every target with libFuzzer, one job a core, and prints executions per target. See --help.
 set -euo pipefail
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The message of a batch, rank 0 to all: its head, its header and what follows.
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Chunks as HDF5 packs them. The first byte of an input says how many filters, the second what is
 // in their place; sizes follow, then the chunk:
 //   0  the rest is the chunk as it is stored, bit i of a byte says that filter i was not applied

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HDF5 files, behind libhdf5: an input says what that answers (hdf5_stand_in.h), which call fails,
 // and what chunks hold. Numbers that are read are compared, memory is bounded by the file's size,
 // and nothing stays open. libhdf5 itself and damage of whole files: unit/test_hdf5_source.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Journals. The first byte of an input picks the way:
 //   0  the rest is the file
 //   1  a good journal, with the rest as changes of it: uint16 place, uint8 what is added; its last

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The manifest of an index, as it lies in the file and with a checksum that fits.
 #include "shard/codecs/codec.h"
 #include "tests/fuzz/seed_manifest.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists and names of the command line that fuzz_words does not have. The first byte of an input
 // picks one: a sweep's list of numbers, whole or not, or of words; a file's name and what it says;
 // a CPU level; a sweep's plan. What lists must give is found here by taking them apart piece by

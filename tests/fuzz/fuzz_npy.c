@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // NumPy's files.
 #include "tests/fuzz/vector_target.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The option table: words divided by newlines, with options of every kind.
 #include <string.h>
 

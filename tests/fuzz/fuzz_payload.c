@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers of ranks to rank 0: histograms, candidates, survivors. The first byte of an input picks
 // which, and how they are merged; the rest is the payload of the one rank, two shards for three
 // queries.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files of rates, as `bench cluster --json` prints them and `plan --rates` reads them: what is
 // taken is finite and above 0, and stays so for other codes.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where a training stands, as it lies in the file and with a checksum that fits.
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A learned model, as it lies in the file and with a checksum that fits.
 #include <string.h>
 

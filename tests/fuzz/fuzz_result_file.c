@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Result and ground-truth files: big-ann's two forms, .ivecs and .ibin; the first byte of an input
 // picks the name, and whether it is also read as a file.
 #include <stdlib.h>

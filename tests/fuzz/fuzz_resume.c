@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a run that goes on reads: journals whose header and checksums fit, with records of any
 // content, and the files beside them. The first byte of an input picks which:
 //   0  a search's journal and FILE.partial. Gone on with to its end: the result is what it would be

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shard files. The first byte of an input picks codec and way:
 //   0  the rest is the file
 //   1  a good file, with the rest as changes of it: uint16 place, uint8 what is added

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // FILE.json beside a result.
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // TEXMEX' files: .fvecs, .bvecs, .ivecs.
 #include "tests/fuzz/vector_target.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The small parsers behind options. The first byte of an input picks one: counts (1.5K), numbers,
 // segments (32x4,96x2), synth: sources, words such as metrics.
 #include <math.h>

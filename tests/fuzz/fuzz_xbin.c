@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // big-ann's files: .fbin, .u8bin, .i8bin, both headers.
 #include "tests/fuzz/vector_target.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What fuzz targets share. A target is one file fuzz_X.c of this folder with the two functions
 // below; CMake finds it by its name, builds it for libFuzzer and for harness_replay.c.
 #ifndef BITSWEEP_TESTS_FUZZ_HARNESS_H

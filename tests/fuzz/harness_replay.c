@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Runs a target without libFuzzer: its seeds, then the files of the folders named, then changes of
 // all these by a small mutator of its own.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A libhdf5 for fuzz_hdf5.c: its functions in so far as common/rows/hdf5_source.c calls them,
 // answering what a description says, whatever a damaged file might make of it. So what is judged is
 // our code alone, and not libhdf5, which itself can crash on damaged files.

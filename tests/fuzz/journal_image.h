@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Journals made by hand, from what common/job/journal.h says of their bytes and not by its code:
 // with checksums that fit whatever they hold.
 #ifndef BITSWEEP_TESTS_FUZZ_JOURNAL_IMAGE_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Manifests of small indexes of every codec, made by hand: no vectors are needed for them.
 #ifndef BITSWEEP_TESTS_FUZZ_SEED_MANIFEST_H
 #define BITSWEEP_TESTS_FUZZ_SEED_MANIFEST_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the targets of vector formats share: the first byte of an input picks the name, and with it
 // the format; the second says how the rest is given.
 #ifndef BITSWEEP_TESTS_FUZZ_VECTOR_TARGET_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Our own checkasm: every level of every kernel family runs on the same seeded input as the
 // reference; outputs are compared bit for bit together with guard zones round them; a failure
 // prints family, function, level, shape and seed. `bitsweep bench kernels` times them.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What libbitsweep does in the hands of another program: check_library.sh compares the files that
 // it writes with those of the program, the rest is asserted here. Says each case that fails.
 #include <bitsweep.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two ranks or more of a program with its own MPI make an index and search it: rank 0 gives the
 // queries and writes the answers. MPI goes on when the library is closed.
 #include <bitsweep.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Finds the 10 nearest rows of each query by codes of 3 bits, and says how many of the true ones
 // they are. All the C that it takes to use the library.
 #include <bitsweep.h>

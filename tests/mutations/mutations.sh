@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Single mutations of the code, each a patch here, against the tests that must notice them. See --help.
 set -euo pipefail
 

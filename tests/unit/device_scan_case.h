@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One shard on the CPU and on an emulated device, for tests that compare the two.
 #ifndef BITSWEEP_TESTS_UNIT_DEVICE_SCAN_CASE_H
 #define BITSWEEP_TESTS_UNIT_DEVICE_SCAN_CASE_H

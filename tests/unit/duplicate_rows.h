@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of which each comes several times, scattered and some of them bad, and queries of their
 // kind: equal keys at every cut of a list.
 #ifndef BITSWEEP_TESTS_UNIT_DUPLICATE_ROWS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assignments of shards for tests: made once for each number of ranks and shards, and kept.
 #ifndef BITSWEEP_TESTS_UNIT_MADE_ASSIGNMENT_H
 #define BITSWEEP_TESTS_UNIT_MADE_ASSIGNMENT_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Manifests of every codec made by hand, and how their refusal is checked.
 #ifndef BITSWEEP_TESTS_UNIT_MANIFEST_CASES_H
 #define BITSWEEP_TESTS_UNIT_MANIFEST_CASES_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Samples and what training sees of them; whoever includes it gets an `err`.
 #ifndef BITSWEEP_TESTS_SAMPLE_ROWS_H
 #define BITSWEEP_TESTS_SAMPLE_ROWS_H

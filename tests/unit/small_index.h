@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A small index made serially, step by step as the encode command does, and its codes read back as
 // plain integers by the formula of code_layout.h alone.
 #ifndef BITSWEEP_TESTS_UNIT_SMALL_INDEX_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two shard files of 35 rows each, and ways to read and to damage them.
 #ifndef BITSWEEP_TESTS_SMALL_SHARDS_H
 #define BITSWEEP_TESTS_SMALL_SHARDS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A folder for the files of one test program: made by its group setup, removed by its teardown.
 #ifndef BITSWEEP_TESTS_UNIT_TEMPORARY_FOLDER_H
 #define BITSWEEP_TESTS_UNIT_TEMPORARY_FOLDER_H

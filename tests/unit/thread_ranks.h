@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that are threads of a test: messages go through inboxes in its memory, for functions that
 // all ranks call together.
 #ifndef BITSWEEP_TESTS_UNIT_THREAD_RANKS_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // cmocka behind the headers that it needs, what most unit tests do, and tests that need no list:
 // UNIT_TEST(name) { ... } is a test of its file, whose main is run_unit_tests.
 #ifndef BITSWEEP_TESTS_UNIT_UNIT_TEST_H

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vector files of every format as bytes in memory, written here without the code under test.
 #ifndef BITSWEEP_TESTS_UNIT_VECTOR_IMAGES_H
 #define BITSWEEP_TESTS_UNIT_VECTOR_IMAGES_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bitsweep under ann-benchmarks: ann_benchmarks/algorithms/bitsweep/module.py there."""
 
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """bitsweep under big-ann-benchmarks: benchmark/algorithms/bitsweep_index.py there."""
 
 import json

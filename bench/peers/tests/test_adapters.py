@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The adapters called as their harnesses call them, which need not be here."""
 
 import importlib.util

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tuning tables: every row is sensible and found by its own layout; others get the nearest row; a
 // text that is none of tables is refused by its line; a user's file goes first.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Assignments of shards: every shard and slice has a rank, ranks share them evenly, and a table
 // that was sent is taken as it was made or not at all.
 #include <string.h>

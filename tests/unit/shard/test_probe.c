@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Work items and row masks: random ones, scanned in every way on every back end, against keys of
 // the plain C references, sorted.
 #include "small_index.h"

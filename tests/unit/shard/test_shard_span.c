@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which shards are scanned as one, and what of a span's lists is each shard's.
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How bench kernels compares what a tile gives with what the reference gives.
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Cases of scans: the two kernels of a scan see the same codes and queries in them.
 #include "bench/host/scan_case.h"
 #include "common/base/memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The tuner: a row for each combination, in order, with figures it can have; what they are is not
 // judged.
 #include <math.h>

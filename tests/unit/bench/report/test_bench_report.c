@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The report of a bench: sizes, table, document, and what decides its exit code.
 #include <math.h>
 #include <stdio.h>

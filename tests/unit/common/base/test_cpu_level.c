@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Levels: names of this architecture alone, what the CPU has, and the tables that kernels have for
 // it.
 #include <string.h>

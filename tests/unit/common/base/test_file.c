@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files: whole reads and writes, atomic replacement, messages with the path.
 #include <errno.h>
 #include <sys/file.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The limit of open files is raised to what is needed, and no further than the hard one.
 #include <stdio.h>
 #include <string.h>

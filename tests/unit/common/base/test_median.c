@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Median: odd and even numbers, order, ties.
 #include "common/base/median.h"
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formulas against all placements of small cases one by one, the paper's own sum, its Table 7,
 // and random placements.
 #include <math.h>

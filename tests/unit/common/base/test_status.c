@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Status codes, exit codes and one-line messages.
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Files that a stop removes: those that are noted and not forgotten.
 #include "common/base/temporary_files.h"
 #include "temporary_folder.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Segments of a code: words, padding, text form, limits.
 #include <string.h>
 

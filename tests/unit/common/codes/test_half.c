@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Half precision: all 65536 values, and rounding against the neighbours.
 #include <math.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of scores and packed candidates is the order of keys, then of rows; both come back.
 #include <float.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Memory is pinned piece by piece, so that a deadline is kept and no copy lies in two pieces.
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Whatever their lengths and strides, copies through two blocks bring the same bytes, and those
 // that a device never finishes end at the deadline.
 #include <stdlib.h>

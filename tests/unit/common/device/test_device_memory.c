@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a GPU ranks may use, by the figures for CUDA and NCCL.
 #include "common/device/device_memory.h"
 #include "unit_test.h"

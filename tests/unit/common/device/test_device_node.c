@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which NUMA node a PCI device is next to, on a machine described in XML, and memory bound there.
 #include <string.h>
 

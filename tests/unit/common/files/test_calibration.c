@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of recalls in a manifest: what is written is read back, it does not change the digest
 // of the build, and tables that cannot be are refused.
 #include "manifest_cases.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The manifest: every field comes back, every damaged bit is found, and one that lies with a right
 // digest is refused for what it says.
 #include "manifest_cases.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where an index finds its source and its shards: paths of bsw_source_relative, there and back.
 #include "common/files/index_manifest.h"
 #include "temporary_folder.h"

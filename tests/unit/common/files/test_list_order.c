@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The order of a shard's rows by lists: what is made comes back from its file, and no other bytes
 // are taken for an order.
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Manifests with a right digest that say what cannot be: each lie is refused in its own words.
 #include "manifest_cases.h"
 

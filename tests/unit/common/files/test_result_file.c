@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Result files: written in any order, read back in every form, refused when wrong.
 #include <math.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shard files: what was encoded comes back; every damaged bit, wrong size and foreign file is found
 // and named.
 #include "small_shards.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The writer of shard files: blocks and rows in any order by several openings, names that files get
 // at the end only, and what it leaves where a run goes on or gives up.
 #include "shard/codecs/codec.h"

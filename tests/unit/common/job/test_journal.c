@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // common/job/journal.h: what is replayed, what is cut, what is refused, and when files appear.
 #include "common/base/file.h"
 #include "common/base/memory.h"

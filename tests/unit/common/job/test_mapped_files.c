@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Mapped files that become shorter: how the process ends that reads behind their end, that a page
 // of zeros is found, and that other bus errors are not taken for one. Each end in a process of its
 // own.

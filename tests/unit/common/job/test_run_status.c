@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // "run" in OUTPUT.json, and the STATUS file: what an earlier run left is gone before this one
 // works, and what it says at the end.
 #include "common/base/file.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a process ends for a cause that another thread has learnt, or a signal whose cause it has:
 // what is printed, saved, told, written, and the exit code. Each time in a process of its own.
 #include <signal.h>

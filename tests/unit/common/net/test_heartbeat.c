@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Ranks that beat, fall silent, break off, leave and end, and strangers at the door. Both sides run
 // in this process, or one of them is a bare socket that plays its part.
 #include <stdatomic.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which ranks can be linked, and what is said where they cannot.
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Loading NCCL: what is found, what is missing and what is too old. The stand-in is loaded as the
 // real one is.
 #include <stdlib.h>

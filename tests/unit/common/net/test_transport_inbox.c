@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Messages that are still on their way, and the agreements' own sequence: what a single rank's
 // transport never shows.
 #include <string.h>

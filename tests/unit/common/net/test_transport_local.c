@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The transport of a program that runs alone.
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Packed chunks: unpacked as they were, whole or not at all.
 #include <string.h>
 #include <zlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // HDF5 files made here by libhdf5: what they hold is read, what cannot be is refused with its
 // cause, and a damaged file is never more than an error.
 

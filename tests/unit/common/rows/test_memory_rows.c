@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of a caller as a source: what is read, what is refused, who sees them.
 #include "common/rows/memory_rows.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Names of sources: kinds by their endings, datasets behind a colon.
 #include <string.h>
 

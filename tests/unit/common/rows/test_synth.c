@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Generated vectors: fixed bits, right statistics, strict words.
 #include <math.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Headers of vector files: right ones, cut ones, mutated ones.
 #include "common/codes/code_layout.h"
 #include "tests/unit/vector_images.h"

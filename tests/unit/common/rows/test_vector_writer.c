@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Written vectors are read back as they were, and nothing is left of a file that was not finished.
 #include "common/base/file.h"
 #include "common/codes/code_layout.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Vector sources: what is in a file comes out, whole, by blocks and by range.
 #include <pthread.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // True neighbours among a query's first candidates, of lists made by hand.
 #include "unit_test.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // encode in one process, by its settings: the index that the command makes, its messages, and
 // nothing printed.
 #include "shard/codecs/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Blocks that an encode recorded and another goes on with: only those whose bytes are in the files,
 // codes and copied rows, are kept.
 #include "small_index.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The folder of an index that is made: one run at a time, and a manifest that stays only if it and
 // the shard files can be read back.
 #include "shard/codecs/codec.h"

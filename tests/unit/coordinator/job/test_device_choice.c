@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which rank gets which device: one of its own by what it is, whatever number a rank has for it.
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Each kind of fact as text and as JSON, nested lists, what is unknown, silence.
 #include "unit_test.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every kind of option, its faults and its help; texts that nobody should type.
 #include "unit_test.h"
 

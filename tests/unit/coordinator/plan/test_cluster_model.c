@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The cluster model against sums by hand, and what must hold for any rates.
 #include "unit_test.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two numbers of a network: found again in exact times and between noisy ones, never negative,
 // and what trees and gathers are to take by them.
 #include "unit_test.h"

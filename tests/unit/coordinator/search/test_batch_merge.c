@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rank 0's merging: gather and ladder against a full sort, on lists full of ties between shards;
 // payloads that do not parse.
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The pass over all batches, in turn, with a background thread, and with scans that begin ahead:
 // the same answers for every size of a batch, of several errors the one of the lowest batch, all
 // that was searched when a stop ends it, and when rounds of self-checks begin and end.

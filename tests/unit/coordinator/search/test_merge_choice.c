@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Where cuts are found, what that wants of memory, and counts of candidates that ranks send.
 #include <string.h>
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What rank 0 makes of a file of queries: a digest that tells them from others, and errors that
 // name the row.
 #include "small_index.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Entries that are worth their work, the choice among them, and what a search becomes by it.
 #include "manifest_cases.h"
 

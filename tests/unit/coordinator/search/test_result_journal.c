@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A search's journal cut in its last three records, as a crash may leave it, and a
 // partial result with other bytes than the journal says: the run that goes on does what no record
 // says any more, and its result is that of an undisturbed run. And the end: STATUS.json says

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // search.h in one process: several searches open one after another and side by side, answers in
 // memory that are those of the result file, several runs of one search, a sink that refuses; what
 // cannot be is refused before anything is loaded, with the words that the command says.

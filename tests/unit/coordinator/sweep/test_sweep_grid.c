@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of values, the points they span, what is left out and why, and what codecs do not know.
 #include "shard/codecs/codec.h"
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The record of a sweep: what was put is there for the run that resumes, and a folder that has one
 // is refused without --resume or --force.
 #include "unit_test.h"

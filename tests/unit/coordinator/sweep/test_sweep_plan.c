@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Plans: a grid a line, defaults for what a line leaves out, the line of what is wrong.
 #include "unit_test.h"
 

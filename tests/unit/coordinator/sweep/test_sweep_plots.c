@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the plots show of points that no single grid has: gnuplot itself runs the script, and says.
 #include "unit_test.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The steps of a sweep on one rank, one after another in one process: a ground truth, an index, its
 // search, judged by ids and with ties; a step that fails says which one it was, and the next one is
 // none the worse for it.

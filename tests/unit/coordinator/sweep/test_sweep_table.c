@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The Pareto front against its definition.
 #include "unit_test.h"
 

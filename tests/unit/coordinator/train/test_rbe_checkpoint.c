@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a training: what is written is read back to the bit, and numbers that are not
 // finite are refused although the file is whole.
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // First weights from principal axes: components go where they remove most error, together they are
 // the uniform quantizer that the header promises, and its estimates beat those of random axes.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // ROC AUC and recall of held-out pairs against their definitions, pair by pair.
 #include "unit_test.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The loop of a training: it learns, it goes on where it stopped, the number of threads changes
 // nothing, and it stops at what is not finite.
 #include "unit_test.h"

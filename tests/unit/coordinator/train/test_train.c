@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // train in one process, by its settings: the model that the command writes, and its messages.
 #include "unit_test.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Exact values of pairs, read from files: those of the definition, unrounded, so that rows whose
 // values are the same float differ.
 #include "unit_test.h"

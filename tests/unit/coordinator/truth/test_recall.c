@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Recall by ids and with ties: results made by hand, of known recalls, and random ones against the
 // definition.
 #include "unit_test.h"

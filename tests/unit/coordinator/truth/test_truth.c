@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // groundtruth in one process, by its settings: the file that the command writes, the same answers
 // in memory, and its messages.
 #include "unit_test.h"

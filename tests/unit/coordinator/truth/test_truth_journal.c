@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A ground truth's journal cut in its last three records: the scan goes on where the
 // last whole record was, if its lists are still there (they have two slots), else from its
 // beginning, and its lists end as those of an undisturbed scan.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Groups of queries: whatever they are cut into, the same answers, and no row in its own.
 #include "unit_test.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of device_tuning.h: that it is one, and which row a device finds.
 #include "kernels/device_scan/device_tuning.h"
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The papers' statements on the codes, checked on the reference; the other levels have its bits
 // (kernelcheck).
 #include <math.h>

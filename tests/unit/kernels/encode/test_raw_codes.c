@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Rows of integers as bytes: their totals against plain arithmetic, and the edge of int32.
 #include <math.h>
 #include <string.h>

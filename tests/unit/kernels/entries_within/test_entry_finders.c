@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Back ends of entries_within: all hits and no others, the same bytes as the reference, on hostile
 // geometry.
 #include "unit_test.h"

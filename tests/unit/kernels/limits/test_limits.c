@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the limits of every level of this CPU give back: sums, copies, and lanes that are right.
 #include <stdlib.h>
 #include <string.h>

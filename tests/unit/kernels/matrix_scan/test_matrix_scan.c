@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The two scans are one: with limit 0 the scores of matrix_scan are plane_scan's dots, and with any
 // limit its candidates are those of plane_scan followed by a filter of select; at every level.
 // A staged scan and whole keys are held against plain loops over the dimensions.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Sorted lists of shards, one after the other in row order, give the total order, whatever the
 // number of shards. Every level of this CPU.
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Eq. 7 of XFBQ: the dots are the plain integer products of the odd integers that the planes stand
 // for, at every level.
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Planes and scales of learned codes: they hold the components that rbe_codes.h gives, every level
 // the same bytes, and the key they make is the cosine of query and document code, or by projection
 // what rbe_coders.h says, in float64 here.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes of rows: every level gives the reference's, the reference what the equations say in float64
 // (where no sum is so near 0 that rounding decides); tanh is near the true one everywhere.
 #include <math.h>

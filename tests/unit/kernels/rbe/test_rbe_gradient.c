@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Gradients against finite differences of an independent model in float64: the equations one
 // number at a time. Where rho is a step, the model is made differentiable as the estimator says: at
 // each place rho(x) becomes rho(x0) + rho'(x0) * (x - x0), x0 the value at the parameters given.

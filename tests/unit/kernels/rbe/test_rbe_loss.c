@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The losses of rbe training and their gradients, against the definitions in float64 and their
 // finite differences.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // model.rbe: every field comes back, every damaged bit and every length is found, and one that lies
 // with a right digest is refused for what it says.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The first weights that are a quantizer: orthonormal rows, and codes that are the levels of a
 // uniform quantizer.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The exact value against sums in long double and in integers that know nothing of lanes and trees.
 #include <math.h>
 #include <string.h>

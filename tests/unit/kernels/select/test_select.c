@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selection as a shard runs it, tile after tile with a rising limit, against a full sort of all
 // rows; the histogram against a serial count. Every level of this CPU.
 #include <math.h>

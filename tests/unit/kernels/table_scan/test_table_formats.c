@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The formats of tables, straight from their definition; every level of this CPU.
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Known answers: pinned queries are the same in any number of planes, what the finder keeps is what
 // plain integers give, in any order of blocks, and every change of a list is noticed.
 #include <math.h>

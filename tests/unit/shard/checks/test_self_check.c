@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Self-checks of a rank: every bit of what is resident, wrong keys and values of survivors as often
 // as the formula says, known answers, and indexes that have none.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of codecs: what each says of itself goes together; sq8's codes and keys by its formula.
 #include "small_index.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codes, tables and keys of pq by their formulas, in float64; training is the same for any number
 // of threads, and OPQ brings rows closer to what their codes stand for.
 #include "small_index.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Densities, the regressor and trained radii against plain arithmetic; the message of a manifest.
 #include "small_index.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Query codes against sums in long double, and the values that keys stand for against the exact
 // ones.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows that training sees: which, in which order, and what becomes of bad ones.
 #include <math.h>
 #include <unistd.h>

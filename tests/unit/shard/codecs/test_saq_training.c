@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What codes learn from the sample: the plain scale, bits, frame and exponents.
 #include <cblas.h>
 #include <float.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Tables of entries within a radius, and which rows are ranked, against their definition in plain
 // arithmetic.
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // stage_choice: where the first stage ends, on data made so that the answer is known.
 #include "common/base/integer_hash.h"
 #include "shard/codecs/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists on an emulated device against bsw_list_scan: candidate lists that overflow, tables that are
 // too short, groups of queries, additions, rows that are better and better or all alike.
 #include "device_scan_case.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Candidate lists on an emulated device: samples, segments and lists that overflow, by scans that
 // must give what the CPU finds.
 #include "device_scan_case.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How memory of a device is shared: for every size of it what is planned fits, and what fits is
 // planned.
 #include <stdio.h>

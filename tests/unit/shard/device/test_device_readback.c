@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Checks of codes on an emulated device, a few blocks at a time: each comes round to every block of
 // every shard. How many that is a check is 1 GiB's worth; here the linker puts 2 in its place
 // (-Wl,--wrap), so that small shards take several.

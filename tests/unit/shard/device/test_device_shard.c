@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Scans on an emulated device against bsw_shard_scan, which test_shard_scan.c compares with a full
 // sort: blocks from host memory, and a device that fails.
 #include "device_scan_case.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // When a device scans progressively: what follows from shares that go well, badly, or change.
 #include "shard/device/device_stage.h"
 #include "unit_test.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Streamed neighbours are those of the plain definition, an exact value for every pair and a full
 // sort, bit for bit: on data that leaves a float32 screen little to go by, for every level, metric,
 // block and number of threads, and after a stop between blocks.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Selection by histograms against XFBQ Algorithm 1 line by line, every pair of bits by itself.
 #include <stdlib.h>
 #include <string.h>

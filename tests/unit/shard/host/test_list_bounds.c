@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of product codes by bounds and by tables, with all that is computed once kept, some of it,
 // or nothing: always the best of all rows by the plain reference.
 #include <stdio.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scan of lists against keys of the plain C reference, sorted: all places of the lists that a
 // query looks at, one after another. Shards are made in memory, of few distinct rows, so that ties
 // decide nearly every place.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Raw rows behind an index: those of the source, and every damaged bit and changed source is found
 // and named.
 #include "shard/codecs/codec.h"

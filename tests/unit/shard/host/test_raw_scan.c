@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Codec raw from file to candidates: rows of integers scanned where they lie, against all distances
 // of plain arithmetic, sorted.
 #include <stdlib.h>

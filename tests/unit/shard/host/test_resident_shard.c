@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Shards that are coded where they are searched: the arrays that the same shards have when they are
 // loaded from an index, and raw rows that are those of the source.
 #include "shard/codecs/codec.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The bound of a first stage at its tightest: rows whose rest is parallel to the query's, with
 // tails that nothing was added to, so that reach, slack and the roundings of float32 are all there
 // is between a row and its loss.

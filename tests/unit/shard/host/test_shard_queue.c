@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Queue selection against Algorithm 1 row by row: all keys of a shard in the total order, handed to
 // the threads that the algorithm gives them to.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scan against serial computations that know nothing of planes, tiles, threads and buffers: all
 // keys sorted, and the bound that a first stage would stop rows by.
 #include <math.h>

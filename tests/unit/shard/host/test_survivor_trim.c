@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Of refined survivors the best k a query, against sorting them.
 #include <string.h>
 

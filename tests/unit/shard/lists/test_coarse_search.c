@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The lists that queries look at: the same on every level, for any threads and queries of a call;
 // nearly those of exact distances; the ratio leaves out what is further away and no more.
 #include <math.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Lists of rows are those of the plain definition, an exact value for every pair and the smaller
 // list of equal ones: on data that codes tell little about, for every level, metric and type.
 #include <math.h>

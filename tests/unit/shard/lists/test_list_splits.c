@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Means, and which lists are split and which are moved for it.
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Centroids are the same bytes for any ranks, threads and levels; they are good, lists are of fair
 // lengths, and data that k-means cannot cut does no harm.
 #include <math.h>
