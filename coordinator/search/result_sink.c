@@ -4,6 +4,18 @@
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
 #include "coordinator/job/command_files.h"
+#include "coordinator/search/selection_settings.h"
+
+static void add_selection(const struct bsw_selection_settings *selection,
+                          struct bsw_journal_fields *fields)
+{
+    bsw_journal_field_text(fields, "entries", selection->is_on ? "radius" : "all");
+    if (!selection->is_on) return;
+    bsw_journal_field_number(fields, "radius-scale", (double)selection->scale);
+    bsw_journal_field_text(fields, "mode", bsw_selection_mode_name(selection->mode));
+    bsw_journal_field_text(fields, "miss", selection->is_miss_infinite ? "inf" : "bound");
+    bsw_journal_field_text(fields, "radii", bsw_radii_kind_name(selection->radii));
+}
 
 // What the result is a function of: not ranks, threads, batches, scans, merging or devices.
 static void add_fields(const struct bsw_search *search, struct bsw_journal_fields *fields)
@@ -24,6 +36,11 @@ static void add_fields(const struct bsw_search *search, struct bsw_journal_field
     bsw_journal_field_count(fields, "histogram k", settings->histogram_k);
     bsw_journal_field_count(fields, "exclude-self", settings->exclude_self);
     bsw_journal_field_text(fields, "refine", settings->is_exact ? "exact" : "none");
+    bsw_journal_field_count(fields, "probe", settings->probe.probe);
+    bsw_journal_field_number(fields, "probe-ratio", settings->probe.ratio);
+    bsw_journal_field_count(fields, "scan-dims", settings->probe.scan_dims);
+    bsw_journal_field_text(fields, "table", bsw_table_name(settings->table));
+    add_selection(&settings->selection, fields);
 }
 
 static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bsw_search *search,

@@ -46,7 +46,7 @@ encode_base=synth:count=$((most_ranks < 3 ? 60 : 160))K,dims=256,seed=5
 # job NAME OUT: its arguments, into `arguments`; small batches and blocks, so that there are many.
 job() {
     case $1 in
-    search) arguments=(search --index idx --queries q.fbin --k 10 --batch 24 --out "$2") ;;
+    search | lists) arguments=(search --index "${1/#search/idx}" --queries q.fbin --k 10 --batch 24 --out "$2") ;;
     encode) arguments=(encode --base "$encode_base" --bits 6.5 --axes random
         --metric l2 --shards 3 --index "$2" --copy-vectors) ;;
     groundtruth) arguments=(groundtruth --base "$truth_base" --queries q.fbin --query-rows 0:1200 --metric l2
@@ -314,6 +314,13 @@ if [[ -e s.journal ]]; then
         <(sed -n '/"run": {/,/}/{s/^ *//; s/"run": //; p}' s.json)
 else
     complain "no unfinished search"
+fi
+"$program" encode --base $base --index lists --metric l2 --lists 16 --calibrate off --threads 1 --quiet
+unfinished lists l
+if [[ -e l.journal ]]; then
+    refuse 2 'l.journal: begun with probe [0-9]+, now it is 5; --force' "${arguments[@]}" --resume --probe 5
+else
+    complain "no unfinished search of lists"
 fi
 
 # --force keeps the old result until the new one is there; --resume goes on with that.
