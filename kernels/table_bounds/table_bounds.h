@@ -128,14 +128,17 @@ static inline float bsw_bound_unit(float range, float *inverse)
 // A: |L_p| <= |e|^2 + 2 |c'_p| |e| and |Q_p| <= 2 |q'_p| |e|, so with the inequality of Cauchy and
 // Schwarz over parts, and a hundredth for the roundings of L, Q and B themselves,
 //   A = 1.01 (entries + base + 2 (|q'| + |c'|) sqrt(entries)).
+// Squares below 2^-126 lose up to 2^-150 each, which no share of A covers: entries are taken 2^-148
+// a dimension larger, and the sums of squares of base and B differ by no more than that.
 // limit >= 0: of sums, may be infinite; least: of narrow; base: of gap, of all dimensions; entries:
 // sum over p of the largest |e|^2; lengths: |q'| + |c'|.
 static inline float bsw_bound_most(const struct bsw_product_book *book, double limit, double least,
                                    double base, double entries, double lengths)
 {
     double u = 0x1p-24, dims = (double)book->parts * book->part_dims, parts = book->parts,
-           all = 1.01 * (entries + base + 2 * lengths * sqrt(entries)),
-           slack = (8 + 1.25 * parts + 2 * dims) * u * all + 2.5 * parts * u * limit;
+           tiny = 0x1p-148 * dims,
+           all = 1.01 * (entries + tiny + base + 2 * lengths * sqrt(entries + tiny)),
+           slack = (8 + 1.25 * parts + 2 * dims) * u * all + 2.5 * parts * u * limit + tiny;
     return nextafterf((float)(limit - least - base + slack), INFINITY);
 }
 

@@ -212,6 +212,9 @@ static enum bsw_status check_rows(const struct bsw_codec_settings *o, const char
     if (o->parts > dims)
         return bsw_fail(err, BSW_ERROR_USAGE, "--subspaces %llu: %s has %u dims",
                         (unsigned long long)o->parts, source, dims);
+    if (o->has_radii && dims < 2)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--entries radius takes 2 dims and more, %s has %u",
+                        source, dims);
     if (o->has_radii && o->parts > 0 && o->parts != (dims + 1) / 2)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--subspaces %llu: --entries radius has 2 dims each, %u for the %u of %s",
@@ -292,6 +295,8 @@ static enum bsw_status forecast(const struct bsw_codec_forecast *o, struct bsw_m
     if (o->parts > o->dims)
         return bsw_fail(err, BSW_ERROR_USAGE, "--subspaces %llu: there are %llu dims",
                         (unsigned long long)o->parts, (unsigned long long)o->dims);
+    if (o->has_radii && o->dims < 2)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--entries radius takes 2 dims and more");
     if (o->has_radii && o->parts > 0 && o->parts != (o->dims + 1) / 2)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--subspaces %llu: --entries radius has 2 dims each, %llu for %llu",

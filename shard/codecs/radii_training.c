@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <omp.h>
-#include <string.h>
 
 #include "common/base/parts.h"
 #include "common/codes/result_order.h"
@@ -18,7 +17,7 @@
 // What training holds.
 struct rows {
     size_t num, stride; // every stride-th row of the sample
-    float *given;       // [num][dims]: with their factors
+    float *given;       // [num][dims]: with their factors, of l2 less the mean
     float *queries;     // [num][projected_dims]: as queries are projected
     float *coded;       // likewise what is coded of them; of l2 the queries
 };
@@ -67,17 +66,15 @@ static enum bsw_status read_rows(struct bsw_sample *sample, const float *mean, s
     }
 }
 
-// from [num][dims], which it centres, to projections.
-static void project(const struct training *training, float *from, const float *less, float *out)
+// from [num][dims] to projections.
+static void project(const struct training *training, const float *from, float *out)
 {
     const struct bsw_product_codes *codes = training->codes;
     size_t dims = codes->dims, num = training->rows.num;
 #pragma omp parallel for schedule(static) num_threads(training->num_threads)
     for (size_t first = 0; first < num; first += TILE_ROWS) {
         size_t count = num - first < TILE_ROWS ? num - first : TILE_ROWS;
-        float *tile = from + first * dims;
-        for (size_t i = 0; i < count * dims && less; i++) tile[i] -= less[i % dims];
-        bsw_product_project(codes, training->sample->table, tile, count,
+        bsw_product_project(codes, training->sample->table, from + first * dims, count,
                             out + first * codes->projected_dims);
     }
 }
@@ -96,7 +93,7 @@ static enum bsw_status read_coded(struct bsw_sample *sample, struct training *tr
     sample->mean = sample->centroids ? codes->mean : NULL;
     enum bsw_status status =
         read_rows(sample, codes->mean, codes->dims, rows->stride, centred, &num, err);
-    if (status == BSW_OK) project(training, centred, NULL, rows->coded);
+    if (status == BSW_OK) project(training, centred, rows->coded);
     bsw_free(&centred);
     return status;
 }
@@ -109,18 +106,16 @@ static enum bsw_status read_all(struct bsw_sample *sample, struct training *trai
     size_t fit = MOST_ROW_BYTES / (codes->projected_dims * sizeof(float)),
            all = (size_t)sample->num_rows, dims = codes->dims;
     int is_l2 = codes->metric == BSW_METRIC_L2;
-    float *centred;
     rows->stride = (all + fit - 1) / fit;
     size_t most = (all + rows->stride - 1) / rows->stride;
     BSW_TRY(bsw_allocate(&rows->given, most * dims, sizeof(float), "sample", err));
     BSW_TRY(
         bsw_allocate(&rows->queries, most * codes->projected_dims, sizeof(float), "sample", err));
     sample->mean = NULL; // rows themselves, also where codes are of residuals
-    BSW_TRY(read_rows(sample, NULL, dims, rows->stride, rows->given, &rows->num, err));
-    BSW_TRY(bsw_allocate(&centred, rows->num * dims, sizeof(float), "sample", err));
-    memcpy(centred, rows->given, rows->num * dims * sizeof(float));
-    project(training, centred, is_l2 ? codes->mean : NULL, rows->queries);
-    bsw_free(&centred);
+    // Far from the origin squares of rows would drown their distances.
+    BSW_TRY(read_rows(sample, is_l2 ? codes->mean : NULL, dims, rows->stride, rows->given,
+                      &rows->num, err));
+    project(training, rows->given, rows->queries);
     rows->coded = rows->queries;
     return is_l2 ? BSW_OK : read_coded(sample, training, err);
 }
