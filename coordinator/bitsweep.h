@@ -286,8 +286,10 @@ BITSWEEP_API void bitsweep_search_defaults(struct bitsweep_search_settings *sett
    num_queries.
 
    The first search loads the codes: into memory, or into that of the GPU. A search with the
-   settings of the one before (progress apart) uses what is loaded; another one loads again, which
-   costs as much as the first time. Open an index twice to search it by turns with two settings.
+   settings of the one before (progress apart) uses what is loaded. So does one whose probe,
+   probe_ratio or recall differ, without ranks and GPU, if it has as many candidates. Another one
+   loads again, which costs as much as the first time. Open an index twice to search it by turns
+   with two settings.
 
    After BITSWEEP_ERROR_SELF_CHECK, _TIMEOUT and _PEER nothing of the index should be used again. */
 BITSWEEP_API int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // bitsweep.h: searching an index.
 //
-// A search is opened and loaded for one request, and stays for further ones that ask for the same;
-// another request takes its place.
+// A search is opened and loaded for one request, and stays for further ones that ask for the same,
+// or on CPUs of one process for the same but for the lists that are looked at; another request
+// takes its place.
 #include <stdatomic.h>
 #include <string.h>
 #include <xxhash.h>
@@ -241,6 +242,47 @@ static enum bsw_status reopen(bitsweep_index *index, const struct bsw_search_req
     return BSW_OK;
 }
 
+// Whether they ask for the same but for the lists that are looked at.
+static int is_same_elsewhere(const struct bsw_search_request *a, const struct bsw_search_request *b)
+{
+    struct bsw_search_request like;
+    memcpy(&like, a, sizeof like);
+    like.probe = b->probe;
+    like.probe_ratio = b->probe_ratio;
+    like.recall = b->recall;
+    return memcmp(&like, b, sizeof like) == 0;
+}
+
+// Lets what is loaded look at other lists, where the request is for nothing else; else *done is 0.
+static enum bsw_status look_elsewhere(bitsweep_index *index,
+                                      const struct bsw_search_request *request, int *done,
+                                      struct bsw_error *err)
+{
+    struct bsw_search *search = &index->search;
+    struct bsw_search_request asked;
+    struct bsw_search_settings settings;
+    *done = 0;
+    if (!index->is_open || !search->is_loaded || search->device.device ||
+        index->transport->num_ranks > 1 || !is_same_elsewhere(request, &index->request))
+        return BSW_OK;
+    memcpy(&asked, request, sizeof asked);
+    asked.level = search->options.request.level;
+    asked.num_threads = search->options.request.num_threads;
+    BSW_TRY(bsw_search_settle(&asked, &search->manifest, index->folder, 1, &settings, err));
+    if (settings.keep != search->settings.keep ||
+        settings.probe.scan_dims != search->settings.probe.scan_dims)
+        return BSW_OK;
+    index->is_open = 0; // unless all goes well
+    BSW_TRY(bsw_search_look(search, &settings.probe, err));
+    index->is_open = 1;
+    search->settings.oversample = settings.oversample;
+    search->settings.recall_calibrated = settings.recall_calibrated;
+    search->options.request = asked;
+    memcpy(&index->request, request, sizeof index->request);
+    *done = 1;
+    return BSW_OK;
+}
+
 static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows *queries,
                                struct bsw_search_request *request, struct bsw_error *err)
 {
@@ -272,7 +314,9 @@ static enum bsw_status search(struct search_call *c, const struct bitsweep_rows 
     if (transport->num_ranks > 1)
         BSW_TRY(bsw_same_input_agree(transport, XXH3_64bits(&request, sizeof request),
                                      "settings of the search", err));
-    if (!index->is_open || memcmp(&request, &index->request, sizeof request) != 0) {
+    int is_ready = index->is_open && memcmp(&request, &index->request, sizeof request) == 0;
+    if (!is_ready) BSW_TRY(look_elsewhere(index, &request, &is_ready, err));
+    if (!is_ready) {
         index->is_open = 0;
         BSW_TRY(reopen(index, &request, err));
     }

@@ -245,6 +245,42 @@ static void check_two_indexes(const char *flat, const char *lists,
     expect(first == NULL, "a closed index is NULL");
 }
 
+static struct answers probed(bitsweep_index *index, const struct bitsweep_rows *queries,
+                             uint64_t probe, double ratio)
+{
+    struct bitsweep_search_settings settings;
+    struct answers answers = room(queries->num_rows, 10);
+    bitsweep_search_defaults(&settings);
+    settings.oversample = 3;
+    settings.probe = probe;
+    settings.probe_ratio = ratio;
+    need(bitsweep_search(index, queries, &settings, answers.values, answers.ids, &error), "probe");
+    return answers;
+}
+
+// Other lists than before, of what is loaded; nothing is left of the search before.
+static void check_other_lists(const char *lists, const struct bitsweep_rows *queries)
+{
+    const struct {
+        uint64_t probe;
+        double ratio;
+    } cases[] = {{1, 0}, {7, 0}, {BITSWEEP_ALL, 0}, {0, 0.9}, {1, 0}, {5, 0.8}};
+    bitsweep_index *index = opened(lists);
+    struct bitsweep_search_stats stats;
+    bitsweep_search_stats_init(&stats);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        bitsweep_index *fresh = opened(lists);
+        struct answers found = probed(index, queries, cases[i].probe, cases[i].ratio),
+                       wanted = probed(fresh, queries, cases[i].probe, cases[i].ratio);
+        bitsweep_last_search(index, &stats);
+        expect(are_same(&found, &wanted), "other lists of what is loaded");
+        expect((stats.load_seconds > 0) == (i == 0), "what is loaded serves other lists");
+        forget(&found), forget(&wanted);
+        bitsweep_close(&fresh);
+    }
+    bitsweep_close(&index);
+}
+
 struct searcher {
     bitsweep_index *index;
     const struct bitsweep_rows *queries;
@@ -409,6 +445,7 @@ static void check_all(char **words)
     check_bad_searches(index, &queries);
     check_later_settings(index, &queries);
     check_two_indexes(words[2], words[3], &queries);
+    check_other_lists(words[3], &queries);
     check_threads(words[2], &queries);
     check_stops(index, &base, &queries);
     check_bad_encodes(&base);
