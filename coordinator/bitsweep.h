@@ -45,10 +45,12 @@
  * The library prints nothing, never ends the process, catches no signals, and starts no MPI: a
  * program that does not use MPI needs no mpirun. To stop a long call use its progress function.
  *
- * SETTINGS. Fill a struct by its ..._defaults function, change members, pass its address; NULL
- * means the defaults. Members called `size` are set there and let later versions add members: never
- * set them yourself. A text that is NULL and a number that is 0 mean the default that the comment
- * names. The page of the manual on each option (`bitsweep encode --help`) says more.
+ * SETTINGS. Fill a struct by its ..._defaults, change members, pass its address; NULL means the
+ * defaults. Members called `size` are set there to what your compiler saw, so that a later library
+ * that knows more members touches no more than there are: never set them yourself. (Other languages
+ * call ..._defaults_of and ..._init_of with the size of their struct.) A text that is NULL and a
+ * number that is 0 mean the default that the comment names. The page of the manual on each option
+ * (`bitsweep encode --help`) says more.
  */
 #ifndef BITSWEEP_H
 #define BITSWEEP_H
@@ -192,14 +194,16 @@ struct bitsweep_encode_settings {
     int force;         /* replaces an existing index */
     int resume;        /* goes on with one that was stopped, if there is one; with the same rows */
 
-    int threads;            /* 0: OMP_NUM_THREADS or all cores */
+    int threads;            /* 1 .. 4096; 0: OMP_NUM_THREADS or all cores */
     const char *device;     /* "auto" (default), "cpu", "cuda", "cuda:N" */
     uint64_t device_memory; /* bytes of a GPU to use at most; 0: all that is free */
     bitsweep_ranks *ranks;  /* NULL: this process alone */
     bitsweep_progress progress;
     void *progress_context;
 };
-BITSWEEP_API void bitsweep_encode_defaults(struct bitsweep_encode_settings *settings);
+#define bitsweep_encode_defaults(settings) bitsweep_encode_defaults_of(settings, sizeof *(settings))
+BITSWEEP_API void bitsweep_encode_defaults_of(struct bitsweep_encode_settings *settings,
+                                              size_t size);
 
 /* What an index is. */
 struct bitsweep_index_info {
@@ -217,11 +221,13 @@ struct bitsweep_index_info {
     int has_vectors;     /* raw rows are in the index */
     int has_calibration; /* `recall` of a search can be used */
 };
-BITSWEEP_API void bitsweep_index_info_init(struct bitsweep_index_info *info); /* sets size */
+#define bitsweep_index_info_init(info) bitsweep_index_info_init_of(info, sizeof *(info))
+BITSWEEP_API void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size);
 
 /* Makes the index in `folder`, which is created. An existing index is BITSWEEP_ERROR_USAGE unless
    `force`. *info, NULL or inited, tells what was made. After a failure or a stop nothing is left in
-   the folder, unless the stop came late enough for `resume` to go on with it. */
+   the folder, unless the stop came late enough for `resume` to go on with it. While the table of
+   recalls is measured the index is there already: it then stays, without one. */
 BITSWEEP_API int bitsweep_encode(const char *folder, const struct bitsweep_rows *rows,
                                  const struct bitsweep_encode_settings *settings,
                                  struct bitsweep_index_info *info, struct bitsweep_error *error);
@@ -237,7 +243,8 @@ struct bitsweep_open_settings {
     double check_seconds;   /* known answers are looked at again after so long; 0: 300 */
     bitsweep_ranks *ranks;  /* NULL: this process alone */
 };
-BITSWEEP_API void bitsweep_open_defaults(struct bitsweep_open_settings *settings);
+#define bitsweep_open_defaults(settings) bitsweep_open_defaults_of(settings, sizeof *(settings))
+BITSWEEP_API void bitsweep_open_defaults_of(struct bitsweep_open_settings *settings, size_t size);
 
 typedef struct bitsweep_index bitsweep_index;
 
@@ -277,7 +284,9 @@ struct bitsweep_search_settings {
     bitsweep_progress progress;
     void *progress_context;
 };
-BITSWEEP_API void bitsweep_search_defaults(struct bitsweep_search_settings *settings);
+#define bitsweep_search_defaults(settings) bitsweep_search_defaults_of(settings, sizeof *(settings))
+BITSWEEP_API void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings,
+                                              size_t size);
 
 /* Finds the nearest rows of each query. values and ids [num_queries][k], best first, the order and
    layout of FAISS: values are squared distances (l2) or similarities (ip, cosine); equal values are
@@ -307,7 +316,8 @@ struct bitsweep_search_stats {
     uint64_t resident_bytes;                /* of codes in memory, this rank */
     const char *scan, *device;              /* "planes", ...; "cpu", "cuda". Constants */
 };
-BITSWEEP_API void bitsweep_search_stats_init(struct bitsweep_search_stats *stats); /* sets size */
+#define bitsweep_search_stats_init(stats) bitsweep_search_stats_init_of(stats, sizeof *(stats))
+BITSWEEP_API void bitsweep_search_stats_init_of(struct bitsweep_search_stats *stats, size_t size);
 /* Rank 0; all 0 before the first search. */
 BITSWEEP_API void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats);
 
@@ -326,7 +336,8 @@ struct bitsweep_knn_settings {
     bitsweep_progress progress;
     void *progress_context;
 };
-BITSWEEP_API void bitsweep_knn_defaults(struct bitsweep_knn_settings *settings);
+#define bitsweep_knn_defaults(settings) bitsweep_knn_defaults_of(settings, sizeof *(settings))
+BITSWEEP_API void bitsweep_knn_defaults_of(struct bitsweep_knn_settings *settings, size_t size);
 
 /* Exact nearest rows of each query, by looking at all of them: ground truth. values and ids as
    those of bitsweep_search, which see for their layout and order. Both integers: exact in int32;

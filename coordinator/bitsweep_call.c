@@ -8,6 +8,8 @@
 
 #include "shard/codecs/codec.h"
 
+#define BSW_MAX_THREADS 4096 // of --threads
+
 #define SAME(name) \
     _Static_assert((int)BITSWEEP_##name == (int)BSW_##name, "statuses of bitsweep.h and status.h")
 SAME(OK);
@@ -101,6 +103,13 @@ enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, const void 
     return BSW_OK;
 }
 
+void bsw_library_default(void *to, size_t size, const void *defaults, size_t known)
+{
+    memset(to, 0, size);
+    memcpy(to, defaults, size < known ? size : known);
+    if (size >= sizeof size) memcpy(to, &size, sizeof size);
+}
+
 void bsw_library_tell(void *to, const void *from, size_t from_bytes)
 {
     size_t size;
@@ -141,6 +150,11 @@ enum bsw_status bsw_library_check_count(const char *option, uint64_t value, uint
     if (value >= least && value <= most) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: %llu to %llu is possible", option,
                     (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+}
+
+enum bsw_status bsw_library_check_threads(int threads, struct bsw_error *err)
+{
+    return bsw_library_check_number("threads", threads, 0, BSW_MAX_THREADS, err);
 }
 
 // ---- rows ----
@@ -188,9 +202,10 @@ void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_i
                                         .has_calibration = manifest->calibration.num_entries > 0};
 }
 
-void bitsweep_index_info_init(struct bitsweep_index_info *info)
+void bitsweep_index_info_init_of(struct bitsweep_index_info *info, size_t size)
 {
-    *info = (struct bitsweep_index_info){.size = sizeof *info};
+    const struct bitsweep_index_info defaults = {0};
+    bsw_library_default(info, size, &defaults, sizeof defaults);
 }
 
 // ---- version ----

@@ -51,6 +51,8 @@ int bsw_library_report(enum bsw_status status, const struct bsw_error *err,
 // library, or of a newer one if it asks for nothing that is not known here, or NULL.
 enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, const void *from,
                                           struct bsw_error *err);
+// What a struct begins as: as much of the defaults as the caller's has, its size, the rest 0.
+void bsw_library_default(void *to, size_t size, const void *defaults, size_t known);
 // A struct that is told: as much as the caller's has.
 void bsw_library_tell(void *to, const void *from, size_t from_bytes);
 
@@ -61,6 +63,9 @@ enum bsw_status bsw_library_check_number(const char *option, double value, doubl
                                          double most, struct bsw_error *err);
 enum bsw_status bsw_library_check_count(const char *option, uint64_t value, uint64_t least,
                                         uint64_t most, struct bsw_error *err);
+
+// As many as the program takes: beyond, OpenMP may end the process.
+enum bsw_status bsw_library_check_threads(int threads, struct bsw_error *err);
 
 // Rows of the caller as a source: word names rows in memory. rows NULL: BSW_ERROR_USAGE. To be
 // taken back in any case.

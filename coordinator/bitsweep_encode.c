@@ -9,9 +9,10 @@
 
 _Static_assert(BITSWEEP_AUTO == BSW_LISTS_AUTO, "of lists");
 
-void bitsweep_encode_defaults(struct bitsweep_encode_settings *settings)
+void bitsweep_encode_defaults_of(struct bitsweep_encode_settings *settings, size_t size)
 {
-    *settings = (struct bitsweep_encode_settings){.size = sizeof *settings};
+    const struct bitsweep_encode_settings defaults = {0};
+    bsw_library_default(settings, size, &defaults, sizeof defaults);
 }
 
 struct encode_call {
@@ -101,6 +102,7 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
                                                 .most_bytes = asked->device_memory},
                                      .level = bsw_cpu_level_detect(),
                                      .progress = &c->progress};
+    BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_library_lend(rows, BSW_MEMORY_PREFIX "base", &c->rows, err));
     c->settings.base = c->rows.name;
     if (!rows->file) c->settings.copy_vectors = 1; // there is no file to refine from
@@ -124,17 +126,40 @@ static enum bsw_status tell(const char *folder, struct bitsweep_index_info *info
     return BSW_OK;
 }
 
+// OpenBLAS has one number of threads for the whole process, and sums depend on it: the first of
+// several calls at once sets it to one, the last one puts it back.
+static pthread_mutex_t blas_lock = PTHREAD_MUTEX_INITIALIZER;
+static int num_encodes, blas_threads;
+
+static void begin_blas(void)
+{
+    pthread_mutex_lock(&blas_lock);
+    if (num_encodes++ == 0) {
+        blas_threads = openblas_get_num_threads();
+        openblas_set_num_threads(1);
+    }
+    pthread_mutex_unlock(&blas_lock);
+}
+
+static void end_blas(void)
+{
+    pthread_mutex_lock(&blas_lock);
+    if (--num_encodes == 0) openblas_set_num_threads(blas_threads);
+    pthread_mutex_unlock(&blas_lock);
+}
+
 static enum bsw_status encode(struct encode_call *c, enum bsw_status prepared,
                               struct bsw_error *err)
 {
     struct bsw_encode_stats stats;
     struct bsw_calibrate_stats calibrated;
-    int is_made, blas_threads = openblas_get_num_threads();
+    int is_made;
     BSW_TRY(bsw_transport_agree(c->call.transport, prepared, err));
+    begin_blas();
     enum bsw_status status =
         bsw_encode_calibrated(&c->settings, c->is_calibrated ? &c->calibration : NULL,
                               c->call.transport, &stats, &calibrated, &is_made, err);
-    openblas_set_num_threads(blas_threads); // which training may have set
+    end_blas();
     return status;
 }
 

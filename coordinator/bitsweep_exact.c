@@ -4,13 +4,16 @@
 #include <string.h>
 
 #include "common/base/memory.h"
+#include "common/net/collect.h"
+#include "common/net/message_kinds.h"
 #include "coordinator/bitsweep_call.h"
 #include "coordinator/truth/recall.h"
 #include "coordinator/truth/truth.h"
 
-void bitsweep_knn_defaults(struct bitsweep_knn_settings *settings)
+void bitsweep_knn_defaults_of(struct bitsweep_knn_settings *settings, size_t size)
 {
-    *settings = (struct bitsweep_knn_settings){.size = sizeof *settings, .k = 10};
+    const struct bitsweep_knn_settings defaults = {.k = 10};
+    bsw_library_default(settings, size, &defaults, sizeof defaults);
 }
 
 struct knn_call {
@@ -18,6 +21,7 @@ struct knn_call {
     struct bitsweep_knn_settings asked;
     struct bsw_truth_settings settings;
     struct bsw_library_rows base, queries;
+    struct bsw_buffer shared; // of another rank than 0: its queries, or the name of their file
     float *values;
     int64_t *ids;
     struct bsw_progress progress; // nothing is shown; the caller is told
@@ -39,15 +43,16 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
 {
     const struct bitsweep_knn_settings *asked = &c->asked;
     unsigned unused;
+    BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_library_choose("metric", "cosine|ip|l2", asked->metric, &unused, err));
     if (c->call.transport->rank == 0 && (!c->values || !c->ids))
         return bsw_fail(err, BSW_ERROR_USAGE, "no room for %s is given",
                         c->values ? "ids" : "values");
     BSW_TRY(bsw_library_lend(base, BSW_MEMORY_PREFIX "base", &c->base, err));
-    BSW_TRY(bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
+    if (c->call.transport->rank == 0)
+        BSW_TRY(bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
     c->settings = (struct bsw_truth_settings){
         .base = c->base.name,
-        .queries = c->queries.name,
         .sink = {.context = c, .take = take},
         .metric = asked->metric,
         .k = asked->k,
@@ -58,6 +63,37 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
         .level = bsw_cpu_level_detect(),
         .progress = &c->progress};
     return BSW_OK;
+}
+
+// Rank 0's queries to all, which scan for them. Ends with an agreement.
+static enum bsw_status share_queries(struct knn_call *c, const struct bitsweep_rows *queries,
+                                     struct bsw_error *err)
+{
+    struct bsw_transport *transport = c->call.transport;
+    const struct bsw_message shape = {.kind = BSW_MESSAGE_QUERY_SHAPE, .name = "shape of queries"},
+                             rows = {.kind = BSW_MESSAGE_QUERY_ROWS, .name = "queries"};
+    struct bitsweep_rows asked = {0};
+    struct bsw_buffer borrowed;
+    if (transport->num_ranks == 1) return BSW_OK;
+    if (transport->rank == 0) asked = *queries;
+    BSW_TRY(bsw_share_record(transport, &shape, &asked, sizeof asked, err));
+    if (transport->rank != 0) {
+        const char *file = asked.file; // an address of rank 0
+        BSW_TRY(bsw_transport_broadcast(transport, &rows, &c->shared, err));
+        asked.data = c->shared.data;
+        asked.file = file ? (const char *)c->shared.data : NULL;
+        return bsw_transport_agree(
+            transport, bsw_library_lend(&asked, BSW_MEMORY_PREFIX "queries", &c->queries, err),
+            err);
+    }
+    const struct bsw_memory_rows *memory = &c->queries.memory;
+    borrowed = (struct bsw_buffer){
+        .data = (unsigned char *)(queries->file ? queries->file : queries->data),
+        .bytes = queries->file ? strlen(queries->file) + 1
+                               : (size_t)queries->num_rows * queries->dims *
+                                     bsw_vector_type_bytes(memory->type)};
+    BSW_TRY(bsw_transport_broadcast(transport, &rows, &borrowed, err));
+    return bsw_transport_agree(transport, BSW_OK, err);
 }
 
 int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *queries,
@@ -77,10 +113,13 @@ int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *q
     bsw_library_call_begin(&c.call, &needs);
     status = prepare(&c, base, queries, &c.call.err);
     status = bsw_transport_agree(c.call.transport, status, &c.call.err);
+    if (status == BSW_OK) status = share_queries(&c, queries, &c.call.err);
+    c.settings.queries = c.queries.name;
     if (status == BSW_OK)
         status = bsw_truth_run(&c.settings, c.call.transport, &stats, &c.call.err);
     bsw_library_take_back(&c.queries);
     bsw_library_take_back(&c.base);
+    bsw_buffer_deinit(&c.shared);
     return bsw_library_call_end(&c.call, status, error);
 }
 

@@ -33,19 +33,22 @@ struct bitsweep_index {
 
 // ---- open ----
 
-void bitsweep_open_defaults(struct bitsweep_open_settings *settings)
+void bitsweep_open_defaults_of(struct bitsweep_open_settings *settings, size_t size)
 {
-    *settings = (struct bitsweep_open_settings){.size = sizeof *settings};
+    const struct bitsweep_open_settings defaults = {0};
+    bsw_library_default(settings, size, &defaults, sizeof defaults);
 }
 
-void bitsweep_search_defaults(struct bitsweep_search_settings *settings)
+void bitsweep_search_defaults_of(struct bitsweep_search_settings *settings, size_t size)
 {
-    *settings = (struct bitsweep_search_settings){.size = sizeof *settings, .k = 10};
+    const struct bitsweep_search_settings defaults = {.k = 10};
+    bsw_library_default(settings, size, &defaults, sizeof defaults);
 }
 
-void bitsweep_search_stats_init(struct bitsweep_search_stats *stats)
+void bitsweep_search_stats_init_of(struct bitsweep_search_stats *stats, size_t size)
 {
-    *stats = (struct bitsweep_search_stats){.size = sizeof *stats};
+    const struct bitsweep_search_stats defaults = {0};
+    bsw_library_default(stats, size, &defaults, sizeof defaults);
 }
 
 static enum bsw_status copy_text(const char *text, char **out, struct bsw_error *err)
@@ -79,6 +82,7 @@ static enum bsw_status make(const char *folder, const struct bitsweep_open_setti
     if (!settings->ranks) bsw_transport_local_init(&index->own);
     BSW_TRY(copy_text(folder, &index->folder, err));
     BSW_TRY(copy_text(settings->device ? settings->device : "auto", &index->device, err));
+    BSW_TRY(bsw_library_check_threads(settings->threads, err));
     return bsw_library_check_number("check-every", settings->check_seconds, 0, 1e9, err);
 }
 

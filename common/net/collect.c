@@ -10,8 +10,13 @@ enum bsw_status bsw_collect(bsw_transport *transport, const struct bsw_message *
     struct bsw_buffer payload = {0};
     enum bsw_status status = BSW_OK;
     if (transport->rank != 0) return bsw_transport_send(transport, 0, message, own, bytes, err);
-    for (int rank = 1; rank < transport->num_ranks && status == BSW_OK; rank++) {
-        status = bsw_transport_receive(transport, rank, message, &payload, NULL, err);
+    // Also after a failure of take: what was left would be taken for messages of a call to come.
+    for (int rank = 1; rank < transport->num_ranks; rank++) {
+        struct bsw_error *where = status == BSW_OK ? err : NULL;
+        enum bsw_status got =
+            bsw_transport_receive(transport, rank, message, &payload, NULL, where);
+        if (status == BSW_OK) status = got;
+        if (got != BSW_OK) break;
         if (status == BSW_OK) status = take(context, rank, &payload, err);
     }
     bsw_buffer_deinit(&payload);

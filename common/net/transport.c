@@ -93,7 +93,7 @@ enum bsw_status bsw_transport_open(bsw_transport *transport, struct bsw_error *e
 
 enum bsw_status bsw_transport_join(bsw_transport *transport, int comm, struct bsw_error *err)
 {
-    *transport = (bsw_transport){.timeout_seconds = DEFAULT_TIMEOUT_SECONDS};
+    *transport = (bsw_transport){.timeout_seconds = DEFAULT_TIMEOUT_SECONDS, .is_joined = 1};
 #ifdef BITSWEEP_HAVE_MPI
     BSW_TRY(bsw_transport_mpi_join(transport, comm, err));
     transport->broken = bsw_allocate_zero(&transport->heard, (size_t)transport->num_ranks, 1,
@@ -410,7 +410,8 @@ enum bsw_status bsw_transport_raise(bsw_transport *transport, enum bsw_status st
         const struct bsw_message message = {.kind = BSW_KIND_ALARM, .batch = BSW_ALARM_BATCH};
         struct bsw_outcome outcome = outcome_of(transport, status, err);
         if (transport->ops->send(transport, 0, &message, &outcome, sizeof outcome,
-                                 deadline_from_now(transport), NULL) == BSW_OK)
+                                 deadline_from_now(transport), NULL) == BSW_OK &&
+            !transport->is_joined)
             await_end(transport);
     }
     return break_transport(transport, status, err);

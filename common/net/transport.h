@@ -76,6 +76,7 @@ struct bsw_transport {
     enum bsw_status broken;
     struct bsw_error broken_error;   // what was said of it then
     struct bsw_heartbeat *heartbeat; // NULL: no watch
+    int is_joined;                   // nobody ends the job when rank 0 closes
     // Who has answered heard_for: with BSW_ANY_RANK a timeout can name the ranks that are missing.
     unsigned char *heard; // [num_ranks], or NULL
     struct bsw_message heard_for;

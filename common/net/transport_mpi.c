@@ -55,6 +55,7 @@ struct mpi_state {
     struct bsw_inbox inbox;
     int num_spins; // 0 where ranks share cores: spinning would keep the awaited one from running
     int is_sending;
+    struct mpi_state *next; // of those that could not be freed
     unsigned char staging[sizeof(struct wire_header) + INLINE_BYTES];
 };
 
@@ -380,20 +381,28 @@ static void close_mpi(bsw_transport *transport, int failed)
     alarm(0);
 }
 
-// Of a communicator that was joined: whatever happened, the process and its MPI go on.
+// Of a communicator that was joined: whatever happened, the process and its MPI go on. Where
+// messages may be under way, which MPI reads from or writes to these buffers, they stay for good.
 static void leave_mpi(bsw_transport *transport, int failed)
 {
+    static struct mpi_state *left; // a chain, so that nothing counts as lost
     struct mpi_state *state = transport->state;
     struct bsw_error err;
-    int is_over = 1;
+    int is_over = 1, is_done = 0;
     int64_t deadline_ns =
         bsw_clock_ns() + (int64_t)(bsw_transport_patience_seconds(transport) * 1e9);
     if (MPI_Finalized(&is_over) != MPI_SUCCESS) is_over = 1;
-    if (!is_over && !failed && transport->broken == BSW_OK &&
-        say_farewell(state, deadline_ns, &err) == BSW_OK)
-        MPI_Comm_free(&state->comm); // else others may still use it
+    if (!is_over && !failed && transport->broken == BSW_OK)
+        is_done = say_farewell(state, deadline_ns, &err) == BSW_OK;
+    if (is_done) MPI_Comm_free(&state->comm); // else others may still use it
+    transport->state = NULL;
+    if (!is_done && !is_over) {
+        state->next = left;
+        left = state;
+        return;
+    }
     bsw_inbox_deinit(&state->inbox);
-    bsw_free(&transport->state);
+    bsw_free(&state);
 }
 
 static const struct bsw_transport_ops mpi_ops = {"mpi", send_mpi, receive_mpi, poll_mpi, close_mpi},

@@ -4,7 +4,9 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/job/caller.h"
 #include "common/job/mapped_files.h"
+#include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 
@@ -284,6 +286,8 @@ static void note_check(struct bsw_check_schedule *checks, int is_passed)
 static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work, int is_early)
 {
     work->is_scanned = 0;
+    if (work->status == BSW_OK && bsw_caller_is_stopping()) // of this rank; agreed on as a failure
+        work->status = bsw_stop_fail(&work->error);
     if (work->status == BSW_OK && work->queries.is_check_due) {
         note_check(&search->checks, 0);
         work->status = bsw_self_check_between(search->service, &work->error);

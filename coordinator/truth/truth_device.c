@@ -3,6 +3,7 @@
 // device once for each group.
 #include "common/base/memory.h"
 #include "common/codes/result_order.h"
+#include "common/job/stop_signal.h"
 #include "coordinator/truth/truth_backend.h"
 #include "kernels/encode/prepare_rows.h"
 #include "kernels/refine/refine.h"
@@ -163,6 +164,7 @@ static enum bsw_status judge_rows(void *context, size_t first, size_t count, con
                                   uint32_t *masks, struct bsw_error *err)
 {
     struct truth_device *job = context;
+    if (bsw_stop_is_asked()) return bsw_stop_fail(err);
     if (first == 0) job->dropped_rows = 0;
     for (size_t r = 0; r < count; r++) {
         enum bsw_row_fault fault = bsw_row_fault_of(norms[r], job->needs.metric);

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import threading
-from ctypes import Structure, byref, c_char_p, c_void_p, pointer
+from ctypes import Structure, byref, c_char_p, c_void_p, pointer, sizeof
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -77,7 +77,7 @@ class Index:
         self._lock = threading.RLock()
         self._is_busy = False
         settings = OpenSettings()
-        lib.bitsweep_open_defaults(byref(settings))
+        lib.bitsweep_open_defaults_of(byref(settings), sizeof(settings))
         fill(
             settings,
             {},
@@ -95,7 +95,7 @@ class Index:
             self._ranks.close()
             raise
         info = IndexInfo()
-        lib.bitsweep_index_info_init(byref(info))
+        lib.bitsweep_index_info_init_of(byref(info), sizeof(info))
         lib.bitsweep_info(self._handle, byref(info))
         self._info = _facts(info)
         self._info["dtype"] = TYPES[self._info.pop("type")]
@@ -155,7 +155,7 @@ class Index:
         if calibrate_queries is not None:
             queries = Source(calibrate_queries, "calibrate_queries")
         settings = EncodeSettings()
-        lib.bitsweep_encode_defaults(byref(settings))
+        lib.bitsweep_encode_defaults_of(byref(settings), sizeof(settings))
         fill(
             settings,
             _WORDS,
@@ -231,7 +231,7 @@ class Index:
         """
         asked = Asked(queries, self._ranks)
         settings = SearchSettings()
-        lib.bitsweep_search_defaults(byref(settings))
+        lib.bitsweep_search_defaults_of(byref(settings), sizeof(settings))
         fill(
             settings,
             _WORDS,
@@ -248,7 +248,7 @@ class Index:
             exclude_self=bool(exclude_self),
             batch=batch,
         )
-        values, ids = empty_answer(asked.num_rows, k)
+        values, ids = empty_answer(asked.num_rows, k, 10_000)
         with self._lock:
             self._check()
             self._is_busy = True
@@ -277,7 +277,7 @@ class Index:
         """What the last search did: seconds, load_seconds, oversample, calibrated_recall,
         lists_per_query, rows_per_query, resident_bytes, scan, device."""
         stats = SearchStats()
-        lib.bitsweep_search_stats_init(byref(stats))
+        lib.bitsweep_search_stats_init_of(byref(stats), sizeof(stats))
         with self._lock:
             self._check()
             lib.bitsweep_last_search(self._handle, byref(stats))

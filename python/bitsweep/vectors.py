@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref, c_double, c_int, c_uint64
+from ctypes import byref, c_double, c_int, c_uint64, sizeof
 from typing import Any, Optional, Union
 
 import numpy as np
@@ -14,6 +14,7 @@ from .library import Error, KnnSettings, Progress, Ranks, Rows, Watch, call, fil
 
 File = Union[str, bytes, "os.PathLike[str]"]
 Vectors = Union[npt.ArrayLike, File]
+MOST_K = 1_000_000  # more than any function of the library finds
 Answer = tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]
 
 TYPES = [np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.uint8), np.dtype(np.int8)]
@@ -103,8 +104,13 @@ class Asked:
             raise self._wrong from None
 
 
-def empty_answer(num_queries: int, k: int) -> Answer:
-    """Places for values and ids."""
+def empty_answer(num_queries: int, k: int, most: int) -> Answer:
+    """Places for values and ids; for no query where k is too large, which the library refuses.
+
+    All ranks must get to the library: one that fails here would be waited for.
+    """
+    if k > most:
+        num_queries, k = 0, 1
     return np.empty((num_queries, k), np.float32), np.empty((num_queries, k), np.int64)
 
 
@@ -158,7 +164,7 @@ def read_neighbours(
     num_queries, k, has_values = c_uint64(), c_uint64(), c_int()
     path = path_bytes(file)
     call("bitsweep_neighbours_shape", path, byref(num_queries), byref(k), byref(has_values))
-    values, ids = empty_answer(num_queries.value, k.value)
+    values, ids = empty_answer(num_queries.value, k.value, k.value)
     filled = values.ctypes.data if has_values.value else None
     call("bitsweep_read_neighbours", path, filled, ids.ctypes.data)
     return (values if has_values.value else None), ids
@@ -247,7 +253,7 @@ def knn(
     """
     base = Source(x, "x")
     settings = KnnSettings()
-    lib.bitsweep_knn_defaults(byref(settings))
+    lib.bitsweep_knn_defaults_of(byref(settings), sizeof(settings))
     fill(
         settings,
         {},
@@ -262,7 +268,7 @@ def knn(
     with Ranks(comm) as ranks:
         settings.ranks = ranks.handle
         asked = Asked(queries, ranks)
-        values, ids = empty_answer(asked.num_rows, k)
+        values, ids = empty_answer(asked.num_rows, k, MOST_K)
         with asked, Watch(settings, progress):
             call(
                 "bitsweep_knn",

@@ -224,7 +224,7 @@ class Errors(Case):
     def test_index(self) -> None:
         folder = self.folder / "small"
         with bitsweep.Index.encode(self.x[:500], folder, metric="l2") as ix:
-            for k in (0, 501, 10001):
+            for k in (0, 501, 10001, 2**50, 2**62):
                 self.assert_fails(1, "", ix.search, self.q, k)
             self.assert_fails(3, "64 dims", ix.search, self.q[:, :64])
             self.assert_fails(1, "", ix.search, self.q, scan="none such")
@@ -360,10 +360,12 @@ x, q = bitsweep.read(sys.argv[1]), bitsweep.read(sys.argv[2])
 ix = bitsweep.Index.encode(x, sys.argv[3], metric="l2", shards=2, comm=comm)
 answer = ix.search(q if comm.rank == 0 else None)
 ix.close()
+truth = bitsweep.knn(x, q if comm.rank == 0 else None, metric="l2", comm=comm)
 if comm.rank == 0:
     bitsweep.write_neighbours(sys.argv[4], *answer)
+    bitsweep.write_neighbours(sys.argv[4] + ".truth", *truth)
 else:
-    assert answer[0].shape == (0, 10)
+    assert answer[0].shape == truth[0].shape == (0, 10)
 """
 
 
@@ -381,6 +383,8 @@ class SeveralRanks(Case):
         subprocess.run([*words, *map(str, script)], check=True, timeout=60)
         with bitsweep.Index.encode(self.x, self.folder / "one", metric="l2", shards=2) as ix:
             self.assert_same(bitsweep.read_neighbours(out), ix.search(self.q))
+        truth = bitsweep.read_neighbours(f"{out}.truth")
+        self.assert_same(truth, bitsweep.knn(self.x, self.q, metric="l2"))
 
 
 def load_tests(_loader: Any, tests: unittest.TestSuite, _pattern: Any) -> unittest.TestSuite:

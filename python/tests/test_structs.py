@@ -62,6 +62,10 @@ class Header(unittest.TestCase):
         found = dict(zip(questions, ask_compiler(questions)))
         self.assertEqual(found, dict(zip(questions, expected)))
 
+    def test_soname(self) -> None:
+        words = re.findall(r"VERSION_(?:MAJOR|MINOR) (\d+)", HEADER.read_text())
+        self.assertEqual(library.SONAME, "libbitsweep.so." + ".".join(words))
+
     def test_functions(self) -> None:
         declared = re.findall(r"BITSWEEP_API[^;(]*?(bitsweep_\w+)\(", HEADER.read_text())
         self.assertGreater(len(declared), 20)

@@ -15,7 +15,8 @@ if [[ -z ${BITSWEEP_INSIDE:-} ]]; then
         command -v "$tool" >/dev/null || { echo "skipped: $tool is missing" && exit 77; }
     done
     make=(unshare --net --pid --mount --fork --kill-child --mount-proc)
-    if ! "${make[@]}" bash -c 'ip link add bridge type bridge && mount -t tmpfs none /dev/shm' >/dev/null 2>&1; then
+    if ! "${make[@]}" bash -c 'ip link add bridge type bridge && ip link add one type veth peer name other &&
+        mount -t tmpfs none /dev/shm && unshare --net --uts --mount hostname probe' >/dev/null 2>&1; then
         echo "skipped: no network namespaces with a bridge may be made here"
         exit 77
     fi
@@ -44,11 +45,14 @@ make_host() {
         echo >'$folder/$name.made'
         exec sleep 1000" &
     keeper=$!
-    until [[ -e $folder/$name.made ]]; do sleep 0.01; done
+    until [[ -e $folder/$name.made ]]; do
+        kill -0 "$keeper" || exit 1
+        sleep 0.01
+    done
+    echo "$keeper" >"$folder/$address" # before what may fail: the trap ends it
     ip link add "to_$name" type veth peer name wire netns "$keeper"
     ip link set "to_$name" master bridge up
     nsenter --net="/proc/$keeper/ns/net" bash -c "ip link set wire up; ip addr add $address/24 dev wire"
-    echo "$keeper" >"$folder/$address"
     nets[$1]=$(readlink "/proc/$keeper/ns/net")
 }
 
@@ -118,8 +122,8 @@ start() {
 }
 
 nets=()
-for number in 1 2 3 4; do make_host "$number"; done
 trap 'kill $(cat "$folder"/10.77.0.?) 2>/dev/null; wait; rm -rf "$folder"' EXIT
+for number in 1 2 3 4; do make_host "$number"; done
 # Starts its command on a host, as ssh would: if that is killed it says 255, and it waits for a host without power.
 cat >"$folder/agent" <<AGENT
 #!/usr/bin/env bash

@@ -119,7 +119,7 @@ cases cases "$base" "$queries" flat lists
 
 if command -v mpicc >/dev/null && ./cases has mpi; then
     check "a program with MPI" mpicc -Wall -Wextra -Werror "$source/tests/library/library_ranks.c" "${flags[@]}" -o ranks
-    check "two ranks" mpirun --oversubscribe --allow-run-as-root -n 2 ./ranks "$base" "$queries" ranks.idx ranks.library
-    check "two ranks find what one finds" cmp flat.program ranks.library
+    check "three ranks" mpirun --oversubscribe --allow-run-as-root -n 3 ./ranks "$base" "$queries" ranks.idx ranks.library
+    check "three ranks find what one finds" cmp flat.program ranks.library
 fi
 finish

@@ -223,6 +223,15 @@ static void check_later_settings(bitsweep_index *index, const struct bitsweep_ro
     forget(&answers);
 }
 
+// Of a program that was compiled when the struct had no more than two members.
+static void check_earlier_settings(void)
+{
+    uint64_t raw[3] = {0, 0, 7};
+    struct bitsweep_search_settings *earlier = (struct bitsweep_search_settings *)(void *)raw;
+    bitsweep_search_defaults_of(earlier, 2 * sizeof *raw);
+    expect(raw[0] == 2 * sizeof *raw && raw[1] == 10 && raw[2] == 7, "smaller settings");
+}
+
 // By turns, and with other settings in between.
 static void check_two_indexes(const char *flat, const char *lists,
                               const struct bitsweep_rows *queries)
@@ -374,6 +383,10 @@ static void check_bad_encodes(const struct bitsweep_rows *base)
     refused(bitsweep_encode("bad", base, &settings, NULL, &error), BITSWEEP_ERROR_USAGE,
             "--bits 9: 1 to 8");
     settings.bits = 0;
+    settings.threads = 100000;
+    refused(bitsweep_encode("bad", base, &settings, NULL, &error), BITSWEEP_ERROR_USAGE,
+            "--threads 100000: 0 to 4096");
+    settings.threads = 0;
     settings.codec = "zip";
     refused(bitsweep_encode("bad", base, &settings, NULL, &error), BITSWEEP_ERROR_USAGE, "zip");
     settings.codec = NULL;
@@ -444,6 +457,7 @@ static void check_all(char **words)
     check_bad_folders();
     check_bad_searches(index, &queries);
     check_later_settings(index, &queries);
+    check_earlier_settings();
     check_two_indexes(words[2], words[3], &queries);
     check_other_lists(words[3], &queries);
     check_threads(words[2], &queries);

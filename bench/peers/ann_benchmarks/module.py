@@ -24,6 +24,7 @@ class Bitsweep(BaseANN):
         self._settings = dict(settings)
         self._arguments = {}
         self._is_batch = False
+        self._n = 10  # what the next queries will ask for: another number loads the codes again
         self._ix = None
         self._folder = tempfile.mkdtemp(prefix="bitsweep-")
 
@@ -41,7 +42,8 @@ class Bitsweep(BaseANN):
                 self._ix.close()
             self._ix = bitsweep.Index(f"{self._folder}/index", threads=0 if is_batch else 1)
             self._is_batch = is_batch
-        self._ix.search(self._example, 1, **self._arguments)
+        n = min(self._n, len(self._ix))
+        self._ix.search(self._example, n, **self._arguments)
 
     def set_query_arguments(self, arguments):
         self._arguments = dict(arguments)
@@ -51,11 +53,12 @@ class Bitsweep(BaseANN):
         return ids[ids >= 0]
 
     def query(self, q, n):
+        self._n = n
         return self._places(self._ix.search(q[None], n, **self._arguments)[1][0])
 
     def prepare_batch_query(self, X, n):
-        self._open(True)
         self._queries, self._n = X, n
+        self._open(True)
 
     def run_batch_query(self):
         self._ids = self._ix.search(self._queries, self._n, **self._arguments)[1]

@@ -21,6 +21,7 @@ class Bitsweep(BaseANN):
         self._metric = METRICS[metric]
         self._params = dict(index_params)
         self._arguments = {}
+        self._k = 10  # what the next queries will ask for: another number loads the codes again
         self._ix = None
 
     def track(self):
@@ -70,13 +71,14 @@ class Bitsweep(BaseANN):
     def _load(self, ds):
         """The first search reads the codes."""
         self._example = ds.get_data_in_range(0, 1)
-        self._ix.search(self._example, 1)
+        self._ix.search(self._example, self._k)
 
     def set_query_arguments(self, arguments):
         self._arguments = json.loads(arguments) if isinstance(arguments, str) else dict(arguments)
-        self._ix.search(self._example, 1, **self._arguments)
+        self._ix.search(self._example, self._k, **self._arguments)
 
     def query(self, X, k):
+        self._k = k
         self.res = self._ix.search(X, k, **self._arguments)[1]
 
     def get_additional(self):

@@ -86,6 +86,7 @@ class Adapters(unittest.TestCase):
         algo.set_query_arguments({"recall": 0.99})
         algo.prepare_batch_query(self.q.astype(np.float32), 10)
         algo.run_batch_query()
+        self.assertEqual(algo._ix.last_search["load_seconds"], 0)  # which would be timed
         self.check(algo.get_batch_results(), "l2", 0.9)
         algo.done()
 
@@ -114,6 +115,7 @@ class Adapters(unittest.TestCase):
         algo.fit("some-2K")
         algo.set_query_arguments({"oversample": 5})
         algo.query(self.q, 10)
+        self.assertEqual(algo._ix.last_search["load_seconds"], 0)  # which would be timed
         self.assertEqual(algo.res.shape, (20, 10))
         self.check(algo.res, "l2")
         algo.done()
