@@ -79,7 +79,7 @@ test_aarch64() {
 step "set-up" deploy/install.sh --python
 stop_if_failed
 step "build: release" deploy/build.sh release -- \
-    "-DBITSWEEP_CUDA_ARCHITECTURES=${BITSWEEP_CUDA_ARCHITECTURES:-80;90a-real}"
+    "-DBITSWEEP_CUDA_ARCHITECTURES=${BITSWEEP_CUDA_ARCHITECTURES:-80;90a-real}" -DBITSWEEP_KEEP_CUBINS=ON
 stop_if_failed
 step "style" deploy/style.sh
 run_tests release

@@ -4,9 +4,10 @@
 # and wgmma that waits fail whatever the build was for; then counts their instructions
 # (check_budgets.sh), if nvcc is the one of the budgets. Files X_hopper.cu are for 90a alone, and
 # nothing else is; CUB's kernels (device_sort.cu) are not ours.
-# usage: check_architecture.sh NVCC COUNT_INSTRUCTIONS ARCHITECTURE[+ARCHITECTURE...] all|budgets OPTION...
+# usage: check_architecture.sh NVCC COUNT_INSTRUCTIONS ARCHITECTURE[+ARCHITECTURE...] all|budgets|FOLDER OPTION...
 #   Those behind the first, which have no budgets, assemble its PTX: most of the time goes into that.
 #   budgets: only files that have budgets for the architecture, where the build compiles the others.
+#   FOLDER: the same, of machine code that the build has kept there; what is not there is compiled.
 # exit 77: no NVCC, or it does not know an architecture
 set -euo pipefail
 
@@ -41,6 +42,16 @@ has_budget() {
         '$1 == architecture && $2 == file { found = 1 } END { exit !found }' kernels/instruction_budgets.txt
 }
 
+# kept NAME: prints the file that the build has left of it.
+kept() {
+    local file
+    if [[ ! -d $scope ]]; then return 1; fi
+    for file in "$scope/$1.sm_$architecture.cubin" "$scope/$1.compute_$architecture.cubin" "$scope/$1.cubin"; do
+        if [[ -f $file ]]; then echo "$file" && return; fi
+    done
+    return 1
+}
+
 num_files=0
 for file in kernels/*/*.cu tests/emulation/count_unpack.cu; do
     name=$(basename "$file" .cu)
@@ -49,11 +60,15 @@ for file in kernels/*/*.cu tests/emulation/count_unpack.cu; do
     90a:*_hopper.cu) ;;
     90a:* | *:*_hopper.cu) continue ;;
     esac
-    if [[ $scope == budgets || $name == count_unpack ]] && ! has_budget "$name"; then continue; fi
+    if [[ $scope != all || $name == count_unpack ]] && ! has_budget "$name"; then continue; fi
     echo "$file"
+    num_files=$((num_files + 1))
+    if of_build=$(kept "$name"); then
+        cp "$of_build" "$folder/$name.cubin"
+        continue
+    fi
     bash deploy/refuse_serialized.sh "$nvcc" -std=c++17 -O3 -DNDEBUG "-I$root" "$@" "$output" \
         -gencode "arch=compute_$architecture,code=[${codes#,}]" "$file" -o "$folder/$name.cubin"
-    num_files=$((num_files + 1))
 done
 echo "check_architecture.sh: $num_files files for ${architectures[*]}"
 ((num_files > 0))

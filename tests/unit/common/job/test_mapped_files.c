@@ -128,6 +128,8 @@ static void make_files(void)
     write_test_file("b", bytes, sizeof bytes);
 }
 
+static int is_watched = 1; // as the program
+
 static struct end run(void (*act)(void))
 {
     const struct rlimit no_core = {0, 0};
@@ -142,6 +144,7 @@ static struct end run(void (*act)(void))
         setrlimit(RLIMIT_CORE, &no_core);
         signal(SIGBUS, SIG_DFL); // not that of a sanitizer
         alarm(20);
+        if (is_watched) bsw_mapped_files_watch();
         act();
         _exit(RETURNED);
     }
@@ -189,6 +192,13 @@ UNIT_TEST(other_bus_errors_stay_what_they_are)
     expect_bus_error(read_what_is_not_noted);
     expect_bus_error(read_what_was_forgotten);
     expect_exit(get_a_signal_of_another_process, HANDLED, "");
+}
+
+UNIT_TEST(a_program_of_others_ends_as_it_likes)
+{
+    is_watched = 0;
+    expect_bus_error(read_one_of_two);
+    is_watched = 1;
 }
 
 UNIT_TEST(zeros_behind_the_end_are_found)
