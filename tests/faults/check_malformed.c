@@ -18,7 +18,7 @@
 
 #ifdef __SANITIZE_ADDRESS__
 // Freed memory is kept from reuse, but not so much that it hides what the program takes.
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
     return "quarantine_size_mb=4";
