@@ -48,7 +48,7 @@ cat <<HEAD
 Made by \`bench/selective.sh\`: $(basename "$base") (${rows:-?} rows), $lists lists, $probe of them a query, subspaces of 2
 dimensions, 256 entries each, k 100, no refinement. \`share\` is of entries within their radius, of those of all tables.
 R1@100: the nearest row is among the 100. CPU seconds of the whole process, with loading, one thread, the least of $runs
-runs; the machine had other work beside.
+runs, on a CPU that calls itself $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1).
 
 | entries | share | R1@100 | R100@100 | CPU seconds |
 | --- | ---: | ---: | ---: | ---: |
