@@ -55,15 +55,18 @@ check_text() {
     grep -nHwE "$words" "${texts[@]}" | sed -E 's/^([^:]+:[0-9]+):.*/\1: unfinished work/' >>"$found" || true
 }
 
+# One process for all files: grep counts a line that has no end too, and wc does not.
 check_sizes() {
-    local file lines
-    for file in "${texts[@]}"; do
-        lines=$(wc -l <"$file")
-        ((lines <= max_lines)) ||
-            echo "$file:$lines: more than $max_lines lines" >>"$found"
-        [[ ! -s $file || -z $(tail -c 1 "$file") ]] ||
-            echo "$file:$((lines + 1)): no newline at the end" >>"$found"
-    done
+    paste -d ' ' <(grep -c '' "${texts[@]}" /dev/null) <(wc -l "${texts[@]}" /dev/null | awk '{print $1}' | sed '$d') |
+        awk -v most="$max_lines" '{
+            ended = $NF
+            sub(/ [0-9]+$/, "")
+            lines = $0
+            sub(/.*:/, "", lines)
+            sub(/:[0-9]+$/, "")
+            if (lines + 0 > most + 0) print $0 ":" lines ": more than " most " lines"
+            if (lines + 0 != ended + 0) print $0 ":" lines ": no newline at the end"
+        }' >>"$found"
 }
 
 # Each folder may have its own README.md and CMakeLists.txt; files of each format are named alike.
@@ -147,18 +150,40 @@ needs_vulkan() {
     ((!has_vulkan)) && grep -q '^#include .*[</]vulkan[/_]' "$1"
 }
 
-# compile_headers PART PLUS: of the headers every so many as there are cores.
+as_plus=(-std=gnu++17 -x c++ -Wno-unknown-pragmas)
+
+# compile_together MESSAGES HEADER...: as C++. What compiles alone as C needs no more, and one compiler takes a tenth of
+# the time of many. If it fails they are compiled one by one, which tells whose fault it is.
+compile_together() {
+    local messages=$1 file
+    shift
+    if (($# == 0)) || printf '#include "%s"\n' "$@" "$@" |
+        g++ "${as_plus[@]}" -fsyntax-only -Wall -Wextra -Werror -I. -isystem "$work" - 2>"$messages"; then return; fi
+    for file; do compile_header "$file" "$messages" g++ "${as_plus[@]}"; done
+}
+
+# compile_headers PART PLUS: of the headers every so many as there are cores; as C++ those of every so many folders.
 compile_headers() {
-    local part=$1 plus=$2 number=0 file messages=$work/messages.$1
+    local part=$1 plus=$2 number=0 num_folders=0 folder="" file messages=$work/messages.$1 together=()
     for file in "${sources[@]}"; do
         [[ $file =~ \.(h|hpp|cuh)$ ]] || continue
-        ((number++ % num_cores == part)) || continue
         if needs_vulkan "$file"; then continue; fi
-        [[ $file != *.h ]] || compile_header "$file" "$messages" gcc -std=gnu17 -x c
+        if [[ $folder != "${file%/*}" ]]; then
+            compile_together "$messages" ${together[@]+"${together[@]}"}
+            folder=${file%/*} num_folders=$((num_folders + 1)) together=()
+        fi
         # Headers of unit tests are for C alone.
-        ((!plus)) || [[ $file == tests/unit/* ]] ||
-            compile_header "$file" "$messages" g++ -std=gnu++17 -x c++ -Wno-unknown-pragmas
+        if ((plus && num_folders % num_cores == part)) && [[ $file == *.h && $file != tests/unit/* ]]; then
+            together+=("$file")
+        fi
+        ((number++ % num_cores == part)) || continue
+        if [[ $file == *.h ]]; then
+            compile_header "$file" "$messages" gcc -std=gnu17 -x c
+        elif ((plus)); then
+            compile_header "$file" "$messages" g++ "${as_plus[@]}"
+        fi
     done
+    compile_together "$messages" ${together[@]+"${together[@]}"}
 }
 
 check_headers() {
@@ -252,16 +277,17 @@ check_directions() {
 
 # A codec is named by nobody outside of shard/codecs: commands ask what it can do.
 check_codecs() {
-    local names=() file
+    local names=() others=() file
     for file in shard/codecs/codec_*.c; do
         file=${file##*/codec_}
         names+=("${file%.c}")
     done
     for file in "${sources[@]}"; do
-        [[ $file =~ ^(common|kernels|shard|coordinator|bench)/ && $file != shard/codecs/* ]] || continue
-        grep -nHwE "bsw_codec_($(IFS='|' && echo "${names[*]}"))|codec_($(IFS='|' && echo "${names[*]}"))\.h" "$file" |
-            sed -E 's/^([^:]+:[0-9]+):.*/\1: names a codec/' >>"$found" || true
+        if [[ $file =~ ^(common|kernels|shard|coordinator|bench)/ && $file != shard/codecs/* ]]; then others+=("$file"); fi
     done
+    ((${#others[@]})) || return 0
+    grep -nHwE "bsw_codec_($(IFS='|' && echo "${names[*]}"))|codec_($(IFS='|' && echo "${names[*]}"))\.h" "${others[@]}" |
+        sed -E 's/^([^:]+:[0-9]+):.*/\1: names a codec/' >>"$found" || true
 }
 
 # ---- scripts -------------------------------------------------------------------------------------
