@@ -75,17 +75,11 @@ if(have_cuda)
       set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${cuda_spill_options}")
     endif()
   endforeach()
-  # check_architecture.sh counts instructions in what the build has compiled; it is an option because compiler caches
-  # leave such files out.
+  # check_architecture.sh counts instructions in what the build has compiled, and assembles its PTX for others; it is an
+  # option because compiler caches leave such files out.
   if(BITSWEEP_KEEP_CUBINS)
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/cubins)
-    file(STRINGS kernels/instruction_budgets.txt budgets REGEX "^(80|90a) ")
-    foreach(source ${device_sources})
-      get_filename_component(name ${source} NAME_WE)
-      if(budgets MATCHES " ${name} ")
-        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS --keep --keep-dir=${CMAKE_BINARY_DIR}/cubins)
-      endif()
-    endforeach()
+    set_property(SOURCE ${device_sources} APPEND PROPERTY COMPILE_OPTIONS --keep --keep-dir=${CMAKE_BINARY_DIR}/cubins)
   endif()
   set(hopper_sources ${device_sources})
   list(FILTER hopper_sources INCLUDE REGEX "_hopper\\.cu$")
