@@ -9,7 +9,7 @@
 
 static bool set_order(const char *name)
 {
-#if defined(__CUDACC__)
+#if defined(CHECKS_GPU)
     (void)name;
     return false;
 #else
@@ -59,7 +59,7 @@ int main(int argc, char **argv)
                 "--order is the emulator's\n");
         return 2;
     }
-#if !defined(__CUDACC__)
+#if !defined(CHECKS_GPU)
     emulation::options.seed = static_cast<unsigned>(checks.seed);
 #endif
     int count = 0;

@@ -8,7 +8,16 @@
 #include <string>
 #include <vector>
 
+// CHECKS_GPU: a GPU is checked and not the emulator. Files without kernels need no more of CUDA
+// than its runtime, and a C++ compiler takes a third of nvcc's time for them.
+#if defined(__CUDACC__) || defined(BITSWEEP_CUDA_RUNTIME_ALONE)
+#define CHECKS_GPU 1
+#endif
+#if defined(BITSWEEP_CUDA_RUNTIME_ALONE)
+#include <cuda_runtime.h>
+#else
 #include "kernels/cuda_switch.cuh"
+#endif
 #include "kernels/device_scan/device_scan.h"
 
 struct device_check {
@@ -55,7 +64,7 @@ struct device_turn {
   private:
     int earlier_;
 };
-#if defined(__CUDACC__)
+#if defined(CHECKS_GPU)
 constexpr int on_hopper = 0, on_narrow = 0, on_wide = 0;
 #else
 constexpr int on_hopper = emulation::hopper_device, on_narrow = emulation::narrow_device,

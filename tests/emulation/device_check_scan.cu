@@ -156,7 +156,7 @@ void check_case(const scan_case &c)
     if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries"))) return;
     check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
     check_some_stage(c, data, device, expected);
-#if !defined(__CUDACC__)
+#if !defined(CHECKS_GPU)
     if (c.stream / 1000 % 4) return; // its blocks of 384 threads are slow here
 #endif
     check_hopper(c, device, expected);
@@ -294,7 +294,7 @@ void check_steep_biases(uint32_t &turn)
     }
 }
 
-#if !defined(__CUDACC__)
+#if !defined(CHECKS_GPU)
 // What scans launch, and what they ask the runtime.
 struct launch_count {
     uint64_t blocks = emulation::counted.blocks, questions = emulation::num_questions;
@@ -443,7 +443,7 @@ void check_scans()
     check_hopper_widths(turn);
     check_hopper_slices(turn);
     check_rising_terms(turn);
-#if !defined(__CUDACC__)
+#if !defined(CHECKS_GPU)
     check_divisions(turn);
 #endif
 }

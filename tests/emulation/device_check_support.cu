@@ -41,7 +41,7 @@ bool check_launch(int error, const std::string &shape)
 device_turn::device_turn(int special) : earlier_(0)
 {
     cudaGetDevice(&earlier_);
-#if !defined(__CUDACC__)
+#if !defined(CHECKS_GPU)
     cudaSetDevice(special);
 #else
     (void)special;

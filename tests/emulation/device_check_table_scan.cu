@@ -387,7 +387,7 @@ void check_shapes()
 
 // ---- bank conflicts ----
 
-#if defined(__CUDACC__)
+#if defined(CHECKS_GPU)
 void check_banks()
 {
 }
