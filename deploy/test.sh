@@ -48,12 +48,12 @@ step() {
 }
 
 # run_tests PRESET [CTEST ARGUMENTS]: the last lines printed are ctest's own. Tests with short
-# deadlines are marked to run alone; of the others two at a time do well on two cores.
+# deadlines are marked to run alone; of the others three at a time do well on two cores, as many wait a part of theirs.
 run_tests() {
     local preset=$1
     shift
     echo "== tests: $preset"
-    ctest --test-dir "build/$preset" --parallel 2 --output-on-failure "$@" ||
+    ctest --test-dir "build/$preset" --parallel 3 --output-on-failure "$@" ||
         failed+=("tests of build/$preset")
 }
 
