@@ -77,6 +77,19 @@ enum bsw_status bsw_library_lend(const struct bitsweep_rows *rows, const char *n
                                  struct bsw_library_rows *out, struct bsw_error *err);
 void bsw_library_take_back(struct bsw_library_rows *rows);
 
+// Where a caller wants answers: arrays [num_queries][k] of rank 0, borrowed.
+struct bsw_library_answers {
+    float *values;
+    int64_t *ids;
+    uint64_t k;
+};
+enum bsw_status bsw_library_check_room(const struct bsw_library_answers *answers,
+                                       struct bsw_error *err);
+// A sink's function whose context is a struct bsw_library_answers.
+enum bsw_status bsw_library_put_answers(void *context, uint64_t first, size_t count,
+                                        const int64_t *ids, const float *values,
+                                        struct bsw_error *err);
+
 void bsw_library_describe(const struct bsw_manifest *manifest, struct bitsweep_index_info *out);
 
 #endif

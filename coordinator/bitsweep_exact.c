@@ -22,21 +22,9 @@ struct knn_call {
     struct bsw_truth_settings settings;
     struct bsw_library_rows base, queries;
     struct bsw_buffer shared; // of another rank than 0: its queries, or the name of their file
-    float *values;
-    int64_t *ids;
+    struct bsw_library_answers answers;
     struct bsw_progress progress; // nothing is shown; the caller is told
 };
-
-static enum bsw_status take(void *context, uint64_t first, size_t count, const int64_t *ids,
-                            const float *values, struct bsw_error *err)
-{
-    struct knn_call *c = context;
-    size_t k = (size_t)c->asked.k;
-    (void)err;
-    memcpy(c->ids + first * k, ids, count * k * sizeof *ids);
-    memcpy(c->values + first * k, values, count * k * sizeof *values);
-    return BSW_OK;
-}
 
 static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *base,
                                const struct bitsweep_rows *queries, struct bsw_error *err)
@@ -45,15 +33,14 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
     unsigned unused;
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
     BSW_TRY(bsw_library_choose("metric", "cosine|ip|l2", asked->metric, &unused, err));
-    if (c->call.transport->rank == 0 && (!c->values || !c->ids))
-        return bsw_fail(err, BSW_ERROR_USAGE, "no room for %s is given",
-                        c->values ? "ids" : "values");
+    c->answers.k = asked->k;
+    if (c->call.transport->rank == 0) BSW_TRY(bsw_library_check_room(&c->answers, err));
     BSW_TRY(bsw_library_lend(base, BSW_MEMORY_PREFIX "base", &c->base, err));
     if (c->call.transport->rank == 0)
         BSW_TRY(bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
     c->settings = (struct bsw_truth_settings){
         .base = c->base.name,
-        .sink = {.context = c, .take = take},
+        .sink = {.context = &c->answers, .take = bsw_library_put_answers},
         .metric = asked->metric,
         .k = asked->k,
         .drop_bad_rows = asked->drop_bad_rows,
@@ -100,7 +87,7 @@ int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *q
                  const struct bitsweep_knn_settings *settings, float *values, int64_t *ids,
                  struct bitsweep_error *error)
 {
-    struct knn_call c = {.values = values, .ids = ids};
+    struct knn_call c = {.answers = {.values = values, .ids = ids}};
     struct bsw_truth_stats stats;
     struct bsw_error err = {.rank = -1};
     bitsweep_knn_defaults(&c.asked);

@@ -191,8 +191,7 @@ struct search_call {
     struct bitsweep_search_settings asked;
     bitsweep_index *index;
     struct bsw_library_rows queries;
-    float *values;
-    int64_t *ids;
+    struct bsw_library_answers answers;
     _Atomic uint64_t num_done;
     uint64_t num_queries;
     double load_seconds;
@@ -202,12 +201,8 @@ static enum bsw_status take(void *context, uint64_t first, size_t count, const i
                             const float *values, struct bsw_error *err)
 {
     struct search_call *c = context;
-    size_t k = (size_t)c->asked.k;
-    (void)err;
-    memcpy(c->ids + first * k, ids, count * k * sizeof *ids);
-    memcpy(c->values + first * k, values, count * k * sizeof *values);
     atomic_store(&c->num_done, first + count);
-    return BSW_OK;
+    return bsw_library_put_answers(&c->answers, first, count, ids, values, err);
 }
 
 static enum bsw_status begin(void *context, uint64_t num_queries, uint64_t k, struct bsw_error *err)
@@ -293,9 +288,8 @@ static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows
     c->queries = (struct bsw_library_rows){0};
     BSW_TRY(make_request(&c->asked, request, err));
     if (c->call.transport->rank != 0) return BSW_OK;
-    if (!c->values || !c->ids)
-        return bsw_fail(err, BSW_ERROR_USAGE, "no room for %s is given",
-                        c->values ? "ids" : "values");
+    c->answers.k = c->asked.k;
+    BSW_TRY(bsw_library_check_room(&c->answers, err));
     return bsw_library_lend(queries, BSW_MEMORY_PREFIX "queries", &c->queries, err);
 }
 
@@ -363,7 +357,7 @@ int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
                     const struct bitsweep_search_settings *settings, float *values, int64_t *ids,
                     struct bitsweep_error *error)
 {
-    struct search_call c = {.index = index, .values = values, .ids = ids};
+    struct search_call c = {.index = index, .answers = {.values = values, .ids = ids}};
     struct bsw_error err = {.rank = -1};
     bitsweep_search_defaults(&c.asked);
     enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, settings, &err);
