@@ -138,9 +138,16 @@ typedef int (*bitsweep_progress)(void *context, const char *phase, uint64_t done
 /* ---- several ranks --------------------------------------------------------------------------- */
 
 /* Processes of an MPI communicator that share the work: each holds a part of an index. All of them
-   make the same calls in the same order with the same settings (threads and device apart), and all
-   calls return the same status. Rank 0 gives the queries and gets the answers; the other ranks pass
-   NULL for both. Rows that are encoded or searched exactly, and files, are the same on all ranks.
+   make the same calls in the same order with the same settings (threads, device and progress
+   apart), and all calls return the same status. Rank 0 gives the queries and gets the answers; the
+   other ranks pass NULL for both. Rows that are encoded or searched exactly, and files, are the
+   same on all ranks.
+
+   Ranks agree at the begin of each call. What is wrong on one of them (a setting, a NULL where
+   something is needed, a struct without its defaults), other settings and another call are
+   an error on all ranks: none waits for one that failed. A rank that does not call at all, also
+   because it passed NULL for settings whose `ranks` it meant, is waited for until the timeout; then
+   the group can no longer be used.
 
    MPI must be initialised by the caller, at least with MPI_THREAD_FUNNELED, and is not finalised
    here. Calls with ranks come from the thread that may call MPI. */
@@ -156,6 +163,12 @@ BITSWEEP_API int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_
    BITSWEEP_ERROR_TIMEOUT or _PEER, when every further call fails, it waits for nobody. Sets *ranks
    to NULL; accepts NULL inside. */
 BITSWEEP_API void bitsweep_ranks_close(bitsweep_ranks **ranks);
+
+/* In place of a call that the others make: for a program that finds on one rank alone that it
+   cannot make it, such as a binding to another language that checks arguments first. That call then
+   fails on all ranks with BITSWEEP_ERROR_USAGE and `why`, a line of text; so does this one. */
+BITSWEEP_API int bitsweep_ranks_refuse(bitsweep_ranks *ranks, const char *why,
+                                       struct bitsweep_error *error);
 
 /* ---- making an index ------------------------------------------------------------------------- */
 

@@ -5,10 +5,14 @@
 #include <omp.h>
 #include <stdio.h>
 #include <string.h>
+#include <xxhash.h>
 
+#include "common/net/collect.h"
+#include "common/net/message_kinds.h"
 #include "shard/codecs/codec.h"
 
-#define BSW_MAX_THREADS 4096 // of --threads
+#define BSW_MAX_THREADS     4096 // of --threads
+#define MOST_SETTINGS_BYTES 65536
 
 #define SAME(name) \
     _Static_assert((int)BITSWEEP_##name == (int)BSW_##name, "statuses of bitsweep.h and status.h")
@@ -45,6 +49,7 @@ void bsw_library_call_begin(struct bsw_library_call *call,
     *call = (struct bsw_library_call){.caller = {.ask = needs->progress, .context = needs->context},
                                       .threads_before = omp_get_max_threads(),
                                       .err = {.rank = -1}};
+    if (needs->err) call->err = *needs->err;
     call->num_threads = needs->threads > 0 ? needs->threads : call->threads_before;
     if (needs->ranks) {
         call->transport = &needs->ranks->transport;
@@ -81,18 +86,91 @@ int bsw_library_report(enum bsw_status status, const struct bsw_error *err,
     return (int)status;
 }
 
+// ---- ranks that are open ----
+
+static pthread_mutex_t ranks_lock = PTHREAD_MUTEX_INITIALIZER;
+static bitsweep_ranks *first_ranks;
+
+static void note_open(bitsweep_ranks *ranks)
+{
+    pthread_mutex_lock(&ranks_lock);
+    ranks->next = first_ranks;
+    first_ranks = ranks;
+    pthread_mutex_unlock(&ranks_lock);
+}
+
+static void note_closed(const bitsweep_ranks *ranks)
+{
+    bitsweep_ranks **at = &first_ranks;
+    pthread_mutex_lock(&ranks_lock);
+    while (*at && *at != ranks) at = &(*at)->next;
+    if (*at) *at = ranks->next;
+    pthread_mutex_unlock(&ranks_lock);
+}
+
+// Of an address that may be anything.
+static int is_open(const bitsweep_ranks *ranks)
+{
+    pthread_mutex_lock(&ranks_lock);
+    const bitsweep_ranks *at = first_ranks;
+    while (at && at != ranks) at = at->next;
+    pthread_mutex_unlock(&ranks_lock);
+    return at != NULL;
+}
+
+// ---- ranks that meet ----
+
+struct meeting {
+    const char *what;
+    uint64_t digest;
+};
+
+static enum bsw_status compare(void *context, int rank, const struct bsw_buffer *payload,
+                               struct bsw_error *err)
+{
+    const struct meeting *own = context;
+    if (payload->bytes == sizeof own->digest &&
+        memcmp(payload->data, &own->digest, sizeof own->digest) == 0)
+        return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "settings of the %s: rank %d has others than rank 0, or makes another call",
+                    own->what, rank);
+}
+
+enum bsw_status bsw_library_call_meet(struct bsw_library_call *call, enum bsw_status status,
+                                      const char *what, uint64_t digest)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_CALL, .name = "settings of a call"};
+    bsw_transport *transport = call->transport;
+    struct meeting own = {what, XXH3_64bits_withSeed(what, strlen(what), digest)};
+    BSW_TRY(bsw_transport_agree(transport, status, &call->err));
+    if (transport->num_ranks == 1) return BSW_OK;
+    status =
+        bsw_collect(transport, &message, &own.digest, sizeof own.digest, compare, &own, &call->err);
+    return bsw_transport_agree(transport, status, &call->err);
+}
+
+uint64_t bsw_library_digest(const struct bsw_library_alike *alike)
+{
+    uint64_t digest = XXH3_64bits(alike->counts, alike->num_counts * sizeof *alike->counts);
+    digest =
+        XXH3_64bits_withSeed(alike->numbers, alike->num_numbers * sizeof *alike->numbers, digest);
+    for (size_t i = 0; i < alike->num_texts; i++) {
+        const char *text = alike->texts[i];
+        digest = XXH3_64bits_withSeed(text ? text : "", text ? strlen(text) + 1 : 0, digest);
+    }
+    return digest;
+}
+
 // ---- settings ----
 
-enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, const void *from,
-                                          struct bsw_error *err)
+static enum bsw_status copy_settings(void *to, size_t to_bytes, const void *from, size_t size,
+                                     struct bsw_error *err)
 {
-    size_t size, known;
-    if (!from) return BSW_OK;
-    memcpy(&size, from, sizeof size);
-    if (size <= sizeof size || size > 65536)
+    size_t known = size < to_bytes ? size : to_bytes;
+    if (size <= sizeof size || size > MOST_SETTINGS_BYTES)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "settings of %zu bytes: fill them by their _defaults function", size);
-    known = size < to_bytes ? size : to_bytes;
     for (size_t i = known; i < size; i++) {
         if (((const unsigned char *)from)[i] != 0)
             return bsw_fail(err, BSW_ERROR_USAGE,
@@ -101,6 +179,23 @@ enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, const void 
     memcpy(to, from, known);
     memcpy(to, &to_bytes, sizeof to_bytes);
     return BSW_OK;
+}
+
+enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t ranks_at,
+                                          const void *from, struct bsw_error *err)
+{
+    bitsweep_ranks *ranks;
+    size_t size;
+    if (!from) return BSW_OK;
+    memcpy(&size, from, sizeof size);
+    enum bsw_status status = copy_settings(to, to_bytes, from, size, err);
+    if (status == BSW_OK || ranks_at == 0) return status;
+    // No defaults: size is 0, or whatever lay there. Members of a soname's first version are there
+    // in any case.
+    if (size > 0 && size < ranks_at + sizeof ranks) return status;
+    memcpy(&ranks, (const char *)from + ranks_at, sizeof ranks);
+    if (is_open(ranks)) memcpy((char *)to + ranks_at, &ranks, sizeof ranks);
+    return status;
 }
 
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known)
@@ -276,23 +371,40 @@ const char *bitsweep_status_name(int status)
 
 // ---- ranks ----
 
+// All ranks join whatever fails on one of them, which the others would wait for.
+static enum bsw_status join(int comm, double timeout_seconds, bitsweep_ranks *ranks,
+                            enum bsw_status status, struct bsw_error *err)
+{
+    bsw_transport *transport = &ranks->transport;
+    struct bsw_error why = {.rank = -1};
+    enum bsw_status joined = bsw_transport_join(transport, comm, &why);
+    if (joined != BSW_OK) {
+        if (err && status == BSW_OK) *err = why;
+        bsw_transport_close(transport, 1);
+        return status == BSW_OK ? joined : status;
+    }
+    if (status == BSW_OK && timeout_seconds != 0) transport->timeout_seconds = timeout_seconds;
+    status = bsw_transport_agree(transport, status, err);
+    if (status != BSW_OK) bsw_transport_close(transport, transport->broken != BSW_OK);
+    return status;
+}
+
 int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_ranks **out,
                         struct bitsweep_error *error)
 {
     struct bsw_error err = {.rank = -1};
-    bitsweep_ranks *ranks = NULL;
+    bitsweep_ranks *ranks = NULL, nowhere = {0};
     *out = NULL;
     enum bsw_status status = BSW_OK;
     if (timeout_seconds != 0)
         status = bsw_library_check_number("timeout", timeout_seconds, 0.1, 1e6, &err);
     if (status == BSW_OK) status = bsw_allocate_zero(&ranks, 1, sizeof *ranks, "ranks", &err);
-    if (status == BSW_OK) status = bsw_transport_join(&ranks->transport, comm, &err);
+    status = join(comm, timeout_seconds, ranks ? ranks : &nowhere, status, &err);
     if (status == BSW_OK) {
-        if (timeout_seconds != 0) ranks->transport.timeout_seconds = timeout_seconds;
         pthread_mutex_init(&ranks->lock, NULL);
+        note_open(ranks);
         *out = ranks;
-    } else if (ranks) {
-        bsw_transport_close(&ranks->transport, 1);
+    } else {
         bsw_free(&ranks);
     }
     return bsw_library_report(status, &err, error);
@@ -301,7 +413,17 @@ int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_ranks **out,
 void bitsweep_ranks_close(bitsweep_ranks **ranks)
 {
     if (!*ranks) return;
+    note_closed(*ranks);
     bsw_transport_close(&(*ranks)->transport, 0);
     pthread_mutex_destroy(&(*ranks)->lock);
     bsw_free(ranks);
+}
+
+int bitsweep_ranks_refuse(bitsweep_ranks *ranks, const char *why, struct bitsweep_error *error)
+{
+    struct bsw_library_call call;
+    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){.ranks = ranks});
+    enum bsw_status status = bsw_fail(&call.err, BSW_ERROR_USAGE, "%s", why);
+    status = bsw_transport_agree(call.transport, status, &call.err);
+    return bsw_library_call_end(&call, status, error);
 }

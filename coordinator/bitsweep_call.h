@@ -16,6 +16,7 @@
 struct bitsweep_ranks {
     bsw_transport transport;
     pthread_mutex_t lock; // of calls that use it
+    bitsweep_ranks *next; // of those that are open
 };
 
 // From begin to end of a call. What it changes is of the calling thread alone and is put back: the
@@ -35,6 +36,7 @@ struct bsw_library_call_needs {
     bitsweep_ranks *ranks; // waited for; NULL: one rank
     bitsweep_progress progress;
     void *context;
+    const struct bsw_error *err; // what call->err begins with; NULL: nothing
 };
 
 void bsw_library_call_begin(struct bsw_library_call *call,
@@ -43,14 +45,33 @@ void bsw_library_call_begin(struct bsw_library_call *call,
 int bsw_library_call_end(struct bsw_library_call *call, enum bsw_status status,
                          struct bitsweep_error *error);
 
+// Every call of several ranks begins with it, whatever has failed on one of them before: so all
+// return the same, and none is waited for. status and call->err: of this rank. what, of all ranks
+// the same in the same call: "encode". digest: of the settings that are to be alike.
+enum bsw_status bsw_library_call_meet(struct bsw_library_call *call, enum bsw_status status,
+                                      const char *what, uint64_t digest);
+
+// Members of settings that are to be alike on all ranks, texts (or NULL) by what they say.
+struct bsw_library_alike {
+    const char *const *texts;
+    size_t num_texts;
+    const uint64_t *counts;
+    size_t num_counts;
+    const double *numbers;
+    size_t num_numbers;
+};
+uint64_t bsw_library_digest(const struct bsw_library_alike *alike);
+
 // For calls that need none of that.
 int bsw_library_report(enum bsw_status status, const struct bsw_error *err,
                        struct bitsweep_error *error);
 
 // Settings begin with their size. to: the defaults, to_bytes in all; from may be of an older
-// library, or of a newer one if it asks for nothing that is not known here, or NULL.
-enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, const void *from,
-                                          struct bsw_error *err);
+// library, or of a newer one if it asks for nothing that is not known here, or NULL. ranks_at:
+// where a member `ranks` is, or 0. After an error it is taken all the same, if it is open: the
+// other ranks are to hear of the error.
+enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t ranks_at,
+                                          const void *from, struct bsw_error *err);
 // What a struct begins as: as much of the defaults as the caller's has, its size, the rest 0.
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known);
 // A struct that is told: as much as the caller's has.

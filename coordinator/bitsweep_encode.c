@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bitsweep.h: making an index.
 #include <cblas.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "coordinator/bitsweep_call.h"
@@ -148,13 +149,34 @@ static void end_blas(void)
     pthread_mutex_unlock(&blas_lock);
 }
 
-static enum bsw_status encode(struct encode_call *c, enum bsw_status prepared,
-                              struct bsw_error *err)
+static uint64_t digest(const struct bitsweep_encode_settings *s)
+{
+    const char *const texts[] = {s->codec,    s->metric, s->segments, s->axes,
+                                 s->rotation, s->model,  s->residual};
+    const uint64_t counts[] = {s->subspaces,
+                               s->stage_dims,
+                               s->seed,
+                               s->shards,
+                               s->lists,
+                               s->calibrate_rows,
+                               s->calibrate_queries != NULL,
+                               s->first_row,
+                               s->num_rows,
+                               s->copy_vectors != 0,
+                               s->drop_bad_rows != 0,
+                               s->force != 0,
+                               s->resume != 0};
+    const double numbers[] = {s->bits, s->scale};
+    return bsw_library_digest(&(struct bsw_library_alike){
+        texts, sizeof texts / sizeof *texts, counts, sizeof counts / sizeof *counts, numbers,
+        sizeof numbers / sizeof *numbers});
+}
+
+static enum bsw_status encode(struct encode_call *c, struct bsw_error *err)
 {
     struct bsw_encode_stats stats;
     struct bsw_calibrate_stats calibrated;
     int is_made;
-    BSW_TRY(bsw_transport_agree(c->call.transport, prepared, err));
     begin_blas();
     enum bsw_status status =
         bsw_encode_calibrated(&c->settings, c->is_calibrated ? &c->calibration : NULL,
@@ -170,15 +192,20 @@ int bitsweep_encode(const char *folder, const struct bitsweep_rows *rows,
     struct encode_call c = {0};
     struct bsw_error err = {.rank = -1};
     bitsweep_encode_defaults(&c.asked);
-    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, settings, &err);
-    if (status != BSW_OK) return bsw_library_report(status, &err, error);
+    enum bsw_status status = bsw_library_take_settings(
+        &c.asked, sizeof c.asked, offsetof(struct bitsweep_encode_settings, ranks), settings, &err);
     const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
                                                  .ranks = c.asked.ranks,
                                                  .progress = c.asked.progress,
-                                                 .context = c.asked.progress_context};
+                                                 .context = c.asked.progress_context,
+                                                 .err = &err};
     bsw_library_call_begin(&c.call, &needs);
-    status = encode(&c, prepare(&c, folder, rows, &c.call.err), &c.call.err);
-    if (status == BSW_OK) status = tell(folder, info, &c.call.err);
+    if (status == BSW_OK) status = prepare(&c, folder, rows, &c.call.err);
+    status = bsw_library_call_meet(&c.call, status, "encode", digest(&c.asked));
+    if (status == BSW_OK) status = encode(&c, &c.call.err);
+    if (status == BSW_OK)
+        status =
+            bsw_transport_agree(c.call.transport, tell(folder, info, &c.call.err), &c.call.err);
     bsw_library_take_back(&c.queries);
     bsw_library_take_back(&c.rows);
     return bsw_library_call_end(&c.call, status, error);

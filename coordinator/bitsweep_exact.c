@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bitsweep.h: exact neighbours and recall.
-#include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "common/base/memory.h"
@@ -83,6 +83,13 @@ static enum bsw_status share_queries(struct knn_call *c, const struct bitsweep_r
     return bsw_transport_agree(transport, BSW_OK, err);
 }
 
+static uint64_t digest(const struct bitsweep_knn_settings *s)
+{
+    const uint64_t counts[] = {s->k, s->exclude_self != 0, s->drop_bad_rows != 0};
+    return bsw_library_digest(&(struct bsw_library_alike){
+        .texts = &s->metric, .num_texts = 1, .counts = counts, .num_counts = 3});
+}
+
 int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *queries,
                  const struct bitsweep_knn_settings *settings, float *values, int64_t *ids,
                  struct bitsweep_error *error)
@@ -91,15 +98,16 @@ int bitsweep_knn(const struct bitsweep_rows *base, const struct bitsweep_rows *q
     struct bsw_truth_stats stats;
     struct bsw_error err = {.rank = -1};
     bitsweep_knn_defaults(&c.asked);
-    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, settings, &err);
-    if (status != BSW_OK) return bsw_library_report(status, &err, error);
+    enum bsw_status status = bsw_library_take_settings(
+        &c.asked, sizeof c.asked, offsetof(struct bitsweep_knn_settings, ranks), settings, &err);
     const struct bsw_library_call_needs needs = {.threads = c.asked.threads,
                                                  .ranks = c.asked.ranks,
                                                  .progress = c.asked.progress,
-                                                 .context = c.asked.progress_context};
+                                                 .context = c.asked.progress_context,
+                                                 .err = &err};
     bsw_library_call_begin(&c.call, &needs);
-    status = prepare(&c, base, queries, &c.call.err);
-    status = bsw_transport_agree(c.call.transport, status, &c.call.err);
+    if (status == BSW_OK) status = prepare(&c, base, queries, &c.call.err);
+    status = bsw_library_call_meet(&c.call, status, "knn", digest(&c.asked));
     if (status == BSW_OK) status = share_queries(&c, queries, &c.call.err);
     c.settings.queries = c.queries.name;
     if (status == BSW_OK)

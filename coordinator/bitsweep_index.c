@@ -5,6 +5,7 @@
 // or on CPUs of one process for the same but for the lists that are looked at; another request
 // takes its place.
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -80,6 +81,7 @@ static enum bsw_status make(const char *folder, const struct bitsweep_open_setti
     bitsweep_search_stats_init(&index->stats);
     index->transport = settings->ranks ? &settings->ranks->transport : &index->own;
     if (!settings->ranks) bsw_transport_local_init(&index->own);
+    if (!folder) return bsw_fail(err, BSW_ERROR_USAGE, "no folder of an index is given");
     BSW_TRY(copy_text(folder, &index->folder, err));
     BSW_TRY(copy_text(settings->device ? settings->device : "auto", &index->device, err));
     BSW_TRY(bsw_library_check_threads(settings->threads, err));
@@ -87,19 +89,25 @@ static enum bsw_status make(const char *folder, const struct bitsweep_open_setti
 }
 
 // What it is, and that all ranks see the same one.
-static enum bsw_status look(bitsweep_index *index, enum bsw_status made, bsw_transport *transport,
-                            struct bsw_error *err)
+static enum bsw_status look(bitsweep_index *index, bsw_transport *transport, struct bsw_error *err)
 {
     struct bsw_manifest manifest;
     uint64_t digest = 0;
-    if (made == BSW_OK) made = bsw_manifest_read(index->folder, &manifest, err);
-    if (made == BSW_OK) {
+    enum bsw_status status = bsw_manifest_read(index->folder, &manifest, err);
+    if (status == BSW_OK) {
         bsw_library_describe(&manifest, &index->info);
         digest = manifest.build_digest;
         bsw_manifest_deinit(&manifest);
     }
-    BSW_TRY(bsw_transport_agree(transport, made, err));
+    BSW_TRY(bsw_transport_agree(transport, status, err));
     return bsw_same_input_agree(transport, digest, index->folder, err);
+}
+
+static uint64_t digest_of(const struct bitsweep_open_settings *s)
+{
+    const uint64_t counts[] = {s->is_unchecked != 0};
+    return bsw_library_digest(&(struct bsw_library_alike){
+        .counts = counts, .num_counts = 1, .numbers = &s->check_seconds, .num_numbers = 1});
 }
 
 int bitsweep_open(const char *folder, const struct bitsweep_open_settings *settings,
@@ -111,13 +119,14 @@ int bitsweep_open(const char *folder, const struct bitsweep_open_settings *setti
     bitsweep_index *index = NULL;
     *out = NULL;
     bitsweep_open_defaults(&asked);
-    enum bsw_status status = bsw_library_take_settings(&asked, sizeof asked, settings, &err);
-    if (status != BSW_OK) return bsw_library_report(status, &err, error);
-    bsw_library_call_begin(
-        &call, &(struct bsw_library_call_needs){.threads = asked.threads, .ranks = asked.ranks});
-    status = make(folder, &asked, &index, &call.err);
+    enum bsw_status status = bsw_library_take_settings(
+        &asked, sizeof asked, offsetof(struct bitsweep_open_settings, ranks), settings, &err);
+    bsw_library_call_begin(&call, &(struct bsw_library_call_needs){
+                                      .threads = asked.threads, .ranks = asked.ranks, .err = &err});
+    if (status == BSW_OK) status = make(folder, &asked, &index, &call.err);
     if (index) index->num_threads = call.num_threads;
-    status = look(index, status, call.transport, &call.err);
+    status = bsw_library_call_meet(&call, status, "open", digest_of(&asked));
+    if (status == BSW_OK) status = look(index, call.transport, &call.err);
     if (status == BSW_OK)
         *out = index;
     else
@@ -285,7 +294,6 @@ static enum bsw_status look_elsewhere(bitsweep_index *index,
 static enum bsw_status prepare(struct search_call *c, const struct bitsweep_rows *queries,
                                struct bsw_search_request *request, struct bsw_error *err)
 {
-    c->queries = (struct bsw_library_rows){0};
     BSW_TRY(make_request(&c->asked, request, err));
     if (c->call.transport->rank != 0) return BSW_OK;
     c->answers.k = c->asked.k;
@@ -301,17 +309,15 @@ static void choose_overlap(struct search_call *c, const struct bitsweep_rows *qu
     search->options.overlap = is_one ? BSW_OVERLAP_OFF : BSW_OVERLAP_AUTO;
 }
 
-static enum bsw_status search(struct search_call *c, const struct bitsweep_rows *queries,
-                              struct bsw_error *err)
+static enum bsw_status search(struct search_call *c, enum bsw_status taken,
+                              const struct bitsweep_rows *queries, struct bsw_error *err)
 {
     bitsweep_index *index = c->index;
-    struct bsw_transport *transport = c->call.transport;
-    struct bsw_search_request request;
+    struct bsw_search_request request = {0};
     const struct bsw_search_sink sink = {.answers = {.context = c, .take = take, .begin = begin}};
-    BSW_TRY(bsw_transport_agree(transport, prepare(c, queries, &request, err), err));
-    if (transport->num_ranks > 1)
-        BSW_TRY(bsw_same_input_agree(transport, XXH3_64bits(&request, sizeof request),
-                                     "settings of the search", err));
+    if (taken == BSW_OK) taken = prepare(c, queries, &request, err);
+    BSW_TRY(
+        bsw_library_call_meet(&c->call, taken, "search", XXH3_64bits(&request, sizeof request)));
     int is_ready = index->is_open && memcmp(&request, &index->request, sizeof request) == 0;
     if (!is_ready) BSW_TRY(look_elsewhere(index, &request, &is_ready, err));
     if (!is_ready) {
@@ -360,16 +366,16 @@ int bitsweep_search(bitsweep_index *index, const struct bitsweep_rows *queries,
     struct search_call c = {.index = index, .answers = {.values = values, .ids = ids}};
     struct bsw_error err = {.rank = -1};
     bitsweep_search_defaults(&c.asked);
-    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, settings, &err);
-    if (status != BSW_OK) return bsw_library_report(status, &err, error);
+    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, 0, settings, &err);
     pthread_mutex_lock(&index->lock);
     bsw_library_call_begin(
         &c.call, &(struct bsw_library_call_needs){.threads = index->num_threads,
                                                   .ranks = index->settings.ranks,
                                                   .progress = c.asked.progress ? ask : NULL,
-                                                  .context = &c});
+                                                  .context = &c,
+                                                  .err = &err});
     c.call.transport = index->transport;
-    status = search(&c, queries, &c.call.err);
+    status = search(&c, status, queries, &c.call.err);
     if (status == BSW_OK) note_stats(&c);
     bsw_library_take_back(&c.queries);
     int result = bsw_library_call_end(&c.call, status, error);

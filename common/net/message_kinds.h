@@ -6,13 +6,14 @@
 #define BITSWEEP_COMMON_MESSAGE_KINDS_H
 
 enum bsw_message_kind {
-    // The start: devices, links between them, the same input everywhere.
+    // The start: devices, links between them, the same input and call everywhere.
     BSW_MESSAGE_DEVICES = 1,
     BSW_MESSAGE_DEVICE_VERDICT,
     BSW_MESSAGE_LINK_FACTS,
     BSW_MESSAGE_LINK_VERDICT,
     BSW_MESSAGE_DEVICE_MEMORY,
     BSW_MESSAGE_INPUT,
+    BSW_MESSAGE_CALL,
     // encode
     BSW_MESSAGE_MANIFEST,
     BSW_MESSAGE_MODEL,

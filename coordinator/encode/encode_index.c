@@ -552,7 +552,7 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_error *err)
 {
     struct encode_job job = {.settings = *settings, .transport = transport};
-    BSW_TRY(complete(&job.settings, err));
+    BSW_TRY(bsw_transport_agree(transport, complete(&job.settings, err), err));
     enum bsw_status status = encode(&job, err);
     int is_kept = bsw_encode_journal_close(&job.journal, status);
     if (transport->rank == 0 && status != BSW_OK && !is_kept) {

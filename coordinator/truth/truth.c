@@ -371,7 +371,7 @@ enum bsw_status bsw_truth_run(const struct bsw_truth_settings *settings,
                               struct bsw_error *err)
 {
     struct truth_job job = {.settings = *settings, .transport = transport};
-    BSW_TRY(complete(&job.settings, err));
+    BSW_TRY(bsw_transport_agree(transport, complete(&job.settings, err), err));
     enum bsw_status status = run(&job, err);
     if (status == BSW_OK) *stats = job.stats;
     deinit(&job, status);

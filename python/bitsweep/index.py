@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from ctypes import Structure, byref, c_char_p, c_void_p, pointer, sizeof
-from typing import Any, Optional, Union
+from typing import Any, Iterator, Optional, Union
 
 import numpy as np
 
@@ -78,19 +79,21 @@ class Index:
         self._is_busy = False
         settings = OpenSettings()
         lib.bitsweep_open_defaults_of(byref(settings), sizeof(settings))
-        fill(
-            settings,
-            {},
-            threads=threads,
-            device=device,
-            device_memory=device_memory,
-            is_unchecked=not checked,
-            check_seconds=check_seconds,
-        )
         self._ranks = Ranks(comm)
         settings.ranks = self._ranks.handle
         try:
-            call("bitsweep_open", path_bytes(folder), byref(settings), byref(self._handle))
+            with self._ranks.preparing():
+                path = path_bytes(folder)
+                fill(
+                    settings,
+                    {},
+                    threads=threads,
+                    device=device,
+                    device_memory=device_memory,
+                    is_unchecked=not checked,
+                    check_seconds=check_seconds,
+                )
+            call("bitsweep_open", path, byref(settings), byref(self._handle))
         except BaseException:
             self._ranks.close()
             raise
@@ -150,52 +153,46 @@ class Index:
         progress: a function of (phase, done, total), which may return True to stop the call with
         Error 8; or True: a bar of tqdm if it is installed. Ctrl-C stops it, too.
         """
-        source = Source(x, "x")
-        queries = None
-        if calibrate_queries is not None:
-            queries = Source(calibrate_queries, "calibrate_queries")
         settings = EncodeSettings()
         lib.bitsweep_encode_defaults_of(byref(settings), sizeof(settings))
-        fill(
-            settings,
-            _WORDS,
-            metric=metric,
-            codec=codec,
-            bits=bits,
-            lists=lists,
-            segments=segments,
-            axes=axes,
-            subspaces=subspaces,
-            rotation=rotation,
-            scale=scale,
-            stage_dims=stage_dims,
-            model=model,
-            seed=seed,
-            shards=shards,
-            residual=residual,
-            calibrate_rows=calibrate_rows,
-            first_row=first_row,
-            num_rows=num_rows,
-            copy_vectors=bool(copy_vectors),
-            drop_bad_rows=bool(drop_bad_rows),
-            force=bool(force),
-            resume=bool(resume),
-            threads=threads,
-            device=device,
-            device_memory=device_memory,
-        )
-        if queries:
-            settings.calibrate_queries = pointer(queries.rows)
         with Ranks(comm) as ranks:
             settings.ranks = ranks.handle
-            with Watch(settings, progress):
-                call(
-                    "bitsweep_encode",
-                    path_bytes(folder),
-                    byref(source.rows),
-                    byref(settings),
-                    None,
+            with ranks.preparing():
+                source, path = Source(x, "x"), path_bytes(folder)
+                fill(
+                    settings,
+                    _WORDS,
+                    metric=metric,
+                    codec=codec,
+                    bits=bits,
+                    lists=lists,
+                    segments=segments,
+                    axes=axes,
+                    subspaces=subspaces,
+                    rotation=rotation,
+                    scale=scale,
+                    stage_dims=stage_dims,
+                    model=model,
+                    seed=seed,
+                    shards=shards,
+                    residual=residual,
+                    calibrate_rows=calibrate_rows,
+                    first_row=first_row,
+                    num_rows=num_rows,
+                    copy_vectors=bool(copy_vectors),
+                    drop_bad_rows=bool(drop_bad_rows),
+                    force=bool(force),
+                    resume=bool(resume),
+                    threads=threads,
+                    device=device,
+                    device_memory=device_memory,
                 )
+                if calibrate_queries is not None:
+                    queries = Source(calibrate_queries, "calibrate_queries")
+                    settings.calibrate_queries = pointer(queries.rows)
+                watch = Watch(settings, progress)
+            with watch:
+                call("bitsweep_encode", path, byref(source.rows), byref(settings), None)
         return cls(folder, threads=threads, device=device, device_memory=device_memory, comm=comm)
 
     def search(
@@ -229,42 +226,50 @@ class Index:
 
         With comm, ranks other than 0 give None and get no rows.
         """
-        asked = Asked(queries, self._ranks)
         settings = SearchSettings()
         lib.bitsweep_search_defaults_of(byref(settings), sizeof(settings))
-        fill(
-            settings,
-            _WORDS,
-            k=k,
-            recall=recall,
-            probe=probe,
-            probe_ratio=probe_ratio,
-            oversample=oversample,
-            refine=refine,
-            scan_dims=scan_dims,
-            scan=scan,
-            table=table,
-            query_bits=query_bits,
-            exclude_self=bool(exclude_self),
-            batch=batch,
-        )
-        values, ids = empty_answer(asked.num_rows, k, 10_000)
+        with self._alone():
+            with self._ranks.preparing():
+                asked = Asked(queries, self._ranks)
+                fill(
+                    settings,
+                    _WORDS,
+                    k=k,
+                    recall=recall,
+                    probe=probe,
+                    probe_ratio=probe_ratio,
+                    oversample=oversample,
+                    refine=refine,
+                    scan_dims=scan_dims,
+                    scan=scan,
+                    table=table,
+                    query_bits=query_bits,
+                    exclude_self=bool(exclude_self),
+                    batch=batch,
+                )
+                values, ids = empty_answer(asked.num_rows, k, 10_000)
+                watch = Watch(settings, progress)
+            with watch:
+                call(
+                    "bitsweep_search",
+                    self._handle,
+                    asked.pointer,
+                    byref(settings),
+                    values.ctypes.data,
+                    ids.ctypes.data,
+                )
+        return values, ids
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Around a call: after those of other threads, and not inside one of this thread."""
         with self._lock:
             self._check()
             self._is_busy = True
             try:
-                with asked, Watch(settings, progress):
-                    call(
-                        "bitsweep_search",
-                        self._handle,
-                        asked.pointer,
-                        byref(settings),
-                        values.ctypes.data,
-                        ids.ctypes.data,
-                    )
+                yield
             finally:
                 self._is_busy = False
-        return values, ids
 
     def _check(self) -> None:
         if not self._handle:

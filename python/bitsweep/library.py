@@ -7,6 +7,7 @@ ctypes releases the GIL during every call.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import operator
@@ -31,7 +32,7 @@ from ctypes import (
 )
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, Callable, Optional, Union
+from typing import Any, Callable, Iterator, Optional, Union
 
 STOPPED = 8
 USAGE = 1
@@ -216,6 +217,7 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     "bitsweep_has": (c_int, [c_char_p]),
     "bitsweep_ranks_open": (c_int, [c_int, c_double, _HANDLE, _ERROR]),
     "bitsweep_ranks_close": (None, [_HANDLE]),
+    "bitsweep_ranks_refuse": (c_int, [c_void_p, c_char_p, _ERROR]),
     "bitsweep_encode_defaults_of": (None, [POINTER(EncodeSettings), c_size_t]),
     "bitsweep_index_info_init_of": (None, [POINTER(IndexInfo), c_size_t]),
     "bitsweep_encode": (
@@ -456,6 +458,21 @@ class Ranks:
     @property
     def are_several(self) -> bool:
         return bool(self.handle)
+
+    @contextlib.contextmanager
+    def preparing(self) -> Iterator[None]:
+        """Around what is checked here before a call of the library.
+
+        The other ranks make that call. What is wrong on this one is an error on all of them.
+        """
+        try:
+            yield
+        except Exception as error:
+            if self.are_several:
+                why = " ".join(str(error).split()) or type(error).__name__
+                with contextlib.suppress(Error):  # which it always is
+                    call("bitsweep_ranks_refuse", self.handle, os.fsencode(why))
+            raise
 
     def close(self) -> None:
         lib.bitsweep_ranks_close(byref(self.handle))

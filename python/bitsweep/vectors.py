@@ -67,48 +67,22 @@ class Source:
 
 
 class Asked:
-    """Queries, which rank 0 gives.
-
-    The other ranks wait for rank 0. So with several ranks what is wrong with its array is raised
-    after the call, which fails on all ranks for want of queries.
-    """
+    """Queries, which rank 0 gives."""
 
     def __init__(self, queries: Optional[Vectors], ranks: Ranks) -> None:
-        self._source: Optional[Source] = None
-        self._wrong: Optional[Exception] = None
+        self.pointer: Any = None
+        self.num_rows = 0
         if ranks.rank:
             return
-        try:
-            if queries is None:
-                raise Error("queries: there are none")
-            self._source = Source(queries, "queries")
-            self._num_rows = self._source.num_rows
-        except Exception as error:
-            if not ranks.are_several:
-                raise
-            self._source, self._wrong = None, error
-
-    @property
-    def num_rows(self) -> int:
-        return self._num_rows if self._source else 0
-
-    @property
-    def pointer(self) -> Any:
-        return byref(self._source.rows) if self._source else None
-
-    def __enter__(self) -> Asked:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        if self._wrong:
-            raise self._wrong from None
+        if queries is None:
+            raise Error("queries: there are none")
+        self._source = Source(queries, "queries")
+        self.num_rows = self._source.num_rows
+        self.pointer = byref(self._source.rows)
 
 
 def empty_answer(num_queries: int, k: int, most: int) -> Answer:
-    """Places for values and ids; for no query where k is too large, which the library refuses.
-
-    All ranks must get to the library: one that fails here would be waited for.
-    """
+    """Places for values and ids; for no query where k is too large, which the library refuses."""
     if k > most:
         num_queries, k = 0, 1
     return np.empty((num_queries, k), np.float32), np.empty((num_queries, k), np.int64)
@@ -251,25 +225,27 @@ def knn(
     >>> values.tolist(), ids.tolist()
     ([[1.0, 5.0]], [[0, 1]])
     """
-    base = Source(x, "x")
     settings = KnnSettings()
     lib.bitsweep_knn_defaults_of(byref(settings), sizeof(settings))
-    fill(
-        settings,
-        {},
-        k=k,
-        metric=metric,
-        exclude_self=bool(exclude_self),
-        drop_bad_rows=bool(drop_bad_rows),
-        threads=threads,
-        device=device,
-        device_memory=device_memory,
-    )
     with Ranks(comm) as ranks:
         settings.ranks = ranks.handle
-        asked = Asked(queries, ranks)
-        values, ids = empty_answer(asked.num_rows, k, MOST_K)
-        with asked, Watch(settings, progress):
+        with ranks.preparing():
+            base = Source(x, "x")
+            fill(
+                settings,
+                {},
+                k=k,
+                metric=metric,
+                exclude_self=bool(exclude_self),
+                drop_bad_rows=bool(drop_bad_rows),
+                threads=threads,
+                device=device,
+                device_memory=device_memory,
+            )
+            asked = Asked(queries, ranks)
+            values, ids = empty_answer(asked.num_rows, k, MOST_K)
+            watch = Watch(settings, progress)
+        with watch:
             call(
                 "bitsweep_knn",
                 byref(base.rows),

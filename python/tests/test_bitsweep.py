@@ -368,19 +368,62 @@ else:
     assert answer[0].shape == truth[0].shape == (0, 10)
 """
 
+# Of each call one rank gives what Python refuses, or the library; all raise, and soon.
+MISTAKES = """
+import sys, bitsweep
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank = comm.rank
+x, q = bitsweep.read(sys.argv[1])[:2000], bitsweep.read(sys.argv[2])
+asked = q if rank == 0 else None
+
+def fails(words, call, *arguments, **more):
+    try:
+        call(*arguments, comm=comm, **more) if call in (encode, bitsweep.knn) else call(
+            *arguments, **more)
+    except bitsweep.Error as error:
+        said = str(error)
+    except TypeError as error:
+        said = str(error)
+    else:
+        said = "no error"
+    assert words in said, (rank, words, said)
+
+encode = bitsweep.Index.encode
+mine = lambda wrong, right: wrong if rank == 1 else right
+fails("axes", encode, mine(x[0], x), sys.argv[3], metric="l2")
+fails("lists is 'x'", encode, x, sys.argv[3], metric="l2", lists=mine("x", 0))
+fails("others than rank 0", encode, x, sys.argv[3], metric="l2", bits=mine(2, 3))
+fails("progress is neither", encode, x, sys.argv[3], metric="l2", progress=mine(3, None))
+fails("k is -1", bitsweep.knn, x, asked, mine(-1, 10), "l2")
+fails("there are none", bitsweep.knn, x, None, 10, "l2")
+ix = encode(x, sys.argv[3], metric="l2", comm=comm)
+fails("axes", ix.search, q[0] if rank == 0 else None)
+fails("probe is 'few'", ix.search, asked, probe=mine("few", None))
+fails("others than rank 0", ix.search, asked, k=mine(9, 10))
+assert ix.search(asked)[1].shape == (len(q) if rank == 0 else 0, 10)
+ix.close()
+"""
+
 
 class SeveralRanks(Case):
-    def test_two(self) -> None:
+    def run_two(self, script: str, *arguments: Any) -> None:
         if not shutil.which("mpirun") or not bitsweep.has("mpi"):
             self.skipTest("no MPI here")
         try:
             import mpi4py  # noqa: F401
         except ImportError:
             self.skipTest("no mpi4py here")
-        out = self.folder / "out"
         words = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
-        script = ["-c", RANKS, BASE, QUERIES, self.folder / "two", out]
-        subprocess.run([*words, *map(str, script)], check=True, timeout=60)
+        words += ["-c", script, str(BASE), str(QUERIES), *map(str, arguments)]
+        subprocess.run(words, check=True, timeout=60)
+
+    def test_mistakes(self) -> None:
+        self.run_two(MISTAKES, self.folder / "mistakes")
+
+    def test_two(self) -> None:
+        out = self.folder / "out"
+        self.run_two(RANKS, self.folder / "two", out)
         with bitsweep.Index.encode(self.x, self.folder / "one", metric="l2", shards=2) as ix:
             self.assert_same(bitsweep.read_neighbours(out), ix.search(self.q))
         truth = bitsweep.read_neighbours(f"{out}.truth")

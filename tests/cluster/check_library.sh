@@ -121,5 +121,9 @@ if command -v mpicc >/dev/null && ./cases has mpi; then
     check "a program with MPI" mpicc -Wall -Wextra -Werror "$source/tests/library/library_ranks.c" "${flags[@]}" -o ranks
     check "three ranks" mpirun --oversubscribe --allow-run-as-root -n 3 ./ranks "$base" "$queries" ranks.idx ranks.library
     check "three ranks find what one finds" cmp flat.program ranks.library
+    check "a program that makes mistakes" mpicc -Wall -Wextra -Werror "$source/tests/library/library_refusals.c" \
+        "${flags[@]}" -o refusals
+    check "no rank waits for one that is refused" timeout 60 mpirun --oversubscribe --allow-run-as-root -n 2 ./refusals \
+        "$base" "$queries" refusals.idx
 fi
 finish

@@ -25,7 +25,7 @@ static void check_errors(bitsweep_index *index, const struct bitsweep_rows *quer
     bitsweep_search_defaults(&settings);
     settings.k = rank == 1 ? 7 : 10;
     int status = bitsweep_search(index, queries, &settings, values, ids, &error);
-    if (status != BITSWEEP_ERROR_BAD_DATA || !strstr(error.message, "settings of the search"))
+    if (status != BITSWEEP_ERROR_USAGE || !strstr(error.message, "settings of the search"))
         MPI_Abort(MPI_COMM_WORLD, 2);
     settings.k = rank == 1 ? 0 : 10;
     status = bitsweep_search(index, queries, &settings, values, ids, &error);
