@@ -269,8 +269,8 @@ BITSWEEP_API int bitsweep_open(const char *folder, const struct bitsweep_open_se
 /* With ranks: all of them. Sets *index to NULL; accepts NULL inside. */
 BITSWEEP_API void bitsweep_close(bitsweep_index **index);
 
-/* Fills an inited *info. */
-BITSWEEP_API void bitsweep_info(const bitsweep_index *index, struct bitsweep_index_info *info);
+/* Fills an inited *info. It waits for calls with the index. */
+BITSWEEP_API void bitsweep_info(bitsweep_index *index, struct bitsweep_index_info *info);
 
 struct bitsweep_search_settings {
     size_t size;
@@ -333,6 +333,43 @@ struct bitsweep_search_stats {
 BITSWEEP_API void bitsweep_search_stats_init_of(struct bitsweep_search_stats *stats, size_t size);
 /* Rank 0; all 0 before the first search. */
 BITSWEEP_API void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *stats);
+
+/* ---- which recall to ask for ----------------------------------------------------------------- */
+
+/* bitsweep_encode measures an index with lists. Here an index gets another table of recalls, or a
+   first one: by queries like those to come, or by more rows. Names as of `bitsweep calibrate`. */
+struct bitsweep_calibrate_settings {
+    size_t size;
+    uint64_t sample;                     /* rows that are tried as queries; 0: 1000, or a tenth */
+    const struct bitsweep_rows *queries; /* these instead, the same on all ranks; NULL: none */
+    bitsweep_progress progress;
+    void *progress_context;
+};
+#define bitsweep_calibrate_defaults(settings) \
+    bitsweep_calibrate_defaults_of(settings, sizeof *(settings))
+BITSWEEP_API void bitsweep_calibrate_defaults_of(struct bitsweep_calibrate_settings *settings,
+                                                 size_t size);
+
+struct bitsweep_calibrate_stats {
+    size_t size;
+    double seconds;
+    uint64_t num_queries, k;            /* that were searched, and neighbours each was to find */
+    uint64_t num_searches, num_entries; /* entries of the table; 0: too few rows for one */
+    double least_recall, best_recall;   /* of the entries: what `recall` of a search can promise */
+};
+#define bitsweep_calibrate_stats_init(stats) \
+    bitsweep_calibrate_stats_init_of(stats, sizeof *(stats))
+BITSWEEP_API void bitsweep_calibrate_stats_init_of(struct bitsweep_calibrate_stats *stats,
+                                                   size_t size);
+
+/* Measures what searches of some lists find, and writes the table into the folder, which must allow
+   it. Other processes that have the index open keep the table they loaded. An index without lists
+   is BITSWEEP_ERROR_USAGE. After a failure or a stop, or with too few rows, the table is as before.
+   The next search loads the codes again. *stats, NULL or inited: of rank 0. */
+BITSWEEP_API int bitsweep_calibrate(bitsweep_index *index,
+                                    const struct bitsweep_calibrate_settings *settings,
+                                    struct bitsweep_calibrate_stats *stats,
+                                    struct bitsweep_error *error);
 
 /* ---- exact neighbours and recall ------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bitsweep.h: searching an index.
+// bitsweep.h: searching an index, and what tells searches how much to look at.
 //
 // A search is opened and loaded for one request, and stays for further ones that ask for the same,
 // or on CPUs of one process for the same but for the lists that are looked at; another request
@@ -11,6 +11,7 @@
 
 #include "common/base/clock.h"
 #include "coordinator/bitsweep_call.h"
+#include "coordinator/calibrate/calibrate.h"
 #include "coordinator/job/same_input.h"
 #include "coordinator/search/search.h"
 #include "kernels/table_scan/table_formats.h"
@@ -145,9 +146,11 @@ void bitsweep_close(bitsweep_index **index)
     bsw_library_call_end(&call, BSW_OK, NULL);
 }
 
-void bitsweep_info(const bitsweep_index *index, struct bitsweep_index_info *info)
+void bitsweep_info(bitsweep_index *index, struct bitsweep_index_info *info)
 {
+    pthread_mutex_lock(&index->lock);
     bsw_library_tell(info, &index->info, sizeof index->info);
+    pthread_mutex_unlock(&index->lock);
 }
 
 // ---- settings of a search ----
@@ -388,4 +391,91 @@ void bitsweep_last_search(bitsweep_index *index, struct bitsweep_search_stats *s
     pthread_mutex_lock(&index->lock);
     bsw_library_tell(stats, &index->stats, sizeof index->stats);
     pthread_mutex_unlock(&index->lock);
+}
+
+// ---- calibrate ----
+
+void bitsweep_calibrate_defaults_of(struct bitsweep_calibrate_settings *settings, size_t size)
+{
+    const struct bitsweep_calibrate_settings defaults = {0};
+    bsw_library_default(settings, size, &defaults, sizeof defaults);
+}
+
+void bitsweep_calibrate_stats_init_of(struct bitsweep_calibrate_stats *stats, size_t size)
+{
+    const struct bitsweep_calibrate_stats defaults = {0};
+    bsw_library_default(stats, size, &defaults, sizeof defaults);
+}
+
+struct calibrate_call {
+    struct bsw_library_call call;
+    struct bitsweep_calibrate_settings asked;
+    struct bsw_calibrate_settings settings;
+    struct bsw_library_rows queries;
+    struct bsw_progress progress; // nothing is shown; the caller is told
+};
+
+static enum bsw_status prepare_calibration(struct calibrate_call *c, const bitsweep_index *index,
+                                           struct bsw_error *err)
+{
+    const struct bitsweep_calibrate_settings *asked = &c->asked;
+    c->settings = (struct bsw_calibrate_settings){.index = index->folder,
+                                                  .num_rows = asked->sample,
+                                                  .num_threads = index->num_threads,
+                                                  .level = bsw_cpu_level_detect(),
+                                                  .progress = &c->progress};
+    BSW_TRY(bsw_library_check_count("sample", asked->sample, 0, BSW_CALIBRATE_MOST_ROWS, err));
+    if (!asked->queries) return BSW_OK;
+    BSW_TRY(bsw_library_lend(asked->queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
+    c->settings.queries = c->queries.name;
+    return BSW_OK;
+}
+
+static enum bsw_status calibrate(struct calibrate_call *c, bitsweep_index *index,
+                                 struct bitsweep_calibrate_stats *out, struct bsw_error *err)
+{
+    struct bsw_calibrate_stats stats;
+    // What was settled by the table before; and codes are not to be loaded twice.
+    bsw_search_close(&index->search);
+    index->is_open = 0;
+    BSW_TRY(bsw_calibrate_run(&c->settings, c->call.transport, &stats, err));
+    BSW_TRY(look(index, c->call.transport, err));
+    if (!out) return BSW_OK;
+    const struct bitsweep_calibrate_stats told = {.size = sizeof told,
+                                                  .seconds = stats.seconds,
+                                                  .num_queries = stats.num_queries,
+                                                  .k = stats.k,
+                                                  .num_searches = stats.num_searches,
+                                                  .num_entries = stats.num_entries,
+                                                  .least_recall = stats.least_recall,
+                                                  .best_recall = stats.best_recall};
+    bsw_library_tell(out, &told, sizeof told);
+    return BSW_OK;
+}
+
+int bitsweep_calibrate(bitsweep_index *index, const struct bitsweep_calibrate_settings *settings,
+                       struct bitsweep_calibrate_stats *stats, struct bitsweep_error *error)
+{
+    struct calibrate_call c = {0};
+    struct bsw_error err = {.rank = -1};
+    bitsweep_calibrate_defaults(&c.asked);
+    enum bsw_status status = bsw_library_take_settings(&c.asked, sizeof c.asked, 0, settings, &err);
+    const uint64_t alike[] = {c.asked.sample, c.asked.queries != NULL};
+    const struct bsw_library_call_needs needs = {.threads = index->num_threads,
+                                                 .ranks = index->settings.ranks,
+                                                 .progress = c.asked.progress,
+                                                 .context = c.asked.progress_context,
+                                                 .err = &err};
+    pthread_mutex_lock(&index->lock);
+    bsw_library_call_begin(&c.call, &needs);
+    c.call.transport = index->transport;
+    if (status == BSW_OK) status = prepare_calibration(&c, index, &c.call.err);
+    status = bsw_library_call_meet(
+        &c.call, status, "calibrate",
+        bsw_library_digest(&(struct bsw_library_alike){.counts = alike, .num_counts = 2}));
+    if (status == BSW_OK) status = calibrate(&c, index, stats, &c.call.err);
+    bsw_library_take_back(&c.queries);
+    int result = bsw_library_call_end(&c.call, status, error);
+    pthread_mutex_unlock(&index->lock);
+    return result;
 }

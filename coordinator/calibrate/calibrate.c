@@ -72,12 +72,19 @@ static uint64_t num_left_out(const struct calibration *c)
     return c->num_skipped + (uint64_t)c->by_rows;
 }
 
+static enum bsw_status check_settings(const struct bsw_calibrate_settings *s, struct bsw_error *err)
+{
+    if (!s->queries || s->num_rows == 0) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--sample: --queries says what the queries are");
+}
+
 // Rank 0: keeps other encodes away from the folder, which has to have an index.
 static enum bsw_status lock(struct calibration *c, struct bsw_error *err)
 {
-    enum bsw_status status = bsw_manifest_read(c->settings.index, &c->manifest, err);
-    bsw_manifest_deinit(&c->manifest);
-    BSW_TRY(status);
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(path, c->settings.index, "manifest.pb", err));
+    // Without one there may be no folder, which begin would make; reading says what is wrong.
+    if (!bsw_file_exists(path)) return bsw_manifest_read(c->settings.index, &c->manifest, err);
     return bsw_index_folder_begin(&c->folder, c->settings.index, 1, err);
 }
 
@@ -304,7 +311,8 @@ static enum bsw_status measure(struct calibration *c, struct bsw_error *err)
 static enum bsw_status calibrate(struct calibration *c, struct bsw_error *err)
 {
     int is_possible;
-    enum bsw_status status = c->transport->rank == 0 ? lock(c, err) : BSW_OK;
+    enum bsw_status status = check_settings(&c->settings, err);
+    if (status == BSW_OK && c->transport->rank == 0) status = lock(c, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
     BSW_TRY(bsw_transport_agree(c->transport, read_index(c, err), err));
     BSW_TRY(take_queries(c, &is_possible, err));

@@ -51,7 +51,7 @@ enum bsw_status bsw_calibrate_check(const struct bsw_calibrate_settings *setting
                                     struct bsw_error *err);
 
 // Called by all ranks; ends with an agreement, so all return the same. BSW_ERROR_USAGE: the index
-// has no lists.
+// has no lists, or both queries and num_rows are given.
 enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
                                   struct bsw_transport *transport,
                                   struct bsw_calibrate_stats *stats, struct bsw_error *err);

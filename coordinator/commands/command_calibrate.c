@@ -39,8 +39,6 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     struct bsw_calibrate_settings *settings = &o->settings;
     struct bsw_calibrate_stats stats;
     struct bsw_progress progress = {.is_shown = transport->rank == 0 && !o->common.quiet};
-    if (settings->queries && settings->num_rows > 0)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--sample: --queries says what the queries are");
     settings->num_threads = (int)o->common.threads;
     settings->level = o->common.level;
     settings->pinning = &o->common.pinning;

@@ -15,6 +15,8 @@ from .library import (
     ALL,
     AUTO,
     NONE,
+    CalibrateSettings,
+    CalibrateStats,
     EncodeSettings,
     Error,
     IndexInfo,
@@ -97,12 +99,16 @@ class Index:
         except BaseException:
             self._ranks.close()
             raise
+        self._info = self._ask_info()
+        self.folder = folder
+
+    def _ask_info(self) -> dict[str, Any]:
         info = IndexInfo()
         lib.bitsweep_index_info_init_of(byref(info), sizeof(info))
         lib.bitsweep_info(self._handle, byref(info))
-        self._info = _facts(info)
-        self._info["dtype"] = TYPES[self._info.pop("type")]
-        self.folder = folder
+        facts = _facts(info)
+        facts["dtype"] = TYPES[facts.pop("type")]
+        return facts
 
     @classmethod
     def encode(
@@ -259,6 +265,36 @@ class Index:
                     ids.ctypes.data,
                 )
         return values, ids
+
+    def calibrate(
+        self,
+        queries: Optional[Vectors] = None,
+        *,
+        sample: Optional[int] = None,
+        progress: Progress = None,
+    ) -> dict[str, Any]:
+        """Measures what searches of some lists find, for `search(recall=)`, and keeps it in the
+        folder in place of what was there.
+
+        queries: vectors like those to come, with comm the same on all ranks; None: rows of the
+        index, `sample` of them, default 1000 or a tenth. Returns seconds, num_queries, k,
+        num_searches, num_entries (0: too few rows, and nothing was changed), least_recall and
+        best_recall, which is the most that `recall` of a search can promise.
+        """
+        settings, stats = CalibrateSettings(), CalibrateStats()
+        lib.bitsweep_calibrate_defaults_of(byref(settings), sizeof(settings))
+        lib.bitsweep_calibrate_stats_init_of(byref(stats), sizeof(stats))
+        with self._alone():
+            with self._ranks.preparing():
+                fill(settings, {}, sample=sample)
+                if queries is not None:
+                    source = Source(queries, "queries")
+                    settings.queries = pointer(source.rows)
+                watch = Watch(settings, progress)
+            with watch:
+                call("bitsweep_calibrate", self._handle, byref(settings), byref(stats))
+            self._info = self._ask_info()
+        return _facts(stats)
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -187,6 +187,31 @@ class SearchStats(Structure):
     ]
 
 
+class CalibrateSettings(Structure):
+    c_name = "bitsweep_calibrate_settings"
+    _fields_ = [
+        ("size", c_size_t),
+        ("sample", c_uint64),
+        ("queries", POINTER(Rows)),
+        ("progress", PROGRESS),
+        ("progress_context", c_void_p),
+    ]
+
+
+class CalibrateStats(Structure):
+    c_name = "bitsweep_calibrate_stats"
+    _fields_ = [
+        ("size", c_size_t),
+        ("seconds", c_double),
+        ("num_queries", c_uint64),
+        ("k", c_uint64),
+        ("num_searches", c_uint64),
+        ("num_entries", c_uint64),
+        ("least_recall", c_double),
+        ("best_recall", c_double),
+    ]
+
+
 class KnnSettings(Structure):
     c_name = "bitsweep_knn_settings"
     _fields_ = [
@@ -235,6 +260,12 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
     ),
     "bitsweep_search_stats_init_of": (None, [POINTER(SearchStats), c_size_t]),
     "bitsweep_last_search": (None, [c_void_p, POINTER(SearchStats)]),
+    "bitsweep_calibrate_defaults_of": (None, [POINTER(CalibrateSettings), c_size_t]),
+    "bitsweep_calibrate_stats_init_of": (None, [POINTER(CalibrateStats), c_size_t]),
+    "bitsweep_calibrate": (
+        c_int,
+        [c_void_p, POINTER(CalibrateSettings), POINTER(CalibrateStats), _ERROR],
+    ),
     "bitsweep_knn_defaults_of": (None, [POINTER(KnnSettings), c_size_t]),
     "bitsweep_knn": (c_int, [_ROWS, _ROWS, POINTER(KnnSettings), c_void_p, c_void_p, _ERROR]),
     "bitsweep_recall": (

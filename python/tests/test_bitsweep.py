@@ -111,6 +111,27 @@ class SameAsProgram(Case):
             self.assert_answer(out, ix.search(self.q, **{name: value}))
         ix.close()
 
+    def test_calibrate(self) -> None:
+        theirs, ours = self.folder / "theirs_calibrated", self.folder / "ours_calibrated"
+        ix = bitsweep.Index.encode(
+            BASE, ours, metric="l2", lists=64, bits=4, calibrate_rows="none"
+        )
+        self.assertFalse(ix.info["has_calibration"])
+        self.assert_fails(1, "recall", ix.search, self.q, recall=0.9)
+        shutil.copytree(ours, theirs)
+        run_program("calibrate", "--index", theirs, "--queries", QUERIES)
+        said = ix.calibrate(self.q)
+        self.assertTrue(ix.info["has_calibration"])
+        self.assertEqual((said["num_queries"], said["k"]), (200, 10))
+        self.assertLess(0.9, said["best_recall"])
+        made = [(folder / "manifest.pb").read_bytes() for folder in (theirs, ours)]
+        self.assertEqual(*made)
+        with bitsweep.Index(theirs) as other:
+            self.assert_same(ix.search(self.q, recall=0.9), other.search(self.q, recall=0.9))
+        self.assert_fails(1, "--sample", ix.calibrate, self.q, sample=10)
+        self.assert_fails(8, "stopped", ix.calibrate, sample=10, progress=lambda *_: True)
+        ix.close()
+
     def test_groundtruth(self) -> None:
         for metric in ("l2", "cosine"):
             out = self.folder / f"truth.{metric}"

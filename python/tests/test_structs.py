@@ -23,6 +23,8 @@ STRUCTS = [
     library.OpenSettings,
     library.SearchSettings,
     library.SearchStats,
+    library.CalibrateSettings,
+    library.CalibrateStats,
     library.KnnSettings,
 ]
 

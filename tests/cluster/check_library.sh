@@ -85,6 +85,10 @@ cases() {
     check "cases $1 ${*: -1}" ./cases "$@"
 }
 
+expect_other() { # FILE FILE
+    ! cmp -s "$1" "$2"
+}
+
 quiet() { # WORDS
     check "$1" "$program" "$@" --quiet
 }
@@ -114,6 +118,11 @@ for name in flat lists; do
 done
 check "an index of rows in memory is whole" "$program" verify --index memory_lists
 cases cases "$base" "$queries" flat lists
+cp -r lists calibrated
+quiet calibrate --index calibrated --queries "$queries"
+check "another table" expect_other calibrated/manifest.pb lists/manifest.pb
+cases calibrate lists "$queries"
+check "the same table as the program's" cmp calibrated/manifest.pb lists/manifest.pb
 
 # ---- ranks ----
 

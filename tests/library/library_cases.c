@@ -371,6 +371,70 @@ static void check_stops(bitsweep_index *index, const struct bitsweep_rows *base,
     forget(&answers);
 }
 
+// The table of LISTS by these queries; a search that was loaded by the table before is settled
+// anew.
+static void calibrate(const char *lists, const struct bitsweep_rows *queries)
+{
+    struct bitsweep_calibrate_settings settings;
+    struct bitsweep_calibrate_stats stats;
+    struct bitsweep_index_info info;
+    struct answers before, found, wanted;
+    bitsweep_index *index = opened(lists), *fresh;
+    int num_calls = 0;
+    bitsweep_calibrate_defaults(&settings);
+    bitsweep_calibrate_stats_init(&stats);
+    bitsweep_index_info_init(&info);
+    before = searched(index, queries, 10, 0.9);
+    settings.progress = stop_at_once;
+    settings.progress_context = &num_calls;
+    refused(bitsweep_calibrate(index, &settings, NULL, &error), BITSWEEP_ERROR_STOPPED, "stopped");
+    found = searched(index, queries, 10, 0.9);
+    expect(num_calls == 1 && are_same(&found, &before), "the table stays after a stop");
+    forget(&found);
+    settings.progress = count_calls;
+    settings.queries = queries;
+    need(bitsweep_calibrate(index, &settings, &stats, &error), "calibrate");
+    bitsweep_info(index, &info);
+    expect(info.has_calibration && stats.num_queries == queries->num_rows && stats.k == 10 &&
+               stats.num_entries > 0 && stats.least_recall < stats.best_recall &&
+               stats.best_recall <= 1 && num_calls > 2,
+           "what was calibrated");
+    fresh = opened(lists);
+    found = searched(index, queries, 10, 0.9), wanted = searched(fresh, queries, 10, 0.9);
+    expect(are_same(&found, &wanted), "a search by the new table");
+    forget(&before), forget(&found), forget(&wanted);
+    bitsweep_close(&fresh), bitsweep_close(&index);
+}
+
+// LISTS QUERIES
+static void calibrate_by_file(char **words)
+{
+    struct bitsweep_rows queries = load(words[1]);
+    calibrate(words[0], &queries);
+}
+
+static void check_bad_calibrations(const char *flat, const char *lists,
+                                   const struct bitsweep_rows *queries)
+{
+    struct bitsweep_calibrate_settings settings;
+    struct bitsweep_rows narrow = *queries;
+    bitsweep_index *index = opened(flat);
+    bitsweep_calibrate_defaults(&settings);
+    refused(bitsweep_calibrate(index, &settings, NULL, &error), BITSWEEP_ERROR_USAGE, "no lists");
+    bitsweep_close(&index);
+    index = opened(lists);
+    settings.sample = 10000000;
+    refused(bitsweep_calibrate(index, &settings, NULL, &error), BITSWEEP_ERROR_USAGE, "--sample");
+    settings.sample = 10;
+    settings.queries = queries;
+    refused(bitsweep_calibrate(index, &settings, NULL, &error), BITSWEEP_ERROR_USAGE, "--sample");
+    settings.sample = 0;
+    settings.queries = &narrow;
+    narrow.dims = 64;
+    refused(bitsweep_calibrate(index, &settings, NULL, &error), BITSWEEP_ERROR_BAD_DATA, "64");
+    bitsweep_close(&index);
+}
+
 static void check_bad_encodes(const struct bitsweep_rows *base)
 {
     struct bitsweep_encode_settings settings;
@@ -463,6 +527,7 @@ static void check_all(char **words)
     check_threads(words[2], &queries);
     check_stops(index, &base, &queries);
     check_bad_encodes(&base);
+    check_bad_calibrations(words[2], words[3], &queries);
     check_files(&base);
     check_process();
     bitsweep_close(&index);
@@ -476,6 +541,8 @@ int main(int argc, char **argv)
         encode_to_folder(argv + 2);
     else if (argc == 6 && strcmp(argv[1], "truth") == 0)
         truth_to_file(argv + 2);
+    else if (argc == 4 && strcmp(argv[1], "calibrate") == 0)
+        calibrate_by_file(argv + 2);
     else if (argc == 6 && strcmp(argv[1], "cases") == 0)
         check_all(argv + 2);
     else if (argc == 3 && strcmp(argv[1], "has") == 0)
