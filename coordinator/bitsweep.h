@@ -39,8 +39,13 @@
  * bitsweep_ranks wait for each other: one is done after the other. Calls with different ones run at
  * once. Close an object when no other call uses it. A call works with as many OpenMP threads as its
  * settings say and gives them back. The caller's own number of OpenMP threads, affinity, locale,
- * signal handlers and working directory stay as they are. Training inside bitsweep_encode sets
- * OpenBLAS to one thread while it lasts, in the whole process.
+ * signal handlers and working directory stay as they are.
+ *
+ * What changes in the whole process: training inside bitsweep_encode sets OpenBLAS to one thread
+ * while it lasts; an encode of more shards than files may be open raises the soft limit of these
+ * (RLIMIT_NOFILE), which stays so. Ranks with GPUs that NCCL joins set NCCL_COMM_BLOCKING=0, and
+ * where they share a GPU NCCL_MULTI_RANK_GPU_ENABLE and NCCL_MAX_CTAS, in the environment; an NCCL
+ * that does not end is left, and the process then ends without its destructors.
  *
  * The library prints nothing, never ends the process, catches no signals, and starts no MPI: a
  * program that does not use MPI needs no mpirun. To stop a long call use its progress function.

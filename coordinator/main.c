@@ -14,10 +14,11 @@ static const struct bsw_command *const commands[] = {
 
 static const struct bsw_program program = {
     .name = "",
-    .title = "bitsweep " BITSWEEP_VERSION
-             ": exhaustive vector search over quantized codes, on one or many ranks\n\n"
-             "usage: bitsweep COMMAND [options]\n"
-             "       deploy/run.sh -n RANKS COMMAND [options]\n\n",
+    .title =
+        "bitsweep " BITSWEEP_VERSION
+        ": exhaustive vector search over quantized codes, on one or many ranks\n\n"
+        "usage: bitsweep COMMAND [options]\n"
+        "       bitsweep-ranks -n RANKS COMMAND [options]   (in a checkout: deploy/run.sh)\n\n",
     .end = "  " BENCH "        measure this machine: bench memory, kernels, cluster, tune\n"
            "\nbitsweep COMMAND --help lists a command's options.\n"
            "Exit codes: 0 complete, 2 usage, 65 bad input, 70 self-check failed,\n"

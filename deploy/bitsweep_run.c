@@ -28,7 +28,7 @@
 #define NUM_LOOKS        8    // at a new process: a rank begins as a copy of mpirun
 #define MAX_PROCESSES    8192 // more of a job on this machine are not looked at
 
-#define SAY(format, ...) fprintf(stderr, "run.sh: " format "\n", __VA_ARGS__)
+#define SAY(format, ...) fprintf(stderr, "%s: " format "\n", name_shown(), __VA_ARGS__)
 
 static struct {
     unsigned ranks, start_limit, retries;
@@ -45,12 +45,20 @@ static struct {
     int is_at_limit; // it is the time limit
     int is_stopping; // told to end
     int is_given_up; // killed, as it would have waited for ever
+    int ended_by;    // a signal: mpirun itself, which the ranks lose by that; 0: it ended by itself
     int is_complete; // says rank 0, whatever another rank met at the end
     int64_t limit_at, kill_at;        // ms; 0: none
     char status[4096], started[4200]; // files of rank 0: how it ended, and that it has all ranks
 } job;
 
 static sigset_t taken, before; // signals
+
+// What the user called.
+static const char *name_shown(void)
+{
+    const char *name = getenv("BITSWEEP_RUN_NAME");
+    return name ? name : "run.sh";
+}
 
 static int64_t now_ms(void)
 {
@@ -190,6 +198,7 @@ static int has_ended(int *code)
     int how;
     for (pid_t process; (process = waitpid(-1, &how, WNOHANG)) > 0;) {
         if (process != job.process) continue;
+        job.ended_by = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
         *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
         job.process = 0; // its number may become another's
     }
@@ -396,7 +405,7 @@ static int run_and_wait(void)
 {
     const struct timespec quarter = {.tv_nsec = 250000000}, none = {0};
     int code = 74, signal;
-    job.is_given_up = 0;
+    job.is_given_up = job.ended_by = 0;
     job.kill_at = 0;
     memset(&watch, 0, sizeof watch);
     job.process = start_job();
@@ -443,7 +452,7 @@ static void say_failure(int code)
         "        END {sub(/:$/, \"\", text); if (text != \"\") print \": \" substr(text, 1, "
         "300)}')\n"
         "why=${why:-; --verbose shows what it says}\n"
-        "echo \"run.sh: mpirun failed with exit code $code$why\" >&2\n";
+        "echo \"${BITSWEEP_RUN_NAME:-run.sh}: mpirun failed with exit code $code$why\" >&2\n";
     char **words = calloc((size_t)run.num_start + 4, sizeof *words), number[16];
     pid_t process = words ? fork() : -1;
     if (process > 0) waitpid(process, NULL, 0);
@@ -461,11 +470,11 @@ static void say_failure(int code)
 
 static void say_lost(const char *first, int code)
 {
-    const char *name = sigabbrev_np(code - 128);
+    const char *name = sigabbrev_np(code - 128), *who = job.ended_by ? "mpirun" : "a rank";
     if (code == 205)
         SAY("%smpirun lost the connection to a host", first);
     else if (is_lost(code))
-        SAY("%sa rank was ended by signal %d (%s)", first, code - 128, name ? name : "");
+        SAY("%s%s was ended by signal %d (%s)", first, who, code - 128, name ? name : "");
     else
         SAY("%smpirun failed with exit code %d; --verbose shows what it says", first, code);
 }
@@ -474,6 +483,8 @@ static void say_lost(const char *first, int code)
 static int judge_written(int written, int code)
 {
     int is_known = job.asked[0] || job.is_given_up;
+    // A rank that lost mpirun could write to nobody.
+    if (written == 74 && job.ended_by && !is_known) written = 75;
     if (written == 75 && is_said(code)) return code; // of a rank; mpirun stopped the others
     if (written == 75 && is_lost(code) && !is_known) say_lost("", code);
     if (written != 0 || code == 0) return written;

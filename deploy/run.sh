@@ -5,6 +5,9 @@
 set -euo pipefail
 
 root=$(cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/.." && pwd)
+self=deploy/run.sh
+if [[ ${BASH_SOURCE[0]##*/} != run.sh ]]; then self=${BASH_SOURCE[0]##*/}; fi # installed as bitsweep-ranks
+export BITSWEEP_RUN_NAME=${self##*/} # for what bitsweep-run says
 program=${BITSWEEP:-$root/build/release/bitsweep}
 # Installed, it is elsewhere.
 if [[ -z ${BITSWEEP:-} && ! -e $program ]]; then program=$(command -v bitsweep || echo "$program"); fi
@@ -27,8 +30,8 @@ memory=""   # the folder where its ranks share memory; empty: mpirun's choice
 our_memory="" # the same if it is for this run alone
 
 help() {
+    echo "usage: $self -n RANKS [--hosts H1:4,H2:4] [options] [mpirun flags] [--] COMMAND [ARGUMENTS]"
     cat <<'END'
-usage: deploy/run.sh -n RANKS [--hosts H1:4,H2:4] [options] [mpirun flags] [--] COMMAND [ARGUMENTS]
 
 Starts `bitsweep COMMAND ARGUMENTS` on RANKS ranks with Open MPI's mpirun, or directly for -n 1.
 
@@ -77,7 +80,7 @@ END
 }
 
 fail() {
-    echo "run.sh: $1" >&2
+    echo "${self##*/}: $1" >&2
     exit "${2:-2}"
 }
 
@@ -266,7 +269,7 @@ trap 'rm -rf -- "$work" "$our_memory"' EXIT # bitsweep-run removes them, once it
 start=("$program")
 if ((ranks == 1 && ${#flags[@]} == 0)) && [[ -z $hosts ]]; then
     if [[ $retries == 0 && -z $limit ]]; then
-        ((!verbose)) || echo "run.sh: $program ${command[*]}" >&2
+        ((!verbose)) || echo "${self##*/}: $program ${command[*]}" >&2
         exec "$program" "${command[@]}"
     fi
     choose_status_path
@@ -279,7 +282,7 @@ else
     build_mpirun
     start=("${mpirun[@]}" "$program")
 fi
-((!verbose)) || echo "run.sh: ${start[*]} ${command[*]}" >&2
+((!verbose)) || echo "${self##*/}: ${start[*]} ${command[*]}" >&2
 elsewhere=0
 ! may_be_elsewhere || elsewhere=1
 exec "$supervisor" "$ranks" "$start_limit" "${limit:-0}" "$retries" "$elsewhere" "$work" "$our_memory" \

@@ -51,7 +51,7 @@ static enum bsw_status init_back_end(bsw_transport *transport, struct bsw_error 
         if (num_started() > 1) {
             return bsw_fail(err, BSW_ERROR_USAGE,
                             "srun started %ld processes that do not know of each other: use srun "
-                            "--mpi=pmix or deploy/run.sh",
+                            "--mpi=pmix or bitsweep-ranks (deploy/run.sh)",
                             num_started());
         }
         bsw_transport_local_init(transport);

@@ -363,6 +363,16 @@ fake() {
     expect "$1" "$2" "$3" -n 2 --retries "$4" info
 }
 
+# bereft EXIT_CODE LINES PATTERN TEXT: an mpirun that is killed, after TEXT.
+bereft() {
+    mkdir "$job/bin"
+    # shellcheck disable=SC2016
+    printf '#!/usr/bin/env bash\nif [[ $1 == --version ]]; then echo "mpirun (Open MPI)" && exit; fi\n%s\nkill -KILL $$\n' "$4" \
+        >"$job/bin/mpirun"
+    chmod +x "$job/bin/mpirun"
+    PATH=$job/bin:$PATH expect "$1" "$2" "$3" -n 2 info
+}
+
 # stuck EXIT_CODE LINES PATTERN: an mpirun that takes no note of the end of its only rank, which has
 # written the code if it is not 75, and ends once mpirun is stopped: a shell that still runs would
 # take note of it.
@@ -436,6 +446,9 @@ start expect 2 1 '--start-limit 0: not' -n 2 --start-limit 0 info
     start fake 75 3 'ended by signal 9 .*' 1 'kill -KILL $$'
     start fake 74 1 'complete, and then: mpirun failed with exit code 3' 1 "${after/CODE/0}; exit 3"
     start fake 70 1 'nothing' 2 "${after/CODE/75}"'; echo nothing >&2; exit 70'
+    start bereft 75 1 'mpirun was ended by signal 9' :
+    start bereft 75 1 'mpirun was ended by signal 9' "${written/CODE/74}" # a rank that could not write to it
+    start bereft 65 1 'nothing' "echo nothing >&2; ${written/CODE/65}"
     start stuck 0 1 'mpirun did not end after' ': >"$BITSWEEP_STARTED"; '"${written/CODE/0}"
     start stuck 65 1 'mpirun did not end after' ': >"$BITSWEEP_STARTED"; '"${written/CODE/65}"
     start stuck 75 1 'mpirun did not end after' 'exit 2'
