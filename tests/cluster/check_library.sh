@@ -65,6 +65,7 @@ for standard in c++98 c++17; do
         "-I$prefix/include" "$folder/header.cpp"
 done
 check "the header as C99" "$compiler" -std=c99 -Wall -Wextra -pedantic -Werror -fsyntax-only -x c "$prefix/include/bitsweep.h"
+check "it is as small as docs/library.md says" test "$(wc -l <"$source/tests/library/small_program.c")" -le 30
 check "a small program" "$compiler" -Wall -Wextra -Werror "$source/tests/library/small_program.c" "${flags[@]}" \
     -o "$folder/small"
 check "the cases" "$compiler" -Wall -Wextra -Werror "$source/tests/library/library_cases.c" "${flags[@]}" -lpthread -lm \
