@@ -7,6 +7,7 @@
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/search/search_settings.h"
 #include "coordinator/sweep/sweep_job.h"
+#include "shard/codecs/codec.h"
 
 struct sweep_options {
     struct bsw_common_options common;
@@ -24,10 +25,12 @@ static const struct bsw_option option_rows[] = {
     OPTION("groundtruth", sweep.groundtruth, .value_name = "FILE",
            .help = "ground truth [computed]"),
     OPTION("metric", sweep.metric, .choices = "cosine|ip|l2", .help = BSW_METRIC_HELP),
-    OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "xfbq,saq,pq,rbe,raw",
-           .default_text = "saq", .help = "codes"),
-    OPTION("bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...", .default_text = "1,2,3,4",
-           .help = "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw; pq: 4 or 8"),
+    OPTION("codec", sweep.axes[BSW_SWEEP_CODEC], .value_name = "saq,pq,sq8,...",
+           .default_text = "saq", .help = "codes, as encode has them: " BSW_CODEC_NAMES),
+    OPTION(
+        "bits", sweep.axes[BSW_SWEEP_BITS], .value_name = "B,...", .default_text = "1,2,3,4",
+        .help =
+            "bits a dimension, 1 to 8; 1.5 and the like for saq; not for raw and sq8; pq: 4 or 8"),
     OPTION("subspaces", sweep.parts, .value_name = "M", .max = BSW_MAX_DIMS,
            .help = "pq: as for encode [2 bits a dimension]"),
     OPTION("table", sweep.axes[BSW_SWEEP_TABLE], .value_name = "float32,e5m3,...",

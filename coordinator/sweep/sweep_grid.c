@@ -312,6 +312,16 @@ static void expand(const struct bsw_sweep_grid *grid, const struct bsw_sweep_lim
     }
 }
 
+// Some axes are set by a codec, and would then have more points than were counted.
+static enum bsw_status check_axes(const struct bsw_sweep_grid *grid, struct bsw_error *err)
+{
+    for (int a = 0; a < BSW_SWEEP_NUM_AXES; a++) {
+        if (grid->axes[a].count == 0)
+            return bsw_fail(err, BSW_ERROR_USAGE, "%s: no values", rules[a].name);
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_t num_grids,
                                        const struct bsw_sweep_limits *limits,
                                        struct bsw_sweep_points *out, struct bsw_error *err)
@@ -319,6 +329,7 @@ enum bsw_status bsw_sweep_grids_expand(const struct bsw_sweep_grid *grids, size_
     size_t total = 0;
     *out = (struct bsw_sweep_points){0};
     for (size_t g = 0; g < num_grids; g++) {
+        BSW_TRY(check_axes(&grids[g], err));
         total += count_points(&grids[g]);
         if (total > BSW_SWEEP_MAX_POINTS)
             return bsw_fail(err, BSW_ERROR_USAGE, "more than %d points", BSW_SWEEP_MAX_POINTS);

@@ -83,6 +83,23 @@ static const struct bsw_sweep_grid two_codecs = {.axes = {[BSW_SWEEP_CODEC] = {2
                                                           [BSW_SWEEP_PROBE] = {1, {0}},
                                                           [BSW_SWEEP_PROBE_RATIO] = {1, {0}}}};
 
+// Also one that a codec would set: points of it were not counted.
+UNIT_TEST(an_empty_axis_is_refused)
+{
+    const struct bsw_sweep_limits limits = {
+        .num_rows = 1000, .truth_k = 1000, .is_cosine = 1, .is_integer = 1};
+    struct bsw_sweep_points points;
+    for (int axis = 0; axis < BSW_SWEEP_NUM_AXES; axis++) {
+        struct bsw_sweep_grid grid = two_codecs;
+        struct bsw_error err = {0};
+        assert_int_equal(set(&grid, BSW_SWEEP_CODEC, "raw,saq"), BSW_OK);
+        grid.axes[axis].count = 0;
+        assert_int_equal(bsw_sweep_grids_expand(&grid, 1, &limits, &points, &err), BSW_ERROR_USAGE);
+        assert_non_null(strstr(err.message, "no values"));
+        bsw_sweep_points_deinit(&points);
+    }
+}
+
 // saq, 2 bits, k 10, one way to search it.
 static void fix_axes(struct bsw_sweep_grid *grid)
 {
