@@ -214,42 +214,9 @@ void bsw_library_tell(void *to, const void *from, size_t from_bytes)
     memcpy((char *)to + sizeof size, (const char *)from + sizeof size, known - sizeof size);
 }
 
-enum bsw_status bsw_library_choose(const char *option, const char *choices, const char *text,
-                                   unsigned *out, struct bsw_error *err)
-{
-    size_t length = text ? strlen(text) : 0;
-    unsigned place = 0;
-    *out = 0;
-    if (!text) return BSW_OK;
-    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
-        if (length > 0 && strcspn(at, "|") == length && memcmp(at, text, length) == 0) {
-            *out = place;
-            return BSW_OK;
-        }
-        place++;
-    }
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s '%s' is none of %s", option, text, choices);
-}
-
-enum bsw_status bsw_library_check_number(const char *option, double value, double least,
-                                         double most, struct bsw_error *err)
-{
-    if (value >= least && value <= most) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %.10g: %.10g to %.10g is possible", option, value,
-                    least, most);
-}
-
-enum bsw_status bsw_library_check_count(const char *option, uint64_t value, uint64_t least,
-                                        uint64_t most, struct bsw_error *err)
-{
-    if (value >= least && value <= most) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: %llu to %llu is possible", option,
-                    (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
-}
-
 enum bsw_status bsw_library_check_threads(int threads, struct bsw_error *err)
 {
-    return bsw_library_check_number("threads", threads, 0, BSW_MAX_THREADS, err);
+    return bsw_setting_number("threads", threads, 0, BSW_MAX_THREADS, err);
 }
 
 // ---- rows ----
@@ -397,7 +364,7 @@ int bitsweep_ranks_open(int comm, double timeout_seconds, bitsweep_ranks **out,
     *out = NULL;
     enum bsw_status status = BSW_OK;
     if (timeout_seconds != 0)
-        status = bsw_library_check_number("timeout", timeout_seconds, 0.1, 1e6, &err);
+        status = bsw_setting_number("timeout", timeout_seconds, 0.1, 1e6, &err);
     if (status == BSW_OK) status = bsw_allocate_zero(&ranks, 1, sizeof *ranks, "ranks", &err);
     status = join(comm, timeout_seconds, ranks ? ranks : &nowhere, status, &err);
     if (status == BSW_OK) {

@@ -12,6 +12,7 @@
 #include "common/net/transport.h"
 #include "common/rows/memory_rows.h"
 #include "coordinator/bitsweep.h"
+#include "coordinator/job/setting_checks.h"
 
 struct bitsweep_ranks {
     bsw_transport transport;
@@ -76,14 +77,6 @@ enum bsw_status bsw_library_take_settings(void *to, size_t to_bytes, size_t rank
 void bsw_library_default(void *to, size_t size, const void *defaults, size_t known);
 // A struct that is told: as much as the caller's has.
 void bsw_library_tell(void *to, const void *from, size_t from_bytes);
-
-// Which of choices "a|b|c" a text is; NULL: 0. option: for the message.
-enum bsw_status bsw_library_choose(const char *option, const char *choices, const char *text,
-                                   unsigned *out, struct bsw_error *err);
-enum bsw_status bsw_library_check_number(const char *option, double value, double least,
-                                         double most, struct bsw_error *err);
-enum bsw_status bsw_library_check_count(const char *option, uint64_t value, uint64_t least,
-                                        uint64_t most, struct bsw_error *err);
 
 // As many as the program takes: beyond, OpenMP may end the process.
 enum bsw_status bsw_library_check_threads(int threads, struct bsw_error *err);

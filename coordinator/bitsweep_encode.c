@@ -32,10 +32,10 @@ static enum bsw_status take_codes(const struct bitsweep_encode_settings *asked,
     struct bsw_codec_settings *code = &out->code;
     unsigned axes, unused;
     BSW_TRY(bsw_codec_parse(asked->codec ? asked->codec : "saq", &out->codec, err));
-    BSW_TRY(bsw_library_choose("axes", "principal|random", asked->axes, &axes, err));
-    BSW_TRY(bsw_library_choose("rotation", "opq|random|none", asked->rotation, &unused, err));
-    BSW_TRY(bsw_library_choose("metric", "cosine|ip|l2", asked->metric, &unused, err));
-    BSW_TRY(bsw_library_check_count("subspaces", asked->subspaces, 0, BSW_MAX_DIMS, err));
+    BSW_TRY(bsw_setting_choice("axes", "principal|random", asked->axes, &axes, err));
+    BSW_TRY(bsw_setting_choice("rotation", "opq|random|none", asked->rotation, &unused, err));
+    BSW_TRY(bsw_setting_choice("metric", "cosine|ip|l2", asked->metric, &unused, err));
+    BSW_TRY(bsw_setting_count("subspaces", asked->subspaces, 0, BSW_MAX_DIMS, err));
     *code = (struct bsw_codec_settings){.bits = asked->bits,
                                         .segments = asked->segments,
                                         .random_axes = (int)axes,
@@ -74,8 +74,8 @@ static enum bsw_status take_calibration(struct encode_call *c, struct bsw_error 
         return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate%s: there are no lists without --lists",
                         asked->calibrate_queries ? "-queries" : "");
     if (!is_off)
-        BSW_TRY(bsw_library_check_count("calibrate", asked->calibrate_rows, 0,
-                                        BSW_CALIBRATE_MOST_ROWS, err));
+        BSW_TRY(
+            bsw_setting_count("calibrate", asked->calibrate_rows, 0, BSW_CALIBRATE_MOST_ROWS, err));
     c->calibration = (struct bsw_calibrate_settings){.num_threads = c->call.num_threads};
     if (!is_off) c->calibration.num_rows = asked->calibrate_rows;
     if (!asked->calibrate_queries) return BSW_OK;
@@ -109,7 +109,7 @@ static enum bsw_status prepare(struct encode_call *c, const char *folder,
     if (!rows->file) c->settings.copy_vectors = 1; // there is no file to refine from
     BSW_TRY(take_codes(asked, &c->settings, err));
     BSW_TRY(take_rows(asked, &c->settings, err));
-    BSW_TRY(bsw_library_choose("residual", "auto|yes|no", asked->residual, &residual, err));
+    BSW_TRY(bsw_setting_choice("residual", "auto|yes|no", asked->residual, &residual, err));
     c->settings.residuals = (enum bsw_residuals)residual;
     return take_calibration(c, err);
 }

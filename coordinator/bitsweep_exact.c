@@ -32,7 +32,7 @@ static enum bsw_status prepare(struct knn_call *c, const struct bitsweep_rows *b
     const struct bitsweep_knn_settings *asked = &c->asked;
     unsigned unused;
     BSW_TRY(bsw_library_check_threads(asked->threads, err));
-    BSW_TRY(bsw_library_choose("metric", "cosine|ip|l2", asked->metric, &unused, err));
+    BSW_TRY(bsw_setting_choice("metric", "cosine|ip|l2", asked->metric, &unused, err));
     c->answers.k = asked->k;
     if (c->call.transport->rank == 0) BSW_TRY(bsw_library_check_room(&c->answers, err));
     BSW_TRY(bsw_library_lend(base, BSW_MEMORY_PREFIX "base", &c->base, err));
@@ -126,7 +126,7 @@ static enum bsw_status count(const int64_t *ids, uint64_t width, const int64_t *
     size_t bytes;
     if (!ids || !truth || width < 1 || num_queries < 1)
         return bsw_fail(err, BSW_ERROR_USAGE, "no ids are given");
-    BSW_TRY(bsw_library_check_count("k", k, 1, truth_width, err));
+    BSW_TRY(bsw_setting_count("k", k, 1, truth_width, err));
     if (width > SIZE_MAX || !bsw_multiply_size((size_t)width, sizeof *ids, &bytes))
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%llu ids a query", (unsigned long long)width);
     enum bsw_status status = bsw_recall_init(&recall, (size_t)k, (size_t)width, err);

@@ -86,7 +86,7 @@ static enum bsw_status make(const char *folder, const struct bitsweep_open_setti
     BSW_TRY(copy_text(folder, &index->folder, err));
     BSW_TRY(copy_text(settings->device ? settings->device : "auto", &index->device, err));
     BSW_TRY(bsw_library_check_threads(settings->threads, err));
-    return bsw_library_check_number("check-every", settings->check_seconds, 0, 1e9, err);
+    return bsw_setting_number("check-every", settings->check_seconds, 0, 1e9, err);
 }
 
 // What it is, and that all ranks see the same one.
@@ -158,18 +158,16 @@ void bitsweep_info(bitsweep_index *index, struct bitsweep_index_info *info)
 // What the program's options would let through.
 static enum bsw_status check(const struct bitsweep_search_settings *s, struct bsw_error *err)
 {
-    BSW_TRY(bsw_library_check_count("k", s->k, 1, BSW_SEARCH_MAX_K, err));
-    BSW_TRY(bsw_library_check_count("query-bits", s->query_bits, 0, BSW_MAX_QUERY_BITS, err));
-    if (s->oversample != 0)
-        BSW_TRY(bsw_library_check_number("oversample", s->oversample, 1, 10000, err));
-    if (s->recall != 0)
-        BSW_TRY(bsw_library_check_number("recall", s->recall, BSW_LEAST_RECALL, 1, err));
+    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_SEARCH_MAX_K, err));
+    BSW_TRY(bsw_setting_count("query-bits", s->query_bits, 0, BSW_MAX_QUERY_BITS, err));
+    if (s->oversample != 0) BSW_TRY(bsw_setting_number("oversample", s->oversample, 1, 10000, err));
+    if (s->recall != 0) BSW_TRY(bsw_setting_number("recall", s->recall, BSW_LEAST_RECALL, 1, err));
     if (s->probe_ratio != 0)
-        BSW_TRY(bsw_library_check_number("probe-ratio", s->probe_ratio, 0.01, 1000, err));
+        BSW_TRY(bsw_setting_number("probe-ratio", s->probe_ratio, 0.01, 1000, err));
     if (s->probe != BITSWEEP_ALL)
-        BSW_TRY(bsw_library_check_count("probe", s->probe, 0, BSW_MAX_LISTS, err));
-    BSW_TRY(bsw_library_check_count("scan-dims", s->scan_dims, 0, BSW_MAX_DIMS, err));
-    return bsw_library_check_count("batch", s->batch, 0, 1000000, err);
+        BSW_TRY(bsw_setting_count("probe", s->probe, 0, BSW_MAX_LISTS, err));
+    BSW_TRY(bsw_setting_count("scan-dims", s->scan_dims, 0, BSW_MAX_DIMS, err));
+    return bsw_setting_count("batch", s->batch, 0, 1000000, err);
 }
 
 static enum bsw_status make_request(const struct bitsweep_search_settings *s,
@@ -178,9 +176,9 @@ static enum bsw_status make_request(const struct bitsweep_search_settings *s,
     unsigned scan, table, is_plain;
     memset(out, 0, sizeof *out);
     BSW_TRY(check(s, err));
-    BSW_TRY(bsw_library_choose("scan", BSW_SCAN_NAMES, s->scan, &scan, err));
-    BSW_TRY(bsw_library_choose("table", BSW_TABLE_CHOICES, s->table, &table, err));
-    BSW_TRY(bsw_library_choose("refine", "exact|none", s->refine, &is_plain, err));
+    BSW_TRY(bsw_setting_choice("scan", BSW_SCAN_NAMES, s->scan, &scan, err));
+    BSW_TRY(bsw_setting_choice("table", BSW_TABLE_CHOICES, s->table, &table, err));
+    BSW_TRY(bsw_setting_choice("refine", "exact|none", s->refine, &is_plain, err));
     out->k = s->k;
     out->query_bits = s->query_bits;
     out->oversample = s->oversample;
@@ -424,7 +422,7 @@ static enum bsw_status prepare_calibration(struct calibrate_call *c, const bitsw
                                                   .num_threads = index->num_threads,
                                                   .level = bsw_cpu_level_detect(),
                                                   .progress = &c->progress};
-    BSW_TRY(bsw_library_check_count("sample", asked->sample, 0, BSW_CALIBRATE_MOST_ROWS, err));
+    BSW_TRY(bsw_setting_count("sample", asked->sample, 0, BSW_CALIBRATE_MOST_ROWS, err));
     if (!asked->queries) return BSW_OK;
     BSW_TRY(bsw_library_lend(asked->queries, BSW_MEMORY_PREFIX "queries", &c->queries, err));
     c->settings.queries = c->queries.name;

@@ -18,6 +18,7 @@
 #include "coordinator/job/command_files.h"
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/job/same_input.h"
+#include "coordinator/job/setting_checks.h"
 #include "shard/codecs/codec.h"
 
 struct encode_job {
@@ -42,13 +43,10 @@ static enum bsw_status complete(struct bsw_encode_settings *s, struct bsw_error 
     if (!s->base || !s->index)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s is needed", s->base ? "--index" : "--base");
     double bits = s->code.bits;
-    if (bits != 0 && !(bits >= BSW_ENCODE_MIN_BITS && bits <= BSW_ENCODE_MAX_BITS))
-        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %.10g: %.10g to %.10g is possible", bits,
-                        BSW_ENCODE_MIN_BITS, BSW_ENCODE_MAX_BITS);
+    if (bits != 0)
+        BSW_TRY(bsw_setting_number("bits", bits, BSW_ENCODE_MIN_BITS, BSW_ENCODE_MAX_BITS, err));
     if (s->shards == 0) s->shards = 1;
-    if (s->shards > BSW_MAX_SHARDS)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--shards %llu: 1 to %d is possible",
-                        (unsigned long long)s->shards, BSW_MAX_SHARDS);
+    BSW_TRY(bsw_setting_count("shards", s->shards, 1, BSW_MAX_SHARDS, err));
     if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
     if (!s->device.text) s->device.text = "auto";
     return bsw_codec_check_settings(s->codec, &s->code, err);

@@ -4,6 +4,8 @@
 #include <assert.h>
 #include <string.h>
 
+#include "coordinator/job/setting_checks.h"
+
 static enum bsw_status parse_rows(const char *what, const char *text, struct bsw_row_range *out,
                                   struct bsw_error *err)
 {
@@ -31,18 +33,6 @@ static enum bsw_status check_range(const struct bsw_option *option, const char *
     if (value >= option->min && value <= option->max) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "%s %s: %.10g to %.10g is possible", what, text,
                     option->min, option->max);
-}
-
-// Which of the words the text is; -1: none.
-static int find_choice(const char *choices, const char *text)
-{
-    size_t length = strlen(text);
-    int place = 0;
-    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL, place++) {
-        size_t word = strcspn(at, "|");
-        if (length > 0 && word == length && memcmp(at, text, word) == 0) return place;
-    }
-    return -1;
 }
 
 // Options of a table one by one, those of its groups in their place.
@@ -75,16 +65,16 @@ static enum bsw_status set_value(const struct bsw_option *option, void *target, 
                                  struct bsw_error *err)
 {
     char what[64];
-    int choice = option->choices ? find_choice(option->choices, text) : 0;
+    unsigned choice = 0;
+    if (option->choices)
+        BSW_TRY(bsw_setting_choice(option->name, option->choices, text, &choice, err));
     snprintf(what, sizeof what, "--%s", option->name);
-    if (choice < 0)
-        return bsw_fail(err, BSW_ERROR_USAGE, "%s '%s' is none of %s", what, text, option->choices);
     switch (option->kind) {
     case BSW_OPTION_FLAG:
         *(int *)target = 1;
         return BSW_OK;
     case BSW_OPTION_CHOICE:
-        *(unsigned *)target = (unsigned)choice;
+        *(unsigned *)target = choice;
         return BSW_OK;
     case BSW_OPTION_TEXT:
         if (*text == '\0') return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a value", what);

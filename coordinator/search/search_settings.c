@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "coordinator/job/setting_checks.h"
 #include "coordinator/search/recall_choice.h"
 #include "coordinator/search/selection_settings.h"
 #include "shard/codecs/codec.h"
@@ -226,9 +227,7 @@ static enum bsw_status check_recall(const struct settling *s, struct bsw_error *
     if (asked->scan_dims > 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--recall says what --scan-dims does: only one of them can be given");
-    if (!(asked->recall >= BSW_LEAST_RECALL && asked->recall <= 1))
-        return bsw_fail(err, BSW_ERROR_USAGE, "--recall %g: %g to 1 is possible", asked->recall,
-                        BSW_LEAST_RECALL);
+    BSW_TRY(bsw_setting_number("recall", asked->recall, BSW_LEAST_RECALL, 1, err));
     if (s->manifest->lists.count == 0)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--recall: %s has no lists; encode --lists makes some", s->index);

@@ -17,6 +17,7 @@
 #include "coordinator/job/metric_choice.h"
 #include "coordinator/job/query_digest.h"
 #include "coordinator/job/same_input.h"
+#include "coordinator/job/setting_checks.h"
 #include "coordinator/job/sidecar.h"
 #include "coordinator/truth/truth_backend.h"
 #include "coordinator/truth/truth_journal.h"
@@ -49,14 +50,6 @@ static int is_on_cpu(const struct bsw_truth_settings *s)
     return strcmp(s->device.text, "auto") == 0 || strcmp(s->device.text, "cpu") == 0;
 }
 
-static enum bsw_status check_range(const char *option, uint64_t value, uint64_t least,
-                                   uint64_t most, struct bsw_error *err)
-{
-    if (value >= least && value <= most) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: %llu to %llu is possible", option,
-                    (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
-}
-
 // Sets the defaults, too.
 static enum bsw_status complete(struct bsw_truth_settings *s, struct bsw_error *err)
 {
@@ -66,8 +59,8 @@ static enum bsw_status complete(struct bsw_truth_settings *s, struct bsw_error *
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--out is needed: answers that go to no file are "
                         "not split, replaced or resumed");
-    BSW_TRY(check_range("k", s->k, 1, BSW_TRUTH_MAX_K, err));
-    BSW_TRY(check_range("block-rows", s->block_rows, 0, BSW_TRUTH_MAX_BLOCK_ROWS, err));
+    BSW_TRY(bsw_setting_count("k", s->k, 1, BSW_TRUTH_MAX_K, err));
+    BSW_TRY(bsw_setting_count("block-rows", s->block_rows, 0, BSW_TRUTH_MAX_BLOCK_ROWS, err));
     if (s->rows.first == 0 && s->rows.last == 0) s->rows = BSW_ALL_ROWS;
     if (s->query_rows.first == 0 && s->query_rows.last == 0) s->query_rows = BSW_ALL_ROWS;
     if (!s->device.text) s->device.text = "auto";

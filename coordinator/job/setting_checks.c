@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/job/setting_checks.h"
+
+#include <string.h>
+
+enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
+                                   unsigned *out, struct bsw_error *err)
+{
+    size_t length = text ? strlen(text) : 0;
+    unsigned place = 0;
+    *out = 0;
+    if (!text) return BSW_OK;
+    for (const char *at = choices; at; at = strchr(at, '|') ? strchr(at, '|') + 1 : NULL) {
+        if (length > 0 && strcspn(at, "|") == length && memcmp(at, text, length) == 0) {
+            *out = place;
+            return BSW_OK;
+        }
+        place++;
+    }
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s '%s' is none of %s", option, text, choices);
+}
+
+enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
+                                   struct bsw_error *err)
+{
+    if (value >= least && value <= most) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %.10g: %.10g to %.10g is possible", option, value,
+                    least, most);
+}
+
+enum bsw_status bsw_setting_count(const char *option, uint64_t value, uint64_t least, uint64_t most,
+                                  struct bsw_error *err)
+{
+    if (value >= least && value <= most) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s %llu: %llu to %llu is possible", option,
+                    (unsigned long long)value, (unsigned long long)least, (unsigned long long)most);
+}

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a setting may be, for options of the program and settings of the library alike. Errors are
+// BSW_ERROR_USAGE in one line that names the setting as the program's option.
+#ifndef BITSWEEP_COORDINATOR_SETTING_CHECKS_H
+#define BITSWEEP_COORDINATOR_SETTING_CHECKS_H
+
+#include <stdint.h>
+
+#include "common/base/status.h"
+
+// Which of choices "a|b|c" a text is; NULL: 0.
+enum bsw_status bsw_setting_choice(const char *option, const char *choices, const char *text,
+                                   unsigned *out, struct bsw_error *err);
+// From least to most; NaN is neither.
+enum bsw_status bsw_setting_number(const char *option, double value, double least, double most,
+                                   struct bsw_error *err);
+enum bsw_status bsw_setting_count(const char *option, uint64_t value, uint64_t least, uint64_t most,
+                                  struct bsw_error *err);
+
+#endif
