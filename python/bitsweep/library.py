@@ -304,9 +304,13 @@ def _load() -> ctypes.CDLL:
     try:
         loaded = ctypes.CDLL(path)
     except OSError as error:
-        raise ImportError(
-            f"libbitsweep cannot be loaded: {error}; install it, or set BITSWEEP_LIBRARY to it"
-        ) from error
+        missing = str(error).split(":")[0]
+        what = (
+            "install it, or set BITSWEEP_LIBRARY to it"
+            if missing == path
+            else "which it needs of the system; docs/python.md names the packages"
+        )
+        raise ImportError(f"libbitsweep cannot be loaded: {error}; {what}") from error
     for name, (result, arguments) in FUNCTIONS.items():
         try:
             function = getattr(loaded, name)

@@ -20,6 +20,7 @@ done
 [[ $python ]] || { echo "no python3 with numpy here; in Debian it is the package python3-numpy" && exit 77; }
 source=$(realpath "$2")
 export BITSWEEP_LIBRARY=$library PYTHONPATH=$source/python PYTHONDONTWRITEBYTECODE=1
+export PIP_QUIET=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
 # tests_pass FOLDER: its unit tests, of which there are some.
 tests_pass() {
@@ -56,7 +57,34 @@ check_tests() {
     fi
 }
 
+# builder: a folder with scikit-build-core, of this machine or of a package index; 1: there is none.
+builder() {
+    "$python" -m pip --version >/dev/null 2>&1 || return 1
+    mkdir "$folder/builder"
+    "$python" -c 'import scikit_build_core' 2>/dev/null ||
+        timeout 60 "$python" -m pip install --target "$folder/builder" scikit-build-core \
+            >/dev/null 2>&1
+}
+
+# wheel_works: one with the library of this build, in a folder of its own, where nothing else is.
+wheel_works() {
+    PYTHONPATH=$folder/builder timeout 300 "$python" -m pip wheel --no-deps \
+        --no-build-isolation --config-settings "cmake.define.BITSWEEP_PREBUILT=$library" -w "$folder/wheels" "$source/python" &&
+        "$python" -m pip install --no-deps --no-index --target "$folder/site" \
+            "$folder"/wheels/bitsweep-*-py3-none-linux_*.whl &&
+        (cd "$folder" && env -u BITSWEEP_LIBRARY PYTHONPATH="$folder/site" "$python" -c "
+import bitsweep, numpy
+assert bitsweep.library.lib._name == '$folder/site/bitsweep/libbitsweep.so', bitsweep.library.lib._name
+x = numpy.eye(8, dtype=numpy.float32)
+assert bitsweep.knn(x, x, k=1, metric='l2')[1][:, 0].tolist() == list(range(8))")
+}
+
 check_tests "$source/python/tests"
+if builder; then
+    check "a wheel" wheel_works
+else
+    echo "no pip or no scikit-build-core here: no wheel was made"
+fi
 check_tests "$source/bench/peers/tests"
 mapfile -t pages < <(grep -lxF '```python' "$source"/README.md "$source"/docs/*.md)
 check "there are pages with Python" test "${#pages[@]}" -ge 3
