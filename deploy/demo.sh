@@ -57,7 +57,7 @@ gpu_arguments=()
 if ! nvidia-smi -L >/dev/null 2>&1; then
     gpu_arguments=(-- "-DBITSWEEP_CUDA_ARCHITECTURES=80;90a-real")
 fi
-"$root/deploy/build.sh" release ${gpu_arguments[@]+"${gpu_arguments[@]}"}
+"$root/deploy/build.sh" release --program ${gpu_arguments[@]+"${gpu_arguments[@]}"}
 
 [[ ! -e $out || -e $out/demo.plan ]] || fail "$out exists and was not made by this script"
 rm -rf "$out"
