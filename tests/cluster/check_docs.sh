@@ -25,14 +25,35 @@ page_runs() {
     }
 }
 
+# options_are_known PAGE: those of commands in it that are not run, which stand indented by four blanks.
+options_are_known() {
+    local command option unknown=0
+    awk '/^    / {line = substr($0, 5); while (line ~ /\\$/ && (getline more) > 0) {sub(/\\$/, "", line); line = line more}
+        n = split(line, parts, /&&|[|;#]/); for (i = 1; i <= n; i++) print parts[i]}' "$1" |
+        sed -nE 's/^ *(.*\/)?bitsweep +([a-z]+) (.*)$/\2 \3/p; s/^ *deploy\/run.sh .*-n [0-9]+ ([a-z]+ .*)$/\1/p' >"$job/shown"
+    cat "$job/shown" >>"$folder/all_shown"
+    while read -r command option; do
+        [[ $command != bench ]] || continue # each of its WHATs has options of its own
+        [[ -s $folder/help.$command ]] || "$program" "$command" --help >"$folder/help.$command" 2>&1 </dev/null || true
+        for option in $(grep -oE -e '--[a-z][a-z-]*' <<<"$option"); do
+            grep -qE -e "^ +(-[a-z], )?$option( |=|\[|$)" "$folder/help.$command" && continue
+            echo "$command $option: in ${1##*/}, but not in its --help" >&2
+            unknown=1
+        done
+    done <"$job/shown"
+    ((!unknown))
+}
+
 num_pages=0
 for page in "$2/README.md" "$2"/docs/*.md; do
     num_pages=$((num_pages + 1))
     job=$folder/$num_pages
     check "${page#"$2/"}" page_runs "$page"
+    check "${page#"$2/"}: options" options_are_known "$page"
 done
 num_with=$(grep -lE '^bitsweep ' "$folder"/*/commands | wc -l)
 check "$num_with of $num_pages pages run the program" test "$num_with" -ge 8
+check "commands that are only shown" test "$(wc -l <"$folder/all_shown")" -ge 8
 check "the README runs the program" grep -qE '^bitsweep search ' "$folder/1/commands"
 check "the README is short: $(wc -c <"$2/README.md") bytes" test "$(wc -c <"$2/README.md")" -le 9000
 finish
