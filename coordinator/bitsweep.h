@@ -148,7 +148,7 @@ typedef int (*bitsweep_progress)(void *context, const char *phase, uint64_t done
    other ranks pass NULL for both. Rows that are encoded or searched exactly, and files, are the
    same on all ranks.
 
-   Ranks agree at the begin of each call. What is wrong on one of them (a setting, a NULL where
+   Ranks agree at the start of each call. What is wrong on one of them (a setting, a NULL where
    something is needed, a struct without its defaults), other settings and another call are
    an error on all ranks: none waits for one that failed. A rank that does not call at all, also
    because it passed NULL for settings whose `ranks` it meant, is waited for until the timeout; then
