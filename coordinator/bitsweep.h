@@ -369,7 +369,8 @@ BITSWEEP_API void bitsweep_calibrate_stats_init_of(struct bitsweep_calibrate_sta
 
 /* Measures what searches of some lists find, and writes the table into the folder, which must allow
    it. Other processes that have the index open keep the table they loaded. An index without lists
-   is BITSWEEP_ERROR_USAGE. After a failure or a stop, or with too few rows, the table is as before.
+   is BITSWEEP_ERROR_USAGE. Rows of an index that was made of rows in memory are read into memory
+   meanwhile, by each rank. After a failure or a stop, or with too few rows, the table is as before.
    The next search loads the codes again. *stats, NULL or inited: of rank 0. */
 BITSWEEP_API int bitsweep_calibrate(bitsweep_index *index,
                                     const struct bitsweep_calibrate_settings *settings,

@@ -9,6 +9,7 @@
 #include "common/net/message_kinds.h"
 #include "coordinator/calibrate/calibrate_count.h"
 #include "coordinator/calibrate/calibrate_rows.h"
+#include "coordinator/calibrate/calibrate_source.h"
 #include "coordinator/calibrate/calibrate_steps.h"
 #include "coordinator/encode/index_folder.h"
 #include "coordinator/job/memory_answers.h"
@@ -33,6 +34,7 @@ struct calibration {
     struct bsw_calibrate_settings settings;
     struct bsw_transport *transport;
     struct bsw_manifest manifest;
+    struct bsw_calibrate_source source;
     int by_rows;             // else the user's queries
     uint64_t k, num_skipped; // of true neighbours those behind so many
     char queries[BSW_PATH_BYTES];
@@ -315,6 +317,8 @@ static enum bsw_status calibrate(struct calibration *c, struct bsw_error *err)
     if (status == BSW_OK && c->transport->rank == 0) status = lock(c, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
     BSW_TRY(bsw_transport_agree(c->transport, read_index(c, err), err));
+    status = bsw_calibrate_source_lend(&c->manifest, c->settings.index, &c->source, err);
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
     BSW_TRY(take_queries(c, &is_possible, err));
     return is_possible ? measure(c, err) : BSW_OK;
 }
@@ -326,6 +330,7 @@ static void deinit(struct calibration *c)
     bsw_results_deinit(&c->truth);
     bsw_results_deinit(&c->candidates);
     bsw_calibration_deinit(&c->table);
+    bsw_calibrate_source_take_back(&c->source);
     bsw_manifest_deinit(&c->manifest);
     bsw_index_folder_release(&c->folder);
 }

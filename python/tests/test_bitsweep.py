@@ -128,6 +128,13 @@ class SameAsProgram(Case):
         self.assertEqual(*made)
         with bitsweep.Index(theirs) as other:
             self.assert_same(ix.search(self.q, recall=0.9), other.search(self.q, recall=0.9))
+        memory = {"metric": "l2", "lists": 16, "first_row": 100, "shards": 2}
+        with bitsweep.Index.encode(self.x[:3000], self.folder / "kept", **memory) as kept:
+            before = (self.folder / "kept" / "manifest.pb").read_bytes()
+            kept.calibrate(sample=20)
+            self.assertNotEqual((self.folder / "kept" / "manifest.pb").read_bytes(), before)
+            kept.calibrate()  # by the rows that the folder keeps, as encode did by those in memory
+            self.assertEqual((self.folder / "kept" / "manifest.pb").read_bytes(), before)
         self.assert_fails(1, "--sample", ix.calibrate, self.q, sample=10)
         self.assert_fails(8, "stopped", ix.calibrate, sample=10, progress=lambda *_: True)
         ix.close()

@@ -124,6 +124,9 @@ quiet calibrate --index calibrated --queries "$queries"
 check "another table" expect_other calibrated/manifest.pb lists/manifest.pb
 cases calibrate lists "$queries"
 check "the same table as the program's" cmp calibrated/manifest.pb lists/manifest.pb
+cp -r memory_lists memory_again
+quiet calibrate --index memory_again --sample 200
+check "the table of rows that were in memory" cmp memory_again/manifest.pb memory_lists/manifest.pb
 
 # ---- ranks ----
 

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coordinator/calibrate/calibrate_source.h"
+
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "shard/host/raw_rows.h"
+
+// Rows before the index's first one are never written, nor read, and take no memory.
+static enum bsw_status read_shard(const struct bsw_manifest *manifest, const char *index,
+                                  uint32_t shard, unsigned char *numbers, struct bsw_error *err)
+{
+    struct bsw_raw_rows rows;
+    BSW_TRY(bsw_raw_rows_open(manifest, index, shard, &rows, err));
+    const unsigned char *from =
+        rows.map + rows.first_byte + rows.source_rows_before * rows.stride_bytes;
+    for (uint64_t row = 0; row < rows.num_rows; row++)
+        memcpy(numbers + (rows.shard_first_row + row) * rows.row_bytes,
+               from + row * rows.stride_bytes, rows.row_bytes);
+    bsw_raw_rows_close(&rows);
+    return BSW_OK;
+}
+
+static enum bsw_status read_all(const struct bsw_manifest *manifest, const char *index,
+                                struct bsw_calibrate_source *out, struct bsw_error *err)
+{
+    uint64_t num_rows = manifest->first_row + manifest->num_rows;
+    size_t row_bytes =
+        bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
+    if (num_rows > SIZE_MAX)
+        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: too large for memory", index);
+    BSW_TRY(bsw_allocate_zero(&out->numbers, (size_t)num_rows, row_bytes, "rows", err));
+    for (uint32_t shard = 0; shard < manifest->num_shards; shard++)
+        BSW_TRY(read_shard(manifest, index, shard, out->numbers, err));
+    out->memory = (struct bsw_memory_rows){.name = manifest->source_path,
+                                           .numbers = out->numbers,
+                                           .type = manifest->source_type,
+                                           .dims = bsw_manifest_row_dims(manifest),
+                                           .num_rows = num_rows};
+    return bsw_memory_rows_lend(&out->memory, err);
+}
+
+enum bsw_status bsw_calibrate_source_lend(const struct bsw_manifest *manifest, const char *index,
+                                          struct bsw_calibrate_source *out, struct bsw_error *err)
+{
+    const struct bsw_memory_rows *lent;
+    *out = (struct bsw_calibrate_source){0};
+    if (!bsw_memory_rows_is_name(manifest->source_path) || !manifest->source_is_copied ||
+        bsw_memory_rows_find(manifest->source_path, &lent, NULL) == BSW_OK)
+        return BSW_OK;
+    enum bsw_status status = read_all(manifest, index, out, err);
+    if (status != BSW_OK) bsw_calibrate_source_take_back(out);
+    return status;
+}
+
+void bsw_calibrate_source_take_back(struct bsw_calibrate_source *source)
+{
+    bsw_memory_rows_take_back(&source->memory);
+    bsw_free(&source->numbers);
+}
