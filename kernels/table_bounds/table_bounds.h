@@ -15,13 +15,18 @@
 // 4-bit codes are looked up by shuffles, once a query. With 8 bits the bytes of 16 queries lie side
 // by side, so that a row's code reads all of them at once.
 //
+// Where a query has one table for all rows, of any type, bytes are of that table itself, and R is 0
+// (bsw_bound_most_of_table).
+//
 // Nothing here can fail or allocate. Thread-safe. Every level gives the bits of the reference.
 #ifndef BITSWEEP_KERNELS_TABLE_BOUNDS_H
 #define BITSWEEP_KERNELS_TABLE_BOUNDS_H
 
+#include <float.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "common/base/c_linkage.h"
 #include "common/codes/code_layout.h"
@@ -132,14 +137,93 @@ static inline float bsw_bound_unit(float range, float *inverse)
 // a dimension larger, and the sums of squares of base and B differ by no more than that.
 // limit >= 0: of sums, may be infinite; least: of narrow; base: of gap, of all dimensions; entries:
 // sum over p of the largest |e|^2; lengths: |q'| + |c'|.
+static inline double bsw_bound_size(const struct bsw_product_book *book, double base,
+                                    double entries, double lengths)
+{
+    double dims = (double)book->parts * book->part_dims, tiny = 0x1p-148 * dims;
+    return 1.01 * (entries + tiny + base + 2 * lengths * sqrt(entries + tiny));
+}
+
 static inline float bsw_bound_most(const struct bsw_product_book *book, double limit, double least,
                                    double base, double entries, double lengths)
 {
     double u = 0x1p-24, dims = (double)book->parts * book->part_dims, parts = book->parts,
-           tiny = 0x1p-148 * dims,
-           all = 1.01 * (entries + tiny + base + 2 * lengths * sqrt(entries + tiny)),
+           tiny = 0x1p-148 * dims, all = bsw_bound_size(book, base, entries, lengths),
            slack = (8 + 1.25 * parts + 2 * dims) * u * all + 2.5 * parts * u * limit + tiny;
     return nextafterf((float)(limit - least - base + slack), INFINITY);
+}
+
+// The limit of float32 sums that stands for one of tables of another type. Their numbers are
+// t_p = decode(encode(d_p 2^x)), x such that the largest is below what encode cuts off. A byte
+// stands for the middle of its cell, whose end is at most 1 + 2^-V times its begin (V bits of
+// mantissa), so
+//   t_p >= c d_p 2^x,  c = 1 - 1 / (2 (2^V + 1));  below the cells t_p is larger than d_p 2^x.
+// A half is nearest: t_p >= (1 - 2^-11) d_p 2^x - 2^-25, and 2^-x is at most 2^-14 of the largest
+// d_p, or 2^-120 where x ends. Products with 2^x may round by 2^-150 on either side. So with `size`
+// (of bsw_bound_size) not below any d_p, a float sum of t_p times 2^-x of at most `limit` implies
+//   sum over p of d_p <= ((limit + 2^-149) (1 + 2 M u) + M max(2^-39 size, 2^-145)) / c
+// in real numbers, the last summand of halves alone.
+static inline double bsw_bound_type_limit(enum bsw_table_type type, uint32_t parts, double limit,
+                                          double size)
+{
+    double u = 0x1p-24,
+           lost = type == BSW_TABLE_FLOAT16 ? 0x1p-11
+                  : type == BSW_TABLE_E5M3  ? 1.0 / 18
+                                            : 1.0 / 34,
+           halves = type == BSW_TABLE_FLOAT16 ? parts * fmax(0x1p-39 * size, 0x1p-145) : 0;
+    if (type == BSW_TABLE_FLOAT32) return limit;
+    return ((limit + 0x1p-149) * (1 + 2.5 * parts * u) + halves) / (1 - lost);
+}
+
+// ---- one table for all rows ----
+//
+// Without lists of residuals, and under ip and cosine, a query has one table for all rows, of
+// numbers t_p(j) of any type. Then bytes are of these numbers themselves, s t_p with s = -1 where
+// more is better (keys that grow with sums), else 1; all R are 0. A key is
+//   fl(fl(S m) + addition),  S the float sum of t_p,  |m| a power of two, s = -sign(m).
+// With A = sum over p of max over j of |t_p(j)|, S is within 1.01 M u A of the sum of t_p. S m
+// loses at most 2^-150, where it is subnormal. Rounding is monotonous, so a key of at least `limit`
+// has
+//   S m + addition >= limit - u |limit| - 2^-149
+// and, all divided by |m|, its row
+//   unit * (sum of numbers) <= (addition - limit) / |m| - least + 1.01 M u A
+//                              + (u |limit| + 2^-149) / |m|
+// in real numbers. What is added covers doubles, too: 2^-53 of each of these. The kernel's one fma
+// rounds monotonously, and the result is rounded up.
+// least: of narrow; size: A, finite; limit: finite. Of large numbers, where S m may not be finite,
+// infinity: all rows pass.
+#define BSW_BOUND_MOST_SIZE 0x1p100
+static inline float bsw_bound_most_of_table(uint32_t parts, double least, double size,
+                                            double multiplier, double addition, double limit)
+{
+    double u = 0x1p-24, m = fabs(multiplier),
+           slack = (1.25 * parts + 2) * u * size +
+                   (1.25 * u * (fabs(limit) + fabs(addition)) + 0x1p-149) / m;
+    if (!(size * m <= BSW_BOUND_MOST_SIZE)) return INFINITY;
+    double most = (addition - limit) / m - least + slack;
+    return most <= (double)FLT_MAX ? nextafterf((float)most, INFINITY) : INFINITY;
+}
+
+// A; numbers: of a table, [parts][2^bits]. Infinity where one of them is that, or NaN: bits of
+// these are above those of all other floats without sign.
+static inline double bsw_bound_table_size(const struct bsw_product_book *book, const float *numbers)
+{
+    size_t num = bsw_product_entries(book);
+    double sum = 0;
+    for (uint32_t p = 0; p < book->parts; p++) {
+        uint32_t most = 0;
+        float largest;
+        for (size_t j = 0; j < num; j++) {
+            uint32_t bits;
+            memcpy(&bits, &numbers[p * num + j], sizeof bits);
+            bits &= 0x7fffffffu;
+            most = bits > most ? bits : most;
+        }
+        if (most > 0x7f800000u) most = 0x7f800000u;
+        memcpy(&largest, &most, sizeof largest);
+        sum += (double)largest;
+    }
+    return sum;
 }
 
 // Sum over parts of the largest |e|^2.

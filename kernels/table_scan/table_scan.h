@@ -83,10 +83,18 @@ struct bsw_table_scan_table {
     void (*convert)(enum bsw_table_type type, int is_signed, int exponent, const float *in,
                     size_t n, void *out);
 
+    // out[i] = the float that in[i], of `type`, stands for. n: a multiple of 16; out 64-byte
+    // aligned.
+    void (*expand)(enum bsw_table_type type, int is_signed, const void *in, size_t n, float *out);
+
     // sums[row] = ((t_0 + t_1) + t_2) + ... in float32, t_p the table's number for the row's code
     // of part p. codes: num_bundles of bundle_bytes; sums: [32 * num_bundles].
     void (*sums)(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
                  size_t num_bundles, float *sums);
+
+    // sums[i]: the same of row places[i] alone.
+    void (*sums_at)(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
+                    const uint32_t *places, size_t num_places, float *sums);
 
     // Appends candidates, rows ascending from first_row, of masked rows whose score is at least
     // limit; returns how many. key = (sums[i] * multiplier + 0.0f + addition) + 0.0f, each

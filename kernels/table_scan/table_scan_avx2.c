@@ -7,6 +7,7 @@
 
 #include "common/codes/result_order.h"
 #include "kernels/table_scan/table_scan.h"
+#include "kernels/table_scan/table_sums_at.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define LANES  8 // floats of a register
@@ -293,6 +294,36 @@ INLINE void sums_of_bytes(enum bsw_table_type type, int is_signed,
     for (int k = 0; k < WIDE; k++) _mm256_storeu_ps(sums + k * LANES, s[k]);
 }
 
+// ---- numbers of a table ----
+
+INLINE void expand_float8(enum bsw_table_type type, int is_signed, const uint8_t *in, size_t n,
+                          float *out)
+{
+    for (size_t i = 0; i < n; i += LANES) {
+        __m128i eight = _mm_loadl_epi64((const __m128i *)(const void *)(in + i));
+        _mm256_store_ps(out + i, float_of8(_mm256_cvtepu8_epi32(eight),
+                                           bsw_float8_exponent_bits(type), is_signed));
+    }
+}
+
+static void avx2_expand(enum bsw_table_type type, int is_signed, const void *in, size_t n,
+                        float *out)
+{
+    const uint16_t *halves = in;
+    if (type == BSW_TABLE_FLOAT32)
+        memcpy(out, in, n * sizeof *out);
+    else if (type == BSW_TABLE_E5M3)
+        is_signed ? expand_float8(BSW_TABLE_E5M3, 1, in, n, out)
+                  : expand_float8(BSW_TABLE_E5M3, 0, in, n, out);
+    else if (type == BSW_TABLE_E4M4)
+        is_signed ? expand_float8(BSW_TABLE_E4M4, 1, in, n, out)
+                  : expand_float8(BSW_TABLE_E4M4, 0, in, n, out);
+    else
+        for (size_t i = 0; i < n; i += LANES)
+            _mm256_store_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(
+                                         (const __m128i *)(const void *)(halves + i))));
+}
+
 // ---- 4-bit codes ----
 
 // Registers of a bundle's numbers hold rows 4i to 4i + 3 and 16 + 4i to 19 + 4i.
@@ -410,26 +441,16 @@ static void avx2_sums(const struct bsw_code_table *table, const uint8_t *codes, 
 {
 #define CALL(type, is_signed) \
     sums_of(type, is_signed, table, codes, bundle_bytes, num_bundles, sums)
-    switch (table->type) {
-    case BSW_TABLE_FLOAT16:
-        CALL(BSW_TABLE_FLOAT16, 0);
-        break;
-    case BSW_TABLE_E5M3:
-        if (table->is_signed)
-            CALL(BSW_TABLE_E5M3, 1);
-        else
-            CALL(BSW_TABLE_E5M3, 0);
-        break;
-    case BSW_TABLE_E4M4:
-        if (table->is_signed)
-            CALL(BSW_TABLE_E4M4, 1);
-        else
-            CALL(BSW_TABLE_E4M4, 0);
-        break;
-    default:
-        CALL(BSW_TABLE_FLOAT32, 0);
-        break;
-    }
+    BSW_SUMS_BY_TYPE(table, CALL)
+#undef CALL
+}
+
+static void avx2_sums_at(const struct bsw_code_table *table, const uint8_t *codes,
+                         size_t bundle_bytes, const uint32_t *places, size_t num_places,
+                         float *sums){
+#define CALL(type, is_signed) \
+    bsw_sums_at_of(type, is_signed, table, codes, bundle_bytes, places, num_places, sums)
+    BSW_SUMS_BY_TYPE(table, CALL)
 #undef CALL
 }
 
@@ -470,5 +491,7 @@ const struct bsw_table_scan_table bsw_table_scan_avx2 = {.level = "avx2",
                                                          .nearest = avx2_nearest,
                                                          .distances = avx2_distances,
                                                          .convert = avx2_convert,
+                                                         .expand = avx2_expand,
                                                          .sums = avx2_sums,
+                                                         .sums_at = avx2_sums_at,
                                                          .filter = avx2_filter};

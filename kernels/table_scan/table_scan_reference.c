@@ -82,14 +82,19 @@ static void reference_convert(enum bsw_table_type type, int is_signed, int expon
     }
 }
 
-static float number_of(const struct bsw_code_table *table, size_t i)
+static float number_of(enum bsw_table_type type, int is_signed, const void *numbers, size_t i)
 {
-    uint32_t bits = bsw_float8_exponent_bits(table->type);
-    if (table->type == BSW_TABLE_FLOAT32) return ((const float *)table->numbers)[i];
-    if (table->type == BSW_TABLE_FLOAT16)
-        return bsw_half_to_float(((const uint16_t *)table->numbers)[i]);
-    uint8_t byte = ((const uint8_t *)table->numbers)[i];
-    return table->is_signed ? bsw_float8_decode_signed(bits, byte) : bsw_float8_decode(bits, byte);
+    uint32_t bits = bsw_float8_exponent_bits(type);
+    if (type == BSW_TABLE_FLOAT32) return ((const float *)numbers)[i];
+    if (type == BSW_TABLE_FLOAT16) return bsw_half_to_float(((const uint16_t *)numbers)[i]);
+    uint8_t byte = ((const uint8_t *)numbers)[i];
+    return is_signed ? bsw_float8_decode_signed(bits, byte) : bsw_float8_decode(bits, byte);
+}
+
+static void reference_expand(enum bsw_table_type type, int is_signed, const void *in, size_t n,
+                             float *out)
+{
+    for (size_t i = 0; i < n; i++) out[i] = number_of(type, is_signed, in, i);
 }
 
 static size_t code_of(const struct bsw_code_table *table, const uint8_t *bundle, uint32_t p,
@@ -100,17 +105,31 @@ static size_t code_of(const struct bsw_code_table *table, const uint8_t *bundle,
     return p % 2 ? both >> 4 : both & 15;
 }
 
+static float sum_of(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
+                    size_t row)
+{
+    const uint8_t *bundle = codes + row / BSW_BUNDLE_ROWS * bundle_bytes;
+    float sum = 0.0f;
+    for (uint32_t p = 0; p < table->parts; p++) {
+        size_t code = code_of(table, bundle, p, row % BSW_BUNDLE_ROWS);
+        sum += number_of(table->type, table->is_signed, table->numbers,
+                         ((size_t)p << table->bits) + code);
+    }
+    return sum;
+}
+
 static void reference_sums(const struct bsw_code_table *table, const uint8_t *codes,
                            size_t bundle_bytes, size_t num_bundles, float *sums)
 {
-    for (size_t row = 0; row < num_bundles * BSW_BUNDLE_ROWS; row++) {
-        const uint8_t *bundle = codes + row / BSW_BUNDLE_ROWS * bundle_bytes;
-        float sum = 0.0f;
-        for (uint32_t p = 0; p < table->parts; p++)
-            sum += number_of(table, ((size_t)p << table->bits) +
-                                        code_of(table, bundle, p, row % BSW_BUNDLE_ROWS));
-        sums[row] = sum;
-    }
+    for (size_t row = 0; row < num_bundles * BSW_BUNDLE_ROWS; row++)
+        sums[row] = sum_of(table, codes, bundle_bytes, row);
+}
+
+static void reference_sums_at(const struct bsw_code_table *table, const uint8_t *codes,
+                              size_t bundle_bytes, const uint32_t *places, size_t num_places,
+                              float *sums)
+{
+    for (size_t i = 0; i < num_places; i++) sums[i] = sum_of(table, codes, bundle_bytes, places[i]);
 }
 
 static size_t reference_filter(const float *sums, float multiplier, float addition,
@@ -132,7 +151,9 @@ const struct bsw_table_scan_table bsw_table_scan_reference = {.level = "referenc
                                                               .nearest = reference_nearest,
                                                               .distances = reference_distances,
                                                               .convert = reference_convert,
+                                                              .expand = reference_expand,
                                                               .sums = reference_sums,
+                                                              .sums_at = reference_sums_at,
                                                               .filter = reference_filter};
 
 BSW_KERNEL_TABLE_GET(table_scan, BSW_KERNEL_AVX2(table_scan))

@@ -14,10 +14,11 @@
 
 #define MOST_PREFETCH 1024 // bytes of a query's table; hardware finds the rest of longer ones
 
-// Of one query.
+// Of one query: of terms of distances, or of its table.
 struct scale {
     struct bsw_bound_scale numbers;
     double length; // of q'
+    struct bsw_fixed_bound fixed;
 };
 
 static const struct bsw_product_codes *codes_of(const struct bsw_list_bounds *bounds)
@@ -44,9 +45,9 @@ static size_t divide_room(const struct bsw_list_bounds *bounds, unsigned char *a
         {&out->run_terms, BSW_BOUND_RUN_BUNDLES * BSW_BUNDLE_ROWS * sizeof(float)},
         {&out->query, codes->projected_dims * sizeof(float)},
         {&out->bases, codes->book.parts * sizeof(float)},
-        {&out->sums, rows * sizeof(float)},
+        {&out->passed.sums, rows * sizeof(float)},
         {&out->masks, BSW_BOUND_QUERIES * tile * sizeof(uint32_t)},
-        {&out->places, rows * sizeof(uint32_t)},
+        {&out->passed.places, rows * sizeof(uint32_t)},
         {&out->scratch, bsw_bound_room_bytes(tile)}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
@@ -150,6 +151,13 @@ static void make_query(const struct bsw_list_bounds *bounds, size_t query)
     struct bsw_list_table_room room = bsw_list_tables_room(tables, (size_t)omp_get_thread_num());
     const float *vector = bsw_list_tables_query(tables, query);
     struct scale *scale = scale_at(bounds, query);
+    if (!tables->is_of_lists) {
+        bsw_list_tables_take(tables, query, &room);
+        scale->fixed = bsw_fixed_bound_make(&codes->book, tables->workspace->table_scan,
+                                            bounds->kernels, &room.now, room.multiplier,
+                                            room.table_room, numbers_at(bounds, query));
+        return;
+    }
     scale->length = length_of(codes, vector);
     bsw_product_query_term(codes, tables->workspace->table_scan, vector, room.room,
                            room.query_term);
@@ -157,15 +165,16 @@ static void make_query(const struct bsw_list_bounds *bounds, size_t query)
         bounds->kernels->narrow(&codes->book, room.query_term, numbers_at(bounds, query));
 }
 
-// Tables of float32, and numbers of which none can be too large.
-static int have_bounds(const struct bsw_list_tables *tables)
+// Queries with tables for all lists that are kept, or vectors of which no number can be too large.
+static int have_bounds(const struct bsw_list_bounds *bounds)
 {
+    const struct bsw_list_tables *tables = bounds->tables;
     const struct bsw_query_range *queries = tables->queries;
+    if (!tables->is_of_lists) return tables->has_queries;
     for (size_t q = 0; q < queries->num_queries; q++)
-        if (bsw_batch_table(queries->batch, queries->first_query + q) != BSW_TABLE_FLOAT32 ||
-            !(length_of(queries->batch->product, bsw_list_tables_query(tables, q)) < MOST_LENGTH))
+        if (!(length_of(queries->batch->product, bsw_list_tables_query(tables, q)) < MOST_LENGTH))
             return 0;
-    return 1;
+    return bounds->entries < MOST_LENGTH * MOST_LENGTH;
 }
 
 enum bsw_status bsw_list_bounds_open(const struct bsw_list_tables *tables, size_t tile_bundles,
@@ -181,9 +190,8 @@ enum bsw_status bsw_list_bounds_open(const struct bsw_list_tables *tables, size_
                                     .query_bytes = bsw_align_size(bytes, BSW_ALIGNMENT_BYTES),
                                     .tile_bundles = tile_bundles,
                                     .entries = bsw_bound_entries(&codes->book)};
-    if (tables->queries->batch->selection || !tables->is_of_lists ||
-        codes->book.parts > BSW_BOUND_MAX_PARTS || !(out->entries < MOST_LENGTH * MOST_LENGTH) ||
-        num > bsw_list_table_most(scratch) / out->query_bytes || !have_bounds(tables))
+    if (tables->queries->batch->selection || codes->book.parts > BSW_BOUND_MAX_PARTS ||
+        num > bsw_list_table_most(scratch) / out->query_bytes || !have_bounds(out))
         return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->bounds, num * out->query_bytes + 1, err));
     BSW_TRY(bsw_buffer_reserve(&scratch->bound_scales, (num + 1) * sizeof(struct scale), err));
@@ -193,7 +201,7 @@ enum bsw_status bsw_list_bounds_open(const struct bsw_list_tables *tables, size_
 #pragma omp parallel for schedule(static) num_threads(tables->workspace->num_threads)
     for (size_t q = 0; q < num; q++) make_query(out, q);
     out->is_on = 1;
-    return keep_terms(out, err);
+    return tables->is_of_lists ? keep_terms(out, err) : BSW_OK;
 }
 
 // ---- a list ----
@@ -201,7 +209,8 @@ enum bsw_status bsw_list_bounds_open(const struct bsw_list_tables *tables, size_
 int bsw_list_bounds_hold(const struct bsw_list_bounds *bounds,
                          const struct bsw_list_table_room *table_room)
 {
-    return length_of(codes_of(bounds), table_room->centroid) < MOST_LENGTH;
+    return !bounds->tables->is_of_lists ||
+           length_of(codes_of(bounds), table_room->centroid) < MOST_LENGTH;
 }
 
 void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
@@ -209,6 +218,7 @@ void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
                            size_t num_bundles, struct bsw_list_bound_room *room)
 {
     room->first_bundle = bundle;
+    if (!bounds->tables->is_of_lists) return;
     room->length = length_of(codes_of(bounds), table_room->centroid);
     room->terms = bounds->terms ? bounds->terms + bundle * BSW_BUNDLE_ROWS : room->run_terms;
     if (!bounds->terms) make_terms(bounds, table_room, bundle, num_bundles, room->run_terms);
@@ -225,23 +235,34 @@ void bsw_list_bounds_prefetch(const struct bsw_list_bounds *bounds, uint32_t que
     __builtin_prefetch(scale_at(bounds, query));
 }
 
+static enum bsw_table_type type_of(const struct bsw_list_bounds *bounds, size_t query)
+{
+    const struct bsw_query_range *queries = bounds->tables->queries;
+    return bsw_batch_table(queries->batch, queries->first_query + query);
+}
+
 static struct bsw_bound_query bound_of(const struct bsw_list_bounds *bounds,
                                        const struct bsw_list_table_room *table_room,
                                        const struct bsw_list_bound_room *room, size_t query,
-                                       uint32_t limit)
+                                       float addition, uint32_t limit)
 {
-    const struct bsw_product_codes *codes = codes_of(bounds);
+    const struct bsw_product_book *book = &codes_of(bounds)->book;
     const struct scale *scale = scale_at(bounds, query);
+    if (!bounds->tables->is_of_lists)
+        return bsw_fixed_bound_query(&scale->fixed, book->parts, numbers_at(bounds, query),
+                                     addition, limit);
     struct bsw_bound_query out = {numbers_at(bounds, query), scale->numbers.unit, 0.0f};
-    double wanted = -(double)bsw_score_to_float(limit);
+    double wanted = -(double)bsw_score_to_float(limit), lengths = scale->length + room->length;
     if (!(wanted >= 0)) { // no sum is as small
         out.most = -INFINITY;
         return out;
     }
-    double base = (double)bounds->kernels->gap(bsw_list_tables_query(bounds->tables, query),
-                                               table_room->centroid, codes->projected_dims);
-    out.most = bsw_bound_most(&codes->book, wanted, scale->numbers.least, base, bounds->entries,
-                              scale->length + room->length);
+    double base =
+        (double)bounds->kernels->gap(bsw_list_tables_query(bounds->tables, query),
+                                     table_room->centroid, codes_of(bounds)->projected_dims);
+    wanted = bsw_bound_type_limit(type_of(bounds, query), book->parts, wanted,
+                                  bsw_bound_size(book, base, bounds->entries, lengths));
+    out.most = bsw_bound_most(book, wanted, scale->numbers.least, base, bounds->entries, lengths);
     return out;
 }
 
@@ -255,46 +276,52 @@ void bsw_list_bounds_pass(const struct bsw_list_bounds *bounds,
     struct bsw_bound_rows rows = {.parts = book->parts,
                                   .bits = book->bits,
                                   .num_bundles = num_bundles,
-                                  .terms =
-                                      room->terms + (bundle - room->first_bundle) * BSW_BUNDLE_ROWS,
+                                  .terms = bsw_fixed_bound_terms(),
                                   .masks = bounds->tables->shard->arrays.masks + bundle};
+    if (bounds->tables->is_of_lists)
+        rows.terms = room->terms + (bundle - room->first_bundle) * BSW_BUNDLE_ROWS;
     rows.codes = codes_at(bounds, bundle, &rows.bundle_bytes);
     for (size_t i = 0; i < group->num; i++)
-        queries[i] = bound_of(bounds, table_room, room, group->queries[i], group->limits[i]);
+        queries[i] = bound_of(bounds, table_room, room, group->queries[i], group->additions[i],
+                              group->limits[i]);
     bounds->kernels->pass(&rows, queries, group->num, room->scratch, room->masks);
 }
 
-static size_t places_of(const uint32_t *masks, size_t num_bundles, uint32_t *places)
-{
-    size_t count = 0;
-    for (size_t b = 0; b < num_bundles; b++)
-        for (uint32_t mask = masks[b]; mask; mask &= mask - 1)
-            places[count++] = (uint32_t)(b * BSW_BUNDLE_ROWS) + (uint32_t)__builtin_ctz(mask);
-    return count;
-}
-
-size_t bsw_list_bounds_find(const struct bsw_list_bounds *bounds,
-                            const struct bsw_list_table_room *table_room,
-                            const struct bsw_bound_group *group, size_t i, size_t bundle,
-                            size_t num_bundles, struct bsw_list_bound_room *room, uint64_t *items)
+// Sums of rows that passed, without a table: l2 with residuals, float32.
+static void sum_plainly(const struct bsw_list_bounds *bounds,
+                        const struct bsw_list_table_room *table_room, uint32_t query,
+                        const struct bsw_passed_rows *rows, size_t count,
+                        const struct bsw_list_bound_room *room)
 {
     const struct bsw_product_codes *codes = codes_of(bounds);
-    size_t count = places_of(room->masks + i * num_bundles, num_bundles, room->places), found = 0,
-           bundle_bytes;
-    if (count == 0) return 0;
-    const float *vector = bsw_list_tables_query(bounds->tables, group->queries[i]);
-    const uint8_t *at = codes_at(bounds, bundle, &bundle_bytes);
+    const float *vector = bsw_list_tables_query(bounds->tables, query);
     for (uint32_t d = 0; d < codes->projected_dims; d++) room->query[d] = -2.0f * vector[d];
     bounds->kernels->bases(&codes->book, vector, table_room->centroid, room->bases);
     const struct bsw_bound_terms terms = {&codes->book, table_room->list_now, room->query,
                                           room->bases};
-    bounds->kernels->sums(&terms, at, bundle_bytes, room->places, count, room->sums);
-    for (size_t r = 0; r < count; r++) {
-        float key = ((room->sums[r] * -1.0f + 0.0f) + 0.0f) + 0.0f; // as table_scan's filter
-        uint32_t score = bsw_score_from_float(key);
-        items[found] =
-            bsw_candidate_pack(score, (uint32_t)(bundle * BSW_BUNDLE_ROWS) + room->places[r]);
-        found += score >= group->limits[i];
+    bounds->kernels->sums(&terms, rows->codes, rows->bundle_bytes, room->passed.places, count,
+                          room->passed.sums);
+}
+
+size_t bsw_list_bounds_find(const struct bsw_list_bounds *bounds,
+                            struct bsw_list_table_room *table_room,
+                            const struct bsw_bound_group *group, size_t i, size_t bundle,
+                            size_t num_bundles, struct bsw_list_bound_room *room, uint64_t *items)
+{
+    struct bsw_passed_rows rows = {.num_bundles = num_bundles,
+                                   .masks = room->masks + i * num_bundles,
+                                   .first_row = (uint32_t)(bundle * BSW_BUNDLE_ROWS)};
+    rows.codes = codes_at(bounds, bundle, &rows.bundle_bytes);
+    size_t count = bsw_passed_places(&rows, room->passed.places);
+    uint32_t query = group->queries[i];
+    if (count == 0) return 0;
+    if (bounds->tables->is_of_lists && type_of(bounds, query) == BSW_TABLE_FLOAT32) {
+        sum_plainly(bounds, table_room, query, &rows, count, room);
+        return bsw_passed_keys(&rows, &room->passed, count, -1.0f, 0.0f, group->limits[i], items);
     }
-    return found;
+    bsw_list_tables_take(bounds->tables, query, table_room);
+    bounds->tables->workspace->table_scan->sums_at(&table_room->now, rows.codes, rows.bundle_bytes,
+                                                   room->passed.places, count, room->passed.sums);
+    return bsw_passed_keys(&rows, &room->passed, count, table_room->multiplier, group->additions[i],
+                           group->limits[i], items);
 }

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of product codes under l2 with residuals, by bounds (kernels/table_bounds): a query's table
-// of bytes serves all lists, and sums of float32 are made of those rows alone that may reach its
-// limit. For tables of float32: their sums do not depend on what else is in a table.
+// Lists of product codes by bounds (kernels/table_bounds): a query's table of bytes serves all
+// lists, and sums are made of those rows alone that may reach its limit.
+//
+// Under l2 with residuals bytes are of the query's term of distances. Of tables of float32 sums are
+// then made without a table; of another type the query's table for the list is made once a row
+// passes, as its scale depends on its largest number. Else a query has one table, and bytes are of
+// that (fixed_bounds.h).
 //
 // What is of rows alone, R of kernels/table_bounds, is made once for all batches, 4 bytes a row, as
 // far as it takes no more than BSW_LIST_TABLE_BYTES in all shards; else for a run of bundles.
@@ -12,6 +16,7 @@
 #define BITSWEEP_SHARD_LIST_BOUNDS_H
 
 #include "kernels/table_bounds/table_bounds.h"
+#include "shard/host/fixed_bounds.h"
 #include "shard/host/list_tables.h"
 
 #define BSW_BOUND_RUN_BUNDLES 512 // whose terms are kept: 64 KiB
@@ -30,17 +35,19 @@ struct bsw_list_bounds {
 struct bsw_list_bound_room {
     float *run_terms;
     const float *terms; // of the run's rows
-    float *query, *bases, *sums;
-    uint32_t *masks, *places;
+    float *query, *bases;
+    struct bsw_passed_room passed;
+    uint32_t *masks;
     void *scratch;
     size_t first_bundle; // of the run
     double length;       // of c'
 };
 
 // Queries that go over a tile together, counted in the range, with limits that are not
-// BSW_SCORE_OF_MINUS_INFINITY or less.
+// BSW_SCORE_OF_MINUS_INFINITY or less; additions: to keys, 0 without.
 struct bsw_bound_group {
     uint32_t queries[BSW_BOUND_QUERIES], limits[BSW_BOUND_QUERIES];
+    float additions[BSW_BOUND_QUERIES];
     size_t num;
 };
 
@@ -65,9 +72,9 @@ void bsw_list_bounds_pass(const struct bsw_list_bounds *bounds,
                           const struct bsw_bound_group *group, size_t bundle, size_t num_bundles,
                           struct bsw_list_bound_room *room);
 // Of these, places whose keys reach the limit of query i of the group, as candidates; returns how
-// many. items has room for all rows of the tile.
+// many. items has room for all rows of the tile; table_room takes the query.
 size_t bsw_list_bounds_find(const struct bsw_list_bounds *bounds,
-                            const struct bsw_list_table_room *table_room,
+                            struct bsw_list_table_room *table_room,
                             const struct bsw_bound_group *group, size_t i, size_t bundle,
                             size_t num_bundles, struct bsw_list_bound_room *room, uint64_t *items);
 

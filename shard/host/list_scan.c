@@ -339,7 +339,7 @@ static void scan_table(const struct list_job *job, const struct list_thread *thr
 
 // Queries with a limit over a run of the list's bundles.
 static void scan_group(const struct list_job *job, const struct list_thread *thread,
-                       const struct bsw_list_table_room *room, struct bsw_bound_group *group,
+                       struct bsw_list_table_room *room, struct bsw_bound_group *group,
                        size_t first, size_t last, struct bsw_list_bound_room *bound_room)
 {
     for (size_t b = first; b < last; b += job->tile_bundles) {
@@ -355,9 +355,10 @@ static void scan_group(const struct list_job *job, const struct list_thread *thr
     group->num = 0;
 }
 
-// Queries that have a limit, by bounds.
+// Queries that have a limit, by bounds; of the list's, those at `places`.
 static void scan_bounds(const struct list_job *job, const struct list_thread *thread, uint32_t l,
-                        const struct bsw_list_table_room *room, const uint32_t *queries, size_t num)
+                        const struct list_queries *list, struct bsw_list_table_room *room,
+                        const uint32_t *places, size_t num)
 {
     const uint32_t *first = job->shard->order.first_bundles;
     struct bsw_list_bound_room bound_room =
@@ -369,8 +370,9 @@ static void scan_bounds(const struct list_job *job, const struct list_thread *th
         bsw_list_bounds_enter(job->bounds, room, b, run, &bound_room);
         for (size_t i = 0; i < num; i++) {
             if (i + BSW_BOUND_QUERIES < num)
-                bsw_list_bounds_prefetch(job->bounds, queries[i + BSW_BOUND_QUERIES]);
-            group.queries[group.num++] = queries[i];
+                bsw_list_bounds_prefetch(job->bounds, list->queries[places[i + BSW_BOUND_QUERIES]]);
+            group.additions[group.num] = list->additions ? list->additions[places[i]] : 0.0f;
+            group.queries[group.num++] = list->queries[places[i]];
             if (group.num == BSW_BOUND_QUERIES || i + 1 == num)
                 scan_group(job, thread, room, &group, b, b + run, &bound_room);
         }
@@ -390,16 +392,16 @@ static void scan_tables(const struct list_job *job, const struct list_thread *th
     size_t num = 0;
     if (first[l] == first[l + 1]) return;
     bsw_list_tables_enter(job->tables, l, &room);
-    int has_bounds = job->bounds && !list->additions && bsw_list_bounds_hold(job->bounds, &room);
+    int has_bounds = job->bounds && bsw_list_bounds_hold(job->bounds, &room);
     for (size_t i = 0; i < list->num; i++) {
         uint32_t query = list->queries[i];
         float addition = list->additions && !is_count ? list->additions[i] : 0.0f;
         if (has_bounds && limit_of(job, query) > BSW_SCORE_OF_MINUS_INFINITY)
-            bounded[num++] = query;
+            bounded[num++] = (uint32_t)i;
         else
             scan_table(job, thread, l, query, addition, &room);
     }
-    if (num > 0) scan_bounds(job, thread, l, &room, bounded, num);
+    if (num > 0) scan_bounds(job, thread, l, list, &room, bounded, num);
 }
 
 // A list for at most MOST_QUERIES queries.

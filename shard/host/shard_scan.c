@@ -36,11 +36,14 @@ void bsw_scan_workspace_init(struct bsw_scan_workspace *workspace, enum bsw_cpu_
 void bsw_scan_workspace_deinit(struct bsw_scan_workspace *workspace)
 {
     struct bsw_buffer *buffers[] = {
-        &workspace->buffers,   &workspace->dots,        &workspace->counts,  &workspace->scratch,
-        &workspace->offsets,   &workspace->queries,     &workspace->tiles,   &workspace->outputs,
-        &workspace->constants, &workspace->stage,       &workspace->slacks,  &workspace->components,
-        &workspace->guesses,   &workspace->places,      &workspace->stopped, &workspace->masks,
-        &workspace->tables,    &workspace->multipliers, &workspace->makers,
+        &workspace->buffers,       &workspace->dots,    &workspace->counts,
+        &workspace->scratch,       &workspace->offsets, &workspace->queries,
+        &workspace->tiles,         &workspace->outputs, &workspace->constants,
+        &workspace->stage,         &workspace->slacks,  &workspace->components,
+        &workspace->guesses,       &workspace->places,  &workspace->stopped,
+        &workspace->masks,         &workspace->tables,  &workspace->multipliers,
+        &workspace->makers,        &workspace->bounds,  &workspace->bound_scales,
+        &workspace->bound_threads,
     };
     for (size_t i = 0; i < sizeof buffers / sizeof buffers[0]; i++) bsw_buffer_deinit(buffers[i]);
     bsw_queue_scratch_deinit(&workspace->queue_scratch);
@@ -158,7 +161,7 @@ static enum bsw_status plan_group(struct bsw_scan_group *group, size_t num_queri
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many",
                         group->keep);
     }
-    size_t table_bytes = group->shard->shape.has_tables ? bsw_group_table_bytes(group->batch) : 0;
+    size_t table_bytes = group->shard->shape.has_tables ? bsw_scan_tables_bytes(group->batch) : 0;
     size_t fit = workspace->budget_bytes / (bytes + table_bytes);
     group->num_queries = fit < 1 ? 1 : fit < num_queries ? fit : num_queries;
     group->tuning = bsw_scan_tuning_of(workspace->level, &group->shard->shape.layout);

@@ -48,6 +48,7 @@ struct bsw_scan_workspace {
     struct bsw_buffer tiles, outputs, slacks;      // of the matrix scan
     struct bsw_buffer masks;                       // of a part
     struct bsw_buffer tables, multipliers, makers; // of product codes
+    struct bsw_buffer bounds, bound_scales, bound_threads;
     struct bsw_buffer components, constants, stage, guesses, places, stopped;
     struct bsw_queue_scratch queue_scratch;
     double scan_seconds, refine_seconds;

@@ -117,14 +117,14 @@ static struct bsw_bound_scale check_narrow(struct kernelcheck *check, struct bou
     return scale;
 }
 
-// Exact sums of all rows for a query by both levels.
+// Exact sums of all rows for a query by both levels. floats: the query's table of distances, made
+// here.
 static void check_sums(struct kernelcheck *check, struct bound_case *c,
-                       const struct bsw_table_bounds_table *table, size_t q, float *sums)
+                       const struct bsw_table_bounds_table *table, size_t q, float *floats)
 {
     uint32_t places[ROWS];
-    float found[ROWS], tables[ROWS],
-        *bases = kernelcheck_allocate(c->book.parts * sizeof(float)),
-        *floats = kernelcheck_allocate(bsw_product_numbers(&c->book) * sizeof(float));
+    float sums[ROWS], found[ROWS], tables[ROWS],
+        *bases = kernelcheck_allocate(c->book.parts * sizeof(float));
     const float *query = c->queries + q * c->dims;
     bsw_table_bounds_reference.bases(&c->book, query, c->centroid, c->bases);
     table->bases(&c->book, query, c->centroid, bases);
@@ -145,27 +145,120 @@ static void check_sums(struct kernelcheck *check, struct bound_case *c,
     }
 }
 
-// A limit that is exactly a row's sum: the row has to pass, by the bound's own terms.
-static void attack(struct kernelcheck *check, const struct bound_case *c,
-                   const struct bsw_bound_scale *scale, size_t q, const float *sums)
+// Row i with a limit of its own has to pass, for all i: which do is counted here.
+struct attack {
+    struct bsw_bound_rows rows;
+    uint32_t passed[BUNDLES];
+};
+
+static struct attack attack_begin(const struct bound_case *c, const float *terms)
 {
-    uint32_t masks[BUNDLES], all[BUNDLES], passed[BUNDLES] = {0}, expected[BUNDLES];
+    static const uint32_t all[BUNDLES] = {UINT32_MAX, UINT32_MAX, UINT32_MAX, UINT32_MAX,
+                                          UINT32_MAX};
+    return (struct attack){
+        .rows = {c->book.parts, c->book.bits, c->codes, c->bundle_bytes, BUNDLES, terms, all}};
+}
+
+static void attack_row(struct attack *attack, size_t i, const uint8_t *numbers, float unit,
+                       float most)
+{
+    const struct bsw_bound_query bound = {numbers, unit, most};
+    size_t bundle = i / BSW_BUNDLE_ROWS;
+    struct bsw_bound_rows rows = attack->rows;
+    uint32_t mask;
+    rows.codes += bundle * rows.bundle_bytes;
+    rows.terms += bundle * BSW_BUNDLE_ROWS;
+    rows.num_bundles = 1;
+    bsw_table_bounds_reference.pass(&rows, &bound, 1, NULL, &mask);
+    attack->passed[bundle] |= mask & 1u << i % BSW_BUNDLE_ROWS;
+}
+
+static void attack_end(struct kernelcheck *check, const char *what, const struct attack *attack)
+{
+    kernelcheck_compare(check, what, attack->rows.masks, attack->passed, sizeof attack->passed);
+}
+
+// A table of the type, from floats; returns 2^-x. memory: of its own.
+static float make_table(const struct bound_case *c, enum bsw_table_type type, int is_signed,
+                        const float *floats, struct bsw_code_table *table)
+{
+    size_t num = bsw_product_numbers(&c->book);
+    void *numbers = kernelcheck_allocate(bsw_table_bytes(&c->book, type));
+    float largest = 0.0f;
+    for (size_t i = 0; i < num; i++)
+        largest = fabsf(floats[i]) > largest ? fabsf(floats[i]) : largest;
+    int exponent = bsw_table_exponent(type, largest);
+    bsw_table_scan_reference.convert(type, is_signed, exponent, floats, num, numbers);
+    *table = (struct bsw_code_table){type, is_signed, c->book.parts, c->book.bits, numbers};
+    return bsw_table_power(-exponent);
+}
+
+// A limit that is exactly a row's sum, of tables of all types: the row has to pass, by the bound's
+// own terms. floats: the table of distances.
+static void attack(struct kernelcheck *check, const struct bound_case *c,
+                   const struct bsw_bound_scale *scale, size_t q, const float *floats)
+{
     const float *query = c->queries + q * c->dims;
+    const uint8_t *numbers = c->numbers + q * bsw_bound_bytes(&c->book);
     double base = (double)bsw_table_bounds_reference.gap(query, c->centroid, c->dims),
-           lengths = length_of(query, c->dims) + length_of(c->centroid, c->dims);
-    memset(all, 255, sizeof all);
-    memset(expected, 255, sizeof expected);
-    const struct bsw_bound_rows rows = {c->book.parts, c->book.bits, c->codes, c->bundle_bytes,
-                                        BUNDLES,       c->terms,     all};
-    for (size_t i = 0; i < ROWS; i++) {
-        const struct bsw_bound_query bound = {
-            c->numbers + q * bsw_bound_bytes(&c->book), scale->unit,
-            bsw_bound_most(&c->book, (double)sums[i], scale->least, base,
-                           bsw_bound_entries(&c->book), lengths)};
-        bsw_table_bounds_reference.pass(&rows, &bound, 1, NULL, masks);
-        passed[i / BSW_BUNDLE_ROWS] |= masks[i / BSW_BUNDLE_ROWS] & 1u << i % BSW_BUNDLE_ROWS;
+           lengths = length_of(query, c->dims) + length_of(c->centroid, c->dims),
+           entries = bsw_bound_entries(&c->book),
+           size = bsw_bound_size(&c->book, base, entries, lengths);
+    for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++) {
+        struct bsw_code_table table;
+        float sums[ROWS], power = make_table(c, (enum bsw_table_type)type, 0, floats, &table);
+        struct attack rows = attack_begin(c, c->terms);
+        bsw_table_scan_reference.sums(&table, c->codes, c->bundle_bytes, BUNDLES, sums);
+        for (size_t i = 0; i < ROWS; i++) {
+            double limit =
+                bsw_bound_type_limit(table.type, c->book.parts, (double)(sums[i] * power), size);
+            attack_row(&rows, i, numbers, scale->unit,
+                       bsw_bound_most(&c->book, limit, scale->least, base, entries, lengths));
+        }
+        attack_end(check, bsw_table_name(table.type), &rows);
     }
-    kernelcheck_compare(check, "rows at the limit", expected, passed, sizeof passed);
+}
+
+// The same of one table for all rows, with bytes of its own numbers, a sign as distances have it or
+// products, and something to add to keys.
+static void attack_table(struct kernelcheck *check, const struct bound_case *c,
+                         enum bsw_table_type type, int is_product, const float *floats,
+                         float addition)
+{
+    static const float zeros[ROWS];
+    size_t num = bsw_product_numbers(&c->book);
+    float sums[ROWS], *expanded = kernelcheck_allocate(num * sizeof *expanded);
+    uint8_t *numbers = kernelcheck_allocate(bsw_bound_bytes(&c->book));
+    struct attack rows = attack_begin(c, zeros);
+    struct bsw_code_table table;
+    float power = make_table(c, type, is_product, floats, &table),
+          multiplier = is_product ? power : -power;
+    bsw_table_scan_reference.expand(type, is_product, table.numbers, num, expanded);
+    double size = bsw_bound_table_size(&c->book, expanded);
+    for (size_t i = 0; i < num && is_product; i++) expanded[i] = -expanded[i];
+    const struct bsw_bound_scale scale =
+        bsw_table_bounds_reference.narrow(&c->book, expanded, numbers);
+    bsw_table_scan_reference.sums(&table, c->codes, c->bundle_bytes, BUNDLES, sums);
+    for (size_t i = 0; i < ROWS; i++) {
+        float key = ((sums[i] * multiplier + 0.0f) + addition) + 0.0f;
+        attack_row(&rows, i, numbers, scale.unit,
+                   bsw_bound_most_of_table(c->book.parts, scale.least, size, (double)multiplier,
+                                           (double)addition, (double)key));
+    }
+    attack_end(check, is_product ? "rows of products" : "rows of distances", &rows);
+    kernelcheck_free(expanded);
+}
+
+static void attack_tables(struct kernelcheck *check, const struct bound_case *c,
+                          const float *floats)
+{
+    static const float additions[] = {0, 1, -3e4f, 1e-30f};
+    for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++) {
+        for (size_t a = 0; a < LENGTH(additions); a++) {
+            attack_table(check, c, (enum bsw_table_type)type, 0, floats, additions[a]);
+            attack_table(check, c, (enum bsw_table_type)type, 1, c->query_terms, additions[a]);
+        }
+    }
 }
 
 // All numbers of queries, with limits from none to all.
@@ -198,8 +291,9 @@ static void check_case(struct kernelcheck *check, const struct bsw_table_bounds_
                        uint32_t parts, uint32_t dims, uint32_t bits, const float *size)
 {
     struct bound_case c;
-    float units[BSW_BOUND_QUERIES], sums[ROWS];
+    float units[BSW_BOUND_QUERIES], *floats;
     make_case(check, parts, dims, bits, size, &c);
+    floats = kernelcheck_allocate(bsw_product_numbers(&c.book) * sizeof(float));
     kernelcheck_case(check, "%u parts of %u dims, %u bits, sizes %g %g %g", parts, dims, bits,
                      (double)size[0], (double)size[1], (double)size[2]);
     for (size_t q = 0; q < BSW_BOUND_QUERIES; q++) {
@@ -210,8 +304,9 @@ static void check_case(struct kernelcheck *check, const struct bsw_table_bounds_
         kernelcheck_compare(check, "gap", &gap, &other, sizeof gap);
         units[q] = scale.unit;
         if (q >= 2) continue;
-        check_sums(check, &c, table, q, sums);
-        attack(check, &c, &scale, q, sums);
+        check_sums(check, &c, table, q, floats);
+        attack(check, &c, &scale, q, floats);
+        if (q == 0) attack_tables(check, &c, floats);
     }
     check_pass(check, &c, table, units);
     kernelcheck_free(c.memory);

@@ -114,6 +114,34 @@ static void check_convert(struct kernelcheck *check, const struct bsw_table_scan
 
 // ---- sums ----
 
+// Of some rows in no order, whose sums are known.
+static void check_sums_at(struct kernelcheck *check, const struct bsw_table_scan_table *table,
+                          const struct bsw_code_table *numbers, const uint8_t *codes,
+                          size_t bundle_bytes, const float *sums, size_t rows)
+{
+    enum { MOST = 64 };
+    uint32_t places[MOST];
+    float expected[MOST], found[MOST];
+    size_t bytes = (size_t)numbers->parts << numbers->bits;
+    float *wanted = kernelcheck_allocate(bytes * sizeof *wanted),
+          *floats = kernelcheck_allocate(bytes * sizeof *floats);
+    for (size_t i = 0; i < MOST; i++) {
+        places[i] = (uint32_t)(kernelcheck_random(check, 11, i) % rows);
+        expected[i] = sums[places[i]];
+    }
+    for (size_t num = 1; num <= MOST; num += num < 9 ? 4 : 55) {
+        table->sums_at(numbers, codes, bundle_bytes, places, num, found);
+        kernelcheck_compare(check, "sums of some rows", expected, found, num * sizeof *found);
+    }
+    bsw_table_scan_reference.sums_at(numbers, codes, bundle_bytes, places, MOST, found);
+    kernelcheck_compare(check, "sums of some rows, plainly", expected, found, sizeof found);
+    bsw_table_scan_reference.expand(numbers->type, numbers->is_signed, numbers->numbers, bytes,
+                                    wanted);
+    table->expand(numbers->type, numbers->is_signed, numbers->numbers, bytes, floats);
+    kernelcheck_compare(check, "expand", wanted, floats, bytes * sizeof *floats);
+    kernelcheck_free(wanted);
+}
+
 static void check_sums(struct kernelcheck *check, const struct bsw_table_scan_table *table,
                        struct bsw_code_table numbers, size_t bundles)
 {
@@ -140,6 +168,7 @@ static void check_sums(struct kernelcheck *check, const struct bsw_table_scan_ta
     bsw_table_scan_reference.sums(&numbers, codes, bundle_bytes, bundles, expected);
     table->sums(&numbers, codes, bundle_bytes, bundles, found);
     kernelcheck_compare(check, "sums", expected, found, rows * sizeof(float));
+    check_sums_at(check, table, &numbers, codes, bundle_bytes, expected, rows);
     kernelcheck_free(memory);
 }
 

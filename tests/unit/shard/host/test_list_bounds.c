@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Lists of product codes by bounds and by tables, with all that is computed once kept, some of it,
-// or nothing: always the best of all rows by the plain reference.
+// Lists of product codes by bounds and by tables, under l2 with residuals and without and under ip,
+// of all types of tables, with all that is computed once kept, some of it, or nothing: always the
+// best of all rows by the plain reference.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,16 +33,23 @@ struct made {
     struct bsw_product_codes *codes;
     struct bsw_resident_shard shard;
     struct bsw_query_batch batch;
-    float *vectors, *centroids;
+    float *vectors, *centroids, *additions;
     uint32_t *chosen, *counts;
     struct bsw_list_choice choice;
 };
 
-static void make_codes(uint32_t parts, uint32_t bits, struct made *made)
+// What is searched; metric ip has something to add for each list.
+struct kind {
+    enum bsw_metric metric;
+    int is_residual;
+    uint32_t parts, bits;
+};
+
+static void make_codes(const struct kind *kind, struct made *made)
 {
-    assert_ok(
-        bsw_product_codes_create(BSW_METRIC_L2, DIMS, parts, bits, "none", &made->codes, &err),
-        &err);
+    assert_ok(bsw_product_codes_create(kind->metric, DIMS, kind->parts, kind->bits, "none",
+                                       &made->codes, &err),
+              &err);
     size_t numbers = bsw_product_numbers(&made->codes->book) * made->codes->book.part_dims;
     for (size_t i = 0; i < numbers; i++) made->codes->entries[i] = draw_float() / 4;
     for (size_t d = 0; d < DIMS; d++) made->codes->mean[d] = draw_float();
@@ -81,14 +89,16 @@ static void make_shard(struct made *made)
 }
 
 // Queries near centroids, and lists from another one on for each.
-static void make_queries(struct made *made)
+static void make_queries(const struct kind *kind, struct made *made)
 {
     uint32_t projected = made->codes->projected_dims;
     made->vectors = allocate_or_fail(NUM_QUERIES * projected, sizeof(float));
     made->centroids = allocate_or_fail(NUM_LISTS * DIMS, sizeof(float));
     made->chosen = allocate_or_fail(NUM_QUERIES * PROBE, sizeof(uint32_t));
     made->counts = allocate_or_fail(NUM_QUERIES, sizeof(uint32_t));
+    made->additions = allocate_or_fail(NUM_QUERIES * PROBE, sizeof(float));
     for (size_t i = 0; i < NUM_LISTS * DIMS; i++) made->centroids[i] = draw_float();
+    for (size_t i = 0; i < NUM_QUERIES * PROBE; i++) made->additions[i] = 3 * draw_float();
     for (size_t q = 0; q < NUM_QUERIES; q++) {
         for (size_t d = 0; d < DIMS; d++)
             made->vectors[q * projected + d] =
@@ -101,17 +111,18 @@ static void make_queries(struct made *made)
                                            .query_words = projected,
                                            .words = (const uint32_t *)(void *)made->vectors,
                                            .product = made->codes,
-                                           .centroids = made->centroids,
-                                           .table = BSW_TABLE_FLOAT32};
-    made->choice = (struct bsw_list_choice){NUM_QUERIES, PROBE, made->chosen, made->counts, NULL};
+                                           .centroids = kind->is_residual ? made->centroids : NULL};
+    made->choice = (struct bsw_list_choice){NUM_QUERIES, PROBE, made->chosen, made->counts,
+                                            kind->metric == BSW_METRIC_IP ? made->additions : NULL};
 }
 
-static void make(uint32_t parts, uint32_t bits, struct made *made)
+static void make(const struct kind *kind, uint32_t seed, struct made *made)
 {
+    drawn = seed;
     memset(made, 0, sizeof *made);
-    make_codes(parts, bits, made);
+    make_codes(kind, made);
     make_shard(made);
-    make_queries(made);
+    make_queries(kind, made);
 }
 
 static void unmake(struct made *made)
@@ -122,6 +133,7 @@ static void unmake(struct made *made)
     bsw_list_order_deinit(&made->shard.order);
     bsw_free(&made->vectors);
     bsw_free(&made->centroids);
+    bsw_free(&made->additions);
     bsw_free(&made->chosen);
     bsw_free(&made->counts);
 }
@@ -134,8 +146,10 @@ static int descending(const void *a, const void *b)
 
 // Candidates of a list; returns how many.
 static size_t score_list(const struct made *made, const struct bsw_resident_shard *shard, size_t q,
-                         uint32_t l, uint64_t *out)
+                         uint32_t i_of_list, uint64_t *out)
 {
+    uint32_t l = made->chosen[q * PROBE + i_of_list];
+    float addition = made->choice.additions ? made->choice.additions[q * PROBE + i_of_list] : 0.0f;
     size_t words = bsw_segment_bundle_words(&shard->shape.layout.segments[0]), count = 0;
     uint32_t first = shard->order.first_bundles[l] * BSW_BUNDLE_ROWS,
              num = shard->order.first_bundles[l + 1] * BSW_BUNDLE_ROWS - first,
@@ -143,13 +157,16 @@ static size_t score_list(const struct made *made, const struct bsw_resident_shar
     for (uint32_t i = 0; i < num; i++) places[i] = first + i;
     const struct bsw_product_rows rows = {(const uint8_t *)shard->arrays.planes[0],
                                           words * sizeof(uint32_t), num, places};
-    assert_ok(bsw_product_plain_scores(made->codes, BSW_TABLE_FLOAT32, NULL,
+    assert_ok(bsw_product_plain_scores(made->codes, made->batch.table, NULL,
                                        made->vectors + q * made->codes->projected_dims,
-                                       made->centroids + l * DIMS, &rows, scores, &err),
+                                       made->batch.centroids ? made->centroids + l * DIMS : NULL,
+                                       &rows, scores, &err),
               &err);
     for (uint32_t i = 0; i < num; i++)
         if (shard->order.rows[first + i] != BSW_NO_ROW)
-            out[count++] = bsw_candidate_pack(scores[i], shard->order.rows[first + i]);
+            out[count++] = bsw_candidate_pack(
+                bsw_score_from_float((bsw_score_to_float(scores[i]) + addition) + 0.0f),
+                shard->order.rows[first + i]);
     bsw_free(&places);
     return count;
 }
@@ -167,7 +184,7 @@ static void find_answers(const struct made *made, const struct bsw_resident_shar
     for (size_t q = 0; q < NUM_QUERIES; q++) {
         size_t count = 0;
         for (uint32_t i = 0; i < made->counts[q]; i++)
-            count += score_list(made, shard, q, made->chosen[q * PROBE + i], all + count);
+            count += score_list(made, shard, q, i, all + count);
         qsort(all, count, sizeof *all, descending);
         answers->counts[q] = count < KEEP ? count : KEEP;
         memcpy(answers->best[q], all, answers->counts[q] * sizeof *all);
@@ -203,40 +220,51 @@ static void check_scan(const struct made *made, const struct bsw_resident_shard 
     }
 }
 
-static void check_codes(uint32_t parts, uint32_t bits)
+static void check_type(struct made *made, const struct bsw_resident_shard *const shards[2],
+                       enum bsw_table_type type)
+{
+    size_t queries = NUM_QUERIES * bsw_align_size(bsw_bound_bytes(&made->codes->book), 64);
+    struct answers *answers = allocate_or_fail(2, sizeof *answers);
+    made->batch.table = type;
+    find_answers(made, shards[0], &answers[0]);
+    find_answers(made, shards[1], &answers[1]);
+    check_scan(made, shards, answers, 0);
+    check_scan(made, shards, answers, 1);       // nothing: tables
+    check_scan(made, shards, answers, queries); // bounds, and terms of one shard's rows or none
+    bsw_free(&answers);
+}
+
+static void check_kind(const struct kind *kind)
 {
     struct made made, other;
-    drawn = parts;
-    make(parts, bits, &made);
-    drawn = 1000 + parts;
-    make(parts, bits, &other);
-    size_t queries = NUM_QUERIES * bsw_align_size(bsw_bound_bytes(&made.codes->book), 64);
+    make(kind, kind->parts, &made);
+    make(kind, 1000 + kind->parts, &other);
     const struct bsw_resident_shard *const shards[] = {&made.shard, &other.shard};
-    struct answers *answers = allocate_or_fail(2, sizeof *answers);
-    find_answers(&made, shards[0], &answers[0]);
-    find_answers(&made, shards[1], &answers[1]);
-    check_scan(&made, shards, answers, 0);
-    check_scan(&made, shards, answers, 1);       // nothing: tables
-    check_scan(&made, shards, answers, queries); // bounds, and terms of one shard's rows or none
-    bsw_free(&answers);
+    for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++)
+        check_type(&made, shards, (enum bsw_table_type)type);
     unmake(&made);
     unmake(&other);
 }
 
-static void test_bytes(void **state)
+UNIT_TEST(distances_of_residuals)
 {
-    (void)state;
-    check_codes(5, 8);
+    check_kind(&(struct kind){BSW_METRIC_L2, 1, 5, 8});
+    check_kind(&(struct kind){BSW_METRIC_L2, 1, 9, 4});
 }
 
-static void test_halves(void **state)
+UNIT_TEST(distances_by_one_table)
 {
-    (void)state;
-    check_codes(9, 4);
+    check_kind(&(struct kind){BSW_METRIC_L2, 0, 5, 8});
+    check_kind(&(struct kind){BSW_METRIC_L2, 0, 9, 4});
+}
+
+UNIT_TEST(products_and_what_lists_add)
+{
+    check_kind(&(struct kind){BSW_METRIC_IP, 0, 5, 8});
+    check_kind(&(struct kind){BSW_METRIC_IP, 0, 9, 4});
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bytes), cmocka_unit_test(test_halves)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_unit_tests(NULL, NULL);
 }
