@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: Apache-2.0
+// table_scan on Arm: 4 entries, or rows, a register. Look-ups of bytes are TBL: 16 numbers of 4-bit
+// codes in one register for each of their bytes, 256 numbers of one byte in sixteen. Others of
+// 8-bit codes are loads of one number.
+#include <arm_neon.h>
+#include <math.h>
+#include <string.h>
+
+#include "common/codes/result_order.h"
+#include "kernels/neon_mask.h"
+#include "kernels/table_scan/table_scan.h"
+#include "kernels/table_scan/table_sums_at.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#define LANES  4 // floats of a register
+#define BLOCK  8 // registers of entries under way
+#define WIDE   8 // registers of sums of a bundle
+#define GROUP  2 // bundles that share a table's registers
+
+// ---- making tables ----
+
+// Chains of num registers of entries of a part, from `start` on, or 0.
+INLINE void chain(const float *entries, size_t stride, uint32_t part_dims, const float *x,
+                  float factor, const float *start, size_t num, float32x4_t *sums)
+{
+    for (size_t k = 0; k < num; k++)
+        sums[k] = start ? vld1q_f32(start + k * LANES) : vdupq_n_f32(0.0f);
+    for (uint32_t d = 0; d < part_dims; d++) {
+        float32x4_t v = vdupq_n_f32(factor * x[d]);
+        for (size_t k = 0; k < num; k++)
+            sums[k] = vfmaq_f32(sums[k], v, vld1q_f32(entries + d * stride + k * LANES));
+    }
+}
+
+INLINE void part_products(const float *entries, size_t num, uint32_t part_dims, const float *x,
+                          const float *start, float *out, size_t block)
+{
+    for (size_t j = 0; j < num; j += block * LANES) {
+        float32x4_t sums[BLOCK];
+        chain(entries + j, num, part_dims, x, 1.0f, start ? start + j : NULL, block, sums);
+        for (size_t k = 0; k < block; k++) vst1q_f32(out + j + k * LANES, sums[k]);
+    }
+}
+
+static void neon_products(const struct bsw_product_book *book, const float *x, const float *start,
+                          float *out)
+{
+    size_t num = bsw_product_entries(book), part = num * book->part_dims;
+    for (uint32_t p = 0; p < book->parts; p++) {
+        const float *from = start ? start + p * num : NULL, *at = x + p * book->part_dims,
+                    *entries = book->entries + p * part;
+        if (num == 256)
+            part_products(entries, 256, book->part_dims, at, from, out + p * num, BLOCK);
+        else
+            part_products(entries, 16, book->part_dims, at, from, out + p * num, 4);
+    }
+}
+
+// The least of all lanes, and of equal ones the one of the first entry.
+INLINE uint8_t first_least(float32x4_t least, uint32x4_t numbers)
+{
+    uint32x4_t is_least = vceqq_f32(least, vdupq_n_f32(vminvq_f32(least)));
+    return (uint8_t)vminvq_u32(vbslq_u32(is_least, numbers, vdupq_n_u32(UINT32_MAX)));
+}
+
+INLINE uint8_t part_nearest(const float *entries, const float *norms, size_t num,
+                            uint32_t part_dims, const float *x, size_t block)
+{
+    static const uint32_t first[LANES] = {0, 1, 2, 3};
+    float32x4_t least = vdupq_n_f32(INFINITY);
+    uint32x4_t best = vdupq_n_u32(0), number = vld1q_u32(first), step = vdupq_n_u32(LANES);
+    for (size_t j = 0; j < num; j += block * LANES) {
+        float32x4_t sums[BLOCK];
+        chain(entries + j, num, part_dims, x, -2.0f, norms + j, block, sums);
+        for (size_t k = 0; k < block; k++) {
+            uint32x4_t is_less = vcltq_f32(sums[k], least);
+            least = vbslq_f32(is_less, sums[k], least);
+            best = vbslq_u32(is_less, number, best);
+            number = vaddq_u32(number, step);
+        }
+    }
+    return first_least(least, best);
+}
+
+static void neon_nearest(const struct bsw_product_book *book, const float *x, size_t stride,
+                         size_t num_rows, uint8_t *codes)
+{
+    size_t num = bsw_product_entries(book), part = num * book->part_dims;
+    for (uint32_t p = 0; p < book->parts; p++) {
+        const float *entries = book->entries + p * part, *norms = book->norms + p * num,
+                    *at = x + p * book->part_dims;
+        for (size_t r = 0; r < num_rows; r++)
+            codes[r * book->parts + p] =
+                num == 256
+                    ? part_nearest(entries, norms, 256, book->part_dims, at + r * stride, BLOCK)
+                    : part_nearest(entries, norms, 16, book->part_dims, at + r * stride, 4);
+    }
+}
+
+static float neon_distances(const struct bsw_product_book *book, const float *list,
+                            const float *query, const float *bases, float *out)
+{
+    size_t num = bsw_product_entries(book);
+    const float32x4_t zero = vdupq_n_f32(0.0f);
+    float32x4_t largest = zero;
+    for (uint32_t p = 0; p < book->parts; p++) {
+        float32x4_t base = vdupq_n_f32(bases[p]);
+        for (size_t i = p * num; i < (p + 1) * num; i += LANES) {
+            float32x4_t sum = vaddq_f32(vaddq_f32(vld1q_f32(list + i), vld1q_f32(query + i)), base);
+            sum = vmaxnmq_f32(sum, zero); // NaN gives 0, as in the reference
+            largest = vmaxq_f32(sum, largest);
+            vst1q_f32(out + i, sum);
+        }
+    }
+    return vmaxvq_f32(largest);
+}
+
+// ---- formats ----
+
+// Bytes of 4 numbers in 4 lanes of 32 bits.
+INLINE uint32x4_t float8_of(float32x4_t v, uint32_t exponent_bits, int is_signed)
+{
+    uint32_t bias = (1u << (exponent_bits - 1)) - 1;
+    uint32x4_t bits = vandq_u32(vreinterpretq_u32_f32(v), vdupq_n_u32(0x7fffffffu)),
+               first = vdupq_n_u32(0x3f800000u - (bias << 23));
+    uint32x4_t over = vqsubq_u32(bits, first);
+    uint32x4_t u =
+        vminq_u32(vshlq_u32(over, vdupq_n_s32(-15 - (int)exponent_bits)), vdupq_n_u32(255));
+    if (!is_signed) return u;
+    uint32x4_t sign = vcltq_f32(v, vdupq_n_f32(0.0f));
+    return vbslq_u32(vdupq_n_u32(1), sign, u);
+}
+
+// The floats of 4 bytes in 4 lanes, whose upper bits are 0.
+INLINE float32x4_t float_of8(uint32x4_t u, uint32_t exponent_bits, int is_signed)
+{
+    uint32_t base =
+        is_signed ? bsw_float8_signed_base(exponent_bits) : bsw_float8_base(exponent_bits);
+    uint32x4_t shifted = is_signed ? vandq_u32(u, vdupq_n_u32(254)) : u;
+    uint32x4_t bits =
+        vaddq_u32(vshlq_u32(shifted, vdupq_n_s32(15 + (int)exponent_bits)), vdupq_n_u32(base));
+    if (is_signed) bits = vorrq_u32(bits, vshlq_n_u32(u, 31));
+    return vreinterpretq_f32_u32(bits);
+}
+
+INLINE void convert_float8(uint32_t exponent_bits, int is_signed, float power, const float *in,
+                           size_t n, uint8_t *out)
+{
+    const float32x4_t factor = vdupq_n_f32(power);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16) {
+        uint16x4_t u[4];
+        for (int k = 0; k < 4; k++)
+            u[k] = vmovn_u32(float8_of(vmulq_f32(vld1q_f32(in + i + k * LANES), factor),
+                                       exponent_bits, is_signed));
+        vst1q_u8(out + i, vcombine_u8(vmovn_u16(vcombine_u16(u[0], u[1])),
+                                      vmovn_u16(vcombine_u16(u[2], u[3]))));
+    }
+    for (; i < n; i++)
+        out[i] = is_signed ? bsw_float8_encode_signed(exponent_bits, in[i] * power)
+                           : bsw_float8_encode(exponent_bits, in[i] * power);
+}
+
+INLINE uint16x4_t halves_of(float32x4_t v, float32x4_t factor)
+{
+    const float32x4_t most = vdupq_n_f32(BSW_HALF_MAX);
+    v = vmulq_f32(v, factor);
+    v = vmaxq_f32(vminq_f32(v, most), vnegq_f32(most));
+    // -0 is 0, as in the reference.
+    return vreinterpret_u16_f16(vcvt_f16_f32(vaddq_f32(v, vdupq_n_f32(0.0f))));
+}
+
+static void convert_halves(float power, const float *in, size_t n, uint16_t *out)
+{
+    const float32x4_t factor = vdupq_n_f32(power);
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) vst1_u16(out + i, halves_of(vld1q_f32(in + i), factor));
+    if (i == n) return;
+    float four[LANES] = {0};
+    uint16_t halves[LANES];
+    memcpy(four, in + i, (n - i) * sizeof *in);
+    vst1_u16(halves, halves_of(vld1q_f32(four), factor));
+    memcpy(out + i, halves, (n - i) * sizeof *out);
+}
+
+static void neon_convert(enum bsw_table_type type, int is_signed, int exponent, const float *in,
+                         size_t n, void *out)
+{
+    float power = bsw_table_power(exponent), *floats = out;
+    if (type == BSW_TABLE_E5M3)
+        is_signed ? convert_float8(5, 1, power, in, n, out)
+                  : convert_float8(5, 0, power, in, n, out);
+    else if (type == BSW_TABLE_E4M4)
+        is_signed ? convert_float8(4, 1, power, in, n, out)
+                  : convert_float8(4, 0, power, in, n, out);
+    else if (type == BSW_TABLE_FLOAT16)
+        convert_halves(power, in, n, out);
+    else
+        for (size_t i = 0; i < n; i++) floats[i] = in[i] * power;
+}
+
+INLINE float32x4_t float_of_half(uint16x4_t halves)
+{
+    return vcvt_f32_f16(vreinterpret_f16_u16(halves));
+}
+
+// Floats of 16 bytes.
+INLINE void floats_of8(enum bsw_table_type type, int is_signed, uint8x16_t bytes,
+                       float32x4_t out[4])
+{
+    uint16x8_t low = vmovl_u8(vget_low_u8(bytes)), high = vmovl_high_u8(bytes);
+    const uint32x4_t words[4] = {vmovl_u16(vget_low_u16(low)), vmovl_high_u16(low),
+                                 vmovl_u16(vget_low_u16(high)), vmovl_high_u16(high)};
+    for (int k = 0; k < 4; k++)
+        out[k] = float_of8(words[k], bsw_float8_exponent_bits(type), is_signed);
+}
+
+INLINE void expand_float8(enum bsw_table_type type, int is_signed, const uint8_t *in, size_t n,
+                          float *out)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        float32x4_t four[4];
+        floats_of8(type, is_signed, vld1q_u8(in + i), four);
+        for (int k = 0; k < 4; k++) vst1q_f32(out + i + k * LANES, four[k]);
+    }
+}
+
+static void neon_expand(enum bsw_table_type type, int is_signed, const void *in, size_t n,
+                        float *out)
+{
+    const uint16_t *halves = in;
+    if (type == BSW_TABLE_FLOAT32)
+        memcpy(out, in, n * sizeof *out);
+    else if (type == BSW_TABLE_E5M3)
+        is_signed ? expand_float8(BSW_TABLE_E5M3, 1, in, n, out)
+                  : expand_float8(BSW_TABLE_E5M3, 0, in, n, out);
+    else if (type == BSW_TABLE_E4M4)
+        is_signed ? expand_float8(BSW_TABLE_E4M4, 1, in, n, out)
+                  : expand_float8(BSW_TABLE_E4M4, 0, in, n, out);
+    else
+        for (size_t i = 0; i < n; i += LANES)
+            vst1q_f32(out + i, float_of_half(vld1_u16(halves + i)));
+}
+
+// ---- sums ----
+
+// A part's numbers in registers: of 4-bit codes byte i of all 16 in bytes[i], of 8-bit codes and
+// numbers of one byte all 256 in all.
+struct part_table {
+    uint8x16_t bytes[4];
+    uint8x16x4_t all[4];
+};
+
+INLINE struct part_table load_part(enum bsw_table_type type, uint32_t bits, const uint8_t *numbers)
+{
+    struct part_table t;
+    if (bits == 8) {
+        for (int i = 0; i < 4; i++) t.all[i] = vld1q_u8_x4(numbers + i * 64);
+    } else if (type == BSW_TABLE_FLOAT32) {
+        uint8x16x4_t four = vld4q_u8(numbers);
+        for (int i = 0; i < 4; i++) t.bytes[i] = four.val[i];
+    } else if (type == BSW_TABLE_FLOAT16) {
+        uint8x16x2_t two = vld2q_u8(numbers);
+        t.bytes[0] = two.val[0];
+        t.bytes[1] = two.val[1];
+    } else {
+        t.bytes[0] = vld1q_u8(numbers);
+    }
+    return t;
+}
+
+// Indices that lie outside of a table keep what was found in those before.
+INLINE uint8x16_t look_up_byte(const struct part_table *t, uint8x16_t codes)
+{
+    uint8x16_t found = vqtbl4q_u8(t->all[0], codes);
+    found = vqtbx4q_u8(found, t->all[1], vsubq_u8(codes, vdupq_n_u8(64)));
+    found = vqtbx4q_u8(found, t->all[2], vsubq_u8(codes, vdupq_n_u8(128)));
+    return vqtbx4q_u8(found, t->all[3], vsubq_u8(codes, vdupq_n_u8(192)));
+}
+
+// The numbers of 16 rows' 4-bit codes.
+INLINE void look_up_halves(enum bsw_table_type type, int is_signed, const struct part_table *t,
+                           uint8x16_t codes, float32x4_t out[4])
+{
+    uint8x16_t b[4];
+    size_t size = bsw_table_number_bytes(type);
+    for (size_t i = 0; i < size; i++) b[i] = vqtbl1q_u8(t->bytes[i], codes);
+    if (size == 1) {
+        floats_of8(type, is_signed, b[0], out);
+        return;
+    }
+    uint16x8_t low = vreinterpretq_u16_u8(vzip1q_u8(b[0], b[1])),
+               high = vreinterpretq_u16_u8(vzip2q_u8(b[0], b[1]));
+    if (size == 2) {
+        out[0] = float_of_half(vget_low_u16(low));
+        out[1] = float_of_half(vget_high_u16(low));
+        out[2] = float_of_half(vget_low_u16(high));
+        out[3] = float_of_half(vget_high_u16(high));
+        return;
+    }
+    uint16x8_t low2 = vreinterpretq_u16_u8(vzip1q_u8(b[2], b[3])),
+               high2 = vreinterpretq_u16_u8(vzip2q_u8(b[2], b[3]));
+    out[0] = vreinterpretq_f32_u16(vzip1q_u16(low, low2));
+    out[1] = vreinterpretq_f32_u16(vzip2q_u16(low, low2));
+    out[2] = vreinterpretq_f32_u16(vzip1q_u16(high, high2));
+    out[3] = vreinterpretq_f32_u16(vzip2q_u16(high, high2));
+}
+
+// 16 rows of a part, whose codes begin at `codes`, to their sums.
+INLINE void add_part(enum bsw_table_type type, int is_signed, uint32_t bits,
+                     const struct part_table *t, uint32_t part, const uint8_t *codes,
+                     float32x4_t sums[4])
+{
+    float32x4_t found[4];
+    uint8x16_t c = vld1q_u8(codes);
+    if (bits == 8) {
+        floats_of8(type, is_signed, look_up_byte(t, c), found);
+    } else {
+        c = part & 1 ? vshrq_n_u8(c, 4) : vandq_u8(c, vdupq_n_u8(15));
+        look_up_halves(type, is_signed, t, c, found);
+    }
+    for (int k = 0; k < 4; k++) sums[k] = vaddq_f32(sums[k], found[k]);
+}
+
+INLINE void sums_by_registers(enum bsw_table_type type, int is_signed, uint32_t bits,
+                              const struct bsw_code_table *table, const uint8_t *codes,
+                              size_t bundle_bytes, size_t num_bundles, float *sums)
+{
+    const uint8_t *numbers = (const uint8_t *)table->numbers;
+    float32x4_t s[GROUP][WIDE];
+    for (size_t g = 0; g < num_bundles; g++)
+        for (int k = 0; k < WIDE; k++) s[g][k] = vdupq_n_f32(0.0f);
+    for (uint32_t p = 0; p < table->parts; p++) {
+        const struct part_table t = load_part(type, bits, numbers);
+        const uint8_t *at = codes + (bits == 8 ? p : p / 2) * BSW_BUNDLE_ROWS;
+        for (size_t g = 0; g < num_bundles; g++, at += bundle_bytes) {
+            add_part(type, is_signed, bits, &t, p, at, s[g]);
+            add_part(type, is_signed, bits, &t, p, at + 16, s[g] + 4);
+        }
+        numbers += bsw_table_number_bytes(type) << bits;
+    }
+    for (size_t g = 0; g < num_bundles; g++)
+        for (int k = 0; k < WIDE; k++) vst1q_f32(sums + g * BSW_BUNDLE_ROWS + k * LANES, s[g][k]);
+}
+
+// 8-bit codes of wider numbers: eight rows at a time.
+INLINE void sums_by_loads(enum bsw_table_type type, const struct bsw_code_table *table,
+                          const uint8_t *codes, size_t bundle_bytes, size_t num_bundles,
+                          float *sums)
+{
+    for (size_t row = 0; row < num_bundles * BSW_BUNDLE_ROWS; row += BSW_SUMS_TOGETHER) {
+        const uint8_t *at[BSW_SUMS_TOGETHER];
+        for (size_t i = 0; i < BSW_SUMS_TOGETHER; i++)
+            at[i] = codes + row / BSW_BUNDLE_ROWS * bundle_bytes + row % BSW_BUNDLE_ROWS + i;
+        bsw_sums_of_eight(type, 0, 8, table, at, sums + row);
+    }
+}
+
+INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_code_table *table,
+                    const uint8_t *codes, size_t bundle_bytes, size_t num_bundles, float *sums)
+{
+    if (table->bits == 8 && bsw_table_number_bytes(type) > 1) {
+        sums_by_loads(type, table, codes, bundle_bytes, num_bundles, sums);
+        return;
+    }
+    for (size_t b = 0; b < num_bundles; b += GROUP) {
+        size_t left = num_bundles - b, num = left < GROUP ? left : GROUP;
+        const uint8_t *at = codes + b * bundle_bytes;
+        if (table->bits == 8)
+            sums_by_registers(type, is_signed, 8, table, at, bundle_bytes, num,
+                              sums + b * BSW_BUNDLE_ROWS);
+        else
+            sums_by_registers(type, is_signed, 4, table, at, bundle_bytes, num,
+                              sums + b * BSW_BUNDLE_ROWS);
+    }
+}
+
+static void neon_sums(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
+                      size_t num_bundles, float *sums)
+{
+#define CALL(type, is_signed) \
+    sums_of(type, is_signed, table, codes, bundle_bytes, num_bundles, sums)
+    BSW_SUMS_BY_TYPE(table, CALL)
+#undef CALL
+}
+
+static void neon_sums_at(const struct bsw_code_table *table, const uint8_t *codes,
+                         size_t bundle_bytes, const uint32_t *places, size_t num_places,
+                         float *sums){
+#define CALL(type, is_signed) \
+    bsw_sums_at_of(type, is_signed, table, codes, bundle_bytes, places, num_places, sums)
+    BSW_SUMS_BY_TYPE(table, CALL)
+#undef CALL
+}
+
+// ---- filter ----
+
+// A float that keys of this score and better reach, and perhaps some of the one below.
+INLINE float least_key(uint32_t limit)
+{
+    // -infinity has the lowest score of a key.
+    return limit <= 0x007fffffu ? -INFINITY : bsw_score_to_float(limit);
+}
+
+static size_t neon_filter(const float *sums, float multiplier, float addition,
+                          const uint32_t *masks, size_t num_bundles, uint32_t first_row,
+                          uint32_t limit, uint64_t *items)
+{
+    const float32x4_t factor = vdupq_n_f32(multiplier), more = vdupq_n_f32(addition),
+                      zero = vdupq_n_f32(0.0f), least = vdupq_n_f32(least_key(limit));
+    size_t count = 0;
+    for (size_t b = 0; b < num_bundles; b++, sums += BSW_BUNDLE_ROWS) {
+        float keys[BSW_BUNDLE_ROWS];
+        uint32x4_t reached[WIDE];
+        for (int k = 0; k < WIDE; k++) {
+            float32x4_t key = vmulq_f32(vld1q_f32(sums + k * LANES), factor);
+            key = vaddq_f32(vaddq_f32(vaddq_f32(key, zero), more), zero);
+            reached[k] = vcgeq_f32(key, least);
+            vst1q_f32(keys + k * LANES, key);
+        }
+        for (uint32_t found = bsw_neon_word_mask(reached) & masks[b]; found; found &= found - 1) {
+            uint32_t lane = (uint32_t)__builtin_ctz(found),
+                     score = bsw_score_from_float(keys[lane]);
+            if (score < limit) continue;
+            items[count++] =
+                bsw_candidate_pack(score, first_row + (uint32_t)(b * BSW_BUNDLE_ROWS) + lane);
+        }
+    }
+    return count;
+}
+
+const struct bsw_table_scan_table bsw_table_scan_neon = {.level = "neon",
+                                                         .products = neon_products,
+                                                         .nearest = neon_nearest,
+                                                         .distances = neon_distances,
+                                                         .convert = neon_convert,
+                                                         .expand = neon_expand,
+                                                         .sums = neon_sums,
+                                                         .sums_at = neon_sums_at,
+                                                         .filter = neon_filter};
