@@ -26,12 +26,13 @@ static size_t centroid_bytes(const struct bsw_shard_service *service)
     size_t tables = 0;
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
         manifest->metric == BSW_METRIC_L2) {
-        uint64_t places = 0;
+        uint64_t rows = 0, most = bsw_list_table_most(&service->list_scratch.tables);
         for (uint32_t u = 0; u < service->num_units; u++)
-            places += manifest->shards[service->units[u].shard].num_places;
+            rows = bsw_list_table_rows_add(
+                rows, manifest->shards[service->units[u].shard].num_places, most);
         tables = (size_t)(bsw_list_table_lists_bytes(manifest->codec->table->product(manifest),
                                                      manifest->lists.count) +
-                          bsw_list_table_rows_bytes(places));
+                          rows);
     }
     return floats * sizeof(float) + tables +
            (service->coarse ? (size_t)bsw_coarse_search_bytes(manifest) : 0);

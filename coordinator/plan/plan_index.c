@@ -145,20 +145,24 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
     struct bsw_plan_bytes rank_bytes = {0};
     const struct bsw_manifest *manifest = &index->manifest;
     size_t row_bytes = bsw_plan_vector_bytes(settings);
-    uint64_t rank_rows = 0;
+    uint64_t rank_rows = 0, rank_terms = 0, most_terms = 0;
     for (uint32_t i = 0; i < manifest->num_shards; i++) {
         const struct bsw_plan_bytes bytes = shard_bytes(manifest, row_bytes, i);
         uint32_t rank = bsw_assignment_rank(&index->assignment, 0, i);
         if (i > 0 && rank != bsw_assignment_rank(&index->assignment, 0, i - 1)) {
             rank_bytes = (struct bsw_plan_bytes){0};
-            rank_rows = 0;
+            rank_rows = rank_terms = 0;
         }
         add_bytes(&rank_bytes, &bytes);
         add_bytes(&index->index, &bytes);
         rank_rows += manifest->shards[i].num_rows;
+        rank_terms = bsw_list_table_rows_add(rank_terms, 8 * (uint64_t)bytes.parts.masks,
+                                             BSW_LIST_TABLE_BYTES); // places: a bit each of masks
         if (rank_rows > index->most_rows) index->most_rows = rank_rows;
-        if (bsw_resident_bytes(&rank_bytes.parts) > bsw_resident_bytes(&index->most.parts))
+        if (bsw_resident_bytes(&rank_bytes.parts) > bsw_resident_bytes(&index->most.parts)) {
             index->most = rank_bytes;
+            most_terms = rank_terms;
+        }
     }
     for (uint32_t slice = 0; slice < index->assignment.num_slices; slice++)
         add_bytes(&index->all, &index->index);
@@ -167,12 +171,11 @@ static void count_bytes(const struct bsw_plan_settings *settings, struct bsw_pla
     index->index.manifest_centroids =
         manifest->lists.count * (uint64_t)settings->dims * sizeof(float);
     index->most.centroids = bsw_coarse_search_bytes(manifest) + index->index.manifest_centroids;
-    if (manifest->codec->has_tables && manifest->lists.is_residual)
-        index->most.centroids += bsw_list_table_lists_bytes(
-            manifest->codec->table->product(manifest), manifest->lists.count);
     if (manifest->codec->has_tables && manifest->lists.is_residual &&
-        manifest->metric == BSW_METRIC_L2) // places: a bit each of masks
-        index->most.centroids += bsw_list_table_rows_bytes(8 * (uint64_t)index->most.parts.masks);
+        manifest->metric == BSW_METRIC_L2)
+        index->most.centroids +=
+            most_terms + bsw_list_table_lists_bytes(manifest->codec->table->product(manifest),
+                                                    manifest->lists.count);
     index->all.centroids = index->assignment.num_ranks * index->most.centroids;
 }
 

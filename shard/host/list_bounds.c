@@ -109,11 +109,12 @@ static enum bsw_status keep_terms(struct bsw_list_bounds *bounds, struct bsw_err
     const struct bsw_list_order *order = &tables->shard->order;
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t begin = scratch->row_terms.bytes,
-           bytes = (size_t)order->first_bundles[order->num_lists] * BSW_BUNDLE_ROWS * sizeof(float);
+           places = (size_t)order->first_bundles[order->num_lists] * BSW_BUNDLE_ROWS,
+           end = (size_t)bsw_list_table_rows_add(begin, places, bsw_list_table_most(scratch));
     struct term_shard shard = {order->rows, begin / sizeof(float)};
     bounds->terms = find_terms(bounds);
-    if (bounds->terms || begin + bytes > bsw_list_table_most(scratch)) return BSW_OK;
-    BSW_TRY(bsw_buffer_reserve(&scratch->row_terms, begin + bytes, err));
+    if (bounds->terms || end == begin) return BSW_OK;
+    BSW_TRY(bsw_buffer_reserve(&scratch->row_terms, end, err));
     BSW_TRY(
         bsw_buffer_reserve(&scratch->term_shards, scratch->term_shards.bytes + sizeof shard, err));
     float *terms = (float *)(void *)(scratch->row_terms.data + begin);
@@ -127,7 +128,7 @@ static enum bsw_status keep_terms(struct bsw_list_bounds *bounds, struct bsw_err
     }
     memcpy(scratch->term_shards.data + scratch->term_shards.bytes, &shard, sizeof shard);
     scratch->term_shards.bytes += sizeof shard;
-    scratch->row_terms.bytes += bytes;
+    scratch->row_terms.bytes = end;
     bounds->terms = terms;
     return BSW_OK;
 }

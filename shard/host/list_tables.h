@@ -42,11 +42,13 @@ static inline size_t bsw_list_table_most(const struct bsw_list_table_scratch *sc
 // What a rank keeps of lists alone, for l2 with residuals.
 uint64_t bsw_list_table_lists_bytes(const struct bsw_product_codes *codes, uint64_t num_lists);
 
-// And of rows (list_bounds.h), places of all its shards together.
-static inline uint64_t bsw_list_table_rows_bytes(uint64_t num_places)
+// And of rows (list_bounds.h): shard after shard as they are scanned first, each whole or not at
+// all. What is kept with one more shard, where kept_bytes are of those before it.
+static inline uint64_t bsw_list_table_rows_add(uint64_t kept_bytes, uint64_t num_places,
+                                               uint64_t most_bytes)
 {
-    uint64_t bytes = num_places * sizeof(float);
-    return bytes <= BSW_LIST_TABLE_BYTES ? bytes : 0;
+    uint64_t bytes = kept_bytes + num_places * sizeof(float);
+    return bytes <= most_bytes ? bytes : kept_bytes;
 }
 
 // A batch under way.

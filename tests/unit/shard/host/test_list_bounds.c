@@ -192,6 +192,16 @@ static void find_answers(const struct made *made, const struct bsw_resident_shar
     bsw_free(&all);
 }
 
+// Terms of rows that are kept are those that a rank counts, shard after shard.
+static void check_kept(const struct made *made, const struct bsw_resident_shard *const shards[2],
+                       const struct bsw_list_scan_scratch *scratch)
+{
+    uint64_t kept = 0, most = bsw_list_table_most(&scratch->tables);
+    for (size_t i = 0; i < 2 && made->batch.centroids; i++)
+        kept = bsw_list_table_rows_add(kept, shards[i]->shape.num_places, most);
+    assert_int_equal(scratch->tables.row_terms.bytes, kept);
+}
+
 // most_bytes: what may be kept, 0 for the usual. Two shards take turns in one scratch.
 static void check_scan(const struct made *made, const struct bsw_resident_shard *const shards[2],
                        const struct answers answers[2], size_t most_bytes)
@@ -214,6 +224,7 @@ static void check_scan(const struct made *made, const struct bsw_resident_shard 
                 assert_memory_equal(found, expected->best[q], count * sizeof *found);
             }
         }
+        check_kept(made, shards, &scratch);
         bsw_candidate_lists_deinit(&lists);
         bsw_list_scan_scratch_deinit(&scratch);
         bsw_scan_workspace_deinit(&workspace);
