@@ -7,7 +7,7 @@
 #include "kernels/table_scan/table_scan.h"
 #include "unit_test.h"
 
-#define NUM_NUMBERS 1000000
+#define NUM_NUMBERS 10000000
 
 struct format {
     enum bsw_table_type type;
@@ -71,32 +71,45 @@ static float random_float(uint64_t i)
     return v;
 }
 
+// Begins of all cells and the end of the last, as bits: of positive floats in order.
+static void cell_bits(const struct format *f, uint32_t bits[257])
+{
+    for (int u = 0; u <= 256; u++) {
+        float begin = u < 256 ? (float)cell_begin(f, u) : ldexpf(1.0f, f->most_exponent);
+        memcpy(&bits[u], &begin, sizeof begin);
+    }
+}
+
+// Both directions: the byte's cell has the number, and the number that the byte stands for is the
+// middle of that cell, within the error that is said; signed ones are the byte without its last
+// bit.
 UNIT_TEST(random_numbers_go_to_the_cell_that_has_them)
 {
     for (size_t i = 0; i < 2; i++) {
         const struct format *f = &formats[i];
-        uint32_t bits = (uint32_t)f->exponent_bits;
-        double worst = 0, worst_signed = 0;
+        uint32_t bits = (uint32_t)f->exponent_bits, begins[257], most;
+        float end = (float)f->most, worst = 0.0f, worst_signed = 0.0f;
+        memcpy(&most, &end, sizeof end);
+        cell_bits(f, begins);
+        size_t num_wrong = 0;
         for (uint64_t n = 0; n < NUM_NUMBERS; n++) {
             float v = random_float(n);
-            int u = bsw_float8_encode(bits, v);
-            if ((double)v < cell_begin(f, 0)) {
-                assert_int_equal(u, 0);
-            } else if ((double)v >= f->most) {
-                assert_int_equal(u, 255);
-            } else {
-                assert_true(cell_begin(f, u) <= (double)v && (double)v < cell_end(f, u));
-                worst =
-                    fmax(worst, fabs((double)bsw_float8_decode(bits, (uint8_t)u) / (double)v - 1));
-                uint8_t s = bsw_float8_encode_signed(bits, -v);
-                assert_int_equal(s, (u & 0xfe) | 1);
-                worst_signed = fmax(
-                    worst_signed, fabs((double)bsw_float8_decode_signed(bits, s) / -(double)v - 1));
-            }
+            uint32_t v_bits;
+            memcpy(&v_bits, &v, sizeof v);
+            uint8_t u = bsw_float8_encode(bits, v), s = bsw_float8_encode_signed(bits, -v);
+            int is_below = v_bits < begins[0], is_above = v_bits >= most;
+            num_wrong += is_below   ? u != 0
+                         : is_above ? u != 255
+                                    : begins[u] > v_bits || v_bits >= begins[u + 1];
+            num_wrong += s != ((u & 0xfe) | (v > 0.0f)); // of -0 there is no sign
+            if (is_below || is_above) continue;
+            worst = fmaxf(worst, fabsf(bsw_float8_decode(bits, u) - v) / v);
+            worst_signed = fmaxf(worst_signed, fabsf(bsw_float8_decode_signed(bits, s) + v) / v);
         }
-        double bound = ldexp(0.5, f->exponent_bits - 8);
-        assert_true(worst <= bound && worst > 0.9 * bound);
-        assert_true(worst_signed <= 2 * bound && worst_signed > 0.9 * bound);
+        float bound = ldexpf(0.5f, f->exponent_bits - 8);
+        assert_int_equal(num_wrong, 0);
+        assert_true(worst <= bound && worst > 0.9f * bound);
+        assert_true(worst_signed <= 2 * bound && worst_signed > 0.9f * bound);
     }
 }
 
