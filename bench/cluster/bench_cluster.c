@@ -34,11 +34,24 @@ static enum bsw_status parse_cases(const char *text, unsigned *out, struct bsw_e
     return BSW_OK;
 }
 
+static enum bsw_status check_parts(struct bsw_cluster_options *o, struct bsw_error *err)
+{
+    if (o->bits != 4 && o->bits != 8)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--bits %g: --codec pq has 4 or 8 a subspace",
+                        o->bits);
+    if (o->parts == 0) o->parts = (uint64_t)ceil(2 * (double)o->dims / o->bits);
+    if (o->parts > o->dims)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--subspaces %llu: rows have %llu dims",
+                        (unsigned long long)o->parts, (unsigned long long)o->dims);
+    return BSW_OK;
+}
+
 static enum bsw_status check(struct bsw_cluster_options *o, int num_ranks, struct bsw_error *err)
 {
     BSW_TRY(bsw_bench_options_check(&o->bench, err));
     BSW_TRY(parse_cases(o->cases_text, &o->cases, err));
     BSW_TRY(bsw_codec_parse(o->codec_text, &o->codec, err));
+    if (o->codec->has_tables) BSW_TRY(check_parts(o, err));
     uint64_t least = o->k > (uint64_t)num_ranks ? o->k : (uint64_t)num_ranks;
     if (o->rows < least)
         return bsw_fail(err, BSW_ERROR_USAGE,
@@ -66,10 +79,12 @@ static const struct bsw_option option_rows[] = {
            .help = "rows: of each rank (weak), of all together (strong, replicas)"),
     OPTION("dims", dims, .value_name = "D", .default_text = "128", .min = 1, .max = 4096,
            .help = "dimensions"),
-    OPTION("codec", codec_text, .choices = "saq|raw", .default_text = "saq",
+    OPTION("codec", codec_text, .choices = "saq|pq|raw", .default_text = "saq",
            .help = "codes; raw: uint8 rows as they are"),
     OPTION("bits", bits, .value_name = "B", .default_text = "3", .min = 1, .max = BSW_MAX_CODE_BITS,
-           .help = "bits a dimension, codec saq"),
+           .help = "bits a dimension, codec saq; of a subspace, codec pq: 4 or 8"),
+    OPTION("subspaces", parts, .value_name = "M", .min = 0, .max = 4096, .default_text = "0",
+           .help = "parts of a code, codec pq; 0: 2 bits a dimension"),
     OPTION("query-bits", query_bits, .value_name = "BQ", .default_text = "6", .min = 1,
            .max = BSW_MAX_QUERY_BITS, .help = "bits a query component, codec saq"),
     OPTION("queries", queries, .value_name = "N", .default_text = "1000", .min = 1, .max = 1e6,
@@ -98,12 +113,15 @@ static void add_rate(json_t *object, const char *key, double rate)
 static json_t *describe_code(const struct bsw_cluster_options *o, const char *scan)
 {
     int is_final = o->codec->table->has_exact_keys;
-    return json_pack(
+    json_t *code = json_pack(
         "{s:s, s:I, s:f, s:I, s:I, s:I, s:I, s:f, s:s}", "codec", bsw_codec_name(o->codec), "dims",
         (json_int_t)o->dims, "bits", is_final ? 8.0 : o->bits, "query_bits",
         is_final ? (json_int_t)8 : (json_int_t)o->query_bits, "rows", (json_int_t)o->rows, "batch",
         (json_int_t)(o->batch < o->queries ? o->batch : o->queries), "k", (json_int_t)o->k,
         "oversample", is_final ? 1.0 : o->oversample, "scan", scan);
+    if (o->codec->has_tables)
+        json_object_set_new(code, "subspaces", json_integer((json_int_t)o->parts));
+    return code;
 }
 
 static json_t *describe_rates(const struct bsw_bench_cluster *cluster)

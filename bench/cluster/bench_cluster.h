@@ -26,7 +26,7 @@ struct bsw_cluster_options {
     const char *cases_text, *pairs, *codec_text;
     unsigned cases; // enum bsw_cluster_case
     const struct bsw_codec *codec;
-    uint64_t rows, dims, queries, batch, k, query_bits, sample, seed;
+    uint64_t rows, dims, queries, batch, k, query_bits, parts, sample, seed;
     double bits, oversample;
 };
 

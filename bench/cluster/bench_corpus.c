@@ -40,7 +40,9 @@ static enum bsw_status learn(const struct bsw_bench_corpus_options *options,
     const struct bsw_codec_table *codec = manifest->codec->table;
     const struct bsw_row_range range = {0, options->rows};
     struct bsw_codec_settings settings = {.bits = codec->fixed_bits > 0 ? 0 : options->bits,
+                                          .parts = options->parts,
                                           .seed = options->seed};
+    if (manifest->codec->has_tables) settings.rotation = "none"; // rows have axes of their own
     struct bsw_sample sample;
     bsw_vectors *vectors;
     BSW_TRY(codec->check_settings(&settings, err));

@@ -12,6 +12,7 @@ struct bsw_bench_corpus_options {
     const struct bsw_codec *codec; // saq or raw
     uint32_t dims;
     double bits;                // saq
+    uint64_t parts;             // of product codes
     uint64_t rows;              // what the code learns from
     uint64_t max_rows, queries; // the source: most rows of a corpus, then the queries
     uint64_t seed;

@@ -41,11 +41,11 @@ enum bsw_status bsw_bench_point_open(struct bsw_bench_point *point, struct bsw_r
     point->manifest.num_rows = rows;
     enum bsw_status status = bsw_manifest_cut_shards(&point->manifest, shards, err);
     BSW_TRY(bsw_transport_agree(&group->ranks, status, err));
-    int has_bytes = point->manifest.codec->has_bytes;
+    int has_bits = !point->manifest.codec->has_bytes && !point->manifest.codec->has_tables;
     const struct bsw_search_options search = {
         .manifest = &point->manifest,
         .request = {.k = options->k,
-                    .query_bits = has_bytes ? 0 : options->query_bits,
+                    .query_bits = has_bits ? options->query_bits : 0,
                     .oversample = options->oversample,
                     .is_refined = 1,
                     .merge = BSW_MERGE_GATHER, // which fits the smallest batch
@@ -87,9 +87,10 @@ static void adapt(struct bsw_bench_point *point, const struct bsw_bench_variant 
     int has_bytes = point->manifest.codec->has_bytes;
     bsw_scan_workspace_deinit(&service->workspace);
     bsw_scan_workspace_init(&service->workspace, level, service->settings.num_threads);
-    service->workspace.scan = has_bytes               ? BSW_SCAN_MATRIX
-                              : variant->is_reference ? BSW_SCAN_PLANES
-                                                      : BSW_SCAN_AUTO;
+    service->workspace.scan = point->manifest.codec->has_tables ? BSW_SCAN_AUTO
+                              : has_bytes                       ? BSW_SCAN_MATRIX
+                              : variant->is_reference           ? BSW_SCAN_PLANES
+                                                                : BSW_SCAN_AUTO;
     if (point->full_batch == 0) point->full_batch = search->settings.batch;
     search->settings.batch = variant->batch > 0 ? (size_t)variant->batch : point->full_batch;
     if (search->settings.batch > variant->num_queries)

@@ -416,6 +416,7 @@ static enum bsw_status prepare(struct scaling *s, struct bsw_error *err)
         .codec = o->codec,
         .dims = (uint32_t)o->dims,
         .bits = o->bits,
+        .parts = o->parts,
         .rows = o->rows,
         .max_rows = o->rows * (uint64_t)cluster->transport->num_ranks,
         .queries = o->queries,

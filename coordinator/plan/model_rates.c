@@ -108,10 +108,19 @@ static enum bsw_status read_code(const char *path, const json_t *json, struct bs
     BSW_TRY(read_count(&object, "dims", &out->dims, err));
     BSW_TRY(read_number(&object, "bits", &out->bits, err));
     BSW_TRY(read_count(&object, "query_bits", &out->query_bits, err));
+    BSW_TRY(read_count(&object, "subspaces", &out->parts, err));
     BSW_TRY(read_count(&object, "batch", &out->batch, err));
     BSW_TRY(read_count(&object, "k", &k, err));
     BSW_TRY(read_number(&object, "oversample", &oversample, err));
     out->keep = k * (oversample > 0 ? oversample : 1);
+    if (out->codec->has_tables && is_within(out->dims, BSW_MAX_DIMS) &&
+        (out->bits == 4 || out->bits == 8) && is_within(out->parts, out->dims) && out->batch > 0)
+        return BSW_OK;
+    if (out->codec->has_tables)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: rates.code: dims, bits (4 or 8), subspaces or batch are missing or "
+                        "too large",
+                        path);
     if (is_within(out->dims, BSW_MAX_DIMS) && is_within(out->bits, BSW_MAX_CODE_BITS) &&
         is_within(out->query_bits, BSW_RAW_QUERY_BITS) && out->batch > 0)
         return BSW_OK;
@@ -168,9 +177,6 @@ static enum bsw_status scan_of(const struct bsw_rates_code *code, enum bsw_cpu_l
                                enum bsw_scan_kind *out, struct bsw_error *err)
 {
     struct bsw_code_layout layout;
-    if (code->codec->has_tables)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--rates: times of codec %s are not modelled",
-                        bsw_codec_name(code->codec));
     *out = code->codec->has_bytes ? BSW_SCAN_MATRIX : code->scan;
     if (*out != BSW_SCAN_AUTO) return BSW_OK;
     bsw_code_layout_init(&layout);
@@ -184,7 +190,7 @@ static enum bsw_status scan_of(const struct bsw_rates_code *code, enum bsw_cpu_l
 static int is_same_code(const struct bsw_rates_code *a, const struct bsw_rates_code *b)
 {
     return a->codec == b->codec && a->dims == b->dims && fabs(a->bits - b->bits) < 0.1 &&
-           a->query_bits == b->query_bits;
+           a->query_bits == b->query_bits && a->parts == b->parts;
 }
 
 // Of a progressive scan the one in full.
@@ -193,12 +199,27 @@ static enum bsw_scan_kind full_kind(enum bsw_scan_kind kind)
     return bsw_scan_is_matrix(kind) ? BSW_SCAN_MATRIX : BSW_SCAN_PLANES;
 }
 
+// Scans by tables of both codes: shuffles of 4-bit codes and loads of 8-bit ones say nothing of
+// each other, nor of other scans.
+static enum bsw_status find_tables(const char *path, struct bsw_rates_scaling *s,
+                                   struct bsw_error *err)
+{
+    s->scan_kind = s->wanted_kind = BSW_SCAN_TABLES;
+    if (s->from.codec == s->to.codec && s->from.bits == s->to.bits) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: rates of codec %s, %.3g bits, say nothing of codec %s, %.3g bits: measure "
+                    "with such codes",
+                    path, bsw_codec_name(s->from.codec), s->from.bits, bsw_codec_name(s->to.codec),
+                    s->to.bits);
+}
+
 // The scans of both codes. Whether a stage pays is known from the measurement alone. Where the
 // tables would scan the measured code as it was measured with this batch, too, another way is the
 // code's.
 static enum bsw_status find_kinds(const char *path, enum bsw_cpu_level level,
                                   struct bsw_rates_scaling *s, struct bsw_error *err)
 {
+    if (s->from.codec->has_tables || s->to.codec->has_tables) return find_tables(path, s, err);
     enum bsw_scan_kind measured, by_batch;
     struct bsw_rates_code alike = s->from;
     alike.batch = s->to.batch;
@@ -229,7 +250,9 @@ static void find_factors(struct bsw_rates_scaling *s)
 {
     const struct bsw_rates_code *from = &s->from, *to = &s->to;
     double scan = padded(from->dims) / padded(to->dims);
-    if (!bsw_scan_is_matrix(s->scan_kind) && !is_same_code(from, to))
+    if (to->codec->has_tables)
+        scan = from->parts / to->parts; // a look-up each
+    else if (!bsw_scan_is_matrix(s->scan_kind) && !is_same_code(from, to))
         scan *= from->bits * from->query_bits / (to->bits * to->query_bits);
     s->factors = (struct bsw_model_rates){
         .scan_pairs_per_second = scan,
@@ -275,7 +298,8 @@ const struct bsw_device_limits *bsw_device_limits_of(const char *name)
 void bsw_device_limits_apply(const struct bsw_device_limits *limits, double padded_dims,
                              struct bsw_model_rates *rates)
 {
-    rates->scan_pairs_per_second = limits->multiply_adds_per_second / padded_dims;
+    rates->scan_pairs_per_second =
+        padded_dims > 0 ? limits->multiply_adds_per_second / padded_dims : 0;
     rates->scan_bytes_per_second = limits->bytes_per_second;
     rates->scans_on_device = 1;
 }

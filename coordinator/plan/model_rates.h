@@ -5,7 +5,8 @@
 // The file is JSON with an object "rates", as `bench cluster --json` prints it: keys named as the
 // fields of struct bsw_model_rates, "cores" and "ranks" of the measurement, and an object "code":
 // codec, dims, bits, query_bits, batch, k, oversample, scan. Of "code" the first five must be
-// there, of the rates one; other keys are ignored.
+// there, of the rates one; other keys are ignored. Codes with tables have bits of a subspace, 4 or
+// 8, and "subspaces" in place of query_bits.
 #ifndef BITSWEEP_COORDINATOR_MODEL_RATES_H
 #define BITSWEEP_COORDINATOR_MODEL_RATES_H
 
@@ -34,7 +35,8 @@ void bsw_rate_set(struct bsw_model_rates *rates, size_t rate, double value);
 // What was searched when rates were measured, or is to be. 0: not known.
 struct bsw_rates_code {
     const struct bsw_codec *codec;
-    double dims, bits, query_bits; // of codes; bits on average
+    double dims, bits, query_bits; // of codes; bits on average; with tables of rows, of a part
+    double parts;                  // with tables; else 0
     double batch, keep;            // keep: L
     enum bsw_scan_kind scan;       // AUTO: not known, or whatever the tables of tuning choose
 };
@@ -63,9 +65,10 @@ struct bsw_rates_scaling {
 
 // The rates for other codes and batches, from those of `measured`, by multiply-adds and bytes
 // (bench/scaling.md); scans as measured even where a batch of the code would take the other way.
-// All others stay: bytes a second of codes are those of any code. level: for the tables that tell
-// which scan a batch takes. Rates of the other way because of the batch, not of the code, say
-// nothing about it: BSW_ERROR_USAGE with the reason, naming `path`.
+// Scans by tables go with subspaces; rates of other codes, or of another number of bits, say
+// nothing of them: BSW_ERROR_USAGE, too. All others stay: bytes a second of codes are those of any
+// code. level: for the tables that tell which scan a batch takes. Rates of the other way because of
+// the batch, not of the code, say nothing about it: BSW_ERROR_USAGE with the reason, naming `path`.
 enum bsw_status bsw_model_rates_convert(const char *path, const struct bsw_measured_rates *measured,
                                         const struct bsw_rates_code *code, enum bsw_cpu_level level,
                                         struct bsw_model_rates *out,
@@ -80,7 +83,7 @@ struct bsw_device_limits {
 };
 // NULL: none of that name.
 const struct bsw_device_limits *bsw_device_limits_of(const char *name);
-// Replaces the rates of scans.
+// Replaces the rates of scans. padded_dims 0: of codes with tables, for which bytes alone tell.
 void bsw_device_limits_apply(const struct bsw_device_limits *limits, double padded_dims,
                              struct bsw_model_rates *rates);
 

@@ -166,8 +166,12 @@ static void tell_rates(struct bsw_facts *facts, const struct bsw_plan_times *tim
 
 static void say_code(struct bsw_facts *facts, const char *before, const struct bsw_rates_code *code)
 {
-    bsw_facts_say(facts, "%s%s, %g dims x %.3g bits, queries of %g bits", before,
-                  bsw_codec_name(code->codec), code->dims, code->bits, code->query_bits);
+    if (code->codec->has_tables)
+        bsw_facts_say(facts, "%s%s, %g dims, %g subspaces of %g bits", before,
+                      bsw_codec_name(code->codec), code->dims, code->parts, code->bits);
+    else
+        bsw_facts_say(facts, "%s%s, %g dims x %.3g bits, queries of %g bits", before,
+                      bsw_codec_name(code->codec), code->dims, code->bits, code->query_bits);
     if (code->keep > 0) bsw_facts_say(facts, ", L %g", code->keep);
 }
 
@@ -191,7 +195,10 @@ static void tell_from(struct bsw_facts *facts, const struct bsw_rates_scaling *s
     bsw_fact_text(facts, "codec", bsw_codec_name(s->from.codec), NULL);
     bsw_fact_real(facts, "dims", s->from.dims, NULL);
     bsw_fact_real(facts, "bits", s->from.bits, NULL);
-    bsw_fact_real(facts, "query_bits", s->from.query_bits, NULL);
+    if (s->from.codec->has_tables)
+        bsw_fact_real(facts, "subspaces", s->from.parts, NULL);
+    else
+        bsw_fact_real(facts, "query_bits", s->from.query_bits, NULL);
     bsw_fact_flag(facts, "is_other_codec", s->is_other_codec, NULL);
     bsw_fact_flag(facts, "is_progressive_guess", s->is_progressive, NULL);
     bsw_fact_flag(facts, "is_other_scan", s->scan_kind != s->wanted_kind, NULL);

@@ -6,6 +6,8 @@
 
 #include "common/base/word_list.h"
 #include "coordinator/job/option_table.h"
+#include "shard/codecs/codec.h"
+#include "shard/codecs/product_codes.h"
 
 #define WORD_BYTES 32
 
@@ -83,10 +85,20 @@ static void forget_given(const struct bsw_model_rates *given, int has_limits,
     }
 }
 
-// Average bits of a dimension, padding included on both sides.
+// Average bits of a dimension, padding included on both sides; of product codes bits of a part.
 static struct bsw_rates_code code_of(const struct bsw_plan_index *index, uint64_t batch)
 {
     const struct bsw_code_layout *layout = &index->manifest.layout;
+    if (index->manifest.codec->has_tables) {
+        const struct bsw_product_book *book =
+            &index->manifest.codec->table->product(&index->manifest)->book;
+        return (struct bsw_rates_code){.codec = index->manifest.codec,
+                                       .dims = bsw_manifest_row_dims(&index->manifest),
+                                       .bits = book->bits,
+                                       .parts = book->parts,
+                                       .batch = (double)batch,
+                                       .keep = (double)index->search.keep};
+    }
     return (struct bsw_rates_code){.codec = index->manifest.codec,
                                    .dims = layout->dims,
                                    .bits = bsw_layout_row_bytes(layout) * 8 / layout->padded_dims,
@@ -118,7 +130,9 @@ static enum bsw_status settle_rates(const struct bsw_plan_time_settings *setting
                             "--device %s has limits in place of rates of scans: --device gpu takes "
                             "those of a GPU",
                             settings->device);
-        bsw_device_limits_apply(out->limits, index->manifest.layout.padded_dims, &out->rates);
+        int has_tables = index->manifest.codec->has_tables;
+        bsw_device_limits_apply(out->limits, has_tables ? 0 : index->manifest.layout.padded_dims,
+                                &out->rates);
         out->memory_bytes = (uint64_t)out->limits->memory_bytes;
     }
     take_given(&settings->given, &out->rates);

@@ -55,8 +55,10 @@ done
 for name in "${cases[@]}"; do says "rows of $name" "^  $name .* (0|N/A)$"; done
 if ((most == 3)); then says "the two numbers of the network" '^# network: alpha [0-9.]+ us, beta [0-9.]+ ns/B'; fi
 
-for codec in saq raw; do
-    bench "$most" --json --codec $codec
+for codec in saq raw pq; do
+    options=()
+    [[ $codec != pq ]] || options=(--bits 8)
+    bench "$most" --json --codec $codec ${options[@]+"${options[@]}"}
     expect "--json, $codec" 0
     cp "$folder/stdout" "$folder/$codec"
     says "$codec: passed" '^    "passed": true'
@@ -74,6 +76,11 @@ for codec in saq raw; do
         if awk -v v="${value:-0}" 'BEGIN { exit !(v > 0) }'; then pass; else complain "$codec: $key '$value'" "$folder/rates"; fi
     done
 done
+
+says "pq: scans by tables" '^      "scan": "tables"' "$folder/pq"
+says "pq: subspaces, 2 bits a dimension" '^      "subspaces": 8' "$folder/pq"
+check "plan --rates takes what pq measured" "$program" plan --rows 1M --dims 32 --codec pq --subspaces 4 --ranks 1 \
+    --rates "$folder/pq"
 
 # bytes_of CASE MERGE EXCHANGE: on two ranks, with codes of saq.
 bytes_of() {

@@ -242,6 +242,20 @@ sees --ranks 1 "${rates[@]}" --batch 1 --bits 6 --scan-rate 1G -- "^ +1 +1000000
 equal "a rate that is given is not scaled" "$(grep -c 'scan x' "$folder/text")" 0
 "$program" plan --rows 1G --dims 192 --batch 1 --ranks 1 "${rates[@]}" --json >"$folder/text"
 equal "plan --json says what was scaled" "$(grep -cE '"(scan_factor": 0\.5|encode_factor": 0\.25|is_other_codec": false)' "$folder/text")" 3
+# Tables: half the look-ups, twice the rate; of other codes, or of other bits, nothing is known.
+write_rates "" '"scan": "tables",'
+refused "codec saq, 3 bits, say nothing of codec pq, 8 bits" --rows 1G --dims 96 --codec pq "${rates[@]}"
+sed -i 's/"codec": "saq", "dims": 96, "bits": 3, "query_bits": 6/"codec": "pq", "dims": 96, "bits": 8, "subspaces": 24/' \
+    "$folder/rates.json"
+said --rows 1G --dims 96 --codec pq --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 250 "
+said --rows 1G --dims 96 --codec pq --subspaces 12 --ranks 1 "${rates[@]}" -- "^ +1 +1000000000 .* 125 " \
+    "^rates were measured with pq, 96 dims, 24 subspaces of 8 bits, L 50$" \
+    "^and are wanted for pq, 96 dims, 12 subspaces of 8 bits, L 50; scaled by .*: scan x 2$"
+refused "pq, 8 bits, say nothing of codec pq, 4 bits" --rows 1G --dims 96 --codec pq --bits 4 "${rates[@]}"
+sed -i 's/"subspaces": 24/"subspaces": 97/' "$folder/rates.json"
+damaged_pq=0
+"$program" plan --rows 1G --dims 96 --codec pq "${rates[@]}" >"$folder/text" 2>&1 || damaged_pq=$?
+equal "more subspaces than dims" "$damaged_pq $(grep -c "subspaces or batch are missing" "$folder/text")" "65 1"
 write_rates
 for list in 1,,2 '1,' :4 4: 1:2:4 1:2,4 0000000000000000000000000000000002 0000000000000000000000000000000002:4; do
     refused "not a whole number\|1 to 4096" --rows 1G --dims 96 --ranks "$list"
