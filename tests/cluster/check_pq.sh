@@ -95,6 +95,24 @@ for table in float32 e4m4; do
     check "the same bytes" cmp "$folder/first" "$folder/again"
 done
 
+# Rows of all sizes, from below the normal numbers up: tables of 8 bits keep to their rules on every level.
+tools=$(dirname "$program")/tests
+needs "$tools/hostile_rows"
+"$tools/hostile_rows" mixed 700 25 45 "$folder/mixed.fbin" "$folder/asked.fbin" 5
+for metric in l2 ip; do
+    check "encode rows of all sizes, $metric" "$program" encode --base "$folder/mixed.fbin" --codec pq --metric $metric \
+        --subspaces 9 --rotation none --lists 0 --index "$folder/mixed" --force --quiet
+    for table in e4m4 e5m3 float16; do
+        expected=
+        for level in "${levels[@]}"; do
+            check "rows of all sizes, $metric, $table, $level" "$program" search --index "$folder/mixed" --queries \
+                "$folder/asked.fbin" --k 10 --refine none --table $table --level "$level" --batch 9 --threads 2 \
+                --out "$folder/mixed-$level" --force --quiet
+            check "the same bytes" cmp "$folder/mixed-$level" "${expected:=$folder/mixed-$level}"
+        done
+    done
+done
+
 # A row is not its own neighbour; codebooks of another index are those of this one.
 check "exclude-self" "$program" search --index "$folder/flat" --queries "$folder/base.fbin" --query-rows 0:50 --k 1 \
     --exclude-self --oversample 20 --out "$folder/first" --force --quiet

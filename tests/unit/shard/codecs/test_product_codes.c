@@ -222,6 +222,126 @@ UNIT_TEST(tables_are_the_same_on_every_level)
     bsw_free(&rows);
 }
 
+// ---- tables of a huge range ----
+
+enum { WIDE_PARTS = 6, WIDE_ROWS = BSW_BUNDLE_ROWS };
+
+// One dimension a part; entries of all sizes, from 2^-least on, of part p up to sizes[p].
+static struct bsw_product_codes *make_wide(enum bsw_metric metric, const float *sizes)
+{
+    struct bsw_product_codes *codes;
+    assert_ok(bsw_product_codes_create(metric, WIDE_PARTS, WIDE_PARTS, 8, "none", &codes, &err),
+              &err);
+    for (uint32_t p = 0; p < WIDE_PARTS; p++)
+        for (int j = 0; j < 256; j++)
+            codes->entries[p * 256 + (uint32_t)j] =
+                ldexpf(sizes[p] * (1.0f + (float)(bsw_hash2(p, (uint64_t)j) % 997) / 997.0f),
+                       -j / 3) *
+                (j % 2 ? -1.0f : 1.0f);
+    bsw_product_codes_norms(codes);
+    return codes;
+}
+
+// A byte by the definition of the format, in float64, and the number that it stands for.
+static double cell_middle(int exponent_bits, int is_signed, double v)
+{
+    int bits = 8 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1, exponent, u;
+    double size = fabs(v), fraction = 2 * frexp(size, &exponent);
+    if (size < ldexp(1.0, -bias))
+        u = 0;
+    else if (size >= ldexp(2.0 - ldexp(1.0, -bits), bias + 1))
+        u = 255;
+    else
+        u = (exponent - 1 + bias) << bits | (int)floor(ldexp(fraction - 1, bits));
+    int step = is_signed ? 2 : 1, first = u / step * step;
+    double begin = ldexp(1.0 + ldexp((double)(first % (1 << bits)), -bits), (first >> bits) - bias),
+           wide = ldexp((double)step, (first >> bits) - bias - bits), middle = begin + wide / 2;
+    return is_signed && v < 0 ? -middle : middle;
+}
+
+// The power of two that brings the largest number to the highest cells (of e4m4 below 496).
+static int wide_exponent(int exponent_bits, double largest)
+{
+    int x = 0, most = 1 << (exponent_bits - 1);
+    double end = exponent_bits == 4 ? 496.0 : ldexp(1.0, most);
+    if (largest == 0) return 0;
+    while (ldexp(largest, x) >= end) x--;
+    while (ldexp(largest, x + 1) < end) x++;
+    return x;
+}
+
+static void check_wide(const struct bsw_product_codes *codes, enum bsw_table_type type,
+                       const float *query)
+{
+    int exponent_bits = (int)bsw_float8_exponent_bits(type), is_l2 = codes->metric == BSW_METRIC_L2;
+    uint8_t bundle[8 * BSW_BUNDLE_ROWS];
+    uint32_t places[WIDE_ROWS], scores[WIDE_ROWS];
+    float numbers[WIDE_PARTS * 256];
+    double largest = 0;
+    for (size_t i = 0; i < sizeof bundle; i++) bundle[i] = (uint8_t)bsw_hash2(4, i);
+    for (uint32_t r = 0; r < WIDE_ROWS; r++) places[r] = r;
+    for (uint32_t i = 0; i < WIDE_PARTS * 256; i++) {
+        float e = codes->entries[i], q = query[i / 256], distance = (e * e + -2 * q * e) + q * q;
+        numbers[i] = is_l2 ? (distance > 0 ? distance : 0) : q * e;
+        largest = fmax(largest, fabs((double)numbers[i]));
+    }
+    int x = wide_exponent(exponent_bits, largest);
+    const struct bsw_product_rows what = {bundle, sizeof bundle, WIDE_ROWS, places};
+    assert_ok(bsw_product_plain_scores(codes, type, NULL, query, NULL, &what, scores, &err), &err);
+    for (uint32_t r = 0; r < WIDE_ROWS; r++) {
+        float sum = 0;
+        for (uint32_t p = 0; p < WIDE_PARTS; p++) {
+            // In float32: what is so small that it gets 0 loses its sign.
+            float v = ldexpf(numbers[p * 256 + bundle[p * BSW_BUNDLE_ROWS + r]], x);
+            sum += (float)cell_middle(exponent_bits, !is_l2, (double)v);
+        }
+        double key = ldexp(is_l2 ? -(double)sum : (double)sum, -x);
+        assert_true((double)bsw_score_to_float(scores[r]) == key);
+    }
+}
+
+// 2^100 between parts, 2^85 between entries of one: what lies below the cells is the middle of the
+// lowest one, bit for bit as the formats are defined.
+UNIT_TEST(tables_of_a_huge_range_are_those_of_the_definition)
+{
+    static const float sizes[WIDE_PARTS] = {0x1p50f, 0x1p-50f, 1.0f, 3.0f, 0x1p20f, 0x1p-10f};
+    _Alignas(64) const float query[32] = {0x1p49f, 3.0f, -2.0f, 0x1p-30f, 0.0f, -0x1p40f};
+    for (int metric = 0; metric < 2; metric++) {
+        struct bsw_product_codes *codes = make_wide(metric ? BSW_METRIC_IP : BSW_METRIC_L2, sizes);
+        check_wide(codes, BSW_TABLE_E4M4, query);
+        check_wide(codes, BSW_TABLE_E5M3, query);
+        bsw_product_codes_destroy(&codes);
+    }
+}
+
+// The largest vectors and entries that are taken: tables have neither NaN nor infinity, on any
+// level.
+UNIT_TEST(no_table_has_a_number_that_is_none)
+{
+    enum { NUMBERS = WIDE_PARTS * 256 };
+    static const float sizes[WIDE_PARTS] = {7e17f, 7e17f, 7e17f, 0x1p-60f, 0.0f, 7e17f};
+    _Alignas(64) const float query[32] = {-1.4e18f, 1.4e18f, -1.4e18f, 1.4e18f, 1.4e18f, 0x1p-70f};
+    _Alignas(64) static float term[NUMBERS], space[NUMBERS + WIDE_PARTS], floats[NUMBERS];
+    _Alignas(64) static unsigned char table[NUMBERS * 4 + 4];
+    _Alignas(64) float room[64];
+    for (int metric = 0; metric < 2; metric++) {
+        struct bsw_product_codes *codes = make_wide(metric ? BSW_METRIC_IP : BSW_METRIC_L2, sizes);
+        const struct bsw_product_terms terms = {query, term, NULL, codes->norms};
+        for (int i = 0; i < BSW_NUM_TABLE_TYPES * BSW_CPU_NUM_LEVELS; i++) {
+            enum bsw_cpu_level level = (enum bsw_cpu_level)(i / BSW_NUM_TABLE_TYPES);
+            enum bsw_table_type type = (enum bsw_table_type)(i % BSW_NUM_TABLE_TYPES);
+            if (level != BSW_CPU_REFERENCE && level > bsw_cpu_level_detect()) continue;
+            const struct bsw_table_scan_table *kernels = bsw_table_scan_table_get(level);
+            bsw_product_query_term(codes, kernels, query, room, term);
+            float multiplier = bsw_product_table(codes, kernels, type, &terms, space, table);
+            kernels->expand(type, metric, table, NUMBERS, floats);
+            assert_true(isfinite(multiplier) && multiplier != 0);
+            for (size_t n = 0; n < NUMBERS; n++) assert_true(isfinite(floats[n]));
+        }
+        bsw_product_codes_destroy(&codes);
+    }
+}
+
 int main(void)
 {
     return run_unit_tests(make_temporary_folder, remove_temporary_folder);
