@@ -7,6 +7,14 @@
 
 #include "kernels/table_bounds/table_bounds.h"
 
+// Bytes of 8-bit codes are looked up for 16 queries at once, however few there are: below this sums
+// of all rows are faster (0.72 ns a row and part, against 0.30 to 0.49 a query, on Zen 3).
+#define BSW_FIXED_BOUND_LEAST 3
+static inline size_t bsw_fixed_bound_least(const struct bsw_product_book *book)
+{
+    return book->bits == 8 ? BSW_FIXED_BOUND_LEAST : 1;
+}
+
 // Of one query.
 struct bsw_fixed_bound {
     struct bsw_bound_scale numbers;

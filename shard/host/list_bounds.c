@@ -214,6 +214,14 @@ int bsw_list_bounds_hold(const struct bsw_list_bounds *bounds,
            length_of(codes_of(bounds), table_room->centroid) < MOST_LENGTH;
 }
 
+size_t bsw_list_bounds_least(const struct bsw_list_bounds *bounds)
+{
+    const struct bsw_query_batch *batch = bounds->tables->queries->batch;
+    // Else a query needs a table for the list.
+    if (bounds->tables->is_of_lists && batch->table == BSW_TABLE_FLOAT32) return 1;
+    return bsw_fixed_bound_least(&codes_of(bounds)->book);
+}
+
 void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
                            const struct bsw_list_table_room *table_room, size_t bundle,
                            size_t num_bundles, struct bsw_list_bound_room *room)

@@ -60,6 +60,8 @@ struct bsw_list_bound_room bsw_list_bounds_room(const struct bsw_list_bounds *bo
 // Whether there are bounds for the list that table_room has entered; else it has to have tables.
 int bsw_list_bounds_hold(const struct bsw_list_bounds *bounds,
                          const struct bsw_list_table_room *table_room);
+// So many queries of a list are worth it: fewer have tables.
+size_t bsw_list_bounds_least(const struct bsw_list_bounds *bounds);
 // A run of at most BSW_BOUND_RUN_BUNDLES of the list that table_room has entered.
 void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
                            const struct bsw_list_table_room *table_room, size_t bundle,

@@ -379,6 +379,11 @@ static void scan_bounds(const struct list_job *job, const struct list_thread *th
     }
 }
 
+static float addition_of(const struct list_queries *list, size_t i, int is_count)
+{
+    return list->additions && !is_count ? list->additions[i] : 0.0f;
+}
+
 // Queries of a list by tables, those that have a limit by bounds if there are some.
 static void scan_tables(const struct list_job *job, const struct list_thread *thread, uint32_t l,
                         const struct list_queries *list)
@@ -394,14 +399,17 @@ static void scan_tables(const struct list_job *job, const struct list_thread *th
     bsw_list_tables_enter(job->tables, l, &room);
     int has_bounds = job->bounds && bsw_list_bounds_hold(job->bounds, &room);
     for (size_t i = 0; i < list->num; i++) {
-        uint32_t query = list->queries[i];
-        float addition = list->additions && !is_count ? list->additions[i] : 0.0f;
-        if (has_bounds && limit_of(job, query) > BSW_SCORE_OF_MINUS_INFINITY)
+        if (has_bounds && limit_of(job, list->queries[i]) > BSW_SCORE_OF_MINUS_INFINITY)
             bounded[num++] = (uint32_t)i;
         else
-            scan_table(job, thread, l, query, addition, &room);
+            scan_table(job, thread, l, list->queries[i], addition_of(list, i, is_count), &room);
     }
-    if (num > 0) scan_bounds(job, thread, l, list, &room, bounded, num);
+    if (num > 0 && num >= bsw_list_bounds_least(job->bounds))
+        scan_bounds(job, thread, l, list, &room, bounded, num);
+    else
+        for (size_t i = 0; i < num; i++)
+            scan_table(job, thread, l, list->queries[bounded[i]],
+                       addition_of(list, bounded[i], is_count), &room);
 }
 
 // A list for at most MOST_QUERIES queries.

@@ -71,7 +71,8 @@ static size_t divide_bound_room(unsigned char *at, struct bound_room *out)
 
 static int has_bounds(const struct bsw_query_batch *batch)
 {
-    return !batch->selection && batch->product->book.parts <= BSW_BOUND_MAX_PARTS;
+    return !batch->selection && batch->product->book.parts <= BSW_BOUND_MAX_PARTS &&
+           batch->num_queries >= bsw_fixed_bound_least(&batch->product->book);
 }
 
 static size_t bound_bytes(const struct bsw_query_batch *batch)
@@ -264,7 +265,12 @@ static void scan_tile(const struct bsw_scan_group *group, size_t thread, struct 
         scan_bounded(group, queries, num, tile, room, lists);
         num = 0;
     }
-    if (num > 0) scan_bounded(group, queries, num, tile, room, lists);
+    if (num >= bsw_fixed_bound_least(&group->batch->product->book)) {
+        scan_bounded(group, queries, num, tile, room, lists);
+        return;
+    }
+    for (size_t i = 0; i < num; i++)
+        scan_all(group, queries[i], tile, group->sums + thread * BSW_TILE_ROWS, &lists[queries[i]]);
 }
 
 void bsw_scan_tables(const struct bsw_scan_group *group, size_t thread, struct bsw_scan_run run)
