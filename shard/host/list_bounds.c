@@ -192,7 +192,8 @@ enum bsw_status bsw_list_bounds_open(const struct bsw_list_tables *tables, size_
                                     .tile_bundles = tile_bundles,
                                     .entries = bsw_bound_entries(&codes->book)};
     if (tables->queries->batch->selection || codes->book.parts > BSW_BOUND_MAX_PARTS ||
-        num > bsw_list_table_most(scratch) / out->query_bytes || !have_bounds(out))
+        num < bsw_list_bounds_least(out) || num > bsw_list_table_most(scratch) / out->query_bytes ||
+        !have_bounds(out))
         return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->bounds, num * out->query_bytes + 1, err));
     BSW_TRY(bsw_buffer_reserve(&scratch->bound_scales, (num + 1) * sizeof(struct scale), err));
