@@ -90,6 +90,7 @@ for code in "${codes[@]}"; do
             ${rotation[@]+"${rotation[@]}"} --lists "$lists" --calibrate off --index "$index" --force --quiet \
             --threads 1 >"$index.seconds"
     bytes=$("$program" info "$index" --json | sed -nE 's/^ *"bytes_per_vector": ([0-9.]+),?$/\1/p')
+    # shellcheck disable=SC2016 # of Markdown
     printf '| `%s` | %.0f |%s %.0f s |\n' "$code" "$bytes" "$(points "$index" | rates "${targets[@]}")" \
         "$(cat "$index.seconds")"
 done
