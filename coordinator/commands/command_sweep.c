@@ -78,7 +78,7 @@ static const struct bsw_option option_rows[] = {
            .help =
                "timed passes of a search; the median counts; above 1 one untimed pass goes before"),
     OPTION("device", sweep.device, .value_name = "auto|cpu|cuda|cuda:N", .default_text = "auto",
-           .help = "where to encode and search"),
+           .help = "where to encode, if codes are made there, and to search"),
     OPTION("ties", sweep.counts_ties,
            .help = "recalls count ties, too: rows whose exact value equals that of the last true "
                    "neighbour"),

@@ -35,6 +35,13 @@ static enum bsw_status make_truth(const struct bsw_sweep_team *team,
     return bsw_truth_run(&settings, team->transport, &stats, err);
 }
 
+// Codes that no device makes are made on CPUs, and searched where the sweep is to search.
+static const char *encode_device(const struct bsw_sweep_team *team,
+                                 const struct bsw_sweep_step *step, const struct bsw_codec *codec)
+{
+    return step->lists > 0 || codec->table->host_encode ? "cpu" : team->settings->device;
+}
+
 // Anew even where a part is there: the time of a build is that of a whole one.
 static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bsw_sweep_step *step,
                               struct bsw_sweep_found *found, struct bsw_error *err)
@@ -56,7 +63,7 @@ static enum bsw_status encode(const struct bsw_sweep_team *team, const struct bs
         .lists = step->lists,
         .residuals = step->residuals,
         .force = 1,
-        .device.text = team->settings->device,
+        .device.text = encode_device(team, step, codec),
         .level = team->settings->level};
     bsw_process_peak_reset();
     BSW_TRY(bsw_encode_run(&settings, team->transport, &found->index, err));
