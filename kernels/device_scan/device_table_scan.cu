@@ -7,6 +7,8 @@
 #include "kernels/device_scan/device_key.cuh"
 #include "kernels/device_scan/device_table_scan.h"
 #include "kernels/device_scan/table_numbers.cuh"
+#include "kernels/device_scan/table_selection.cuh"
+#include "kernels/select/key_shift.h"
 
 namespace bsw
 {
@@ -76,7 +78,7 @@ __device__ __forceinline__ table_slot load_slot(const table_arguments &a, const 
     slot.limit = __ldg(a.lists.limits + slot.query);
     slot.exists = 1;
     if (a.work.additions) slot.addition = __ldg(a.work.additions + place);
-    slot.multiplier = a.tables.is_l2 ? -1.0f : 1.0f;
+    slot.multiplier = a.tables.is_l2 && !a.tables.selection.are_counts ? -1.0f : 1.0f;
     return slot;
 }
 
@@ -173,6 +175,17 @@ __device__ __forceinline__ void make_slice(const table_arguments &a, const float
     }
 }
 
+template <number_kind KIND, int BITS, int QUERIES, bool SELECTS>
+__device__ __forceinline__ void make_parts(const table_arguments &a, const float *centroid,
+                                           const table_slot *slots, uint32_t first, uint32_t num,
+                                           typename table_of<KIND, QUERIES>::entry *table)
+{
+    if constexpr (SELECTS)
+        make_selected_slice<BITS, QUERIES>(a.tables, centroid, slots, first, num, table);
+    else
+        make_slice<KIND, QUERIES>(a, centroid, slots, first, num, table);
+}
+
 // ---- look-ups ----
 
 template <number_kind KIND, int QUERIES>
@@ -231,9 +244,23 @@ __device__ __forceinline__ lane_place place_of(const table_arguments &a, const b
     return {bundle * warp_rows + row, mask >> row & 15};
 }
 
-template <int QUERIES>
-__device__ __forceinline__ void select_rows(const table_arguments &a, const lane_place &lane,
-                                            const table_slot *slots,
+// Whether a selection ranks a row of such a score and sum; place: in the shard.
+template <int BITS>
+__device__ __forceinline__ bool is_ranked(const table_arguments &a, const float *centroid,
+                                          uint32_t query, uint32_t score, float sum, uint32_t place)
+{
+    if (score <= BSW_SCORE_OF_MINUS_INFINITY) return false;
+    if (sum != __ldg(a.tables.selection.nothing + query)) return true;
+    const uint32_t *codes =
+        a.codes.planes[0] + static_cast<size_t>(place / warp_rows) * a.bundle_words;
+    return !a.tables.selection.are_counts && // these are whole numbers: only misses add up to that
+           hits_something<BITS>(a.tables, query, centroid, reinterpret_cast<const uint8_t *>(codes),
+                                place % warp_rows);
+}
+
+template <int BITS, int QUERIES, bool SELECTS>
+__device__ __forceinline__ void select_rows(const table_arguments &a, const float *centroid,
+                                            const lane_place &lane, const table_slot *slots,
                                             const float (&sums)[lane_rows][QUERIES])
 {
 #pragma unroll
@@ -247,6 +274,12 @@ __device__ __forceinline__ void select_rows(const table_arguments &a, const lane
             passing |= (scores[r] >= slot.limit ? 1u : 0u) << r;
         }
         passing &= slot.exists ? lane.mask : 0;
+#pragma unroll
+        for (unsigned r = 0; SELECTS && r < lane_rows; r++) {
+            if (passing >> r & 1 &&
+                !is_ranked<BITS>(a, centroid, slot.query, scores[r], sums[r][q], lane.place + r))
+                passing ^= 1u << r;
+        }
         if (!__any_sync(all_lanes, passing != 0)) continue;
 #pragma unroll
         for (unsigned r = 0; r < lane_rows; r++) {
@@ -260,7 +293,7 @@ __device__ __forceinline__ void select_rows(const table_arguments &a, const lane
 
 // ---- a block ----
 
-template <number_kind KIND, int BITS, int QUERIES>
+template <number_kind KIND, int BITS, int QUERIES, bool SELECTS = false>
 __global__ void __launch_bounds__(table_threads, 2)
     scan_tables(const __grid_constant__ table_arguments a)
 {
@@ -277,7 +310,7 @@ __global__ void __launch_bounds__(table_threads, 2)
     if (__syncthreads_count(exists && slots[threadIdx.x].exists) == 0) return;
     if (KIND != number_kind::float32) scale_tables<QUERIES>(a, work.centroid, slots);
     if (slice >= parts) {
-        make_slice<KIND, QUERIES>(a, work.centroid, slots, 0, parts, table);
+        make_parts<KIND, BITS, QUERIES, SELECTS>(a, work.centroid, slots, 0, parts, table);
         __syncthreads();
     }
     for (uint32_t tile = work.first; tile < work.end; tile += BSW_DEVICE_TABLE_BUNDLES) {
@@ -291,12 +324,12 @@ __global__ void __launch_bounds__(table_threads, 2)
             const uint32_t num = parts - p < slice ? parts - p : slice;
             if (slice < parts) {
                 __syncthreads(); // everybody has done with the slice before
-                make_slice<KIND, QUERIES>(a, work.centroid, slots, p, num, table);
+                make_parts<KIND, BITS, QUERIES, SELECTS>(a, work.centroid, slots, p, num, table);
                 __syncthreads();
             }
             if (is_busy) add_slice<KIND, BITS, QUERIES>(a.format, table, codes, p, num, sums);
         }
-        if (is_busy) select_rows<QUERIES>(a, lane, slots, sums);
+        if (is_busy) select_rows<BITS, QUERIES, SELECTS>(a, work.centroid, lane, slots, sums);
     }
 }
 
@@ -304,25 +337,35 @@ __global__ void __launch_bounds__(table_threads, 2)
 
 typedef void (*table_kernel)(table_arguments);
 
-template <number_kind KIND> table_kernel choose_kernel(uint32_t bits, uint32_t queries)
+template <number_kind KIND, bool SELECTS = false>
+table_kernel choose_kernel(uint32_t bits, uint32_t queries)
 {
     if (bits == 8)
-        return queries == 1   ? scan_tables<KIND, 8, 1>
-               : queries == 2 ? scan_tables<KIND, 8, 2>
-                              : scan_tables<KIND, 8, 4>;
-    return queries == 1   ? scan_tables<KIND, 4, 1>
-           : queries == 2 ? scan_tables<KIND, 4, 2>
-                          : scan_tables<KIND, 4, 4>;
+        return queries == 1   ? scan_tables<KIND, 8, 1, SELECTS>
+               : queries == 2 ? scan_tables<KIND, 8, 2, SELECTS>
+                              : scan_tables<KIND, 8, 4, SELECTS>;
+    return queries == 1   ? scan_tables<KIND, 4, 1, SELECTS>
+           : queries == 2 ? scan_tables<KIND, 4, 2, SELECTS>
+                          : scan_tables<KIND, 4, 4, SELECTS>;
 }
 
 table_kernel kernel_of(const bsw_device_tables &tables, uint32_t queries)
 {
+    if (tables.selection.limits)
+        return choose_kernel<number_kind::float32, true>(tables.bits, queries);
     if (tables.type == BSW_TABLE_FLOAT32)
         return choose_kernel<number_kind::float32>(tables.bits, queries);
     if (tables.type == BSW_TABLE_FLOAT16)
         return choose_kernel<number_kind::float16>(tables.bits, queries);
     if (tables.is_l2) return choose_kernel<number_kind::float8>(tables.bits, queries);
     return choose_kernel<number_kind::signed_float8>(tables.bits, queries);
+}
+
+bool is_valid_selection(const bsw_device_tables &tables)
+{
+    const bsw_device_selection &s = tables.selection;
+    return !s.limits || (s.nothing && s.counts && tables.part_dims == 2 && !tables.types &&
+                         tables.type == BSW_TABLE_FLOAT32);
 }
 
 bool is_valid_tables(const bsw_device_codes &codes, const bsw_device_tables &tables,
@@ -335,7 +378,7 @@ bool is_valid_tables(const bsw_device_codes &codes, const bsw_device_tables &tab
            codes.layout.segments[0].bits == 1 &&
            codes.layout.segments[0].dims == tables.parts * tables.bits &&
            lists.num_queries == tables.num_queries && !lists.queues.slots &&
-           (!tables.centroids || (tables.is_l2 && tables.lists)) &&
+           (!tables.centroids || (tables.is_l2 && tables.lists)) && is_valid_selection(tables) &&
            static_cast<uint64_t>(codes.num_bundles) * warp_rows + lists.capacity <= UINT32_MAX;
 }
 
@@ -387,7 +430,9 @@ uint32_t groups_of(uint32_t num_queries, uint32_t queries)
 } // namespace
 } // namespace bsw
 
-DEVICE_POINTERS(bsw_device_tables, a.entries, a.norms, a.queries, a.types, a.centroids, a.lists)
+DEVICE_POINTERS(bsw_device_selection, a.limits, a.nothing, a.counts)
+DEVICE_POINTERS(bsw_device_tables, a.entries, a.norms, a.queries, a.types, a.centroids, a.lists,
+                a.selection)
 DEVICE_POINTERS(bsw_device_list_work, a.items, a.queries, a.additions, a.rows)
 DEVICE_POINTERS(bsw::table_arguments, a.codes, a.tables, a.lists, a.work)
 

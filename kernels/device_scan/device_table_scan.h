@@ -7,6 +7,10 @@
 // these queries, so that one look-up serves all. Each number, largest number, power of two, sum and
 // key is computed as shard/codecs/product_codes.h has it, to the bit.
 //
+// With a selection a table has the entries within a radius alone (shard/codecs/selective_table.h,
+// after JUNO: Liu et al., ASPLOS 2024): each block looks at all entries of its tables as it makes
+// them, by the formulas of kernels/entries_within/entries_within.h.
+//
 // A table that is larger than shared memory is made slice after slice of some parts, which are
 // looked up before the next is made, for every 1024 rows again: any codebooks fit, but beyond
 // shared memory (bsw_device_table_shape.is_whole 0) at the price of tables made over and over.
@@ -22,6 +26,18 @@ BSW_C_BEGIN
 #define BSW_DEVICE_TABLE_BUNDLES ((uint32_t)32) // that a block looks up at a time
 #define BSW_DEVICE_TABLE_ROOM    ((size_t)256)  // bytes of a block beside its tables
 
+// Of codebooks of two dimensions a part and tables of float32: an entry is a hit where its squared
+// distance is at most the limit, or under ip its product at least the least that the limit allows.
+// Device memory, borrowed. Numbers of a hit are those of the full table, or are_counts.
+struct bsw_device_selection {
+    const float *limits;  // [num_queries][parts]: squared, scaled radii; NULL: no selection
+    const float *nothing; // [num_queries]: the sum of a row that hits nothing, which is not ranked
+    uint64_t *counts;     // [2], added to: entries of tables made, and of them those within
+    uint32_t are_counts;
+    uint32_t has_bound;      // a miss has the limit, or that least product; else `miss`
+    float inner, ring, miss; // a count within a quarter of the limit, within it, and beyond
+};
+
 // Device memory, floats, borrowed.
 struct bsw_device_tables {
     uint32_t num_queries;
@@ -35,6 +51,7 @@ struct bsw_device_tables {
     const uint8_t *types;   // [num_queries]: those of another type are left out; NULL: all have it
     const float *centroids; // [lists][stride]: c', of l2 with residuals; NULL: c' is 0
     const uint32_t *lists;  // [num_bundles]: of each bundle, with centroids
+    struct bsw_device_selection selection;
 };
 
 // What a block has.
@@ -68,8 +85,8 @@ static inline struct bsw_device_table_shape bsw_device_table_shape_of(uint32_t p
 }
 
 // Appends every row of the part whose mask bit is 1 and whose score reaches its query's limit, as
-// bsw_device_plane_scan does, without queues. The layout is that of codec pq: one segment of one
-// bit. centroids: not looked at.
+// bsw_device_plane_scan does, without queues; with a selection not those with a key of -infinity or
+// without a hit. The layout is that of codec pq: one segment of one bit. centroids: not looked at.
 BSW_DEVICE_CALL int bsw_device_table_scan(const struct bsw_device_codes *codes,
                                           const struct bsw_device_part *part,
                                           const struct bsw_device_tables *tables,

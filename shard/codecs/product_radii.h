@@ -20,7 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/base/c_linkage.h"
 #include "common/base/memory.h"
+
+BSW_C_BEGIN
 
 #define BSW_RADII_CELLS     100 // a side of a box
 #define BSW_RADII_MAP       ((size_t)BSW_RADII_CELLS * BSW_RADII_CELLS)
@@ -85,4 +88,5 @@ static inline float bsw_product_radius(const struct bsw_product_radii *radii,
     return radii->radii[part * BSW_RADII_MAP + bsw_product_radii_cell(radii, part, x, y)];
 }
 
+BSW_C_END
 #endif

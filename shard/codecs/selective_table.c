@@ -217,6 +217,29 @@ float bsw_selective_plain_table(const struct bsw_selection *selection,
     return multiplier_of(selection);
 }
 
+// ---- what devices make tables of ----
+
+void bsw_selective_limits(const struct bsw_selection *selection, const float *query, float *out)
+{
+    const struct bsw_selection_settings *settings = &selection->settings;
+    for (uint32_t p = 0; p < selection->codes->book.parts; p++)
+        out[p] = limit_of(bsw_product_radius(selection->codes->radii, settings->radii, p,
+                                             query[2 * p], query[2 * p + 1]),
+                          settings->scale);
+}
+
+// A miss adds the limit under l2, and else rays have no centroid.
+float bsw_selective_nothing(const struct bsw_selection *selection, const float *query,
+                            const float *limits)
+{
+    float sum = 0.0f;
+    for (uint32_t p = 0; p < selection->codes->book.parts; p++) {
+        const struct bsw_entry_ray ray = {p, query[2 * p], query[2 * p + 1], limits[p]};
+        sum += miss_of(selection, &ray);
+    }
+    return sum;
+}
+
 // ---- rows ----
 
 static int has_hit(const struct bsw_product_codes *codes, const uint32_t *hits,

@@ -18,9 +18,12 @@
 #ifndef BITSWEEP_SHARD_SELECTIVE_TABLE_H
 #define BITSWEEP_SHARD_SELECTIVE_TABLE_H
 
+#include "common/base/c_linkage.h"
 #include "kernels/entries_within/entries_within.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/codecs/product_radii.h"
+
+BSW_C_BEGIN
 
 enum bsw_selection_mode { BSW_SELECTION_H, BSW_SELECTION_M, BSW_SELECTION_L };
 #define BSW_SELECTION_MODES "H|M|L"
@@ -67,6 +70,12 @@ static inline size_t bsw_selective_hits_bytes(const struct bsw_product_codes *co
                           BSW_ALIGNMENT_BYTES);
 }
 
+// Limits of a query's rays, [parts]: the same for all lists.
+void bsw_selective_limits(const struct bsw_selection *selection, const float *query, float *out);
+// The sum of a row that hits nothing: the same for all lists, too.
+float bsw_selective_nothing(const struct bsw_selection *selection, const float *query,
+                            const float *limits);
+
 // A table as bsw_product_table makes it, of float32, and its hits. Returns what sums are multiplied
 // by. room: bsw_selective_room_bytes, 64-byte aligned. Where the finder fails selection->failure
 // says so, and the numbers are of no use.
@@ -83,4 +92,5 @@ size_t bsw_selective_keep(const struct bsw_product_codes *codes, const uint32_t 
                           const uint8_t *bundles, size_t bundle_bytes, uint64_t *items,
                           size_t count);
 
+BSW_C_END
 #endif

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scans by tables of product codes against the reference of the CPU, bit for bit: every type of
-// table, both sizes of codes, whole shards and lists, with and without residuals, tables that do
+// table, entries within a radius, both sizes of codes, shards and lists, residuals, tables that do
 // not fit; hostile numbers, ties, ragged lists. And the bank conflicts of their look-ups.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <functional>
 
 #include "common/codes/result_order.h"
 #include "device_check_scan_case.hpp"
 #include "kernels/device_scan/device_table_scan.h"
-#include "shard/codecs/product_codes.h"
+#include "shard/codecs/selective_table.h"
 
 namespace
 {
@@ -19,11 +20,12 @@ constexpr uint32_t num_lists = 5;
 
 struct table_case {
     uint32_t parts, part_dims, bits, num_queries, num_bundles;
-    bsw_metric metric;
-    bool has_centroids, is_mixed; // of types
-    bsw_table_type type;
-    number_fill fill;
-    uint64_t stream;
+    bsw_metric metric = BSW_METRIC_L2;
+    bool has_centroids = false, is_mixed = false; // of types
+    bsw_table_type type = BSW_TABLE_FLOAT32;
+    number_fill fill = TIED;
+    uint64_t stream = 0;
+    bsw_selection_settings selection = {};
 };
 
 std::string describe(const table_case &c, const char *what)
@@ -33,7 +35,7 @@ std::string describe(const table_case &c, const char *what)
            (c.is_mixed ? " and others, " : ", ") + (c.metric == BSW_METRIC_L2 ? "l2" : "ip") +
            (c.has_centroids ? ", residuals, " : ", ") + std::to_string(c.num_queries) +
            " queries, " + std::to_string(c.num_bundles) + " bundles, stream " +
-           std::to_string(c.stream);
+           std::to_string(c.stream) + (c.selection.is_on ? ", within radii" : "");
 }
 
 float make_number(const table_case &c, uint64_t stream, uint64_t i)
@@ -58,6 +60,7 @@ std::vector<float> make_numbers(const table_case &c, uint64_t stream, size_t num
 
 struct case_data {
     bsw_product_codes *codes = nullptr;
+    bsw_selection selection = {};
     bsw_code_layout layout = {};
     std::vector<float> queries, centroids; // [..][projected_dims], padding 0
     std::vector<uint8_t> types;
@@ -74,6 +77,7 @@ struct case_data {
             make_numbers(c, 1, bsw_product_numbers(&codes->book) * c.part_dims);
         std::copy(entries.begin(), entries.end(), codes->entries);
         bsw_product_codes_norms(codes);
+        if (c.selection.is_on) make_radii(c);
         queries = pad(make_numbers(c, 2, c.num_queries * codes->dims));
         centroids = pad(make_numbers(c, 3, num_lists * codes->dims));
         for (uint32_t q = 0; q < c.num_queries; q++)
@@ -100,6 +104,21 @@ struct case_data {
         return out;
     }
 
+    void make_radii(const table_case &c)
+    {
+        bsw_error err;
+        check_that(bsw_product_radii_create(c.parts, &codes->radii, &err) == BSW_OK, "no radii");
+        for (uint32_t p = 0; p < c.parts; p++) {
+            const float box[] = {-8.0f, -8.0f, 8.0f, 8.0f}, ends[] = {0.5f, 6.0f};
+            std::copy(box, box + 4, codes->radii->boxes + 4 * p);
+            std::copy(ends, ends + 2, codes->radii->ends + 2 * p);
+        }
+        for (size_t i = 0; i < c.parts * BSW_RADII_MAP; i++)
+            codes->radii->radii[i] = std::max(std::fabs(make_number(c, 8, i)), 0x1p-20f);
+        selection.settings = c.selection;
+        selection.codes = codes;
+    }
+
     // Random bytes, half of the rows of a bundle of ties alike; padding as it is, 0.
     void make_codes(const table_case &c)
     {
@@ -121,9 +140,11 @@ struct case_data {
     }
 };
 
-// Candidates of some bundles, which are of one list; rows are places.
+// Candidates of some bundles, which are of one list; rows are places. num_within: NULL, or the
+// entries of the table that are selected are added to it.
 std::vector<uint64_t> find_rows(const case_data &data, uint32_t query, uint32_t first,
-                                uint32_t num_bundles, const float *centroid, float addition)
+                                uint32_t num_bundles, const float *centroid, float addition,
+                                uint64_t *num_within = nullptr)
 {
     const bsw_table_scan_table *kernels = &bsw_table_scan_reference;
     const bsw_product_codes *codes = data.codes;
@@ -137,14 +158,24 @@ std::vector<uint64_t> find_rows(const case_data &data, uint32_t query, uint32_t 
     bsw_product_query_term(codes, kernels, own, room.data(), query_term.data());
     bsw_product_list_term(codes, kernels, centroid, room.data(), list_term.data());
     const bsw_product_terms terms = {own, query_term.data(), centroid, list_term.data()};
+    std::vector<uint32_t> hits(bsw_selective_hits_bytes(codes) / sizeof(uint32_t));
+    const bool selects = data.selection.settings.is_on;
     const float multiplier =
-        bsw_product_table(codes, kernels, type, &terms, table_room.data(), table.data());
+        selects ? bsw_selective_plain_table(&data.selection, &terms,
+                                            reinterpret_cast<float *>(table.data()), hits.data())
+                : bsw_product_table(codes, kernels, type, &terms, table_room.data(), table.data());
     const bsw_code_table of = bsw_product_code_table(codes, type, table.data());
     kernels->sums(&of,
                   reinterpret_cast<const uint8_t *>(data.words.data() + first * data.bundle_words),
                   data.bundle_words * 4, num_bundles, sums.data());
     out.resize(kernels->filter(sums.data(), multiplier, addition, data.masks.data() + first,
                                num_bundles, first * 32, 0, out.data()));
+    if (num_within)
+        for (uint32_t word : hits) *num_within += static_cast<uint64_t>(__builtin_popcount(word));
+    if (selects)
+        out.resize(bsw_selective_keep(codes, hits.data(),
+                                      reinterpret_cast<const uint8_t *>(data.words.data()),
+                                      data.bundle_words * 4, out.data(), out.size()));
     return out;
 }
 
@@ -163,6 +194,8 @@ struct device_case {
     device_array<uint32_t> words, masks, rows, list_of;
     device_array<float> entries, norms, queries, centroids;
     device_array<uint8_t> types;
+    device_array<float> limits, nothing;
+    device_array<uint64_t> entry_counts;
     bsw_device_codes codes = {};
     bsw_device_tables tables = {};
 
@@ -170,7 +203,9 @@ struct device_case {
         : words(data.words), masks(data.masks), rows(data.rows), list_of(data.list_of),
           entries(copy(data.codes->entries, bsw_product_numbers(&data.codes->book) * c.part_dims)),
           norms(copy(data.codes->norms, bsw_product_numbers(&data.codes->book))),
-          queries(data.queries), centroids(data.centroids), types(data.types)
+          queries(data.queries), centroids(data.centroids), types(data.types),
+          limits(static_cast<size_t>(c.num_queries) * c.parts), nothing(c.num_queries),
+          entry_counts(std::vector<uint64_t>(2, 0))
     {
         codes.layout = data.layout;
         codes.planes[0] = words.get();
@@ -189,10 +224,39 @@ struct device_case {
                   queries.get(),
                   c.is_mixed ? types.get() : nullptr,
                   c.has_centroids ? centroids.get() : nullptr,
-                  c.has_centroids ? list_of.get() : nullptr};
+                  c.has_centroids ? list_of.get() : nullptr,
+                  {}};
+        if (c.selection.is_on) select(c, data);
     }
 
   private:
+    void select(const table_case &c, const case_data &data)
+    {
+        std::vector<float> all(static_cast<size_t>(c.num_queries) * c.parts), own(c.num_queries);
+        for (uint32_t q = 0; q < c.num_queries; q++) {
+            const float *query =
+                data.queries.data() + static_cast<size_t>(q) * data.codes->projected_dims;
+            float *of_query = all.data() + static_cast<size_t>(q) * c.parts;
+            bsw_selective_limits(&data.selection, query, of_query);
+            own[q] = bsw_selective_nothing(&data.selection, query, of_query);
+        }
+        limits.put(all);
+        nothing.put(own);
+        const bool is_h = c.selection.mode == BSW_SELECTION_H,
+                   is_m = c.selection.mode == BSW_SELECTION_M;
+        const float far = c.metric == BSW_METRIC_L2 ? INFINITY : -INFINITY, miss = is_h   ? far
+                                                                                   : is_m ? -1.0f
+                                                                                          : 0.0f;
+        tables.selection = {limits.get(),
+                            nothing.get(),
+                            entry_counts.get(),
+                            is_h ? 0u : 1u,
+                            is_h && !c.selection.is_miss_infinite ? 1u : 0u,
+                            1.0f,
+                            is_m ? 0.0f : 1.0f,
+                            miss};
+    }
+
     static std::vector<float> copy(const float *from, size_t num)
     {
         return std::vector<float>(from, from + num);
@@ -247,8 +311,9 @@ void check_shard(const table_case &c, const case_data &data, const device_case &
     const bsw_device_part part = {first, c.num_bundles, step};
     std::vector<std::vector<uint64_t>> expected(c.num_queries);
     std::vector<uint32_t> limits;
+    uint64_t num_within = 0;
     for (uint32_t q = 0; q < c.num_queries; q++) {
-        for (uint64_t item : find_rows(data, q, 0, c.num_bundles, nullptr, 0.0f)) {
+        for (uint64_t item : find_rows(data, q, 0, c.num_bundles, nullptr, 0.0f, &num_within)) {
             const uint32_t row = bsw_candidate_row(item), bundle = row / 32;
             if (bundle >= first && (bundle - first) % step == 0)
                 expected[q].push_back(bsw_candidate_pack(bsw_candidate_score(item), row + 1000));
@@ -260,6 +325,12 @@ void check_shard(const table_case &c, const case_data &data, const device_case &
                 [&](const bsw_device_tables &tables, const bsw_device_lists &lists) {
                     return bsw_device_table_scan(&device.codes, &part, &tables, &lists, nullptr);
                 });
+    if (!c.selection.is_on || first == c.num_bundles) return;
+    // Tables of all queries are made equally often.
+    const std::vector<uint64_t> counted = device.entry_counts.values();
+    const uint64_t entries = c.num_queries * bsw_product_numbers(&data.codes->book);
+    check_that(counted[0] >= entries && counted[1] * entries == num_within * counted[0],
+               "%s: another share of entries", describe(c, "table_scan").c_str());
 }
 
 // Items of up to 40 bundles of each list, for most of the queries, at most 16 an item.
@@ -337,6 +408,11 @@ void check_refused()
             [](auto &, auto &tables, auto &) { tables.part_dims = 7; });
     refuses("centroids of inner products",
             [](auto &, auto &tables, auto &) { tables.centroids = tables.queries; });
+    refuses("a radius with parts of three dimensions", [](auto &, auto &tables, auto &) {
+        tables.type = BSW_TABLE_FLOAT32;
+        tables.selection.limits = tables.selection.nothing = tables.queries;
+        tables.selection.counts = reinterpret_cast<uint64_t *>(1);
+    });
     refuses("a layout of two bits",
             [](auto &codes, auto &, auto &) { codes.layout.segments[0].bits = 2; });
     refuses("more rows than 32 bits count",
@@ -393,10 +469,11 @@ void check_banks()
 }
 #else
 // Transactions of a look-up of random codes.
-double transactions_of(bsw_table_type type, uint32_t bits, uint32_t num_queries, uint64_t *most)
+double transactions_of(bsw_table_type type, uint32_t bits, uint32_t num_queries, uint64_t *most,
+                       const bsw_selection_settings &selection = {})
 {
     const table_case c = {8,     2,     bits, num_queries, 128, BSW_METRIC_L2,
-                          false, false, type, SMOOTH,      77};
+                          false, false, type, SMOOTH,      77,  selection};
     const case_data data(c);
     const device_case device(c, data);
     scan_checks::device_lists lists(num_queries, 8, std::vector<uint32_t>(num_queries, UINT32_MAX));
@@ -438,8 +515,52 @@ void check_banks()
                    bsw_table_name(types[i]));
         before = one;
     }
+    // Look-ups of entries within a radius are those of float32.
+    const bsw_selection_settings selection = {1, BSW_SELECTION_H, 1.0f,
+                                              0, BSW_RADII_LARGE, nullptr};
+    for (uint32_t num_queries : {1u, 4u}) {
+        uint64_t most;
+        const double all = transactions_of(BSW_TABLE_FLOAT32, 8, num_queries, &most),
+                     some = transactions_of(BSW_TABLE_FLOAT32, 8, num_queries, &most, selection);
+        check_that(all == some, "%u queries: %.2f transactions a look-up within a radius, not %.2f",
+                   num_queries, some, all);
+    }
 }
 #endif
+
+// Modes, misses, kinds and scales of radii in turns; with ties some entries are on the rim.
+void check_selections()
+{
+    static const struct {
+        uint32_t parts, bits;
+    } books[] = {{64, 4}, {12, 8}, {7, 4}, {33, 8}, {1, 8}};
+    static const uint32_t queries[] = {5, 1, 17, 2, 3}, bundles[] = {40, 7, 3, 70};
+    static const float scales[] = {1.0f, 0.25f, INFINITY, 0x1p-9f};
+    static const bsw_selection_mode modes[] = {BSW_SELECTION_H, BSW_SELECTION_H, BSW_SELECTION_M,
+                                               BSW_SELECTION_L};
+    for (uint32_t turn = 0; turn < (checks.small ? 13u : 40u); turn++) {
+        const bool is_l2 = turn % 3 != 1, is_infinite = turn % 4 < 2 && turn % 5 == 0;
+        table_case c = {books[turn % 5].parts, 2, books[turn % 5].bits, queries[turn / 3 % 5],
+                        bundles[turn % 4]};
+        if (checks.small) c.num_bundles = c.num_bundles / 3 + 1;
+        c.metric = is_l2 ? BSW_METRIC_L2 : BSW_METRIC_IP;
+        c.has_centroids = is_l2 && turn % 2 == 0;
+        c.fill = static_cast<number_fill>((turn / 3 + turn + 2) % NUM_NUMBER_FILLS);
+        c.stream = turn + 301;
+        c.selection = {1,
+                       modes[turn % 4],
+                       scales[turn / 3 % 4],
+                       is_infinite,
+                       static_cast<bsw_radii_kind>(turn / 4 % 3),
+                       nullptr};
+        check_case(c);
+    }
+    table_case c = {237, 2, 8, 2, 35}; // shared memory has no room for its tables
+    c.fill = SMOOTH;
+    c.has_centroids = true;
+    c.selection = {1, BSW_SELECTION_H, 0.5f, 0, BSW_RADII_DYNAMIC, nullptr};
+    if (!checks.small) check_case(c);
+}
 
 } // namespace
 
@@ -466,5 +587,6 @@ void check_table_scans()
     for (int type = 0; type < (checks.small ? 0 : 2); type++)
         check_case({type == 0 ? 237u : 470u, 1, 8, 2, 35, type == 0 ? BSW_METRIC_L2 : BSW_METRIC_IP,
                     type == 0, false, static_cast<bsw_table_type>(type), SMOOTH, 200});
+    check_selections();
     check_banks();
 }

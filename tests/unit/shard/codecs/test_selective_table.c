@@ -111,6 +111,22 @@ static void check_number(const struct made *made, const struct bsw_selection_set
     }
 }
 
+// A row of misses, where each part has one, has the sum that devices are told.
+static void check_nothing(const struct bsw_selection *selection, const struct made *made,
+                          const float *table, const uint32_t *hits)
+{
+    float limits[PARTS], sum = 0.0f;
+    size_t words = bsw_selective_words(made->codes);
+    bsw_selective_limits(selection, made->query, limits);
+    for (uint32_t p = 0; p < PARTS; p++, hits += words) {
+        uint32_t e = 0, num = 1u << made->codes->book.bits;
+        while (e < num && hits[e / 32] >> e % 32 & 1) e++;
+        if (e == num) return;
+        sum += table[p * num + e];
+    }
+    assert_true(bsw_selective_nothing(selection, made->query, limits) == sum);
+}
+
 static void check_tables(const struct made *made, const struct bsw_selection_settings *settings)
 {
     const struct bsw_product_codes *codes = made->codes;
@@ -139,6 +155,7 @@ static void check_tables(const struct made *made, const struct bsw_selection_set
                 check_number(made, settings, full, p, e, found[((size_t)p << codes->book.bits) + e],
                              is_hit);
             }
+        check_nothing(&selection, made, found, hits);
         assert_int_equal(selection.num_entries, numbers);
         assert_int_equal(selection.num_within, num_hits);
         if (isinf(settings->scale)) assert_int_equal(num_hits, numbers);
