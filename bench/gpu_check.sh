@@ -241,6 +241,8 @@ run_checks() {
     step device bash "$root/tests/cluster/check_device.sh" "${check_device[@]}" || true
     ((is_emulated)) ||
         step product_codes bash "$root/tests/cluster/check_device_pq.sh" "${check_device[@]}" || true
+    ((is_emulated)) ||
+        step within_radii bash "$root/tests/cluster/check_device_selective.sh" "${check_device[@]}" || true
     step identity bash "$root/bench/gpu_identity.sh" "$build/bitsweep" \
         "$build/tests/identity_data" "${compared[@]}" || true
 }

@@ -45,6 +45,8 @@ static const struct bsw_option option_rows[] = {
            .help = "candidates to refine, times k"),
     OPTION("probe", request.probe, .value_name = "N", .min = 1, .max = BSW_MAX_LISTS,
            .help = "with lists: those that a query looks at [as for search]"),
+    OPTION("entries", request.entries.choice, .choices = BSW_ENTRIES_CHOICES, .default_text = "all",
+           .help = "pq: of tables, as for search"),
     OPTION("select", request.select, .choices = BSW_SELECT_NAMES, .default_text = "threshold",
            .help = "how candidates are chosen"),
     BSW_OPTION_GROUP(struct info_options, request.queue, bsw_queue_option_group),

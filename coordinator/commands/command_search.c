@@ -52,7 +52,8 @@ static const struct bsw_option option_rows[] = {
            .help = "radius: by density around the query, or the least or largest of a subspace "
                    "[dynamic]"),
     OPTION("entries-by", entries.finder, .choices = BSW_ENTRY_FINDER_CHOICES,
-           .help = "radius: what finds entries; the same bytes for all [auto]"),
+           .help =
+               "radius: what finds entries; the same bytes for all; a GPU has brute alone [auto]"),
     OPTION("oversample", search.request.oversample, .value_name = "X", .min = 1, .max = 10000,
            .help = "candidates to refine, times k; codec raw needs none "
                    "[" BSW_SEARCH_OVERSAMPLE_TEXT ", or as --recall has it]"),

@@ -61,13 +61,19 @@ enum bsw_status bsw_search_open(struct bsw_search *search, struct bsw_transport 
 
 // ---- load ----
 
+// Kernels find entries themselves, as `brute` does.
+static const char *what_needs_cpu(const struct bsw_search *search)
+{
+    const struct bsw_selection_settings *selection = &search->settings.selection;
+    if (selection->is_on && strcmp(selection->finder->name, "brute") != 0)
+        return "--entries-by other than brute";
+    return search->manifest.codec->table->host_search;
+}
+
 static enum bsw_status open_device(struct bsw_search *search, struct bsw_error *err)
 {
-    const char *cpu_only = search->settings.selection.is_on
-                               ? "--entries radius"
-                               : search->manifest.codec->table->host_search;
-    BSW_TRY(bsw_device_choice_open(&search->options.device, cpu_only, search->transport,
-                                   &search->device, err));
+    BSW_TRY(bsw_device_choice_open(&search->options.device, what_needs_cpu(search),
+                                   search->transport, &search->device, err));
     search->settings.device = search->device.device;
     return BSW_OK;
 }

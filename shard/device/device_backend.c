@@ -62,7 +62,8 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .product = manifest->codec->has_tables ? manifest->codec->table->product(manifest) : NULL,
         .centroids = centroids,
         .num_centroids = centroids ? manifest->lists.count : 0,
-        .level = settings->level};
+        .level = settings->level,
+        .selection = settings->selection};
 }
 
 // What refinement on a device wants; 0: there is none.

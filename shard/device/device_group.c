@@ -21,9 +21,8 @@ void bsw_device_group_point(struct bsw_device_group *group)
         .constants = (const int32_t *)(void *)(memory + at->constants),
         .scales = plan->has_affine ? (const float *)(void *)(memory + at->scales) : NULL};
     if (plan->product)
-        group->tables = bsw_device_table_run_of(
-            group->engine, group->batch, group->first_query, num_queries,
-            (const float *)(void *)(memory + at->words), memory + at->types);
+        group->tables = bsw_device_table_run_of(group->engine, group->batch, group->first_query,
+                                                num_queries, memory);
     if (group->is_staged) {
         group->stage = (struct bsw_device_stage){
             .dims = plan->stage_dims,
@@ -101,6 +100,9 @@ enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint
     if (group->tables.tables.types)
         memcpy(staging + plan->queries.types, group->batch->tables + group->first_query,
                group->num_queries);
+    if (group->batch->selection)
+        bsw_device_selection_stage(group->batch, group->first_query, group->num_queries, plan,
+                                   staging);
     BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
                               plan->queries.upload_bytes - first, err));
     if (group->is_matrix) {
@@ -119,5 +121,20 @@ enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint
             bsw_device_stream(engine->device, BSW_QUEUE_SCAN));
         BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
     }
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_group_count_entries(const struct bsw_device_group *group,
+                                               struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    struct bsw_selection *selection = group->batch->selection;
+    if (!selection) return BSW_OK;
+    BSW_TRY(bsw_device_download(engine->device, BSW_QUEUE_SCAN, engine->entry_counts,
+                                engine->queries.data + engine->plan.queries.entry_counts,
+                                2 * sizeof(uint64_t), err));
+    BSW_TRY(bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "counts", err));
+    selection->num_entries += engine->entry_counts[0];
+    selection->num_within += engine->entry_counts[1];
     return BSW_OK;
 }

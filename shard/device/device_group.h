@@ -39,4 +39,9 @@ void bsw_device_group_point(struct bsw_device_group *group);
 enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint32_t *limits,
                                       struct bsw_error *err);
 
+// Once the group is scanned: adds what its tables' entries were to the batch's selection, if it has
+// one, for which it waits.
+enum bsw_status bsw_device_group_count_entries(const struct bsw_device_group *group,
+                                               struct bsw_error *err);
+
 #endif

@@ -381,6 +381,13 @@ static void init_batch(struct bsw_device_engine *engine, const struct bsw_device
                               : (capacity - kept) / BSW_BUNDLE_ROWS;
 }
 
+// Counts of hits have nothing added to them.
+static int are_counts(const struct bsw_device_group *group)
+{
+    const struct bsw_selection *selection = group->batch->selection;
+    return selection && bsw_selection_counts(&selection->settings);
+}
+
 // choice: of the group's queries, or NULL.
 static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_list_choice *choice,
                                   uint64_t *items, size_t *counts, struct bsw_error *err)
@@ -389,7 +396,7 @@ static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_lis
     struct bsw_device_list_run *run = &batch->group.run;
     bsw_device_list_table_clear(&batch->table);
     batch->is_stepwise = 0;
-    batch->has_additions = choice && choice->additions;
+    batch->has_additions = choice && choice->additions && !are_counts(&batch->group);
     bsw_device_group_point(&batch->group);
     run->lists.is_unordered = 1;
     bsw_device_list_run_begin(run);
@@ -399,6 +406,7 @@ static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_lis
     engine->counts.num_overflows += run->num_overflows;
     engine->counts.num_waits += run->num_waits;
     BSW_TRY(status);
+    BSW_TRY(bsw_device_group_count_entries(&batch->group, err));
     for (size_t q = 0; q < batch->group.num_queries; q++) counts[q] = run->counts[q];
     BSW_TRY(bsw_device_list_run_sort(run, engine->queries.data + engine->plan.queries.sort, err));
     return bsw_device_list_run_fetch(run, items, err);

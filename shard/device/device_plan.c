@@ -117,6 +117,11 @@ static void lay_out_queries(const struct bsw_device_plan *plan, size_t num_queri
     out->survivors = place(plan->stage_dims > 0 ? sizeof(uint64_t) : 0, &total);
     out->additions = place(plan->has_additions ? num_queries * sizeof(float) : 0, &total);
     out->types = place(plan->product ? num_queries : 0, &total);
+    size_t selecting = plan->selection.is_on ? num_queries : 0;
+    size_t parts = plan->product ? plan->product->book.parts : 0;
+    out->entry_limits = place(selecting * parts * sizeof(float), &total);
+    out->nothing = place(selecting * sizeof(float), &total);
+    out->entry_counts = place(selecting > 0 ? 2 * sizeof(uint64_t) : 0, &total);
     out->upload_bytes = total;
     out->components = place(plan->product ? 0 : num_queries * plan->layout.padded_dims, &total);
     out->constants = place(plan->product ? 0 : num_queries * sizeof(int32_t), &total);
@@ -325,6 +330,7 @@ static void plan_book(const struct bsw_device_needs *needs, struct bsw_device_pl
            centroids = (size_t)needs->num_centroids * codes->projected_dims * sizeof(float);
     plan->product = codes;
     plan->num_centroids = needs->num_centroids;
+    plan->selection = needs->selection;
     book->entries = place(numbers * codes->book.part_dims, &book->bytes);
     book->norms = place(numbers, &book->bytes);
     book->centroids = place(centroids, &book->bytes);

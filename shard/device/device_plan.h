@@ -53,6 +53,7 @@ struct bsw_device_needs {
     const float *centroids;
     uint32_t num_centroids;
     enum bsw_cpu_level level;
+    struct bsw_selection_settings selection; // of entries of these tables
 };
 
 // Where the floats of product codes lie (device_tables.h).
@@ -67,7 +68,8 @@ struct bsw_device_codes_layout {
 };
 struct bsw_device_queries_layout {
     size_t words, scales, limits, counts, survivors, additions, types;
-    size_t upload_bytes; // of the seven before: they travel together
+    size_t entry_limits, nothing, entry_counts; // of a selection of entries
+    size_t upload_bytes;                        // of all before: they travel together
     size_t components, constants, stage_constants, reaches, items, sort, slots;
     size_t raw_limits, raw_counts; // with additions
     size_t bytes;
@@ -93,6 +95,7 @@ struct bsw_device_plan {
     size_t list_bytes;                       // of the tables
     const struct bsw_product_codes *product; // borrowed; NULL: no tables
     uint32_t num_centroids;
+    struct bsw_selection_settings selection;
     struct bsw_device_book_layout book; // bytes 0 without
     size_t *resident_bundles;           // [num_shards], of each shard from its first on; owned
     size_t block_bundles;               // of a block; 0: every shard is resident

@@ -5,7 +5,7 @@
 
 #include "common/base/integer_hash.h"
 #include "shard/codecs/pinned_queries.h"
-#include "shard/codecs/product_codes.h"
+#include "shard/codecs/selective_table.h"
 
 #define QUERY_SEED  0x5e1fc4ec0u
 #define QUERY_SCALE 0x1p-6f
@@ -18,6 +18,7 @@ struct self_check {
     struct bsw_resident_shard host; // the leading rows, borrowed
     struct bsw_device_shard device;
     struct bsw_query_batch batch;
+    struct bsw_selection selection; // as the engine's plan has it
     uint32_t *words;
     uint8_t types[BSW_SELF_CHECK_QUERIES]; // of tables
     float *scales;
@@ -62,7 +63,11 @@ static enum bsw_status make_queries(struct self_check *check, struct bsw_error *
                                             .scales = check->scales,
                                             .product = plan->product,
                                             .tables = plan->product ? check->types : NULL};
-    return BSW_OK;
+    if (!plan->selection.is_on) return BSW_OK;
+    check->batch.tables = NULL;
+    check->batch.selection = &check->selection;
+    return bsw_selection_open(&plan->selection, plan->product, BSW_CPU_REFERENCE, &check->selection,
+                              err);
 }
 
 // Both shards end after the rows that are looked at.
@@ -142,6 +147,7 @@ enum bsw_status bsw_device_self_check(struct bsw_device_engine *engine,
     bsw_scan_workspace_deinit(&check.workspace);
     bsw_candidate_lists_deinit(&check.expected);
     bsw_candidate_lists_deinit(&check.found);
+    bsw_selection_close(&check.selection);
     bsw_free(&check.words);
     bsw_free(&check.scales);
     engine->plan.capacity = before.plan.capacity;

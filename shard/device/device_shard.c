@@ -45,6 +45,9 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
     if (plan->stage_dims > 0)
         BSW_TRY(
             bsw_device_allocate_host(device, sizeof(uint64_t), "counts", &engine->survivors, err));
+    if (plan->selection.is_on)
+        BSW_TRY(bsw_device_allocate_host(device, 2 * sizeof(uint64_t), "counts",
+                                         &engine->entry_counts, err));
     BSW_TRY(bsw_device_allocate_host(device, (plan->group_queries + 1) * sizeof(uint32_t), "counts",
                                      &engine->list_counts, err));
     BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &engine->transfer, err));
@@ -77,6 +80,7 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_device_free_host(engine->device, &engine->table_staging);
     bsw_device_free_host(engine->device, &engine->list_counts);
     bsw_device_free_host(engine->device, &engine->survivors);
+    bsw_device_free_host(engine->device, &engine->entry_counts);
     bsw_device_free_host(engine->device, &engine->readback);
     bsw_device_blocks_close(&engine->transfer);
     bsw_device_plan_deinit(&engine->plan);

@@ -28,6 +28,7 @@ struct bsw_device_engine {
     unsigned char *table_staging;      // host: work items on their way, as in tables
     uint32_t *list_counts;             // host: [group_queries + 1], as downloaded
     uint64_t *survivors;               // host: one number, as downloaded; NULL without a stage
+    uint64_t *entry_counts;            // host: two, likewise; NULL without a selection of entries
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
     int is_checked; // device_self_check.h, with the first shard that is on the device

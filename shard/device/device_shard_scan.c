@@ -307,6 +307,7 @@ static enum bsw_status end_group(struct bsw_device_group *group, const uint32_t 
     engine->counts.num_overflows += run->num_overflows;
     engine->counts.num_waits += run->num_waits;
     BSW_TRY(status);
+    BSW_TRY(bsw_device_group_count_entries(group, err));
     for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
     BSW_TRY(bsw_device_list_run_sort(run, engine->queries.data + engine->plan.queries.sort, err));
     if (kept) return bsw_device_kept_add(kept, &run->lists, run->counts, err);

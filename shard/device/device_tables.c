@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/device/device_tables.h"
 
+#include <math.h>
 #include <omp.h>
+#include <string.h>
 
 #include "common/base/memory.h"
 #include "kernels/encode/encode.h"
-#include "shard/codecs/product_codes.h"
+#include "shard/codecs/selective_table.h"
 
 // ---- codebooks and centroids ----
 
@@ -89,10 +91,49 @@ enum bsw_status bsw_device_bundle_lists_load(struct bsw_device_engine *engine,
 
 // ---- queries ----
 
+// The numbers of selective_table.h: of modes that count, and of misses where they have no bound.
+static struct bsw_device_selection selection_of(const struct bsw_selection *selection,
+                                                const struct bsw_device_queries_layout *at,
+                                                unsigned char *memory)
+{
+    const struct bsw_selection_settings *settings = &selection->settings;
+    int is_m = settings->mode == BSW_SELECTION_M, is_l2 = selection->codes->metric == BSW_METRIC_L2;
+    struct bsw_device_selection out = {
+        .limits = (const float *)(const void *)(memory + at->entry_limits),
+        .nothing = (const float *)(const void *)(memory + at->nothing),
+        .counts = (uint64_t *)(void *)(memory + at->entry_counts),
+        .are_counts = settings->mode != BSW_SELECTION_H,
+        .has_bound = settings->mode == BSW_SELECTION_H && !settings->is_miss_infinite,
+        .miss = is_l2 ? INFINITY : -INFINITY};
+    if (!out.are_counts) return out;
+    out.inner = 1.0f;
+    out.ring = is_m ? 0.0f : 1.0f;
+    out.miss = is_m ? -1.0f : 0.0f;
+    return out;
+}
+
+void bsw_device_selection_stage(const struct bsw_query_batch *batch, size_t first_query,
+                                size_t num_queries, const struct bsw_device_plan *plan,
+                                unsigned char *staging)
+{
+    const struct bsw_device_queries_layout *at = &plan->queries;
+    float *limits = (float *)(void *)(staging + at->entry_limits),
+          *nothing = (float *)(void *)(staging + at->nothing);
+    memset(staging + at->entry_counts, 0, 2 * sizeof(uint64_t));
+#pragma omp parallel for schedule(static)
+    for (size_t q = 0; q < num_queries; q++) {
+        const uint32_t *words = batch->words + (first_query + q) * batch->query_words;
+        const float *query = (const float *)(const void *)words;
+        float *own = limits + q * plan->product->book.parts;
+        bsw_selective_limits(batch->selection, query, own);
+        nothing[q] = bsw_selective_nothing(batch->selection, query, own);
+    }
+}
+
 struct bsw_device_table_run bsw_device_table_run_of(const struct bsw_device_engine *engine,
                                                     const struct bsw_query_batch *batch,
                                                     size_t first_query, size_t num_queries,
-                                                    const float *queries, const uint8_t *types)
+                                                    unsigned char *memory)
 {
     const struct bsw_device_plan *plan = &engine->plan;
     const struct bsw_product_codes *codes = plan->product;
@@ -107,10 +148,15 @@ struct bsw_device_table_run bsw_device_table_run_of(const struct bsw_device_engi
                    .stride = codes->projected_dims,
                    .entries = (const float *)(const void *)(book + plan->book.entries),
                    .norms = (const float *)(const void *)(book + plan->book.norms),
-                   .queries = queries}};
+                   .queries = (const float *)(const void *)(memory + plan->queries.words)}};
+    if (batch->selection) {
+        out.types = 1u << BSW_TABLE_FLOAT32;
+        out.tables.selection = selection_of(batch->selection, &plan->queries, memory);
+        return out;
+    }
     if (!batch->tables) return out;
     out.types = 0;
-    out.tables.types = types;
+    out.tables.types = memory + plan->queries.types;
     for (size_t q = 0; q < num_queries; q++) out.types |= 1u << batch->tables[first_query + q];
     return out;
 }

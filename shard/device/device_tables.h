@@ -24,12 +24,17 @@ struct bsw_device_table_run {
     unsigned types;                  // bit t: type t
 };
 
-// queries: q' of num_queries on the device; types: a byte for each there, which the caller fills
-// where the tables point to it.
+// memory: what the plan lays out for queries, on the device. Types, a byte for each query, and what
+// a selection has are there where the tables point to them.
 struct bsw_device_table_run bsw_device_table_run_of(const struct bsw_device_engine *engine,
                                                     const struct bsw_query_batch *batch,
                                                     size_t first_query, size_t num_queries,
-                                                    const float *queries, const uint8_t *types);
+                                                    unsigned char *memory);
+
+// What the batch's selection of entries says of some queries, into what is uploaded for them.
+void bsw_device_selection_stage(const struct bsw_query_batch *batch, size_t first_query,
+                                size_t num_queries, const struct bsw_device_plan *plan,
+                                unsigned char *staging);
 
 // The next type of a run from `type` on, BSW_NUM_TABLE_TYPES after the last.
 static inline int bsw_device_next_type(const struct bsw_device_table_run *run, int type)

@@ -111,8 +111,4 @@ refused 2 "table is for --entries all" search "$folder/one" "$folder/x" --entrie
 refused 2 "has no radii" search "$folder/plain" "$folder/x" --entries radius
 refused 2 "codec saq has no entries" search "$folder/saq" "$folder/x" --entries radius
 refused 2 "recall: " search "$folder/one" "$folder/x" --entries radius --recall 0.9
-if [[ -x $emulated ]]; then
-    program=$emulated refused 2 "entries radius runs on the CPU only" search "$folder/one" "$folder/x" \
-        --entries radius --device emulated
-fi
 finish
