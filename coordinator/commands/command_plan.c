@@ -7,6 +7,7 @@
 
 #include "coordinator/encode/encode_lists.h"
 #include "coordinator/job/command.h"
+#include "coordinator/plan/plan_device_tables.h"
 #include "coordinator/plan/plan_lists.h"
 #include "coordinator/plan/plan_report.h"
 #include "coordinator/search/search_settings.h"
@@ -171,6 +172,7 @@ static void report(const struct plan_job *job)
     bsw_plan_index_facts(&facts, &o->index, &job->index, job->num_ranks == 1 ? job->ranks[0] : 0);
     if (job->num_ranks == 1) bsw_plan_bytes_facts(&facts, &job->index);
     if (job->num_ranks == 1 && o->index.lists > 0) tell_lists(&facts, job);
+    if (strcmp(o->times.device, "cpu") != 0) bsw_plan_device_tables_facts(&facts, &job->index);
     if (misses_wanted(o))
         bsw_plan_misses_facts(&facts, &o->index.search.queue, o->target, &job->misses);
     if (times_wanted(job)) bsw_plan_times_facts(&facts, &job->times);

@@ -15,7 +15,7 @@ namespace bsw
 namespace
 {
 
-constexpr unsigned table_threads = 256, lane_rows = 4;
+constexpr unsigned table_threads = BSW_DEVICE_TABLE_THREADS, lane_rows = 4;
 constexpr unsigned warp_bundles = 32 * lane_rows / warp_rows;
 static_assert(table_threads / 32 * warp_bundles == BSW_DEVICE_TABLE_BUNDLES);
 constexpr uint32_t most_tiles = 64, waves = 4; // of a block; of blocks that run at a time

@@ -22,6 +22,7 @@
 
 BSW_C_BEGIN
 
+#define BSW_DEVICE_TABLE_THREADS 256            // of a block
 #define BSW_DEVICE_TABLE_QUERIES ((uint32_t)4)  // of a block at most
 #define BSW_DEVICE_TABLE_BUNDLES ((uint32_t)32) // that a block looks up at a time
 #define BSW_DEVICE_TABLE_ROOM    ((size_t)256)  // bytes of a block beside its tables
@@ -82,6 +83,21 @@ static inline struct bsw_device_table_shape bsw_device_table_shape_of(uint32_t p
     }
     out.shared_bytes = BSW_DEVICE_TABLE_ROOM + out.queries * out.slice_parts * part_bytes;
     return out;
+}
+
+struct bsw_device_multiprocessor {
+    size_t shared_bytes;
+    uint32_t threads;
+};
+
+// How many blocks of the shape a multiprocessor has room for at a time, by shared memory, of which
+// CUDA keeps 1 KiB of each block's, and by threads. Registers may allow fewer, but two.
+static inline uint32_t bsw_device_table_blocks_of(const struct bsw_device_table_shape *shape,
+                                                  const struct bsw_device_multiprocessor *room)
+{
+    size_t by_memory = room->shared_bytes / (shape->shared_bytes + 1024),
+           by_threads = room->threads / BSW_DEVICE_TABLE_THREADS;
+    return (uint32_t)(by_memory < by_threads ? by_memory : by_threads);
 }
 
 // Appends every row of the part whose mask bit is 1 and whose score reaches its query's limit, as
