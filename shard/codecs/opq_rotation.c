@@ -154,7 +154,7 @@ static enum bsw_status decompose(uint32_t dims, uint32_t all, double *product, d
                                  double *right, struct bsw_error *err)
 {
     int m = (int)all, n = (int)dims, lwork = -1, info = 0, *iwork;
-    double size, *values, *work = NULL;
+    double size = 0.0, *values, *work = NULL;
     BSW_TRY(bsw_allocate(&values, dims, sizeof *values, "rotation", err));
     enum bsw_status status = bsw_allocate(&iwork, 8 * (size_t)dims, sizeof *iwork, "rotation", err);
     if (status == BSW_OK)

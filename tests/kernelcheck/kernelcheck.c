@@ -338,7 +338,7 @@ static int parse_level(const char *text, enum bsw_cpu_level *out)
 // 0: go on; 1: help was printed; 2: wrong.
 static int parse_options(int argc, char **argv, struct options *options)
 {
-    for (int i = 1; i < argc; i++) {
+    for (int i = 1; i < argc; i += 2) {
         const char *option = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
         if (strcmp(option, "--help") == 0) {
             print_usage(stdout);
@@ -352,7 +352,6 @@ static int parse_options(int argc, char **argv, struct options *options)
         else if (value && strcmp(option, "--level") == 0)
             right = parse_level(value, &options->only_level);
         if (!right) return usage_error(option, value);
-        i++;
     }
     return 0;
 }
