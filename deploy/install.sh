@@ -27,6 +27,7 @@ needed=(
     "library hdf5-serial libhdf5-dev"
     "library zlib zlib1g-dev"
     "library cmocka libcmocka-dev"
+    "header simde/x86/avx512.h libsimde-dev"
 )
 # Cross builds for aarch64 and running them; arm64 libraries are unpacked elsewhere (aarch64_root.sh).
 for_aarch64=(

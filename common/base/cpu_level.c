@@ -35,10 +35,14 @@ static int has_avxvnni(void)
 
 static int has_avx512(void)
 {
+#if defined(BITSWEEP_EMULATED_AVX512) // a test of the same kernels in portable C
+    return has_avx2();
+#else
     return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
            __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vnni") &&
            __builtin_cpu_supports("avx512bitalg") && __builtin_cpu_supports("avx512vpopcntdq");
+#endif
 }
 
 #elif defined(__aarch64__)
