@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work items of lists as grouped products: a block an item, whose queries it gathers by their
-// number, then tile after tile as device_matrix_scan.cu has them. Limits are those that keys have
-// to reach before anything is added, which the block finds once for each of its queries; sums are
-// made for rows that pass alone.
+// Work items of lists as grouped products: a block an item. Few queries: few_list_scan.cuh. Others
+// it gathers by their number, then tile after tile as device_matrix_scan.cu has them. Limits are
+// those that keys have to reach before anything is added, which the block finds once for each of
+// its queries; sums are made for rows that pass alone.
 #include "kernels/device_scan/device_list_scan.h"
+#include "kernels/device_scan/few_list_scan.cuh"
 #include "kernels/device_scan/matrix_scan.cuh"
 #include "kernels/select/key_shift.h"
 
@@ -126,8 +127,8 @@ struct list_block {
 };
 
 // bsw_device_list_tile_slots
-static_assert(few_queries::queries == 16 && some_queries::queries == 64 &&
-              many_queries::queries == 256);
+static_assert(few_slots == 8 && few_queries::queries == 16 && some_queries::queries == 64 &&
+              many_queries::queries == 256 && BSW_LIST_TILES == BSW_MATRIX_TILES + 1);
 
 // What is_valid_scan asks, but for the planes of queries, which are not read.
 bool is_valid_list_scan(const bsw_device_codes &codes, const bsw_device_list_work &work,
@@ -135,11 +136,38 @@ bool is_valid_list_scan(const bsw_device_codes &codes, const bsw_device_list_wor
                         const bsw_device_lists &lists)
 {
     const bool has_keys = !codes.scales == !queries.scales && !codes.scales == !codes.biases;
-    return tile < BSW_MATRIX_TILES && work.num_items <= INT32_MAX &&
+    return tile < BSW_LIST_TILES && work.num_items <= INT32_MAX &&
            (codes.scales || !work.additions) && lists.num_queries == queries.num_queries &&
            queries.query_bits >= 1 && queries.query_bits <= BSW_MAX_QUERY_BITS &&
            !lists.queues.slots && has_keys &&
            static_cast<uint64_t>(codes.num_bundles) * warp_rows + lists.capacity <= UINT32_MAX;
+}
+
+// Rows too long for it take the narrowest tile.
+bool has_few(uint32_t tile, const bsw_code_layout &layout)
+{
+    return tile == 0 && few_shared_bytes(layout.padded_dims) <= few_tuning.most_shared;
+}
+
+cudaError_t launch_few(const list_arguments &a, bsw_stream stream)
+{
+    const launch_shape shape = {dim3(a.work.num_items), dim3(few_tuning.threads),
+                                few_shared_bytes(a.scan.codes.layout.padded_dims), stream};
+    return launch(shape, few_kernels<list_arguments>[static_cast<int>(choose_keys(a.scan))], a);
+}
+
+cudaError_t launch_tiles(const list_arguments &a, uint32_t tile, bsw_stream stream)
+{
+    const auto &chosen = matrix_kernels<list_arguments>[tile];
+    const size_t bytes =
+        select_shared_bytes(chosen.queries, chosen.bundles, a.scan.codes.layout.padded_dims) +
+        chosen.queries * sizeof(list_slot);
+    auto kernel = chosen.kernels[static_cast<int>(choose_keys(a.scan))];
+    const launch_shape shape = {dim3(a.work.num_items), dim3(tuning.threads), bytes, stream};
+    uint32_t resident; // the runtime has to be told of so much shared memory
+    cudaError_t error =
+        count_resident_blocks(reinterpret_cast<const void *>(kernel), shape, &resident);
+    return error ? error : launch(shape, kernel, a);
 }
 
 } // namespace
@@ -156,16 +184,8 @@ extern "C" int bsw_device_list_scan(const struct bsw_device_codes *codes,
     using namespace bsw;
     if (!is_valid_list_scan(*codes, *work, tile, *queries, *lists)) return cudaErrorInvalidValue;
     if (work->num_items == 0 || queries->num_queries == 0) return cudaSuccess;
-    const auto &chosen = matrix_kernels<list_arguments>[tile];
     const bsw_device_part part = {0, codes->num_bundles, 1};
     const list_arguments a = {make_scan_arguments(*codes, part, *queries, *lists), *work};
-    const size_t bytes =
-        select_shared_bytes(chosen.queries, chosen.bundles, codes->layout.padded_dims) +
-        chosen.queries * sizeof(list_slot);
-    auto kernel = chosen.kernels[static_cast<int>(choose_keys(a.scan))];
-    const launch_shape shape = {dim3(work->num_items), dim3(tuning.threads), bytes, stream};
-    uint32_t resident; // the runtime has to be told of so much shared memory
-    cudaError_t error =
-        count_resident_blocks(reinterpret_cast<const void *>(kernel), shape, &resident);
-    return error ? error : launch(shape, kernel, a);
+    if (has_few(tile, codes->layout)) return launch_few(a, stream);
+    return launch_tiles(a, tile > 0 ? tile - 1 : 0, stream);
 }

@@ -29,18 +29,20 @@ struct bsw_device_list_work {
     const uint32_t *rows;    // [num_bundles * 32]: of each place that a mask has
 };
 
-// Slots that an item of each shape of tile has at most: one block has them all, and needs room and
-// time for as many.
+#define BSW_LIST_TILES 4 // few queries by dp4a, then the tiles of the mma kernel
+
+// Slots that an item of each shape of tile has at most: one block has them all, and from the second
+// shape on needs room and time for as many.
 static inline uint32_t bsw_device_list_tile_slots(uint32_t tile)
 {
-    return tile == 0 ? 16 : tile == 1 ? 64 : 256;
+    return tile == 0 ? 8 : tile == 1 ? 16 : tile == 2 ? 64 : 256;
 }
 
 // The smallest that holds them.
 static inline uint32_t bsw_device_list_tile(uint32_t num_slots)
 {
     uint32_t tile = 0;
-    while (tile + 1 < BSW_MATRIX_TILES && bsw_device_list_tile_slots(tile) < num_slots) tile++;
+    while (tile + 1 < BSW_LIST_TILES && bsw_device_list_tile_slots(tile) < num_slots) tile++;
     return tile;
 }
 

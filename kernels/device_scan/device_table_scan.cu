@@ -468,7 +468,7 @@ extern "C" int bsw_device_table_list_scan(const struct bsw_device_codes *codes,
 {
     using namespace bsw;
     table_launch work;
-    if (tile >= BSW_MATRIX_TILES || items->num_items > INT32_MAX ||
+    if (tile >= BSW_LIST_TILES || items->num_items > INT32_MAX ||
         !is_valid_tables(*codes, *tables, *lists))
         return cudaErrorInvalidValue;
     if (items->num_items == 0 || tables->num_queries == 0) return cudaSuccess;

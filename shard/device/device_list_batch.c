@@ -84,7 +84,7 @@ static enum bsw_status scan_items(void *context, const struct bsw_device_part *p
     BSW_DEVICE_PHASE(SCAN);
     struct list_batch *batch = context;
     const size_t *first = batch->segment->first;
-    for (uint32_t t = 0; t < BSW_MATRIX_TILES; t++) {
+    for (uint32_t t = 0; t < BSW_LIST_TILES; t++) {
         size_t from = first[0] + part->first, to = first[0] + part->last;
         BSW_TRY(launch_items(batch, from > first[t] ? from : first[t],
                              to < first[t + 1] ? to : first[t + 1], t, lists, err));
@@ -110,7 +110,7 @@ static enum bsw_status send_tables(struct list_batch *batch, struct bsw_error *e
 
 static size_t items_of(const struct bsw_device_list_segment *segment)
 {
-    return segment->first[BSW_MATRIX_TILES] - segment->first[0];
+    return segment->first[BSW_LIST_TILES] - segment->first[0];
 }
 
 // Segment after segment, each waited for.
@@ -282,7 +282,7 @@ static size_t end_of_run(const struct all_lists *all, size_t bundle)
 static size_t add_runs(struct all_lists *all, size_t first)
 {
     struct bsw_device_list_table *table = &all->batch->table;
-    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1), end = first,
+    size_t widest = bsw_device_list_tile_slots(BSW_LIST_TILES - 1), end = first,
            most = table->most_items / all->num_pieces;
     for (all->num_runs = 0; all->num_runs < most && end < all->batch->codes.num_bundles;) {
         size_t next = end_of_run(all, end);
@@ -307,7 +307,7 @@ static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
     struct bsw_device_list_table *table = &batch->table;
     struct bsw_device_list_run *run = &batch->group.run;
     size_t num_queries = batch->group.num_queries, num_bundles = batch->codes.num_bundles;
-    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1), run_bundles = 4;
+    size_t widest = bsw_device_list_tile_slots(BSW_LIST_TILES - 1), run_bundles = 4;
     struct all_lists all = {.batch = batch, .num_pieces = (num_queries + widest - 1) / widest};
     for (size_t q = 0; q < num_queries; q++) table->queries[q] = (uint32_t)q;
     table->num_slots = num_queries;

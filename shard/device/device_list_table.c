@@ -7,7 +7,7 @@
 #define WANTED_ITEMS  3000
 #define LEAST_BUNDLES ((size_t)4) // of an item: a tile
 #define MOST_BUNDLES  ((size_t)128)
-#define MOST_TILE     (BSW_MATRIX_TILES - 1)
+#define MOST_TILE     (BSW_LIST_TILES - 1)
 
 void bsw_device_list_table_deinit(struct bsw_device_list_table *table)
 {
@@ -75,8 +75,7 @@ static enum bsw_status begin_segment(struct bsw_device_list_table *table, struct
     BSW_TRY(bsw_buffer_reserve(
         &table->segments, (table->num_segments + 1) * sizeof(struct bsw_device_list_segment), err));
     table->segments.bytes = ++table->num_segments * sizeof(struct bsw_device_list_segment);
-    for (uint32_t t = 0; t <= BSW_MATRIX_TILES; t++)
-        last_segment(table)->first[t] = table->num_items;
+    for (uint32_t t = 0; t <= BSW_LIST_TILES; t++) last_segment(table)->first[t] = table->num_items;
     return BSW_OK;
 }
 
@@ -155,13 +154,13 @@ enum bsw_status bsw_device_list_table_add(struct bsw_device_list_table *table,
     *is_whole = 0;
     for (; place->part < parts; place->part++, place->tile = 0) {
         BSW_TRY(begin_segment(table, err));
-        for (; place->tile < BSW_MATRIX_TILES; place->tile++, place->list = 0) {
+        for (; place->tile < BSW_LIST_TILES; place->tile++, place->list = 0) {
             for (; place->list < range->num; place->list++, place->item = 0) {
                 const struct list_items of = items_of(range, place->list, first_slot, cut, place);
                 for (; place->item < of.num; place->item++) {
                     if (table->num_items == table->most_items) return BSW_OK;
                     table->items[table->num_items++] = item_at(&of, place->item);
-                    for (uint32_t t = place->tile; t < BSW_MATRIX_TILES; t++)
+                    for (uint32_t t = place->tile; t < BSW_LIST_TILES; t++)
                         last_segment(table)->first[t + 1] = table->num_items;
                 }
             }

@@ -9,7 +9,7 @@
 
 // Items that may be scanned between two cuts: those of tile t are [first[t], first[t + 1]).
 struct bsw_device_list_segment {
-    size_t first[BSW_MATRIX_TILES + 1];
+    size_t first[BSW_LIST_TILES + 1];
 };
 
 struct bsw_device_list_table {

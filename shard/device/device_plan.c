@@ -312,7 +312,7 @@ static void plan_tables(const struct bsw_device_needs *needs, struct bsw_device_
     plan->list_slots = lists < MOST_SLOTS / needs->max_queries ? lists * needs->max_queries
                        : needs->max_queries < MOST_SLOTS       ? MOST_SLOTS
                                                                : needs->max_queries;
-    size_t widest = bsw_device_list_tile_slots(BSW_MATRIX_TILES - 1),
+    size_t widest = bsw_device_list_tile_slots(BSW_LIST_TILES - 1),
            least = (needs->max_queries + widest - 1) / widest; // a run of bundles for all queries
     if (least < LEAST_WORK) least = LEAST_WORK;
     plan->list_items = most < MOST_WORK ? most : MOST_WORK;

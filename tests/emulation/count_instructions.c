@@ -20,10 +20,10 @@ enum { INSTRUCTION_BYTES = 16 };
 static const struct {
     const char *name;
     unsigned code;
-} names[] = {{"VOTE", 0x006},  {"BAR", 0x11d},   {"IMMA", 0x037},  {"HMMA", 0x03c},
-             {"BMMA", 0x03d},  {"POPC", 0x109},  {"EXIT", 0x14d},  {"LDS", 0x184},
-             {"STS", 0x188},   {"REDUX", 0x1c4}, {"IGMMA", 0x1f1}, {"WARPSYNC", 0x148},
-             {"UBLKCP", 0x1ba}};
+} names[] = {{"VOTE", 0x006},   {"BAR", 0x11d},   {"IMMA", 0x037},  {"HMMA", 0x03c},
+             {"BMMA", 0x03d},   {"POPC", 0x109},  {"EXIT", 0x14d},  {"LDS", 0x184},
+             {"STS", 0x188},    {"REDUX", 0x1c4}, {"IGMMA", 0x1f1}, {"WARPSYNC", 0x148},
+             {"UBLKCP", 0x1ba}, {"IDP", 0x026}};
 
 static void fail(const char *what, const char *which)
 {

@@ -167,7 +167,8 @@ void check_list_case(const list_case &c, uint32_t first_dims, uint32_t tile)
     if (!check_launch(unpack(data, device, c.scan.query_bits), "unpack_queries")) return;
     const expected_lists expected = expect_lists(c, data);
     check_tile(c, device, expected, tile);
-    if (c.scan.num_queries <= 17 && !checks.small) check_tile(c, device, expected, (tile + 1) % 3);
+    if (c.scan.num_queries <= 17 && !checks.small)
+        check_tile(c, device, expected, (tile + 1) % BSW_LIST_TILES);
 }
 
 void check_refused_lists()
@@ -183,7 +184,7 @@ void check_refused_lists()
                                         nullptr) == cudaErrorInvalidValue,
                    "%s was not refused", what);
     };
-    refuses(BSW_MATRIX_TILES, "a tile that there is not");
+    refuses(BSW_LIST_TILES, "a tile that there is not");
     codes.scales = nullptr;
     refuses(0, "scales of queries alone");
     bsw_device_queries integers = device.queries;
@@ -220,12 +221,15 @@ void check_list_scans()
             check_list_case(make_list_case(make_case(layout.segments, 1 + turn % 7,
                                                      queries[turn % 5], 1 + turn % 16, turn),
                                            1 + turn % 8),
-                            layout.first_dims, turn % 3);
+                            layout.first_dims, turn % BSW_LIST_TILES);
     }
+    // Rows of which shared memory has no room for few queries, and the longest that has.
+    check_list_case(make_list_case(make_case("6176x1", 2, 3, 1, turn++), 8), 0, 0);
+    check_list_case(make_list_case(make_case("6144x1", 2, 3, 1, turn++), 8), 0, 0);
     static const uint32_t many[] = {63, 65, 70, 255, 257, 300};
     for (uint32_t i = 0; i < (checks.small ? 2u : 18u); i++, turn++)
         check_list_case(make_list_case(make_case("40x3", 4, many[i % (checks.small ? 2 : 6)],
                                                  1 + 5 * (turn % 3), turn),
                                        8 - turn % 3),
-                        0, checks.small ? i % 2 + 1 : turn % 3);
+                        0, checks.small ? i % 2 + 2 : turn % BSW_LIST_TILES);
 }

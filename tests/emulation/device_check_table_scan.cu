@@ -372,7 +372,7 @@ void check_lists(const table_case &c, const case_data &data, const device_case &
         has_additions ? additions_there.get() : nullptr, device.rows.get()};
     check_found(c, "table_list_scan", device, expected, limits,
                 [&](const bsw_device_tables &tables, const bsw_device_lists &lists) {
-                    return bsw_device_table_list_scan(&device.codes, &work, 0, &tables, &lists,
+                    return bsw_device_table_list_scan(&device.codes, &work, 1, &tables, &lists,
                                                       nullptr);
                 });
 }
