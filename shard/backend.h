@@ -86,6 +86,7 @@ struct bsw_memory_forecast {
     size_t kept_bytes;                           // candidates that stay for a merge
     size_t raw_bytes;                            // raw rows
     size_t list_bytes;                           // tables of work items, with lists
+    size_t coarse_bytes;                         // centroids, and what their coarse step takes
     size_t book_bytes;                           // codebooks, and centroids for their tables
     size_t used_bytes;                           // all of these
     size_t streamed_bytes; // of codes that come from host memory for every group of queries
@@ -180,6 +181,11 @@ struct bsw_backend {
                                   const uint32_t *limits, size_t keep,
                                   struct bsw_scan_workspace *workspace, uint64_t *num_list_pairs,
                                   struct bsw_candidate_lists *out, struct bsw_error *err);
+
+    // Makes the coarse step of the search the tenant's, where it has room for that; until the
+    // search or the tenant is closed. Host: NULL.
+    enum bsw_status (*take_coarse)(void *state, struct bsw_coarse_search *search,
+                                   struct bsw_error *err);
 
     // The best `keep` of all rows of a span, counted from the first row of its first shard; as
     // `scan` otherwise. Where settings.merge_place is a device the items of the lists stay there,

@@ -164,9 +164,12 @@ enum bsw_status bsw_shard_service_look(struct bsw_shard_service *service,
     if (probe->probe == 0 && service->manifest->lists.is_residual)
         service->settings.probe.probe = service->manifest->lists.count;
     if (settings->probe.probe == 0) return BSW_OK;
-    return bsw_coarse_search_open(service->manifest, &settings->probe,
-                                  residual_center(service->manifest), settings->level,
-                                  settings->num_threads, &service->coarse, err);
+    BSW_TRY(bsw_coarse_search_open(service->manifest, &settings->probe,
+                                   residual_center(service->manifest), settings->level,
+                                   settings->num_threads, &service->coarse, err));
+    return service->backend->take_coarse
+               ? service->backend->take_coarse(service->state, service->coarse, err)
+               : BSW_OK;
 }
 
 enum bsw_status bsw_shard_service_open(const struct bsw_manifest *manifest, const char *folder,

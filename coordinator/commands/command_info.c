@@ -115,6 +115,8 @@ static void tell_forecast(struct bsw_facts *facts, int rank, size_t memory,
     bsw_fact_bytes(facts, "blocks_bytes", forecast->block_bytes, ", blocks %s");
     bsw_fact_bytes(facts, "items_bytes", forecast->list_bytes,
                    forecast->list_bytes > 0 ? ", items of lists %s" : NULL);
+    bsw_fact_bytes(facts, "centroids_bytes", forecast->coarse_bytes,
+                   forecast->coarse_bytes > 0 ? ", centroids %s" : NULL);
     bsw_fact_bytes(facts, "codebooks_bytes", forecast->book_bytes,
                    forecast->book_bytes > 0 ? ", codebooks %s" : NULL);
     bsw_fact_bytes(facts, "survivors_bytes", forecast->survivor_bytes, ", survivors %s");

@@ -5,6 +5,7 @@
 
 #include "common/base/memory.h"
 #include "shard/codecs/codec.h"
+#include "shard/device/device_coarse.h"
 #include "shard/device/device_histogram.h"
 #include "shard/device/device_list_batch.h"
 #include "shard/device/device_readback.h"
@@ -12,6 +13,7 @@
 struct device_state {
     const struct bsw_manifest *manifest;
     int is_exact;
+    struct bsw_device_coarse coarse;
     struct bsw_device_engine engine;
     struct bsw_device_refiner refiner;
     struct bsw_device_kept kept;
@@ -66,6 +68,14 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .selection = settings->selection};
 }
 
+static struct bsw_device_coarse_needs coarse_needs(const struct bsw_backend_needs *needs)
+{
+    return (struct bsw_device_coarse_needs){.num_lists = needs->manifest->lists.count,
+                                            .dims = bsw_manifest_row_dims(needs->manifest),
+                                            .max_queries = needs->settings->batch,
+                                            .probe = needs->num_shards > 0 ? most_probe(needs) : 0};
+}
+
 // What refinement on a device wants; 0: there is none.
 static int refine_needs(const struct bsw_backend_needs *needs, struct bsw_device_refine_needs *out)
 {
@@ -98,7 +108,10 @@ static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t fr
     struct bsw_device_refine_needs refine;
     struct bsw_device_kept_needs kept;
     struct bsw_device_plan plan;
-    *out = (struct bsw_memory_forecast){0};
+    const struct bsw_device_coarse_needs coarse = coarse_needs(needs);
+    *out =
+        (struct bsw_memory_forecast){.coarse_bytes = bsw_device_coarse_bytes(&coarse, free_bytes)};
+    free_bytes -= out->coarse_bytes;
     if (kept_needs(needs, &kept)) out->kept_bytes = bsw_device_kept_bytes(&kept);
     if (out->kept_bytes > free_bytes) out->kept_bytes = free_bytes; // too much, says the plan
     if (refine_needs(needs, &refine))
@@ -112,7 +125,7 @@ static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t fr
         if (bsw_device_raw_rows_fit(bytes, free_bytes - used - out->raw_bytes))
             out->raw_bytes += bytes;
     }
-    out->used_bytes = used + out->raw_bytes;
+    out->used_bytes = used + out->raw_bytes + out->coarse_bytes;
     out->code_bytes = plan.code_bytes;
     out->query_bytes = plan.queries.bytes;
     out->block_bytes = 2 * plan.block_bytes;
@@ -129,6 +142,7 @@ static void close_device(void *address)
 {
     struct device_state *state = address;
     if (!state) return;
+    bsw_device_coarse_close(&state->coarse);
     bsw_device_engine_close(&state->engine);
     bsw_device_kept_close(&state->kept);
     bsw_device_refiner_close(&state->refiner);
@@ -148,6 +162,16 @@ static enum bsw_status remember_spans(const struct bsw_backend_needs *needs,
     return BSW_OK;
 }
 
+static enum bsw_status open_coarse(const struct bsw_backend_needs *needs,
+                                   struct device_state *state, struct bsw_error *err)
+{
+    const struct bsw_device_coarse_needs coarse = coarse_needs(needs);
+    bsw_device *device = needs->settings->device;
+    size_t free_bytes;
+    BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
+    return bsw_device_coarse_open(device, &coarse, free_bytes, &state->coarse, err);
+}
+
 // All else before the engine, which shares out what is left.
 static enum bsw_status open_device(const struct bsw_backend_needs *needs, void **out,
                                    struct bsw_error *err)
@@ -162,6 +186,7 @@ static enum bsw_status open_device(const struct bsw_backend_needs *needs, void *
     state->manifest = needs->manifest;
     state->is_exact = needs->settings->is_exact;
     enum bsw_status status = remember_spans(needs, state, err);
+    if (status == BSW_OK) status = open_coarse(needs, state, err);
     if (status == BSW_OK && kept_needs(needs, &kept))
         status = bsw_device_kept_open(device, &kept, &state->kept, err);
     if (status == BSW_OK && refine_needs(needs, &refine))
@@ -261,6 +286,13 @@ static enum bsw_status scan_lists(void *address, const struct bsw_backend_shard 
     const struct bsw_device_unit *unit = shard->own;
     return bsw_device_list_batch_scan(&state->engine, &unit->codes, choice, queries, scan_dims,
                                       limits, keep, workspace, num_list_pairs, out, err);
+}
+
+static enum bsw_status take_coarse(void *address, struct bsw_coarse_search *search,
+                                   struct bsw_error *err)
+{
+    struct device_state *state = address;
+    return bsw_device_coarse_take(&state->coarse, search, err);
 }
 
 static enum bsw_status scan_span(void *address, size_t span, const struct bsw_query_range *queries,
@@ -387,6 +419,7 @@ const struct bsw_backend bsw_device_backend = {
     .unload = unload,
     .scan = scan,
     .scan_lists = scan_lists,
+    .take_coarse = take_coarse,
     .histogram = histogram,
     .refine = refine,
     .scan_span = scan_span,

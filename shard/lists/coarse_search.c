@@ -15,7 +15,7 @@
 #include "kernels/merge/merge.h"
 #include "kernels/select/select.h"
 
-#define CENTROID_BITS 7
+#define CENTROID_BITS BSW_COARSE_CODE_BITS
 #define MOST_CODE     BSW_COARSE_MOST_CODE
 #define MOST_QUERY    BSW_COARSE_MOST_QUERY
 #define LEAST_KEY     -3.4e38f // of those that lists have
@@ -39,6 +39,12 @@ struct bsw_coarse_search {
     const float *center;       // of residuals, or NULL: then
     float *centred;            // [lists][dims]: centroids less that
     struct bsw_buffer lists, counts, additions;
+    // bsw_coarse_search_offload; components, constants, scales and norms of a call, and what was
+    // found
+    bsw_coarse_finder find;
+    void *finder;
+    size_t most_kept;
+    struct bsw_buffer coded, found;
     double seconds;
 };
 
@@ -170,6 +176,8 @@ void bsw_coarse_search_close(struct bsw_coarse_search **search)
     bsw_buffer_deinit(&(*search)->lists);
     bsw_buffer_deinit(&(*search)->counts);
     bsw_buffer_deinit(&(*search)->additions);
+    bsw_buffer_deinit(&(*search)->coded);
+    bsw_buffer_deinit(&(*search)->found);
     bsw_free(&(*search)->centred);
     bsw_free(search);
 }
@@ -334,8 +342,28 @@ enum bsw_status bsw_coarse_search_addition(const struct bsw_coarse_search *searc
     return BSW_OK;
 }
 
-static void run_block(struct coarse_block *block, const float *vectors, uint32_t *lists,
-                      uint32_t *counts, float *additions)
+// Where lists of a call go to.
+struct chosen_lists {
+    uint32_t *lists, *counts;
+    float *additions; // or NULL
+};
+
+// Query q of the block, number `at` of the call, looks at the first `count` of block->items.
+static void put_lists(struct coarse_block *block, size_t at, const float *vector,
+                      const uint64_t *items, size_t count, const struct chosen_lists *out)
+{
+    const struct bsw_coarse_search *search = block->search;
+    size_t first = at * search->settings.probe;
+    out->counts[at] = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) out->lists[first + i] = bsw_candidate_row(items[i]);
+    if (out->additions)
+        add_products(search, vector, out->lists + first, count, block->centred,
+                     out->additions + first);
+}
+
+// Of queries `at` and following.
+static void run_block(struct coarse_block *block, const float *vectors, size_t at,
+                      const struct chosen_lists *out)
 {
     const struct bsw_coarse_search *search = block->search;
     size_t places = search->num_bundles * BSW_BUNDLE_ROWS;
@@ -351,13 +379,123 @@ static void run_block(struct coarse_block *block, const float *vectors, uint32_t
     put_queries(block, vectors);
     search->scan->keys(&tile, &queries, block->keys, places);
     for (size_t q = 0; q < block->num_queries; q++) {
-        size_t at = q * search->settings.probe;
-        counts[q] = (uint32_t)choose(block, q, block->keys + q * places);
-        for (size_t i = 0; i < counts[q]; i++) lists[at + i] = bsw_candidate_row(block->items[i]);
-        if (search->center)
-            add_products(search, vectors + q * search->dims, lists + at, counts[q], block->centred,
-                         additions + at);
+        size_t count = choose(block, q, block->keys + q * places);
+        put_lists(block, at + q, vectors + q * search->dims, block->items, count, out);
     }
+}
+
+// ---- found elsewhere ----
+
+// What a call is offloaded with.
+struct offload {
+    size_t num_queries, keep;
+    struct coarse_block all; // of all queries: what is coded, and their norms
+    uint64_t *items;
+    uint32_t *counts;
+};
+
+struct bsw_coarse_codes bsw_coarse_search_codes(const struct bsw_coarse_search *search)
+{
+    return (struct bsw_coarse_codes){search->padded_dims, search->num_lists, search->bytes,
+                                     search->scales, search->biases};
+}
+
+void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_finder find,
+                               void *context, size_t most_kept)
+{
+    search->find = find;
+    search->finder = context;
+    search->most_kept = most_kept < search->num_lists ? most_kept : search->num_lists;
+}
+
+// Without a ratio all lists that are looked at have to be found.
+static int is_offloaded(const struct bsw_coarse_search *search, size_t num_queries)
+{
+    return search->find && num_queries > 1 && search->most_kept > 0 &&
+           (search->settings.ratio > 0 || search->settings.probe <= search->most_kept);
+}
+
+// As choose, of the best lists; 0: they do not tell.
+static size_t choose_found(const struct coarse_block *all, size_t q, const uint64_t *items,
+                           size_t count, size_t keep)
+{
+    const struct bsw_coarse_search *search = all->search;
+    size_t probe = search->settings.probe, rank = probe < BSW_COARSE_RANK ? probe : BSW_COARSE_RANK,
+           num = 0;
+    int is_whole = keep == search->num_lists;
+    for (; count > 0 && !(key_at(items, count, count) >= LEAST_KEY); is_whole = 1) count--;
+    if (count == 0 || (count < rank && !is_whole)) return 0;
+    float limit = LEAST_KEY;
+    if (search->settings.ratio > 0)
+        limit = fminf(ratio_limit(all, q, key_at(items, count, rank)), key_at(items, count, 1));
+    while (num < count && num < probe && key_at(items, count, num + 1) >= limit) num++;
+    return num < count || num == probe || is_whole ? num : 0;
+}
+
+static enum bsw_status reserve_offload(struct bsw_coarse_search *search, struct offload *out,
+                                       struct bsw_error *err)
+{
+    size_t num = out->num_queries;
+    const struct bsw_memory_part coded[] = {
+        {&out->all.components, num * search->padded_dims},
+        {&out->all.constants, num * sizeof(int32_t)},
+        {&out->all.scales, num * sizeof(float)},
+        {&out->all.norms, num * sizeof(double)},
+        {&out->all.centred, num * search->dims * sizeof(float)}};
+    const struct bsw_memory_part found[] = {{&out->items, num * out->keep * sizeof(uint64_t)},
+                                            {&out->counts, num * sizeof(uint32_t)}};
+    BSW_TRY(bsw_buffer_reserve(&search->coded, bsw_divide_memory(coded, 5, NULL), err));
+    BSW_TRY(bsw_buffer_reserve(&search->found, bsw_divide_memory(found, 2, NULL), err));
+    bsw_divide_memory(coded, 5, search->coded.data);
+    bsw_divide_memory(found, 2, search->found.data);
+    return BSW_OK;
+}
+
+// Queries [first, first + num) of all of them.
+static struct coarse_block part_of(const struct offload *offload, size_t first, size_t num)
+{
+    const struct bsw_coarse_search *search = offload->all.search;
+    struct coarse_block part = offload->all;
+    part.num_queries = num;
+    part.components += first * search->padded_dims;
+    part.constants += first;
+    part.scales += first;
+    part.norms += first;
+    part.centred += first * search->dims;
+    return part;
+}
+
+static enum bsw_status find_lists(struct bsw_coarse_search *search, const float *vectors,
+                                  struct offload *offload, struct bsw_error *err)
+{
+    size_t num_queries = offload->num_queries;
+    BSW_TRY(reserve_offload(search, offload, err));
+#pragma omp parallel for schedule(static) num_threads(search->num_threads)
+    for (size_t first = 0; first < num_queries; first += BLOCK_QUERIES) {
+        size_t left = num_queries - first;
+        struct coarse_block block =
+            part_of(offload, first, left < BLOCK_QUERIES ? left : BLOCK_QUERIES);
+        put_queries(&block, vectors + first * search->dims);
+    }
+    const struct bsw_matrix_queries queries = {.num_queries = num_queries,
+                                               .components = offload->all.components,
+                                               .constants = offload->all.constants,
+                                               .scales = offload->all.scales};
+    return search->find(search->finder, &queries, offload->keep, offload->items, offload->counts,
+                        err);
+}
+
+// The lists of query q, number 0 of a block of its own where keys are made here.
+static void choose_offloaded(const struct offload *offload, size_t q, const float *vector,
+                             struct coarse_block *block, const struct chosen_lists *out)
+{
+    const uint64_t *items = offload->items + q * offload->keep;
+    size_t count = choose_found(&offload->all, q, items, offload->counts[q], offload->keep);
+    block->num_queries = 1;
+    if (count > 0)
+        put_lists(block, q, vector, items, count, out);
+    else
+        run_block(block, vector, q, out);
 }
 
 enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,
@@ -372,23 +510,26 @@ enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const fl
     BSW_TRY(bsw_buffer_reserve(&search->counts, num_queries * sizeof(uint32_t), err));
     if (search->center)
         BSW_TRY(bsw_buffer_reserve(&search->additions, num_queries * most * sizeof(float), err));
-    float *additions = search->center ? (float *)(void *)search->additions.data : NULL;
-    uint32_t *lists = (uint32_t *)(void *)search->lists.data;
-    uint32_t *counts = (uint32_t *)(void *)search->counts.data;
+    const struct chosen_lists lists = {
+        (uint32_t *)(void *)search->lists.data, (uint32_t *)(void *)search->counts.data,
+        search->center ? (float *)(void *)search->additions.data : NULL};
+    struct offload offload = {num_queries, search->most_kept, {.search = search}, NULL, NULL};
+    int is_found = is_offloaded(search, num_queries);
+    if (is_found) BSW_TRY(find_lists(search, vectors, &offload, err));
 #pragma omp parallel for schedule(dynamic) num_threads(search->num_threads)
     for (size_t first = 0; first < num_queries; first += BLOCK_QUERIES) {
-        size_t left = num_queries - first;
-        struct coarse_block block = {.search = search,
-                                     .num_queries = left < BLOCK_QUERIES ? left : BLOCK_QUERIES};
+        size_t left = num_queries - first, num = left < BLOCK_QUERIES ? left : BLOCK_QUERIES;
+        struct coarse_block block = {.search = search, .num_queries = num};
         divide_scratch(search, search->scratch.data + (size_t)omp_get_thread_num() * bytes, &block);
-        run_block(&block, vectors + first * search->dims, lists + first * most, counts + first,
-                  additions ? additions + first * most : NULL);
+        if (!is_found) run_block(&block, vectors + first * search->dims, first, &lists);
+        for (size_t q = first; is_found && q < first + num; q++)
+            choose_offloaded(&offload, q, vectors + q * search->dims, &block, &lists);
     }
     *out = (struct bsw_list_choice){.num_queries = num_queries,
                                     .most = most,
-                                    .lists = lists,
-                                    .counts = counts,
-                                    .additions = additions};
+                                    .lists = lists.lists,
+                                    .counts = lists.counts,
+                                    .additions = lists.additions};
     search->seconds += bsw_clock_seconds() - started;
     return BSW_OK;
 }

@@ -50,6 +50,25 @@ struct bsw_list_choice {
 uint64_t bsw_coarse_search_bytes(const struct bsw_manifest *manifest);
 
 struct bsw_coarse_search;
+struct bsw_matrix_queries;
+
+// Centroids as kernels/coarse_scan takes a tile, with codes of BSW_COARSE_CODE_BITS.
+struct bsw_coarse_codes {
+    size_t padded_dims, num_lists;
+    const uint8_t *bytes; // 0 behind the last list
+    const uint16_t *scales;
+    const float *biases;
+};
+#define BSW_COARSE_CODE_BITS  7
+#define BSW_COARSE_QUERY_BITS 6 // components are those of so many bits at most, even ones too
+
+// Who finds the best `keep` lists of some queries elsewhere, with the same keys: item i of query q,
+// as candidates are packed, the best first, at items[q * keep + i], i < counts[q]; as many as there
+// are lists where these are fewer. components end with query num_queries.
+typedef enum bsw_status (*bsw_coarse_finder)(void *context,
+                                             const struct bsw_matrix_queries *queries, size_t keep,
+                                             uint64_t *items, uint32_t *counts,
+                                             struct bsw_error *err);
 
 // Copies what it needs of the manifest, which has lists. center: what a codec of residuals centres
 // by, [dims], borrowed (shard/codecs/codec.h); else NULL.
@@ -59,6 +78,13 @@ enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
                                        int num_threads, struct bsw_coarse_search **out,
                                        struct bsw_error *err);
 void bsw_coarse_search_close(struct bsw_coarse_search **search); // accepts NULL inside
+
+// Borrowed, until it is closed.
+struct bsw_coarse_codes bsw_coarse_search_codes(const struct bsw_coarse_search *search);
+// From now on `find` is asked for up to most_kept lists a query where there is more than one query;
+// of a query that looks at more, keys are made here.
+void bsw_coarse_search_offload(struct bsw_coarse_search *search, bsw_coarse_finder find,
+                               void *context, size_t most_kept);
 
 // vectors [num_queries][dims] as given. *out is there until the next call.
 enum bsw_status bsw_coarse_search_run(struct bsw_coarse_search *search, const float *vectors,

@@ -145,9 +145,9 @@ rm "$folder/four/shard-00002-of-00004.lists"
 check "info of a part of an index" "$program" info "$folder/four"
 cp "$folder/stdout" "$folder/info"
 check "says what is missing" grep -qE '^  lists     50 lists; rows unknown: .*00002-of-00004.lists: missing' "$folder/info"
-check "info of a GPU" "$program" info "$folder/one" --gpu-memory 80G
+check "info of a GPU" "$program" info "$folder/one" --gpu-memory 80G --probe 5
 cp "$folder/stdout" "$folder/info"
-check "counts what lists take there" grep -qE 'of 80 GB|of 7[0-9.]+ GB: codes .*, items of lists [0-9]' "$folder/info"
+check "counts what lists take there" grep -qE 'of 80 GB|of 7[0-9.]+ GB: codes .*, items of lists [0-9].*, centroids [0-9]' "$folder/info"
 
 # ---- rows that are left out ----
 

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "shard/device/device_coarse.h"
+
+#include <string.h>
+
+#include "common/base/memory.h"
+#include "common/device/device_phase.h"
+#include "kernels/coarse_scan/coarse_scan.h"
+#include "shard/device/device_lists.h"
+#include "shard/device/device_plan.h"
+
+#define ALIGNMENT   ((size_t)256)
+#define PART        8 // of the memory at most
+#define MOST_GROUP  ((size_t)1024)
+#define BLOCK_BYTES ((size_t)4 << 20) // of lists on their way
+// Room in a list beside what it keeps (device_plan.c).
+#define ROOM_PER_KEPT 2
+#define LEAST_ROOM    1024
+
+// ---- memory ----
+
+static size_t place(size_t bytes, size_t *total)
+{
+    return bsw_place_array(bytes, ALIGNMENT, total);
+}
+
+static enum bsw_status make_layout(size_t padded_dims, struct bsw_code_layout *out,
+                                   struct bsw_error *err)
+{
+    bsw_code_layout_init(out);
+    return bsw_code_layout_append(out, (uint32_t)padded_dims, BSW_COARSE_CODE_BITS, err);
+}
+
+// Everything but the device; returns the bytes.
+static size_t plan(const struct bsw_device_coarse_needs *needs, struct bsw_device_coarse *out,
+                   struct bsw_device_codes_layout *codes)
+{
+    size_t lists = needs->num_lists, bundles = bsw_num_bundles(lists), total = 0;
+    *out = (struct bsw_device_coarse){.padded_dims = (needs->dims + 31) / 32 * 32};
+    size_t kept = needs->probe < BSW_COARSE_RANK ? BSW_COARSE_RANK : needs->probe;
+    if (kept > BSW_DEVICE_COARSE_KEPT) kept = BSW_DEVICE_COARSE_KEPT;
+    out->most_kept = kept < lists ? kept : lists;
+    out->capacity = (1 + ROOM_PER_KEPT) * out->most_kept + LEAST_ROOM;
+    if (out->capacity > bundles * BSW_BUNDLE_ROWS) out->capacity = bundles * BSW_BUNDLE_ROWS;
+    size_t num = needs->max_queries < MOST_GROUP ? needs->max_queries : MOST_GROUP;
+    out->group_queries = num;
+    struct bsw_code_layout layout;
+    struct bsw_error err;
+    if (make_layout(out->padded_dims, &layout, &err) != BSW_OK) return SIZE_MAX;
+    bsw_device_codes_layout_make(&layout, 1, 0, bundles, codes);
+    place(codes->bytes, &total);
+    out->at.upload = out->at.components = place(num * out->padded_dims, &total);
+    out->at.constants = place(num * sizeof(int32_t), &total);
+    out->at.scales = place(num * sizeof(float), &total);
+    out->at.limits = place(num * sizeof(uint32_t), &total);
+    out->at.counts = place((num + 1) * sizeof(uint32_t), &total); // and whether one overflowed
+    out->at.upload_bytes = total - out->at.upload;
+    out->at.items = place(num * out->capacity * sizeof(uint64_t), &total);
+    out->at.sort = place(bsw_device_sort_bytes((uint32_t)num, (uint32_t)out->capacity), &total);
+    return total;
+}
+
+size_t bsw_device_coarse_bytes(const struct bsw_device_coarse_needs *needs, size_t free_bytes)
+{
+    struct bsw_device_coarse coarse;
+    struct bsw_device_codes_layout codes;
+    if (needs->num_lists == 0 || needs->probe == 0 || needs->max_queries < 2) return 0;
+    size_t bytes = plan(needs, &coarse, &codes);
+    return bytes <= free_bytes / PART ? bytes : 0;
+}
+
+static enum bsw_status allocate(bsw_device *device, size_t bytes, struct bsw_device_coarse *coarse,
+                                struct bsw_error *err)
+{
+    BSW_TRY(bsw_device_allocate(device, bytes, "centroids", &coarse->memory, err));
+    BSW_TRY(bsw_device_allocate_host(device, coarse->at.upload_bytes, "queries", &coarse->staging,
+                                     err));
+    BSW_TRY(bsw_device_allocate_host(device, (coarse->group_queries + 1) * sizeof(uint32_t),
+                                     "counts", &coarse->fetched, err));
+    return bsw_device_blocks_open(device, BLOCK_BYTES, &coarse->blocks, err);
+}
+
+static void point_codes(const struct bsw_device_codes_layout *at, struct bsw_device_coarse *coarse)
+{
+    unsigned char *memory = coarse->memory.data;
+    coarse->codes.planes[0] = (const uint32_t *)(void *)(memory + at->planes[0]);
+    coarse->codes.scales = (const uint16_t *)(void *)(memory + at->scales);
+    coarse->codes.biases = (const float *)(void *)(memory + at->biases);
+    coarse->codes.masks = (const uint32_t *)(void *)(memory + at->masks);
+}
+
+enum bsw_status bsw_device_coarse_open(bsw_device *device,
+                                       const struct bsw_device_coarse_needs *needs,
+                                       size_t free_bytes, struct bsw_device_coarse *out,
+                                       struct bsw_error *err)
+{
+    struct bsw_device_codes_layout codes;
+    size_t bytes = bsw_device_coarse_bytes(needs, free_bytes);
+    *out = (struct bsw_device_coarse){0};
+    if (bytes == 0) return BSW_OK;
+    plan(needs, out, &codes);
+    out->device = device;
+    enum bsw_status status = make_layout(out->padded_dims, &out->codes.layout, err);
+    if (status == BSW_OK) status = allocate(device, bytes, out, err);
+    if (status != BSW_OK) {
+        bsw_device_coarse_close(out);
+        return status;
+    }
+    out->codes.num_bundles = (uint32_t)bsw_num_bundles(needs->num_lists);
+    point_codes(&codes, out);
+    return BSW_OK;
+}
+
+void bsw_device_coarse_close(struct bsw_device_coarse *coarse)
+{
+    if (!coarse->device) return;
+    bsw_device_free(coarse->device, &coarse->memory);
+    bsw_device_free_host(coarse->device, &coarse->staging);
+    bsw_device_free_host(coarse->device, &coarse->fetched);
+    bsw_device_blocks_close(&coarse->blocks);
+    coarse->device = NULL;
+}
+
+// ---- centroids ----
+
+// One centroid's bytes to planes. Dimension 4*r + j of a word is bit 8*j + r, so that unpacking
+// gives dimensions in their own order, and components go to the device as they are.
+static void put_planes(const struct bsw_coarse_codes *codes, size_t list, uint32_t *planes)
+{
+    size_t words = codes->padded_dims / 32, lane = list % BSW_BUNDLE_ROWS;
+    const uint8_t *bytes = codes->bytes + list / 16 * 16 * codes->padded_dims + list % 16 * 4;
+    uint32_t *own =
+        planes + list / BSW_BUNDLE_ROWS * BSW_COARSE_CODE_BITS * words * BSW_BUNDLE_ROWS + lane;
+    for (size_t d = 0; d < codes->padded_dims; d++) {
+        uint32_t u = bytes[d / 4 * 64 + d % 4], bit = (uint32_t)(8 * (d % 4) + d % 32 / 4);
+        for (size_t b = 0; b < BSW_COARSE_CODE_BITS; b++)
+            own[(b * words + d / 32) * BSW_BUNDLE_ROWS] |= (u >> (BSW_COARSE_CODE_BITS - 1 - b) & 1)
+                                                           << bit;
+    }
+}
+
+static enum bsw_status upload(struct bsw_device_coarse *coarse, const void *to, const void *from,
+                              size_t bytes, struct bsw_error *err)
+{
+    return bsw_device_blocks_upload(&coarse->blocks, (void *)(uintptr_t)to, from, bytes,
+                                    "centroids to the device", err);
+}
+
+static enum bsw_status load(struct bsw_device_coarse *coarse, const struct bsw_coarse_codes *codes,
+                            struct bsw_error *err)
+{
+    size_t bundles = coarse->codes.num_bundles, lists = codes->num_lists,
+           words = bundles * BSW_COARSE_CODE_BITS * codes->padded_dims, i;
+    uint32_t *planes, *masks;
+    BSW_TRY(bsw_allocate_zero(&planes, words + bundles, sizeof *planes, "centroids", err));
+    masks = planes + words;
+    for (i = 0; i < lists; i++) {
+        put_planes(codes, i, planes);
+        masks[i / BSW_BUNDLE_ROWS] |= 1u << i % BSW_BUNDLE_ROWS;
+    }
+    enum bsw_status status =
+        upload(coarse, coarse->codes.planes[0], planes, words * sizeof *planes, err);
+    if (status == BSW_OK)
+        status = upload(coarse, coarse->codes.masks, masks, bundles * sizeof *masks, err);
+    if (status == BSW_OK)
+        status = upload(coarse, coarse->codes.scales, codes->scales,
+                        bundles * BSW_BUNDLE_ROWS * sizeof *codes->scales, err);
+    if (status == BSW_OK)
+        status = upload(coarse, coarse->codes.biases, codes->biases,
+                        bundles * BSW_BUNDLE_ROWS * sizeof *codes->biases, err);
+    if (status == BSW_OK)
+        status = bsw_device_wait(coarse->device, BSW_QUEUE_COPY, "centroids", err);
+    bsw_free(&planes);
+    coarse->is_loaded = status == BSW_OK;
+    return status;
+}
+
+// ---- queries ----
+
+// A group of queries under way.
+struct coarse_run {
+    const struct bsw_device_coarse *coarse;
+    struct bsw_device_queries queries;
+    struct bsw_device_list_run run;
+};
+
+static enum bsw_status scan(void *context, const struct bsw_device_part *part,
+                            const struct bsw_device_lists *lists, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(SCAN);
+    const struct coarse_run *own = context;
+    bsw_device *device = own->coarse->device;
+    int code = bsw_device_matrix_scan(&own->coarse->codes, part, &own->queries, lists,
+                                      bsw_device_stream(device, BSW_QUEUE_SCAN));
+    return bsw_device_launched(device, code, "coarse step", err);
+}
+
+// Queries from `first` on, no limits, empty lists.
+static enum bsw_status send(struct coarse_run *own, const struct bsw_matrix_queries *queries,
+                            size_t first, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(STAGE_QUERIES);
+    const struct bsw_device_coarse *coarse = own->coarse;
+    size_t num = own->queries.num_queries;
+    unsigned char *to = coarse->staging - coarse->at.upload;
+    memcpy(to + coarse->at.components, queries->components + first * coarse->padded_dims,
+           num * coarse->padded_dims);
+    memcpy(to + coarse->at.constants, queries->constants + first, num * sizeof(int32_t));
+    memcpy(to + coarse->at.scales, queries->scales + first, num * sizeof(float));
+    memset(to + coarse->at.limits, 0, num * sizeof(uint32_t));
+    memset(to + coarse->at.counts, 0, (num + 1) * sizeof(uint32_t));
+    return bsw_device_upload(coarse->device, BSW_QUEUE_SCAN,
+                             coarse->memory.data + coarse->at.upload, coarse->staging,
+                             coarse->at.upload_bytes, err);
+}
+
+static void point(const struct bsw_device_coarse *coarse, size_t num, size_t keep, uint32_t *counts,
+                  struct coarse_run *out)
+{
+    unsigned char *memory = coarse->memory.data;
+    out->coarse = coarse;
+    out->queries = (struct bsw_device_queries){
+        .num_queries = (uint32_t)num,
+        .query_bits = BSW_COARSE_QUERY_BITS,
+        .query_words =
+            (uint32_t)bsw_layout_query_words(&coarse->codes.layout, BSW_COARSE_QUERY_BITS),
+        .components = (const int8_t *)(memory + coarse->at.components),
+        .constants = (const int32_t *)(void *)(memory + coarse->at.constants),
+        .scales = (const float *)(void *)(memory + coarse->at.scales)};
+    out->run = (struct bsw_device_list_run){
+        .device = coarse->device,
+        .blocks = (struct bsw_device_blocks *)(uintptr_t)&coarse->blocks,
+        .lists = {.num_queries = (uint32_t)num,
+                  .capacity = (uint32_t)coarse->capacity,
+                  .items = (uint64_t *)(void *)(memory + coarse->at.items),
+                  .counts = (uint32_t *)(void *)(memory + coarse->at.counts),
+                  .limits = (uint32_t *)(void *)(memory + coarse->at.limits)},
+        .keep = keep,
+        .counts = counts,
+        .fetched = coarse->fetched};
+    out->run.lists.overflowed = out->run.lists.counts + num;
+}
+
+static enum bsw_status find_group(struct coarse_run *own, const struct bsw_matrix_queries *queries,
+                                  size_t first, uint64_t *items, struct bsw_error *err)
+{
+    const struct bsw_device_coarse *coarse = own->coarse;
+    struct bsw_device_list_run *run = &own->run;
+    int is_whole;
+    bsw_device_list_run_begin(run);
+    BSW_TRY(send(own, queries, first, err));
+    BSW_TRY(bsw_device_list_run_queue_ahead(run, coarse->codes.num_bundles, scan, own, err));
+    BSW_TRY(bsw_device_list_run_end_ahead(run, &is_whole, err));
+    if (!is_whole) {
+        bsw_device_list_run_begin(run);
+        memset(run->counts, 0, run->lists.num_queries * sizeof(uint32_t));
+        BSW_TRY(send(own, queries, first, err));
+        BSW_TRY(bsw_device_list_run_scan(run, coarse->codes.num_bundles, scan, own, err));
+    }
+    BSW_TRY(bsw_device_list_run_sort(run, coarse->memory.data + coarse->at.sort, err));
+    return bsw_device_list_run_fetch(run, items, err);
+}
+
+static enum bsw_status find(void *context, const struct bsw_matrix_queries *queries, size_t keep,
+                            uint64_t *items, uint32_t *counts, struct bsw_error *err)
+{
+    struct bsw_device_coarse *coarse = context;
+    size_t most = coarse->group_queries;
+    for (size_t first = 0; first < queries->num_queries; first += most) {
+        size_t left = queries->num_queries - first;
+        struct coarse_run own;
+        point(coarse, left < most ? left : most, keep, counts + first, &own);
+        BSW_TRY(find_group(&own, queries, first, items + first * keep, err));
+    }
+    coarse->num_found += queries->num_queries;
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_coarse_take(struct bsw_device_coarse *coarse,
+                                       struct bsw_coarse_search *search, struct bsw_error *err)
+{
+    const struct bsw_coarse_codes codes = bsw_coarse_search_codes(search);
+    if (!coarse->device) return BSW_OK;
+    if (!coarse->is_loaded) BSW_TRY(load(coarse, &codes, err));
+    bsw_coarse_search_offload(search, find, coarse, coarse->most_kept);
+    return BSW_OK;
+}

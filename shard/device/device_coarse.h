@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// The coarse step of a search by lists on a device: centroids lie there as codes of
+// BSW_COARSE_CODE_BITS, and the best lists of a batch are the candidates of a matrix scan of them.
+// The keys of shard/lists/coarse_search.h, bit for bit.
+//
+// A query is not asked for more than BSW_DEVICE_COARSE_KEPT lists: those of a ratio are hardly ever
+// more, and lists of candidates stay short. It is a help that a search can do without: where it
+// would take more than an eighth of the memory there is none.
+#ifndef BITSWEEP_SHARD_DEVICE_COARSE_H
+#define BITSWEEP_SHARD_DEVICE_COARSE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "common/device/device_blocks.h"
+#include "kernels/device_scan/device_scan.h"
+#include "shard/lists/coarse_search.h"
+
+#define BSW_DEVICE_COARSE_KEPT 512
+
+struct bsw_device_coarse_needs {
+    uint32_t num_lists;
+    size_t dims, max_queries; // of a batch, >= 1
+    uint32_t probe;           // lists that a query looks at; 0: nothing of this is wanted
+};
+
+// Bytes of device memory that it will take where free_bytes are free; 0: there is none.
+size_t bsw_device_coarse_bytes(const struct bsw_device_coarse_needs *needs, size_t free_bytes);
+
+struct bsw_device_coarse {
+    bsw_device *device;         // borrowed; NULL: there is none
+    size_t most_kept, capacity; // of a query's list
+    size_t group_queries;       // at a time
+    size_t padded_dims;
+    int is_loaded; // centroids are there
+    struct bsw_device_buffer memory;
+    struct bsw_device_codes codes;
+    struct {
+        size_t components, constants, scales, limits, counts; // in memory
+        size_t upload, upload_bytes;                          // all of these
+        size_t items, sort;
+    } at;
+    unsigned char *staging; // host: what is uploaded
+    uint32_t *fetched;      // host: counts
+    struct bsw_device_blocks blocks;
+    uint64_t num_found; // queries, since it was opened
+};
+
+// *out is {0} where bsw_device_coarse_bytes says so.
+enum bsw_status bsw_device_coarse_open(bsw_device *device,
+                                       const struct bsw_device_coarse_needs *needs,
+                                       size_t free_bytes, struct bsw_device_coarse *out,
+                                       struct bsw_error *err);
+void bsw_device_coarse_close(struct bsw_device_coarse *coarse); // accepts {0}
+
+// Centroids are loaded, if they were not, and the search is offloaded to this. Without one nothing
+// is done. The search has as many lists and dimensions as the needs.
+enum bsw_status bsw_device_coarse_take(struct bsw_device_coarse *coarse,
+                                       struct bsw_coarse_search *search, struct bsw_error *err);
+
+#endif
