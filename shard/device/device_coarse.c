@@ -202,13 +202,14 @@ static enum bsw_status send(struct coarse_run *own, const struct bsw_matrix_quer
     BSW_DEVICE_PHASE(STAGE_QUERIES);
     const struct bsw_device_coarse *coarse = own->coarse;
     size_t num = own->queries.num_queries;
-    unsigned char *to = coarse->staging - coarse->at.upload;
-    memcpy(to + coarse->at.components, queries->components + first * coarse->padded_dims,
+    unsigned char *to = coarse->staging;
+    size_t before = coarse->at.upload;
+    memcpy(to + (coarse->at.components - before), queries->components + first * coarse->padded_dims,
            num * coarse->padded_dims);
-    memcpy(to + coarse->at.constants, queries->constants + first, num * sizeof(int32_t));
-    memcpy(to + coarse->at.scales, queries->scales + first, num * sizeof(float));
-    memset(to + coarse->at.limits, 0, num * sizeof(uint32_t));
-    memset(to + coarse->at.counts, 0, (num + 1) * sizeof(uint32_t));
+    memcpy(to + (coarse->at.constants - before), queries->constants + first, num * sizeof(int32_t));
+    memcpy(to + (coarse->at.scales - before), queries->scales + first, num * sizeof(float));
+    memset(to + (coarse->at.limits - before), 0, num * sizeof(uint32_t));
+    memset(to + (coarse->at.counts - before), 0, (num + 1) * sizeof(uint32_t));
     return bsw_device_upload(coarse->device, BSW_QUEUE_SCAN,
                              coarse->memory.data + coarse->at.upload, coarse->staging,
                              coarse->at.upload_bytes, err);
