@@ -108,6 +108,9 @@ struct bsw_entry_finder_options {
 // A back end. `find` may be called by several threads at once with one finder.
 struct bsw_entry_finder_ops {
     const char *name;
+    // 1: it computes the formula of every entry, so that entry_tables (kernels/entry_tables) may
+    // as well make tables without it, to the same bits.
+    int looks_at_all;
     // Builds what it needs for a book; the caller closes. BSW_ERROR_USAGE where the machine lacks
     // what it needs. The book's points, not the struct, are borrowed until then.
     enum bsw_status (*open)(const struct bsw_entry_book *book,

@@ -45,5 +45,8 @@ static void brute_close(bsw_entry_finder **finder)
     bsw_free(finder);
 }
 
-const struct bsw_entry_finder_ops bsw_entry_brute = {
-    .name = "brute", .open = brute_open, .find = brute_find, .close = brute_close};
+const struct bsw_entry_finder_ops bsw_entry_brute = {.name = "brute",
+                                                     .looks_at_all = 1,
+                                                     .open = brute_open,
+                                                     .find = brute_find,
+                                                     .close = brute_close};

@@ -17,6 +17,7 @@ enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings
                                                                        : BSW_ENTRY_IP,
                                         codes->book.parts, 1u << codes->book.bits, codes->entries};
     *out = (struct bsw_selection){.settings = *settings, .codes = codes};
+    if (settings->finder->looks_at_all) out->tables = bsw_entry_tables_table_get(level);
     return settings->finder->open(&book, &options, &out->finder, err);
 }
 
@@ -51,15 +52,30 @@ static float miss_of(const struct bsw_selection *selection, const struct bsw_ent
     return is_l2 ? ray->limit : bsw_entry_least(ray);
 }
 
-static struct part part_at(const struct bsw_selection *selection,
-                           const struct bsw_product_terms *terms, uint32_t p)
+// A ray's limit: of a projection before the centroid is taken off.
+static float limit_at(const struct bsw_selection *selection, const float *query, uint32_t p)
 {
     const struct bsw_selection_settings *settings = &selection->settings;
+    const float *q = query + 2 * (size_t)p;
+    return limit_of(bsw_product_radius(selection->codes->radii, settings->radii, p, q[0], q[1]),
+                    settings->scale);
+}
+
+void bsw_selective_limits(const struct bsw_selection *selection, const float *query, float *out)
+{
+    for (uint32_t p = 0; p < selection->codes->book.parts; p++)
+        out[p] = limit_at(selection, query, p);
+}
+
+// limits: of the query, or NULL.
+static struct part part_at(const struct bsw_selection *selection,
+                           const struct bsw_product_terms *terms, const float *limits, uint32_t p)
+{
     const float *q = terms->query + 2 * (size_t)p,
                 *c = terms->centroid ? terms->centroid + 2 * (size_t)p : NULL;
-    float x = q[0] - (c ? c[0] : 0.0f), y = q[1] - (c ? c[1] : 0.0f);
-    float radius = bsw_product_radius(selection->codes->radii, settings->radii, p, q[0], q[1]);
-    struct part part = {.number = p, .ray = {p, x, y, limit_of(radius, settings->scale)}};
+    float x = q[0] - (c ? c[0] : 0.0f), y = q[1] - (c ? c[1] : 0.0f),
+          limit = limits ? limits[p] : limit_at(selection, terms->query, p);
+    struct part part = {.number = p, .ray = {p, x, y, limit}};
     part.inner = part.ray.limit * 0.25f;
     part.miss = miss_of(selection, &part.ray);
     part.base = fmaf(y, y, fmaf(x, x, 0.0f));
@@ -167,32 +183,79 @@ static void put_hits(const struct bsw_selection *selection, const struct bsw_pro
     }
 }
 
-float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,
-                          void *memory, float *out, uint32_t *hits)
+// By what the finder finds. Returns how many entries are hit.
+static enum bsw_status find_table(struct bsw_selection *selection,
+                                  const struct bsw_product_terms *terms, const float *limits,
+                                  void *memory, float *out, uint32_t *hits, uint64_t *num_within,
+                                  struct bsw_error *err)
 {
     const struct bsw_product_codes *codes = selection->codes;
     uint32_t num = codes->book.parts;
-    struct bsw_error err;
     struct room room;
     divide_room(codes, memory, &room);
     for (uint32_t p = 0; p < num; p++) {
-        room.parts[p] = part_at(selection, terms, p);
+        room.parts[p] = part_at(selection, terms, limits, p);
         room.rays[p] = room.parts[p].ray;
     }
-    enum bsw_status status =
-        selection->settings.finder->find(selection->finder, room.rays, num, &room.hits, &err);
     memset(hits, 0, bsw_selective_hits_bytes(codes));
-    if (status != BSW_OK) {
-        bsw_first_failure_note(&selection->failure, 0, status, &err);
-        return 0.0f;
-    }
+    BSW_TRY(selection->settings.finder->find(selection->finder, room.rays, num, &room.hits, err));
     for (uint32_t p = 0; p < num; p++) {
         put_misses(selection, &room.parts[p], out);
         put_hits(selection, terms, &room.parts[p], &room.hits, out, hits);
     }
+    *num_within = room.hits.offsets[num];
+    return BSW_OK;
+}
+
+_Static_assert((int)BSW_SELECTION_H == (int)BSW_ENTRY_SUM &&
+                   (int)BSW_SELECTION_M == (int)BSW_ENTRY_RING &&
+                   (int)BSW_SELECTION_L == (int)BSW_ENTRY_COUNT,
+               "modes are what kernels make");
+
+// By a pass over all entries.
+static uint64_t make_table(const struct bsw_selection *selection,
+                           const struct bsw_product_terms *terms, const float *limits, float *out,
+                           uint32_t *hits)
+{
+    const struct bsw_product_codes *codes = selection->codes;
+    size_t num = bsw_product_entries(&codes->book), words = bsw_selective_words(codes);
+    int kind = codes->metric == BSW_METRIC_L2 ? BSW_ENTRY_L2 : BSW_ENTRY_IP;
+    uint64_t within = 0;
+    for (uint32_t p = 0; p < codes->book.parts; p++) {
+        const struct part part = part_at(selection, terms, limits, p);
+        const float *x = codes->entries + 2 * num * p;
+        const struct bsw_entry_part all = {part.ray,
+                                           part.inner,
+                                           part.miss,
+                                           part.base,
+                                           x,
+                                           x + num,
+                                           terms->list_term + num * p,
+                                           terms->query_term + num * p};
+        within += selection->tables->make[kind][selection->settings.mode](&all, num, out + num * p,
+                                                                          hits + words * p);
+    }
+    return within;
+}
+
+float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,
+                          const float *limits, void *room, float *out, uint32_t *hits)
+{
+    const struct bsw_product_codes *codes = selection->codes;
+    struct bsw_error err;
+    uint64_t within = 0;
+    enum bsw_status status = BSW_OK;
+    if (selection->tables)
+        within = make_table(selection, terms, limits, out, hits);
+    else
+        status = find_table(selection, terms, limits, room, out, hits, &within, &err);
+    if (status != BSW_OK) {
+        bsw_first_failure_note(&selection->failure, 0, status, &err);
+        return 0.0f;
+    }
     __atomic_fetch_add(&selection->num_entries, bsw_product_numbers(&codes->book),
                        __ATOMIC_RELAXED);
-    __atomic_fetch_add(&selection->num_within, room.hits.offsets[num], __ATOMIC_RELAXED);
+    __atomic_fetch_add(&selection->num_within, within, __ATOMIC_RELAXED);
     return multiplier_of(selection);
 }
 
@@ -203,7 +266,7 @@ float bsw_selective_plain_table(const struct bsw_selection *selection,
     size_t num = bsw_product_entries(&codes->book);
     memset(hits, 0, bsw_selective_hits_bytes(codes));
     for (uint32_t p = 0; p < codes->book.parts; p++) {
-        const struct part part = part_at(selection, terms, p);
+        const struct part part = part_at(selection, terms, NULL, p);
         const float *x = codes->entries + 2 * num * p, *y = x + num;
         put_misses(selection, &part, out);
         for (uint32_t e = 0; e < num; e++) {
@@ -218,15 +281,6 @@ float bsw_selective_plain_table(const struct bsw_selection *selection,
 }
 
 // ---- what devices make tables of ----
-
-void bsw_selective_limits(const struct bsw_selection *selection, const float *query, float *out)
-{
-    const struct bsw_selection_settings *settings = &selection->settings;
-    for (uint32_t p = 0; p < selection->codes->book.parts; p++)
-        out[p] = limit_of(bsw_product_radius(selection->codes->radii, settings->radii, p,
-                                             query[2 * p], query[2 * p + 1]),
-                          settings->scale);
-}
 
 // A miss adds the limit under l2, and else rays have no centroid.
 float bsw_selective_nothing(const struct bsw_selection *selection, const float *query,

@@ -19,7 +19,7 @@
 #define BITSWEEP_SHARD_SELECTIVE_TABLE_H
 
 #include "common/base/c_linkage.h"
-#include "kernels/entries_within/entries_within.h"
+#include "kernels/entry_tables/entry_tables.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/codecs/product_radii.h"
 
@@ -43,6 +43,7 @@ struct bsw_selection {
     struct bsw_selection_settings settings;
     const struct bsw_product_codes *codes; // borrowed
     bsw_entry_finder *finder;
+    const struct bsw_entry_tables_table *tables; // in place of the finder, if it looks at all
     uint64_t num_entries, num_within; // of the tables made; of them those within their radius
     struct bsw_first_failure failure;
 };
@@ -77,11 +78,12 @@ float bsw_selective_nothing(const struct bsw_selection *selection, const float *
                             const float *limits);
 
 // A table as bsw_product_table makes it, of float32, and its hits. Returns what sums are multiplied
-// by. room: bsw_selective_room_bytes, 64-byte aligned. Where the finder fails selection->failure
-// says so, and the numbers are of no use.
+// by. limits: bsw_selective_limits, or NULL: made of the query. room: bsw_selective_room_bytes,
+// 64-byte aligned. Where the finder fails selection->failure says so, and the numbers are of no
+// use.
 size_t bsw_selective_room_bytes(const struct bsw_product_codes *codes);
 float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,
-                          void *room, float *out, uint32_t *hits);
+                          const float *limits, void *room, float *out, uint32_t *hits);
 // The same as plainly as it can be had, by no finder.
 float bsw_selective_plain_table(const struct bsw_selection *selection,
                                 const struct bsw_product_terms *terms, float *out, uint32_t *hits);

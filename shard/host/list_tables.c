@@ -155,15 +155,22 @@ static float *multiplier_place(const struct bsw_list_tables *tables, size_t quer
     return (float *)(void *)tables->scratch->multipliers.data + query;
 }
 
+// Where a query's term is kept, its limits follow.
+static float *limits_place(const struct bsw_list_tables *tables, size_t query)
+{
+    return (float *)(void *)(query_place(tables, query) +
+                             bsw_group_table_bytes(tables->queries->batch));
+}
+
 // The table of a query for the room's list, to `to`.
 static float make_table(const struct bsw_list_tables *tables, size_t query, const float *term,
-                        const struct bsw_list_table_room *room, void *to)
+                        const float *limits, const struct bsw_list_table_room *room, void *to)
 {
     const struct bsw_product_terms terms = {bsw_list_tables_query(tables, query), term,
                                             room->centroid, room->list_now};
     const struct bsw_query_batch *batch = tables->queries->batch;
     if (batch->selection)
-        return bsw_selective_table(batch->selection, &terms, room->selective_room, to,
+        return bsw_selective_table(batch->selection, &terms, limits, room->selective_room, to,
                                    bsw_group_table_hits(batch, to));
     return bsw_product_table(codes_of(tables), tables->workspace->table_scan,
                              type_of(tables, query), &terms, room->table_room, to);
@@ -176,9 +183,14 @@ static void make_query(const struct bsw_list_tables *tables, size_t query)
     float *term = tables->is_of_lists ? (float *)(void *)to : room.query_term;
     bsw_product_query_term(codes_of(tables), tables->workspace->table_scan,
                            bsw_list_tables_query(tables, query), room.room, term);
-    if (tables->is_of_lists) return;
+    if (tables->is_of_lists) {
+        if (tables->queries->batch->selection)
+            bsw_selective_limits(tables->queries->batch->selection,
+                                 bsw_list_tables_query(tables, query), limits_place(tables, query));
+        return;
+    }
     bsw_list_tables_enter(tables, 0, &room);
-    *multiplier_place(tables, query) = make_table(tables, query, term, &room, to);
+    *multiplier_place(tables, query) = make_table(tables, query, term, NULL, &room, to);
 }
 
 static enum bsw_status make_queries(struct bsw_list_tables *tables, struct bsw_error *err)
@@ -186,6 +198,9 @@ static enum bsw_status make_queries(struct bsw_list_tables *tables, struct bsw_e
     struct bsw_list_table_scratch *scratch = tables->scratch;
     size_t num = tables->queries->num_queries;
     tables->query_bytes = bsw_group_table_bytes(tables->queries->batch);
+    if (tables->is_of_lists && tables->queries->batch->selection)
+        tables->query_bytes +=
+            bsw_align_size(codes_of(tables)->book.parts * sizeof(float), BSW_ALIGNMENT_BYTES);
     tables->has_queries = num <= bsw_list_table_most(scratch) / tables->query_bytes;
     if (!tables->has_queries) return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->queries, num * tables->query_bytes + 1, err));
@@ -219,19 +234,21 @@ enum bsw_status bsw_list_tables_open(const struct bsw_resident_shard *shard,
 void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
                           struct bsw_list_table_room *room)
 {
-    const float *term = room->query_term;
+    const float *term = room->query_term, *limits = NULL;
     const void *numbers = room->table;
     if (tables->has_queries && !tables->is_of_lists) {
         numbers = query_place(tables, query);
         room->multiplier = *multiplier_place(tables, query);
     } else {
-        if (tables->has_queries)
+        if (tables->has_queries) {
             term = (const float *)(const void *)query_place(tables, query);
-        else
+            if (tables->queries->batch->selection) limits = limits_place(tables, query);
+        } else {
             bsw_product_query_term(codes_of(tables), tables->workspace->table_scan,
                                    bsw_list_tables_query(tables, query), room->room,
                                    room->query_term);
-        room->multiplier = make_table(tables, query, term, room, room->table);
+        }
+        room->multiplier = make_table(tables, query, term, limits, room, room->table);
     }
     room->now = bsw_product_code_table(codes_of(tables), type_of(tables, query), numbers);
     room->hits = bsw_group_table_hits(tables->queries->batch, numbers);

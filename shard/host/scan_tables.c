@@ -144,7 +144,7 @@ static void make_table(const struct bsw_scan_group *group, size_t q, const struc
     bsw_product_query_term(codes, workspace->table_scan, query, maker->room, maker->query_term);
     *multiplier =
         batch->selection
-            ? bsw_selective_table(batch->selection, &terms, maker->selective_room, table,
+            ? bsw_selective_table(batch->selection, &terms, NULL, maker->selective_room, table,
                                   bsw_group_table_hits(batch, table))
             : bsw_product_table(codes, workspace->table_scan, bsw_batch_table(batch, in_batch),
                                 &terms, maker->table_room, table);

@@ -34,6 +34,7 @@ static const struct family {
     {"coarse_scan", check_coarse_scan},
     {"table_scan", check_table_scan},
     {"entries_within", check_entries_within},
+    {"entry_tables", check_entry_tables},
     {"table_bounds", check_table_bounds},
 };
 #define NUM_FAMILIES (sizeof families / sizeof families[0])

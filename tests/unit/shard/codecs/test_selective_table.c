@@ -138,10 +138,17 @@ static void check_tables(const struct made *made, const struct bsw_selection_set
     size_t numbers = bsw_product_numbers(&codes->book), words = bsw_selective_words(codes);
     float full_multiplier = bsw_product_table(codes, &bsw_table_scan_reference, BSW_TABLE_FLOAT32,
                                               &made->terms, table_room, full);
-    for (int level = 0; level < BSW_CPU_NUM_LEVELS; level = bsw_cpu_level_next(level)) {
+    float limits[PARTS];
+    for (int turn = 0, level = 0; level < BSW_CPU_NUM_LEVELS;
+         level = turn % 2 ? level : bsw_cpu_level_next(level)) {
         struct bsw_selection selection;
         open_selection(made, *settings, (enum bsw_cpu_level)level, &selection);
-        float multiplier = bsw_selective_table(&selection, &made->terms, room, found, hits);
+        bsw_selective_limits(&selection, made->query, limits);
+        assert_non_null(selection.tables);
+        if (++turn % 2) selection.tables = NULL; // by what the finder finds
+        memset(hits, 0xff, sizeof hits);
+        float multiplier = bsw_selective_table(&selection, &made->terms, turn % 2 ? NULL : limits,
+                                               room, found, hits);
         assert_true(multiplier ==
                     bsw_selective_plain_table(&selection, &made->terms, plain, plain_hits));
         assert_true(multiplier == (settings->mode == BSW_SELECTION_H ? full_multiplier : 1.0f));
