@@ -495,7 +495,7 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const 
             BSW_TRY(bsw_buffer_append(out, lists->counts.data,
                                       lists->num_queries * sizeof(uint64_t), err));
     }
-    BSW_TRY(bsw_first_failure_report(&service->selection.failure, err));
+    BSW_TRY(bsw_selection_report(&service->selection, err));
     for (uint32_t u = 0; u < service->num_units && !is_kept(service); u++) {
         if (service->settings.is_checked)
             BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));

@@ -21,6 +21,13 @@ enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings
     return settings->finder->open(&book, &options, &out->finder, err);
 }
 
+enum bsw_status bsw_selection_report(struct bsw_selection *selection, struct bsw_error *err)
+{
+    enum bsw_status status = bsw_first_failure_report(&selection->failure, err);
+    selection->failure = (struct bsw_first_failure){0};
+    return status;
+}
+
 void bsw_selection_close(struct bsw_selection *selection)
 {
     if (selection->finder) selection->settings.finder->close(&selection->finder);

@@ -53,6 +53,8 @@ enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings
                                    const struct bsw_product_codes *codes, enum bsw_cpu_level level,
                                    struct bsw_selection *out, struct bsw_error *err);
 void bsw_selection_close(struct bsw_selection *selection); // accepts {0}
+// What failed since the last report, BSW_OK if nothing did; after the threads have met.
+enum bsw_status bsw_selection_report(struct bsw_selection *selection, struct bsw_error *err);
 
 // Whether keys are counts: then nothing is added to them.
 static inline int bsw_selection_counts(const struct bsw_selection_settings *settings)
@@ -79,7 +81,7 @@ float bsw_selective_nothing(const struct bsw_selection *selection, const float *
 
 // A table as bsw_product_table makes it, of float32, and its hits. Returns what sums are multiplied
 // by. limits: bsw_selective_limits, or NULL: made of the query. room: bsw_selective_room_bytes,
-// 64-byte aligned. Where the finder fails selection->failure says so, and the numbers are of no
+// 64-byte aligned. Where the finder fails bsw_selection_report says so, and the numbers are of no
 // use.
 size_t bsw_selective_room_bytes(const struct bsw_product_codes *codes);
 float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,

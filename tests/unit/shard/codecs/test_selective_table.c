@@ -221,6 +221,42 @@ UNIT_TEST(rows_without_a_hit_are_not_ranked)
     }
 }
 
+static enum bsw_status fail_once(bsw_entry_finder *finder, const struct bsw_entry_ray *rays,
+                                 size_t num_rays, const struct bsw_entry_hits *hits,
+                                 struct bsw_error *error)
+{
+    static int num_calls;
+    (void)finder;
+    (void)rays;
+    if (num_calls++ == 0) return bsw_fail(error, BSW_ERROR_IO, "a device that failed");
+    memset(hits->offsets, 0, (num_rays + 1) * sizeof *hits->offsets);
+    return BSW_OK;
+}
+
+// A batch that failed is told once: the next is a batch of its own.
+UNIT_TEST(a_failure_is_of_its_batch)
+{
+    static struct made made;
+    _Alignas(64) static float found[MOST + 16];
+    _Alignas(64) static uint32_t hits[64];
+    _Alignas(64) static unsigned char room[32768];
+    struct bsw_entry_finder_ops failing = {.name = "failing", .find = fail_once};
+    const struct bsw_selection_settings settings = {.scale = 1.0f};
+    struct bsw_selection selection;
+    make(BSW_METRIC_L2, 8, 1, &made);
+    open_selection(&made, settings, BSW_CPU_REFERENCE, &selection);
+    failing.close = selection.settings.finder->close;
+    selection.settings.finder = &failing;
+    selection.tables = NULL;
+    bsw_selective_table(&selection, &made.terms, NULL, room, found, hits);
+    assert_int_equal(bsw_selection_report(&selection, &err), BSW_ERROR_IO);
+    assert_non_null(strstr(err.message, "a device that failed"));
+    bsw_selective_table(&selection, &made.terms, NULL, room, found, hits);
+    assert_ok(bsw_selection_report(&selection, &err), &err);
+    bsw_selection_close(&selection);
+    bsw_product_codes_destroy(&made.codes);
+}
+
 int main(void)
 {
     return run_unit_tests(NULL, NULL);
