@@ -35,6 +35,7 @@ static const struct family {
     {"table_scan", check_table_scan},
     {"entries_within", check_entries_within},
     {"entry_tables", check_entry_tables},
+    {"entry_bounds", check_entry_bounds},
     {"table_bounds", check_table_bounds},
 };
 #define NUM_FAMILIES (sizeof families / sizeof families[0])

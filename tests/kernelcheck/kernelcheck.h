@@ -32,6 +32,7 @@ void check_coarse_scan(struct kernelcheck *check);
 void check_table_scan(struct kernelcheck *check);
 void check_entries_within(struct kernelcheck *check);
 void check_entry_tables(struct kernelcheck *check);
+void check_entry_bounds(struct kernelcheck *check);
 void check_table_bounds(struct kernelcheck *check);
 
 // The shapes every family must go through.
