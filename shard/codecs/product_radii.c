@@ -187,13 +187,18 @@ static float radius_of(const struct bsw_product_radii *radii, uint32_t part, siz
     return radius > LEAST_RADIUS ? radius : LEAST_RADIUS;
 }
 
+#define KNOWN_COUNTS 256 // cells with as few rows have their radius by their count: most have
+
 void bsw_product_radii_finish(struct bsw_product_radii *radii)
 {
     for (uint32_t p = 0; p < radii->parts; p++) {
-        float *ends = radii->ends + 2 * p;
+        float *ends = radii->ends + 2 * p, known[KNOWN_COUNTS] = {0};
         int is_first = 1;
         for (size_t cell = 0; cell < BSW_RADII_MAP; cell++) {
-            float radius = radius_of(radii, p, cell);
+            uint16_t count = radii->counts[p * BSW_RADII_MAP + cell];
+            float radius =
+                count < KNOWN_COUNTS && known[count] > 0 ? known[count] : radius_of(radii, p, cell);
+            if (count < KNOWN_COUNTS) known[count] = radius;
             radii->radii[p * BSW_RADII_MAP + cell] = radius;
             if (radii->counts[p * BSW_RADII_MAP + cell] == 0) continue;
             if (is_first || radius < ends[0]) ends[0] = radius;
