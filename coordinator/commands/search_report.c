@@ -63,7 +63,12 @@ static void tell_selection(struct bsw_facts *facts, const struct bsw_search_sett
     bsw_fact_text(facts, "miss", s->is_miss_infinite ? "inf" : "bound", NULL);
     bsw_fact_text(facts, "radii", bsw_radii_kind_name(s->radii), NULL);
     bsw_fact_text(facts, "entries_by", s->finder->name, NULL);
+    bsw_fact_integer(facts, "entries_all", stats->selection.num_entries, NULL);
+    bsw_fact_integer(facts, "entries_computed", stats->selection.num_computed, NULL);
+    bsw_fact_integer(facts, "entries_within", stats->selection.num_within, NULL);
     bsw_fact_real(facts, "entries_share", stats->entries_share, ", %.3f of entries");
+    bsw_fact_real(facts, "lookups_share", stats->lookups_share,
+                  stats->selection.num_lookups > 0 ? ", %.3f of look-ups" : NULL);
 }
 
 static void tell_way(struct bsw_facts *facts, const struct bsw_search *search,

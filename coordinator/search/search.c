@@ -225,8 +225,7 @@ static struct bsw_search_rank report_rank(const struct bsw_search *search)
         .num_stopped = work->num_stopped,
         .num_rescanned = work->num_rescanned,
         .num_list_pairs = service->list_scratch.num_pairs,
-        .num_entries = service->selection.num_entries,
-        .num_within = service->selection.num_within,
+        .selection = service->selection.work,
         .coarse_seconds = service->coarse ? bsw_coarse_search_seconds(service->coarse) : 0,
         .device = report_device(search)};
 }
@@ -238,7 +237,7 @@ static void forget_rank(struct bsw_search *search)
     work->scan_seconds = work->refine_seconds = 0;
     work->scanned_bytes = work->num_pairs = work->num_stopped = work->num_rescanned = 0;
     search->service.list_scratch.num_pairs = 0;
-    search->service.selection.num_entries = search->service.selection.num_within = 0;
+    search->service.selection.work = (struct bsw_selection_work){0};
     bsw_shard_service_forget(&search->service);
 }
 
@@ -456,10 +455,25 @@ static const char *device_kind(const struct bsw_search *search)
     return num_cpus == num_ranks ? "cpu" : num_cpus == 0 ? bsw_device_kind() : "mixed";
 }
 
+static double share_of(uint64_t part, uint64_t all)
+{
+    return all > 0 ? (double)part / (double)all : 0;
+}
+
+static void add_work(const struct bsw_selection_work *from, struct bsw_selection_work *to)
+{
+    to->num_entries += from->num_entries;
+    to->num_computed += from->num_computed;
+    to->num_within += from->num_within;
+    to->num_lookups += from->num_lookups;
+    to->num_hits += from->num_hits;
+}
+
 struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
 {
     const struct bsw_scan_workspace *work = &search->service.workspace;
-    uint64_t pairs = 0, stopped = 0, list_pairs = 0, entries = 0, within = 0;
+    uint64_t pairs = 0, stopped = 0, list_pairs = 0;
+    struct bsw_selection_work selection = {0};
     struct bsw_search_stats stats = {
         .seconds = bsw_median(search->seconds, (size_t)search->run.repeat),
         .num_searched = search->queries.num_queries - search->parts.num_done,
@@ -475,8 +489,7 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
         pairs += r->num_pairs;
         list_pairs += r->num_list_pairs;
         stopped += r->num_stopped;
-        entries += r->num_entries;
-        within += r->num_within;
+        add_work(&r->selection, &selection);
         stats.num_rescanned += r->num_rescanned;
     }
     uint64_t passes = search->run.warmup + search->run.repeat;
@@ -485,7 +498,10 @@ struct bsw_search_stats bsw_search_stats(const struct bsw_search *search)
     // Every shard has its part of a list.
     stats.lists_a_query = (double)list_pairs / asked / search->manifest.num_shards;
     stats.queries_per_second = (double)stats.num_searched / stats.seconds;
-    stats.entries_share = entries > 0 ? (double)within / (double)entries : 0;
+    stats.selection = selection;
+    stats.entries_share = share_of(selection.num_within, selection.num_entries);
+    stats.computed_share = share_of(selection.num_computed, selection.num_entries);
+    stats.lookups_share = share_of(selection.num_hits, selection.num_lookups);
     stats.stopped_share = pairs > 0 ? (double)stopped / (double)pairs : 0;
     return stats;
 }

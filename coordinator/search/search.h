@@ -89,8 +89,8 @@ struct bsw_search_rank {
     double load_seconds, scan_seconds, refine_seconds;
     uint64_t scanned_bytes, resident_bytes, grown_bytes, memory_bytes, mapped_bytes, num_units;
     uint64_t num_pairs, num_stopped, num_rescanned;
-    uint64_t num_list_pairs;          // of query and list
-    uint64_t num_entries, num_within; // of tables by radius; those within
+    uint64_t num_list_pairs;             // of query and list
+    struct bsw_selection_work selection; // of tables by radius
     double coarse_seconds;
     struct bsw_device_report device;
 };
@@ -132,8 +132,11 @@ struct bsw_search_stats {
     int slowest_rank;                       // in scanning
     double stopped_share;   // of all pairs of row and query: those that the first stage stopped
     uint64_t num_rescanned; // queries that a shard scanned twice
-    double rows_a_query, lists_a_query; // looked at; lists of an index that has some
-    double entries_share;               // of tables by radius: entries within
+    double rows_a_query, lists_a_query;  // looked at; lists of an index that has some
+    struct bsw_selection_work selection; // of all ranks and passes
+    // Of tables by radius: entries within; those whose distance was computed; look-ups that find
+    // one within, sampled, 0 without lists.
+    double entries_share, computed_share, lookups_share;
     const char *scan, *level;
     const char *device_kind; // "cpu", or the kind of the devices; "mixed" where ranks differ
 };

@@ -301,10 +301,12 @@ static void add_measures(const struct bsw_sweep_run *run, const struct bsw_sweep
         {"memory_bytes", (double)run->found.memory_bytes}};
     for (size_t i = 0; i < sizeof measures / sizeof measures[0]; i++)
         set(row, measures[i].column, measures[i].value);
-    set(row, "entries_share",
-        point->entries == BSW_ENTRIES_RADIUS       ? run->found.search.entries_share
-        : bsw_codec_find(point->codec)->has_tables ? 1
-                                                   : 0);
+    double full = bsw_codec_find(point->codec)->has_tables ? 1 : 0;
+    const struct bsw_search_stats *stats = &run->found.search;
+    int is_radius = point->entries == BSW_ENTRIES_RADIUS;
+    set(row, "entries_share", is_radius ? stats->entries_share : full);
+    set(row, "computed_share", is_radius ? stats->computed_share : full);
+    set(row, "lookups_share", is_radius ? stats->lookups_share : full);
     // The others have what was asked for.
     if (bsw_codec_find(point->codec)->table->has_segments)
         set(row, "true_bits", number_of(index, "bits"));

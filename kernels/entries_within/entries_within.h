@@ -63,6 +63,7 @@ struct bsw_entry_hits {
     uint32_t *offsets;
     uint8_t *entries;
     float *values;
+    uint64_t *num_computed; // grows by the entries that the formula was computed of; or NULL
 };
 
 // Of a batch: its hits stay below 2^31.

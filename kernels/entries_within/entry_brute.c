@@ -31,6 +31,7 @@ static enum bsw_status brute_find(bsw_entry_finder *finder, const struct bsw_ent
     size_t count = 0;
     (void)err;
     hits->offsets[0] = 0;
+    if (hits->num_computed) *hits->num_computed += num_rays * book->entries;
     for (size_t r = 0; r < num_rays; r++) {
         const float *x = book->points + (size_t)rays[r].subspace * 2 * book->entries;
         count += finder->table->within[book->value](x, x + book->entries, book->entries, &rays[r],

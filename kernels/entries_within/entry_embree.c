@@ -136,6 +136,7 @@ static enum bsw_status embree_find(bsw_entry_finder *finder, const struct bsw_en
             count = trace_ray(finder, &rays[r], most_time, hits, count);
         } else {
             const float *x = book->points + (size_t)rays[r].subspace * 2 * book->entries;
+            if (hits->num_computed) *hits->num_computed += book->entries;
             count +=
                 finder->table->within[book->value](x, x + book->entries, book->entries, &rays[r],
                                                    hits->entries + count, hits->values + count);

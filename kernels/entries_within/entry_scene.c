@@ -121,6 +121,8 @@ size_t bsw_entry_scene_append(const struct bsw_entry_scene *scene, const struct 
                               const struct bsw_entry_hits *out, size_t count)
 {
     for (size_t word = 0; word < 4; word++) {
+        if (out->num_computed && !times)
+            *out->num_computed += (uint64_t)__builtin_popcountll(hits[word]);
         for (uint64_t rest = hits[word]; rest; rest &= rest - 1) {
             size_t e = 64 * word + (size_t)__builtin_ctzll(rest);
             float value;

@@ -78,6 +78,7 @@ static size_t take_hits(const bsw_entry_finder *finder, const struct bsw_entry_r
                                        finder->has_hit_time ? times + r * 256 : NULL, hits, count);
         } else {
             const float *x = book->points + (size_t)rays[r].subspace * 2 * book->entries;
+            if (hits->num_computed) *hits->num_computed += book->entries;
             count +=
                 finder->table->within[book->value](x, x + book->entries, book->entries, &rays[r],
                                                    hits->entries + count, hits->values + count);

@@ -8,16 +8,23 @@
 #include "kernels/entries_within/entry_value.h"
 #include "kernels/select/key_shift.h"
 
+static float limit_of(float radius, float scale)
+{
+    float scaled = radius * scale;
+    return isinf(scale) ? INFINITY : scaled * scaled;
+}
+
 enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings,
                                    const struct bsw_product_codes *codes, enum bsw_cpu_level level,
                                    struct bsw_selection *out, struct bsw_error *err)
 {
-    const struct bsw_entry_finder_options options = {.level = level};
     const struct bsw_entry_book book = {codes->metric == BSW_METRIC_L2 ? BSW_ENTRY_L2
                                                                        : BSW_ENTRY_IP,
                                         codes->book.parts, 1u << codes->book.bits, codes->entries};
-    *out = (struct bsw_selection){.settings = *settings, .codes = codes};
-    if (settings->finder->looks_at_all) out->tables = bsw_entry_tables_table_get(level);
+    *out = (struct bsw_selection){.settings = *settings, .codes = codes, .level = level};
+    if (settings->finder->looks_at_all)
+        out->tables = bsw_entry_tables_table_get(level);
+    const struct bsw_entry_finder_options options = {.level = level};
     return settings->finder->open(&book, &options, &out->finder, err);
 }
 
@@ -43,12 +50,6 @@ struct part {
     float miss;  // what a miss adds
     float base;  // |q'_p - c'_p|^2, l2 alone
 };
-
-static float limit_of(float radius, float scale)
-{
-    float scaled = radius * scale;
-    return isinf(scale) ? INFINITY : scaled * scaled;
-}
 
 static float miss_of(const struct bsw_selection *selection, const struct bsw_entry_ray *ray)
 {
@@ -194,7 +195,7 @@ static void put_hits(const struct bsw_selection *selection, const struct bsw_pro
 static enum bsw_status find_table(struct bsw_selection *selection,
                                   const struct bsw_product_terms *terms, const float *limits,
                                   void *memory, float *out, uint32_t *hits, uint64_t *num_within,
-                                  struct bsw_error *err)
+                                  uint64_t *num_computed, struct bsw_error *err)
 {
     const struct bsw_product_codes *codes = selection->codes;
     uint32_t num = codes->book.parts;
@@ -205,6 +206,7 @@ static enum bsw_status find_table(struct bsw_selection *selection,
         room.rays[p] = room.parts[p].ray;
     }
     memset(hits, 0, bsw_selective_hits_bytes(codes));
+    room.hits.num_computed = num_computed;
     BSW_TRY(selection->settings.finder->find(selection->finder, room.rays, num, &room.hits, err));
     for (uint32_t p = 0; p < num; p++) {
         put_misses(selection, &room.parts[p], out);
@@ -250,20 +252,29 @@ float bsw_selective_table(struct bsw_selection *selection, const struct bsw_prod
 {
     const struct bsw_product_codes *codes = selection->codes;
     struct bsw_error err;
-    uint64_t within = 0;
+    uint64_t within = 0, numbers = bsw_product_numbers(&codes->book),
+             computed = selection->tables ? numbers : 0;
     enum bsw_status status = BSW_OK;
     if (selection->tables)
         within = make_table(selection, terms, limits, out, hits);
     else
-        status = find_table(selection, terms, limits, room, out, hits, &within, &err);
+        status = find_table(selection, terms, limits, room, out, hits, &within, &computed, &err);
     if (status != BSW_OK) {
         bsw_first_failure_note(&selection->failure, 0, status, &err);
         return 0.0f;
     }
-    __atomic_fetch_add(&selection->num_entries, bsw_product_numbers(&codes->book),
-                       __ATOMIC_RELAXED);
-    __atomic_fetch_add(&selection->num_within, within, __ATOMIC_RELAXED);
+    bsw_selection_count(selection, numbers, computed, within);
     return multiplier_of(selection);
+}
+
+void bsw_selective_hit_table(const struct bsw_selection *selection,
+                             const struct bsw_product_terms *terms, const float *limits, float *out,
+                             uint32_t *hits)
+{
+    struct bsw_selection counting = *selection;
+    counting.settings.mode = BSW_SELECTION_L;
+    counting.tables = bsw_entry_tables_table_get(selection->level);
+    make_table(&counting, terms, limits, out, hits);
 }
 
 float bsw_selective_plain_table(const struct bsw_selection *selection,

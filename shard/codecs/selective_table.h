@@ -11,7 +11,7 @@
 //   mode M  1 within limit / 4 (half the radius), 0 within limit, -1 for a miss
 //   mode L  1 for a hit, 0 for a miss
 //
-// and sums and keys are those of product_codes.h: float32, ascending in the part. Keys of M and L
+// Sums and keys are those of product_codes.h: float32, ascending in the part. Keys of M and L
 // are these sums, without what lists and means add. A row that hits nothing is not ranked, nor one
 // with an infinite sum. With an infinite scale every entry is hit, and H has the bytes of the full
 // table.
@@ -38,13 +38,24 @@ struct bsw_selection_settings {
     const struct bsw_entry_finder_ops *finder;
 };
 
+// What selection leaves out. Look-ups are of a row's code in a part: full tables do all of them.
+// They are counted for one query and list of BSW_SELECTION_SAMPLE, and only where an index has
+// lists.
+struct bsw_selection_work {
+    uint64_t num_entries, num_within; // of the tables made; of them those within their radius
+    uint64_t num_computed;            // of them those that the formula was computed of
+    uint64_t num_lookups, num_hits;   // looked at; of them those that find an entry within
+};
+#define BSW_SELECTION_SAMPLE 32
+
 // Of a rank's search. What is counted, and what failed, is written by all threads.
 struct bsw_selection {
     struct bsw_selection_settings settings;
     const struct bsw_product_codes *codes; // borrowed
     bsw_entry_finder *finder;
     const struct bsw_entry_tables_table *tables; // in place of the finder, if it looks at all
-    uint64_t num_entries, num_within; // of the tables made; of them those within their radius
+    enum bsw_cpu_level level;
+    struct bsw_selection_work work;
     struct bsw_first_failure failure;
 };
 
@@ -55,6 +66,15 @@ enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings
 void bsw_selection_close(struct bsw_selection *selection); // accepts {0}
 // What failed since the last report, BSW_OK if nothing did; after the threads have met.
 enum bsw_status bsw_selection_report(struct bsw_selection *selection, struct bsw_error *err);
+
+// Of tables made: their entries, and those within. Thread-safe.
+static inline void bsw_selection_count(struct bsw_selection *selection, uint64_t entries,
+                                       uint64_t computed, uint64_t within)
+{
+    __atomic_fetch_add(&selection->work.num_entries, entries, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&selection->work.num_computed, computed, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&selection->work.num_within, within, __ATOMIC_RELAXED);
+}
 
 // Whether keys are counts: then nothing is added to them.
 static inline int bsw_selection_counts(const struct bsw_selection_settings *settings)
@@ -86,6 +106,10 @@ float bsw_selective_nothing(const struct bsw_selection *selection, const float *
 size_t bsw_selective_room_bytes(const struct bsw_product_codes *codes);
 float bsw_selective_table(struct bsw_selection *selection, const struct bsw_product_terms *terms,
                           const float *limits, void *room, float *out, uint32_t *hits);
+// Mode L's table of the same entries, by no finder, and without counting it.
+void bsw_selective_hit_table(const struct bsw_selection *selection,
+                             const struct bsw_product_terms *terms, const float *limits, float *out,
+                             uint32_t *hits);
 // The same as plainly as it can be had, by no finder.
 float bsw_selective_plain_table(const struct bsw_selection *selection,
                                 const struct bsw_product_terms *terms, float *out, uint32_t *hits);

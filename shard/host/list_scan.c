@@ -399,10 +399,12 @@ static void scan_tables(const struct list_job *job, const struct list_thread *th
     bsw_list_tables_enter(job->tables, l, &room);
     int has_bounds = job->bounds && bsw_list_bounds_hold(job->bounds, &room);
     for (size_t i = 0; i < list->num; i++) {
-        if (has_bounds && limit_of(job, list->queries[i]) > BSW_SCORE_OF_MINUS_INFINITY)
+        uint32_t query = list->queries[i];
+        bsw_list_tables_count(job->tables, l, query, &room);
+        if (has_bounds && limit_of(job, query) > BSW_SCORE_OF_MINUS_INFINITY)
             bounded[num++] = (uint32_t)i;
         else
-            scan_table(job, thread, l, list->queries[i], addition_of(list, i, is_count), &room);
+            scan_table(job, thread, l, query, addition_of(list, i, is_count), &room);
     }
     if (num > 0 && num >= bsw_list_bounds_least(job->bounds))
         scan_bounds(job, thread, l, list, &room, bounded, num);

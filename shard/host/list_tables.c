@@ -3,6 +3,7 @@
 
 #include <omp.h>
 
+#include "common/base/integer_hash.h"
 #include "kernels/encode/encode.h"
 #include "shard/codecs/selective_table.h"
 #include "shard/host/scan_group.h"
@@ -162,6 +163,13 @@ static float *limits_place(const struct bsw_list_tables *tables, size_t query)
                              bsw_group_table_bytes(tables->queries->batch));
 }
 
+const float *bsw_list_tables_limits(const struct bsw_list_tables *tables, size_t query)
+{
+    int has_limits =
+        tables->queries->batch->selection && tables->is_of_lists && tables->has_queries;
+    return has_limits ? limits_place(tables, query) : NULL;
+}
+
 // The table of a query for the room's list, to `to`.
 static float make_table(const struct bsw_list_tables *tables, size_t query, const float *term,
                         const float *limits, const struct bsw_list_table_room *room, void *to)
@@ -231,24 +239,60 @@ enum bsw_status bsw_list_tables_open(const struct bsw_resident_shard *shard,
     return make_queries(out, err);
 }
 
+// Sums of hits of the rows of some bundles that count.
+static uint64_t add_hits(const struct bsw_list_tables *tables, const struct bsw_code_table *table,
+                         size_t bundle, size_t num_bundles, float *sums)
+{
+    const struct bsw_code_arrays *arrays = &tables->shard->arrays;
+    size_t words = bsw_segment_bundle_words(&tables->shard->shape.layout.segments[0]);
+    uint64_t hits = 0;
+    tables->workspace->table_scan->sums(table,
+                                        (const uint8_t *)(arrays->planes[0] + bundle * words),
+                                        words * sizeof(uint32_t), num_bundles, sums);
+    for (size_t r = 0; r < num_bundles * BSW_BUNDLE_ROWS; r++)
+        if (arrays->masks[bundle + r / BSW_BUNDLE_ROWS] >> r % BSW_BUNDLE_ROWS & 1)
+            hits += (uint64_t)sums[r];
+    return hits;
+}
+
+void bsw_list_tables_count(const struct bsw_list_tables *tables, uint32_t list, size_t query,
+                           struct bsw_list_table_room *room)
+{
+    const struct bsw_query_batch *batch = tables->queries->batch;
+    const uint32_t *first = tables->shard->order.first_bundles + list;
+    size_t most = tables->most_rows / BSW_BUNDLE_ROWS;
+    uint64_t hits = 0, rows = bsw_list_num_rows(&tables->shard->order, list);
+    if (!batch->selection || bsw_hash2(list, query) % BSW_SELECTION_SAMPLE != 0) return;
+    const struct bsw_product_terms terms = {bsw_list_tables_query(tables, query), room->query_term,
+                                            room->centroid, room->list_now};
+    bsw_selective_hit_table(batch->selection, &terms, bsw_list_tables_limits(tables, query),
+                            room->table, bsw_group_table_hits(batch, room->table));
+    const struct bsw_code_table table =
+        bsw_product_code_table(codes_of(tables), BSW_TABLE_FLOAT32, room->table);
+    for (size_t b = first[0]; b < first[1]; b += most)
+        hits += add_hits(tables, &table, b, first[1] - b < most ? first[1] - b : most, room->sums);
+    __atomic_fetch_add(&batch->selection->work.num_lookups, rows * codes_of(tables)->book.parts,
+                       __ATOMIC_RELAXED);
+    __atomic_fetch_add(&batch->selection->work.num_hits, hits, __ATOMIC_RELAXED);
+}
+
 void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
                           struct bsw_list_table_room *room)
 {
-    const float *term = room->query_term, *limits = NULL;
+    const float *term = room->query_term;
     const void *numbers = room->table;
     if (tables->has_queries && !tables->is_of_lists) {
         numbers = query_place(tables, query);
         room->multiplier = *multiplier_place(tables, query);
     } else {
-        if (tables->has_queries) {
+        if (tables->has_queries)
             term = (const float *)(const void *)query_place(tables, query);
-            if (tables->queries->batch->selection) limits = limits_place(tables, query);
-        } else {
+        else
             bsw_product_query_term(codes_of(tables), tables->workspace->table_scan,
                                    bsw_list_tables_query(tables, query), room->room,
                                    room->query_term);
-        }
-        room->multiplier = make_table(tables, query, term, limits, room, room->table);
+        room->multiplier = make_table(tables, query, term, bsw_list_tables_limits(tables, query),
+                                      room, room->table);
     }
     room->now = bsw_product_code_table(codes_of(tables), type_of(tables, query), numbers);
     room->hits = bsw_group_table_hits(tables->queries->batch, numbers);

@@ -73,10 +73,18 @@ enum bsw_status bsw_list_tables_open(const struct bsw_resident_shard *shard,
 // q' of a query, counted in the range.
 const float *bsw_list_tables_query(const struct bsw_list_tables *tables, size_t query);
 
+// Limits of its rays (bsw_selective_limits), where entries are selected, tables are of lists and
+// what is of queries is kept; else NULL.
+const float *bsw_list_tables_limits(const struct bsw_list_tables *tables, size_t query);
+
 // A thread's room; then a list; then one of its queries, counted in the range; then bundles.
 struct bsw_list_table_room bsw_list_tables_room(const struct bsw_list_tables *tables,
                                                 size_t thread);
 void bsw_list_tables_enter(const struct bsw_list_tables *tables, uint32_t list,
+                           struct bsw_list_table_room *room);
+// Of one query and list of BSW_SELECTION_SAMPLE, where entries are selected: counts the look-ups of
+// the list's rows, and those that find an entry within its radius. Before the query is taken.
+void bsw_list_tables_count(const struct bsw_list_tables *tables, uint32_t list, size_t query,
                            struct bsw_list_table_room *room);
 void bsw_list_tables_take(const struct bsw_list_tables *tables, size_t query,
                           struct bsw_list_table_room *room);

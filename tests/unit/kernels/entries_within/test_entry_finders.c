@@ -137,8 +137,8 @@ static struct bsw_entry_hits make_hits(const struct finder_case *c)
 {
     size_t room = bsw_entry_hits_room(&c->book, RAYS);
     return (struct bsw_entry_hits){allocate_or_fail(RAYS + 1, sizeof(uint32_t)),
-                                   allocate_or_fail(room, 1),
-                                   allocate_or_fail(room, sizeof(float))};
+                                   allocate_or_fail(room, 1), allocate_or_fail(room, sizeof(float)),
+                                   NULL};
 }
 
 static void free_hits(struct bsw_entry_hits *hits)

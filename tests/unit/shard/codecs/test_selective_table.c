@@ -163,8 +163,9 @@ static void check_tables(const struct made *made, const struct bsw_selection_set
                              is_hit);
             }
         check_nothing(&selection, made, found, hits);
-        assert_int_equal(selection.num_entries, numbers);
-        assert_int_equal(selection.num_within, num_hits);
+        assert_int_equal(selection.work.num_entries, numbers);
+        assert_int_equal(selection.work.num_computed, numbers);
+        assert_int_equal(selection.work.num_within, num_hits);
         if (isinf(settings->scale)) assert_int_equal(num_hits, numbers);
         if (isinf(settings->scale) && settings->mode == BSW_SELECTION_H)
             assert_memory_equal(found, full, numbers * sizeof *found);
