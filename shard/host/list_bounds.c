@@ -55,6 +55,10 @@ static size_t divide_room(const struct bsw_list_bounds *bounds, unsigned char *a
 struct bsw_list_bound_room bsw_list_bounds_room(const struct bsw_list_bounds *bounds, size_t thread)
 {
     struct bsw_list_bound_room room = {0};
+    if (bounds->radius.is_on) {
+        room.radius = bsw_list_radius_room(&bounds->radius, thread);
+        return room;
+    }
     size_t bytes = divide_room(bounds, NULL, &room);
     divide_room(bounds, bounds->tables->scratch->bound_threads.data + thread * bytes, &room);
     return room;
@@ -190,10 +194,16 @@ enum bsw_status bsw_list_bounds_open(const struct bsw_list_tables *tables, size_
                                     .kernels = bsw_table_bounds_table_get(tables->workspace->level),
                                     .query_bytes = bsw_align_size(bytes, BSW_ALIGNMENT_BYTES),
                                     .tile_bundles = tile_bundles,
+                                    .pass_bundles = tile_bundles,
                                     .entries = bsw_bound_entries(&codes->book)};
-    if (tables->queries->batch->selection || codes->book.parts > BSW_BOUND_MAX_PARTS ||
-        num < bsw_list_bounds_least(out) || num > bsw_list_table_most(scratch) / out->query_bytes ||
-        !have_bounds(out))
+    if (tables->queries->batch->selection) {
+        BSW_TRY(bsw_list_radius_open(tables, &out->radius, err));
+        out->is_on = out->radius.is_on;
+        out->pass_bundles = BSW_RADIUS_BUNDLES / tile_bundles * tile_bundles;
+        return BSW_OK;
+    }
+    if (codes->book.parts > BSW_BOUND_MAX_PARTS || num < bsw_list_bounds_least(out) ||
+        num > bsw_list_table_most(scratch) / out->query_bytes || !have_bounds(out))
         return BSW_OK;
     BSW_TRY(bsw_buffer_reserve(&scratch->bounds, num * out->query_bytes + 1, err));
     BSW_TRY(bsw_buffer_reserve(&scratch->bound_scales, (num + 1) * sizeof(struct scale), err));
@@ -228,7 +238,7 @@ void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
                            size_t num_bundles, struct bsw_list_bound_room *room)
 {
     room->first_bundle = bundle;
-    if (!bounds->tables->is_of_lists) return;
+    if (bounds->radius.is_on || !bounds->tables->is_of_lists) return;
     room->length = length_of(codes_of(bounds), table_room->centroid);
     room->terms = bounds->terms ? bounds->terms + bundle * BSW_BUNDLE_ROWS : room->run_terms;
     if (!bounds->terms) make_terms(bounds, table_room, bundle, num_bundles, room->run_terms);
@@ -236,6 +246,7 @@ void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
 
 void bsw_list_bounds_prefetch(const struct bsw_list_bounds *bounds, uint32_t query)
 {
+    if (bounds->radius.is_on) return;
     const char *vector = (const char *)bsw_list_tables_query(bounds->tables, query);
     const uint8_t *numbers = numbers_at(bounds, query);
     size_t bytes = codes_of(bounds)->projected_dims * sizeof(float),
@@ -283,6 +294,16 @@ void bsw_list_bounds_pass(const struct bsw_list_bounds *bounds,
 {
     const struct bsw_product_book *book = &codes_of(bounds)->book;
     struct bsw_bound_query queries[BSW_BOUND_QUERIES];
+    room->pass_bundle = bundle;
+    room->pass_bundles = num_bundles;
+    if (bounds->radius.is_on) {
+        const uint32_t *first = bounds->tables->shard->order.first_bundles;
+        int is_first = bundle == first[bsw_list_of_place(&bounds->tables->shard->order,
+                                                         (uint32_t)(bundle * BSW_BUNDLE_ROWS))];
+        bsw_list_radius_pass(&bounds->radius, table_room, group, bundle, num_bundles, is_first,
+                             &room->radius);
+        return;
+    }
     struct bsw_bound_rows rows = {.parts = book->parts,
                                   .bits = book->bits,
                                   .num_bundles = num_bundles,
@@ -318,8 +339,15 @@ size_t bsw_list_bounds_find(const struct bsw_list_bounds *bounds,
                             const struct bsw_bound_group *group, size_t i, size_t bundle,
                             size_t num_bundles, struct bsw_list_bound_room *room, uint64_t *items)
 {
+    if (bounds->radius.is_on) {
+        const struct bsw_radius_tile tile = {room->pass_bundles, bundle - room->pass_bundle,
+                                             num_bundles, bundle};
+        return bsw_list_radius_find(&bounds->radius, table_room, group, i, &tile, &room->radius,
+                                    items);
+    }
     struct bsw_passed_rows rows = {.num_bundles = num_bundles,
-                                   .masks = room->masks + i * num_bundles,
+                                   .masks = room->masks + i * room->pass_bundles + bundle -
+                                            room->pass_bundle,
                                    .first_row = (uint32_t)(bundle * BSW_BUNDLE_ROWS)};
     rows.codes = codes_at(bounds, bundle, &rows.bundle_bytes);
     size_t count = bsw_passed_places(&rows, room->passed.places);

@@ -10,13 +10,16 @@
 // What is of rows alone, R of kernels/table_bounds, is made once for all batches, 4 bytes a row, as
 // far as it takes no more than BSW_LIST_TABLE_BYTES in all shards; else for a run of bundles.
 //
+// Of radius tables list_radius.h does it; this has the same calls for both.
+//
 // A thread enters a list, then a run of its bundles; then for up to 16 queries
-// at a time a tile, and then what each query found there.
+// at a time some tiles of it, and then what each query found in a tile.
 #ifndef BITSWEEP_SHARD_LIST_BOUNDS_H
 #define BITSWEEP_SHARD_LIST_BOUNDS_H
 
 #include "kernels/table_bounds/table_bounds.h"
 #include "shard/host/fixed_bounds.h"
+#include "shard/host/list_radius.h"
 #include "shard/host/list_tables.h"
 
 #define BSW_BOUND_RUN_BUNDLES 512 // whose terms are kept: 64 KiB
@@ -27,6 +30,8 @@ struct bsw_list_bounds {
     const struct bsw_table_bounds_table *kernels;
     int is_on; // 0: codes, tables or numbers for which there are no bounds
     size_t query_bytes, tile_bundles;
+    size_t pass_bundles; // of a call of bsw_list_bounds_pass, at most
+    struct bsw_list_radius radius;
     const float *terms; // of all places of the shard, or NULL: made where they are needed
     double entries;     // sum over parts of the largest squared norm of an entry
 };
@@ -39,8 +44,10 @@ struct bsw_list_bound_room {
     struct bsw_passed_room passed;
     uint32_t *masks;
     void *scratch;
+    struct bsw_list_radius_room radius;
     size_t first_bundle; // of the run
-    double length;       // of c'
+    size_t pass_bundle, pass_bundles;
+    double length; // of c'
 };
 
 // Queries that go over a tile together, counted in the range, with limits that are not
@@ -68,13 +75,14 @@ void bsw_list_bounds_enter(const struct bsw_list_bounds *bounds,
                            size_t num_bundles, struct bsw_list_bound_room *room);
 // What a query will need soon.
 void bsw_list_bounds_prefetch(const struct bsw_list_bounds *bounds, uint32_t query);
-// Which rows of a tile of the run may be wanted.
+// Which rows of some tiles of the run may be wanted.
 void bsw_list_bounds_pass(const struct bsw_list_bounds *bounds,
                           const struct bsw_list_table_room *table_room,
                           const struct bsw_bound_group *group, size_t bundle, size_t num_bundles,
                           struct bsw_list_bound_room *room);
-// Of these, places whose keys reach the limit of query i of the group, as candidates; returns how
-// many. items has room for all rows of the tile; table_room takes the query.
+// Of these, in a tile of them, places whose keys reach the limit of query i of the group, as
+// candidates; returns how many. items has room for all rows of the tile; table_room takes the
+// query.
 size_t bsw_list_bounds_find(const struct bsw_list_bounds *bounds,
                             struct bsw_list_table_room *table_room,
                             const struct bsw_bound_group *group, size_t i, size_t bundle,

@@ -342,14 +342,18 @@ static void scan_group(const struct list_job *job, const struct list_thread *thr
                        struct bsw_list_table_room *room, struct bsw_bound_group *group,
                        size_t first, size_t last, struct bsw_list_bound_room *bound_room)
 {
-    for (size_t b = first; b < last; b += job->tile_bundles) {
-        size_t bundles = last - b < job->tile_bundles ? last - b : job->tile_bundles;
+    size_t most = job->bounds->pass_bundles, tile = job->tile_bundles;
+    for (size_t p = first; p < last; p += most) {
+        size_t pass = last - p < most ? last - p : most;
         for (size_t i = 0; i < group->num; i++) group->limits[i] = limit_of(job, group->queries[i]);
-        bsw_list_bounds_pass(job->bounds, room, group, b, bundles, bound_room);
+        bsw_list_bounds_pass(job->bounds, room, group, p, pass, bound_room);
         for (size_t i = 0; i < group->num; i++) {
-            size_t count = bsw_list_bounds_find(job->bounds, room, group, i, b, bundles, bound_room,
-                                                thread->slots);
-            if (count > 0) add(job, thread, group->queries[i], thread->slots, count, NULL);
+            for (size_t b = p; b < p + pass; b += tile) {
+                size_t bundles = p + pass - b < tile ? p + pass - b : tile,
+                       count = bsw_list_bounds_find(job->bounds, room, group, i, b, bundles,
+                                                    bound_room, thread->slots);
+                if (count > 0) add(job, thread, group->queries[i], thread->slots, count, NULL);
+            }
         }
     }
     group->num = 0;
