@@ -36,7 +36,9 @@ static void make_layer(struct bsw_entry_scene *scene, uint32_t s, const float *r
     float diagonal, norm;
     int is_l2 = book->value == BSW_ENTRY_L2;
     measure(x, entries, &diagonal, &norm);
-    float wanted = reach ? reach[s] : is_l2 ? diagonal : 4 * norm;
+    float usual = is_l2 ? diagonal : 4 * norm, wanted = usual;
+    // Rays with more than that go by the formula.
+    if (reach) wanted = usual > 0 ? fminf(reach[s], 4 * usual) : reach[s];
     wanted += fmaf(1e-3f, fabsf(wanted), is_l2 ? 0.0f : 1e-5f * norm);
     layer->square = fmaxf(wanted, fmaxf(0x1p-26f * norm, LEAST_SQUARE));
     layer->origin = nextafterf(sqrtf(is_l2 ? layer->square : layer->square + norm), INFINITY);

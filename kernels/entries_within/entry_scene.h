@@ -36,8 +36,10 @@ struct bsw_entry_scene {
     struct bsw_entry_sphere *spheres; // [subspaces][entries]
 };
 
-// R_s^2 is a 1e-3rd above reach[s], so that candidates are covered too; without reach R_s is the
-// diagonal of the box round the entries, and for IP twice the largest |e|. BSW_ERROR_BAD_DATA for
+// R_s^2 is a 1e-3rd above reach[s], so that candidates are covered too, but for L2 not above four
+// times the squared diagonal of the box round the entries (a radius that large hits all of them
+// from everywhere near) and for IP not above 16 times the largest |e|^2; without reach R_s is that
+// diagonal, and for IP twice the largest |e|. BSW_ERROR_BAD_DATA for
 // coordinates of 2^58 and more, or less with many subspaces. The caller deinits, also after a
 // failure.
 enum bsw_status bsw_entry_scene_init(const struct bsw_entry_book *book, const float *reach,

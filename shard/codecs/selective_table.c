@@ -14,18 +14,41 @@ static float limit_of(float radius, float scale)
     return isinf(scale) ? INFINITY : scaled * scaled;
 }
 
+// The largest limit of each part's rays, so that back ends that trace have no larger spheres; none
+// for an infinite scale, where they do not trace.
+static enum bsw_status make_reach(const struct bsw_selection_settings *settings,
+                                  const struct bsw_product_codes *codes, float **out,
+                                  struct bsw_error *err)
+{
+    const struct bsw_product_radii *radii = codes->radii;
+    if (isinf(settings->scale)) return BSW_OK;
+    BSW_TRY(bsw_allocate(out, codes->book.parts, sizeof **out, "reach of rays", err));
+    for (uint32_t p = 0; p < codes->book.parts; p++) {
+        float most = radii->ends[2 * p + (settings->radii == BSW_RADII_LARGE)];
+        for (size_t cell = 0; settings->radii == BSW_RADII_DYNAMIC && cell < BSW_RADII_MAP; cell++)
+            most = fmaxf(most, radii->radii[p * BSW_RADII_MAP + cell]);
+        (*out)[p] = limit_of(most, settings->scale);
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings,
                                    const struct bsw_product_codes *codes, enum bsw_cpu_level level,
                                    struct bsw_selection *out, struct bsw_error *err)
 {
+    float *reach = NULL;
     const struct bsw_entry_book book = {codes->metric == BSW_METRIC_L2 ? BSW_ENTRY_L2
                                                                        : BSW_ENTRY_IP,
                                         codes->book.parts, 1u << codes->book.bits, codes->entries};
     *out = (struct bsw_selection){.settings = *settings, .codes = codes, .level = level};
     if (settings->finder->looks_at_all)
         out->tables = bsw_entry_tables_table_get(level);
-    const struct bsw_entry_finder_options options = {.level = level};
-    return settings->finder->open(&book, &options, &out->finder, err);
+    else
+        BSW_TRY(make_reach(settings, codes, &reach, err));
+    const struct bsw_entry_finder_options options = {.level = level, .reach = reach};
+    enum bsw_status status = settings->finder->open(&book, &options, &out->finder, err);
+    bsw_free(&reach);
+    return status;
 }
 
 enum bsw_status bsw_selection_report(struct bsw_selection *selection, struct bsw_error *err)
