@@ -19,6 +19,7 @@ struct search_options {
     struct {
         const char *mode, *miss, *radii, *finder;
     } entries;
+    int entries_by_time;
 };
 
 #define OPTION(name, member, ...) BSW_OPTION(struct search_options, name, member, __VA_ARGS__)
@@ -54,6 +55,9 @@ static const struct bsw_option option_rows[] = {
     OPTION("entries-by", entries.finder, .choices = BSW_ENTRY_FINDER_CHOICES,
            .help =
                "radius: what finds entries; the same bytes for all; a GPU has brute alone [auto]"),
+    OPTION("hit-time", entries_by_time,
+           .help = "radius, embree or vulkan: distances from the times of hits, as JUNO has them; "
+                   "then not the same bytes for all"),
     OPTION("oversample", search.request.oversample, .value_name = "X", .min = 1, .max = 10000,
            .help = "candidates to refine, times k; codec raw needs none "
                    "[" BSW_SEARCH_OVERSAMPLE_TEXT ", or as --recall has it]"),
@@ -160,6 +164,7 @@ static enum bsw_status take_entries(const struct search_options *o,
     take_word(o->entries.miss, out->miss, sizeof out->miss);
     take_word(o->entries.radii, out->radii, sizeof out->radii);
     take_word(o->entries.finder, out->finder, sizeof out->finder);
+    out->has_hit_time = o->entries_by_time;
     return o->radius_scale ? bsw_radius_scale_parse(o->radius_scale, &out->radius_scale, err)
                            : BSW_OK;
 }

@@ -63,6 +63,7 @@ static void tell_selection(struct bsw_facts *facts, const struct bsw_search_sett
     bsw_fact_text(facts, "miss", s->is_miss_infinite ? "inf" : "bound", NULL);
     bsw_fact_text(facts, "radii", bsw_radii_kind_name(s->radii), NULL);
     bsw_fact_text(facts, "entries_by", s->finder->name, NULL);
+    bsw_fact_flag(facts, "hit_time", s->has_hit_time, NULL);
     bsw_fact_integer(facts, "entries_all", stats->selection.num_entries, NULL);
     bsw_fact_integer(facts, "entries_computed", stats->selection.num_computed, NULL);
     bsw_fact_integer(facts, "entries_within", stats->selection.num_within, NULL);

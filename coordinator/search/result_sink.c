@@ -15,6 +15,9 @@ static void add_selection(const struct bsw_selection_settings *selection,
     bsw_journal_field_text(fields, "mode", bsw_selection_mode_name(selection->mode));
     bsw_journal_field_text(fields, "miss", selection->is_miss_infinite ? "inf" : "bound");
     bsw_journal_field_text(fields, "radii", bsw_radii_kind_name(selection->radii));
+    // Times of hits are those of the back end.
+    if (selection->has_hit_time)
+        bsw_journal_field_text(fields, "hit-time", selection->finder->name);
 }
 
 // What the result is a function of: not ranks, threads, batches, scans, merging or devices.

@@ -44,6 +44,7 @@ struct bsw_selection_request {
     char miss[8];        // "bound", "inf"
     char radii[8];       // "dynamic", "small", "large"
     char finder[8];      // entries_within.h: "auto" and others
+    int has_hit_time;    // entries_within.h
 };
 
 // The same on all ranks but for level and num_threads.

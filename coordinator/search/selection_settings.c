@@ -40,6 +40,7 @@ static const char *what_needs_radius(const struct bsw_selection_request *asked)
            : asked->miss[0]         ? "miss"
            : asked->radii[0]        ? "radii"
            : asked->finder[0]       ? "entries-by"
+           : asked->has_hit_time    ? "hit-time"
                                     : NULL;
 }
 
@@ -80,8 +81,15 @@ enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
         .mode = (enum bsw_selection_mode)place_of(asked->mode, modes, 3),
         .scale = asked->radius_scale != 0 ? (float)asked->radius_scale : 1.0f,
         .is_miss_infinite = strcmp(asked->miss, "inf") == 0,
-        .radii = (enum bsw_radii_kind)place_of(asked->radii, kinds, 3)};
+        .radii = (enum bsw_radii_kind)place_of(asked->radii, kinds, 3),
+        .has_hit_time = asked->has_hit_time};
     if (out->is_miss_infinite && out->mode != BSW_SELECTION_H)
         return bsw_fail(err, BSW_ERROR_USAGE, "--miss inf is for --mode H: M and L count");
-    return bsw_entry_finder_get(asked->finder[0] ? asked->finder : "auto", &out->finder, err);
+    BSW_TRY(bsw_entry_finder_get(asked->finder[0] ? asked->finder : "auto", &out->finder, err));
+    if (out->has_hit_time && out->finder->looks_at_all)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--hit-time: %s traces no rays, so it has no times of hits; take "
+                        "--entries-by embree or vulkan",
+                        out->finder->name);
+    return BSW_OK;
 }

@@ -205,7 +205,11 @@ static enum bsw_status prepare(struct sweep_job *job, struct bsw_error *err)
         if (points->points[i].k > job->max_k) job->max_k = points->points[i].k;
         if (points->points[i].entries == BSW_ENTRIES_RADIUS) job->run.has_radii = 1;
     }
-    if (job->run.has_radii) bsw_journal_field_text(&job->fields, "entries", "radius");
+    if (job->run.has_radii)
+        bsw_journal_field_text(&job->fields, "entries", "radius");
+    else if (s->has_hit_time)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--hit-time is for --entries radius");
+    if (s->has_hit_time) bsw_journal_field_text(&job->fields, "hit-time", s->entries_by);
     return bsw_sweep_journal_open(&job->journal, job->run.folder, s->folder, s->force, s->resume,
                                   &job->fields, err);
 }

@@ -198,6 +198,12 @@ static struct bsw_search_request request_of(const struct bsw_sweep_run *run,
         request.entries.choice = point->entries;
         request.entries.radius_scale = point->radius_scale;
         snprintf(request.entries.mode, sizeof request.entries.mode, "%s", point->mode);
+        if (point->entries == BSW_ENTRIES_RADIUS) {
+            const struct bsw_sweep_settings *settings = run->team.settings;
+            snprintf(request.entries.finder, sizeof request.entries.finder, "%s",
+                     settings->entries_by);
+            request.entries.has_hit_time = settings->has_hit_time;
+        }
         request.probe = point->probe;
         request.probe_ratio = point->probe_ratio;
     }

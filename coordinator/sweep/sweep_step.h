@@ -24,7 +24,9 @@ struct bsw_sweep_settings {
     const char *device;
     enum bsw_residuals residuals; // of indexes with lists
     uint64_t shards, repeat, batch;
-    uint64_t parts; // of codec pq; 0: the usual
+    uint64_t parts;         // of codec pq; 0: the usual
+    const char *entries_by; // of points with a radius: entries_within.h
+    int has_hit_time;
     struct bsw_queue_options queue;
     int counts_ties, force, resume;
     enum bsw_cpu_level level;

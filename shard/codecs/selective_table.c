@@ -45,7 +45,7 @@ enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings
         out->tables = bsw_entry_tables_table_get(level);
     else
         BSW_TRY(make_reach(settings, codes, &reach, err));
-    const struct bsw_entry_finder_options options = {.level = level, .reach = reach};
+    const struct bsw_entry_finder_options options = {level, reach, settings->has_hit_time};
     enum bsw_status status = settings->finder->open(&book, &options, &out->finder, err);
     bsw_free(&reach);
     return status;
@@ -203,6 +203,8 @@ static void put_hits(const struct bsw_selection *selection, const struct bsw_pro
         for (; i < last; i++)
             to[found->entries[i]] =
                 hit_of(selection, terms, part, found->entries[i], found->values[i]);
+    } else if (selection->settings.has_hit_time) {
+        for (; i < last; i++) to[found->entries[i]] = found->values[i];
     } else if (codes->metric == BSW_METRIC_L2) {
         for (; i < last; i++) {
             uint32_t e = found->entries[i];

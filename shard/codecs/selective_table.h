@@ -11,6 +11,8 @@
 //   mode M  1 within limit / 4 (half the radius), 0 within limit, -1 for a miss
 //   mode L  1 for a hit, 0 for a miss
 //
+// With hit times (entries_within.h) H's hits add what the finder's times say, and back ends differ.
+//
 // Sums and keys are those of product_codes.h: float32, ascending in the part. Keys of M and L
 // are these sums, without what lists and means add. A row that hits nothing is not ranked, nor one
 // with an infinite sum. With an infinite scale every entry is hit, and H has the bytes of the full
@@ -35,6 +37,7 @@ struct bsw_selection_settings {
     float scale; // of radii: positive, infinity too
     int is_miss_infinite;
     enum bsw_radii_kind radii;
+    int has_hit_time; // of the finder, which then gives H's distances too
     const struct bsw_entry_finder_ops *finder;
 };
 

@@ -40,6 +40,42 @@ search() {
         --threads 2 --force --quiet "$@"
 }
 
+# Other back ends, where they are built in and have a device. `rays` are those that trace.
+finders=(brute) rays=()
+find_back_ends() {
+    local name said
+    for name in embree vulkan; do
+        said=$(search "$folder/whole" "$folder/again" --entries radius --entries-by "$name" 2>&1 || true)
+        if [[ -z $said ]]; then
+            finders+=("$name") rays+=("$name")
+        elif [[ $said == *"no back end $name"* || $said == *"no Vulkan driver"* ||
+            $said == *"Vulkan devices traces rays"* ]]; then
+            echo "skip: --entries-by $name: $said"
+        else
+            fail "--entries-by $name: $said"
+        fi
+    done
+}
+
+# tell ARGUMENT...: what a search tells.
+tell() {
+    "$program" search --index "$folder/one" --queries "$queries" --query-rows 0:20 --k 20 --refine none \
+        --out "$folder/again" --threads 2 --force --quiet --json --entries radius "$@" >"$folder/facts"
+}
+
+# counted WHAT CONDITION ARGUMENT...: of numbers that a search tells: all, computed, within; e and l, the shares.
+counted() {
+    local what=$1 condition=$2 name
+    shift 2
+    check "$what" tell "$@"
+    local numbers=()
+    for name in entries_all entries_computed entries_within entries_share lookups_share; do
+        numbers+=("$(sed -nE "s/^ *\"$name\": ([0-9.e-]+),?$/\1/p" "$folder/facts")")
+    done
+    check "$what: ${numbers[*]}" awk -v a="${numbers[0]}" -v c="${numbers[1]}" -v w="${numbers[2]}" -v e="${numbers[3]}" \
+        -v l="${numbers[4]}" "BEGIN {exit !(a > 0 && ($condition))}"
+}
+
 refine=none
 while read -r metric bits lists residual probe <&3; do
     what="$metric, $bits bits, $lists lists, residual $residual"
@@ -51,19 +87,17 @@ while read -r metric bits lists residual probe <&3; do
     check "encode, $what, 1 shard" make "$folder/whole" 1 auto "$program"
     arguments=()
     ((lists == 0)) || arguments=(--probe "$probe")
+    if ((${#finders[@]} == 1 && ${#rays[@]} == 0)) && [[ $metric == l2 && $bits == 8 ]]; then find_back_ends; fi
     check "all entries" search "$folder/one" "$folder/all" "${arguments[@]}"
     check "an infinite radius" search "$folder/one" "$folder/again" "${arguments[@]}" --entries radius --radius-scale inf
     check "the same bytes" cmp "$folder/all" "$folder/again"
-    finder=embree # another back end, where there is one
-    refused_it=$(search "$folder/one" "$folder/again" --entries radius --entries-by embree 2>&1 || true)
-    [[ $refused_it != *"no back end"* ]] || finder=brute
     for way in "--mode H" "--mode H --miss inf --radius-scale 1.2" "--mode M" "--mode L --radii small"; do
         read -ra words <<<"$way --entries radius ${arguments[*]}"
         check "search, $what, $way" search "$folder/one" "$folder/first" "${words[@]}"
         check "radii leave something out, $what, $way" differ "$folder/first" "$folder/all"
         next_level
         check "search, $what, $way, 1 shard, $level" search "$folder/whole" "$folder/again" "${words[@]}" \
-            --level "$level" --batch 7 --entries-by "$finder"
+            --level "$level" --batch 7 --entries-by "${finders[turn % ${#finders[@]}]}"
         check "the same bytes" cmp "$folder/first" "$folder/again"
         for ranks in "${ranks_axis[@]:1}"; do
             next_level
@@ -81,6 +115,27 @@ while read -r metric bits lists residual probe <&3; do
     recall=$("$program" eval --results "$folder/first" --groundtruth "$folder/truth" --json |
         sed -nE 's/.*"20-recall@20": ([0-9.]+).*/\1/p')
     check "recall of $what: $recall" awk -v a="$recall" 'BEGIN {exit !(a >= 0.9)}'
+    if [[ $metric == l2 && $bits == 8 ]]; then
+        counted "what an infinite radius leaves out" "c == a && w == a && e == 1 && l == 1" --probe "$probe" \
+            --radius-scale inf
+        counted "what a radius leaves out" "c == a && w < a && e > 0.1 && e < 1 && l > 0.1 && l < 1" --probe "$probe"
+        within=$(grep entries_within "$folder/facts")
+        counted "the same in mode M" "e < 1 && l < 1" --probe "$probe" --mode M --batch 7
+        check "as many entries within" grep -qF "$within" "$folder/facts"
+        for finder in ${rays[@]+"${rays[@]}"}; do
+            counted "what $finder leaves out" "c < a && c >= w" --probe "$probe" --radius-scale 0.5 --entries-by "$finder"
+        done
+    fi
+    # Times of hits are near distances: keys change, what is found hardly does.
+    for finder in ${rays[@]+"${rays[@]}"}; do
+        check "by formula" search "$folder/one" "$folder/first" "${arguments[@]}" --entries radius
+        check "by time, $what, $finder" search "$folder/one" "$folder/again" "${arguments[@]}" --entries radius \
+            --entries-by "$finder" --hit-time
+        check "keys by time, $what, $finder" differ "$folder/first" "$folder/again"
+        near=$("$program" eval --results "$folder/again" --groundtruth "$folder/first" --json |
+            sed -nE 's/.*"20-recall@20": ([0-9.]+).*/\1/p')
+        check "the same rows by time, $what, $finder: $near" awk -v a="$near" 'BEGIN {exit !(a >= 0.99)}'
+    done
 done 3<<'CASES'
 l2 8 16 auto 8
 ip 4 16 auto 16
@@ -105,6 +160,11 @@ refused 2 "radius-scale is for --entries radius" search "$folder/one" "$folder/x
 for scale in 0 -1 nan 1e-12 2e9; do
     refused 2 "radius-scale" search "$folder/one" "$folder/x" --entries radius --radius-scale "$scale"
 done
+refused 2 "hit-time is for --entries radius" search "$folder/one" "$folder/x" --hit-time
+refused 2 "hit-time: brute traces no rays" search "$folder/one" "$folder/x" --entries radius --hit-time
+refused 2 "hit-time: brute traces no rays" search "$folder/one" "$folder/x" --entries radius --hit-time --entries-by brute
+refused 2 "hit-time is for --entries radius" "$program" sweep --base "$base" --queries "$queries" --metric l2 \
+    --folder "$folder/sweep" --hit-time
 refused 2 "'X'" search "$folder/one" "$folder/x" --entries radius --mode X
 refused 2 "miss inf is for --mode H" search "$folder/one" "$folder/x" --entries radius --mode L --miss inf
 refused 2 "table is for --entries all" search "$folder/one" "$folder/x" --entries radius --table e5m3
