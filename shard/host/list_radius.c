@@ -63,6 +63,10 @@ enum bsw_status bsw_list_radius_open(const struct bsw_list_tables *tables,
     *out = (struct bsw_list_radius){.tables = tables,
                                     .kernels = bsw_entry_bounds_table_get(tables->workspace->level),
                                     .entries = bsw_bound_entries(book)};
+    // A level without a kernel of its own is faster by tables.
+    if (out->kernels == &bsw_entry_bounds_reference &&
+        tables->workspace->level != BSW_CPU_REFERENCE)
+        return BSW_OK;
     if (!selection->tables || !tables->is_of_lists || !tables->has_queries || book->bits != 8 ||
         book->parts > BSW_ENTRY_BOUND_MOST || isinf(selection->settings.scale) ||
         !(out->entries < 1e24))
