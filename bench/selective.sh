@@ -1,22 +1,24 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What entries within a radius find, and what they leave out: bench/RESULTS_selective.md, on stdout.
-# usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE]]
+# usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE [TRUTH]]]
 #
-# FOLDER keeps index and ground truth for the next run. Times are CPU time of one thread, the least of RUNS (3).
+# FOLDER keeps index and ground truth for the next run; with TRUTH, of the 100 nearest, none is computed. METRIC (l2)
+# may be another that these vectors are for. Times are CPU time of one thread, the least of RUNS (3).
 set -euo pipefail
 
 if (($# < 4)); then
-    echo "usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE]]" >&2
+    echo "usage: bench/selective.sh BITSWEEP BASE QUERIES FOLDER [LISTS [PROBE [TRUTH]]]" >&2
     exit 2
 fi
-program=$1 base=$2 queries=$3 folder=$4 lists=${5:-256} probe=${6:-16} runs=${RUNS:-3}
+program=$1 base=$2 queries=$3 folder=$4 lists=${5:-256} probe=${6:-16} runs=${RUNS:-3} metric=${METRIC:-l2}
+truth=${7:-$folder/truth}
 mkdir -p "$folder"
 
-[[ -e $folder/index/manifest.pb ]] || "$program" encode --base "$base" --metric l2 --codec pq --entries radius \
+[[ -e $folder/index/manifest.pb ]] || "$program" encode --base "$base" --metric "$metric" --codec pq --entries radius \
     --rotation none --lists "$lists" --calibrate off --index "$folder/index" --threads 1 --quiet >/dev/null
-[[ -e $folder/truth ]] || "$program" groundtruth --base "$base" --queries "$queries" --metric l2 --k 100 \
-    --out "$folder/truth" --threads 1 --quiet >/dev/null
+[[ -e $truth ]] || "$program" groundtruth --base "$base" --queries "$queries" --metric "$metric" --k 100 \
+    --out "$truth" --threads 1 --quiet >/dev/null
 
 # number NAME FILE: of JSON
 number() {
@@ -25,7 +27,7 @@ number() {
 
 # measure NAME ARGUMENT...: a line of the table; the least CPU time of three runs.
 measure() {
-    local name=$1 best='' seconds share recalls
+    local name=$1 best='' seconds share lookups recalls
     shift
     for ((run = 0; run < runs; run++)); do
         TIMEFORMAT=%U
@@ -35,10 +37,11 @@ measure() {
         if [[ -z $best ]] || awk "BEGIN {exit !($seconds < $best)}"; then best=$seconds; fi
     done
     share=$(number entries_share "$folder/facts")
-    recalls=$("$program" eval --results "$folder/result" --groundtruth "$folder/truth" --json | sed -nE \
+    recalls=$("$program" eval --results "$folder/result" --groundtruth "$truth" --json | sed -nE \
         's/.*"(1|100)-recall@100": ([0-9.]+).*/\2/p' | tac | tr '\n' ' ')
     read -r first all <<<"$recalls"
-    printf '| %s | %.3f | %.3f | %.3f | %s |\n' "$name" "${share:-1}" "$first" "$all" "$best"
+    lookups=$(number lookups_share "$folder/facts")
+    printf '| %s | %.3f | %.3f | %.3f | %.3f | %s |\n' "$name" "${share:-1}" "${lookups:-1}" "$first" "$all" "$best"
 }
 
 rows=$("$program" info "$base" --json | sed -nE 's/^ *"(rows|count)": ([0-9]+),?$/\2/p' | head -n 1)
@@ -46,12 +49,13 @@ cat <<HEAD
 # Entries within a radius, beside full tables
 
 Made by \`bench/selective.sh\`: $(basename "$base") (${rows:-?} rows), $lists lists, $probe of them a query, subspaces of 2
-dimensions, 256 entries each, k 100, no refinement. \`share\` is of entries within their radius, of those of all tables.
+dimensions, 256 entries each, k 100, no refinement. \`share\` is of entries within their radius, of those of all tables;
+\`look-ups\` of rows' codes that find one, of all that full tables do, sampled.
 R1@100: the nearest row is among the 100. CPU seconds of the whole process, with loading, one thread, the least of $runs
 runs, on a CPU that calls itself $(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1).
 
-| entries | share | R1@100 | R100@100 | CPU seconds |
-| --- | ---: | ---: | ---: | ---: |
+| entries | share | look-ups | R1@100 | R100@100 | CPU seconds |
+| --- | ---: | ---: | ---: | ---: | ---: |
 HEAD
 measure all
 for mode in H M L; do
