@@ -2,13 +2,11 @@
 // bitsweep-run, which deploy/run.sh hands over to: starts a job, passes signals on, keeps its
 // deadlines, kills what is left of it, tries again, and picks the exit code. Signals are blocked
 // and taken one by one, so that nothing runs in between.
-// usage: bitsweep-run RANKS START_LIMIT LIMIT RETRIES ELSEWHERE WORK MEMORY COUNT PROGRAM...
-// COMMAND...
+// usage: RANKS START_LIMIT LIMIT RETRIES ELSEWHERE WORK MEMORY COUNT PROGRAM... COMMAND...
 //
-// START_LIMIT is the seconds until the ranks must have found each other, LIMIT those of all
-// attempts (0: no limit). ELSEWHERE is 1 where ranks may be on other hosts. The folders WORK, for
-// files, and MEMORY, where the ranks of this run alone share memory, are removed at the end; empty:
-// none. PROGRAM... is COUNT words: bitsweep, or mpirun with its flags and bitsweep.
+// START_LIMIT: seconds until the ranks have found each other; LIMIT: of all attempts; 0: none.
+// ELSEWHERE 1: ranks may be on other hosts. WORK, a folder for files, and MEMORY, one for the ranks
+// of this run, are removed at the end; empty: none. COUNT: words of bitsweep, or mpirun and flags.
 #include <ctype.h>
 #include <errno.h>
 #include <ftw.h>
@@ -24,11 +22,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STOP_MS          4000 // between TERM and KILL
-#define NUM_LOOKS        8    // at a new process: a rank begins as a copy of mpirun
-#define MAX_PROCESSES    8192 // more of a job on this machine are not looked at
+#define STOP_MS        4000 // between TERM and KILL
+#define NUM_LOOKS      8    // at a new process: a rank begins as a copy of mpirun
+#define MAX_PROCESSES  8192 // more of a job on this machine are not looked at
 
-#define SAY(format, ...) fprintf(stderr, "%s: " format "\n", name_shown(), __VA_ARGS__)
+#define SAY(text, ...) fprintf(stderr, "%s: " text "\n", getenv("BITSWEEP_RUN_NAME"), __VA_ARGS__)
 
 static struct {
     unsigned ranks, start_limit, retries;
@@ -52,13 +50,6 @@ static struct {
 } job;
 
 static sigset_t taken, before; // signals
-
-// What the user called.
-static const char *name_shown(void)
-{
-    const char *name = getenv("BITSWEEP_RUN_NAME");
-    return name ? name : "run.sh";
-}
 
 static int64_t now_ms(void)
 {
@@ -198,8 +189,7 @@ static int has_ended(int *code)
     int how;
     for (pid_t process; (process = waitpid(-1, &how, WNOHANG)) > 0;) {
         if (process != job.process) continue;
-        job.ended_by = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
-        *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+        *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + (job.ended_by = WTERMSIG(how));
         job.process = 0; // its number may become another's
     }
     return !job.process;
@@ -405,8 +395,7 @@ static int run_and_wait(void)
 {
     const struct timespec quarter = {.tv_nsec = 250000000}, none = {0};
     int code = 74, signal;
-    job.is_given_up = job.ended_by = 0;
-    job.kill_at = 0;
+    job.kill_at = job.is_given_up = job.ended_by = 0;
     memset(&watch, 0, sizeof watch);
     job.process = start_job();
     if (job.process < 0) {
@@ -452,7 +441,7 @@ static void say_failure(int code)
         "        END {sub(/:$/, \"\", text); if (text != \"\") print \": \" substr(text, 1, "
         "300)}')\n"
         "why=${why:-; --verbose shows what it says}\n"
-        "echo \"${BITSWEEP_RUN_NAME:-run.sh}: mpirun failed with exit code $code$why\" >&2\n";
+        "echo \"$BITSWEEP_RUN_NAME: mpirun failed with exit code $code$why\" >&2\n";
     char **words = calloc((size_t)run.num_start + 4, sizeof *words), number[16];
     pid_t process = words ? fork() : -1;
     if (process > 0) waitpid(process, NULL, 0);
@@ -483,8 +472,7 @@ static void say_lost(const char *first, int code)
 static int judge_written(int written, int code)
 {
     int is_known = job.asked[0] || job.is_given_up;
-    // A rank that lost mpirun could write to nobody.
-    if (written == 74 && job.ended_by && !is_known) written = 75;
+    if (written == 74 && job.ended_by && !is_known) written = 75; // it could write to nobody
     if (written == 75 && is_said(code)) return code; // of a rank; mpirun stopped the others
     if (written == 75 && is_lost(code) && !is_known) say_lost("", code);
     if (written != 0 || code == 0) return written;
@@ -585,6 +573,7 @@ static void take_signals(void)
 int main(int count, char **words)
 {
     enum { NUM_OWN = 9 };
+    setenv("BITSWEEP_RUN_NAME", "run.sh", 0);
     if (count < NUM_OWN + 2 || atoi(words[8]) < 1 || atoi(words[8]) >= count - NUM_OWN) {
         SAY("%s is for deploy/run.sh alone, see its --help", words[0]);
         return 2;

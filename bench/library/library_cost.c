@@ -3,6 +3,7 @@
 // coordinator/search/search.h, which the program uses: CPU time of the process, in pairs, of which
 // each begins with the other of the two. Both have the queries in memory and put answers into
 // arrays; the answers must be the same. usage: library_cost INDEX QUERIES [PAIRS [THREADS]]
+#include <bitsweep.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,6 @@
 
 #include "common/base/median.h"
 #include "common/rows/memory_rows.h"
-#include "coordinator/bitsweep.h"
 #include "coordinator/job/memory_answers.h"
 #include "coordinator/search/search.h"
 

@@ -35,11 +35,11 @@ options_are_known() {
     while read -r command option; do
         [[ $command != bench ]] || continue # each of its WHATs has options of its own
         [[ -s $folder/help.$command ]] || "$program" "$command" --help >"$folder/help.$command" 2>&1 </dev/null || true
-        for option in $(grep -oE -e '--[a-z][a-z-]*' <<<"$option"); do
+        while read -r option; do
             grep -qE -e "^ +(-[a-z], )?$option( |=|\[|$)" "$folder/help.$command" && continue
             echo "$command $option: in ${1##*/}, but not in its --help" >&2
             unknown=1
-        done
+        done < <(grep -oE -e '--[a-z][a-z-]*' <<<"$option" || true)
     done <"$job/shown"
     ((!unknown))
 }
