@@ -86,7 +86,8 @@ static const struct bsw_option option_rows[] = {
            .help = "recalls count ties, too: rows whose exact value equals that of the last true "
                    "neighbour"),
     OPTION("launcher", launcher, .value_name = "WORDS",
-           .help = "no longer: a sweep runs on its own ranks, bitsweep-ranks -n 4 sweep ..."),
+           .help = "no longer: a sweep runs on its own ranks, bitsweep-ranks or deploy/run.sh -n 4 "
+                   "sweep ..."),
     OPTION("folder", sweep.folder, .value_name = "FOLDER", .is_required = 1,
            .help = "indexes, sweep.csv, sweep.json, plots, report.html"),
     OPTION("force", sweep.force, .help = "measure anew what the folder has"),
@@ -131,7 +132,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     if (o->launcher)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--launcher: a sweep runs on its own ranks now; start all of it on them: "
-                        "bitsweep-ranks -n 4 sweep ...");
+                        "bitsweep-ranks or deploy/run.sh -n 4 sweep ...");
     o->sweep.level = o->common.level;
     o->sweep.level_text = o->common.level_text;
     o->sweep.num_threads = (int)o->common.threads;

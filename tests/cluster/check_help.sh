@@ -35,7 +35,7 @@ if [[ -x $emulated ]]; then fits "bench device" "$emulated" bench device --help;
 for script in build demo install run test; do fits "$script.sh" "$scripts/$script.sh" --help; done
 
 # What pages name is there, and what is there is named.
-grep -hvE 'pkg-config|cmake --|shm-size|python3 (run|create_dataset)\.py' "${pages[@]}" >"$folder/pages" # options of others
+grep -hvE 'pkg-config|pip wheel|cmake --|shm-size|python3 (run|create_dataset)\.py' "${pages[@]}" >"$folder/pages" # options of others
 options_of "$folder/pages" | sort -u >"$folder/named"
 check "pages name $(wc -l <"$folder/named") options" test "$(wc -l <"$folder/named")" -ge 80
 unknown=$(comm -23 "$folder/named" <(sort -u "$folder/options") | tr '\n' ' ')
