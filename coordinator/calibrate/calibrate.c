@@ -11,6 +11,7 @@
 #include "coordinator/calibrate/calibrate_rows.h"
 #include "coordinator/calibrate/calibrate_source.h"
 #include "coordinator/calibrate/calibrate_steps.h"
+#include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/index_folder.h"
 #include "coordinator/job/memory_answers.h"
 #include "coordinator/search/recall_choice.h"
@@ -320,7 +321,9 @@ static enum bsw_status calibrate(struct calibration *c, struct bsw_error *err)
     status = bsw_calibrate_source_lend(&c->manifest, c->settings.index, &c->source, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
     BSW_TRY(take_queries(c, &is_possible, err));
-    return is_possible ? measure(c, err) : BSW_OK;
+    if (is_possible) BSW_TRY(measure(c, err));
+    status = c->transport->rank == 0 ? bsw_encode_table_forget(c->settings.index, err) : BSW_OK;
+    return bsw_transport_agree(c->transport, status, err);
 }
 
 static void deinit(struct calibration *c)

@@ -8,7 +8,7 @@
 
 // calibration NULL: no table. Else queries, rows, threads and pinning are said; index, level and
 // progress become those of encode. Called by all ranks; ends with an agreement. After an error with
-// *is_made the index is there without its table.
+// *is_made the index is there without its table, and resume makes that alone.
 enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings,
                                       const struct bsw_calibrate_settings *calibration,
                                       struct bsw_transport *transport,

@@ -118,6 +118,15 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     return bsw_count_parse("--stage", o->stage, &s->code.stage_dims, err);
 }
 
+static void report_speed(struct bsw_facts *f, const struct bsw_encode_stats *s)
+{
+    bsw_fact_real(f, "train_seconds", s->train_seconds, "training %.2f s, ");
+    bsw_fact_real(f, "encode_seconds", s->encode_seconds, "encoding %.2f s: ");
+    bsw_facts_say(f, "%.4g rows/s, ", (double)s->num_rows / s->encode_seconds);
+    bsw_fact_real(f, "input_gb_per_second", (double)s->input_bytes / s->encode_seconds * 1e-9,
+                  "%.2f GB/s of input\n");
+}
+
 static void report(const struct bsw_transport *transport, const struct encode_options *o,
                    const struct bsw_encode_stats *s, const struct bsw_calibrate_stats *calibration)
 {
@@ -153,11 +162,10 @@ static void report(const struct bsw_transport *transport, const struct encode_op
     bsw_fact_text(&f, "device", s->device, NULL);
     bsw_fact_text(&f, "device_note", s->device_note[0] ? s->device_note : NULL, "on the CPU: %s\n");
     bsw_fact_real(&f, "xfbq_scale", s->codec_number, NULL);
-    bsw_fact_real(&f, "train_seconds", s->train_seconds, "training %.2f s, ");
-    bsw_fact_real(&f, "encode_seconds", s->encode_seconds, "encoding %.2f s: ");
-    bsw_facts_say(&f, "%.4g rows/s, ", (double)s->num_rows / s->encode_seconds);
-    bsw_fact_real(&f, "input_gb_per_second", (double)s->input_bytes / s->encode_seconds * 1e-9,
-                  "%.2f GB/s of input\n");
+    if (s->is_found)
+        bsw_fact_flag(&f, "index_found", 1, "the index was whole, but for its table\n");
+    else
+        report_speed(&f, s);
     if (o->is_calibrated) bsw_calibrate_facts(&f, calibration);
     bsw_fact_integer(&f, "peak_memory_bytes", bsw_process_peak_bytes(), NULL);
     bsw_facts_end(&f, BSW_OK);

@@ -12,6 +12,7 @@
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "coordinator/encode/encode_fields.h"
 #include "coordinator/encode/encode_journal.h"
 #include "coordinator/encode/encode_pass.h"
 #include "coordinator/encode/index_folder.h"
@@ -32,6 +33,8 @@ struct encode_job {
     struct bsw_encode_pass pass;
     struct bsw_encode_journal journal;
     struct bsw_chosen_device device; // of this rank
+    uint64_t input_digest;           // rank 0
+    uint32_t is_found;               // the index was whole, but for its table
     double lists_seconds, train_seconds, encode_seconds;
 };
 
@@ -161,61 +164,11 @@ static enum bsw_status open_device(struct encode_job *job, struct bsw_error *err
     return bsw_device_choice_open(&s->device, host, job->transport, &job->device, err);
 }
 
-// Digest of the model that settings name: of its file, or of the manifest of the index; 0: none.
-static enum bsw_status model_digest(const struct encode_job *job, uint64_t *out,
-                                    struct bsw_error *err)
+static enum bsw_status make_fields(const struct encode_job *job, struct bsw_journal_fields *out,
+                                   struct bsw_error *err)
 {
-    const char *path = job->settings.code.model;
-    struct bsw_manifest manifest;
-    struct bsw_buffer bytes = {0};
-    *out = 0;
-    if (job->settings.codec->table->has_model) {
-        *out = XXH3_64bits(job->model.bytes.data, job->model.bytes.bytes);
-        return BSW_OK;
-    }
-    if (!path) return BSW_OK;
-    BSW_TRY(bsw_manifest_read(path, &manifest, err));
-    enum bsw_status status = bsw_manifest_pack(&manifest, &bytes, err);
-    if (status == BSW_OK) *out = XXH3_64bits(bytes.data, bytes.bytes);
-    bsw_buffer_deinit(&bytes);
-    bsw_manifest_deinit(&manifest);
-    return status;
-}
-
-// What the index is a function of: not ranks, threads or devices.
-static enum bsw_status make_fields(const struct encode_job *job, uint64_t input_digest,
-                                   struct bsw_journal_fields *out, struct bsw_error *err)
-{
-    const struct bsw_encode_settings *s = &job->settings;
-    const struct bsw_codec_settings *code = &s->code;
-    char scale[32] = "auto", stage[32] = "auto";
-    uint64_t model;
-    BSW_TRY(model_digest(job, &model, err));
-    if (code->has_scale) snprintf(scale, sizeof scale, "%.15g", code->scale);
-    if (code->stage == BSW_STAGE_GIVEN)
-        snprintf(stage, sizeof stage, "%llu", (unsigned long long)code->stage_dims);
-    *out = (struct bsw_journal_fields){0};
-    bsw_journal_field_text(out, "bitsweep", BITSWEEP_VERSION);
-    bsw_journal_field_text(out, "base", job->manifest.source_path);
-    bsw_journal_field_digest(out, "rows of base", input_digest);
-    bsw_journal_field_text(out, "codec", bsw_codec_name(s->codec));
-    bsw_journal_field_text(out, "metric", bsw_metric_name(job->manifest.metric));
-    bsw_journal_field_number(out, "bits", code->bits);
-    bsw_journal_field_text(out, "segments", code->segments ? code->segments : "none");
-    bsw_journal_field_text(out, "axes", code->random_axes ? "random" : "principal");
-    bsw_journal_field_count(out, "subspaces", code->parts);
-    bsw_journal_field_text(out, "rotation", code->rotation ? code->rotation : "none");
-    if (code->has_radii) bsw_journal_field_text(out, "entries", "radius");
-    bsw_journal_field_text(out, "scale", scale);
-    bsw_journal_field_text(out, "stage", stage);
-    bsw_journal_field_digest(out, "model", model);
-    bsw_journal_field_count(out, "seed", code->seed);
-    bsw_journal_field_count(out, "shards", s->shards);
-    bsw_journal_field_count(out, "lists", job->manifest.lists.count);
-    bsw_journal_field_text(out, "residual", job->manifest.lists.is_residual ? "on" : "off");
-    bsw_journal_field_text(out, "copy-vectors", s->copy_vectors ? "on" : "off");
-    bsw_journal_field_text(out, "drop-bad-rows", s->drop_bad_rows ? "on" : "off");
-    return BSW_OK;
+    return bsw_encode_fields_make(&job->settings, &job->manifest, &job->model, job->input_digest,
+                                  out, err);
 }
 
 // A sample of residuals finds its rows' centroids.
@@ -281,20 +234,53 @@ static enum bsw_status check_files(const struct bsw_encode_settings *s, struct b
     return bsw_command_files_check(&files, err);
 }
 
-// Rank 0: output folder, what is left of an earlier run.
-static enum bsw_status prepare(struct encode_job *job, uint64_t input_digest, struct bsw_error *err)
+// Rank 0: whether there is an index of these settings that only lacks its table.
+static enum bsw_status find_whole(struct encode_job *job, struct bsw_journal_fields *fields,
+                                  struct bsw_error *err)
 {
     const struct bsw_encode_settings *s = &job->settings;
+    job->is_found = s->resume && s->table_of && bsw_encode_lacks_table(s->index);
+    if (!job->is_found) return BSW_OK;
+    bsw_journal_field_text(fields, "table", s->table_of);
+    return bsw_encode_table_check(s->index, fields, err);
+}
+
+// Rank 0: output folder, what is left of an earlier run.
+static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    const struct bsw_manifest_lists *lists = &job->manifest.lists;
     struct bsw_journal_fields fields;
     // A run that began with force may be resumed without it.
-    int is_forced = s->force || (s->resume && bsw_encode_plan_exists(s->index));
+    int is_forced = s->force || (s->resume && (bsw_encode_plan_exists(s->index) ||
+                                               (s->table_of && bsw_encode_lacks_table(s->index))));
     BSW_TRY(check_files(s, err));
     BSW_TRY(bsw_index_folder_begin(&job->folder, s->index, is_forced, err));
     if (job->model.bytes.bytes > 0) job->folder.model = &job->model.bytes;
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
-    BSW_TRY(make_fields(job, input_digest, &fields, err));
-    BSW_TRY(bsw_encode_journal_open(&job->journal, s->index, s->force, s->resume, &fields, err));
+    BSW_TRY(make_fields(job, &fields, err));
+    BSW_TRY(find_whole(job, &fields, err));
+    if (job->is_found) return bsw_events_output(s->events, s->index, "blocks", err);
+    BSW_TRY(bsw_encode_journal_open(&job->journal, s->index, s->force, s->resume,
+                                    lists->count > 0 && !lists->centroids, &fields, err));
     return bsw_events_output(s->events, s->index, "blocks", err);
+}
+
+// An index that was whole is what the command goes on with. All ranks; all return alike.
+static enum bsw_status take_whole(struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    const struct bsw_message message = {.kind = BSW_MESSAGE_LIST_PLAN, .name = "plan"};
+    if (!s->resume || !s->table_of) return BSW_OK;
+    enum bsw_status status =
+        bsw_share_record(job->transport, &message, &job->is_found, sizeof job->is_found, err);
+    BSW_TRY(bsw_transport_agree(job->transport, status, err));
+    if (!job->is_found) return BSW_OK;
+    bsw_manifest_deinit(&job->manifest);
+    status = bsw_manifest_read(s->index, &job->manifest, err);
+    if (status == BSW_OK)
+        status = bsw_list_sizes_read(&job->manifest, s->index, &job->lists.sizes, err);
+    return bsw_transport_agree(job->transport, status, err);
 }
 
 // Centroids, unless a model or a plan has them. All ranks; all return alike.
@@ -310,13 +296,16 @@ static enum bsw_status train_lists(struct encode_job *job, struct bsw_error *err
                                            .level = job->settings.level,
                                            .seed = job->settings.code.seed,
                                            .drop_bad_rows = job->settings.drop_bad_rows,
-                                           .progress = job->settings.progress};
+                                           .progress = job->settings.progress,
+                                           .journal = job->journal.lists};
     if (job->manifest.lists.count == 0 || job->manifest.lists.centroids) return BSW_OK;
     enum bsw_status status =
         bsw_share_record(transport, &message, &is_planned, sizeof is_planned, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     if (is_planned) return BSW_OK;
+    bsw_encode_journal_begin_lists(&job->journal);
     status = bsw_encode_lists_train(&job->lists, err);
+    bsw_encode_journal_end_lists();
     job->lists_seconds = bsw_clock_seconds() - started;
     return bsw_transport_agree(transport, status, err);
 }
@@ -409,6 +398,17 @@ static enum bsw_status seal_shards(struct encode_job *job, struct bsw_error *err
     return status;
 }
 
+// Where a table is to follow.
+static enum bsw_status note_table(const struct encode_job *job, struct bsw_error *err)
+{
+    const struct bsw_encode_settings *s = &job->settings;
+    struct bsw_journal_fields fields;
+    if (!s->table_of) return bsw_encode_table_forget(s->index, err);
+    BSW_TRY(make_fields(job, &fields, err));
+    bsw_journal_field_text(&fields, "table", s->table_of);
+    return bsw_encode_table_note(s->index, &fields, err);
+}
+
 static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_manifest *manifest = &job->manifest;
@@ -420,7 +420,8 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
     BSW_TRY(bsw_shard_answers_store(&job->pass.answers, manifest, err));
     BSW_TRY(seal_shards(job, err));
     bsw_stop_hold();
-    enum bsw_status status = bsw_index_folder_commit(&job->folder, manifest, err);
+    enum bsw_status status = note_table(job, err);
+    if (status == BSW_OK) status = bsw_index_folder_commit(&job->folder, manifest, err);
     // Before the plan goes: a run that is killed in between must not look unfinished.
     if (status == BSW_OK) status = bsw_events_complete(job->settings.events, err);
     if (status == BSW_OK) status = bsw_encode_journal_remove(&job->journal, err);
@@ -462,7 +463,8 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .input_bytes = manifest->num_rows * bsw_vectors_row_bytes(job->vectors),
         .lists_seconds = job->lists_seconds,
         .train_seconds = job->train_seconds,
-        .encode_seconds = job->encode_seconds};
+        .encode_seconds = job->encode_seconds,
+        .is_found = job->is_found != 0};
     bsw_code_layout_format(&manifest->layout, out->segments, sizeof out->segments);
     snprintf(out->device, sizeof out->device, "%s",
              job->device.device ? bsw_device_label(job->device.device) : "cpu");
@@ -492,18 +494,19 @@ static enum bsw_status lay_out(struct encode_job *job, struct bsw_error *err)
 {
     struct bsw_transport *transport = job->transport;
     const struct bsw_encode_settings *s = &job->settings;
-    uint64_t digest = 0;
     enum bsw_status status = open_input(job, err);
     if (status == BSW_OK) status = raise_limit(job, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
     status = open_device(job, err);
-    if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &digest, err);
+    if (status == BSW_OK) status = bsw_same_input_digest(job->vectors, &job->input_digest, err);
     BSW_TRY(bsw_transport_agree(transport, status, err));
-    BSW_TRY(bsw_same_input_agree(transport, digest, s->base, err));
+    BSW_TRY(bsw_same_input_agree(transport, job->input_digest, s->base, err));
     BSW_TRY(bsw_codec_model_open(s->codec, s->code.model, bsw_vectors_dims(job->vectors), s->level,
                                  transport, &job->model, err));
-    status = transport->rank == 0 ? prepare(job, digest, err) : BSW_OK;
+    status = transport->rank == 0 ? prepare(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
+    BSW_TRY(take_whole(job, err));
+    if (job->is_found) return BSW_OK;
     BSW_TRY(train_lists(job, err));
     status = transport->rank == 0 ? plan(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
@@ -518,6 +521,7 @@ static enum bsw_status encode(struct encode_job *job, struct bsw_error *err)
     struct bsw_transport *transport = job->transport;
     const struct bsw_encode_settings *s = &job->settings;
     BSW_TRY(lay_out(job, err));
+    if (job->is_found) return BSW_OK;
     enum bsw_status status = transport->rank == 0 ? create_files(job, err) : BSW_OK;
     BSW_TRY(bsw_transport_agree(transport, status, err));
     double started = bsw_clock_seconds();

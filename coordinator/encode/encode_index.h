@@ -44,7 +44,9 @@ struct bsw_encode_settings {
     uint64_t lists;                 // that rows are ordered by; 0: none, BSW_LISTS_AUTO
     enum bsw_residuals residuals;   // with lists
     int copy_vectors, drop_bad_rows;
-    int force, resume;               // as --force and --resume
+    int force, resume; // as --force and --resume
+    const char
+        *table_of; // what a table of recalls will be made of, afterwards; NULL: there is none
     struct bsw_device_choice device; // text NULL: auto
     enum bsw_cpu_level level;
     struct bsw_progress *progress;       // rank 0, borrowed; NULL: nothing is shown
@@ -67,13 +69,15 @@ struct bsw_encode_stats {
     double codec_number; // of the manifest
     uint64_t index_bytes, input_bytes;
     double lists_seconds, train_seconds, encode_seconds;
+    int is_found;                            // was whole, and only its table is left to be made
     char device[24];                         // label of this rank's, or "cpu"
     char device_note[BSW_DEVICE_NOTE_BYTES]; // why `auto` has left one alone
 };
 
 // Called by all ranks, with OpenMP's threads; ends with an agreement, so all return the same.
 // Settings that make no sense are BSW_ERROR_USAGE in one line that names the option. After a
-// failure nothing is left in the folder, unless there is something to resume.
+// failure nothing is left in the folder, unless there is something to resume. With table_of and
+// resume an index that is whole, but for its table, stays as it is.
 enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_transport *transport, struct bsw_encode_stats *stats,
                                struct bsw_error *err);

@@ -13,7 +13,9 @@
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
 
-#define PLAN_NAME "encode.plan"
+#define PLAN_NAME  "encode.plan"
+#define LISTS_NAME "encode.lists"
+#define TABLE_NAME "encode.table"
 
 // ---- names ----
 
@@ -26,7 +28,54 @@ static int is_block_journal(const char *name)
 
 int bsw_encode_journal_makes(const char *name)
 {
-    return strcmp(name, PLAN_NAME) == 0 || is_block_journal(name);
+    return strcmp(name, PLAN_NAME) == 0 || strcmp(name, LISTS_NAME) == 0 ||
+           strcmp(name, TABLE_NAME) == 0 || is_block_journal(name);
+}
+
+static int exists(const char *folder, const char *name)
+{
+    char path[BSW_PATH_BYTES];
+    return bsw_path_join(path, folder, name, NULL) == BSW_OK && bsw_file_exists(path);
+}
+
+static enum bsw_status remove_name(const char *folder, const char *name, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(path, folder, name, err));
+    return bsw_file_remove(path, err);
+}
+
+// ---- a table to be made ----
+
+// A journal appears with its first record.
+enum bsw_status bsw_encode_table_note(const char *folder, const struct bsw_journal_fields *fields,
+                                      struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    bsw_journal *note;
+    BSW_TRY(bsw_path_join(path, folder, TABLE_NAME, err));
+    const struct bsw_journal_options options = {
+        .path = path, .mode = BSW_JOURNAL_FORCE, .fields = fields};
+    BSW_TRY(bsw_journal_open(&options, &note, err));
+    enum bsw_status status = bsw_journal_append(note, "", 1, err);
+    if (status == BSW_OK) status = bsw_journal_commit(note, err);
+    bsw_journal_close(&note);
+    return status;
+}
+
+int bsw_encode_lacks_table(const char *folder)
+{
+    return exists(folder, TABLE_NAME) && exists(folder, "manifest.pb") &&
+           !bsw_encode_plan_exists(folder);
+}
+
+enum bsw_status bsw_encode_table_check(const char *folder, const struct bsw_journal_fields *fields,
+                                       struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    struct bsw_journal_facts facts;
+    BSW_TRY(bsw_path_join(path, folder, TABLE_NAME, err));
+    return bsw_journal_read(path, fields, NULL, NULL, &facts, err);
 }
 
 // ---- rank 0: what there is ----
@@ -90,10 +139,16 @@ static enum bsw_status for_each_journal(struct bsw_encode_journal *journal,
 // The plan first: without it nothing is resumed, whatever else a crash leaves.
 enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal, struct bsw_error *err)
 {
-    char path[BSW_PATH_BYTES];
-    BSW_TRY(bsw_path_join(path, journal->folder, PLAN_NAME, err));
-    BSW_TRY(bsw_file_remove(path, err));
+    BSW_TRY(remove_name(journal->folder, PLAN_NAME, err));
+    BSW_TRY(remove_name(journal->folder, LISTS_NAME, err));
     return for_each_journal(journal, bsw_file_remove, err);
+}
+
+enum bsw_status bsw_encode_table_forget(const char *folder, struct bsw_error *err)
+{
+    struct bsw_encode_journal left = {.folder = folder};
+    BSW_TRY(remove_name(folder, TABLE_NAME, err));
+    return bsw_encode_plan_exists(folder) ? BSW_OK : bsw_encode_journal_remove(&left, err);
 }
 
 static int compare_blocks(const void *a, const void *b)
@@ -114,12 +169,33 @@ static enum bsw_status read_journals(struct bsw_encode_journal *journal, struct 
 
 int bsw_encode_plan_exists(const char *folder)
 {
+    return exists(folder, PLAN_NAME) || exists(folder, LISTS_NAME);
+}
+
+// Whether what an earlier run has left may go, or be gone on with.
+static enum bsw_status refuse_loss(struct bsw_encode_journal *journal, int has_plan,
+                                   struct bsw_error *err)
+{
     char path[BSW_PATH_BYTES];
-    return bsw_path_join(path, folder, PLAN_NAME, NULL) == BSW_OK && bsw_file_exists(path);
+    // A plan without a block is no loss.
+    if (has_plan) return for_each_journal(journal, bsw_journal_refuse, err);
+    if (!exists(journal->folder, LISTS_NAME)) return BSW_OK;
+    BSW_TRY(bsw_path_join(path, journal->folder, LISTS_NAME, err));
+    return bsw_journal_refuse(path, err);
+}
+
+// Blocks without a plan are of no use.
+static enum bsw_status open_lists(struct bsw_encode_journal *journal,
+                                  const struct bsw_journal_fields *fields, struct bsw_error *err)
+{
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(for_each_journal(journal, bsw_file_remove, err));
+    BSW_TRY(bsw_path_join(path, journal->folder, LISTS_NAME, err));
+    return bsw_training_journal_open(path, fields, &journal->lists, err);
 }
 
 enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,
-                                        int is_forced, int is_resumed,
+                                        int is_forced, int is_resumed, int trains_lists,
                                         const struct bsw_journal_fields *fields,
                                         struct bsw_error *err)
 {
@@ -127,10 +203,11 @@ enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, cons
     journal->folder = folder;
     BSW_TRY(bsw_path_join(path, folder, PLAN_NAME, err));
     int has_plan = bsw_file_exists(path);
-    // A plan without a block is no loss.
-    if (has_plan && !is_resumed && !is_forced)
-        BSW_TRY(for_each_journal(journal, bsw_journal_refuse, err));
-    if (!has_plan || !is_resumed) BSW_TRY(bsw_encode_journal_remove(journal, err));
+    if (!is_resumed && !is_forced) BSW_TRY(refuse_loss(journal, has_plan, err));
+    if (!is_resumed || !bsw_encode_plan_exists(folder))
+        BSW_TRY(bsw_encode_journal_remove(journal, err));
+    // Before the plan is opened: one that is refused belongs to another run.
+    if (trains_lists && !bsw_file_exists(path)) BSW_TRY(open_lists(journal, fields, err));
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = BSW_JOURNAL_RESUME,
                                                 .fields = fields,
@@ -142,13 +219,30 @@ enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, cons
     return journal->is_resumed ? read_journals(journal, err) : BSW_OK;
 }
 
+static void save_lists(void *context)
+{
+    bsw_training_journal_commit(((struct bsw_encode_journal *)context)->lists, NULL);
+}
+
+void bsw_encode_journal_begin_lists(struct bsw_encode_journal *journal)
+{
+    bsw_stop_begin(journal->lists ? save_lists : NULL, journal);
+}
+
+void bsw_encode_journal_end_lists(void)
+{
+    bsw_stop_end();
+}
+
 enum bsw_status bsw_encode_journal_plan(struct bsw_encode_journal *journal,
                                         const struct bsw_manifest *manifest, struct bsw_error *err)
 {
     BSW_TRY(bsw_manifest_pack(manifest, &journal->manifest, err));
     BSW_TRY(
         bsw_journal_append(journal->plan, journal->manifest.data, journal->manifest.bytes, err));
-    return bsw_journal_commit(journal->plan, err);
+    BSW_TRY(bsw_journal_commit(journal->plan, err));
+    bsw_training_journal_close(&journal->lists);
+    return remove_name(journal->folder, LISTS_NAME, err);
 }
 
 // ---- all ranks ----
@@ -236,12 +330,15 @@ int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status
         // A plan that was refused belongs to another run.
         int is_refused =
             journal->rank == 0 && !journal->plan && bsw_encode_plan_exists(journal->folder);
+        if (journal->lists && bsw_status_exit_code(status) == 75)
+            bsw_training_journal_commit(journal->lists, NULL);
         is_kept = is_refused || is_to_stay(journal, status);
         if (is_kept && journal->blocks && bsw_status_exit_code(status) == 75)
             bsw_journal_commit(journal->blocks, NULL);
         if (!is_kept && journal->rank == 0) bsw_encode_journal_remove(journal, NULL);
     }
     bsw_journal_close(&journal->plan);
+    bsw_training_journal_close(&journal->lists);
     bsw_journal_close(&journal->blocks);
     bsw_buffer_deinit(&journal->manifest);
     bsw_buffer_deinit(&journal->recorded);

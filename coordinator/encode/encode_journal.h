@@ -5,7 +5,11 @@
 //                         yet with digests, so that nothing is trained again
 //   encode-00003.journal  of each rank, once it has committed: a record for each of its blocks.
 //                         Field: the run id of the plan, so that none of another run is taken
+//   encode.lists          shard/lists/training_journal.h of rank 0, of the same fields, from when
+//                         centroids are trained until the plan has them
 //   shard-*.tmp           the shard files
+// and beside an index that is whole, until it has the table of recalls it was asked for:
+//   encode.table          a journal of the plan's fields and one more: what the table is made of
 // A rank's journal says what that rank has made durable, whatever host it is on. Who resumes may be
 // any number of ranks: they share the recorded blocks to check their bytes, and the others to code.
 #ifndef BITSWEEP_COORDINATOR_ENCODE_JOURNAL_H
@@ -18,6 +22,7 @@
 #include "common/files/shard_writer.h"
 #include "common/job/journal.h"
 #include "common/net/transport.h"
+#include "shard/lists/training_journal.h"
 
 // One block of all shards' blocks, counted through. Also a record, and what ranks send to rank 0.
 struct bsw_encode_block {
@@ -32,24 +37,29 @@ struct bsw_encode_journal {
     int rank;
     uint64_t run_id; // of the plan
     int is_resumed;
-    bsw_journal *plan;          // rank 0
-    bsw_journal *blocks;        // this rank's
-    struct bsw_buffer manifest; // rank 0: packed, of the plan; empty: none yet
-    struct bsw_buffer recorded; // struct bsw_encode_block of all ranks, by block; maybe some twice
+    bsw_journal *plan;           // rank 0
+    bsw_training_journal *lists; // rank 0, while lists are trained; else NULL
+    bsw_journal *blocks;         // this rank's
+    struct bsw_buffer manifest;  // rank 0: packed, of the plan; empty: none yet
+    struct bsw_buffer recorded;  // struct bsw_encode_block of all ranks, by block; maybe some twice
 };
 
 // Whether a file of this name in an index folder is the plan or a journal.
 int bsw_encode_journal_makes(const char *name);
 
-// Rank 0; the folder exists. Removes what is left of other runs, or takes it over and sets
-// is_resumed.
+// Rank 0; the folder exists. Removes what is left of other runs, or takes it over and, if there is
+// a plan, sets is_resumed. trains_lists: lists are trained, unless a plan has them.
 enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,
-                                        int is_forced, int is_resumed,
+                                        int is_forced, int is_resumed, int trains_lists,
                                         const struct bsw_journal_fields *fields,
                                         struct bsw_error *err);
 // Whether there is something to resume.
 int bsw_encode_plan_exists(const char *folder);
-// Rank 0, where is_resumed is 0: stores the plan.
+// From now until the lists are trained, or the run fails, a stop keeps what there is of them. All
+// ranks.
+void bsw_encode_journal_begin_lists(struct bsw_encode_journal *journal);
+void bsw_encode_journal_end_lists(void);
+// Rank 0, where is_resumed is 0: stores the plan; rounds of lists are of no more use.
 enum bsw_status bsw_encode_journal_plan(struct bsw_encode_journal *journal,
                                         const struct bsw_manifest *manifest, struct bsw_error *err);
 
@@ -71,7 +81,20 @@ enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, ui
                                        struct bsw_buffer *codes, int *is_good,
                                        struct bsw_error *err);
 
-// Rank 0: the index is whole, nothing is left to resume.
+// Rank 0: the index in the folder is about to be whole but for its table, of which fields say what
+// it is a function of.
+enum bsw_status bsw_encode_table_note(const char *folder, const struct bsw_journal_fields *fields,
+                                      struct bsw_error *err);
+// Whether that has been noted, and the index is whole.
+int bsw_encode_lacks_table(const char *folder);
+// Other fields than noted are BSW_ERROR_USAGE.
+enum bsw_status bsw_encode_table_check(const char *folder, const struct bsw_journal_fields *fields,
+                                       struct bsw_error *err);
+// The index has its table, or needs none. Journals that a run left which was killed as it removed
+// them go, too.
+enum bsw_status bsw_encode_table_forget(const char *folder, struct bsw_error *err);
+
+// Rank 0: the index is whole, nothing of it is left to resume.
 enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal,
                                           struct bsw_error *err);
 // All ranks; status: how the command ended. Not 0: what there is stays, to be resumed. Accepts {0}.

@@ -74,7 +74,9 @@ enum bsw_status bsw_encode_lists_train(struct bsw_encode_lists *lists, struct bs
                                                .seed = lists->seed,
                                                .level = lists->level,
                                                .num_threads = omp_get_max_threads(),
-                                               .progress = lists->progress};
+                                               .progress = lists->progress,
+                                               .is_kept = 1,
+                                               .journal = lists->journal};
     BSW_TRY(bsw_allocate(&made->centroids, made->count,
                          bsw_vectors_dims(lists->vectors) * sizeof(float), "centroids", err));
     return bsw_lists_train(&training, lists->transport, made->centroids, err);

@@ -14,6 +14,7 @@
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
 #include "coordinator/job/list_facts.h"
+#include "shard/lists/training_journal.h"
 
 #define BSW_LISTS_AUTO UINT64_MAX
 
@@ -45,6 +46,7 @@ struct bsw_encode_lists {
     uint64_t seed;
     int drop_bad_rows;
     struct bsw_progress *progress; // or NULL
+    bsw_training_journal *journal; // rank 0: of the training; NULL elsewhere
     // The list of each row, uint32 [num_rows], on all ranks.
     struct bsw_buffer rows;
     struct bsw_list_sizes sizes;   // once rows are assigned

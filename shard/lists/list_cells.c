@@ -186,6 +186,7 @@ enum bsw_status bsw_list_cells_train(struct bsw_lloyd *lloyd, const struct bsw_l
     enum bsw_status status = open_cells(&cells, err);
     status = bsw_transport_agree(lloyd->transport, status, err);
     if (status == BSW_OK) status = train_centers(&cells, err);
+    lloyd->keeps_last = 1; // a cell takes little time
     if (status == BSW_OK) status = train_cells(&cells, centroids, err);
     close_cells(&cells);
     return status;

@@ -124,7 +124,9 @@ enum bsw_status bsw_lists_train(const struct bsw_list_training *needs,
                   .level = needs->level,
                   .num_threads = needs->num_threads,
                   .transport = transport,
-                  .progress = needs->progress},
+                  .progress = needs->progress,
+                  .is_kept = needs->is_kept,
+                  .journal = needs->journal},
     };
     enum bsw_status status = open_sample(&training, err);
     status = bsw_transport_agree(transport, status, err);

@@ -18,6 +18,7 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "common/rows/vectors.h"
+#include "shard/lists/training_journal.h"
 
 #define BSW_LIST_SAMPLE_ROWS 256 // a list
 // By default. On 200k SIFT rows and 2,048 lists the mean squared distance is 46,698 after 4 rounds,
@@ -33,6 +34,10 @@ struct bsw_list_training {
     enum bsw_cpu_level level;
     int num_threads;
     struct bsw_progress *progress; // borrowed, or NULL
+    // Whether rounds are kept, to go on from, and where: rank 0 alone, borrowed. In two levels of
+    // cells that are whole.
+    int is_kept;
+    bsw_training_journal *journal;
 };
 
 // All ranks call it with the same training, but for level and num_threads. centroids: [num_lists]

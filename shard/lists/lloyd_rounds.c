@@ -22,7 +22,7 @@ struct run {
     struct bsw_lloyd *lloyd;
     const struct bsw_list_rows *rows;
     size_t num_lists;
-    uint64_t seed;
+    uint64_t seed, number; // of the training's runs
     float *centroids;
     uint32_t *lists; // [num_rows]
     double *keys;    // [num_rows]
@@ -245,24 +245,104 @@ static void choose_rows(struct run *run, const struct bsw_row_counts *counts)
     for (size_t i = 0; i < run->num_lists * run->lloyd->dims; i++) run->centroids[i] = NAN;
 }
 
+// ---- rounds that are kept ----
+
+// Rank 0: what a round has made. is_end: nothing is left to be done.
+static enum bsw_status keep_round(struct run *run, uint32_t round, int is_end,
+                                  struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    size_t numbers = run->num_lists * lloyd->dims;
+    if (!lloyd->journal || (lloyd->keeps_last && !is_end)) return BSW_OK;
+    return bsw_training_journal_put(lloyd->journal, run->number, round, is_end, run->centroids,
+                                    numbers, err);
+}
+
+// Rank 0's centroids to all, which are those of run->centroids then.
+static enum bsw_status share_centroids(struct run *run, const float *known, struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    size_t bytes = run->num_lists * lloyd->dims * sizeof(float);
+    if (is_root(lloyd)) memcpy(run->centroids, known, bytes);
+    enum bsw_status status = share(lloyd, "centroids", run->centroids, bytes, err);
+    return bsw_transport_agree(lloyd->transport, status, err);
+}
+
+// The lists that rows had after a round are those by the centroids before it.
+static enum bsw_status assign_again(struct run *run, const float *before, struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    int64_t num_changes;
+    const struct bsw_lloyd_lists lists = {run->lists, run->keys, 0, &num_changes};
+    BSW_TRY(share_centroids(run, before, err));
+    for (size_t i = 0; i < run->rows->num_rows; i++) run->lists[i] = BSW_NO_LIST;
+    enum bsw_status status =
+        bsw_lloyd_assign(lloyd, run->rows, run->centroids, run->num_lists, &lists, err);
+    return bsw_transport_agree(lloyd->transport, status, err);
+}
+
+// The last round that is known, 0 if none is; with that centroids and lists are as it left them.
+static enum bsw_status go_on(struct run *run, uint32_t *round, uint32_t *is_over,
+                             struct bsw_error *err)
+{
+    struct bsw_lloyd *lloyd = run->lloyd;
+    struct bsw_training_known known = {0, 0, NULL, NULL};
+    if (!lloyd->is_kept) return BSW_OK;
+    if (lloyd->journal)
+        bsw_training_journal_find(lloyd->journal, run->number, run->num_lists * lloyd->dims,
+                                  &known);
+    uint32_t words[] = {known.round, known.is_last};
+    enum bsw_status status = share(lloyd, "round", words, sizeof words, err);
+    BSW_TRY(bsw_transport_agree(lloyd->transport, status, err));
+    *round = words[0];
+    *is_over = words[1];
+    if (*round == 0) return BSW_OK;
+    if (!*is_over) BSW_TRY(assign_again(run, known.before, err));
+    return share_centroids(run, known.centroids, err);
+}
+
+// The first centroids, which are rows.
+static enum bsw_status begin(struct run *run, const struct bsw_row_counts *counts,
+                             struct bsw_error *err)
+{
+    uint32_t is_over;
+    choose_rows(run, counts);
+    // No row has changed yet, and no list is split: changes are not 0 so that it goes on.
+    BSW_TRY(finish_round(run, 0, NULL, 1, &is_over, BSW_OK, err));
+    return bsw_transport_agree(run->lloyd->transport, keep_round(run, 0, 0, err), err);
+}
+
+static enum bsw_status run_rounds(struct run *run, const struct bsw_row_counts *counts,
+                                  struct bsw_error *err)
+{
+    uint32_t most = run->lloyd->rounds, round = 0, is_over = 0;
+    BSW_TRY(go_on(run, &round, &is_over, err));
+    if (round == 0) BSW_TRY(begin(run, counts, err));
+    while (round < most && !is_over) {
+        BSW_TRY(run_round(run, ++round, &is_over, err));
+        enum bsw_status status = keep_round(run, round, is_over || round == most, err);
+        BSW_TRY(bsw_transport_agree(run->lloyd->transport, status, err));
+    }
+    return BSW_OK;
+}
+
 enum bsw_status bsw_lloyd_run(struct bsw_lloyd *lloyd, const struct bsw_list_rows *rows,
                               size_t num_lists, uint64_t seed, float *centroids,
                               struct bsw_error *err)
 {
-    struct run run = {
-        .lloyd = lloyd, .rows = rows, .num_lists = num_lists, .seed = seed, .centroids = centroids};
+    struct run run = {.lloyd = lloyd,
+                      .rows = rows,
+                      .num_lists = num_lists,
+                      .seed = seed,
+                      .number = lloyd->num_runs++,
+                      .centroids = centroids};
     struct bsw_row_counts counts;
     uint64_t rows_done = lloyd->rows_done + rows->num_rows * (uint64_t)lloyd->rounds;
-    uint32_t is_over = 0;
     enum bsw_status status = bsw_lloyd_count(lloyd, rows->num_rows, &counts, err);
     if (status == BSW_OK) {
-        status = open_run(&run, err);
-        if (status == BSW_OK) choose_rows(&run, &counts);
-        // No row has changed yet, and no list is split: changes are not 0 so that it goes on.
-        status = finish_round(&run, 0, NULL, 1, &is_over, status, err);
+        status = bsw_transport_agree(lloyd->transport, open_run(&run, err), err);
+        if (status == BSW_OK) status = run_rounds(&run, &counts, err);
     }
-    for (uint32_t round = 1; round <= lloyd->rounds && status == BSW_OK && !is_over; round++)
-        status = run_round(&run, round, &is_over, err);
     lloyd->rows_done = rows_done; // of rounds that were not needed, too
     close_run(&run);
     return status;

@@ -11,6 +11,7 @@
 #include "common/job/progress.h"
 #include "common/net/transport.h"
 #include "shard/lists/list_sums.h"
+#include "shard/lists/training_journal.h"
 
 // What one training has in common, on every rank.
 struct bsw_lloyd {
@@ -25,12 +26,18 @@ struct bsw_lloyd {
     uint64_t sequence; // of messages, raised
     struct bsw_progress *progress;
     uint64_t rows_done; // of progress: rows of this rank times rounds
+    // Whether rounds are kept, on all ranks alike, and where: rank 0, borrowed.
+    int is_kept;
+    bsw_training_journal *journal;
+    int keeps_last; // the last round of each run alone
+    uint64_t num_runs;
 };
 
 // Rows of all ranks, one after the other, to `num_lists` centroids [num_lists][dims]: the same
 // bytes on all ranks, for any number of them with the same rows in all. At first they are rows, one
 // of each equal part, chosen by a hash. Rounds end early when no row changes its list. There is at
-// least one row. All ranks call it, and return the same status.
+// least one row. Goes on after the last round that the journal has of this run. All ranks call it,
+// and return the same status.
 enum bsw_status bsw_lloyd_run(struct bsw_lloyd *lloyd, const struct bsw_list_rows *rows,
                               size_t num_lists, uint64_t seed, float *centroids,
                               struct bsw_error *err);

@@ -132,7 +132,7 @@ refused 2 'learned/model.rbe: is an input' "$program" encode --base base.fbin --
     --index learned --force
 mkdir made
 for name in shard-00000-of-00001.codes shard-00000-of-00001.codes.tmp shard-00003-of-00007.vectors model.rbe \
-    encode.plan encode-00000.journal; do
+    encode.plan encode.lists encode.table encode-00000.journal; do
     ln base.fbin made/$name
     refused 2 "made/$name: is the same file as base.fbin" "${encode[@]}" --index made --force
     rm made/$name

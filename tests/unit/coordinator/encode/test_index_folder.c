@@ -100,6 +100,8 @@ UNIT_TEST(names_that_encode_makes)
                                        "model.rbe",
                                        "encode.lock",
                                        "encode.plan",
+                                       "encode.lists",
+                                       "encode.table",
                                        "encode-00003.journal",
                                        "shard-00000-of-00004.codes",
                                        "shard-00000-of-00004.vectors.tmp",

@@ -3,11 +3,15 @@
 // lengths, and data that k-means cannot cut does no harm.
 #include <math.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "common/base/integer_hash.h"
 #include "common/job/stop_signal.h"
 #include "shard/lists/list_assignment.h"
+#include "shard/lists/list_cells.h"
 #include "shard/lists/list_training.h"
 #include "tests/unit/temporary_folder.h"
 #include "tests/unit/thread_ranks.h"
@@ -219,6 +223,98 @@ UNIT_TEST(centroids_of_cosine_have_length_one)
         assert_true(fabs(norm - 1.0) < 1e-6);
     }
     bsw_free(&centroids);
+    bsw_vectors_close(&vectors);
+}
+
+// ---- rounds that are kept ----
+
+static char journal_path[BSW_PATH_BYTES];
+
+static enum bsw_status train_kept(bsw_transport *transport, void *context, struct bsw_error *error)
+{
+    const struct job *job = (const struct job *)context;
+    struct bsw_list_training training = *job->training;
+    struct bsw_journal_fields fields = {0};
+    bsw_training_journal *journal = NULL;
+    bsw_journal_field_text(&fields, "rows", "these");
+    if (transport->rank == 0)
+        assert_ok(bsw_training_journal_open(journal_path, &fields, &journal, error), error);
+    training.is_kept = 1;
+    training.journal = journal;
+    enum bsw_status status = bsw_lists_train(
+        &training, transport, job->centroids + (size_t)transport->rank * job->numbers, error);
+    if (journal) assert_ok(bsw_training_journal_commit(journal, error), error);
+    bsw_training_journal_close(&journal);
+    return status;
+}
+
+// With what is at journal_path, which then is whole.
+static void check_kept(const struct bsw_list_training *training, int num_ranks,
+                       const float *expected)
+{
+    enum bsw_status statuses[MOST_RANKS];
+    struct bsw_error errors[MOST_RANKS];
+    size_t numbers = training->num_lists * (size_t)bsw_vectors_dims(training->vectors);
+    struct job job = {training, NULL, NULL, numbers};
+    job.centroids = (float *)allocate_or_fail(numbers * (size_t)num_ranks, sizeof(float));
+    run_ranks(num_ranks, train_kept, &job, statuses, errors);
+    for (int r = 0; r < num_ranks; r++) {
+        assert_ok(statuses[r], &errors[r]);
+        assert_memory_equal(job.centroids + (size_t)r * numbers, expected, numbers * sizeof(float));
+    }
+    bsw_free(&job.centroids);
+}
+
+static uint64_t journal_bytes(void)
+{
+    struct stat facts;
+    assert_int_equal(stat(journal_path, &facts), 0);
+    return (uint64_t)facts.st_size;
+}
+
+// From every round on, of which the last has to follow the same lists: a journal that was gone on
+// with is as long as one that was not, where a training that began anew would have appended all.
+UNIT_TEST(a_training_goes_on_after_any_round_with_the_same_bytes)
+{
+    enum { LISTS = 9, DIMS = 128, ROUNDS = 6 };
+    const size_t record = 24 + 16 + (size_t)LISTS * DIMS * sizeof(float);
+    bsw_vectors *vectors = open_rows(sift, 100, 1600);
+    struct bsw_list_training training = training_of(vectors, BSW_METRIC_L2, LISTS, ROUNDS);
+    float *expected = train_with(&training, 1);
+    snprintf(journal_path, sizeof journal_path, "%s/kept", temporary_folder);
+    check_kept(&training, 1, expected);
+    uint64_t whole = journal_bytes(), head = whole - (ROUNDS + 1) * record;
+    for (int left = ROUNDS; left >= 0; left--) {
+        assert_int_equal(truncate(journal_path, (off_t)(head + (size_t)left * record + 3)), 0);
+        check_kept(&training, 1 + left % 3, expected);
+        // One round is not enough to go on from.
+        assert_int_equal(journal_bytes(), left == 1 ? whole + record : whole);
+    }
+    training.num_lists++; // of other numbers: nothing to go on from
+    float *other = train_with(&training, 1);
+    check_kept(&training, 2, other);
+    bsw_free(&other);
+    bsw_free(&expected);
+    bsw_vectors_close(&vectors);
+}
+
+// Cells that are whole are not trained again, the one at work is.
+UNIT_TEST(a_training_of_cells_goes_on_with_the_same_bytes)
+{
+    enum { LISTS = BSW_FLAT_LISTS + 1 };
+    if (TEST_IS_SANITIZED) return;
+    bsw_vectors *vectors = open_rows(sift, 0, 20000);
+    struct bsw_list_training training = training_of(vectors, BSW_METRIC_L2, LISTS, 2);
+    float *expected = train_with(&training, 1);
+    snprintf(journal_path, sizeof journal_path, "%s/cells", temporary_folder);
+    check_kept(&training, 1, expected);
+    uint64_t whole = journal_bytes();
+    assert_int_equal(truncate(journal_path, (off_t)(whole / 2)), 0);
+    check_kept(&training, 2, expected);
+    assert_int_equal(journal_bytes(), whole);
+    assert_int_equal(truncate(journal_path, (off_t)(whole / 100)), 0);
+    check_kept(&training, 1, expected);
+    bsw_free(&expected);
     bsw_vectors_close(&vectors);
 }
 
