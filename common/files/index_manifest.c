@@ -128,6 +128,7 @@ static void fill_lists(const struct bsw_manifest *manifest, struct message_stora
     bsw__lists__init(&storage->lists);
     storage->lists.count = manifest->lists.count;
     storage->lists.residual = manifest->lists.is_residual;
+    storage->lists.vectors = manifest->lists.has_ordered_vectors;
     storage->lists.centroids =
         (ProtobufCBinaryData){centroid_bytes(manifest), (uint8_t *)manifest->lists.centroids};
     storage->manifest.lists = &storage->lists;
@@ -154,8 +155,7 @@ static enum bsw_status fill_message(const struct bsw_manifest *manifest, int wit
     }
     fill_source(manifest, &storage->source);
     fill_lists(manifest, storage);
-    message->format_version =
-        manifest->lists.count > 0 ? BSW_LISTS_FORMAT_VERSION : BSW_INDEX_FORMAT_VERSION;
+    message->format_version = (uint32_t)bsw_manifest_format_version(manifest);
     message->build_digest = with_digests ? manifest->build_digest : 0;
     message->first_row = manifest->first_row;
     message->num_rows = manifest->num_rows;
@@ -378,6 +378,9 @@ static enum bsw_status parse_lists(const char *name, const Bsw__Lists *lists,
         return bad(name, "number of lists is out of range", err);
     out->lists.count = lists->count;
     out->lists.is_residual = lists->residual;
+    out->lists.has_ordered_vectors = lists->vectors;
+    if (lists->vectors && !out->source_is_copied)
+        return bad(name, "an order of rows that are not copied", err);
     if (lists->centroids.len != centroid_bytes(out))
         return bad(name, "the centroids do not fit lists and dims", err);
     BSW_TRY(bsw_allocate(&out->lists.centroids, lists->centroids.len, 1, "centroids", err));
@@ -400,12 +403,14 @@ static enum bsw_status parse_message(const struct bsw_codec *const *codecs, cons
                                      Bsw__Manifest *message, struct bsw_manifest *out,
                                      struct bsw_error *err)
 {
-    int version = message->lists ? BSW_LISTS_FORMAT_VERSION : BSW_INDEX_FORMAT_VERSION;
+    int version = !message->lists           ? BSW_INDEX_FORMAT_VERSION
+                  : message->lists->vectors ? BSW_ORDERED_FORMAT_VERSION
+                                            : BSW_LISTS_FORMAT_VERSION;
     if (message->format_version != (uint32_t)version) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA,
-                        "%s: format version %u, this program reads %d, and %d with lists", name,
-                        message->format_version, BSW_INDEX_FORMAT_VERSION,
-                        BSW_LISTS_FORMAT_VERSION);
+                        "%s: format version %u, this program reads %d, and %d or %d with lists",
+                        name, message->format_version, BSW_INDEX_FORMAT_VERSION,
+                        BSW_LISTS_FORMAT_VERSION, BSW_ORDERED_FORMAT_VERSION);
     }
     if (bsw_metric_parse(message->metric, &out->metric, NULL) != BSW_OK)
         return bad(name, "unknown metric", err);

@@ -20,11 +20,13 @@
 
 BSW_C_BEGIN
 
-// Of manifests: 2 with lists, which programs that know 1 alone must not take for a flat index.
-#define BSW_INDEX_FORMAT_VERSION 1
-#define BSW_LISTS_FORMAT_VERSION 2
-#define BSW_MAX_SHARDS           65536
-#define BSW_INDEX_MODEL_NAME     "model.rbe" // of codecs that have a model file
+// Of manifests: 2 with lists, which programs that know 1 alone must not take for a flat index; 3
+// with rows that are copied in the order of lists.
+#define BSW_INDEX_FORMAT_VERSION   1
+#define BSW_LISTS_FORMAT_VERSION   2
+#define BSW_ORDERED_FORMAT_VERSION 3
+#define BSW_MAX_SHARDS             65536
+#define BSW_INDEX_MODEL_NAME       "model.rbe" // of codecs that have a model file
 
 struct bsw_shard_entry {
     uint64_t first_row; // id in the source
@@ -53,6 +55,9 @@ struct bsw_manifest_lists {
     uint32_t count;   // 0: none
     float *centroids; // [count][row dims]; owned
     int is_residual;  // codes are of rows less their centroids
+    // .vectors files have a row at each place; else in the order of the source, as programs before
+    // wrote them.
+    int has_ordered_vectors;
 };
 
 struct bsw_manifest {
@@ -83,9 +88,18 @@ struct bsw_manifest {
     enum bsw_vector_type source_type;
     uint64_t source_file_bytes; // 0 for synth:
     uint64_t source_rows;       // of the whole source
-    uint64_t source_digest;     // sum over encoded rows of bsw_row_digest
+    uint64_t source_digest;     // sum over encoded rows of bsw_row_digest; without dropped ones
+                                // where lists.has_ordered_vectors
     int source_is_copied;       // the index has .vectors files
 };
+
+// As the manifest has it.
+static inline int bsw_manifest_format_version(const struct bsw_manifest *manifest)
+{
+    if (manifest->lists.count == 0) return BSW_INDEX_FORMAT_VERSION;
+    return manifest->lists.has_ordered_vectors ? BSW_ORDERED_FORMAT_VERSION
+                                               : BSW_LISTS_FORMAT_VERSION;
+}
 
 // Digest of one raw row: XXH3 of its bytes, seeded with its id. Sums of these do not depend on how
 // rows are cut.

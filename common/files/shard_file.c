@@ -84,6 +84,7 @@ void bsw_shard_shape_init(struct bsw_shard_shape *shape, const struct bsw_manife
                                       .num_rows = manifest->shards[shard].num_rows,
                                       .num_places = bsw_shard_places(&manifest->shards[shard]),
                                       .num_lists = manifest->lists.count,
+                                      .has_ordered_vectors = manifest->lists.has_ordered_vectors,
                                       .first_row = manifest->shards[shard].first_row};
     const struct bsw_code_array_list list = bsw_code_arrays_list(shape);
     for (size_t i = 0; i < list.count; i++) shape->bundle_bytes += list.items[i].bundle_bytes;
@@ -126,7 +127,8 @@ uint64_t bsw_shard_codes_bytes(const struct bsw_shard_shape *shape)
 
 uint64_t bsw_shard_vectors_bytes(const struct bsw_shard_shape *shape, size_t row_bytes)
 {
-    return BSW_SHARD_HEADER_BYTES + shape->num_rows * row_bytes;
+    uint64_t rows = shape->has_ordered_vectors ? shape->num_places : shape->num_rows;
+    return BSW_SHARD_HEADER_BYTES + rows * row_bytes;
 }
 
 void bsw_code_arrays_in_block(const struct bsw_shard_shape *shape, void *block, size_t num_bundles,

@@ -31,9 +31,11 @@
 
 BSW_C_BEGIN
 
-// With lists (list_order.h) bundles hold rows list after list, and more places than rows; a
-// bundle's row digest stays that of rows [32 b, 32 b + 32) of the shard, as .vectors keeps its
-// rows' order.
+// With lists (list_order.h) bundles hold rows list after list, and more places than rows. .vectors
+// then has a row at each place, 0 where there is none, and a bundle's row digest is that of the
+// rows at its places. Without a copy, and in copies of programs before that
+// (lists.has_ordered_vectors of the manifest is 0), both have the source's order: the digest is
+// that of rows [32 b, 32 b + 32).
 
 #define BSW_SHARD_HEADER_BYTES 4096
 
@@ -46,7 +48,8 @@ struct bsw_shard_shape {
     uint64_t num_rows;   // 1 .. 2^32 - 1
     uint64_t num_places; // of rows in bundles, num_rows at least; more with lists (list_order.h)
     uint32_t num_lists;  // 0: none, places are rows
-    uint64_t first_row;  // id
+    int has_ordered_vectors; // copied rows lie at places
+    uint64_t first_row;      // id
     uint32_t block_bundles;
     uint32_t num_blocks;
     size_t bundle_bytes; // of one bundle in a block

@@ -118,15 +118,33 @@ enum bsw_status bsw_shard_writer_read_block(const struct bsw_shard_writer *write
                             bsw_shard_block_bytes(&writer->shape, block), err);
 }
 
+// Of rows [first, first + count) of a .vectors file.
+static uint64_t digest_rows(const struct bsw_shard_writer *writer,
+                            const struct bsw_list_order *order, const unsigned char *rows,
+                            uint64_t first, size_t count)
+{
+    uint64_t digest = 0;
+    for (size_t r = 0; r < count; r++) {
+        uint64_t row = first + r;
+        if (writer->shape.has_ordered_vectors) row = order->rows[row];
+        if (row == BSW_NO_ROW) continue;
+        digest += bsw_row_digest(rows + r * writer->row_bytes, writer->row_bytes,
+                                 writer->shape.first_row + row);
+    }
+    return digest;
+}
+
 enum bsw_status bsw_shard_writer_digest_rows(const struct bsw_shard_writer *writer, uint32_t block,
-                                             uint64_t *out, struct bsw_error *err)
+                                             const struct bsw_list_order *order, uint64_t *out,
+                                             struct bsw_error *err)
 {
     const struct bsw_shard_shape *shape = &writer->shape;
     size_t num_bundles = bsw_shard_block_bundles(shape, block), row_bytes = writer->row_bytes;
     uint64_t first = (uint64_t)block * shape->block_bundles * BSW_BUNDLE_ROWS;
     uint64_t last = first + num_bundles * BSW_BUNDLE_ROWS;
+    uint64_t end = shape->has_ordered_vectors ? shape->num_places : shape->num_rows;
     unsigned char *rows;
-    if (last > shape->num_rows) last = shape->num_rows;
+    if (last > end) last = end;
     *out = 0;
     if (first >= last) return BSW_OK; // places that only lists need
     BSW_TRY(bsw_allocate(&rows, BSW_BUNDLE_ROWS, row_bytes, "rows", err));
@@ -136,8 +154,7 @@ enum bsw_status bsw_shard_writer_digest_rows(const struct bsw_shard_writer *writ
         status = bsw_file_read_at(writer->vectors_fd, "raw rows",
                                   BSW_SHARD_HEADER_BYTES + row * row_bytes, rows, count * row_bytes,
                                   err);
-        for (size_t r = 0; r < count && status == BSW_OK; r++)
-            *out += bsw_row_digest(rows + r * row_bytes, row_bytes, shape->first_row + row + r);
+        if (status == BSW_OK) *out += digest_rows(writer, order, rows, row, count);
     }
     bsw_free(&rows);
     return status;

@@ -35,15 +35,18 @@ enum bsw_status bsw_shard_writer_open(struct bsw_shard_writer *writer, struct bs
 
 enum bsw_status bsw_shard_writer_put_block(const struct bsw_shard_writer *writer, uint32_t block,
                                            const void *bytes, struct bsw_error *err);
-// Rows [first, first + count) of the shard. Nothing to do where rows are not copied.
+// Rows [first, first + count) of the shard, or at these places, as copies lie. Nothing to do where
+// rows are not copied.
 enum bsw_status bsw_shard_writer_put_rows(const struct bsw_shard_writer *writer, uint64_t first,
                                           const void *rows, size_t count, struct bsw_error *err);
 
-// What lies there: bytes of a block, and the sum of bsw_row_digest over its rows.
+// What lies there: bytes of a block, and the sum of bsw_row_digest over its rows. order: of the
+// shard; may be NULL where copies do not lie at places.
 enum bsw_status bsw_shard_writer_read_block(const struct bsw_shard_writer *writer, uint32_t block,
                                             void *out, struct bsw_error *err);
 enum bsw_status bsw_shard_writer_digest_rows(const struct bsw_shard_writer *writer, uint32_t block,
-                                             uint64_t *out, struct bsw_error *err);
+                                             const struct bsw_list_order *order, uint64_t *out,
+                                             struct bsw_error *err);
 
 // fsync, of what is open. close syncs, too, and closes whatever comes of it.
 enum bsw_status bsw_shard_writer_sync(const struct bsw_shard_writer *writer, struct bsw_error *err);

@@ -71,7 +71,7 @@ static enum bsw_status verify_block(const struct verified_shard *shard, uint32_t
         totals->source_digest += arrays.row_digests[b];
         totals->dropped_rows += rows - (uint64_t)__builtin_popcount(arrays.masks[b]);
         totals->rows += rows;
-        if (raw && rows > 0)
+        if (raw && (rows > 0 || raw->places))
             BSW_TRY(bsw_raw_rows_verify(raw, first + b, arrays.row_digests[b], scratch, err));
     }
     totals->blocks++;
@@ -106,30 +106,19 @@ static enum bsw_status verify_blocks(const struct verified_shard *shard,
     return bsw_first_failure_report(&failure, err);
 }
 
-// Of an index with lists.
-static enum bsw_status verify_order(const struct verify_options *o,
-                                    const struct bsw_manifest *manifest, uint32_t shard,
-                                    struct bsw_error *err)
-{
-    struct bsw_list_order order;
-    BSW_TRY(bsw_list_order_read(manifest, o->index, shard, &order, err));
-    bsw_list_order_deinit(&order);
-    return BSW_OK;
-}
-
-static enum bsw_status verify_shard(const struct verify_options *o,
+static enum bsw_status verify_files(const struct verify_options *o,
                                     const struct bsw_manifest *manifest,
                                     struct bsw_shard_answers *answers, uint32_t shard,
+                                    const struct bsw_list_order *order,
                                     struct verify_totals *totals, struct bsw_error *err)
 {
     struct verified_shard verified = {.index = shard, .answers = answers};
     struct bsw_shard_file *file = &verified.file;
     struct bsw_raw_rows raw;
     uint64_t dropped_before = totals->dropped_rows;
-    BSW_TRY(verify_order(o, manifest, shard, err));
     BSW_TRY(bsw_shard_file_open(manifest, o->index, shard, file, err));
     enum bsw_status status =
-        o->no_source ? BSW_OK : bsw_raw_rows_open(manifest, o->index, shard, &raw, err);
+        o->no_source ? BSW_OK : bsw_raw_rows_open(manifest, o->index, shard, order, &raw, err);
     if (status == BSW_OK) {
         verified.raw = o->no_source ? NULL : &raw;
         status = verify_blocks(&verified, totals, err);
@@ -145,6 +134,19 @@ static enum bsw_status verify_shard(const struct verify_options *o,
         if (status != BSW_OK) bsw_prefix(err, status, "self-check: ");
     }
     bsw_shard_file_close(file);
+    return status;
+}
+
+// With its order, {0} without lists.
+static enum bsw_status verify_shard(const struct verify_options *o,
+                                    const struct bsw_manifest *manifest,
+                                    struct bsw_shard_answers *answers, uint32_t shard,
+                                    struct verify_totals *totals, struct bsw_error *err)
+{
+    struct bsw_list_order order;
+    BSW_TRY(bsw_list_order_read(manifest, o->index, shard, &order, err));
+    enum bsw_status status = verify_files(o, manifest, answers, shard, &order, totals, err);
+    bsw_list_order_deinit(&order);
     return status;
 }
 

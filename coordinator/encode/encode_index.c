@@ -217,6 +217,8 @@ static enum bsw_status make_plan(struct encode_job *job, struct bsw_error *err)
         return bsw_manifest_parse("the plan of an unfinished index", stored->data, stored->bytes,
                                   manifest, err);
     }
+    // Not as a model may have it.
+    manifest->lists.has_ordered_vectors = manifest->lists.count > 0 && manifest->source_is_copied;
     BSW_TRY(train(job, err));
     BSW_TRY(bsw_manifest_cut_shards(manifest, job->settings.shards, err));
     return bsw_encode_journal_plan(&job->journal, manifest, err);

@@ -298,8 +298,8 @@ enum bsw_status bsw_encode_journal_put(struct bsw_encode_journal *journal,
 
 enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, uint32_t block,
                                        const struct bsw_encode_block *recorded,
-                                       struct bsw_buffer *codes, int *is_good,
-                                       struct bsw_error *err)
+                                       const struct bsw_list_order *order, struct bsw_buffer *codes,
+                                       int *is_good, struct bsw_error *err)
 {
     size_t bytes = bsw_shard_block_bytes(&writer->shape, block);
     uint64_t rows = recorded->source_digest;
@@ -307,7 +307,8 @@ enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, ui
     BSW_TRY(bsw_buffer_reserve(codes, bytes, err));
     BSW_TRY(bsw_shard_writer_read_block(writer, block, codes->data, err));
     if (XXH3_64bits(codes->data, bytes) != recorded->digest) return BSW_OK;
-    if (writer->vectors_fd >= 0) BSW_TRY(bsw_shard_writer_digest_rows(writer, block, &rows, err));
+    if (writer->vectors_fd >= 0)
+        BSW_TRY(bsw_shard_writer_digest_rows(writer, block, order, &rows, err));
     *is_good = rows == recorded->source_digest;
     return BSW_OK;
 }

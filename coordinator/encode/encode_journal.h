@@ -75,11 +75,12 @@ enum bsw_status bsw_encode_journal_share(struct bsw_encode_journal *journal,
 enum bsw_status bsw_encode_journal_put(struct bsw_encode_journal *journal,
                                        const struct bsw_encode_block *block, struct bsw_error *err);
 
-// Whether a recorded block has its bytes in the files, which are open; codes gets them.
+// Whether a recorded block has its bytes in the files, which are open; codes gets them. order: of
+// the shard, NULL without lists.
 enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, uint32_t block,
                                        const struct bsw_encode_block *recorded,
-                                       struct bsw_buffer *codes, int *is_good,
-                                       struct bsw_error *err);
+                                       const struct bsw_list_order *order, struct bsw_buffer *codes,
+                                       int *is_good, struct bsw_error *err);
 
 // Rank 0: the index in the folder is about to be whole but for its table, of which fields say what
 // it is a function of.

@@ -87,8 +87,11 @@ static enum bsw_status check_one(struct bsw_encode_pass *pass,
     uint32_t shard = shard_of_block(pass, recorded->block);
     uint32_t block = (uint32_t)(recorded->block - pass->first_blocks[shard]);
     const struct bsw_shard_writer *writer = &pass->writers[shard];
+    const struct bsw_list_order *order = NULL;
     struct bsw_buffer codes = {0};
-    enum bsw_status status = bsw_encode_block_check(writer, block, recorded, &codes, is_good, err);
+    if (pass->lists) order = bsw_encode_lists_order(pass->lists, shard, err); // which is made
+    enum bsw_status status =
+        bsw_encode_block_check(writer, block, recorded, order, &codes, is_good, err);
     if (status == BSW_OK && *is_good)
         status =
             bsw_shard_answers_add(&pass->answers, shard, &writer->shape, block, codes.data, err);

@@ -72,6 +72,9 @@ static void tell_source(struct bsw_facts *facts, const struct bsw_manifest *mani
     bsw_fact_integer(facts, "source_rows", manifest->source_rows, ", %d rows");
     bsw_fact_digest(facts, "source_digest", manifest->source_digest, ", digest %s");
     bsw_fact_flag(facts, "vectors_copied", manifest->source_is_copied, ", copied");
+    if (manifest->lists.count > 0)
+        bsw_fact_flag(facts, "vectors_in_lists", manifest->lists.has_ordered_vectors,
+                      " list after list");
     bsw_fact_integer(facts, "known_answers", manifest->num_known,
                      "\n  known     %d answers a shard");
     bsw_facts_say(
@@ -127,7 +130,7 @@ static void tell_shard(struct bsw_facts *facts, uint32_t shard, const struct bsw
 void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw_manifest *manifest)
 {
     bsw_fact_text(facts, "kind", "index", "%s");
-    int version = manifest->lists.count > 0 ? BSW_LISTS_FORMAT_VERSION : BSW_INDEX_FORMAT_VERSION;
+    int version = bsw_manifest_format_version(manifest);
     bsw_fact_integer(facts, "format_version", (uint64_t)version, NULL);
     bsw_facts_say(facts, " %s", path);
     bsw_fact_digest(facts, "build", manifest->build_digest, ", build %s\n");

@@ -104,6 +104,31 @@ static uint32_t row_at(const struct block_work *work, uint64_t place)
     return work->order ? work->order->rows[place] : (uint32_t)place;
 }
 
+static int has_ordered_rows(const struct block_work *work)
+{
+    return work->order && work->encoder->manifest->lists.has_ordered_vectors;
+}
+
+// The same of the rows at places [place, place + count), which are read, as they lie in a copy in
+// that order. num_rows: so many rows of the shard from `place` on are this block's to be counted.
+static enum bsw_status account_places(const struct block_work *work, uint64_t place, size_t count,
+                                      size_t num_rows, struct bsw_error *err)
+{
+    const bsw_block_encoder *encoder = work->encoder;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t row = row_at(work, place + i);
+        if (row == BSW_NO_ROW) continue;
+        uint64_t digest = bsw_row_digest(encoder->numbers + i * encoder->row_bytes,
+                                         encoder->row_bytes, work->shape->first_row + row);
+        work->arrays.row_digests[(place + i - work->first_place) / BSW_BUNDLE_ROWS] += digest;
+        work->out->source_digest += digest;
+    }
+    for (size_t r = 0; r < num_rows; r++)
+        if (work->order->places[place + r] == BSW_NO_ROW) work->out->dropped_rows++;
+    return work->rows ? bsw_shard_writer_put_rows(work->rows, place, encoder->numbers, count, err)
+                      : BSW_OK;
+}
+
 // The rows at so many places from `place` on; what no row has is 0.
 static enum bsw_status read_places(const struct block_work *work, uint64_t place, size_t count,
                                    struct bsw_error *err)
@@ -178,6 +203,11 @@ static enum bsw_status take_tile(const struct block_work *work, uint64_t place, 
                                  size_t num_rows, struct bsw_error *err)
 {
     const bsw_block_encoder *encoder = work->encoder;
+    if (has_ordered_rows(work)) {
+        BSW_TRY(read_places(work, place, count, err));
+        BSW_TRY(account_places(work, place, count, num_rows, err));
+        return encode_tile(work, place, count, err);
+    }
     if (num_rows > 0) {
         BSW_TRY(bsw_vectors_read(encoder->vectors, work->shape->first_row + place, num_rows,
                                  encoder->numbers, err));

@@ -49,7 +49,7 @@ static enum bsw_status open_copy(const struct bsw_manifest *manifest, const char
     rows->stride_bytes = rows->row_bytes;
     rows->source_rows_before = 0;
     enum bsw_status status =
-        map_file(rows, fd, BSW_SHARD_HEADER_BYTES + rows->num_rows * rows->row_bytes, err);
+        map_file(rows, fd, BSW_SHARD_HEADER_BYTES + rows->num_slots * rows->row_bytes, err);
     bsw_file_close(&fd);
     return status;
 }
@@ -105,13 +105,20 @@ static enum bsw_status open_synth(const struct bsw_manifest *manifest, struct bs
 }
 
 enum bsw_status bsw_raw_rows_open(const struct bsw_manifest *manifest, const char *folder,
-                                  uint32_t shard, struct bsw_raw_rows *out, struct bsw_error *err)
+                                  uint32_t shard, const struct bsw_list_order *order,
+                                  struct bsw_raw_rows *out, struct bsw_error *err)
 {
     *out = (struct bsw_raw_rows){.shard_first_row = manifest->shards[shard].first_row,
                                  .num_rows = manifest->shards[shard].num_rows,
                                  .row_bytes = bsw_manifest_row_dims(manifest) *
                                               bsw_vector_type_bytes(manifest->source_type)};
-    size_t bundles = bsw_num_bundles(out->num_rows);
+    out->num_slots = out->num_rows;
+    if (manifest->lists.has_ordered_vectors) {
+        out->rows_at = order->rows;
+        out->places = order->places;
+        out->num_slots = order->num_places;
+    }
+    size_t bundles = bsw_num_bundles(out->num_slots);
     BSW_TRY(bsw_allocate_zero(&out->is_checked, bundles, 1, "checked bundles", err));
     enum bsw_status status;
     if (manifest->source_is_copied) {
@@ -156,25 +163,31 @@ void bsw_raw_rows_close(struct bsw_raw_rows *rows)
     bsw_free(&rows->is_checked);
 }
 
-static const unsigned char *address(const struct bsw_raw_rows *rows, uint64_t local_row)
+// Where a row lies among those of the file; BSW_NO_ROW: nowhere.
+static uint64_t slot_of(const struct bsw_raw_rows *rows, uint64_t local_row)
 {
-    return rows->map + rows->first_byte +
-           (rows->source_rows_before + local_row) * rows->stride_bytes;
+    return rows->places ? rows->places[local_row] : local_row;
 }
 
-static const void *fetch(const struct bsw_raw_rows *rows, uint64_t local_row, void *scratch)
+static const unsigned char *address(const struct bsw_raw_rows *rows, uint64_t slot)
+{
+    return rows->map + rows->first_byte + (rows->source_rows_before + slot) * rows->stride_bytes;
+}
+
+static const void *fetch(const struct bsw_raw_rows *rows, uint64_t slot, void *scratch)
 {
     if (rows->is_synth) {
-        bsw_synth_rows(&rows->synth, rows->shard_first_row + local_row, 1, scratch);
+        bsw_synth_rows(&rows->synth, rows->shard_first_row + slot, 1, scratch);
         return scratch;
     }
-    return address(rows, local_row);
+    return address(rows, slot);
 }
 
 void bsw_raw_rows_prefetch(const struct bsw_raw_rows *rows, uint32_t local_row)
 {
-    if (rows->is_synth) return;
-    const unsigned char *row = address(rows, local_row);
+    uint64_t slot = slot_of(rows, local_row);
+    if (rows->is_synth || slot == BSW_NO_ROW) return;
+    const unsigned char *row = address(rows, slot);
     size_t bytes = rows->row_bytes < BSW_PREFETCH_BYTES ? rows->row_bytes : BSW_PREFETCH_BYTES;
     for (size_t i = 0; i < bytes; i += LINE_BYTES) __builtin_prefetch(row + i);
     __builtin_prefetch(row + bytes - 1); // rows begin anywhere in a line
@@ -182,41 +195,55 @@ void bsw_raw_rows_prefetch(const struct bsw_raw_rows *rows, uint32_t local_row)
 
 void bsw_raw_rows_read_ahead(const struct bsw_raw_rows *rows, uint64_t first_row, uint64_t num_rows)
 {
-    if (rows->is_synth || num_rows == 0) return;
+    if (rows->is_synth || rows->places || num_rows == 0) return;
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
     uintptr_t first = (uintptr_t)address(rows, first_row) / page * page;
     uintptr_t last = (uintptr_t)address(rows, first_row + num_rows - 1) + rows->row_bytes;
     madvise((void *)first, last - first, MADV_WILLNEED);
 }
 
+static enum bsw_status fail_bundle(const struct bsw_raw_rows *rows, uint64_t first, uint64_t last,
+                                   struct bsw_error *err)
+{
+    uint64_t before = rows->places ? 0 : rows->shard_first_row;
+    BSW_TRY(bsw_mapped_files_check(err)); // which says more
+    return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                    "%s: %s %llu to %llu are not those the index was made from", rows->path,
+                    rows->places ? "rows at places" : "rows", (unsigned long long)(before + first),
+                    (unsigned long long)(before + last - 1));
+}
+
 enum bsw_status bsw_raw_rows_verify(const struct bsw_raw_rows *rows, size_t bundle,
                                     uint64_t expected_digest, void *scratch, struct bsw_error *err)
 {
     uint64_t first = (uint64_t)bundle * BSW_BUNDLE_ROWS, last = first + BSW_BUNDLE_ROWS, digest = 0;
-    if (last > rows->num_rows) last = rows->num_rows;
-    for (uint64_t row = first; row < last; row++) {
-        digest +=
-            bsw_row_digest(fetch(rows, row, scratch), rows->row_bytes, rows->shard_first_row + row);
+    if (last > rows->num_slots) last = rows->num_slots;
+    for (uint64_t slot = first; slot < last; slot++) {
+        uint64_t row = rows->rows_at ? rows->rows_at[slot] : slot;
+        if (row == BSW_NO_ROW) continue;
+        digest += bsw_row_digest(fetch(rows, slot, scratch), rows->row_bytes,
+                                 rows->shard_first_row + row);
     }
-    if (digest == expected_digest) return BSW_OK;
-    BSW_TRY(bsw_mapped_files_check(err)); // which says more
-    return bsw_fail(err, BSW_ERROR_BAD_DATA,
-                    "%s: rows %llu to %llu are not those the index was made from", rows->path,
-                    (unsigned long long)(rows->shard_first_row + first),
-                    (unsigned long long)(rows->shard_first_row + last - 1));
+    return digest == expected_digest ? BSW_OK : fail_bundle(rows, first, last, err);
 }
 
 enum bsw_status bsw_raw_rows_get(const struct bsw_raw_rows *rows, uint32_t local_row,
                                  const uint64_t *row_digests, void *scratch, const void **out,
                                  struct bsw_error *err)
 {
-    size_t bundle = local_row / BSW_BUNDLE_ROWS;
+    uint64_t slot = slot_of(rows, local_row);
+    size_t bundle = (size_t)(slot / BSW_BUNDLE_ROWS);
+    if (slot == BSW_NO_ROW) {
+        memset(scratch, 0, rows->row_bytes);
+        *out = scratch;
+        return BSW_OK;
+    }
     unsigned char *is_checked = &rows->is_checked[bundle];
     // Generated rows cannot change; checking them would cost 32 times their making.
     if (!rows->is_synth && !__atomic_load_n(is_checked, __ATOMIC_RELAXED)) {
         BSW_TRY(bsw_raw_rows_verify(rows, bundle, row_digests[bundle], scratch, err));
         __atomic_store_n(is_checked, 1, __ATOMIC_RELAXED);
     }
-    *out = fetch(rows, local_row, scratch);
+    *out = fetch(rows, slot, scratch);
     return BSW_OK;
 }

@@ -174,7 +174,8 @@ static enum bsw_status complete(const struct bsw_manifest *manifest, const char 
     for (uint32_t block = 0; block < shard->shape.num_blocks && status == BSW_OK; block++)
         shard->digests[block].most = digest_most(shard, block);
     if (status == BSW_OK && with_raw_rows) {
-        status = bsw_raw_rows_open(manifest, folder, shard->index, &shard->raw_rows, err);
+        status =
+            bsw_raw_rows_open(manifest, folder, shard->index, &shard->order, &shard->raw_rows, err);
         shard->has_raw_rows = status == BSW_OK;
     }
     if (status != BSW_OK) bsw_resident_shard_unload(shard);

@@ -68,6 +68,9 @@ static enum bsw_status refine_range(const struct refinement *job, size_t first, 
         else
             high = middle - 1;
     }
+    for (size_t i = first; i < last && i < first + 2 * ROWS_AHEAD; i++) {
+        bsw_raw_rows_prefetch_place(&job->shard->raw_rows, job->out[i].row);
+    }
     for (size_t i = first; i < last && i < first + ROWS_AHEAD; i++) {
         bsw_raw_rows_prefetch(&job->shard->raw_rows, job->out[i].row);
     }
@@ -75,6 +78,9 @@ static enum bsw_status refine_range(const struct refinement *job, size_t first, 
         while (job->offsets[query + 1] <= i) query++;
         const void *row;
         uint32_t local_row = job->out[i].row;
+        if (i + 2 * ROWS_AHEAD < last) {
+            bsw_raw_rows_prefetch_place(&job->shard->raw_rows, job->out[i + 2 * ROWS_AHEAD].row);
+        }
         if (i + ROWS_AHEAD < last) {
             bsw_raw_rows_prefetch(&job->shard->raw_rows, job->out[i + ROWS_AHEAD].row);
         }

@@ -166,7 +166,7 @@ check "nothing is left" test ! -e "$folder/holes"
 for lists in 0 30; do
     some=off
     if ((lists > 0)); then some=50; fi
-    check "rows are dropped, $lists lists" "$program" encode --base "$folder/holes.fbin" --metric l2 \
+    check "rows are dropped, $lists lists" "$program" encode --base "$folder/holes.fbin" --metric l2 --copy-vectors \
         --lists $lists --drop-bad-rows --calibrate $some --index "$folder/holes$lists" --quiet --shards 2
     check "verify" "$program" verify --index "$folder/holes$lists" --quiet
     check "search" search "$folder/holes$lists" "$folder/result$lists" --probe all
@@ -309,6 +309,10 @@ flip "$folder/broken/shard-00000-of-00001.lists" 5000
 some=(search --index "$folder/broken" --queries "$vectors" --out "$folder/again" --force --quiet)
 refused 65 "shard-00000-of-00001.lists: is corrupt" "$program" "${some[@]}"
 refused 65 "shard-00000-of-00001.lists: is corrupt" "$program" verify --index "$folder/broken" --quiet
+cp -r "$folder/holes30" "$folder/changed"
+flip "$folder/changed/shard-00000-of-00002.vectors" 5000
+refused 65 "shard-00000-of-00002.vectors: rows at places [0-9]+ to [0-9]+ are not those" "$program" verify \
+    --index "$folder/changed" --quiet
 rm "$folder/broken/shard-00000-of-00001.lists"
 refused 65 "shard-00000-of-00001.lists: missing" "$program" "${some[@]}"
 finish

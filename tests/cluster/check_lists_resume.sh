@@ -13,7 +13,7 @@ find_ranks 2
 most_ranks=${ranks_axis[-1]}
 
 base="synth:count=20K,dims=64,clusters=30,seed=3"
-bare=(encode --base "$base" --metric l2 --lists 256 --shards 2 --quiet)
+bare=(encode --base "$base" --metric l2 --lists 256 --shards 2 --copy-vectors --quiet)
 encode=("${bare[@]}" --bits 2 --calibrate 300)
 check "undisturbed" "$program" "${encode[@]}" --index whole --threads 2
 check "nothing is left to resume" test -z "$(compgen -G 'whole/encode.*')"
@@ -69,6 +69,18 @@ done
 check "begun anew" "$program" "${encode[@]}" --index other --force
 check "begun anew: the same bytes" diff -r whole other
 rm -rf some other
+
+# ---- while rows are coded ----
+
+# has_blocks INDEX: some are recorded, not all
+has_blocks() {
+    [[ -s $1/encode-00000.journal && -e $1/encode.plan ]]
+}
+
+check "struck by KILL, coding" struck KILL some has_blocks some
+check "coding: resumed" on "$most_ranks" "${encode[@]}" --index some --resume --threads 2
+check "coding: the same bytes" diff -r whole some
+rm -rf some
 
 # ---- while the table is measured ----
 

@@ -88,11 +88,12 @@ static enum bsw_status read_index(const char *path, struct bsw_error *err)
     struct bsw_manifest manifest;
     struct bsw_shard_file file = {.fd = -1};
     struct bsw_raw_rows raw = {0};
+    const struct bsw_list_order none = {0};
     char folder[BSW_PATH_BYTES];
     folder_of(path, folder);
     enum bsw_status status = bsw_manifest_read(folder, &manifest, err);
     if (status == BSW_OK) status = bsw_shard_file_open(&manifest, folder, 0, &file, err);
-    if (status == BSW_OK) status = bsw_raw_rows_open(&manifest, folder, 0, &raw, err);
+    if (status == BSW_OK) status = bsw_raw_rows_open(&manifest, folder, 0, &none, &raw, err);
     if (status == BSW_OK) status = read_blocks(&file, &raw, err);
     bsw_raw_rows_close(&raw);
     bsw_shard_file_close(&file);

@@ -80,7 +80,8 @@ UNIT_TEST(blocks_put_in_any_order_are_the_shard)
         put_block(&writer, block, digests);
         assert_ok(bsw_shard_writer_sync(&writer, &err), &err);
         if (block == 1) assert_ok(bsw_shard_writer_create(&writer, &err), &err); // stays as it is
-        if (block == 0) assert_ok(bsw_shard_writer_digest_rows(&writer, 0, &rows, &err), &err);
+        if (block == 0)
+            assert_ok(bsw_shard_writer_digest_rows(&writer, 0, NULL, &rows, &err), &err);
         assert_ok(bsw_shard_writer_close(&writer, &err), &err);
         assert_true(writer.codes_fd < 0 && writer.vectors_fd < 0);
     }

@@ -71,8 +71,9 @@ static int is_good(struct block_case *block, int with_rows)
     int good = -1;
     struct bsw_shard_writer writer = block->writer;
     if (!with_rows) writer.vectors_fd = -1;
-    assert_ok(bsw_encode_block_check(&writer, 0, &block->recorded, &block->codes, &good, &err),
-              &err);
+    assert_ok(
+        bsw_encode_block_check(&writer, 0, &block->recorded, NULL, &block->codes, &good, &err),
+        &err);
     return good;
 }
 

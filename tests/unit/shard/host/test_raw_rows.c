@@ -7,6 +7,8 @@
 #include "shard/host/raw_rows.h"
 #include "shard/host/resident_shard.h"
 
+static const struct bsw_list_order no_lists = {0};
+
 // The digests of a shard's bundles, as resident shards hold them.
 static void load_digests(const struct bsw_manifest *manifest, uint32_t shard, uint64_t digests[2])
 {
@@ -23,7 +25,7 @@ static enum bsw_status get_row(const struct bsw_manifest *manifest, uint32_t sha
     float scratch[DIMS];
     const void *found;
     err.message[0] = '\0';
-    BSW_TRY(bsw_raw_rows_open(manifest, temporary_folder, shard, &rows, &err));
+    BSW_TRY(bsw_raw_rows_open(manifest, temporary_folder, shard, &no_lists, &rows, &err));
     enum bsw_status status = bsw_raw_rows_get(&rows, row, digests, scratch, &found, &err);
     if (status == BSW_OK) memcpy(out, found, DIMS * sizeof(float));
     bsw_raw_rows_close(&rows);
@@ -95,7 +97,7 @@ static void check_raw_bits(int copies_vectors, uint32_t shard)
     unsigned char *bytes;
     read_file(path, &bytes);
     load_digests(&manifest, shard, digests);
-    assert_ok(bsw_raw_rows_open(&manifest, temporary_folder, shard, &rows, &err), &err);
+    assert_ok(bsw_raw_rows_open(&manifest, temporary_folder, shard, &no_lists, &rows, &err), &err);
     path = rows.path; // the source is named as seen from the index
     for (size_t bit = head * 8; bit < (head + 35 * DIMS * 4) * 8; bit++)
         check_raw_bit(&manifest, &rows, digests, path, head, bit, bytes[bit / 8]);
