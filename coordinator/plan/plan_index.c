@@ -46,6 +46,7 @@ static enum bsw_status place_rows(const struct bsw_plan_settings *o, struct bsw_
                                     &manifest->lists.count, err));
     manifest->lists.is_residual =
         manifest->lists.count > 0 && bsw_encode_has_residuals(manifest->codec, o->bits);
+    manifest->lists.has_ordered_vectors = manifest->lists.count > 0; // of a copy
     for (uint32_t s = 0; s < manifest->num_shards; s++) {
         struct bsw_shard_entry *entry = &manifest->shards[s];
         entry->num_places = bsw_plan_places(entry->num_rows, manifest->lists.count);

@@ -79,7 +79,8 @@ near() {
 }
 
 for shards in 1 3; do
-    "$program" encode --base "$base" --index "$folder/index" --metric l2 --lists 300 --shards "$shards" --force --quiet
+    "$program" encode --base "$base" --index "$folder/index" --metric l2 --lists 300 --shards "$shards" --copy-vectors \
+        --calibrate off --force --quiet
     stage=$("$program" info "$folder/index" --json | sed -n 's/^ *"stage_dims": \([0-9]*\),$/\1/p')
     for ranks in "${ranks_axis[@]}"; do
         what="300 lists, $shards shards, $ranks ranks"
@@ -91,6 +92,7 @@ for shards in 1 3; do
         near "$what: most of a rank" "$(of rank resident_bytes)" "$(most resident_bytes)"
     done
     near "$what: .codes files" "$(of index codes_files_bytes)" "$(bytes_of .codes)"
+    near "$what: .vectors files" "$(of index vectors_files_bytes)" "$(bytes_of .vectors)"
     near "$what: .lists files" "$(of index lists_files_bytes)" "$(bytes_of .lists)"
     equal "$what: centroids" "$(of index manifest_centroids_bytes)" "$((300 * 128 * 4))"
 done
