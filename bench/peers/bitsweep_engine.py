@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from peer_task import PeerError, Row, Task, best_point, last_line, run_process, say
+from peer_task import (PeerError, Row, Task, best_point, children_seconds, last_line, run_process,
+                       say)
 from peer_vectors import read_result
 
 USAGE_EXIT = 2  # what the program ends with when it does not know or take an option's value
@@ -124,6 +125,15 @@ class BitsweepEngine:
             "--repeat", str(repeat), *more], task.cpus)
         return figures, read_result(path)[0]
 
+    def cpu_rate(self, series: Series, point: tuple[str, ...]) -> float:
+        """Queries a CPU second: of a run of many passes less one of few, which loads as much."""
+        task, seconds = self.task, []
+        for repeat in (1, 1 + task.repeat):
+            before = children_seconds()
+            self.search(series, point, task.num_queries, repeat, self.batch_options())
+            seconds.append(children_seconds() - before)
+        return task.num_queries * task.repeat / max(seconds[1] - seconds[0], 1e-9)
+
     def make_row(self, series: Series, point: tuple[str, ...]) -> Row:
         """Searches at one point."""
         task = self.task
@@ -137,7 +147,8 @@ class BitsweepEngine:
                    build_seconds=made["train_seconds"] + made["encode_seconds"],
                    build_wall_seconds=wall, code_bytes=made["bytes_per_vector"], raw_bytes=raw,
                    setting=figures["scan"], passes=task.repeat, batch=figures["batch"],
-                   build_threads=len(task.all_cpus))
+                   build_threads=len(task.all_cpus),
+                   cpu_rate=self.cpu_rate(series, point) if task.takes_cpu_time else None)
 
     def measure_singles(self, series: Series, rows: list[Row]) -> None:
         """One query at a time, at the fastest point that reaches the target (or the best one)."""

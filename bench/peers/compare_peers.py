@@ -58,6 +58,9 @@ def parser() -> argparse.ArgumentParser:
                    "...', a point for every search")
     p.add_argument("--only", default="", metavar="REGEX",
                    help="only series that match, such as 'HNSW|bitsweep saq-3'")
+    p.add_argument("--cpu-time", action="store_true",
+                   help="rates at recalls, and engines.svg, of CPU time: for a busy machine, where "
+                   "they are of one thread")
     p.add_argument("--groundtruth-turns", type=int, default=0, metavar="N",
                    help="only bitsweep groundtruth against FAISS Flat, N times in turns")
     return p
@@ -98,7 +101,7 @@ def make_task(options: argparse.Namespace) -> Task:
                 options.repeat, min(200, query_rows[1] - query_rows[0]), out,
                 Path(tempfile.mkdtemp(prefix="work.", dir=out)), indexes,
                 os.environ.get("BITSWEEP", str(ROOT / "build/release/bitsweep")), options.only,
-                parse_batch(options.batch), all_cpus[-threads:], all_cpus)
+                parse_batch(options.batch), options.cpu_time, all_cpus[-threads:], all_cpus)
 
 
 def is_wanted(task: Task, name: str) -> bool:

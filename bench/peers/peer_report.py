@@ -178,7 +178,8 @@ def write_plot(task: Task, groups: dict[str, list[Row]], script: str, out: str) 
             file.write("\n\n")
     num_peers = sum(not name.startswith("bitsweep") for name in groups)
     title = (f"{Path(task.base).name}: {task.num_rows} rows, {task.dims} dims, {task.metric}, "
-             f"threads {task.threads}, batch {batch_text(task)}")
+             f"threads {task.threads}, batch {batch_text(task)}"
+             + (", of CPU time" if task.takes_cpu_time and out == "engines" else ""))
     values = {"data": str(path), "out": str(task.out / out), "title_text": title,
               "recall_name": task.recall_name}
     command = ["gnuplot"]
@@ -213,5 +214,6 @@ def write_report(task: Task, faiss: FaissEngine, rows: list[Row], notes: list[st
         text += ["Trials of FAISS Flat (queries/s, setting):", "", "```", *faiss.trials, "```"]
     (task.out / "results.md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
     write_plot(task, series_rows(rows), "peer_recall.gnuplot", "recall")
-    write_plot(task, engine_rows(rows), "peer_engines.gnuplot", "engines")
+    timed = by_cpu_time(rows) if task.takes_cpu_time else rows
+    write_plot(task, engine_rows(timed), "peer_engines.gnuplot", "engines")
     return "\n".join(text)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,6 +66,7 @@ class Task:
     bitsweep: str
     only: str
     batch: int | None = None  # queries at a time; 0: all; None: each peer's best
+    takes_cpu_time: bool = False  # targets and engines.svg are of CPU time, bitsweep's rows too
     cpus: list[int] = field(default_factory=list)  # those that searches run on
     all_cpus: list[int] = field(default_factory=list)  # those that building runs on
     truth: tuple[np.ndarray, np.ndarray] | None = None  # ids of the file, and values
@@ -123,6 +125,12 @@ def run_process(command: list[str], cpus: list[int],
     pinned = ["taskset", "-c", ",".join(map(str, cpus)), *command]
     variables = {**os.environ, "OMP_NUM_THREADS": str(len(cpus)), **(environment or {})}
     return subprocess.run(pinned, env=variables, capture_output=True, text=True, check=False)
+
+
+def children_seconds() -> float:
+    """CPU seconds of all processes that were started and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def last_line(text: str) -> str:
