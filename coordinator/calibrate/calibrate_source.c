@@ -6,19 +6,38 @@
 #include "common/base/memory.h"
 #include "shard/host/raw_rows.h"
 
-// Rows before the index's first one are never written, nor read, and take no memory.
+// Rows before the index's first one are never written, nor read, and take no memory. A copy in the
+// order of lists lacks dropped rows: they are NaNs, or zeros of a type that has none.
+static enum bsw_status read_rows(const struct bsw_manifest *manifest, const char *index,
+                                 uint32_t shard, const struct bsw_list_order *order,
+                                 unsigned char *numbers, struct bsw_error *err)
+{
+    struct bsw_raw_rows rows;
+    BSW_TRY(bsw_raw_rows_open(manifest, index, shard, order, &rows, err));
+    const unsigned char *from =
+        rows.map + rows.first_byte + rows.source_rows_before * rows.stride_bytes;
+    int is_float =
+        manifest->source_type == BSW_VECTOR_FLOAT32 || manifest->source_type == BSW_VECTOR_FLOAT16;
+    for (uint64_t row = 0; row < rows.num_rows; row++) {
+        uint64_t slot = rows.places ? rows.places[row] : row;
+        unsigned char *to = numbers + (rows.shard_first_row + row) * rows.row_bytes;
+        if (slot == BSW_NO_ROW)
+            memset(to, is_float ? 0xff : 0, rows.row_bytes);
+        else
+            memcpy(to, from + slot * rows.stride_bytes, rows.row_bytes);
+    }
+    bsw_raw_rows_close(&rows);
+    return BSW_OK;
+}
+
 static enum bsw_status read_shard(const struct bsw_manifest *manifest, const char *index,
                                   uint32_t shard, unsigned char *numbers, struct bsw_error *err)
 {
-    struct bsw_raw_rows rows;
-    BSW_TRY(bsw_raw_rows_open(manifest, index, shard, &rows, err));
-    const unsigned char *from =
-        rows.map + rows.first_byte + rows.source_rows_before * rows.stride_bytes;
-    for (uint64_t row = 0; row < rows.num_rows; row++)
-        memcpy(numbers + (rows.shard_first_row + row) * rows.row_bytes,
-               from + row * rows.stride_bytes, rows.row_bytes);
-    bsw_raw_rows_close(&rows);
-    return BSW_OK;
+    struct bsw_list_order order;
+    BSW_TRY(bsw_list_order_read(manifest, index, shard, &order, err));
+    enum bsw_status status = read_rows(manifest, index, shard, &order, numbers, err);
+    bsw_list_order_deinit(&order);
+    return status;
 }
 
 static enum bsw_status read_all(const struct bsw_manifest *manifest, const char *index,

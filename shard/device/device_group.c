@@ -134,7 +134,7 @@ enum bsw_status bsw_device_group_count_entries(const struct bsw_device_group *gr
                                 engine->queries.data + engine->plan.queries.entry_counts,
                                 2 * sizeof(uint64_t), err));
     BSW_TRY(bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "counts", err));
-    selection->num_entries += engine->entry_counts[0];
-    selection->num_within += engine->entry_counts[1];
+    bsw_selection_count(selection, engine->entry_counts[0], engine->entry_counts[0],
+                        engine->entry_counts[1]);
     return BSW_OK;
 }
