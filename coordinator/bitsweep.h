@@ -274,7 +274,7 @@ BITSWEEP_API int bitsweep_open(const char *folder, const struct bitsweep_open_se
 /* With ranks: all of them. Sets *index to NULL; accepts NULL inside. */
 BITSWEEP_API void bitsweep_close(bitsweep_index **index);
 
-/* Fills an inited *info. It waits for calls with the index. */
+/* Fills an inited *info. It waits for calls with the index: not from a progress function. */
 BITSWEEP_API void bitsweep_info(bitsweep_index *index, struct bitsweep_index_info *info);
 
 struct bitsweep_search_settings {

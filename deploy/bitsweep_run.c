@@ -189,7 +189,8 @@ static int has_ended(int *code)
     int how;
     for (pid_t process; (process = waitpid(-1, &how, WNOHANG)) > 0;) {
         if (process != job.process) continue;
-        *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + (job.ended_by = WTERMSIG(how));
+        *code = WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
+        if (WIFSIGNALED(how) && run.num_start > 1) job.ended_by = WTERMSIG(how); // else no mpirun
         job.process = 0; // its number may become another's
     }
     return !job.process;
@@ -562,10 +563,9 @@ static void take_signals(void)
     struct sigaction action;
     sigemptyset(&taken);
     sigaddset(&taken, SIGCHLD);
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) { // not what nohup, say, turns off
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) // not what nohup, say, turns off
         if (sigaction(all[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
             sigaddset(&taken, all[i]);
-    }
     signal(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_BLOCK, &taken, &before);
 }

@@ -256,6 +256,7 @@ void bsw_shard_service_return(struct bsw_shard_service *service,
     service->batch = *batch;
     service->batch.table = service->settings.table;
     if (service->settings.selection.is_on) service->batch.selection = &service->selection;
+    service->selection.failure = (struct bsw_first_failure){0}; // of a batch that ended before it
     service->is_chosen = 0;
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];

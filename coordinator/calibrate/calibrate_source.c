@@ -48,7 +48,7 @@ static enum bsw_status read_all(const struct bsw_manifest *manifest, const char 
         bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
     if (num_rows > SIZE_MAX)
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: too large for memory", index);
-    BSW_TRY(bsw_allocate_zero(&out->numbers, (size_t)num_rows, row_bytes, "rows", err));
+    BSW_TRY(bsw_allocate(&out->numbers, (size_t)num_rows, row_bytes, "rows", err));
     for (uint32_t shard = 0; shard < manifest->num_shards; shard++)
         BSW_TRY(read_shard(manifest, index, shard, out->numbers, err));
     out->memory = (struct bsw_memory_rows){.name = manifest->source_path,

@@ -236,6 +236,14 @@ static enum bsw_status check_files(const struct bsw_encode_settings *s, struct b
     return bsw_command_files_check(&files, err);
 }
 
+// What a table is of: these settings, and the index that it is to be in.
+static void table_fields(const struct encode_job *job, uint64_t build_digest,
+                         struct bsw_journal_fields *fields)
+{
+    bsw_journal_field_text(fields, "table", job->settings.table_of);
+    bsw_journal_field_digest(fields, "build", build_digest);
+}
+
 // Rank 0: whether there is an index of these settings that only lacks its table.
 static enum bsw_status find_whole(struct encode_job *job, struct bsw_journal_fields *fields,
                                   struct bsw_error *err)
@@ -243,7 +251,10 @@ static enum bsw_status find_whole(struct encode_job *job, struct bsw_journal_fie
     const struct bsw_encode_settings *s = &job->settings;
     job->is_found = s->resume && s->table_of && bsw_encode_lacks_table(s->index);
     if (!job->is_found) return BSW_OK;
-    bsw_journal_field_text(fields, "table", s->table_of);
+    struct bsw_manifest found;
+    BSW_TRY(bsw_manifest_read(s->index, &found, err));
+    table_fields(job, found.build_digest, fields);
+    bsw_manifest_deinit(&found);
     return bsw_encode_table_check(s->index, fields, err);
 }
 
@@ -407,7 +418,7 @@ static enum bsw_status note_table(const struct encode_job *job, struct bsw_error
     struct bsw_journal_fields fields;
     if (!s->table_of) return bsw_encode_table_forget(s->index, err);
     BSW_TRY(make_fields(job, &fields, err));
-    bsw_journal_field_text(&fields, "table", s->table_of);
+    table_fields(job, job->manifest.build_digest, &fields);
     return bsw_encode_table_note(s->index, &fields, err);
 }
 
@@ -424,6 +435,7 @@ static enum bsw_status finish(struct encode_job *job, struct bsw_error *err)
     bsw_stop_hold();
     enum bsw_status status = note_table(job, err);
     if (status == BSW_OK) status = bsw_index_folder_commit(&job->folder, manifest, err);
+    if (status != BSW_OK) bsw_encode_table_forget(job->settings.index, NULL); // of no index
     // Before the plan goes: a run that is killed in between must not look unfinished.
     if (status == BSW_OK) status = bsw_events_complete(job->settings.events, err);
     if (status == BSW_OK) status = bsw_encode_journal_remove(&job->journal, err);

@@ -206,8 +206,10 @@ enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, cons
     if (!is_resumed && !is_forced) BSW_TRY(refuse_loss(journal, has_plan, err));
     if (!is_resumed || !bsw_encode_plan_exists(folder))
         BSW_TRY(bsw_encode_journal_remove(journal, err));
-    // Before the plan is opened: one that is refused belongs to another run.
-    if (trains_lists && !bsw_file_exists(path)) BSW_TRY(open_lists(journal, fields, err));
+    // Before the plan is opened: one that is refused belongs to another run. So do lists where this
+    // run trains none: its fields differ.
+    if (!bsw_file_exists(path) && (trains_lists || exists(folder, LISTS_NAME)))
+        BSW_TRY(open_lists(journal, fields, err));
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = BSW_JOURNAL_RESUME,
                                                 .fields = fields,

@@ -31,10 +31,15 @@ struct __align__(8) few_query
     uint32_t number;
 };
 
-// Components in shared memory: word after word, of each query two pieces of 16 bytes.
+// Shared memory: the queries, then components, word after word, of each query two pieces of 16
+// bytes.
+constexpr uint32_t few_query_bytes = few_slots * sizeof(few_query);
+static_assert(few_query_bytes % sizeof(uint4) == 0, "components are read 16 bytes at a time");
+
 inline size_t few_shared_bytes(uint32_t padded_dims)
 {
-    return static_cast<size_t>(padded_dims) / 32 * few_word_pieces * sizeof(uint4);
+    return few_query_bytes +
+           static_cast<size_t>(padded_dims) / 32 * few_word_pieces * sizeof(uint4);
 }
 
 template <key_kind KIND>
@@ -160,8 +165,9 @@ template <key_kind KIND, class ARGUMENTS>
 __global__ void __launch_bounds__(few_tuning.threads, few_tuning.least_blocks)
     scan_few(const __grid_constant__ ARGUMENTS a)
 {
-    DYNAMIC_SHARED(uint4, components);
-    __shared__ few_query few[few_slots];
+    DYNAMIC_SHARED(unsigned char, shared);
+    few_query *few = reinterpret_cast<few_query *>(shared);
+    uint4 *components = reinterpret_cast<uint4 *>(shared + few_query_bytes);
     const uint4 four = __ldg(reinterpret_cast<const uint4 *>(a.work.items + blockIdx.x));
     const bsw_device_list_item item = {four.x, four.y, four.z, four.w};
     load_few_queries<KIND>(a.scan, a.work, item, few, components);

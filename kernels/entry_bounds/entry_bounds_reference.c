@@ -22,6 +22,7 @@ static uint32_t byte_of(enum bsw_entry_number number, const struct bsw_entry_bou
         return (uint32_t)(value <= ray.limit) +
                (uint32_t)(value <= rays->inner[(size_t)p * BSW_ENTRY_BOUND_QUERIES + q]);
     float least = value < ray.limit ? value : ray.limit, scaled = least * rays->inverse[q];
+    if (!(scaled > 0.0f)) return 0; // not a number, too: an infinite value, limit and unit
     return scaled < 255.0f ? (uint32_t)scaled : 255;
 }
 

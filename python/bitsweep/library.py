@@ -502,7 +502,7 @@ class Ranks:
         """
         try:
             yield
-        except Exception as error:
+        except BaseException as error:  # an interrupt, too
             if self.are_several:
                 why = " ".join(str(error).split()) or type(error).__name__
                 with contextlib.suppress(Error):  # which it always is

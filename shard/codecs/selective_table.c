@@ -296,9 +296,11 @@ void bsw_selective_hit_table(const struct bsw_selection *selection,
                              const struct bsw_product_terms *terms, const float *limits, float *out,
                              uint32_t *hits)
 {
-    struct bsw_selection counting = *selection;
+    // Not the whole struct: other threads write what it counts, and what failed.
+    struct bsw_selection counting = {.settings = selection->settings,
+                                     .codes = selection->codes,
+                                     .tables = bsw_entry_tables_table_get(selection->level)};
     counting.settings.mode = BSW_SELECTION_L;
-    counting.tables = bsw_entry_tables_table_get(selection->level);
     make_table(&counting, terms, limits, out, hits);
 }
 

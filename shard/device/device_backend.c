@@ -70,10 +70,16 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
 
 static struct bsw_device_coarse_needs coarse_needs(const struct bsw_backend_needs *needs)
 {
-    return (struct bsw_device_coarse_needs){.num_lists = needs->manifest->lists.count,
+    const struct bsw_search_settings *settings = needs->settings;
+    uint32_t num_lists = needs->manifest->lists.count, probe = most_probe(needs);
+    // More than it keeps are chosen on the host; a ratio may end before.
+    int is_of_use =
+        needs->num_shards > 0 && (settings->probe.ratio > 0 || probe <= BSW_DEVICE_COARSE_KEPT ||
+                                  num_lists <= BSW_DEVICE_COARSE_KEPT);
+    return (struct bsw_device_coarse_needs){.num_lists = num_lists,
                                             .dims = bsw_manifest_row_dims(needs->manifest),
-                                            .max_queries = needs->settings->batch,
-                                            .probe = needs->num_shards > 0 ? most_probe(needs) : 0};
+                                            .max_queries = settings->batch,
+                                            .probe = is_of_use ? probe : 0};
 }
 
 // What refinement on a device wants; 0: there is none.
@@ -100,6 +106,23 @@ static int kept_needs(const struct bsw_backend_needs *needs, struct bsw_device_k
     return needs->settings->merge_place != BSW_MERGE_ON_HOST;
 }
 
+// What the coarse step may count as free: nothing where the codes would then have no room, as a
+// search can do without it.
+static size_t coarse_room(const struct bsw_backend_needs *needs, size_t free_bytes)
+{
+    const struct bsw_device_coarse_needs coarse = coarse_needs(needs);
+    const struct bsw_device_needs scan = scan_needs(needs);
+    struct bsw_device_refine_needs refine;
+    struct bsw_device_plan plan;
+    struct bsw_error unsaid;
+    size_t bytes = bsw_device_coarse_bytes(&coarse, free_bytes), left = free_bytes - bytes;
+    if (bytes == 0) return 0;
+    if (refine_needs(needs, &refine)) left -= bsw_device_refiner_bytes(&refine, left);
+    if (bsw_device_plan_make(&scan, left, &plan, &unsaid) != BSW_OK) return 0;
+    bsw_device_plan_deinit(&plan);
+    return free_bytes;
+}
+
 // In the order of open, load and load_rows.
 static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t free_bytes,
                                 struct bsw_memory_forecast *out, struct bsw_error *err)
@@ -109,8 +132,8 @@ static enum bsw_status forecast(const struct bsw_backend_needs *needs, size_t fr
     struct bsw_device_kept_needs kept;
     struct bsw_device_plan plan;
     const struct bsw_device_coarse_needs coarse = coarse_needs(needs);
-    *out =
-        (struct bsw_memory_forecast){.coarse_bytes = bsw_device_coarse_bytes(&coarse, free_bytes)};
+    *out = (struct bsw_memory_forecast){
+        .coarse_bytes = bsw_device_coarse_bytes(&coarse, coarse_room(needs, free_bytes))};
     free_bytes -= out->coarse_bytes;
     if (kept_needs(needs, &kept)) out->kept_bytes = bsw_device_kept_bytes(&kept);
     if (out->kept_bytes > free_bytes) out->kept_bytes = free_bytes; // too much, says the plan
@@ -169,7 +192,8 @@ static enum bsw_status open_coarse(const struct bsw_backend_needs *needs,
     bsw_device *device = needs->settings->device;
     size_t free_bytes;
     BSW_TRY(bsw_device_free_bytes(device, &free_bytes, err));
-    return bsw_device_coarse_open(device, &coarse, free_bytes, &state->coarse, err);
+    return bsw_device_coarse_open(device, &coarse, coarse_room(needs, free_bytes), &state->coarse,
+                                  err);
 }
 
 // All else before the engine, which shares out what is left.

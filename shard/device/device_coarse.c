@@ -150,13 +150,17 @@ static enum bsw_status load(struct bsw_device_coarse *coarse, const struct bsw_c
                             struct bsw_error *err)
 {
     size_t bundles = coarse->codes.num_bundles, lists = codes->num_lists,
-           words = bundles * BSW_COARSE_CODE_BITS * codes->padded_dims, i;
+           words = bundles * BSW_COARSE_CODE_BITS * codes->padded_dims;
     uint32_t *planes, *masks;
     BSW_TRY(bsw_allocate_zero(&planes, words + bundles, sizeof *planes, "centroids", err));
     masks = planes + words;
-    for (i = 0; i < lists; i++) {
-        put_planes(codes, i, planes);
-        masks[i / BSW_BUNDLE_ROWS] |= 1u << i % BSW_BUNDLE_ROWS;
+#pragma omp parallel for schedule(static) // no two bundles share a word
+    for (size_t b = 0; b < bundles; b++) {
+        size_t last = (b + 1) * BSW_BUNDLE_ROWS < lists ? (b + 1) * BSW_BUNDLE_ROWS : lists;
+        for (size_t i = b * BSW_BUNDLE_ROWS; i < last; i++) {
+            put_planes(codes, i, planes);
+            masks[b] |= 1u << i % BSW_BUNDLE_ROWS;
+        }
     }
     enum bsw_status status =
         upload(coarse, coarse->codes.planes[0], planes, words * sizeof *planes, err);

@@ -180,15 +180,6 @@ void bsw_list_radius_pass(const struct bsw_list_radius *radius,
 
 // ---- rows that passed ----
 
-static size_t places_of(const uint32_t *masks, const struct bsw_radius_tile *tile, uint32_t *places)
-{
-    size_t count = 0;
-    for (size_t b = 0; b < tile->num_bundles; b++)
-        for (uint32_t mask = masks[b]; mask; mask &= mask - 1)
-            places[count++] = (uint32_t)(b * BSW_BUNDLE_ROWS) + (uint32_t)__builtin_ctz(mask);
-    return count;
-}
-
 // Mode H: the sums of `count` places of the tile.
 static void find_sums(const struct bsw_list_radius *radius,
                       const struct bsw_list_table_room *table_room, size_t query, size_t i,
@@ -228,8 +219,9 @@ size_t bsw_list_radius_find(const struct bsw_list_radius *radius,
                             const struct bsw_radius_tile *tile, struct bsw_list_radius_room *room,
                             uint64_t *items)
 {
-    size_t found = 0,
-           count = places_of(room->masks + i * tile->pass_bundles + tile->at, tile, room->places);
+    const struct bsw_passed_rows rows = {.num_bundles = tile->num_bundles,
+                                         .masks = room->masks + i * tile->pass_bundles + tile->at};
+    size_t found = 0, count = bsw_passed_places(&rows, room->places);
     const uint16_t *bytes =
         (const uint16_t *)room->scratch + tile->at * BSW_BUNDLE_ROWS * BSW_ENTRY_BOUND_QUERIES + i;
     int is_sum = mode_of(radius) == BSW_SELECTION_H;

@@ -16,6 +16,8 @@
 // Bundles of a tile at most: what one query may find in it has to have room.
 #define MOST_TILE_BUNDLES 16
 #define MOST_TILE_ROWS    (MOST_TILE_BUNDLES * BSW_BUNDLE_ROWS)
+_Static_assert(MOST_TILE_BUNDLES <= BSW_RADIUS_BUNDLES, "a pass has a tile at least");
+_Static_assert(MOST_TILE_ROWS <= BSW_FIXED_BOUND_ROWS, "terms of a tile");
 // Candidates of a query in a tile lie so far apart that those of all do not share cache sets.
 #define SLOT_ITEMS    (MOST_TILE_ROWS + BSW_ALIGNMENT_BYTES / sizeof(uint64_t))
 #define QUERIES_AHEAD 8

@@ -96,6 +96,9 @@ for name in flat_l2 lists_l2; do
     for memory in 10M 150K; do
         if [[ $name$memory == lists_l2150K ]]; then continue; fi
         "$emulated" info "$folder/$name.1" --json --device-memory "$memory" --entries radius "${probe[@]}" >"$folder/info"
+        if [[ $memory == 150K ]]; then
+            check "$name: codes come in blocks" grep -qE '"streamed_bytes": [1-9]' "$folder/info"
+        fi
         same "$name" 1 1 --device-memory "$memory" --entries radius "${probe[@]}"
         said=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info")
         used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/json")

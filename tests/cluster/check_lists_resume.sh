@@ -58,6 +58,8 @@ for signal in KILL TERM USR1; do
         refused 2 'some/encode.lists: left by a run.*--resume goes on' "$program" "${encode[@]}" --index some
         refused 2 'some/encode.lists: begun with seed 1, now it is 7; --force' "$program" "${encode[@]}" \
             --index some --seed 7 --resume
+        refused 2 'some/encode.lists: begun with .*; --force' "$program" encode --base "$base" --metric l2 --shards 2 \
+            --copy-vectors --bits 2 --index some --resume --quiet
         check "rounds are still there" has_rounds some 3
         cp -r some other
     else

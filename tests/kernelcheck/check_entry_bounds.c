@@ -9,7 +9,7 @@
 
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
-static const uint32_t part_counts[] = {1, 3, 8, 17};
+static const uint32_t part_counts[] = {1, 3, 8, 17, BSW_ENTRY_BOUND_MOST};
 // Entries, and query and centroid, relative to the gap between these two: what sums cancel.
 static const float sizes[][3] = {{1, 1, 1},
                                  {0.01f, 100, 1},

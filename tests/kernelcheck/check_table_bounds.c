@@ -321,4 +321,6 @@ void check_table_bounds(struct kernelcheck *check)
                 check_case(check, table, part_counts[p], part_dims[d], bits,
                            sizes[(p + d) % LENGTH(sizes)]);
     for (size_t s = 0; s < LENGTH(sizes); s++) check_case(check, table, 32, 4, 4, sizes[s]);
+    for (uint32_t bits = 4; bits <= 8; bits += 4) // the largest sums of bytes
+        check_case(check, table, BSW_BOUND_MAX_PARTS, 2, bits, sizes[0]);
 }

@@ -9,13 +9,15 @@
 #include "common/base/integer_hash.h"
 #include "common/codes/result_order.h"
 #include "shard/codecs/product_codes.h"
+#include "shard/codecs/selective_table.h"
 #include "shard/host/list_bounds.h"
 #include "shard/host/list_scan.h"
 #include "unit_test.h"
 
 enum { DIMS = 18, NUM_LISTS = 7, NUM_QUERIES = 45, PROBE = 5, KEEP = 12 };
 
-static const uint32_t list_rows[NUM_LISTS] = {40, 0, 700, 1, 64, 300, 33}; // tiles, more than one
+// Tiles, more than one, and passes of list_radius.h.
+static const uint32_t list_rows[NUM_LISTS] = {40, 0, 4300, 1, 64, 300, 33};
 static struct bsw_error err;
 static uint64_t drawn;
 
@@ -33,6 +35,7 @@ struct made {
     struct bsw_product_codes *codes;
     struct bsw_resident_shard shard;
     struct bsw_query_batch batch;
+    struct bsw_selection selection;
     float *vectors, *centroids, *additions;
     uint32_t *chosen, *counts;
     struct bsw_list_choice choice;
@@ -43,6 +46,7 @@ struct kind {
     enum bsw_metric metric;
     int is_residual;
     uint32_t parts, bits;
+    struct bsw_selection_settings selection; // {0}: all entries
 };
 
 static void make_codes(const struct kind *kind, struct made *made)
@@ -116,6 +120,23 @@ static void make_queries(const struct kind *kind, struct made *made)
                                             kind->metric == BSW_METRIC_IP ? made->additions : NULL};
 }
 
+static void make_selection(const struct kind *kind, struct made *made)
+{
+    struct bsw_selection_settings settings = kind->selection;
+    struct bsw_product_codes *codes = made->codes;
+    assert_ok(bsw_product_radii_create(kind->parts, &codes->radii, &err), &err);
+    for (uint32_t p = 0; p < kind->parts; p++) {
+        static const float box[] = {-4, -4, 4, 4};
+        memcpy(codes->radii->boxes + 4 * (size_t)p, box, sizeof box);
+        for (size_t cell = 0; cell < BSW_RADII_MAP; cell++)
+            codes->radii->radii[p * BSW_RADII_MAP + cell] = 0.2f + (float)draw(100) / 100;
+    }
+    assert_ok(bsw_entry_finder_get("brute", &settings.finder, &err), &err);
+    assert_ok(bsw_selection_open(&settings, codes, BSW_CPU_REFERENCE, &made->selection, &err),
+              &err);
+    made->batch.selection = &made->selection;
+}
+
 static void make(const struct kind *kind, uint32_t seed, struct made *made)
 {
     drawn = seed;
@@ -123,10 +144,12 @@ static void make(const struct kind *kind, uint32_t seed, struct made *made)
     make_codes(kind, made);
     make_shard(made);
     make_queries(kind, made);
+    if (kind->selection.is_on) make_selection(kind, made);
 }
 
 static void unmake(struct made *made)
 {
+    bsw_selection_close(&made->selection);
     bsw_product_codes_destroy(&made->codes);
     bsw_free(&made->shard.arrays.planes[0]);
     bsw_free(&made->shard.arrays.masks);
@@ -157,13 +180,13 @@ static size_t score_list(const struct made *made, const struct bsw_resident_shar
     for (uint32_t i = 0; i < num; i++) places[i] = first + i;
     const struct bsw_product_rows rows = {(const uint8_t *)shard->arrays.planes[0],
                                           words * sizeof(uint32_t), num, places};
-    assert_ok(bsw_product_plain_scores(made->codes, made->batch.table, NULL,
+    assert_ok(bsw_product_plain_scores(made->codes, made->batch.table, made->batch.selection,
                                        made->vectors + q * made->codes->projected_dims,
                                        made->batch.centroids ? made->centroids + l * DIMS : NULL,
                                        &rows, scores, &err),
               &err);
     for (uint32_t i = 0; i < num; i++)
-        if (shard->order.rows[first + i] != BSW_NO_ROW)
+        if (shard->order.rows[first + i] != BSW_NO_ROW && scores[i] > 0) // 0: hits nothing
             out[count++] = bsw_candidate_pack(
                 bsw_score_from_float((bsw_score_to_float(scores[i]) + addition) + 0.0f),
                 shard->order.rows[first + i]);
@@ -197,7 +220,7 @@ static void check_kept(const struct made *made, const struct bsw_resident_shard 
                        const struct bsw_list_scan_scratch *scratch)
 {
     uint64_t kept = 0, most = bsw_list_table_most(&scratch->tables);
-    for (size_t i = 0; i < 2 && made->batch.centroids; i++)
+    for (size_t i = 0; i < 2 && made->batch.centroids && !made->batch.selection; i++)
         kept = bsw_list_table_rows_add(kept, shards[i]->shape.num_places, most);
     assert_int_equal(scratch->tables.row_terms.bytes, kept);
 }
@@ -251,7 +274,7 @@ static void check_kind(const struct kind *kind)
     make(kind, kind->parts, &made);
     make(kind, 1000 + kind->parts, &other);
     const struct bsw_resident_shard *const shards[] = {&made.shard, &other.shard};
-    for (int type = 0; type < BSW_NUM_TABLE_TYPES; type++)
+    for (int type = 0; type < (kind->selection.is_on ? 1 : BSW_NUM_TABLE_TYPES); type++)
         check_type(&made, shards, (enum bsw_table_type)type);
     unmake(&made);
     unmake(&other);
@@ -259,20 +282,33 @@ static void check_kind(const struct kind *kind)
 
 UNIT_TEST(distances_of_residuals)
 {
-    check_kind(&(struct kind){BSW_METRIC_L2, 1, 5, 8});
-    check_kind(&(struct kind){BSW_METRIC_L2, 1, 9, 4});
+    check_kind(&(struct kind){.metric = BSW_METRIC_L2, .is_residual = 1, .parts = 5, .bits = 8});
+    check_kind(&(struct kind){.metric = BSW_METRIC_L2, .is_residual = 1, .parts = 9, .bits = 4});
 }
 
 UNIT_TEST(distances_by_one_table)
 {
-    check_kind(&(struct kind){BSW_METRIC_L2, 0, 5, 8});
-    check_kind(&(struct kind){BSW_METRIC_L2, 0, 9, 4});
+    check_kind(&(struct kind){.metric = BSW_METRIC_L2, .is_residual = 0, .parts = 5, .bits = 8});
+    check_kind(&(struct kind){.metric = BSW_METRIC_L2, .is_residual = 0, .parts = 9, .bits = 4});
+}
+
+UNIT_TEST(entries_within_a_radius)
+{
+    static const enum bsw_selection_mode modes[] = {BSW_SELECTION_H, BSW_SELECTION_L};
+    for (size_t i = 0; i < 2; i++)
+        check_kind(&(struct kind){
+            .metric = BSW_METRIC_L2,
+            .is_residual = 1,
+            .parts = 9,
+            .bits = 8,
+            .selection = {
+                .is_on = 1, .mode = modes[i], .scale = 1.0f, .radii = BSW_RADII_DYNAMIC}});
 }
 
 UNIT_TEST(products_and_what_lists_add)
 {
-    check_kind(&(struct kind){BSW_METRIC_IP, 0, 5, 8});
-    check_kind(&(struct kind){BSW_METRIC_IP, 0, 9, 4});
+    check_kind(&(struct kind){.metric = BSW_METRIC_IP, .is_residual = 0, .parts = 5, .bits = 8});
+    check_kind(&(struct kind){.metric = BSW_METRIC_IP, .is_residual = 0, .parts = 9, .bits = 4});
 }
 
 int main(void)
