@@ -156,4 +156,5 @@ const struct bsw_table_scan_table bsw_table_scan_reference = {.level = "referenc
                                                               .sums_at = reference_sums_at,
                                                               .filter = reference_filter};
 
-BSW_KERNEL_TABLE_GET(table_scan, BSW_KERNEL_AVX2(table_scan) BSW_KERNEL_NEON(table_scan))
+BSW_KERNEL_TABLE_GET(table_scan, BSW_KERNEL_AVX2(table_scan) BSW_KERNEL_AVX512(table_scan)
+                                     BSW_KERNEL_NEON(table_scan))

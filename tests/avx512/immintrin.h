@@ -401,4 +401,68 @@ EMULATED __m128i emulated_mm512_cvtepi32_epi8(__m512i a)
 #undef _mm512_cvtepi32_epi8
 #define _mm512_cvtepi32_epi8 emulated_mm512_cvtepi32_epi8
 
+EMULATED __m512i emulated_mm512_cvtepu8_epi32(__m128i a)
+{
+    LANES(uint8_t, x, a);
+    uint32_t lanes[16];
+    EACH_LANE(0xffff, 16, lanes[i] = x[i])
+    VECTOR(__m512i, lanes);
+}
+#undef _mm512_cvtepu8_epi32
+#define _mm512_cvtepu8_epi32 emulated_mm512_cvtepu8_epi32
+
+EMULATED __m512i emulated_mm512_cvtepu8_epi16(__m256i a)
+{
+    LANES(uint8_t, x, a);
+    uint16_t lanes[32];
+    EACH_LANE(UINT32_MAX, 32, lanes[i] = x[i])
+    VECTOR(__m512i, lanes);
+}
+#undef _mm512_cvtepu8_epi16
+#define _mm512_cvtepu8_epi16 emulated_mm512_cvtepu8_epi16
+
+EMULATED __m512i emulated_mm512_cvtepu16_epi32(__m256i a)
+{
+    LANES(uint16_t, x, a);
+    uint32_t lanes[16];
+    EACH_LANE(0xffff, 16, lanes[i] = x[i])
+    VECTOR(__m512i, lanes);
+}
+#undef _mm512_cvtepu16_epi32
+#define _mm512_cvtepu16_epi32 emulated_mm512_cvtepu16_epi32
+
+EMULATED __m512i emulated_mm512_cvttps_epi32(__m512 a)
+{
+    LANES(float, x, a);
+    int32_t lanes[16];
+    EACH_LANE(0xffff, 16, lanes[i] = _mm_cvttss_si32(_mm_set_ss(x[i])))
+    VECTOR(__m512i, lanes);
+}
+#undef _mm512_cvttps_epi32
+#define _mm512_cvttps_epi32 emulated_mm512_cvttps_epi32
+
+EMULATED __m256i emulated_mm512_halves(__m512 a)
+{
+    LANES(__m256, x, a);
+    return _mm256_setr_m128i(_mm256_cvtps_ph(x[0], _MM_FROUND_TO_NEAREST_INT),
+                             _mm256_cvtps_ph(x[1], _MM_FROUND_TO_NEAREST_INT));
+}
+#undef _mm512_cvtps_ph
+// Only this rounding is there.
+#define _mm512_cvtps_ph(a, rounding)                                                  \
+    ({                                                                                \
+        _Static_assert((rounding) == (_MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC), \
+                       "rounds to nearest");                                          \
+        emulated_mm512_halves(a);                                                     \
+    })
+
+EMULATED __m512i emulated_mm512_maskz_loadu_epi8(uint64_t mask, const void *from)
+{
+    uint8_t lanes[64] = {0};
+    EACH_LANE(mask, 64, lanes[i] = ((const uint8_t *)from)[i])
+    VECTOR(__m512i, lanes);
+}
+#undef _mm512_maskz_loadu_epi8
+#define _mm512_maskz_loadu_epi8 emulated_mm512_maskz_loadu_epi8
+
 #endif

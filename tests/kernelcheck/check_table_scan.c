@@ -8,7 +8,7 @@
 
 static const uint32_t part_counts[] = {1, 2, 3, 8, 15, 17, 33};
 static const uint32_t part_dims[] = {1, 2, 8, 13};
-static const size_t bundle_counts[] = {1, 2, 5, 16};
+static const size_t bundle_counts[] = {1, 2, 5, 16, 73};
 #define LENGTH(array) (sizeof(array) / sizeof(array)[0])
 
 // ---- tables ----
