@@ -116,4 +116,5 @@ const struct bsw_table_bounds_table bsw_table_bounds_reference = {.level = "refe
                                                                   .bases = reference_bases,
                                                                   .sums = reference_sums};
 
-BSW_KERNEL_TABLE_GET(table_bounds, BSW_KERNEL_AVX2(table_bounds) BSW_KERNEL_NEON(table_bounds))
+BSW_KERNEL_TABLE_GET(table_bounds, BSW_KERNEL_AVX2(table_bounds) BSW_KERNEL_AVX512(table_bounds)
+                                       BSW_KERNEL_NEON(table_bounds))

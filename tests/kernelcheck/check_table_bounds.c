@@ -278,7 +278,7 @@ static void check_pass(struct kernelcheck *check, const struct bound_case *c,
     for (size_t bundles = 1; bundles <= BUNDLES; bundles += 2) {
         const struct bsw_bound_rows rows = {c->book.parts, c->book.bits, c->codes, c->bundle_bytes,
                                             bundles,       c->terms,     masks};
-        for (size_t num = 1; num <= BSW_BOUND_QUERIES; num += num < 5 ? 1 : 11) {
+        for (size_t num = 1; num <= BSW_BOUND_QUERIES; num += num < 5 ? 1 : num < 11 ? 6 : 5) {
             bsw_table_bounds_reference.pass(&rows, queries, num, room, expected);
             table->pass(&rows, queries, num, room, found);
             kernelcheck_compare(check, "rows that pass", expected, found,
@@ -312,6 +312,37 @@ static void check_case(struct kernelcheck *check, const struct bsw_table_bounds_
     kernelcheck_free(c.memory);
 }
 
+// More bundles than a level takes at a time.
+static void check_many_bundles(struct kernelcheck *check,
+                               const struct bsw_table_bounds_table *table, uint32_t bits)
+{
+    enum { MANY = 67, PARTS = 5, NUM = 3 };
+    const struct bsw_product_book book = {.parts = PARTS, .bits = bits};
+    const size_t bytes = bsw_bound_bytes(&book), bundle_bytes = (size_t)8 * BSW_BUNDLE_ROWS;
+    uint8_t *numbers = kernelcheck_allocate(NUM * bytes),
+            *codes = kernelcheck_allocate(MANY * bundle_bytes);
+    float *terms = kernelcheck_allocate(MANY * BSW_BUNDLE_ROWS * sizeof *terms);
+    void *room = kernelcheck_allocate(bsw_bound_room_bytes(MANY));
+    uint32_t masks[MANY], expected[NUM * MANY], found[NUM * MANY];
+    struct bsw_bound_query queries[NUM];
+    memset(numbers, 0, NUM * bytes);
+    for (size_t i = 0; i < NUM * bytes; i++)
+        if (i % bytes < (size_t)PARTS << bits)
+            numbers[i] = (uint8_t)kernelcheck_random(check, 40, i);
+    for (size_t i = 0; i < MANY * bundle_bytes; i++)
+        codes[i] = (uint8_t)kernelcheck_random(check, 41, i);
+    for (size_t i = 0; i < MANY * BSW_BUNDLE_ROWS; i++) terms[i] = kernelcheck_float(check, 42, i);
+    for (size_t b = 0; b < MANY; b++) masks[b] = (uint32_t)kernelcheck_random(check, 43, b);
+    for (size_t q = 0; q < NUM; q++)
+        queries[q] = (struct bsw_bound_query){numbers + q * bytes, 0.001f, 0.6f};
+    const struct bsw_bound_rows rows = {PARTS, bits, codes, bundle_bytes, MANY, terms, masks};
+    kernelcheck_case(check, "%d bundles, %u bits", MANY, bits);
+    bsw_table_bounds_reference.pass(&rows, queries, NUM, room, expected);
+    table->pass(&rows, queries, NUM, room, found);
+    kernelcheck_compare(check, "rows of many bundles that pass", expected, found, sizeof found);
+    kernelcheck_free(numbers);
+}
+
 void check_table_bounds(struct kernelcheck *check)
 {
     const struct bsw_table_bounds_table *table = bsw_table_bounds_table_get(check->level);
@@ -323,4 +354,5 @@ void check_table_bounds(struct kernelcheck *check)
     for (size_t s = 0; s < LENGTH(sizes); s++) check_case(check, table, 32, 4, 4, sizes[s]);
     for (uint32_t bits = 4; bits <= 8; bits += 4) // the largest sums of bytes
         check_case(check, table, BSW_BOUND_MAX_PARTS, 2, bits, sizes[0]);
+    for (uint32_t bits = 4; bits <= 8; bits += 4) check_many_bundles(check, table, bits);
 }
