@@ -57,4 +57,5 @@ const struct bsw_entry_tables_table bsw_entry_tables_reference = {
     .make = {[BSW_ENTRY_L2] = {sum_l2, ring_l2, count_l2},
              [BSW_ENTRY_IP] = {sum_ip, ring_ip, count_ip}}};
 
-BSW_KERNEL_TABLE_GET(entry_tables, BSW_KERNEL_AVX2(entry_tables) BSW_KERNEL_NEON(entry_tables))
+BSW_KERNEL_TABLE_GET(entry_tables, BSW_KERNEL_AVX2(entry_tables) BSW_KERNEL_AVX512(entry_tables)
+                                       BSW_KERNEL_NEON(entry_tables))
