@@ -465,4 +465,15 @@ EMULATED __m512i emulated_mm512_maskz_loadu_epi8(uint64_t mask, const void *from
 #undef _mm512_maskz_loadu_epi8
 #define _mm512_maskz_loadu_epi8 emulated_mm512_maskz_loadu_epi8
 
+EMULATED __mmask16 emulated_mm256_cmple_epu16_mask(__m256i a, __m256i b)
+{
+    LANES(uint16_t, x, a);
+    LANES(uint16_t, y, b);
+    uint32_t found = 0;
+    EACH_LANE(0xffff, 16, found |= (uint32_t)(x[i] <= y[i]) << i)
+    return (__mmask16)found;
+}
+#undef _mm256_cmple_epu16_mask
+#define _mm256_cmple_epu16_mask emulated_mm256_cmple_epu16_mask
+
 #endif
