@@ -61,6 +61,11 @@ static enum bsw_status remove_files(const char *path, enum file_kind kind, struc
     return status;
 }
 
+enum bsw_status bsw_index_folder_clear(struct bsw_index_folder *folder, struct bsw_error *err)
+{
+    return remove_files(folder->path, KIND_PARTS, err);
+}
+
 enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,
                                               const struct bsw_manifest *manifest, int is_kept,
                                               struct bsw_error *err)

@@ -27,6 +27,9 @@ int bsw_index_folder_makes(const char *name);
 enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
                                        struct bsw_error *err);
 
+// Removes what killed runs left of parts that are written whole, and only that. After begin.
+enum bsw_status bsw_index_folder_clear(struct bsw_index_folder *folder, struct bsw_error *err);
+
 // Creates the temporary files of all shards in their full size. is_kept: those that another run
 // left are gone on with, else they are removed, of whatever shards they are.
 enum bsw_status bsw_index_folder_create_files(struct bsw_index_folder *folder,

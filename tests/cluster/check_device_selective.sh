@@ -93,10 +93,10 @@ for name in flat_l2 lists_l2; do
     probe=()
     if [[ $name == *lists* ]]; then probe=(--probe 5); fi
     search_cpu "$name" --entries radius "${probe[@]}"
-    for memory in 10M 150K; do
-        if [[ $name$memory == lists_l2150K ]]; then continue; fi
+    for memory in 10M 90K; do
+        if [[ $name$memory == lists_l290K ]]; then continue; fi
         "$emulated" info "$folder/$name.1" --json --device-memory "$memory" --entries radius "${probe[@]}" >"$folder/info"
-        if [[ $memory == 150K ]]; then
+        if [[ $memory == 90K ]]; then
             check "$name: codes come in blocks" grep -qE '"streamed_bytes": [1-9]' "$folder/info"
         fi
         same "$name" 1 1 --device-memory "$memory" --entries radius "${probe[@]}"
