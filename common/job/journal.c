@@ -418,6 +418,14 @@ enum bsw_status bsw_journal_commit(bsw_journal *journal, struct bsw_error *err)
     return status;
 }
 
+// Keeps commit_lock for good.
+int bsw_journal_commit_last(bsw_journal *journal)
+{
+    pthread_mutex_lock(&journal->commit_lock);
+    commit(journal, NULL);
+    return journal->fd >= 0;
+}
+
 void bsw_journal_mark(bsw_journal *journal)
 {
     pthread_mutex_lock(&journal->append_lock);

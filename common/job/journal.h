@@ -115,6 +115,9 @@ enum bsw_status bsw_journal_append(bsw_journal *journal, const void *payload, si
 // Nothing to do where nothing was appended. After a failure every later commit fails, too: it is
 // not known what of the output is durable.
 enum bsw_status bsw_journal_commit(bsw_journal *journal, struct bsw_error *err);
+// The last commit of a process that is about to end, from any thread: whoever commits after it
+// waits for that end, so that what is true now stays true. Returns bsw_journal_is_stored.
+int bsw_journal_commit_last(bsw_journal *journal);
 // Marks what was appended so far, from one thread: after bsw_journal_trust it is known to be right,
 // and survives a failed self-check.
 void bsw_journal_mark(bsw_journal *journal);

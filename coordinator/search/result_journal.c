@@ -86,8 +86,7 @@ static enum bsw_status find_parts(struct bsw_result_journal *result,
 static void save(void *context)
 {
     struct bsw_result_journal *result = context;
-    bsw_journal_commit(result->journal, NULL);
-    if (!bsw_journal_is_stored(result->journal))
+    if (!bsw_journal_commit_last(result->journal))
         bsw_temporary_note(bsw_result_writer_temporary(result->writer));
 }
 

@@ -209,8 +209,7 @@ static enum bsw_status sync_lists(void *context, struct bsw_error *err)
 static void save(void *context)
 {
     struct bsw_truth_journal *journal = context;
-    bsw_journal_commit(journal->journal, NULL);
-    if (!bsw_journal_is_stored(journal->journal)) bsw_temporary_note(journal->lists_path);
+    if (!bsw_journal_commit_last(journal->journal)) bsw_temporary_note(journal->lists_path);
 }
 
 // The scan to where the last record was. Lists that are lost or damaged are begun anew.

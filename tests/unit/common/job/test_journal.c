@@ -303,6 +303,27 @@ UNIT_TEST_WITH(test_modes, make_temporary_folder, remove_temporary_folder)
     assert_false(bsw_file_exists(path));
 }
 
+// What a stop saves is the last of it: a thread that goes on a little adds nothing.
+UNIT_TEST_WITH(test_commit_last, make_temporary_folder, remove_temporary_folder)
+{
+    const char *path = path_of("j");
+    setenv("BITSWEEP_JOURNAL_SECONDS", "0", 1);
+    bsw_journal *journal = open_journal(path, BSW_JOURNAL_NEW, NULL);
+    unsetenv("BITSWEEP_JOURNAL_SECONDS");
+    assert_true(bsw_journal_is_due(journal));
+    assert_int_equal(bsw_journal_commit_last(journal), 0); // nothing was appended
+    append(journal, 0);
+    assert_false(bsw_journal_is_due(journal));
+    assert_int_equal(bsw_journal_commit_if_due(journal, NULL), BSW_OK);
+    assert_false(bsw_file_exists(path));
+    bsw_journal_close(&journal);
+    journal = open_journal(path, BSW_JOURNAL_NEW, NULL);
+    append(journal, 0);
+    assert_int_equal(bsw_journal_commit_last(journal), 1);
+    assert_true(bsw_file_exists(path));
+    bsw_journal_close(&journal);
+}
+
 static enum bsw_status fail_sync(void *context, struct bsw_error *err)
 {
     ++*(int *)context;
