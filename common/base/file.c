@@ -112,11 +112,10 @@ static int is_named(int fd, const char *path)
            open_facts.st_dev == named.st_dev && open_facts.st_ino == named.st_ino;
 }
 
-enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err)
+// Closes a file that is none, or that another process has.
+static enum bsw_status lock(const char *path, int *fd, struct bsw_error *err)
 {
     struct stat facts;
-    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
-    if (*fd < 0) return fail_system(err, path, "cannot create");
     enum bsw_status status = BSW_OK;
     if (fstat(*fd, &facts) != 0 || !S_ISREG(facts.st_mode))
         status = bsw_fail(err, BSW_ERROR_USAGE, "%s: not a regular file", path);
@@ -124,6 +123,18 @@ enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_er
         status = bsw_fail(err, BSW_ERROR_USAGE, "%s: another run is writing it", path);
     if (status != BSW_OK) bsw_file_close(fd);
     return status;
+}
+
+enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err)
+{
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666));
+    return *fd < 0 ? fail_system(err, path, "cannot create") : lock(path, fd, err);
+}
+
+enum bsw_status bsw_file_reopen_exclusive(const char *path, int *fd, struct bsw_error *err)
+{
+    *fd = BSW_FAULT(OPEN, -1, open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    return *fd < 0 ? fail_system(err, path, "cannot open for writing") : lock(path, fd, err);
 }
 
 enum bsw_status bsw_file_open_write(const char *path, int *fd, struct bsw_error *err)

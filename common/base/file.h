@@ -40,6 +40,8 @@ enum bsw_status bsw_file_create(const char *path, int *fd, struct bsw_error *err
 // The same for a file that runs go on with: keeps the bytes of one that is there. One that another
 // process has open so is BSW_ERROR_USAGE, where the file system has locks.
 enum bsw_status bsw_file_open_exclusive(const char *path, int *fd, struct bsw_error *err);
+// The same of a file that must be there.
+enum bsw_status bsw_file_reopen_exclusive(const char *path, int *fd, struct bsw_error *err);
 // Opens an existing file for writing.
 enum bsw_status bsw_file_open_write(const char *path, int *fd, struct bsw_error *err);
 

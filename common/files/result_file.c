@@ -47,6 +47,7 @@ struct bsw_result_writer {
     char path[BSW_PATH_BYTES];
     char temporary[BSW_PATH_BYTES];
     int fd;            // -1 once finished
+    int named_fd;      // of the finished file, whose lock goes with the writer; else -1
     int has_temporary; // there is a file of that name, and it is ours
     struct result_layout layout;
     int64_t *piece;  // [PIECE_PLACES]: ids on their way, narrowed, or what is checked
@@ -103,7 +104,7 @@ static enum bsw_status prepare(const char *path, const struct result_layout *lay
     BSW_TRY(check_counts(path, layout, has_layout, err));
     BSW_TRY(bsw_new_file_check(path, force, err));
     BSW_TRY(bsw_allocate_zero(&writer, 1, sizeof *writer, "result writer", err));
-    writer->fd = -1;
+    writer->fd = writer->named_fd = -1;
     writer->layout = *layout;
     enum bsw_status status = set_names(writer, path, is_resumable, err);
     if (status == BSW_OK)
@@ -129,18 +130,43 @@ enum bsw_status bsw_result_writer_create(const char *path, uint64_t num_queries,
 }
 
 enum bsw_status bsw_result_writer_open(const char *path, uint64_t num_queries, uint64_t k,
-                                       int wide_ids, int force, bsw_result_writer **out,
-                                       struct bsw_error *err)
+                                       int wide_ids, bsw_result_writer **out, struct bsw_error *err)
 {
     struct result_layout layout;
     struct stat facts;
     int has_layout = make_layout(num_queries, k, wide_ids, &layout);
-    BSW_TRY(prepare(path, &layout, has_layout, 1, force, out, err));
+    BSW_TRY(prepare(path, &layout, has_layout, 1, 1, out, err));
     enum bsw_status status = bsw_file_open_exclusive((*out)->temporary, &(*out)->fd, err);
     // An empty one is nobody's loss.
     if (status == BSW_OK)
         (*out)->has_temporary = fstat((*out)->fd, &facts) == 0 && facts.st_size == 0;
     if (status != BSW_OK) bsw_result_writer_destroy(out);
+    return status;
+}
+
+enum bsw_status bsw_result_writer_check_name(const bsw_result_writer *writer, int force,
+                                             struct bsw_error *err)
+{
+    return bsw_new_file_check(writer->path, force, err);
+}
+
+int bsw_result_writer_is_new(const bsw_result_writer *writer)
+{
+    return writer->has_temporary;
+}
+
+enum bsw_status bsw_result_writer_take_back(bsw_result_writer *writer, struct bsw_error *err)
+{
+    int fd;
+    BSW_TRY(bsw_file_reopen_exclusive(writer->path, &fd, err));
+    writer->has_temporary = 0; // from the rename on it is somebody's loss
+    enum bsw_status status = bsw_file_rename(writer->path, writer->temporary, err);
+    if (status == BSW_OK) {
+        bsw_file_close(&writer->fd);
+        writer->fd = fd;
+    } else {
+        bsw_file_close(&fd);
+    }
     return status;
 }
 
@@ -272,8 +298,10 @@ const char *bsw_result_writer_temporary(const bsw_result_writer *writer)
 enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_error *err)
 {
     if (writer->fd < 0) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is closed", writer->path);
-    BSW_TRY(bsw_file_sync_close(&writer->fd, writer->temporary, err));
+    BSW_TRY(bsw_file_sync(writer->fd, writer->temporary, err));
     BSW_TRY(bsw_file_rename(writer->temporary, writer->path, err));
+    writer->named_fd = writer->fd;
+    writer->fd = -1;
     writer->has_temporary = 0;
     bsw_temporary_forget(writer->temporary);
     return BSW_OK;
@@ -282,9 +310,10 @@ enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_e
 void bsw_result_writer_destroy(bsw_result_writer **writer)
 {
     if (!*writer) return;
-    bsw_file_close(&(*writer)->fd);
-    if ((*writer)->has_temporary) unlink((*writer)->temporary);
+    if ((*writer)->has_temporary) unlink((*writer)->temporary); // while it is locked: nobody else's
     bsw_temporary_forget((*writer)->temporary);
+    bsw_file_close(&(*writer)->fd);
+    bsw_file_close(&(*writer)->named_fd);
     bsw_free(&(*writer)->piece);
     bsw_free(writer);
 }

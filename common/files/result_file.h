@@ -25,11 +25,21 @@ enum bsw_status bsw_result_writer_create(const char *path, uint64_t num_queries,
                                          int wide_ids, int force, bsw_result_writer **out,
                                          struct bsw_error *err);
 
-// For a run that may be resumed: the temporary file is PATH.partial, which only one process may
-// have open so (else BSW_ERROR_USAGE), and which is left as it is until bsw_result_writer_begin.
+// For a run that may be resumed: the temporary file is PATH.partial, which one process at a time
+// has, from here until the writer is destroyed (else BSW_ERROR_USAGE), and which is left as it is
+// until bsw_result_writer_begin. What other runs left at the final name, or in journals beside it,
+// is looked at after this: before it, one of them may come or end in between.
 enum bsw_status bsw_result_writer_open(const char *path, uint64_t num_queries, uint64_t k,
-                                       int wide_ids, int force, bsw_result_writer **out,
+                                       int wide_ids, bsw_result_writer **out,
                                        struct bsw_error *err);
+// After open. An existing final file is BSW_ERROR_USAGE unless force.
+enum bsw_status bsw_result_writer_check_name(const bsw_result_writer *writer, int force,
+                                             struct bsw_error *err);
+// After open: whether there was no PATH.partial, or nothing in it.
+int bsw_result_writer_is_new(const bsw_result_writer *writer);
+// After open: an existing final file becomes PATH.partial again, in place of the one that is open.
+// BSW_ERROR_USAGE where the run that has named it is still at work.
+enum bsw_status bsw_result_writer_take_back(bsw_result_writer *writer, struct bsw_error *err);
 // Before the first put: empties PATH.partial, unless what earlier runs put there is kept.
 enum bsw_status bsw_result_writer_begin(bsw_result_writer *writer, int is_kept,
                                         struct bsw_error *err);
@@ -49,7 +59,8 @@ enum bsw_status bsw_result_writer_check(bsw_result_writer *writer, uint64_t firs
 enum bsw_status bsw_result_writer_sync(bsw_result_writer *writer, struct bsw_error *err);
 const char *bsw_result_writer_temporary(const bsw_result_writer *writer); // its name
 
-// fsync, rename to the final name, fsync of the folder. The writer stays to be destroyed.
+// fsync, rename to the final name, fsync of the folder. The writer stays to be destroyed; until
+// then no other process takes the file back.
 enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_error *err);
 
 // Removes the temporary file if not finished; nulls the pointer; accepts NULL inside.

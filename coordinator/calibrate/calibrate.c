@@ -88,7 +88,7 @@ static enum bsw_status lock(struct calibration *c, struct bsw_error *err)
     BSW_TRY(bsw_path_join(path, c->settings.index, "manifest.pb", err));
     // Without one there may be no folder, which begin would make; reading says what is wrong.
     if (!bsw_file_exists(path)) return bsw_manifest_read(c->settings.index, &c->manifest, err);
-    BSW_TRY(bsw_index_folder_begin(&c->folder, c->settings.index, 1, err));
+    BSW_TRY(bsw_index_folder_begin(&c->folder, c->settings.index, err));
     return bsw_index_folder_clear(&c->folder, err);
 }
 

@@ -264,11 +264,12 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
     const struct bsw_encode_settings *s = &job->settings;
     const struct bsw_manifest_lists *lists = &job->manifest.lists;
     struct bsw_journal_fields fields;
-    // A run that began with force may be resumed without it.
+    BSW_TRY(check_files(s, err));
+    BSW_TRY(bsw_index_folder_begin(&job->folder, s->index, err));
+    // With the folder in hand. A run that began with force may be resumed without it.
     int is_forced = s->force || (s->resume && (bsw_encode_plan_exists(s->index) ||
                                                (s->table_of && bsw_encode_lacks_table(s->index))));
-    BSW_TRY(check_files(s, err));
-    BSW_TRY(bsw_index_folder_begin(&job->folder, s->index, is_forced, err));
+    BSW_TRY(bsw_index_folder_check(&job->folder, is_forced, err));
     if (job->model.bytes.bytes > 0) job->folder.model = &job->model.bytes;
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
     BSW_TRY(make_fields(job, &fields, err));

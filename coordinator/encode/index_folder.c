@@ -104,14 +104,6 @@ static enum bsw_status remove_old_index(const char *path, struct bsw_error *err)
     return remove_files(path, KIND_SHARDS, err);
 }
 
-static enum bsw_status check_empty(const char *path, int force, struct bsw_error *err)
-{
-    char manifest[BSW_PATH_BYTES];
-    BSW_TRY(bsw_path_join(manifest, path, "manifest.pb", err));
-    if (force || !bsw_file_exists(manifest)) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it", path);
-}
-
 static enum bsw_status lock(struct bsw_index_folder *folder, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
@@ -125,19 +117,27 @@ static enum bsw_status lock(struct bsw_index_folder *folder, struct bsw_error *e
     return BSW_OK;
 }
 
-enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
+enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path,
                                        struct bsw_error *err)
 {
     int existed = bsw_file_exists(path);
     if (existed && !bsw_path_is_folder(path))
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: exists and is no folder", path);
-    BSW_TRY(check_empty(path, force, err));
     if (!existed) bsw_temporary_note(path); // until there is something in it
     folder->path = path;
     folder->is_ours = !existed; // also one that is made, but not durably
     BSW_TRY(bsw_folder_create(path, err));
-    BSW_TRY(lock(folder, err));
-    return check_empty(path, force, err); // a run may have ended since
+    return lock(folder, err);
+}
+
+enum bsw_status bsw_index_folder_check(const struct bsw_index_folder *folder, int force,
+                                       struct bsw_error *err)
+{
+    char manifest[BSW_PATH_BYTES];
+    BSW_TRY(bsw_path_join(manifest, folder->path, "manifest.pb", err));
+    if (force || !bsw_file_exists(manifest)) return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it",
+                    folder->path);
 }
 
 static enum bsw_status write_model(const struct bsw_index_folder *folder, struct bsw_error *err)

@@ -21,10 +21,14 @@ struct bsw_index_folder {
 // Whether encode writes, replaces or removes files of this name in its folder.
 int bsw_index_folder_makes(const char *name);
 
-// Creates the folder, or checks that an existing one may be used: an index in it needs force; a
-// file in its place is an error. One run at a time has the folder, by a lock on encode.lock in it,
-// which goes with the process: another is BSW_ERROR_USAGE.
-enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path, int force,
+// Creates the folder; a file in its place is an error. One run at a time has the folder, by a lock
+// on encode.lock in it, which goes with the process: another is BSW_ERROR_USAGE. What is in the
+// folder is looked at after this: before it, a run may come or end in between.
+enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path,
+                                       struct bsw_error *err);
+
+// After begin. An index in the folder is BSW_ERROR_USAGE unless force.
+enum bsw_status bsw_index_folder_check(const struct bsw_index_folder *folder, int force,
                                        struct bsw_error *err);
 
 // Removes what killed runs left of parts that are written whole, and only that. After begin.

@@ -131,16 +131,29 @@ static enum bsw_status open_journal(struct bsw_result_journal *result,
 // A run that was killed between naming its result and removing its journal: the result is taken
 // back as FILE.partial, of which all is done.
 static enum bsw_status take_back(const struct bsw_result_journal_options *o,
-                                 const char *journal_path, struct bsw_error *err)
+                                 const char *journal_path, bsw_result_writer *writer,
+                                 struct bsw_error *err)
 {
-    char partial[BSW_PATH_BYTES];
     struct bsw_journal_facts facts;
-    if (!o->is_resumed || !bsw_file_exists(journal_path) || !bsw_file_exists(o->path))
-        return BSW_OK;
-    if (bsw_path_format(partial, NULL, "%s.partial", o->path) != BSW_OK || bsw_file_exists(partial))
+    if (!o->is_resumed || !bsw_result_writer_is_new(writer) || !bsw_file_exists(journal_path) ||
+        !bsw_file_exists(o->path))
         return BSW_OK;
     BSW_TRY(bsw_journal_read(journal_path, o->fields, NULL, NULL, &facts, err)); // the same run's
-    return bsw_file_rename(o->path, partial, err);
+    return bsw_result_writer_take_back(writer, err);
+}
+
+// FILE.partial first, which one run at a time has: what is beside it then stays as it is.
+static enum bsw_status open_resumable(struct bsw_result_journal *result,
+                                      const struct bsw_result_journal_options *o,
+                                      const char *journal_path, struct bsw_error *err)
+{
+    BSW_TRY(
+        bsw_result_writer_open(o->path, o->num_queries, o->k, o->wide_ids, &result->writer, err));
+    BSW_TRY(take_back(o, journal_path, result->writer, err));
+    // A run that began with --force may be resumed without it.
+    int is_forced = o->is_forced || (o->is_resumed && bsw_file_exists(journal_path));
+    BSW_TRY(bsw_result_writer_check_name(result->writer, is_forced, err));
+    return open_journal(result, o, journal_path, err);
 }
 
 enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options *o,
@@ -153,12 +166,7 @@ enum bsw_status bsw_result_journal_open(const struct bsw_result_journal_options 
         BSW_TRY(bsw_result_writer_create(o->path, o->num_queries, o->k, o->wide_ids, o->is_forced,
                                          &out->writer, err));
     } else {
-        BSW_TRY(take_back(o, journal_path, err));
-        // A run that began with --force may be resumed without it.
-        int is_forced = o->is_forced || (o->is_resumed && bsw_file_exists(journal_path));
-        BSW_TRY(bsw_result_writer_open(o->path, o->num_queries, o->k, o->wide_ids, is_forced,
-                                       &out->writer, err));
-        BSW_TRY(open_journal(out, o, journal_path, err));
+        BSW_TRY(open_resumable(out, o, journal_path, err));
     }
     BSW_TRY(bsw_run_status_set_output(o->path, "queries", err));
     return BSW_OK;

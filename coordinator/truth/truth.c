@@ -231,8 +231,6 @@ static void set_fields(struct truth_job *job, uint64_t base_digest, uint64_t que
 static enum bsw_status take_output(struct truth_job *job, struct bsw_error *err)
 {
     const struct bsw_truth_settings *s = &job->settings;
-    // A run that began with force may be resumed without it.
-    int is_forced = s->force || (s->resume && bsw_truth_journals_exist(s->out));
     int wide_ids = bsw_vectors_first_row(job->base) + bsw_vectors_num_rows(job->base) >
                    (uint64_t)INT32_MAX + 1;
     const struct bsw_command_files files = {
@@ -242,9 +240,12 @@ static enum bsw_status take_output(struct truth_job *job, struct bsw_error *err)
         return bsw_fail(err, BSW_ERROR_USAGE, "--split: its int32 ids do not reach the rows of %s",
                         s->base);
     }
-    if (s->split) BSW_TRY(bsw_truth_split_check(s->out, is_forced, err));
     BSW_TRY(bsw_result_writer_open(s->out, bsw_vectors_num_rows(job->queries), s->k, wide_ids,
-                                   is_forced, &job->merge.writer, err));
+                                   &job->merge.writer, err));
+    // With OUT.partial in hand. A run that began with force may be resumed without it.
+    int is_forced = s->force || (s->resume && bsw_truth_journals_exist(s->out));
+    BSW_TRY(bsw_result_writer_check_name(job->merge.writer, is_forced, err));
+    if (s->split) BSW_TRY(bsw_truth_split_check(s->out, is_forced, err));
     BSW_TRY(bsw_truth_journals_take(s->out, bsw_journal_mode_of(s->force, s->resume), &job->fields,
                                     err));
     bsw_temporary_note(bsw_result_writer_temporary(job->merge.writer));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Result files: written in any order, read back in every form, refused when wrong.
 #include <math.h>
+#include <sys/file.h>
 
 #include "common/base/integer_hash.h"
 #include "common/files/result_file.h"
@@ -8,6 +9,18 @@
 #include "unit_test.h"
 
 static struct bsw_error err;
+
+// Whether another process could not have had the file that went last. Takes the place of the C
+// library's.
+static int was_locked;
+
+int unlink(const char *path)
+{
+    int fd = open(path, O_RDWR);
+    was_locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0;
+    close(fd);
+    return unlinkat(AT_FDCWD, path, 0);
+}
 
 // A result file of either form in memory, written here without the code under test.
 static size_t make_file(int is_wide, uint64_t num_queries, uint64_t k, const int64_t *ids,
@@ -183,16 +196,16 @@ UNIT_TEST(partial_file_is_gone_on_with)
         bsw_result_writer *writer, *other;
         struct bsw_results results;
         uint64_t digests[2];
-        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, 1, &writer, &err), 0);
+        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, &writer, &err), 0);
         assert_int_equal(bsw_result_writer_begin(writer, 0, &err), BSW_OK);
         assert_int_equal(bsw_result_writer_put(writer, 2, 1, ids + 2 * K, values + 2 * K, &err), 0);
         digests[1] = bsw_result_writer_digest(writer);
         // Nobody else may write it meanwhile.
-        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, 1, &other, &err),
+        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, &other, &err),
                          BSW_ERROR_USAGE);
         assert_non_null(strstr(err.message, "part.partial: another run is writing it"));
         bsw_result_writer_leave(&writer);
-        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, 1, &writer, &err), 0);
+        assert_int_equal(bsw_result_writer_open(path, QUERIES, K, is_wide, &writer, &err), 0);
         assert_int_equal(bsw_result_writer_begin(writer, 1, &err), BSW_OK);
         assert_int_equal(bsw_result_writer_put(writer, 0, 2, ids, values, &err), BSW_OK);
         digests[0] = bsw_result_writer_digest(writer);
@@ -232,11 +245,11 @@ UNIT_TEST(partial_file_is_cut_to_its_size)
     struct stat facts;
     bsw_result_writer *writer;
     write_test_file("cut.partial", "twenty-nine bytes of old file", 29);
-    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, 0, &writer, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, &writer, &err), BSW_OK);
     bsw_result_writer_destroy(&writer); // not begun: not ours
     assert_int_equal(stat(path_of("cut.partial"), &facts), 0);
     assert_int_equal(facts.st_size, 29);
-    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, 0, &writer, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, &writer, &err), BSW_OK);
     assert_int_equal(bsw_result_writer_begin(writer, 1, &err), BSW_OK);
     assert_int_equal(stat(path_of("cut.partial"), &facts), 0);
     assert_int_equal(facts.st_size, 8 + 4 + 4);
@@ -245,6 +258,36 @@ UNIT_TEST(partial_file_is_cut_to_its_size)
     assert_int_equal(facts.st_size, 8); // the header
     bsw_result_writer_destroy(&writer);
     assert_int_equal(access(path_of("cut.partial"), F_OK), -1);
+}
+
+// A result that this run gives up is removed, and one that it has named is kept from others, while
+// it is locked: between the two another run might take it.
+UNIT_TEST(partial_file_is_locked_to_the_end)
+{
+    const char *path = path_of("locked");
+    const int64_t id = 7;
+    const float value = 1;
+    bsw_result_writer *writer;
+    int fd;
+    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, &writer, &err), BSW_OK);
+    assert_true(bsw_result_writer_is_new(writer));
+    was_locked = 0;
+    bsw_result_writer_destroy(&writer);
+    assert_true(was_locked);
+    assert_int_equal(bsw_result_writer_open(path, 1, 1, 0, &writer, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_begin(writer, 0, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_put(writer, 0, 1, &id, &value, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_check_name(writer, 0, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_finish(writer, &err), BSW_OK);
+    assert_int_equal(bsw_result_writer_put(writer, 0, 1, &id, &value, &err), BSW_ERROR_USAGE);
+    assert_int_equal(bsw_result_writer_check_name(writer, 0, &err), BSW_ERROR_USAGE);
+    assert_int_equal(bsw_file_reopen_exclusive(path, &fd, &err), BSW_ERROR_USAGE);
+    bsw_result_writer_destroy(&writer);
+    assert_int_equal(bsw_file_reopen_exclusive(path, &fd, &err), BSW_OK);
+    bsw_file_close(&fd);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(bsw_file_reopen_exclusive(path, &fd, &err), BSW_ERROR_IO);
+    assert_int_equal(access(path, F_OK), -1);
 }
 
 UNIT_TEST(places_that_cannot_hold_a_file_are_refused)

@@ -7,6 +7,7 @@
 #include "common/net/transport.h"
 #include "coordinator/encode/encode_index.h"
 #include "coordinator/job/command.h"
+#include "lock_hook.h"
 #include "temporary_folder.h"
 
 static struct bsw_error err;
@@ -214,6 +215,35 @@ UNIT_TEST(nothing_is_printed)
     assert_int_equal(ftell(said), 0);
     fclose(said);
     assert_int_equal(remove_test_folder(path_of("mine")), 0);
+}
+
+static void another_ends(void)
+{
+    unlink(path_of("taken/encode.plan"));
+    write_test_file("taken/manifest.pb", "of another run", 14);
+}
+
+// Its index comes, or its plan goes, while this one begins.
+UNIT_TEST(what_another_run_has_made_meanwhile_is_not_replaced)
+{
+    assert_int_equal(mkdir(path_of("taken"), 0700), 0);
+    for (int resume = 0; resume < 2; resume++) {
+        struct bsw_encode_settings s = settings_of(&bsw_codec_saq, "taken");
+        struct bsw_buffer file = {0};
+        struct bsw_encode_stats stats;
+        s.resume = resume;
+        if (resume) write_test_file("taken/manifest.pb", "before", 6);
+        if (resume) write_test_file("taken/encode.plan", "", 0);
+        before_next_lock = another_ends;
+        assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
+        assert_non_null(strstr(err.message, "/taken: holds an index already; --force replaces it"));
+        read_test_file("taken/manifest.pb", &file);
+        assert_int_equal(file.bytes, 14);
+        assert_memory_equal(file.data, "of another run", 14);
+        bsw_buffer_deinit(&file);
+        assert_int_equal(unlink(path_of("taken/manifest.pb")), 0);
+    }
+    assert_int_equal(rmdir(path_of("taken")), 0); // nothing else in it
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static struct bsw_index_folder begin_index(void)
         snprintf(name, sizeof name, "%s.tmp", parts[i]);
         assert_int_equal(rename(path_of(parts[i]), path_of(name)), 0);
     }
-    assert_ok(bsw_index_folder_begin(&folder, temporary_folder, 0, &err), &err);
+    assert_ok(bsw_index_folder_begin(&folder, temporary_folder, &err), &err);
     folder.has_files = 1;
     return folder;
 }
@@ -78,18 +78,15 @@ UNIT_TEST(what_cannot_has_no_manifest)
 UNIT_TEST(one_run_has_the_folder)
 {
     struct bsw_index_folder first = {0}, second = {0};
-    assert_ok(bsw_index_folder_begin(&first, temporary_folder, 0, &err), &err);
-    for (int force = 0; force < 2; force++) {
-        assert_int_equal(bsw_index_folder_begin(&second, temporary_folder, force, &err),
-                         BSW_ERROR_USAGE);
-        assert_non_null(strstr(err.message, "another encode is writing it"));
-        bsw_index_folder_abandon(&second, &manifest);
-        assert_int_equal(access(path_of("encode.lock"), F_OK), 0);
-    }
+    assert_ok(bsw_index_folder_begin(&first, temporary_folder, &err), &err);
+    assert_int_equal(bsw_index_folder_begin(&second, temporary_folder, &err), BSW_ERROR_USAGE);
+    assert_non_null(strstr(err.message, "another encode is writing it"));
+    bsw_index_folder_abandon(&second, &manifest);
+    assert_int_equal(access(path_of("encode.lock"), F_OK), 0);
     bsw_index_folder_release(&first);
     assert_int_equal(count_test_files(), 0);
     write_test_file("encode.lock", "", 0); // of a run that was killed
-    assert_ok(bsw_index_folder_begin(&second, temporary_folder, 0, &err), &err);
+    assert_ok(bsw_index_folder_begin(&second, temporary_folder, &err), &err);
     bsw_index_folder_abandon(&second, &manifest);
     assert_int_equal(count_test_files(), 0);
 }

@@ -8,6 +8,7 @@
 #include "common/base/file.h"
 #include "common/job/run_status.h"
 #include "coordinator/search/result_journal.h"
+#include "lock_hook.h"
 #include "temporary_folder.h"
 
 enum { QUERIES = 30, K = 3, BATCH = 5, RECORD_BYTES = 16 + 24 + 8 };
@@ -15,7 +16,7 @@ enum { QUERIES = 30, K = 3, BATCH = 5, RECORD_BYTES = 16 + 24 + 8 };
 static struct bsw_error err;
 static char result_path[512]; // borrowed while a journal is open
 
-static void open_result(int is_resumed, struct bsw_result_journal *result)
+static enum bsw_status try_open(int is_resumed, struct bsw_result_journal *result)
 {
     struct bsw_journal_fields fields = {0};
     bsw_journal_field_count(&fields, "k", K);
@@ -25,7 +26,12 @@ static void open_result(int is_resumed, struct bsw_result_journal *result)
                                                        .k = K,
                                                        .is_resumed = is_resumed,
                                                        .fields = &fields};
-    assert_ok(bsw_result_journal_open(&options, result, &err), &err);
+    return bsw_result_journal_open(&options, result, &err);
+}
+
+static void open_result(int is_resumed, struct bsw_result_journal *result)
+{
+    assert_ok(try_open(is_resumed, result), &err);
 }
 
 static void put(struct bsw_result_journal *result, uint64_t first, uint64_t count)
@@ -146,6 +152,61 @@ UNIT_TEST(a_result_without_its_name_is_not_complete)
     assert_true(bsw_file_exists(path_of("r")) && bsw_file_exists(path_of("r.json")));
     assert_true(bsw_run_status_is_complete(path_of("r")));
     assert_int_equal(count_test_files(), 2);
+    assert_int_equal(unlink(path_of("r")), 0);
+    assert_int_equal(unlink(path_of("r.json")), 0);
+}
+
+// What is at PATH.partial is then as if this run had just created it.
+static void another_ends(void)
+{
+    write_test_file("r.partial", "", 0);
+    unlink(path_of("r.journal"));
+    write_test_file("r", "of another run", 14);
+}
+
+// Its result comes, or its journal goes, while this one begins.
+UNIT_TEST(what_another_run_has_made_meanwhile_is_not_replaced)
+{
+    struct bsw_buffer file = {0};
+    for (int is_resumed = 0; is_resumed < 2; is_resumed++) {
+        struct bsw_result_journal result;
+        if (is_resumed) write_test_file("r", "before", 6);
+        if (is_resumed) write_test_file("r.journal", "", 0);
+        if (is_resumed) write_test_file("r.partial", "half", 4);
+        before_next_lock = another_ends;
+        assert_int_equal(try_open(is_resumed, &result), BSW_ERROR_USAGE);
+        assert_non_null(strstr(err.message, "/r: exists; --force replaces it"));
+        bsw_result_journal_close(&result, BSW_ERROR_USAGE);
+        read_test_file("r", &file);
+        assert_int_equal(file.bytes, 14);
+        assert_memory_equal(file.data, "of another run", 14);
+        assert_int_equal(count_test_files(), 1);
+        assert_int_equal(unlink(path_of("r")), 0);
+    }
+    bsw_buffer_deinit(&file);
+}
+
+// It has named its result, and is about to remove its journal; once it is gone what it named is
+// taken back.
+UNIT_TEST(a_result_is_not_taken_back_from_a_run_at_work)
+{
+    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
+    struct bsw_result_journal first, second;
+    open_result(0, &first);
+    put(&first, 0, QUERIES);
+    assert_ok(bsw_journal_commit(first.journal, &err), &err);
+    assert_ok(bsw_sidecar_finish(first.writer, first.path, &facts, &err), &err);
+    assert_int_equal(try_open(1, &second), BSW_ERROR_USAGE);
+    assert_non_null(strstr(err.message, "/r: another run is writing it"));
+    bsw_result_journal_close(&second, BSW_ERROR_USAGE);
+    assert_true(bsw_file_exists(path_of("r")) && bsw_file_exists(path_of("r.journal")));
+    assert_false(bsw_file_exists(path_of("r.partial")));
+    bsw_result_journal_close(&first, BSW_ERROR_IO); // as a kill leaves it
+    open_result(1, &second);
+    assert_false(bsw_file_exists(path_of("r")));
+    assert_int_equal(second.left.num_done, QUERIES);
+    finish(&second);
+    assert_int_equal(count_test_files(), 2); // it and r.json
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include "common/net/transport.h"
 #include "coordinator/job/command.h"
 #include "coordinator/truth/truth.h"
+#include "lock_hook.h"
 #include "temporary_folder.h"
 
 enum { QUERIES = 21, K = 5 };
@@ -150,6 +151,38 @@ UNIT_TEST(invalid_settings_are_refused)
                        "resumed");
     s.queries = NULL;
     assert_refused(&s, "--queries is needed");
+}
+
+static void another_ends(void)
+{
+    unlink(path_of("taken.00000.journal"));
+    write_test_file("taken", "of another run", 14);
+}
+
+static void assert_taken(int resume)
+{
+    struct bsw_truth_settings s = settings_of(path_of("taken"));
+    struct bsw_buffer file = {0};
+    s.resume = resume;
+    before_next_lock = another_ends;
+    struct bsw_truth_stats stats;
+    assert_int_equal(run(&s, &stats), BSW_ERROR_USAGE);
+    assert_non_null(strstr(err.message, "/taken: exists; --force replaces it"));
+    read_test_file("taken", &file);
+    assert_int_equal(file.bytes, 14);
+    assert_memory_equal(file.data, "of another run", 14);
+    bsw_buffer_deinit(&file);
+    assert_int_equal(access(path_of("taken.partial"), F_OK), -1);
+    assert_int_equal(unlink(path_of("taken")), 0);
+}
+
+// Its result comes, or its journal goes, while this one begins.
+UNIT_TEST(what_another_run_has_made_meanwhile_is_not_replaced)
+{
+    assert_taken(0);
+    write_test_file("taken", "before", 6);
+    write_test_file("taken.00000.journal", "", 0);
+    assert_taken(1);
 }
 
 int main(void)
