@@ -16,6 +16,7 @@
 #include "common/base/memory.h"
 
 #define FORMAT_VERSION 1
+#define INSTEAD        "--force alone starts again" // and not beside --resume
 
 static const char magic[8] = "BSWJRNL";
 
@@ -109,9 +110,8 @@ static int take_text(struct reader *reader, char *out, size_t capacity)
 static enum bsw_status fail_field(const char *name, const char *field, const char *theirs,
                                   const char *ours, struct bsw_error *err)
 {
-    return bsw_fail(err, BSW_ERROR_USAGE,
-                    "%s: begun with %s %s, now it is %s; --force starts again", name, field, theirs,
-                    ours);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s: begun with %s %s, now it is %s; " INSTEAD, name,
+                    field, theirs, ours);
 }
 
 // reader stands at the fields, and ends with them.
@@ -123,7 +123,7 @@ static enum bsw_status check_fields(const char *name, struct reader *reader, uin
     for (uint32_t i = 0; i < num_fields; i++) {
         if (!take_text(reader, field.name, sizeof field.name) ||
             !take_text(reader, field.value, sizeof field.value))
-            return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt", name);
+            return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt; " INSTEAD, name);
         if (!expected) continue;
         const struct bsw_journal_field *ours = i < expected->count ? &expected->fields[i] : NULL;
         if (!ours || strcmp(ours->name, field.name) != 0)
@@ -136,7 +136,7 @@ static enum bsw_status check_fields(const char *name, struct reader *reader, uin
         return fail_field(name, ours->name, "not known", ours->value, err);
     }
     if (reader->at != reader->bytes)
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt", name);
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt; " INSTEAD, name);
     return BSW_OK;
 }
 
@@ -147,20 +147,20 @@ static enum bsw_status parse_header(const char *name, const unsigned char *data,
     struct file_head head;
     uint64_t digest;
     if (bytes < sizeof head || memcmp(data, magic, sizeof magic) != 0)
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no bitsweep journal", name);
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: no bitsweep journal; " INSTEAD, name);
     memcpy(&head, data, sizeof head);
     if (head.version != FORMAT_VERSION) {
         return bsw_fail(err, BSW_ERROR_BAD_DATA,
-                        "%s: journal of format version %u, this program reads %d", name,
+                        "%s: journal of format version %u, this program reads %d; " INSTEAD, name,
                         head.version, FORMAT_VERSION);
     }
     if (head.bytes < sizeof head + sizeof digest || head.bytes > bytes ||
         head.num_fields > BSW_JOURNAL_MAX_FIELDS)
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt", name);
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt; " INSTEAD, name);
     size_t before = (size_t)head.bytes - sizeof digest;
     memcpy(&digest, data + before, sizeof digest);
     if (digest != XXH3_64bits(data, before))
-        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt", name);
+        return bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: header is corrupt; " INSTEAD, name);
     struct reader reader = {data, before, sizeof head};
     BSW_TRY(check_fields(name, &reader, head.num_fields, expected, err));
     *out = (struct bsw_journal_facts){.run_id = head.run_id, .good_bytes = head.bytes};

@@ -269,13 +269,14 @@ static enum bsw_status prepare(struct encode_job *job, struct bsw_error *err)
     // With the folder in hand. A run that began with force may be resumed without it.
     int is_forced = s->force || (s->resume && (bsw_encode_plan_exists(s->index) ||
                                                (s->table_of && bsw_encode_lacks_table(s->index))));
+    if (!s->resume && !s->force) BSW_TRY(bsw_encode_refuse_loss(s->index, err));
     BSW_TRY(bsw_index_folder_check(&job->folder, is_forced, err));
     if (job->model.bytes.bytes > 0) job->folder.model = &job->model.bytes;
     BSW_TRY(bsw_source_relative(s->base, s->index, job->manifest.source_path, err));
     BSW_TRY(make_fields(job, &fields, err));
     BSW_TRY(find_whole(job, &fields, err));
     if (job->is_found) return bsw_events_output(s->events, s->index, "blocks", err);
-    BSW_TRY(bsw_encode_journal_open(&job->journal, s->index, s->force, s->resume,
+    BSW_TRY(bsw_encode_journal_open(&job->journal, s->index, s->resume,
                                     lists->count > 0 && !lists->centroids, &fields, err));
     return bsw_events_output(s->events, s->index, "blocks", err);
 }

@@ -12,6 +12,7 @@
 #include "common/job/stop_signal.h"
 #include "common/net/collect.h"
 #include "common/net/message_kinds.h"
+#include "shard/codecs/codec.h"
 
 #define PLAN_NAME  "encode.plan"
 #define LISTS_NAME "encode.lists"
@@ -172,15 +173,34 @@ int bsw_encode_plan_exists(const char *folder)
     return exists(folder, PLAN_NAME) || exists(folder, LISTS_NAME);
 }
 
-// Whether what an earlier run has left may go, or be gone on with.
-static enum bsw_status refuse_loss(struct bsw_encode_journal *journal, int has_plan,
-                                   struct bsw_error *err)
+// Whether there are lists in the plan at path. One that cannot be read has none.
+static int has_lists(const char *path)
+{
+    struct bsw_encode_journal plan = {0};
+    struct bsw_journal_facts facts;
+    struct bsw_manifest manifest;
+    int has = 0;
+    if (bsw_journal_read(path, NULL, take_manifest, &plan, &facts, NULL) == BSW_OK &&
+        bsw_manifest_parse(path, plan.manifest.data, plan.manifest.bytes, &manifest, NULL) ==
+            BSW_OK) {
+        has = manifest.lists.count > 0;
+        bsw_manifest_deinit(&manifest);
+    }
+    bsw_buffer_deinit(&plan.manifest);
+    return has;
+}
+
+enum bsw_status bsw_encode_refuse_loss(const char *folder, struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
-    // A plan without a block is no loss.
-    if (has_plan) return for_each_journal(journal, bsw_journal_refuse, err);
-    if (!exists(journal->folder, LISTS_NAME)) return BSW_OK;
-    BSW_TRY(bsw_path_join(path, journal->folder, LISTS_NAME, err));
+    struct bsw_encode_journal left = {.folder = folder};
+    if (exists(folder, PLAN_NAME)) {
+        BSW_TRY(for_each_journal(&left, bsw_journal_refuse, err));
+        BSW_TRY(bsw_path_join(path, folder, PLAN_NAME, err));
+        return has_lists(path) ? bsw_journal_refuse(path, err) : BSW_OK;
+    }
+    if (!exists(folder, LISTS_NAME)) return BSW_OK;
+    BSW_TRY(bsw_path_join(path, folder, LISTS_NAME, err));
     return bsw_journal_refuse(path, err);
 }
 
@@ -195,15 +215,13 @@ static enum bsw_status open_lists(struct bsw_encode_journal *journal,
 }
 
 enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,
-                                        int is_forced, int is_resumed, int trains_lists,
+                                        int is_resumed, int trains_lists,
                                         const struct bsw_journal_fields *fields,
                                         struct bsw_error *err)
 {
     char path[BSW_PATH_BYTES];
     journal->folder = folder;
     BSW_TRY(bsw_path_join(path, folder, PLAN_NAME, err));
-    int has_plan = bsw_file_exists(path);
-    if (!is_resumed && !is_forced) BSW_TRY(refuse_loss(journal, has_plan, err));
     if (!is_resumed || !bsw_encode_plan_exists(folder))
         BSW_TRY(bsw_encode_journal_remove(journal, err));
     // Before the plan is opened: one that is refused belongs to another run. So do lists where this
@@ -317,12 +335,14 @@ enum bsw_status bsw_encode_block_check(const struct bsw_shard_writer *writer, ui
 
 // ---- the end ----
 
-// Whether what is in the folder is to be resumed: stopped, or a rank has blocks in its journal.
+// Whether what is in the folder is to be resumed: stopped, or a run that begins anew would lose it.
+// Lists that are trained, or half, stay where a disk or memory was full, not with a wrong input.
 static int is_to_stay(struct bsw_encode_journal *journal, enum bsw_status status)
 {
+    int code = bsw_status_exit_code(status);
     if (status == BSW_ERROR_SELF_CHECK || !bsw_encode_plan_exists(journal->folder)) return 0;
-    return bsw_status_exit_code(status) == 75 ||
-           for_each_journal(journal, bsw_journal_refuse, NULL) != BSW_OK;
+    if (code == 75 || for_each_journal(journal, bsw_journal_refuse, NULL) != BSW_OK) return 1;
+    return code == 74 && bsw_encode_refuse_loss(journal->folder, NULL) != BSW_OK;
 }
 
 int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status status)

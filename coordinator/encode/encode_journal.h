@@ -47,10 +47,16 @@ struct bsw_encode_journal {
 // Whether a file of this name in an index folder is the plan or a journal.
 int bsw_encode_journal_makes(const char *name);
 
-// Rank 0; the folder exists. Removes what is left of other runs, or takes it over and, if there is
-// a plan, sets is_resumed. trains_lists: lists are trained, unless a plan has them.
+// Rank 0; the folder exists. BSW_ERROR_USAGE where an earlier run has left there what a run that
+// begins anew would lose: blocks, or lists that are trained or half trained. The rest of a plan is
+// made again in seconds.
+enum bsw_status bsw_encode_refuse_loss(const char *folder, struct bsw_error *err);
+
+// Rank 0; the folder exists. Not is_resumed: removes what is left of other runs. Else takes it over
+// and, if there is a plan, sets is_resumed; one of other fields is BSW_ERROR_USAGE. trains_lists:
+// lists are trained, unless a plan has them.
 enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,
-                                        int is_forced, int is_resumed, int trains_lists,
+                                        int is_resumed, int trains_lists,
                                         const struct bsw_journal_fields *fields,
                                         struct bsw_error *err);
 // Whether there is something to resume.

@@ -368,8 +368,7 @@ static void take_encode(struct fuzz_input *input)
     begin_journal();
     if (has_manifest) add_record(0, input->data, input->bytes, 0);
     fuzz_file("encode.plan", file.data, file.bytes);
-    enum bsw_status status =
-        bsw_encode_journal_open(&journal, fuzz_folder(), 0, 1, 0, &fields, &err);
+    enum bsw_status status = bsw_encode_journal_open(&journal, fuzz_folder(), 1, 0, &fields, &err);
     FUZZ_REQUIRE(status == BSW_OK && journal.run_id == JOURNAL_RUN_ID);
     FUZZ_REQUIRE(journal.is_resumed == (has_manifest && input->bytes > 0));
     size_t count = journal.recorded.bytes / sizeof(struct bsw_encode_block);

@@ -128,6 +128,89 @@ UNIT_TEST(rows_in_another_order_are_not_the_rows)
     close_block(&block);
 }
 
+// ---- what is left ----
+
+// A run of rank 0 that has a plan, with lists or without, and fails so.
+static void fail_with_plan(int has_lists, enum bsw_status status)
+{
+    struct bsw_journal_fields fields = {0};
+    struct bsw_encode_journal journal = {0};
+    struct bsw_manifest manifest;
+    const struct small_index what = {.source = "synth:count=300,dims=24",
+                                     .codec = &bsw_codec_saq,
+                                     .metric = BSW_METRIC_L2,
+                                     .bits = 2};
+    make_small_index(&what, temporary_folder, &manifest);
+    if (has_lists) {
+        manifest.lists.count = 2;
+        manifest.lists.centroids = (float *)allocate_or_fail(2 * DIMS, sizeof(float));
+    }
+    assert_ok(bsw_encode_journal_open(&journal, temporary_folder, 0, 0, &fields, &err), &err);
+    assert_ok(bsw_encode_journal_plan(&journal, &manifest, &err), &err);
+    bsw_encode_journal_close(&journal, status);
+    bsw_manifest_deinit(&manifest);
+}
+
+static int has_file(const char *name)
+{
+    return bsw_file_exists(path_of(name));
+}
+
+// Nothing else of a run is worth more than seconds until a block is recorded.
+UNIT_TEST(lists_and_blocks_are_not_lost)
+{
+    fail_with_plan(0, BSW_ERROR_STOPPED);
+    assert_true(has_file("encode.plan"));
+    assert_ok(bsw_encode_refuse_loss(temporary_folder, &err), &err);
+    write_test_file("encode-00001.journal", "", 0);
+    assert_int_equal(bsw_encode_refuse_loss(temporary_folder, &err), BSW_ERROR_USAGE);
+    assert_non_null(strstr(err.message, "/encode-00001.journal: left by a run"));
+    assert_int_equal(unlink(path_of("encode-00001.journal")), 0);
+    fail_with_plan(1, BSW_ERROR_STOPPED);
+    assert_int_equal(bsw_encode_refuse_loss(temporary_folder, &err), BSW_ERROR_USAGE);
+    assert_non_null(
+        strstr(err.message, "/encode.plan: left by a run that did not finish: --resume"));
+    assert_int_equal(unlink(path_of("encode.plan")), 0);
+    write_test_file("encode.lists", "", 0);
+    assert_int_equal(bsw_encode_refuse_loss(temporary_folder, &err), BSW_ERROR_USAGE);
+    assert_non_null(strstr(err.message, "/encode.lists: left by a run"));
+    assert_int_equal(unlink(path_of("encode.lists")), 0);
+    write_test_file("encode.plan", "of no program", 13); // of which nothing can be resumed
+    assert_ok(bsw_encode_refuse_loss(temporary_folder, &err), &err);
+}
+
+// A disk that is full is no reason to train lists again; rows that are wrong are.
+UNIT_TEST(a_failure_leaves_lists)
+{
+    fail_with_plan(1, BSW_ERROR_IO);
+    assert_true(has_file("encode.plan"));
+    fail_with_plan(0, BSW_ERROR_IO);
+    assert_false(has_file("encode.plan"));
+    fail_with_plan(1, BSW_ERROR_BAD_DATA);
+    assert_false(has_file("encode.plan"));
+}
+
+// What there is then stays as it is.
+UNIT_TEST(what_cannot_be_resumed_says_what_to_do)
+{
+    const char *const plans[] = {"of no program, and longer than the head of a journal",
+                                 "BSWJRNL\0\7\0\0\0, and longer than the head of a journal",
+                                 "BSWJRNL\0\1\0\0\0, and longer than the head of a journal"};
+    const char *const messages[] = {"/encode.plan: no bitsweep journal; --force alone starts again",
+                                    "version 7, this program reads 1; --force alone starts again",
+                                    "header is corrupt; --force alone starts again"};
+    for (int i = 0; i < 3; i++) {
+        struct bsw_journal_fields fields = {0};
+        struct bsw_encode_journal journal = {0};
+        write_test_file("encode.plan", plans[i], 50);
+        assert_int_equal(bsw_encode_journal_open(&journal, temporary_folder, 1, 0, &fields, &err),
+                         BSW_ERROR_BAD_DATA);
+        if (!strstr(err.message, messages[i])) fail_msg("'%s': '%s'", err.message, messages[i]);
+        bsw_encode_journal_close(&journal, BSW_ERROR_BAD_DATA);
+        assert_true(has_file("encode.plan"));
+    }
+}
+
 int main(void)
 {
     return run_unit_tests(make_temporary_folder, remove_temporary_folder);
