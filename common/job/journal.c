@@ -35,6 +35,8 @@ struct record_head {
     uint64_t sequence;
 };
 _Static_assert(sizeof(struct record_head) == 16, "no padding in the file");
+_Static_assert(sizeof(struct record_head) + sizeof(uint64_t) == BSW_JOURNAL_RECORD_BYTES,
+               "a head and a digest");
 
 // ---- fields ----
 
@@ -458,6 +460,14 @@ enum bsw_status bsw_journal_commit_if_due(bsw_journal *journal, struct bsw_error
     if (is_due(journal)) status = commit(journal, err);
     pthread_mutex_unlock(&journal->commit_lock);
     return status;
+}
+
+uint64_t bsw_journal_bytes(bsw_journal *journal)
+{
+    pthread_mutex_lock(&journal->append_lock);
+    uint64_t bytes = journal->appended_bytes;
+    pthread_mutex_unlock(&journal->append_lock);
+    return bytes;
 }
 
 int bsw_journal_is_stored(bsw_journal *journal)

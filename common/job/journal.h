@@ -33,8 +33,10 @@
 #define BSW_JOURNAL_MAX_FIELDS  40
 #define BSW_JOURNAL_NAME_BYTES  32  // with the 0 at the end
 #define BSW_JOURNAL_VALUE_BYTES 160 // the same; longer values are cut and end with their digest
-#define BSW_JOURNAL_MAX_PAYLOAD ((size_t)1 << 30)
-#define BSW_JOURNAL_MAX_BYTES   ((uint64_t)1 << 33) // of a file that is read
+// A GiB of centroids, and what a manifest has besides.
+#define BSW_JOURNAL_MAX_PAYLOAD  (((size_t)1 << 30) + ((size_t)1 << 28))
+#define BSW_JOURNAL_RECORD_BYTES 24                  // beside the payload
+#define BSW_JOURNAL_MAX_BYTES    ((uint64_t)1 << 33) // of a file that is read
 
 // ---- fields: {0}, then one call each; names must stay; more than the most are an error of open
 // ----
@@ -127,6 +129,9 @@ int bsw_journal_is_due(bsw_journal *journal);
 // Commits if it is due.
 enum bsw_status bsw_journal_commit_if_due(bsw_journal *journal, struct bsw_error *err);
 
+// Of the file once all that was appended is stored; more than BSW_JOURNAL_MAX_BYTES are not read
+// again.
+uint64_t bsw_journal_bytes(bsw_journal *journal);
 // Whether there is a file: with one, --resume has something to go on with.
 int bsw_journal_is_stored(bsw_journal *journal);
 // Random, new with every journal that begins.

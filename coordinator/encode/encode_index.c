@@ -22,6 +22,9 @@
 #include "coordinator/job/setting_checks.h"
 #include "shard/codecs/codec.h"
 
+_Static_assert(BSW_JOURNAL_MAX_PAYLOAD >= BSW_MAX_CENTROID_BYTES + (256u << 20),
+               "a plan holds a manifest");
+
 struct encode_job {
     struct bsw_encode_settings settings; // complete
     struct bsw_transport *transport;

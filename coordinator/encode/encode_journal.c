@@ -211,7 +211,7 @@ static enum bsw_status open_lists(struct bsw_encode_journal *journal,
     char path[BSW_PATH_BYTES];
     BSW_TRY(for_each_journal(journal, bsw_file_remove, err));
     BSW_TRY(bsw_path_join(path, journal->folder, LISTS_NAME, err));
-    return bsw_training_journal_open(path, fields, &journal->lists, err);
+    return bsw_training_journal_open(path, fields, BSW_JOURNAL_MAX_BYTES, &journal->lists, err);
 }
 
 enum bsw_status bsw_encode_journal_open(struct bsw_encode_journal *journal, const char *folder,

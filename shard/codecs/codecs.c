@@ -4,9 +4,9 @@
 
 #include "shard/codecs/codec.h"
 
-// Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB, their known answers 64 MiB. A larger file
-// is not a manifest of ours.
-#define MANIFEST_MAX_BYTES (256u << 20)
+// Frame of 4096 dims: 64 MiB; 65,536 shards: some 4 MiB, their known answers 64 MiB; and centroids.
+// A larger file is not a manifest of ours.
+#define MANIFEST_MAX_BYTES (BSW_MAX_CENTROID_BYTES + (256u << 20))
 
 #define USUAL_QUERY_BITS   6
 

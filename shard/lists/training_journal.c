@@ -13,6 +13,7 @@ struct record_head {
 
 struct bsw_training_journal {
     bsw_journal *records;
+    uint64_t most_bytes;
     struct bsw_buffer whole;      // the last records of runs that are whole, one after another
     struct bsw_buffer last[2];    // the last two records of one that is not, the later one first
     struct bsw_buffer payload;    // of a record that is made
@@ -56,11 +57,13 @@ static enum bsw_status take_record(void *context, const void *payload, size_t by
 }
 
 enum bsw_status bsw_training_journal_open(const char *path, const struct bsw_journal_fields *fields,
-                                          bsw_training_journal **out, struct bsw_error *err)
+                                          uint64_t most_bytes, bsw_training_journal **out,
+                                          struct bsw_error *err)
 {
     bsw_training_journal *journal;
     *out = NULL;
     BSW_TRY(bsw_allocate_zero(&journal, 1, sizeof *journal, "journal", err));
+    journal->most_bytes = most_bytes;
     const struct bsw_journal_options options = {.path = path,
                                                 .mode = BSW_JOURNAL_RESUME,
                                                 .fields = fields,
@@ -128,6 +131,8 @@ enum bsw_status bsw_training_journal_put(bsw_training_journal *journal, uint64_t
                                          size_t numbers, struct bsw_error *err)
 {
     const struct record_head head = {run, round, is_last != 0};
+    uint64_t bytes = BSW_JOURNAL_RECORD_BYTES + sizeof head + numbers * sizeof(float);
+    if (bsw_journal_bytes(journal->records) + bytes > journal->most_bytes) return BSW_OK;
     journal->payload.bytes = 0;
     BSW_TRY(bsw_buffer_append(&journal->payload, &head, sizeof head, err));
     BSW_TRY(bsw_buffer_append(&journal->payload, centroids, numbers * sizeof(float), err));

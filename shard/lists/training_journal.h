@@ -19,8 +19,10 @@ typedef struct bsw_training_journal bsw_training_journal;
 
 // Takes over what is at path, of the same fields; none: begins. Other fields are BSW_ERROR_USAGE.
 // Reads all of it into memory: the centroids of whole runs, and two rounds of one that is not.
+// most_bytes: of the file; BSW_JOURNAL_MAX_BYTES, or less in tests.
 enum bsw_status bsw_training_journal_open(const char *path, const struct bsw_journal_fields *fields,
-                                          bsw_training_journal **out, struct bsw_error *err);
+                                          uint64_t most_bytes, bsw_training_journal **out,
+                                          struct bsw_error *err);
 // Leaves the file as of the last commit. Accepts NULL inside.
 void bsw_training_journal_close(bsw_training_journal **journal);
 
@@ -35,7 +37,8 @@ struct bsw_training_known {
 int bsw_training_journal_find(const bsw_training_journal *journal, uint64_t run, size_t numbers,
                               struct bsw_training_known *out);
 
-// Keeps the centroids [numbers] of a round. On disk every BSW_JOURNAL_SECONDS.
+// Keeps the centroids [numbers] of a round. On disk every BSW_JOURNAL_SECONDS. One that would take
+// the file beyond most_bytes is not kept: who goes on does it again.
 enum bsw_status bsw_training_journal_put(bsw_training_journal *journal, uint64_t run,
                                          uint32_t round, int is_last, const float *centroids,
                                          size_t numbers, struct bsw_error *err);

@@ -119,6 +119,21 @@ UNIT_TEST(a_missing_manifest_is_a_fault_of_the_system)
     bsw_manifest_deinit(&manifest);
 }
 
+// Of zeros, which are no manifest, whatever their number: one with a GiB of centroids may be so
+// large.
+UNIT_TEST(a_manifest_may_be_as_large_as_its_centroids)
+{
+    struct bsw_manifest manifest;
+    write_test_file("manifest.pb", "", 0);
+    assert_int_equal(truncate(path_of("manifest.pb"), (257 << 20)), 0);
+    assert_int_equal(bsw_manifest_read(temporary_folder, &manifest, &err), BSW_ERROR_BAD_DATA);
+    assert_null(strstr(err.message, "more than"));
+    assert_int_equal(truncate(path_of("manifest.pb"), ((off_t)5 << 28) + 1), 0);
+    assert_int_equal(bsw_manifest_read(temporary_folder, &manifest, &err), BSW_ERROR_BAD_DATA);
+    assert_non_null(strstr(err.message, "manifest.pb: 1342177281 bytes, more than"));
+    assert_int_equal(unlink(path_of("manifest.pb")), 0);
+}
+
 // ---- damage ----
 
 static void check_damage(struct bsw_manifest *manifest)

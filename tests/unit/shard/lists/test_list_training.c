@@ -229,6 +229,7 @@ UNIT_TEST(centroids_of_cosine_have_length_one)
 // ---- rounds that are kept ----
 
 static char journal_path[BSW_PATH_BYTES];
+static uint64_t most_journal_bytes = BSW_JOURNAL_MAX_BYTES;
 
 static enum bsw_status train_kept(bsw_transport *transport, void *context, struct bsw_error *error)
 {
@@ -238,7 +239,9 @@ static enum bsw_status train_kept(bsw_transport *transport, void *context, struc
     bsw_training_journal *journal = NULL;
     bsw_journal_field_text(&fields, "rows", "these");
     if (transport->rank == 0)
-        assert_ok(bsw_training_journal_open(journal_path, &fields, &journal, error), error);
+        assert_ok(
+            bsw_training_journal_open(journal_path, &fields, most_journal_bytes, &journal, error),
+            error);
     training.is_kept = 1;
     training.journal = journal;
     enum bsw_status status = bsw_lists_train(
@@ -290,6 +293,17 @@ UNIT_TEST(a_training_goes_on_after_any_round_with_the_same_bytes)
         // One round is not enough to go on from.
         assert_int_equal(journal_bytes(), left == 1 ? whole + record : whole);
     }
+    // Of a journal that is full rounds are kept until then, and those behind them done again.
+    for (size_t most = 0; most <= ROUNDS + 1; most += 3) {
+        unlink(journal_path);
+        most_journal_bytes = head + most * record + record - 1;
+        for (int i = 0; i < 2; i++) {
+            check_kept(&training, 1 + i, expected);
+            if (most > 0) assert_int_equal(journal_bytes(), head + most * record);
+        }
+        assert_int_equal(access(journal_path, F_OK), most > 0 ? 0 : -1);
+    }
+    most_journal_bytes = BSW_JOURNAL_MAX_BYTES;
     training.num_lists++; // of other numbers: nothing to go on from
     float *other = train_with(&training, 1);
     check_kept(&training, 2, other);
