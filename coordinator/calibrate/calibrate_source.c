@@ -6,6 +6,11 @@
 #include "common/base/memory.h"
 #include "shard/host/raw_rows.h"
 
+static size_t row_bytes_of(const struct bsw_manifest *manifest)
+{
+    return bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
+}
+
 // Rows before the index's first one are never written, nor read, and take no memory. A copy in the
 // order of lists lacks dropped rows: they are NaNs, or zeros of a type that has none.
 static enum bsw_status read_rows(const struct bsw_manifest *manifest, const char *index,
@@ -40,17 +45,69 @@ static enum bsw_status read_shard(const struct bsw_manifest *manifest, const cha
     return status;
 }
 
+// Of the rows of a shard, as encode made it: a copy in the order of lists has no dropped rows.
+static enum bsw_status add_digests(const struct bsw_manifest *manifest, const char *index,
+                                   uint32_t shard, const unsigned char *numbers, uint64_t *digest,
+                                   struct bsw_error *err)
+{
+    const struct bsw_shard_entry *entry = &manifest->shards[shard];
+    size_t bytes = row_bytes_of(manifest);
+    struct bsw_list_order order;
+    BSW_TRY(bsw_list_order_read(manifest, index, shard, &order, err));
+    const uint32_t *places = manifest->lists.has_ordered_vectors ? order.places : NULL;
+    for (uint64_t row = 0; row < entry->num_rows; row++) {
+        uint64_t id = entry->first_row + row;
+        if (!places || places[row] != BSW_NO_ROW)
+            *digest += bsw_row_digest(numbers + id * bytes, bytes, id);
+    }
+    bsw_list_order_deinit(&order);
+    return BSW_OK;
+}
+
+// numbers: [first_row + num_rows][row bytes], of which the first ones are not read.
+static enum bsw_status digest_of(const struct bsw_manifest *manifest, const char *index,
+                                 const unsigned char *numbers, uint64_t *digest,
+                                 struct bsw_error *err)
+{
+    *digest = 0;
+    for (uint32_t shard = 0; shard < manifest->num_shards; shard++)
+        BSW_TRY(add_digests(manifest, index, shard, numbers, digest, err));
+    return BSW_OK;
+}
+
+// Whether rows of the index's name are lent, and are those that were encoded.
+static enum bsw_status find_lent(const struct bsw_manifest *manifest, const char *index, int *found,
+                                 struct bsw_error *err)
+{
+    const struct bsw_memory_rows *lent;
+    uint64_t digest;
+    *found = 0;
+    if (bsw_memory_rows_find(manifest->source_path, &lent, NULL) != BSW_OK ||
+        lent->type != manifest->source_type || lent->dims != bsw_manifest_row_dims(manifest) ||
+        lent->num_rows != manifest->source_rows)
+        return BSW_OK;
+    BSW_TRY(digest_of(manifest, index, lent->numbers, &digest, err));
+    *found = digest == manifest->source_digest;
+    return BSW_OK;
+}
+
 static enum bsw_status read_all(const struct bsw_manifest *manifest, const char *index,
                                 struct bsw_calibrate_source *out, struct bsw_error *err)
 {
     uint64_t num_rows = manifest->first_row + manifest->num_rows;
-    size_t row_bytes =
-        bsw_manifest_row_dims(manifest) * bsw_vector_type_bytes(manifest->source_type);
     if (num_rows > SIZE_MAX)
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%s: too large for memory", index);
-    BSW_TRY(bsw_allocate(&out->numbers, (size_t)num_rows, row_bytes, "rows", err));
+    BSW_TRY(bsw_allocate(&out->numbers, (size_t)num_rows, row_bytes_of(manifest), "rows", err));
     for (uint32_t shard = 0; shard < manifest->num_shards; shard++)
         BSW_TRY(read_shard(manifest, index, shard, out->numbers, err));
+    uint64_t digest;
+    BSW_TRY(digest_of(manifest, index, out->numbers, &digest, err));
+    if (digest != manifest->source_digest)
+        return bsw_fail(err, BSW_ERROR_BAD_DATA,
+                        "%s: its copy of the rows has digest %016llx, the rows had %016llx; verify "
+                        "says where",
+                        index, (unsigned long long)digest,
+                        (unsigned long long)manifest->source_digest);
     out->memory = (struct bsw_memory_rows){.name = manifest->source_path,
                                            .numbers = out->numbers,
                                            .type = manifest->source_type,
@@ -62,11 +119,12 @@ static enum bsw_status read_all(const struct bsw_manifest *manifest, const char 
 enum bsw_status bsw_calibrate_source_lend(const struct bsw_manifest *manifest, const char *index,
                                           struct bsw_calibrate_source *out, struct bsw_error *err)
 {
-    const struct bsw_memory_rows *lent;
+    int is_lent;
     *out = (struct bsw_calibrate_source){0};
-    if (!bsw_memory_rows_is_name(manifest->source_path) || !manifest->source_is_copied ||
-        bsw_memory_rows_find(manifest->source_path, &lent, NULL) == BSW_OK)
+    if (!bsw_memory_rows_is_name(manifest->source_path) || !manifest->source_is_copied)
         return BSW_OK;
+    BSW_TRY(find_lent(manifest, index, &is_lent, err));
+    if (is_lent) return BSW_OK;
     enum bsw_status status = read_all(manifest, index, out, err);
     if (status != BSW_OK) bsw_calibrate_source_take_back(out);
     return status;
