@@ -180,6 +180,7 @@ static enum bsw_status upload_all(struct bsw_device_refiner *refiner,
     size_t num_rows = (size_t)shard->host->shape.num_rows, bytes = refiner->row_bytes;
     size_t most = refiner->half_bytes / bytes, half = 0;
     if (most > BSW_BUNDLE_ROWS) most = most / BSW_BUNDLE_ROWS * BSW_BUNDLE_ROWS;
+    if (shard->host->raw_rows.places) bsw_raw_rows_read_ahead(&shard->host->raw_rows, 0, num_rows);
     for (size_t first = 0; first < num_rows; first += most, half ^= 1) {
         struct row_list list = {.shard = shard->host,
                                 .first = first,

@@ -68,7 +68,8 @@ static inline void bsw_raw_rows_prefetch_place(const struct bsw_raw_rows *rows, 
     if (rows->places) __builtin_prefetch(rows->places + local_row);
 }
 
-// Asks the system to read so many rows from `first_row` of the shard on into memory.
+// Asks the system to read so many rows from `first_row` of the shard on into memory. In the order
+// of lists they lie anywhere: it is asked for all rows, or nothing.
 void bsw_raw_rows_read_ahead(const struct bsw_raw_rows *rows, uint64_t first_row,
                              uint64_t num_rows);
 

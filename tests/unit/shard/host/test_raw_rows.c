@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Raw rows behind an index: those of the source, and every damaged bit and changed source is found
 // and named.
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "shard/codecs/codec.h"
 #include "small_shards.h"
 
@@ -209,6 +213,59 @@ UNIT_TEST(a_generated_source_of_another_shape_is_found)
         assert_changed(&manifest, others[i][1]);
     }
     bsw_manifest_deinit(&manifest);
+}
+
+// ---- reading ahead ----
+
+static uintptr_t advised_from, advised_to; // one range, of several calls
+static size_t longest_advice;
+
+// Takes the place of the C library's, for this one purpose.
+int madvise(void *address, size_t bytes, int advice)
+{
+    if (advice != MADV_WILLNEED) return (int)syscall(SYS_madvise, address, bytes, advice);
+    if (advised_to != (uintptr_t)address) advised_from = (uintptr_t)address;
+    advised_to = (uintptr_t)address + bytes;
+    longest_advice = bytes > longest_advice ? bytes : longest_advice;
+    return 0;
+}
+
+static void expect_advice(const struct bsw_raw_rows *rows, uint64_t first, uint64_t count,
+                          size_t from, size_t to)
+{
+    advised_from = advised_to = 0;
+    longest_advice = 0;
+    bsw_raw_rows_read_ahead(rows, first, count);
+    assert_int_equal(advised_to - advised_from, to - from);
+    if (to > from) assert_int_equal(advised_from, (uintptr_t)rows->map + from);
+    assert_true(longest_advice <= 128 << 10); // as much as Linux reads at once
+}
+
+// Of the map's pages, in pieces; rows in the order of lists are asked for together alone.
+UNIT_TEST(rows_are_asked_for_ahead)
+{
+    enum { NUM = 1000, SLOTS = 1024, BYTES = 1000, HEAD = 4096 };
+    static uint32_t order[SLOTS];
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = HEAD + SLOTS * BYTES;
+    void *map = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(map != MAP_FAILED);
+    struct bsw_raw_rows rows = {.num_rows = NUM,
+                                .row_bytes = BYTES,
+                                .map = (const unsigned char *)map,
+                                .map_bytes = bytes,
+                                .first_byte = HEAD,
+                                .stride_bytes = BYTES,
+                                .num_slots = NUM};
+    expect_advice(&rows, 0, NUM, HEAD / page * page, HEAD + NUM * BYTES);
+    expect_advice(&rows, 500, 7, (HEAD + 500 * BYTES) / page * page, HEAD + 507 * BYTES);
+    expect_advice(&rows, 500, 0, 0, 0);
+    rows.rows_at = rows.places = order;
+    rows.num_slots = SLOTS;
+    expect_advice(&rows, 0, NUM, HEAD / page * page, HEAD + SLOTS * BYTES);
+    expect_advice(&rows, 0, NUM - 1, 0, 0);
+    rows.is_synth = 1;
+    expect_advice(&rows, 0, NUM, 0, 0);
+    munmap(map, bytes);
 }
 
 int main(void)
