@@ -5,9 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
 #include "kernels/table_scan/table_scan.h"
-#include "kernels/table_scan/table_sums_at.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define LANES  8 // floats of a register
@@ -31,27 +29,13 @@ INLINE void chain(const float *entries, size_t stride, uint32_t part_dims, const
 }
 
 INLINE void part_products(const float *entries, size_t num, uint32_t part_dims, const float *x,
-                          const float *start, float *out, size_t block)
+                          const float *start, float *out)
 {
+    const size_t block = num < BLOCK * LANES ? num / LANES : BLOCK;
     for (size_t j = 0; j < num; j += block * LANES) {
         __m256 sums[BLOCK];
         chain(entries + j, num, part_dims, x, 1.0f, start ? start + j : NULL, block, sums);
         for (size_t k = 0; k < block; k++) _mm256_storeu_ps(out + j + k * LANES, sums[k]);
-    }
-}
-
-static void avx2_products(const struct bsw_product_book *book, const float *x, const float *start,
-                          float *out)
-{
-    size_t num = bsw_product_entries(book), part = num * book->part_dims;
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const float *from = start ? start + p * num : NULL, *at = x + p * book->part_dims;
-        if (num == 256)
-            part_products(book->entries + p * part, 256, book->part_dims, at, from, out + p * num,
-                          BLOCK);
-        else
-            part_products(book->entries + p * part, 16, book->part_dims, at, from, out + p * num,
-                          2);
     }
 }
 
@@ -70,8 +54,9 @@ INLINE uint8_t first_least(__m256 least, __m256i numbers)
 }
 
 INLINE uint8_t part_nearest(const float *entries, const float *norms, size_t num,
-                            uint32_t part_dims, const float *x, size_t block)
+                            uint32_t part_dims, const float *x)
 {
+    const size_t block = num < BLOCK * LANES ? num / LANES : BLOCK;
     __m256 least = _mm256_set1_ps(INFINITY);
     __m256i best = _mm256_setzero_si256(), number = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7),
             step = _mm256_set1_epi32(LANES);
@@ -86,21 +71,6 @@ INLINE uint8_t part_nearest(const float *entries, const float *norms, size_t num
         }
     }
     return first_least(least, best);
-}
-
-static void avx2_nearest(const struct bsw_product_book *book, const float *x, size_t stride,
-                         size_t num_rows, uint8_t *codes)
-{
-    size_t num = bsw_product_entries(book), part = num * book->part_dims;
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const float *entries = book->entries + p * part, *norms = book->norms + p * num,
-                    *at = x + p * book->part_dims;
-        for (size_t r = 0; r < num_rows; r++)
-            codes[r * book->parts + p] =
-                num == 256
-                    ? part_nearest(entries, norms, 256, book->part_dims, at + r * stride, BLOCK)
-                    : part_nearest(entries, norms, 16, book->part_dims, at + r * stride, 2);
-    }
 }
 
 static float avx2_distances(const struct bsw_product_book *book, const float *list,
@@ -197,32 +167,6 @@ static void convert_halves(float power, const float *in, size_t n, uint16_t *out
     memcpy(out + i, &halves, (n - i) * sizeof *out);
 }
 
-static void avx2_convert(enum bsw_table_type type, int is_signed, int exponent, const float *in,
-                         size_t n, void *out)
-{
-    float power = bsw_table_power(exponent), *floats = out;
-    switch (type) {
-    case BSW_TABLE_E5M3:
-        if (is_signed)
-            convert_float8(5, 1, power, in, n, out);
-        else
-            convert_float8(5, 0, power, in, n, out);
-        break;
-    case BSW_TABLE_E4M4:
-        if (is_signed)
-            convert_float8(4, 1, power, in, n, out);
-        else
-            convert_float8(4, 0, power, in, n, out);
-        break;
-    case BSW_TABLE_FLOAT16:
-        convert_halves(power, in, n, out);
-        break;
-    default:
-        for (size_t i = 0; i < n; i++) floats[i] = in[i] * power;
-        break;
-    }
-}
-
 // ---- 8-bit codes ----
 
 // float32: a load and an addition a row were faster than gathers, 0.30 ns against 0.42 on Zen 3.
@@ -296,32 +240,23 @@ INLINE void sums_of_bytes(enum bsw_table_type type, int is_signed,
 
 // ---- numbers of a table ----
 
-INLINE void expand_float8(enum bsw_table_type type, int is_signed, const uint8_t *in, size_t n,
-                          float *out)
-{
-    for (size_t i = 0; i < n; i += LANES) {
-        __m128i eight = _mm_loadl_epi64((const __m128i *)(const void *)(in + i));
-        _mm256_store_ps(out + i, float_of8(_mm256_cvtepu8_epi32(eight),
-                                           bsw_float8_exponent_bits(type), is_signed));
-    }
-}
-
-static void avx2_expand(enum bsw_table_type type, int is_signed, const void *in, size_t n,
-                        float *out)
+INLINE void expand_to(enum bsw_table_type type, int is_signed, const void *in, size_t n, float *out)
 {
     const uint16_t *halves = in;
-    if (type == BSW_TABLE_FLOAT32)
+    const uint8_t *bytes = in;
+    if (type == BSW_TABLE_FLOAT32) {
         memcpy(out, in, n * sizeof *out);
-    else if (type == BSW_TABLE_E5M3)
-        is_signed ? expand_float8(BSW_TABLE_E5M3, 1, in, n, out)
-                  : expand_float8(BSW_TABLE_E5M3, 0, in, n, out);
-    else if (type == BSW_TABLE_E4M4)
-        is_signed ? expand_float8(BSW_TABLE_E4M4, 1, in, n, out)
-                  : expand_float8(BSW_TABLE_E4M4, 0, in, n, out);
-    else
-        for (size_t i = 0; i < n; i += LANES)
-            _mm256_store_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(
-                                         (const __m128i *)(const void *)(halves + i))));
+        return;
+    }
+    for (size_t i = 0; i < n; i += LANES)
+        if (type == BSW_TABLE_FLOAT16) {
+            __m128i eight = _mm_loadu_si128((const __m128i *)(const void *)(halves + i));
+            _mm256_store_ps(out + i, _mm256_cvtph_ps(eight));
+        } else {
+            __m128i eight = _mm_loadl_epi64((const __m128i *)(const void *)(bytes + i));
+            _mm256_store_ps(out + i, float_of8(_mm256_cvtepu8_epi32(eight),
+                                               bsw_float8_exponent_bits(type), is_signed));
+        }
 }
 
 // ---- 4-bit codes ----
@@ -436,37 +371,14 @@ INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_co
     }
 }
 
-static void avx2_sums(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
-                      size_t num_bundles, float *sums)
-{
-#define CALL(type, is_signed) \
-    sums_of(type, is_signed, table, codes, bundle_bytes, num_bundles, sums)
-    BSW_SUMS_BY_TYPE(table, CALL)
-#undef CALL
-}
-
-static void avx2_sums_at(const struct bsw_code_table *table, const uint8_t *codes,
-                         size_t bundle_bytes, const uint32_t *places, size_t num_places,
-                         float *sums){
-#define CALL(type, is_signed) \
-    bsw_sums_at_of(type, is_signed, table, codes, bundle_bytes, places, num_places, sums)
-    BSW_SUMS_BY_TYPE(table, CALL)
-#undef CALL
-}
-
-// A float that keys of this score and better reach, and perhaps some of the one below.
-INLINE float least_key(uint32_t limit)
-{
-    // -infinity has the lowest score of a key.
-    return limit <= 0x007fffffu ? -INFINITY : bsw_score_to_float(limit);
-}
+#include "kernels/table_scan/table_scan_lanes.h"
 
 static size_t avx2_filter(const float *sums, float multiplier, float addition,
                           const uint32_t *masks, size_t num_bundles, uint32_t first_row,
                           uint32_t limit, uint64_t *items)
 {
     const __m256 factor = _mm256_set1_ps(multiplier), more = _mm256_set1_ps(addition),
-                 zero = _mm256_setzero_ps(), least = _mm256_set1_ps(least_key(limit));
+                 zero = _mm256_setzero_ps(), least = _mm256_set1_ps(bsw_float_limit(limit));
     size_t count = 0;
     for (size_t i = 0; i < num_bundles * BSW_BUNDLE_ROWS; i += LANES) {
         __m256 key = _mm256_mul_ps(_mm256_loadu_ps(sums + i), factor);
@@ -476,22 +388,17 @@ static size_t avx2_filter(const float *sums, float multiplier, float addition,
         if (!found) continue;
         float keys[LANES];
         _mm256_storeu_ps(keys, key);
-        for (; found; found &= found - 1) {
-            uint32_t lane = (uint32_t)__builtin_ctz(found),
-                     score = bsw_score_from_float(keys[lane]);
-            if (score < limit) continue;
-            items[count++] = bsw_candidate_pack(score, first_row + (uint32_t)i + lane);
-        }
+        count += append_keys(keys, found, first_row + (uint32_t)i, limit, items + count);
     }
     return count;
 }
 
 const struct bsw_table_scan_table bsw_table_scan_avx2 = {.level = "avx2",
-                                                         .products = avx2_products,
-                                                         .nearest = avx2_nearest,
+                                                         .products = products,
+                                                         .nearest = nearest,
                                                          .distances = avx2_distances,
-                                                         .convert = avx2_convert,
-                                                         .expand = avx2_expand,
-                                                         .sums = avx2_sums,
-                                                         .sums_at = avx2_sums_at,
+                                                         .convert = convert,
+                                                         .expand = expand,
+                                                         .sums = sums,
+                                                         .sums_at = sums_at,
                                                          .filter = avx2_filter};

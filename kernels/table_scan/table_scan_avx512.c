@@ -6,9 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
 #include "kernels/table_scan/table_scan.h"
-#include "kernels/table_scan/table_sums_at.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #define LANES  16 // floats of a register
@@ -36,19 +34,6 @@ INLINE void part_products(const float *entries, size_t num, uint32_t part_dims, 
     __m512 sums[BLOCK];
     chain(entries, num, part_dims, x, 1.0f, start, num / LANES, sums);
     for (size_t k = 0; k < num / LANES; k++) _mm512_storeu_ps(out + k * LANES, sums[k]);
-}
-
-static void avx512_products(const struct bsw_product_book *book, const float *x, const float *start,
-                            float *out)
-{
-    size_t num = bsw_product_entries(book), part = num * book->part_dims;
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const float *from = start ? start + p * num : NULL, *at = x + p * book->part_dims;
-        if (num == 256)
-            part_products(book->entries + p * part, 256, book->part_dims, at, from, out + p * num);
-        else
-            part_products(book->entries + p * part, 16, book->part_dims, at, from, out + p * num);
-    }
 }
 
 // The least of all lanes, and of equal ones the one of the first entry.
@@ -79,20 +64,6 @@ INLINE uint8_t part_nearest(const float *entries, const float *norms, size_t num
         number = _mm512_add_epi32(number, step);
     }
     return first_least(least, best);
-}
-
-static void avx512_nearest(const struct bsw_product_book *book, const float *x, size_t stride,
-                           size_t num_rows, uint8_t *codes)
-{
-    size_t num = bsw_product_entries(book), part = num * book->part_dims;
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const float *entries = book->entries + p * part, *norms = book->norms + p * num,
-                    *at = x + p * book->part_dims;
-        for (size_t r = 0; r < num_rows; r++)
-            codes[r * book->parts + p] =
-                num == 256 ? part_nearest(entries, norms, 256, book->part_dims, at + r * stride)
-                           : part_nearest(entries, norms, 16, book->part_dims, at + r * stride);
-    }
 }
 
 static float avx512_distances(const struct bsw_product_book *book, const float *list,
@@ -185,32 +156,6 @@ static void convert_halves(float power, const float *in, size_t n, uint16_t *out
     memcpy(out + i, &halves, (n - i) * sizeof *out);
 }
 
-static void avx512_convert(enum bsw_table_type type, int is_signed, int exponent, const float *in,
-                           size_t n, void *out)
-{
-    float power = bsw_table_power(exponent), *floats = out;
-    switch (type) {
-    case BSW_TABLE_E5M3:
-        if (is_signed)
-            convert_float8(5, 1, power, in, n, out);
-        else
-            convert_float8(5, 0, power, in, n, out);
-        break;
-    case BSW_TABLE_E4M4:
-        if (is_signed)
-            convert_float8(4, 1, power, in, n, out);
-        else
-            convert_float8(4, 0, power, in, n, out);
-        break;
-    case BSW_TABLE_FLOAT16:
-        convert_halves(power, in, n, out);
-        break;
-    default:
-        for (size_t i = 0; i < n; i++) floats[i] = in[i] * power;
-        break;
-    }
-}
-
 // The floats of 16 numbers.
 INLINE __m512 sixteen_floats(enum bsw_table_type type, int is_signed, const unsigned char *numbers)
 {
@@ -221,21 +166,12 @@ INLINE __m512 sixteen_floats(enum bsw_table_type type, int is_signed, const unsi
                      bsw_float8_exponent_bits(type), is_signed);
 }
 
-INLINE void expand(enum bsw_table_type type, int is_signed, const unsigned char *in, size_t n,
-                   float *out)
+INLINE void expand_to(enum bsw_table_type type, int is_signed, const void *in, size_t n, float *out)
 {
+    const unsigned char *bytes = in;
     for (size_t i = 0; i < n; i += LANES)
         _mm512_storeu_ps(out + i,
-                         sixteen_floats(type, is_signed, in + i * bsw_table_number_bytes(type)));
-}
-
-static void avx512_expand(enum bsw_table_type type, int is_signed, const void *in, size_t n,
-                          float *out)
-{
-    const struct bsw_code_table table = {.type = type, .is_signed = is_signed};
-#define CALL(type, is_signed) expand(type, is_signed, in, n, out)
-    BSW_SUMS_BY_TYPE(&table, CALL)
-#undef CALL
+                         sixteen_floats(type, is_signed, bytes + i * bsw_table_number_bytes(type)));
 }
 
 // ---- 4-bit codes ----
@@ -494,37 +430,14 @@ INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_co
                        sums + b * BSW_BUNDLE_ROWS);
 }
 
-static void avx512_sums(const struct bsw_code_table *table, const uint8_t *codes,
-                        size_t bundle_bytes, size_t num_bundles, float *sums)
-{
-#define CALL(type, is_signed) \
-    sums_of(type, is_signed, table, codes, bundle_bytes, num_bundles, sums)
-    BSW_SUMS_BY_TYPE(table, CALL)
-#undef CALL
-}
-
-static void avx512_sums_at(const struct bsw_code_table *table, const uint8_t *codes,
-                           size_t bundle_bytes, const uint32_t *places, size_t num_places,
-                           float *sums){
-#define CALL(type, is_signed) \
-    bsw_sums_at_of(type, is_signed, table, codes, bundle_bytes, places, num_places, sums)
-    BSW_SUMS_BY_TYPE(table, CALL)
-#undef CALL
-}
-
-// A float that keys of this score and better reach, and perhaps some of the one below.
-INLINE float least_key(uint32_t limit)
-{
-    // -infinity has the lowest score of a key.
-    return limit <= 0x007fffffu ? -INFINITY : bsw_score_to_float(limit);
-}
+#include "kernels/table_scan/table_scan_lanes.h"
 
 static size_t avx512_filter(const float *sums, float multiplier, float addition,
                             const uint32_t *masks, size_t num_bundles, uint32_t first_row,
                             uint32_t limit, uint64_t *items)
 {
     const __m512 factor = _mm512_set1_ps(multiplier), more = _mm512_set1_ps(addition),
-                 zero = _mm512_setzero_ps(), least = _mm512_set1_ps(least_key(limit));
+                 zero = _mm512_setzero_ps(), least = _mm512_set1_ps(bsw_float_limit(limit));
     size_t count = 0;
     for (size_t i = 0; i < num_bundles * BSW_BUNDLE_ROWS; i += LANES) {
         __m512 key = _mm512_mul_ps(_mm512_loadu_ps(sums + i), factor);
@@ -534,22 +447,17 @@ static size_t avx512_filter(const float *sums, float multiplier, float addition,
         if (!found) continue;
         float keys[LANES];
         _mm512_storeu_ps(keys, key);
-        for (; found; found &= found - 1) {
-            uint32_t lane = (uint32_t)__builtin_ctz(found),
-                     score = bsw_score_from_float(keys[lane]);
-            if (score < limit) continue;
-            items[count++] = bsw_candidate_pack(score, first_row + (uint32_t)i + lane);
-        }
+        count += append_keys(keys, found, first_row + (uint32_t)i, limit, items + count);
     }
     return count;
 }
 
 const struct bsw_table_scan_table bsw_table_scan_avx512 = {.level = "avx512",
-                                                           .products = avx512_products,
-                                                           .nearest = avx512_nearest,
+                                                           .products = products,
+                                                           .nearest = nearest,
                                                            .distances = avx512_distances,
-                                                           .convert = avx512_convert,
-                                                           .expand = avx512_expand,
-                                                           .sums = avx512_sums,
-                                                           .sums_at = avx512_sums_at,
+                                                           .convert = convert,
+                                                           .expand = expand,
+                                                           .sums = sums,
+                                                           .sums_at = sums_at,
                                                            .filter = avx512_filter};

@@ -6,7 +6,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "common/codes/result_order.h"
 #include "kernels/neon_mask.h"
 #include "kernels/table_scan/table_scan.h"
 #include "kernels/table_scan/table_sums_at.h"
@@ -33,26 +32,13 @@ INLINE void chain(const float *entries, size_t stride, uint32_t part_dims, const
 }
 
 INLINE void part_products(const float *entries, size_t num, uint32_t part_dims, const float *x,
-                          const float *start, float *out, size_t block)
+                          const float *start, float *out)
 {
+    const size_t block = num < BLOCK * LANES ? num / LANES : BLOCK;
     for (size_t j = 0; j < num; j += block * LANES) {
         float32x4_t sums[BLOCK];
         chain(entries + j, num, part_dims, x, 1.0f, start ? start + j : NULL, block, sums);
         for (size_t k = 0; k < block; k++) vst1q_f32(out + j + k * LANES, sums[k]);
-    }
-}
-
-static void neon_products(const struct bsw_product_book *book, const float *x, const float *start,
-                          float *out)
-{
-    size_t num = bsw_product_entries(book), part = num * book->part_dims;
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const float *from = start ? start + p * num : NULL, *at = x + p * book->part_dims,
-                    *entries = book->entries + p * part;
-        if (num == 256)
-            part_products(entries, 256, book->part_dims, at, from, out + p * num, BLOCK);
-        else
-            part_products(entries, 16, book->part_dims, at, from, out + p * num, 4);
     }
 }
 
@@ -64,8 +50,9 @@ INLINE uint8_t first_least(float32x4_t least, uint32x4_t numbers)
 }
 
 INLINE uint8_t part_nearest(const float *entries, const float *norms, size_t num,
-                            uint32_t part_dims, const float *x, size_t block)
+                            uint32_t part_dims, const float *x)
 {
+    const size_t block = num < BLOCK * LANES ? num / LANES : BLOCK;
     static const uint32_t first[LANES] = {0, 1, 2, 3};
     float32x4_t least = vdupq_n_f32(INFINITY);
     uint32x4_t best = vdupq_n_u32(0), number = vld1q_u32(first), step = vdupq_n_u32(LANES);
@@ -80,21 +67,6 @@ INLINE uint8_t part_nearest(const float *entries, const float *norms, size_t num
         }
     }
     return first_least(least, best);
-}
-
-static void neon_nearest(const struct bsw_product_book *book, const float *x, size_t stride,
-                         size_t num_rows, uint8_t *codes)
-{
-    size_t num = bsw_product_entries(book), part = num * book->part_dims;
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const float *entries = book->entries + p * part, *norms = book->norms + p * num,
-                    *at = x + p * book->part_dims;
-        for (size_t r = 0; r < num_rows; r++)
-            codes[r * book->parts + p] =
-                num == 256
-                    ? part_nearest(entries, norms, 256, book->part_dims, at + r * stride, BLOCK)
-                    : part_nearest(entries, norms, 16, book->part_dims, at + r * stride, 4);
-    }
 }
 
 static float neon_distances(const struct bsw_product_book *book, const float *list,
@@ -183,22 +155,6 @@ static void convert_halves(float power, const float *in, size_t n, uint16_t *out
     memcpy(out + i, halves, (n - i) * sizeof *out);
 }
 
-static void neon_convert(enum bsw_table_type type, int is_signed, int exponent, const float *in,
-                         size_t n, void *out)
-{
-    float power = bsw_table_power(exponent), *floats = out;
-    if (type == BSW_TABLE_E5M3)
-        is_signed ? convert_float8(5, 1, power, in, n, out)
-                  : convert_float8(5, 0, power, in, n, out);
-    else if (type == BSW_TABLE_E4M4)
-        is_signed ? convert_float8(4, 1, power, in, n, out)
-                  : convert_float8(4, 0, power, in, n, out);
-    else if (type == BSW_TABLE_FLOAT16)
-        convert_halves(power, in, n, out);
-    else
-        for (size_t i = 0; i < n; i++) floats[i] = in[i] * power;
-}
-
 INLINE float32x4_t float_of_half(uint16x4_t halves)
 {
     return vcvt_f32_f16(vreinterpret_f16_u16(halves));
@@ -215,31 +171,21 @@ INLINE void floats_of8(enum bsw_table_type type, int is_signed, uint8x16_t bytes
         out[k] = float_of8(words[k], bsw_float8_exponent_bits(type), is_signed);
 }
 
-INLINE void expand_float8(enum bsw_table_type type, int is_signed, const uint8_t *in, size_t n,
-                          float *out)
-{
-    for (size_t i = 0; i < n; i += 16) {
-        float32x4_t four[4];
-        floats_of8(type, is_signed, vld1q_u8(in + i), four);
-        for (int k = 0; k < 4; k++) vst1q_f32(out + i + k * LANES, four[k]);
-    }
-}
-
-static void neon_expand(enum bsw_table_type type, int is_signed, const void *in, size_t n,
-                        float *out)
+INLINE void expand_to(enum bsw_table_type type, int is_signed, const void *in, size_t n, float *out)
 {
     const uint16_t *halves = in;
+    const uint8_t *bytes = in;
     if (type == BSW_TABLE_FLOAT32)
         memcpy(out, in, n * sizeof *out);
-    else if (type == BSW_TABLE_E5M3)
-        is_signed ? expand_float8(BSW_TABLE_E5M3, 1, in, n, out)
-                  : expand_float8(BSW_TABLE_E5M3, 0, in, n, out);
-    else if (type == BSW_TABLE_E4M4)
-        is_signed ? expand_float8(BSW_TABLE_E4M4, 1, in, n, out)
-                  : expand_float8(BSW_TABLE_E4M4, 0, in, n, out);
-    else
+    else if (type == BSW_TABLE_FLOAT16)
         for (size_t i = 0; i < n; i += LANES)
             vst1q_f32(out + i, float_of_half(vld1_u16(halves + i)));
+    else
+        for (size_t i = 0; i < n; i += 16) {
+            float32x4_t four[4];
+            floats_of8(type, is_signed, vld1q_u8(bytes + i), four);
+            for (int k = 0; k < 4; k++) vst1q_f32(out + i + k * LANES, four[k]);
+        }
 }
 
 // ---- sums ----
@@ -375,39 +321,14 @@ INLINE void sums_of(enum bsw_table_type type, int is_signed, const struct bsw_co
     }
 }
 
-static void neon_sums(const struct bsw_code_table *table, const uint8_t *codes, size_t bundle_bytes,
-                      size_t num_bundles, float *sums)
-{
-#define CALL(type, is_signed) \
-    sums_of(type, is_signed, table, codes, bundle_bytes, num_bundles, sums)
-    BSW_SUMS_BY_TYPE(table, CALL)
-#undef CALL
-}
-
-static void neon_sums_at(const struct bsw_code_table *table, const uint8_t *codes,
-                         size_t bundle_bytes, const uint32_t *places, size_t num_places,
-                         float *sums){
-#define CALL(type, is_signed) \
-    bsw_sums_at_of(type, is_signed, table, codes, bundle_bytes, places, num_places, sums)
-    BSW_SUMS_BY_TYPE(table, CALL)
-#undef CALL
-}
-
-// ---- filter ----
-
-// A float that keys of this score and better reach, and perhaps some of the one below.
-INLINE float least_key(uint32_t limit)
-{
-    // -infinity has the lowest score of a key.
-    return limit <= 0x007fffffu ? -INFINITY : bsw_score_to_float(limit);
-}
+#include "kernels/table_scan/table_scan_lanes.h"
 
 static size_t neon_filter(const float *sums, float multiplier, float addition,
                           const uint32_t *masks, size_t num_bundles, uint32_t first_row,
                           uint32_t limit, uint64_t *items)
 {
     const float32x4_t factor = vdupq_n_f32(multiplier), more = vdupq_n_f32(addition),
-                      zero = vdupq_n_f32(0.0f), least = vdupq_n_f32(least_key(limit));
+                      zero = vdupq_n_f32(0.0f), least = vdupq_n_f32(bsw_float_limit(limit));
     size_t count = 0;
     for (size_t b = 0; b < num_bundles; b++, sums += BSW_BUNDLE_ROWS) {
         float keys[BSW_BUNDLE_ROWS];
@@ -418,23 +339,19 @@ static size_t neon_filter(const float *sums, float multiplier, float addition,
             reached[k] = vcgeq_f32(key, least);
             vst1q_f32(keys + k * LANES, key);
         }
-        for (uint32_t found = bsw_neon_word_mask(reached) & masks[b]; found; found &= found - 1) {
-            uint32_t lane = (uint32_t)__builtin_ctz(found),
-                     score = bsw_score_from_float(keys[lane]);
-            if (score < limit) continue;
-            items[count++] =
-                bsw_candidate_pack(score, first_row + (uint32_t)(b * BSW_BUNDLE_ROWS) + lane);
-        }
+        uint32_t found = bsw_neon_word_mask(reached) & masks[b];
+        count += append_keys(keys, found, first_row + (uint32_t)(b * BSW_BUNDLE_ROWS), limit,
+                             items + count);
     }
     return count;
 }
 
 const struct bsw_table_scan_table bsw_table_scan_neon = {.level = "neon",
-                                                         .products = neon_products,
-                                                         .nearest = neon_nearest,
+                                                         .products = products,
+                                                         .nearest = nearest,
                                                          .distances = neon_distances,
-                                                         .convert = neon_convert,
-                                                         .expand = neon_expand,
-                                                         .sums = neon_sums,
-                                                         .sums_at = neon_sums_at,
+                                                         .convert = convert,
+                                                         .expand = expand,
+                                                         .sums = sums,
+                                                         .sums_at = sums_at,
                                                          .filter = neon_filter};

@@ -78,27 +78,27 @@ BSW_SUMS_INLINE void bsw_sums_at_of(enum bsw_table_type type, int is_signed,
     }
 }
 
-// Calls CALL(type, is_signed) with constants.
-#define BSW_SUMS_BY_TYPE(table, CALL) \
-    switch ((table)->type) {          \
-    case BSW_TABLE_FLOAT16:           \
-        CALL(BSW_TABLE_FLOAT16, 0);   \
-        break;                        \
-    case BSW_TABLE_E5M3:              \
-        if ((table)->is_signed)       \
-            CALL(BSW_TABLE_E5M3, 1);  \
-        else                          \
-            CALL(BSW_TABLE_E5M3, 0);  \
-        break;                        \
-    case BSW_TABLE_E4M4:              \
-        if ((table)->is_signed)       \
-            CALL(BSW_TABLE_E4M4, 1);  \
-        else                          \
-            CALL(BSW_TABLE_E4M4, 0);  \
-        break;                        \
-    default:                          \
-        CALL(BSW_TABLE_FLOAT32, 0);   \
-        break;                        \
+// Calls function(type, is_signed, ...) with the first two as constants.
+#define BSW_SUMS_BY_TYPE(type, is_signed, function, ...) \
+    switch (2 * (unsigned)(type) + ((is_signed) != 0)) { \
+    case 2 * BSW_TABLE_FLOAT16:                          \
+    case 2 * BSW_TABLE_FLOAT16 + 1:                      \
+        function(BSW_TABLE_FLOAT16, 0, __VA_ARGS__);     \
+        break;                                           \
+    case 2 * BSW_TABLE_E5M3 + 1:                         \
+        function(BSW_TABLE_E5M3, 1, __VA_ARGS__);        \
+        break;                                           \
+    case 2 * BSW_TABLE_E5M3:                             \
+        function(BSW_TABLE_E5M3, 0, __VA_ARGS__);        \
+        break;                                           \
+    case 2 * BSW_TABLE_E4M4 + 1:                         \
+        function(BSW_TABLE_E4M4, 1, __VA_ARGS__);        \
+        break;                                           \
+    case 2 * BSW_TABLE_E4M4:                             \
+        function(BSW_TABLE_E4M4, 0, __VA_ARGS__);        \
+        break;                                           \
+    default:                                             \
+        function(BSW_TABLE_FLOAT32, 0, __VA_ARGS__);     \
     }
 
 #endif
