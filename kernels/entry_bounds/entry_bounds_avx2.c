@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // entry_bounds on AVX2: an entry for 16 queries in two registers, two entries' bytes a store.
 #include <immintrin.h>
+#include <math.h>
 #include <string.h>
 
 #include "kernels/entry_bounds/entry_bounds.h"
@@ -24,13 +25,17 @@ INLINE struct sixteen load_sixteen(const float *at)
 
 // ---- bytes ----
 
+struct hits {
+    __m256i v[2];
+};
+
 struct part_rays {
     struct sixteen x, y, limit, inner, inverse;
 };
 
 // Numbers of an entry as 16 bits each; adds hits to `within`.
 INLINE __m256i entry_numbers(enum bsw_entry_number number, const struct part_rays *rays,
-                             const float *x, __m256i within[2])
+                             const float *x, struct hits *within)
 {
     const __m256 at_x = _mm256_broadcast_ss(x), at_y = _mm256_broadcast_ss(x + 256);
     __m256i numbers[2];
@@ -38,7 +43,7 @@ INLINE __m256i entry_numbers(enum bsw_entry_number number, const struct part_ray
         __m256 dx = _mm256_sub_ps(rays->x.v[i], at_x), dy = _mm256_sub_ps(rays->y.v[i], at_y),
                value = _mm256_fmadd_ps(dy, dy, _mm256_mul_ps(dx, dx));
         __m256i hit = _mm256_castps_si256(_mm256_cmp_ps(value, rays->limit.v[i], _CMP_LE_OQ));
-        within[i] = _mm256_sub_epi32(within[i], hit);
+        within->v[i] = _mm256_sub_epi32(within->v[i], hit);
         if (number == BSW_ENTRY_SUM) {
             __m256 least = _mm256_min_ps(value, rays->limit.v[i]);
             numbers[i] = _mm256_cvttps_epi32(_mm256_mul_ps(least, rays->inverse.v[i]));
@@ -54,7 +59,7 @@ INLINE __m256i entry_numbers(enum bsw_entry_number number, const struct part_ray
 
 // Bytes of a part, [256][16].
 INLINE void part_bytes(enum bsw_entry_number number, const struct bsw_entry_bound_rays *all,
-                       const float *points, uint32_t p, uint8_t *out, __m256i within[2])
+                       const float *points, uint32_t p, uint8_t *out, struct hits *within)
 {
     size_t at = (size_t)p * BSW_ENTRY_BOUND_QUERIES;
     const float *limit = all->limit + at;
@@ -73,88 +78,28 @@ INLINE void part_bytes(enum bsw_entry_number number, const struct bsw_entry_boun
 
 // ---- sums of bytes ----
 
-INLINE void add_parts(const uint8_t *bytes, const uint8_t *codes, uint32_t parts, int is_first,
-                      __m256i *sums)
+INLINE uint32_t queries_pass(enum bsw_entry_number number, const uint16_t *at,
+                             const uint16_t *limits)
 {
-    for (size_t i = 0; i < BSW_BUNDLE_ROWS; i++) {
-        __m256i sum = is_first ? _mm256_setzero_si256() : _mm256_load_si256(sums + i);
-        for (uint32_t p = 0; p < parts; p++) {
-            const uint8_t *at = bytes + ((size_t)p * 256 + codes[p * BSW_BUNDLE_ROWS + i]) *
-                                            BSW_ENTRY_BOUND_QUERIES;
-            sum = _mm256_add_epi16(
-                sum, _mm256_cvtepu8_epi16(_mm_load_si128((const __m128i *)(const void *)at)));
-        }
-        _mm256_store_si256(sums + i, sum);
-    }
-}
-
-INLINE uint32_t queries_pass(enum bsw_entry_number number, __m256i sums, __m256i ends)
-{
+    __m256i sums = _mm256_load_si256((const __m256i *)(const void *)at),
+            ends = _mm256_loadu_si256((const __m256i *)(const void *)limits);
     __m256i most = _mm256_max_epu16(sums, ends),
             same = _mm256_cmpeq_epi16(most, number == BSW_ENTRY_SUM ? ends : sums);
     return (uint32_t)_mm_movemask_epi8(
         _mm_packs_epi16(_mm256_castsi256_si128(same), _mm256_extracti128_si256(same, 1)));
 }
 
-// Bits of rows from bits of queries: few pass.
-INLINE void find_passing(enum bsw_entry_number number, const struct bsw_entry_bound_rows *rows,
-                         const struct bsw_entry_bound_rays *rays, const __m256i *sums,
-                         uint32_t *masks)
-{
-    const __m256i ends = _mm256_loadu_si256((const __m256i *)(const void *)rays->ends);
-    memset(masks, 0, BSW_ENTRY_BOUND_QUERIES * rows->num_bundles * sizeof *masks);
-    for (size_t i = 0; i < rows->num_bundles * BSW_BUNDLE_ROWS; i++) {
-        size_t bundle = i / BSW_BUNDLE_ROWS;
-        uint32_t found = queries_pass(number, _mm256_load_si256(sums + i), ends) & rays->wanted,
-                 bit = 1u << i % BSW_BUNDLE_ROWS & rows->masks[bundle];
-        for (; found; found &= found - 1)
-            masks[(size_t)__builtin_ctz(found) * rows->num_bundles + bundle] |= bit;
-    }
-}
-
 // Lanes of struct sixteen's order.
-INLINE void add_within(const __m256i counts[2], uint32_t *within)
+INLINE void add_within(const struct hits *hits, uint32_t *within)
 {
     uint32_t lanes[2][8];
-    for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)(void *)lanes[i], counts[i]);
+    for (int i = 0; i < 2; i++) _mm256_storeu_si256((__m256i *)(void *)lanes[i], hits->v[i]);
     for (size_t q = 0; q < BSW_ENTRY_BOUND_QUERIES; q++)
         within[q] += lanes[q / 4 % 2][q % 4 + q / 8 * 4];
 }
 
-INLINE void pass(enum bsw_entry_number number, const struct bsw_entry_bound_rows *rows,
-                 const struct bsw_entry_bound_rays *rays, void *room, uint32_t *masks,
-                 uint32_t *within)
-{
-    __m256i *sums = room, counts[2] = {_mm256_setzero_si256(), _mm256_setzero_si256()};
-    uint8_t *bytes = (uint8_t *)room + bsw_entry_bound_sums_bytes(rows->num_bundles);
-    for (uint32_t p = 0; p < rows->parts; p += BSW_ENTRY_BOUND_PARTS) {
-        uint32_t left = rows->parts - p,
-                 parts = left < BSW_ENTRY_BOUND_PARTS ? left : BSW_ENTRY_BOUND_PARTS;
-        for (uint32_t i = 0; i < parts; i++)
-            part_bytes(number, rays, rows->points, p + i,
-                       bytes + (size_t)i * 256 * BSW_ENTRY_BOUND_QUERIES, counts);
-        for (size_t b = 0; b < rows->num_bundles; b++) {
-            const uint8_t *codes = rows->codes + b * rows->bundle_bytes + p * BSW_BUNDLE_ROWS;
-            if (parts == BSW_ENTRY_BOUND_PARTS)
-                add_parts(bytes, codes, BSW_ENTRY_BOUND_PARTS, p == 0, sums + b * BSW_BUNDLE_ROWS);
-            else
-                add_parts(bytes, codes, parts, p == 0, sums + b * BSW_BUNDLE_ROWS);
-        }
-    }
-    find_passing(number, rows, rays, sums, masks);
-    add_within(counts, within);
-}
-
-#define PASS(name, number)                                                                 \
-    static void name(const struct bsw_entry_bound_rows *rows,                              \
-                     const struct bsw_entry_bound_rays *rays, void *room, uint32_t *masks, \
-                     uint32_t *within)                                                     \
-    {                                                                                      \
-        pass(number, rows, rays, room, masks, within);                                     \
-    }
-PASS(pass_sum, BSW_ENTRY_SUM)
-PASS(pass_ring, BSW_ENTRY_RING)
-PASS(pass_count, BSW_ENTRY_COUNT)
+#define QUERIES_PASS
+#include "kernels/entry_bounds/entry_bounds_pass.h"
 
 // ---- rows that passed ----
 

@@ -44,26 +44,10 @@ INLINE void narrow_eight(const float *terms, __m256 least, __m256 inverse, uint8
     _mm_storel_epi64((__m128i *)(void *)out, _mm_packus_epi16(halves, halves));
 }
 
-static struct bsw_bound_scale avx2_narrow(const struct bsw_product_book *book, const float *terms,
-                                          uint8_t *numbers)
+INLINE void narrow_part(const float *terms, size_t num, float least, float inverse, uint8_t *out)
 {
-    struct bsw_bound_scale scale = {0, 0};
-    size_t num = bsw_product_entries(book);
-    float range = 0.0f, inverse, most, least[BSW_BOUND_MAX_PARTS];
-    for (uint32_t p = 0; p < book->parts; p++) {
-        least[p] = least_of(terms + p * num, num, &most);
-        scale.least += (double)least[p];
-        range = most - least[p] > range ? most - least[p] : range;
-    }
-    scale.unit = bsw_bound_unit(range, &inverse);
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const __m256 from = _mm256_set1_ps(least[p]), times = _mm256_set1_ps(inverse);
-        for (size_t i = p * num; i < (p + 1) * num; i += LANES)
-            narrow_eight(terms + i, from, times, numbers + i);
-    }
-    size_t end = book->parts * num;
-    memset(numbers + end, 0, bsw_bound_bytes(book) - end);
-    return scale;
+    const __m256 from = _mm256_set1_ps(least), times = _mm256_set1_ps(inverse);
+    for (size_t i = 0; i < num; i += LANES) narrow_eight(terms + i, from, times, out + i);
 }
 
 // ---- 4-bit codes ----
@@ -129,25 +113,6 @@ INLINE void pass_bundle(const struct bsw_bound_rows *rows, const struct bsw_boun
             bundle_passes(&sums[q], &queries[q], rows->terms + bundle * BSW_BUNDLE_ROWS);
 }
 
-static void pass_halves(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                        size_t num_queries, uint32_t *masks)
-{
-    for (size_t q = 0; q < num_queries; q += TOGETHER) {
-        size_t num = num_queries - q;
-        for (size_t b = 0; b < rows->num_bundles; b++) {
-            uint32_t *out = masks + q * rows->num_bundles;
-            if (num >= 4)
-                pass_bundle(rows, queries + q, 4, b, out);
-            else if (num == 3)
-                pass_bundle(rows, queries + q, 3, b, out);
-            else if (num == 2)
-                pass_bundle(rows, queries + q, 2, b, out);
-            else
-                pass_bundle(rows, queries + q, 1, b, out);
-        }
-    }
-}
-
 // ---- 8-bit codes ----
 
 // 32 bytes of each of 16 queries, at [q]: register i is then entry i of all queries, and entry
@@ -179,28 +144,13 @@ static void turn_part(const uint8_t *const *numbers, size_t first, uint8_t *out)
     }
 }
 
-// Adds a block of parts to 16 sums a row.
-INLINE void add_parts(const uint8_t *turned, const uint8_t *codes, uint32_t parts, int is_first,
-                      __m256i *sums)
-{
-    for (size_t i = 0; i < BSW_BUNDLE_ROWS; i++) {
-        __m256i sum = is_first ? _mm256_setzero_si256() : _mm256_load_si256(sums + i);
-        for (uint32_t p = 0; p < parts; p++) {
-            const uint8_t *at =
-                turned + ((size_t)p * 256 + codes[p * BSW_BUNDLE_ROWS + i]) * BSW_BOUND_QUERIES;
-            sum = _mm256_add_epi16(
-                sum, _mm256_cvtepu8_epi16(_mm_load_si128((const __m128i *)(const void *)at)));
-        }
-        _mm256_store_si256(sums + i, sum);
-    }
-}
-
 struct sixteen {
     __m256 unit[2], most[2];
 };
 
-INLINE uint32_t queries_pass(__m256i sums, const struct sixteen *q, float term)
+INLINE uint32_t queries_pass(const uint16_t *at, const struct sixteen *q, float term)
 {
+    __m256i sums = _mm256_load_si256((const __m256i *)(const void *)at);
     __m256 terms = _mm256_set1_ps(term);
     __m256 low = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(_mm256_castsi256_si128(sums))),
            high = _mm256_cvtepi32_ps(_mm256_cvtepu16_epi32(_mm256_extracti128_si256(sums, 1)));
@@ -209,63 +159,18 @@ INLINE uint32_t queries_pass(__m256i sums, const struct sixteen *q, float term)
     return (uint32_t)_mm256_movemask_ps(low) | (uint32_t)_mm256_movemask_ps(high) << LANES;
 }
 
-// Bits of rows from bits of queries: few pass.
-static void find_passing(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                         size_t num_queries, const __m256i *sums, uint32_t *masks)
+INLINE struct sixteen load_sixteen(const float *unit, const float *most)
 {
     struct sixteen q;
-    float unit[BSW_BOUND_QUERIES] = {0}, most[BSW_BOUND_QUERIES];
-    for (size_t i = 0; i < BSW_BOUND_QUERIES; i++) {
-        unit[i] = i < num_queries ? queries[i].unit : 0.0f;
-        most[i] = i < num_queries ? queries[i].most : -INFINITY;
-    }
     for (int i = 0; i < 2; i++) {
         q.unit[i] = _mm256_loadu_ps(unit + i * LANES);
         q.most[i] = _mm256_loadu_ps(most + i * LANES);
     }
-    memset(masks, 0, num_queries * rows->num_bundles * sizeof *masks);
-    for (size_t i = 0; i < rows->num_bundles * BSW_BUNDLE_ROWS; i++) {
-        size_t bundle = i / BSW_BUNDLE_ROWS;
-        uint32_t found = queries_pass(_mm256_load_si256(sums + i), &q, rows->terms[i]),
-                 bit = 1u << i % BSW_BUNDLE_ROWS & rows->masks[bundle];
-        for (; found; found &= found - 1)
-            masks[(size_t)__builtin_ctz(found) * rows->num_bundles + bundle] |= bit;
-    }
+    return q;
 }
 
-static void pass_bytes(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                       size_t num_queries, void *room, uint32_t *masks)
-{
-    uint8_t *turned = room;
-    const uint8_t *numbers[BSW_BOUND_QUERIES]; // the first again where there are fewer
-    for (size_t q = 0; q < BSW_BOUND_QUERIES; q++)
-        numbers[q] = queries[q < num_queries ? q : 0].numbers;
-    __m256i *sums =
-        (__m256i *)(void *)(turned + (size_t)BSW_BOUND_PART_BLOCK * 256 * BSW_BOUND_QUERIES);
-    for (uint32_t p = 0; p < rows->parts; p += BSW_BOUND_PART_BLOCK) {
-        uint32_t left = rows->parts - p,
-                 parts = left < BSW_BOUND_PART_BLOCK ? left : BSW_BOUND_PART_BLOCK;
-        for (uint32_t i = 0; i < parts; i++)
-            turn_part(numbers, (size_t)(p + i) * 256, turned + (size_t)i * 256 * BSW_BOUND_QUERIES);
-        for (size_t b = 0; b < rows->num_bundles; b++) {
-            const uint8_t *codes = rows->codes + b * rows->bundle_bytes + p * BSW_BUNDLE_ROWS;
-            if (parts == BSW_BOUND_PART_BLOCK)
-                add_parts(turned, codes, BSW_BOUND_PART_BLOCK, p == 0, sums + b * BSW_BUNDLE_ROWS);
-            else
-                add_parts(turned, codes, parts, p == 0, sums + b * BSW_BUNDLE_ROWS);
-        }
-    }
-    find_passing(rows, queries, num_queries, sums, masks);
-}
-
-static void avx2_pass(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                      size_t num_queries, void *room, uint32_t *masks)
-{
-    if (rows->bits == 4)
-        pass_halves(rows, queries, num_queries, masks);
-    else
-        pass_bytes(rows, queries, num_queries, room, masks);
-}
+#define BY_SIXTEEN
+#include "kernels/table_bounds/table_bounds_lanes.h"
 
 // ---- gaps of query and centroid ----
 
@@ -447,8 +352,8 @@ static void avx2_sums(const struct bsw_bound_terms *terms, const uint8_t *codes,
 }
 
 const struct bsw_table_bounds_table bsw_table_bounds_avx2 = {.level = "avx2",
-                                                             .narrow = avx2_narrow,
-                                                             .pass = avx2_pass,
+                                                             .narrow = narrow,
+                                                             .pass = pass,
                                                              .gap = avx2_gap,
                                                              .bases = avx2_bases,
                                                              .sums = avx2_sums};

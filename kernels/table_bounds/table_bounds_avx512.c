@@ -40,27 +40,13 @@ INLINE void narrow_sixteen(const float *terms, __m512 least, __m512 inverse, uin
     _mm_storeu_si128((__m128i *)(void *)out, _mm512_cvtepi32_epi8(whole));
 }
 
-static struct bsw_bound_scale avx512_narrow(const struct bsw_product_book *book, const float *terms,
-                                            uint8_t *numbers)
+INLINE void narrow_part(const float *terms, size_t num, float least, float inverse, uint8_t *out)
 {
-    struct bsw_bound_scale scale = {0, 0};
-    size_t num = bsw_product_entries(book);
-    float range = 0.0f, inverse, most, least[BSW_BOUND_MAX_PARTS];
-    for (uint32_t p = 0; p < book->parts; p++) {
-        least[p] = least_of(terms + p * num, num, &most);
-        scale.least += (double)least[p];
-        range = most - least[p] > range ? most - least[p] : range;
-    }
-    scale.unit = bsw_bound_unit(range, &inverse);
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const __m512 from = _mm512_set1_ps(least[p]), times = _mm512_set1_ps(inverse);
-        for (size_t i = p * num; i < (p + 1) * num; i += LANES)
-            narrow_sixteen(terms + i, from, times, numbers + i);
-    }
-    size_t end = book->parts * num;
-    memset(numbers + end, 0, bsw_bound_bytes(book) - end);
-    return scale;
+    const __m512 from = _mm512_set1_ps(least), times = _mm512_set1_ps(inverse);
+    for (size_t i = 0; i < num; i += LANES) narrow_sixteen(terms + i, from, times, out + i);
 }
+
+#include "kernels/table_bounds/table_bounds_lanes.h"
 
 // ---- bounds ----
 
@@ -403,7 +389,7 @@ static void avx512_sums(const struct bsw_bound_terms *terms, const uint8_t *code
 }
 
 const struct bsw_table_bounds_table bsw_table_bounds_avx512 = {.level = "avx512",
-                                                               .narrow = avx512_narrow,
+                                                               .narrow = narrow,
                                                                .pass = avx512_pass,
                                                                .gap = avx512_gap,
                                                                .bases = avx512_bases,

@@ -31,28 +31,12 @@ INLINE uint16x4_t narrow_four(const float *terms, float32x4_t least, float32x4_t
     return vmovn_u32(vcvtq_u32_f32(vminq_f32(v, vdupq_n_f32(255.0f))));
 }
 
-static struct bsw_bound_scale neon_narrow(const struct bsw_product_book *book, const float *terms,
-                                          uint8_t *numbers)
+INLINE void narrow_part(const float *terms, size_t num, float least, float inverse, uint8_t *out)
 {
-    struct bsw_bound_scale scale = {0, 0};
-    size_t num = bsw_product_entries(book);
-    float range = 0.0f, inverse, most, least[BSW_BOUND_MAX_PARTS];
-    for (uint32_t p = 0; p < book->parts; p++) {
-        least[p] = least_of(terms + p * num, num, &most);
-        scale.least += (double)least[p];
-        range = most - least[p] > range ? most - least[p] : range;
-    }
-    scale.unit = bsw_bound_unit(range, &inverse);
-    for (uint32_t p = 0; p < book->parts; p++) {
-        const float32x4_t from = vdupq_n_f32(least[p]), times = vdupq_n_f32(inverse);
-        for (size_t i = p * num; i < (p + 1) * num; i += 2 * LANES)
-            vst1_u8(numbers + i,
-                    vmovn_u16(vcombine_u16(narrow_four(terms + i, from, times),
-                                           narrow_four(terms + i + LANES, from, times))));
-    }
-    size_t end = book->parts * num;
-    memset(numbers + end, 0, bsw_bound_bytes(book) - end);
-    return scale;
+    const float32x4_t from = vdupq_n_f32(least), times = vdupq_n_f32(inverse);
+    for (size_t i = 0; i < num; i += 2 * LANES)
+        vst1_u8(out + i, vmovn_u16(vcombine_u16(narrow_four(terms + i, from, times),
+                                                narrow_four(terms + i + LANES, from, times))));
 }
 
 // ---- 4-bit codes ----
@@ -110,25 +94,6 @@ INLINE void pass_bundle(const struct bsw_bound_rows *rows, const struct bsw_boun
             bundle_passes(&sums[q], &queries[q], rows->terms + bundle * BSW_BUNDLE_ROWS);
 }
 
-static void pass_halves(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                        size_t num_queries, uint32_t *masks)
-{
-    for (size_t q = 0; q < num_queries; q += TOGETHER) {
-        size_t num = num_queries - q;
-        for (size_t b = 0; b < rows->num_bundles; b++) {
-            uint32_t *out = masks + q * rows->num_bundles;
-            if (num >= 4)
-                pass_bundle(rows, queries + q, 4, b, out);
-            else if (num == 3)
-                pass_bundle(rows, queries + q, 3, b, out);
-            else if (num == 2)
-                pass_bundle(rows, queries + q, 2, b, out);
-            else
-                pass_bundle(rows, queries + q, 1, b, out);
-        }
-    }
-}
-
 // ---- 8-bit codes ----
 
 // 16 bytes of each of 16 queries, at [q]: register i is then entry i of all queries.
@@ -154,21 +119,6 @@ static void turn_part(const uint8_t *const *numbers, size_t first, uint8_t *out)
     }
 }
 
-// Adds a block of parts to 16 sums a row.
-INLINE void add_parts(const uint8_t *turned, const uint8_t *codes, uint32_t parts, int is_first,
-                      uint16_t *sums)
-{
-    for (size_t i = 0; i < BSW_BUNDLE_ROWS; i++, sums += BSW_BOUND_QUERIES) {
-        uint16x8_t sum[2];
-        for (int h = 0; h < 2; h++) sum[h] = is_first ? vdupq_n_u16(0) : vld1q_u16(sums + h * 8);
-        for (uint32_t p = 0; p < parts; p++)
-            add_bytes(sum, vld1q_u8(turned + ((size_t)p * 256 + codes[p * BSW_BUNDLE_ROWS + i]) *
-                                                 BSW_BOUND_QUERIES));
-        vst1q_u16(sums, sum[0]);
-        vst1q_u16(sums + 8, sum[1]);
-    }
-}
-
 struct sixteen {
     float32x4_t unit[4], most[4];
 };
@@ -188,64 +138,18 @@ INLINE uint32_t queries_pass(const uint16_t *sums, const struct sixteen *q, floa
     return bsw_neon_byte_mask(bytes, vdupq_n_u8(0));
 }
 
-// Bits of rows from bits of queries: few pass.
-static void find_passing(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                         size_t num_queries, const uint16_t *sums, uint32_t *masks)
+INLINE struct sixteen load_sixteen(const float *unit, const float *most)
 {
     struct sixteen q;
-    float unit[BSW_BOUND_QUERIES] = {0}, most[BSW_BOUND_QUERIES];
-    for (size_t i = 0; i < BSW_BOUND_QUERIES; i++) {
-        unit[i] = i < num_queries ? queries[i].unit : 0.0f;
-        most[i] = i < num_queries ? queries[i].most : -INFINITY;
-    }
     for (int k = 0; k < 4; k++) {
         q.unit[k] = vld1q_f32(unit + k * LANES);
         q.most[k] = vld1q_f32(most + k * LANES);
     }
-    memset(masks, 0, num_queries * rows->num_bundles * sizeof *masks);
-    for (size_t i = 0; i < rows->num_bundles * BSW_BUNDLE_ROWS; i++) {
-        size_t bundle = i / BSW_BUNDLE_ROWS;
-        uint32_t found = queries_pass(sums + i * BSW_BOUND_QUERIES, &q, rows->terms[i]),
-                 bit = 1u << i % BSW_BUNDLE_ROWS & rows->masks[bundle];
-        for (; found; found &= found - 1)
-            masks[(size_t)__builtin_ctz(found) * rows->num_bundles + bundle] |= bit;
-    }
+    return q;
 }
 
-static void pass_bytes(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                       size_t num_queries, void *room, uint32_t *masks)
-{
-    uint8_t *turned = room;
-    const uint8_t *numbers[BSW_BOUND_QUERIES]; // the first again where there are fewer
-    for (size_t q = 0; q < BSW_BOUND_QUERIES; q++)
-        numbers[q] = queries[q < num_queries ? q : 0].numbers;
-    uint16_t *sums =
-        (uint16_t *)(void *)(turned + (size_t)BSW_BOUND_PART_BLOCK * 256 * BSW_BOUND_QUERIES);
-    for (uint32_t p = 0; p < rows->parts; p += BSW_BOUND_PART_BLOCK) {
-        uint32_t left = rows->parts - p,
-                 parts = left < BSW_BOUND_PART_BLOCK ? left : BSW_BOUND_PART_BLOCK;
-        for (uint32_t i = 0; i < parts; i++)
-            turn_part(numbers, (size_t)(p + i) * 256, turned + (size_t)i * 256 * BSW_BOUND_QUERIES);
-        for (size_t b = 0; b < rows->num_bundles; b++) {
-            const uint8_t *codes = rows->codes + b * rows->bundle_bytes + p * BSW_BUNDLE_ROWS;
-            uint16_t *to = sums + b * BSW_BUNDLE_ROWS * BSW_BOUND_QUERIES;
-            if (parts == BSW_BOUND_PART_BLOCK)
-                add_parts(turned, codes, BSW_BOUND_PART_BLOCK, p == 0, to);
-            else
-                add_parts(turned, codes, parts, p == 0, to);
-        }
-    }
-    find_passing(rows, queries, num_queries, sums, masks);
-}
-
-static void neon_pass(const struct bsw_bound_rows *rows, const struct bsw_bound_query *queries,
-                      size_t num_queries, void *room, uint32_t *masks)
-{
-    if (rows->bits == 4)
-        pass_halves(rows, queries, num_queries, masks);
-    else
-        pass_bytes(rows, queries, num_queries, room, masks);
-}
+#define BY_SIXTEEN
+#include "kernels/table_bounds/table_bounds_lanes.h"
 
 // ---- gaps of query and centroid ----
 
@@ -313,8 +217,8 @@ static void neon_sums(const struct bsw_bound_terms *terms, const uint8_t *codes,
 }
 
 const struct bsw_table_bounds_table bsw_table_bounds_neon = {.level = "neon",
-                                                             .narrow = neon_narrow,
-                                                             .pass = neon_pass,
+                                                             .narrow = narrow,
+                                                             .pass = pass,
                                                              .gap = neon_gap,
                                                              .bases = neon_bases,
                                                              .sums = neon_sums};
