@@ -6,6 +6,9 @@
 #ifndef BITSWEEP_TESTS_AVX512_IMMINTRIN_H
 #define BITSWEEP_TESTS_AVX512_IMMINTRIN_H
 
+// Names that SIMDe has as macros are defined once more, of which system headers need no warning.
+#pragma GCC system_header
+
 #include_next <immintrin.h>
 #include <math.h>
 #include <stddef.h>
@@ -35,157 +38,107 @@
     memcpy(&vector_of_##array, array, sizeof(array)); \
     return vector_of_##array
 
-EMULATED __m512i emulated_mm512_maskz_loadu_epi64(uint64_t mask, const void *from)
-{
-    uint64_t lanes[8] = {0};
-    EACH_LANE(mask, 8, memcpy(&lanes[i], (const uint64_t *)from + i, sizeof lanes[i]))
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_maskz_loadu_epi64
+#define EMULATED_LOAD(name, vector, element)                                     \
+    EMULATED vector emulated##name(uint64_t mask, const void *from)              \
+    {                                                                            \
+        element lanes[sizeof(vector) / sizeof(element)] = {0};                   \
+        EACH_LANE(mask, (int)(sizeof(vector) / sizeof(element)),                 \
+                  memcpy(&lanes[i], (const element *)from + i, sizeof lanes[i])) \
+        VECTOR(vector, lanes);                                                   \
+    }
+EMULATED_LOAD(_mm512_maskz_loadu_epi64, __m512i, uint64_t)
+EMULATED_LOAD(_mm512_maskz_loadu_ps, __m512, float)
+EMULATED_LOAD(_mm512_maskz_load_ps, __m512, float)
+EMULATED_LOAD(_mm512_maskz_loadu_epi32, __m512i, uint32_t)
+EMULATED_LOAD(_mm512_maskz_loadu_pd, __m512d, double)
+EMULATED_LOAD(_mm512_maskz_loadu_epi8, __m512i, uint8_t)
+EMULATED_LOAD(_mm_maskz_loadu_epi8, __m128i, uint8_t)
+EMULATED_LOAD(_mm_maskz_loadu_epi16, __m128i, uint16_t)
+EMULATED_LOAD(_mm256_maskz_loadu_ps, __m256, float)
+EMULATED_LOAD(_mm256_maskz_loadu_epi32, __m256i, uint32_t)
+EMULATED_LOAD(_mm256_maskz_loadu_epi16, __m256i, uint16_t)
 #define _mm512_maskz_loadu_epi64 emulated_mm512_maskz_loadu_epi64
-
-EMULATED __m512 emulated_mm512_maskz_loadu_ps(uint64_t mask, const void *from)
-{
-    float lanes[16] = {0};
-    EACH_LANE(mask, 16, memcpy(&lanes[i], (const float *)from + i, sizeof lanes[i]))
-    VECTOR(__m512, lanes);
-}
-#undef _mm512_maskz_loadu_ps
-#define _mm512_maskz_loadu_ps emulated_mm512_maskz_loadu_ps
-
-EMULATED __m512 emulated_mm512_maskz_load_ps(uint64_t mask, const void *from)
-{
-    float lanes[16] = {0};
-    EACH_LANE(mask, 16, memcpy(&lanes[i], (const float *)from + i, sizeof lanes[i]))
-    VECTOR(__m512, lanes);
-}
-#undef _mm512_maskz_load_ps
-#define _mm512_maskz_load_ps emulated_mm512_maskz_load_ps
-
-EMULATED __m512i emulated_mm512_maskz_loadu_epi32(uint64_t mask, const void *from)
-{
-    uint32_t lanes[16] = {0};
-    EACH_LANE(mask, 16, memcpy(&lanes[i], (const uint32_t *)from + i, sizeof lanes[i]))
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_maskz_loadu_epi32
+#define _mm512_maskz_loadu_ps    emulated_mm512_maskz_loadu_ps
+#define _mm512_maskz_load_ps     emulated_mm512_maskz_load_ps
 #define _mm512_maskz_loadu_epi32 emulated_mm512_maskz_loadu_epi32
-
-EMULATED __m512d emulated_mm512_maskz_loadu_pd(uint64_t mask, const void *from)
-{
-    double lanes[8] = {0};
-    EACH_LANE(mask, 8, memcpy(&lanes[i], (const double *)from + i, sizeof lanes[i]))
-    VECTOR(__m512d, lanes);
-}
-#undef _mm512_maskz_loadu_pd
-#define _mm512_maskz_loadu_pd emulated_mm512_maskz_loadu_pd
-
-EMULATED __m128i emulated_mm_maskz_loadu_epi8(uint64_t mask, const void *from)
-{
-    uint8_t lanes[16] = {0};
-    EACH_LANE(mask, 16, memcpy(&lanes[i], (const uint8_t *)from + i, sizeof lanes[i]))
-    VECTOR(__m128i, lanes);
-}
-#undef _mm_maskz_loadu_epi8
-#define _mm_maskz_loadu_epi8 emulated_mm_maskz_loadu_epi8
-
-EMULATED __m128i emulated_mm_maskz_loadu_epi16(uint64_t mask, const void *from)
-{
-    uint16_t lanes[8] = {0};
-    EACH_LANE(mask, 8, memcpy(&lanes[i], (const uint16_t *)from + i, sizeof lanes[i]))
-    VECTOR(__m128i, lanes);
-}
-#undef _mm_maskz_loadu_epi16
-#define _mm_maskz_loadu_epi16 emulated_mm_maskz_loadu_epi16
-
-EMULATED __m256 emulated_mm256_maskz_loadu_ps(uint64_t mask, const void *from)
-{
-    float lanes[8] = {0};
-    EACH_LANE(mask, 8, memcpy(&lanes[i], (const float *)from + i, sizeof lanes[i]))
-    VECTOR(__m256, lanes);
-}
-#undef _mm256_maskz_loadu_ps
-#define _mm256_maskz_loadu_ps emulated_mm256_maskz_loadu_ps
-
-EMULATED __m256i emulated_mm256_maskz_loadu_epi32(uint64_t mask, const void *from)
-{
-    uint32_t lanes[8] = {0};
-    EACH_LANE(mask, 8, memcpy(&lanes[i], (const uint32_t *)from + i, sizeof lanes[i]))
-    VECTOR(__m256i, lanes);
-}
-#undef _mm256_maskz_loadu_epi32
+#define _mm512_maskz_loadu_pd    emulated_mm512_maskz_loadu_pd
+#define _mm512_maskz_loadu_epi8  emulated_mm512_maskz_loadu_epi8
+#define _mm_maskz_loadu_epi8     emulated_mm_maskz_loadu_epi8
+#define _mm_maskz_loadu_epi16    emulated_mm_maskz_loadu_epi16
+#define _mm256_maskz_loadu_ps    emulated_mm256_maskz_loadu_ps
 #define _mm256_maskz_loadu_epi32 emulated_mm256_maskz_loadu_epi32
-
-EMULATED __m256i emulated_mm256_maskz_loadu_epi16(uint64_t mask, const void *from)
-{
-    uint16_t lanes[16] = {0};
-    EACH_LANE(mask, 16, memcpy(&lanes[i], (const uint16_t *)from + i, sizeof lanes[i]))
-    VECTOR(__m256i, lanes);
-}
-#undef _mm256_maskz_loadu_epi16
 #define _mm256_maskz_loadu_epi16 emulated_mm256_maskz_loadu_epi16
 
-EMULATED void emulated_mm512_mask_storeu_epi64(void *to, uint64_t mask, __m512i from)
-{
-    LANES(uint64_t, lanes, from);
-    EACH_LANE(mask, 8, memcpy((uint64_t *)to + i, &lanes[i], sizeof lanes[i]))
-}
-#undef _mm512_mask_storeu_epi64
+#define EMULATED_STORE(name, vector, element)                            \
+    EMULATED void emulated##name(void *to, uint64_t mask, vector from)   \
+    {                                                                    \
+        LANES(element, lanes, from);                                     \
+        EACH_LANE(mask, (int)(sizeof(vector) / sizeof(element)),         \
+                  memcpy((element *)to + i, &lanes[i], sizeof lanes[i])) \
+    }
+EMULATED_STORE(_mm512_mask_storeu_epi64, __m512i, uint64_t)
+EMULATED_STORE(_mm512_mask_storeu_ps, __m512, float)
+EMULATED_STORE(_mm512_mask_storeu_pd, __m512d, double)
+EMULATED_STORE(_mm256_mask_storeu_epi32, __m256i, uint32_t)
 #define _mm512_mask_storeu_epi64 emulated_mm512_mask_storeu_epi64
-
-EMULATED void emulated_mm512_mask_storeu_ps(void *to, uint64_t mask, __m512 from)
-{
-    LANES(float, lanes, from);
-    EACH_LANE(mask, 16, memcpy((float *)to + i, &lanes[i], sizeof lanes[i]))
-}
-#undef _mm512_mask_storeu_ps
-#define _mm512_mask_storeu_ps emulated_mm512_mask_storeu_ps
-
-EMULATED void emulated_mm512_mask_storeu_pd(void *to, uint64_t mask, __m512d from)
-{
-    LANES(double, lanes, from);
-    EACH_LANE(mask, 8, memcpy((double *)to + i, &lanes[i], sizeof lanes[i]))
-}
-#undef _mm512_mask_storeu_pd
-#define _mm512_mask_storeu_pd emulated_mm512_mask_storeu_pd
-
-EMULATED void emulated_mm256_mask_storeu_epi32(void *to, uint64_t mask, __m256i from)
-{
-    LANES(uint32_t, lanes, from);
-    EACH_LANE(mask, 8, memcpy((uint32_t *)to + i, &lanes[i], sizeof lanes[i]))
-}
-#undef _mm256_mask_storeu_epi32
+#define _mm512_mask_storeu_ps    emulated_mm512_mask_storeu_ps
+#define _mm512_mask_storeu_pd    emulated_mm512_mask_storeu_pd
 #define _mm256_mask_storeu_epi32 emulated_mm256_mask_storeu_epi32
 
-EMULATED __m512 emulated_mm512_cvtepi32_ps(__m512i a)
-{
-    LANES(int32_t, x, a);
-    float lanes[16];
-    EACH_LANE(0xffff, 16, lanes[i] = (float)x[i])
-    VECTOR(__m512, lanes);
-}
-#undef _mm512_cvtepi32_ps
-#define _mm512_cvtepi32_ps emulated_mm512_cvtepi32_ps
+// lane: the new lane from x.
+#define EMULATED_CONVERSION(name, from, from_element, to, to_element, lane) \
+    EMULATED to emulated##name(from a)                                      \
+    {                                                                       \
+        LANES(from_element, all, a);                                        \
+        to_element lanes[sizeof(to) / sizeof(to_element)];                  \
+        for (size_t i = 0; i < sizeof(to) / sizeof(to_element); i++) {      \
+            from_element x = all[i];                                        \
+            lanes[i] = (to_element)(lane);                                  \
+        }                                                                   \
+        VECTOR(to, lanes);                                                  \
+    }
+EMULATED_CONVERSION(_mm512_cvtepi32_ps, __m512i, int32_t, __m512, float, x)
+EMULATED_CONVERSION(_mm512_cvtps_pd, __m256, float, __m512d, double, x)
+EMULATED_CONVERSION(_mm512_cvtepi32_pd, __m256i, int32_t, __m512d, double, x)
+EMULATED_CONVERSION(_mm512_cvtepi32_epi8, __m512i, uint32_t, __m128i, uint8_t, x)
+EMULATED_CONVERSION(_mm512_cvtepu8_epi32, __m128i, uint8_t, __m512i, uint32_t, x)
+EMULATED_CONVERSION(_mm512_cvtepu8_epi16, __m256i, uint8_t, __m512i, uint16_t, x)
+EMULATED_CONVERSION(_mm512_cvtepu16_epi32, __m256i, uint16_t, __m512i, uint32_t, x)
+EMULATED_CONVERSION(_mm512_cvttps_epi32, __m512, float, __m512i, int32_t,
+                    _mm_cvttss_si32(_mm_set_ss(x)))
+EMULATED_CONVERSION(_mm512_floor_epi32, __m512, float, __m512i, int32_t,
+                    _mm_cvtss_si32(_mm_set_ss(floorf(x))))
+#define _mm512_cvtepi32_ps    emulated_mm512_cvtepi32_ps
+#define _mm512_cvtps_pd       emulated_mm512_cvtps_pd
+#define _mm512_cvtepi32_pd    emulated_mm512_cvtepi32_pd
+#define _mm512_cvtepi32_epi8  emulated_mm512_cvtepi32_epi8
+#define _mm512_cvtepu8_epi32  emulated_mm512_cvtepu8_epi32
+#define _mm512_cvtepu8_epi16  emulated_mm512_cvtepu8_epi16
+#define _mm512_cvtepu16_epi32 emulated_mm512_cvtepu16_epi32
+#define _mm512_cvttps_epi32   emulated_mm512_cvttps_epi32
 
-EMULATED __m512d emulated_mm512_cvtps_pd(__m256 a)
-{
-    LANES(float, x, a);
-    double lanes[8];
-    EACH_LANE(0xff, 8, lanes[i] = (double)x[i])
-    VECTOR(__m512d, lanes);
-}
-#undef _mm512_cvtps_pd
-#define _mm512_cvtps_pd emulated_mm512_cvtps_pd
-
-EMULATED __m512d emulated_mm512_cvtepi32_pd(__m256i a)
-{
-    LANES(int32_t, x, a);
-    double lanes[8];
-    EACH_LANE(0xff, 8, lanes[i] = (double)x[i])
-    VECTOR(__m512d, lanes);
-}
-#undef _mm512_cvtepi32_pd
-#define _mm512_cvtepi32_pd emulated_mm512_cvtepi32_pd
+#define EMULATED_COMPARE(name, vector, element, op)                     \
+    EMULATED uint32_t emulated##name(uint32_t mask, vector a, vector b) \
+    {                                                                   \
+        LANES(element, x, a);                                           \
+        LANES(element, y, b);                                           \
+        uint32_t found = 0;                                             \
+        EACH_LANE(mask, (int)(sizeof(vector) / sizeof(element)),        \
+                  found |= (uint32_t)(x[i] op y[i]) << i)               \
+        return found;                                                   \
+    }
+EMULATED_COMPARE(_mm512_mask_cmpgt_epu64_mask, __m512i, uint64_t, >)
+EMULATED_COMPARE(_mm512_mask_cmpge_epu64_mask, __m512i, uint64_t, >=)
+EMULATED_COMPARE(_mm512_mask_cmpeq_epu64_mask, __m512i, uint64_t, ==)
+EMULATED_COMPARE(_mm512_mask_cmpge_ps_mask, __m512, float, >=)
+EMULATED_COMPARE(_mm256_mask_cmpgt_epi16_mask, __m256i, int16_t, >)
+EMULATED_COMPARE(_mm256_mask_cmple_epu16_mask, __m256i, uint16_t, <=)
+#define _mm512_mask_cmpgt_epu64_mask  emulated_mm512_mask_cmpgt_epu64_mask
+#define _mm512_mask_cmpge_epu64_mask  emulated_mm512_mask_cmpge_epu64_mask
+#define _mm512_mask_cmpeq_epu64_mask  emulated_mm512_mask_cmpeq_epu64_mask
+#define _mm512_cmpgt_epu64_mask(a, b) emulated_mm512_mask_cmpgt_epu64_mask(0xff, a, b)
+#define _mm256_cmpgt_epi16_mask(a, b) emulated_mm256_mask_cmpgt_epi16_mask(0xffff, a, b)
+#define _mm256_cmple_epu16_mask(a, b) emulated_mm256_mask_cmple_epu16_mask(0xffff, a, b)
 
 EMULATED __m512 emulated_mm512_cvtph_ps(__m256i a)
 {
@@ -193,7 +146,6 @@ EMULATED __m512 emulated_mm512_cvtph_ps(__m256i a)
                        _mm256_cvtph_ps(_mm256_extracti128_si256(a, 1))};
     VECTOR(__m512, lanes);
 }
-#undef _mm512_cvtph_ps
 #define _mm512_cvtph_ps emulated_mm512_cvtph_ps
 
 EMULATED __m512i emulated_mm512_srai_epi32(__m512i a, unsigned count)
@@ -202,7 +154,6 @@ EMULATED __m512i emulated_mm512_srai_epi32(__m512i a, unsigned count)
     EACH_LANE(0xffff, 16, x[i] = x[i] >> (count > 31 ? 31 : count))
     VECTOR(__m512i, x);
 }
-#undef _mm512_srai_epi32
 #define _mm512_srai_epi32 emulated_mm512_srai_epi32
 
 EMULATED __m512 emulated_mm512_mask3_fmadd_ps(__m512 a, __m512 b, __m512 c, uint32_t mask)
@@ -213,36 +164,13 @@ EMULATED __m512 emulated_mm512_mask3_fmadd_ps(__m512 a, __m512 b, __m512 c, uint
     EACH_LANE(mask, 16, z[i] = fmaf(x[i], y[i], z[i]))
     VECTOR(__m512, z);
 }
-#undef _mm512_mask3_fmadd_ps
 #define _mm512_mask3_fmadd_ps emulated_mm512_mask3_fmadd_ps
 
 EMULATED __mmask32 emulated_mm512_kunpackw(uint32_t high, uint32_t low)
 {
     return high << 16 | (low & 0xffff);
 }
-#undef _mm512_kunpackw
 #define _mm512_kunpackw emulated_mm512_kunpackw
-
-#define EMULATED_COMPARE(name, op)                                                    \
-    EMULATED __mmask8 emulated_mm512_mask_##name(uint32_t mask, __m512i a, __m512i b) \
-    {                                                                                 \
-        LANES(uint64_t, x, a);                                                        \
-        LANES(uint64_t, y, b);                                                        \
-        uint32_t found = 0;                                                           \
-        EACH_LANE(mask, 8, found |= (uint32_t)(x[i] op y[i]) << i)                    \
-        return (__mmask8)found;                                                       \
-    }
-EMULATED_COMPARE(cmpgt_epu64_mask, >)
-EMULATED_COMPARE(cmpge_epu64_mask, >=)
-EMULATED_COMPARE(cmpeq_epu64_mask, ==)
-#undef _mm512_cmpgt_epu64_mask
-#define _mm512_cmpgt_epu64_mask(a, b) emulated_mm512_mask_cmpgt_epu64_mask(0xff, a, b)
-#undef _mm512_mask_cmpgt_epu64_mask
-#define _mm512_mask_cmpgt_epu64_mask emulated_mm512_mask_cmpgt_epu64_mask
-#undef _mm512_mask_cmpge_epu64_mask
-#define _mm512_mask_cmpge_epu64_mask emulated_mm512_mask_cmpge_epu64_mask
-#undef _mm512_mask_cmpeq_epu64_mask
-#define _mm512_mask_cmpeq_epu64_mask emulated_mm512_mask_cmpeq_epu64_mask
 
 EMULATED int emulated_mm512_reduce_add_epi32(__m512i a)
 {
@@ -251,7 +179,6 @@ EMULATED int emulated_mm512_reduce_add_epi32(__m512i a)
     EACH_LANE(0xffff, 16, sum += x[i])
     return (int)sum;
 }
-#undef _mm512_reduce_add_epi32
 #define _mm512_reduce_add_epi32 emulated_mm512_reduce_add_epi32
 
 EMULATED int emulated_mm512_reduce_max_epi32(__m512i a)
@@ -261,7 +188,6 @@ EMULATED int emulated_mm512_reduce_max_epi32(__m512i a)
     EACH_LANE(0xffff, 16, most = x[i] > most ? x[i] : most)
     return most;
 }
-#undef _mm512_reduce_max_epi32
 #define _mm512_reduce_max_epi32 emulated_mm512_reduce_max_epi32
 
 EMULATED int64_t emulated_mm512_mask_reduce_or_epi64(uint32_t mask, __m512i a)
@@ -271,17 +197,14 @@ EMULATED int64_t emulated_mm512_mask_reduce_or_epi64(uint32_t mask, __m512i a)
     EACH_LANE(mask, 8, bits |= x[i])
     return bits;
 }
-#undef _mm512_mask_reduce_or_epi64
 #define _mm512_mask_reduce_or_epi64 emulated_mm512_mask_reduce_or_epi64
-#undef _mm512_reduce_or_epi64
-#define _mm512_reduce_or_epi64(a) emulated_mm512_mask_reduce_or_epi64(0xff, a)
+#define _mm512_reduce_or_epi64(a)   emulated_mm512_mask_reduce_or_epi64(0xff, a)
 
 EMULATED __m256 emulated_mm512_extractf32x8_ps(__m512 a, int half)
 {
     LANES(__m256, x, a);
     return x[half];
 }
-#undef _mm512_extractf32x8_ps
 #define _mm512_extractf32x8_ps emulated_mm512_extractf32x8_ps
 
 EMULATED __m512i emulated_mm512_zextsi256_si512(__m256i a)
@@ -289,7 +212,6 @@ EMULATED __m512i emulated_mm512_zextsi256_si512(__m256i a)
     __m256i x[2] = {a, _mm256_setzero_si256()};
     VECTOR(__m512i, x);
 }
-#undef _mm512_zextsi256_si512
 #define _mm512_zextsi256_si512 emulated_mm512_zextsi256_si512
 
 EMULATED __m256i emulated_mm256_mask_add_epi8(__m256i otherwise, uint32_t mask, __m256i a,
@@ -301,7 +223,6 @@ EMULATED __m256i emulated_mm256_mask_add_epi8(__m256i otherwise, uint32_t mask, 
     EACH_LANE(mask, 32, x[i] = (uint8_t)(y[i] + z[i]))
     VECTOR(__m256i, x);
 }
-#undef _mm256_mask_add_epi8
 #define _mm256_mask_add_epi8 emulated_mm256_mask_add_epi8
 
 EMULATED __m256i emulated_mm256_maskz_sub_epi8(uint32_t mask, __m256i a, __m256i b)
@@ -311,33 +232,11 @@ EMULATED __m256i emulated_mm256_maskz_sub_epi8(uint32_t mask, __m256i a, __m256i
     EACH_LANE(UINT32_MAX, 32, x[i] = mask >> i & 1 ? (uint8_t)(x[i] - y[i]) : 0)
     VECTOR(__m256i, x);
 }
-#undef _mm256_maskz_sub_epi8
-#define _mm256_maskz_sub_epi8 emulated_mm256_maskz_sub_epi8
+#define _mm256_maskz_sub_epi8   emulated_mm256_maskz_sub_epi8
 
-EMULATED __mmask16 emulated_mm256_cmpgt_epi16_mask(__m256i a, __m256i b)
-{
-    LANES(int16_t, x, a);
-    LANES(int16_t, y, b);
-    uint32_t found = 0;
-    EACH_LANE(0xffff, 16, found |= (uint32_t)(x[i] > y[i]) << i)
-    return (__mmask16)found;
-}
-#undef _mm256_cmpgt_epi16_mask
-#define _mm256_cmpgt_epi16_mask emulated_mm256_cmpgt_epi16_mask
-
-#undef _store_mask16
 #define _store_mask16(to, mask) (*(to) = (__mmask16)(mask))
-#undef _load_mask16
-#define _load_mask16(from) (*(from))
+#define _load_mask16(from)      (*(from))
 
-EMULATED __m512i emulated_mm512_floor_epi32(__m512 a)
-{
-    LANES(float, x, a);
-    int32_t lanes[16];
-    EACH_LANE(0xffff, 16, lanes[i] = _mm_cvtss_si32(_mm_set_ss(floorf(x[i]))))
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_cvt_roundps_epi32
 // Only this rounding is there.
 #define _mm512_cvt_roundps_epi32(a, rounding)                                                     \
     ({                                                                                            \
@@ -352,7 +251,6 @@ EMULATED __m512i emulated_mm512_maskz_cvtps_epi32(uint32_t mask, __m512 a)
     EACH_LANE(mask, 16, lanes[i] = _mm_cvtss_si32(_mm_set_ss(x[i])))
     VECTOR(__m512i, lanes);
 }
-#undef _mm512_maskz_cvtps_epi32
 #define _mm512_maskz_cvtps_epi32 emulated_mm512_maskz_cvtps_epi32
 
 EMULATED __m512 emulated_mm512_shuffle_f32x4(__m512 a, __m512 b, int places)
@@ -362,7 +260,6 @@ EMULATED __m512 emulated_mm512_shuffle_f32x4(__m512 a, __m512 b, int places)
     __m128 lanes[4] = {x[places & 3], x[places >> 2 & 3], y[places >> 4 & 3], y[places >> 6 & 3]};
     VECTOR(__m512, lanes);
 }
-#undef _mm512_shuffle_f32x4
 #define _mm512_shuffle_f32x4 emulated_mm512_shuffle_f32x4
 
 EMULATED __m512i emulated_mm512_mask_i32gather_epi32(__m512i otherwise, uint32_t mask,
@@ -373,73 +270,13 @@ EMULATED __m512i emulated_mm512_mask_i32gather_epi32(__m512i otherwise, uint32_t
     EACH_LANE(mask, 16, memcpy(&x[i], (const char *)from + (ptrdiff_t)at[i] * scale, 4))
     VECTOR(__m512i, x);
 }
-#undef _mm512_mask_i32gather_epi32
 #define _mm512_mask_i32gather_epi32 emulated_mm512_mask_i32gather_epi32
 
-EMULATED __mmask16 emulated_mm512_mask_cmpge_ps_mask(uint32_t mask, __m512 a, __m512 b)
-{
-    LANES(float, x, a);
-    LANES(float, y, b);
-    uint32_t found = 0;
-    EACH_LANE(mask, 16, found |= (uint32_t)(x[i] >= y[i]) << i)
-    return (__mmask16)found;
-}
-#undef _mm512_mask_cmp_ps_mask
 #define _mm512_mask_cmp_ps_mask(mask, a, b, how)                         \
     ({                                                                   \
         _Static_assert((how) == _CMP_GE_OQ, "not below, and not a NaN"); \
         emulated_mm512_mask_cmpge_ps_mask(mask, a, b);                   \
     })
-
-EMULATED __m128i emulated_mm512_cvtepi32_epi8(__m512i a)
-{
-    LANES(uint32_t, x, a);
-    uint8_t lanes[16];
-    EACH_LANE(0xffff, 16, lanes[i] = (uint8_t)x[i])
-    VECTOR(__m128i, lanes);
-}
-#undef _mm512_cvtepi32_epi8
-#define _mm512_cvtepi32_epi8 emulated_mm512_cvtepi32_epi8
-
-EMULATED __m512i emulated_mm512_cvtepu8_epi32(__m128i a)
-{
-    LANES(uint8_t, x, a);
-    uint32_t lanes[16];
-    EACH_LANE(0xffff, 16, lanes[i] = x[i])
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_cvtepu8_epi32
-#define _mm512_cvtepu8_epi32 emulated_mm512_cvtepu8_epi32
-
-EMULATED __m512i emulated_mm512_cvtepu8_epi16(__m256i a)
-{
-    LANES(uint8_t, x, a);
-    uint16_t lanes[32];
-    EACH_LANE(UINT32_MAX, 32, lanes[i] = x[i])
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_cvtepu8_epi16
-#define _mm512_cvtepu8_epi16 emulated_mm512_cvtepu8_epi16
-
-EMULATED __m512i emulated_mm512_cvtepu16_epi32(__m256i a)
-{
-    LANES(uint16_t, x, a);
-    uint32_t lanes[16];
-    EACH_LANE(0xffff, 16, lanes[i] = x[i])
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_cvtepu16_epi32
-#define _mm512_cvtepu16_epi32 emulated_mm512_cvtepu16_epi32
-
-EMULATED __m512i emulated_mm512_cvttps_epi32(__m512 a)
-{
-    LANES(float, x, a);
-    int32_t lanes[16];
-    EACH_LANE(0xffff, 16, lanes[i] = _mm_cvttss_si32(_mm_set_ss(x[i])))
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_cvttps_epi32
-#define _mm512_cvttps_epi32 emulated_mm512_cvttps_epi32
 
 EMULATED __m256i emulated_mm512_halves(__m512 a)
 {
@@ -447,7 +284,6 @@ EMULATED __m256i emulated_mm512_halves(__m512 a)
     return _mm256_setr_m128i(_mm256_cvtps_ph(x[0], _MM_FROUND_TO_NEAREST_INT),
                              _mm256_cvtps_ph(x[1], _MM_FROUND_TO_NEAREST_INT));
 }
-#undef _mm512_cvtps_ph
 // Only this rounding is there.
 #define _mm512_cvtps_ph(a, rounding)                                                  \
     ({                                                                                \
@@ -455,25 +291,5 @@ EMULATED __m256i emulated_mm512_halves(__m512 a)
                        "rounds to nearest");                                          \
         emulated_mm512_halves(a);                                                     \
     })
-
-EMULATED __m512i emulated_mm512_maskz_loadu_epi8(uint64_t mask, const void *from)
-{
-    uint8_t lanes[64] = {0};
-    EACH_LANE(mask, 64, lanes[i] = ((const uint8_t *)from)[i])
-    VECTOR(__m512i, lanes);
-}
-#undef _mm512_maskz_loadu_epi8
-#define _mm512_maskz_loadu_epi8 emulated_mm512_maskz_loadu_epi8
-
-EMULATED __mmask16 emulated_mm256_cmple_epu16_mask(__m256i a, __m256i b)
-{
-    LANES(uint16_t, x, a);
-    LANES(uint16_t, y, b);
-    uint32_t found = 0;
-    EACH_LANE(0xffff, 16, found |= (uint32_t)(x[i] <= y[i]) << i)
-    return (__mmask16)found;
-}
-#undef _mm256_cmple_epu16_mask
-#define _mm256_cmple_epu16_mask emulated_mm256_cmple_epu16_mask
 
 #endif
