@@ -274,7 +274,9 @@ static void check_kind(const struct kind *kind)
     make(kind, kind->parts, &made);
     make(kind, 1000 + kind->parts, &other);
     const struct bsw_resident_shard *const shards[] = {&made.shard, &other.shard};
-    for (int type = 0; type < (kind->selection.is_on ? 1 : BSW_NUM_TABLE_TYPES); type++)
+    // Under sanitizers the widest numbers and the narrowest.
+    int step = TEST_IS_SANITIZED ? BSW_NUM_TABLE_TYPES - 1 : 1;
+    for (int type = 0; type < (kind->selection.is_on ? 1 : BSW_NUM_TABLE_TYPES); type += step)
         check_type(&made, shards, (enum bsw_table_type)type);
     unmake(&made);
     unmake(&other);
