@@ -577,7 +577,9 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                            .keep = keep,
                            .capacity = 3 * keep + BSW_BUNDLE_ROWS,
                            .tile_bundles = tile < MOST_TILE_BUNDLES ? tile : MOST_TILE_BUNDLES,
-                           .matrix_from_queries = tuning.matrix_from_queries,
+                           // In short lists planes lose from half as many queries (AVX2).
+                           .matrix_from_queries =
+                               tuning.matrix_from_queries - tuning.matrix_from_queries / 2,
                            .padded_dims = dims};
     struct bsw_list_tables tables;
     struct bsw_list_bounds bounds;
