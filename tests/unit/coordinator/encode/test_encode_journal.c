@@ -6,11 +6,12 @@
 
 #include <xxhash.h>
 
+#include "common/files/list_order.h"
 #include "common/rows/vectors.h"
 #include "coordinator/encode/encode_journal.h"
 #include "shard/codecs/codec.h"
 
-enum { ROWS = 300, DIMS = 24, ROW_BYTES = DIMS * sizeof(float) };
+enum { ROWS = 300, DIMS = 24, ROW_BYTES = DIMS * sizeof(float), LISTS = 7 };
 
 static struct bsw_error err;
 
@@ -20,6 +21,7 @@ struct block_case {
     struct bsw_shard_writer writer;
     struct bsw_encode_block recorded;
     struct bsw_buffer codes;
+    struct bsw_list_order order; // of the copied rows; {0}: the source's
 };
 
 static int open_part(const char *suffix)
@@ -31,31 +33,74 @@ static int open_part(const char *suffix)
     return fd;
 }
 
-static void open_block(struct block_case *out)
+static uint64_t row_at(uint64_t place)
+{
+    return BSW_SHARD_HEADER_BYTES + place * ROW_BYTES;
+}
+
+// Puts the copied rows in the order of lists, a row of them dropped, and other bytes for codes.
+static void order_rows(struct block_case *block)
+{
+    static unsigned char rows[ROWS][ROW_BYTES], zeros[ROW_BYTES];
+    uint32_t lists[ROWS];
+    uint64_t num_places;
+    struct bsw_manifest *manifest = &block->manifest;
+    int vectors_fd = block->writer.vectors_fd, codes_fd = block->writer.codes_fd;
+    for (uint32_t r = 0; r < ROWS; r++) lists[r] = r == 17 ? BSW_NO_LIST : r * r % LISTS;
+    assert_ok(bsw_list_order_count(lists, ROWS, LISTS, &num_places, &err), &err);
+    assert_ok(bsw_list_order_make(lists, ROWS, LISTS, num_places, &block->order, &err), &err);
+    assert_ok(bsw_file_read_at(vectors_fd, "rows", row_at(0), rows, sizeof rows, &err), &err);
+    for (uint64_t p = 0; p < num_places; p++) {
+        uint32_t row = block->order.rows[p];
+        const unsigned char *from = row == BSW_NO_ROW ? zeros : rows[row];
+        assert_ok(bsw_file_write_at(vectors_fd, "rows", row_at(p), from, ROW_BYTES, &err), &err);
+    }
+    manifest->lists.count = LISTS;
+    manifest->lists.has_ordered_vectors = 1;
+    manifest->shards[0].num_places = num_places;
+    bsw_shard_writer_init(&block->writer, manifest, temporary_folder, 0);
+    block->writer.codes_fd = codes_fd;
+    block->writer.vectors_fd = vectors_fd;
+    size_t bytes = bsw_shard_block_bytes(&block->writer.shape, 0);
+    unsigned char *codes = allocate_or_fail(bytes, 1);
+    for (size_t i = 0; i < bytes; i++) codes[i] = (unsigned char)(i * 31 >> 3);
+    assert_ok(bsw_shard_writer_put_block(&block->writer, 0, codes, &err), &err);
+    bsw_free(&codes);
+}
+
+static void record_block(struct block_case *block)
+{
+    unsigned char row[ROW_BYTES];
+    size_t bytes = bsw_shard_block_bytes(&block->writer.shape, 0);
+    void *codes = allocate_or_fail(bytes, 1);
+    assert_ok(bsw_shard_writer_read_block(&block->writer, 0, codes, &err), &err);
+    block->recorded.digest = XXH3_64bits(codes, bytes);
+    bsw_free(&codes);
+    for (uint64_t r = 0; r < ROWS; r++) {
+        uint64_t place = block->order.places ? block->order.places[r] : r;
+        if (place == BSW_NO_ROW) continue;
+        assert_ok(
+            bsw_file_read_at(block->writer.vectors_fd, "rows", row_at(place), row, ROW_BYTES, &err),
+            &err);
+        block->recorded.source_digest += bsw_row_digest(row, ROW_BYTES, r);
+    }
+}
+
+static void open_block(struct block_case *out, int is_ordered)
 {
     const struct small_index what = {.source = "synth:count=300,dims=24",
                                      .codec = &bsw_codec_saq,
                                      .metric = BSW_METRIC_L2,
                                      .bits = 2,
                                      .copies_vectors = 1};
-    unsigned char row[ROW_BYTES];
     memset(out, 0, sizeof *out);
     make_small_index(&what, temporary_folder, &out->manifest);
     bsw_shard_writer_init(&out->writer, &out->manifest, temporary_folder, 0);
-    assert_int_equal(out->writer.shape.num_blocks, 1);
     out->writer.codes_fd = open_part(".codes");
     out->writer.vectors_fd = open_part(".vectors");
-    size_t bytes = bsw_shard_block_bytes(&out->writer.shape, 0);
-    void *block = allocate_or_fail(bytes, 1);
-    assert_ok(bsw_shard_writer_read_block(&out->writer, 0, block, &err), &err);
-    out->recorded.digest = XXH3_64bits(block, bytes);
-    bsw_free(&block);
-    for (uint64_t r = 0; r < ROWS; r++) {
-        assert_ok(bsw_file_read_at(out->writer.vectors_fd, "rows",
-                                   BSW_SHARD_HEADER_BYTES + r * ROW_BYTES, row, ROW_BYTES, &err),
-                  &err);
-        out->recorded.source_digest += bsw_row_digest(row, ROW_BYTES, r);
-    }
+    if (is_ordered) order_rows(out);
+    assert_int_equal(out->writer.shape.num_blocks, 1);
+    record_block(out);
 }
 
 static void close_block(struct block_case *block)
@@ -63,6 +108,7 @@ static void close_block(struct block_case *block)
     bsw_file_close(&block->writer.codes_fd);
     bsw_file_close(&block->writer.vectors_fd);
     bsw_buffer_deinit(&block->codes);
+    bsw_list_order_deinit(&block->order);
     bsw_manifest_deinit(&block->manifest);
 }
 
@@ -71,8 +117,9 @@ static int is_good(struct block_case *block, int with_rows)
     int good = -1;
     struct bsw_shard_writer writer = block->writer;
     if (!with_rows) writer.vectors_fd = -1;
+    const struct bsw_list_order *order = block->order.rows ? &block->order : NULL;
     assert_ok(
-        bsw_encode_block_check(&writer, 0, &block->recorded, NULL, &block->codes, &good, &err),
+        bsw_encode_block_check(&writer, 0, &block->recorded, order, &block->codes, &good, &err),
         &err);
     return good;
 }
@@ -88,7 +135,7 @@ static void flip(int fd, uint64_t at)
 UNIT_TEST(blocks_are_kept_with_all_their_bytes_only)
 {
     struct block_case block;
-    open_block(&block);
+    open_block(&block, 0);
     assert_true(is_good(&block, 1));
     assert_true(is_good(&block, 0));
     for (uint64_t at = 0; at < ROWS * ROW_BYTES; at += 991) {
@@ -113,7 +160,7 @@ UNIT_TEST(rows_in_another_order_are_not_the_rows)
 {
     struct block_case block;
     unsigned char first[ROW_BYTES], second[ROW_BYTES];
-    open_block(&block);
+    open_block(&block, 0);
     uint64_t at = BSW_SHARD_HEADER_BYTES + 7 * ROW_BYTES;
     assert_ok(bsw_file_read_at(block.writer.vectors_fd, "rows", at, first, ROW_BYTES, &err), &err);
     assert_ok(
@@ -209,6 +256,38 @@ UNIT_TEST(what_cannot_be_resumed_says_what_to_do)
         bsw_encode_journal_close(&journal, BSW_ERROR_BAD_DATA);
         assert_true(has_file("encode.plan"));
     }
+}
+
+// In the order of lists a row is at its place: all bytes count but those of places without a row,
+// and a row at another's place is not it.
+UNIT_TEST(blocks_of_ordered_rows_are_kept)
+{
+    struct block_case block;
+    unsigned char first[ROW_BYTES], second[ROW_BYTES];
+    open_block(&block, 1);
+    assert_true(is_good(&block, 1));
+    assert_true(is_good(&block, 0));
+    uint32_t num_empty = 0;
+    for (uint32_t p = 0; p < block.order.num_places; p++) {
+        int is_empty = block.order.rows[p] == BSW_NO_ROW;
+        num_empty += (uint32_t)is_empty;
+        flip(block.writer.vectors_fd, row_at(p) + p % ROW_BYTES);
+        assert_int_equal(is_good(&block, 1), is_empty);
+        assert_true(is_good(&block, 0));
+        flip(block.writer.vectors_fd, row_at(p) + p % ROW_BYTES);
+    }
+    assert_int_equal(num_empty, block.order.num_places - (ROWS - 1));
+    assert_ok(bsw_file_read_at(block.writer.vectors_fd, "rows", row_at(0), first, ROW_BYTES, &err),
+              &err);
+    assert_ok(bsw_file_read_at(block.writer.vectors_fd, "rows", row_at(1), second, ROW_BYTES, &err),
+              &err);
+    assert_ok(
+        bsw_file_write_at(block.writer.vectors_fd, "rows", row_at(0), second, ROW_BYTES, &err),
+        &err);
+    assert_ok(bsw_file_write_at(block.writer.vectors_fd, "rows", row_at(1), first, ROW_BYTES, &err),
+              &err);
+    assert_false(is_good(&block, 1));
+    close_block(&block);
 }
 
 int main(void)
