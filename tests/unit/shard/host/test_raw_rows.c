@@ -8,6 +8,7 @@
 #include "shard/codecs/codec.h"
 #include "small_shards.h"
 
+#include "common/files/list_order.h"
 #include "shard/host/raw_rows.h"
 #include "shard/host/resident_shard.h"
 
@@ -116,6 +117,114 @@ UNIT_TEST(every_damaged_bit_of_raw_rows_is_found)
         check_raw_bits(0, shard);
         check_raw_bits(1, shard);
     }
+}
+
+// ---- in the order of lists ----
+
+enum { LISTS = 3, DROPPED = 11 };
+
+// The rows of shard 0 as copies in the order of lists, one of them dropped.
+struct ordered_rows {
+    struct bsw_manifest manifest;
+    struct bsw_list_order order;
+    struct bsw_raw_rows rows;
+    uint64_t digests[2 * LISTS]; // of bundles
+    uint32_t num_bundles;
+};
+
+static void write_ordered(struct ordered_rows *out, const float *vectors)
+{
+    static const float zeros[DIMS];
+    const char *path = numbered(".vectors", 0, 2);
+    int fd;
+    assert_ok(bsw_file_open_write(path, &fd, &err), &err);
+    for (uint32_t p = 0; p < out->order.num_places; p++) {
+        uint32_t row = out->order.rows[p];
+        const float *from = row == BSW_NO_ROW ? zeros : vectors + row * DIMS;
+        assert_ok(bsw_file_write_at(fd, path, BSW_SHARD_HEADER_BYTES + p * sizeof zeros, from,
+                                    sizeof zeros, &err),
+                  &err);
+        if (row != BSW_NO_ROW) out->digests[p / 32] += bsw_row_digest(from, sizeof zeros, row);
+    }
+    bsw_file_close(&fd);
+}
+
+static void open_ordered(struct ordered_rows *out, float *vectors)
+{
+    const struct bsw_synth synth = {.count = ROWS, .dims = DIMS, .seed = 3, .clusters = 5};
+    struct small_index what = small(&bsw_codec_xfbq);
+    uint32_t lists[35];
+    uint64_t num_places;
+    memset(out, 0, sizeof *out);
+    what.copies_vectors = 1;
+    make_small_index(&what, temporary_folder, &out->manifest);
+    for (uint32_t r = 0; r < 35; r++) lists[r] = r == DROPPED ? BSW_NO_LIST : (r * 7 + 1) % LISTS;
+    assert_ok(bsw_list_order_count(lists, 35, LISTS, &num_places, &err), &err);
+    assert_ok(bsw_list_order_make(lists, 35, LISTS, num_places, &out->order, &err), &err);
+    out->num_bundles = (uint32_t)bsw_num_bundles((size_t)num_places);
+    assert_true(out->num_bundles <= 2 * LISTS);
+    out->manifest.lists.count = LISTS;
+    out->manifest.lists.has_ordered_vectors = 1;
+    out->manifest.shards[0].num_places = num_places;
+    out->manifest.shards[0].vectors_bytes =
+        BSW_SHARD_HEADER_BYTES + num_places * DIMS * sizeof(float);
+    bsw_synth_rows(&synth, 0, 35, vectors);
+    write_ordered(out, vectors);
+    assert_ok(bsw_raw_rows_open(&out->manifest, temporary_folder, 0, &out->order, &out->rows, &err),
+              &err);
+}
+
+static void close_ordered(struct ordered_rows *ordered)
+{
+    bsw_raw_rows_close(&ordered->rows);
+    bsw_list_order_deinit(&ordered->order);
+    bsw_manifest_deinit(&ordered->manifest);
+}
+
+// A row is found at its place, and one that was dropped is zeros.
+UNIT_TEST(rows_in_the_order_of_lists_are_those_of_the_source)
+{
+    struct ordered_rows ordered;
+    float vectors[35 * DIMS], scratch[DIMS];
+    open_ordered(&ordered, vectors);
+    memset(vectors + DROPPED * DIMS, 0, sizeof scratch);
+    for (uint32_t row = 0; row < 35; row++) {
+        const void *found;
+        assert_ok(bsw_raw_rows_get(&ordered.rows, row, ordered.digests, scratch, &found, &err),
+                  &err);
+        assert_memory_equal(found, vectors + row * DIMS, sizeof scratch);
+    }
+    close_ordered(&ordered);
+}
+
+// Of a bundle with a changed row no row is given, and the message says its places.
+UNIT_TEST(damaged_rows_in_the_order_of_lists_are_found)
+{
+    struct ordered_rows ordered;
+    float vectors[35 * DIMS], scratch[DIMS];
+    open_ordered(&ordered, vectors);
+    const char *path = numbered(".vectors", 0, 2);
+    unsigned char *bytes;
+    read_file(path, &bytes);
+    for (uint32_t p = 0; p < ordered.order.num_places; p++) {
+        size_t at = BSW_SHARD_HEADER_BYTES + p * sizeof scratch + p % sizeof scratch;
+        uint32_t row = ordered.order.rows[p];
+        char clause[64];
+        snprintf(clause, sizeof clause, "rows at places %u to %u are not those", p / 32 * 32,
+                 p / 32 * 32 + 31);
+        write_byte(path, at, bytes[at] ^ 1);
+        for (uint32_t b = 0; b < ordered.num_bundles; b++) {
+            enum bsw_status status =
+                bsw_raw_rows_verify(&ordered.rows, b, ordered.digests[b], scratch, &err);
+            if (b == p / 32 && row != BSW_NO_ROW)
+                assert_bad(status, ordered.rows.path, clause);
+            else
+                assert_int_equal(status, BSW_OK); // a place without a row may hold anything
+        }
+        write_byte(path, at, bytes[at]);
+    }
+    bsw_free(&bytes);
+    close_ordered(&ordered);
 }
 
 // ---- a source that changed ----
