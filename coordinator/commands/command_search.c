@@ -46,12 +46,12 @@ static const struct bsw_option option_rows[] = {
     OPTION("mode", entries.mode, .choices = BSW_SELECTION_MODES,
            .help = "radius: H sums distances, L counts hits, M hits of half the radius less misses "
                    "[H]"),
-    OPTION("miss", entries.miss, .choices = "bound|inf",
+    OPTION("miss", entries.miss, .choices = "bound|inf|mean",
            .help = "radius, mode H: what an entry outside adds: the radius squared, or inf, which "
-                   "leaves its rows out [bound]"),
+                   "leaves its rows out, or what those outside add on average [bound]"),
     OPTION("radii", entries.radii, .choices = BSW_RADII_KINDS,
-           .help = "radius: by density around the query, or the least or largest of a subspace "
-                   "[dynamic]"),
+           .help = "radius: by density around the query; the least or largest of a subspace; l2, "
+                   "a CPU: what holds the nearest quarter of the entries [dynamic]"),
     OPTION("entries-by", entries.finder, .choices = BSW_ENTRY_FINDER_CHOICES,
            .help =
                "radius: what finds entries; the same bytes for all; a GPU has brute alone [auto]"),

@@ -60,7 +60,7 @@ static void tell_selection(struct bsw_facts *facts, const struct bsw_search_sett
     else
         bsw_fact_real(facts, "radius_scale", (double)s->scale, " x %g");
     bsw_fact_text(facts, "mode", bsw_selection_mode_name(s->mode), ", mode %s");
-    bsw_fact_text(facts, "miss", s->is_miss_infinite ? "inf" : "bound", NULL);
+    bsw_fact_text(facts, "miss", bsw_selection_miss_name(s), NULL);
     bsw_fact_text(facts, "radii", bsw_radii_kind_name(s->radii), NULL);
     bsw_fact_text(facts, "entries_by", s->finder->name, NULL);
     bsw_fact_flag(facts, "hit_time", s->has_hit_time, NULL);

@@ -13,7 +13,7 @@ static void add_selection(const struct bsw_selection_settings *selection,
     if (!selection->is_on) return;
     bsw_journal_field_number(fields, "radius-scale", (double)selection->scale);
     bsw_journal_field_text(fields, "mode", bsw_selection_mode_name(selection->mode));
-    bsw_journal_field_text(fields, "miss", selection->is_miss_infinite ? "inf" : "bound");
+    bsw_journal_field_text(fields, "miss", bsw_selection_miss_name(selection));
     bsw_journal_field_text(fields, "radii", bsw_radii_kind_name(selection->radii));
     // Times of hits are those of the back end.
     if (selection->has_hit_time)

@@ -67,6 +67,7 @@ static const char *what_needs_cpu(const struct bsw_search *search)
     const struct bsw_selection_settings *selection = &search->settings.selection;
     if (selection->is_on && strcmp(selection->finder->name, "brute") != 0)
         return "--entries-by other than brute";
+    if (selection->is_on && selection->radii == BSW_RADII_NEAREST) return "--radii nearest";
     return search->manifest.codec->table->host_search;
 }
 

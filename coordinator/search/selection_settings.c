@@ -10,7 +10,7 @@
 #define MOST_SCALE 1e9
 
 static const char *const modes[] = {"H", "M", "L"};
-static const char *const kinds[] = {"dynamic", "small", "large"};
+static const char *const kinds[] = {"dynamic", "small", "large", "nearest"};
 
 const char *bsw_selection_mode_name(enum bsw_selection_mode mode)
 {
@@ -20,6 +20,11 @@ const char *bsw_selection_mode_name(enum bsw_selection_mode mode)
 const char *bsw_radii_kind_name(enum bsw_radii_kind kind)
 {
     return kinds[kind];
+}
+
+const char *bsw_selection_miss_name(const struct bsw_selection_settings *settings)
+{
+    return settings->is_miss_infinite ? "inf" : settings->is_miss_mean ? "mean" : "bound";
 }
 
 enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw_error *err)
@@ -59,6 +64,21 @@ enum bsw_status bsw_selection_refuse(const struct bsw_selection_request *asked, 
     return bsw_fail(err, BSW_ERROR_USAGE, "--%s: codec %s has no entries, pq has", option, codec);
 }
 
+static enum bsw_status check_miss(const struct bsw_selection_settings *settings,
+                                  enum bsw_metric metric, struct bsw_error *err)
+{
+    if (settings->radii == BSW_RADII_NEAREST && metric != BSW_METRIC_L2)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--radii nearest is for l2, the index is of %s",
+                        bsw_metric_name(metric));
+    if (settings->is_miss_mean && settings->radii != BSW_RADII_NEAREST)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--miss mean is for --radii nearest: it has what entries outside are");
+    if ((settings->is_miss_infinite || settings->is_miss_mean) && settings->mode != BSW_SELECTION_H)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--miss %s is for --mode H: M and L count",
+                        bsw_selection_miss_name(settings));
+    return BSW_OK;
+}
+
 enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
                                      const struct bsw_manifest *manifest, const char *index,
                                      int has_table, struct bsw_selection_settings *out,
@@ -81,10 +101,10 @@ enum bsw_status bsw_selection_settle(const struct bsw_selection_request *asked,
         .mode = (enum bsw_selection_mode)place_of(asked->mode, modes, 3),
         .scale = asked->radius_scale != 0 ? (float)asked->radius_scale : 1.0f,
         .is_miss_infinite = strcmp(asked->miss, "inf") == 0,
-        .radii = (enum bsw_radii_kind)place_of(asked->radii, kinds, 3),
+        .is_miss_mean = strcmp(asked->miss, "mean") == 0,
+        .radii = (enum bsw_radii_kind)place_of(asked->radii, kinds, 4),
         .has_hit_time = asked->has_hit_time};
-    if (out->is_miss_infinite && out->mode != BSW_SELECTION_H)
-        return bsw_fail(err, BSW_ERROR_USAGE, "--miss inf is for --mode H: M and L count");
+    BSW_TRY(check_miss(out, manifest->metric, err));
     BSW_TRY(bsw_entry_finder_get(asked->finder[0] ? asked->finder : "auto", &out->finder, err));
     if (out->has_hit_time && out->finder->looks_at_all)
         return bsw_fail(err, BSW_ERROR_USAGE,

@@ -20,5 +20,6 @@ enum bsw_status bsw_radius_scale_parse(const char *text, double *out, struct bsw
 
 const char *bsw_selection_mode_name(enum bsw_selection_mode mode);
 const char *bsw_radii_kind_name(enum bsw_radii_kind kind);
+const char *bsw_selection_miss_name(const struct bsw_selection_settings *settings); // of --miss
 
 #endif

@@ -47,9 +47,10 @@ struct bsw_product_radii {
     float *ends;                // [parts][2]: the least and the largest of cells that have rows
 };
 
-// What radii are: of the projection's cell; or the least or largest of its part, whatever the cell.
-enum bsw_radii_kind { BSW_RADII_DYNAMIC, BSW_RADII_SMALL, BSW_RADII_LARGE };
-#define BSW_RADII_KINDS "dynamic|small|large"
+// What radii are: of the projection's cell; or the least or largest of its part, whatever the cell;
+// or none of these but those of entry_map.h.
+enum bsw_radii_kind { BSW_RADII_DYNAMIC, BSW_RADII_SMALL, BSW_RADII_LARGE, BSW_RADII_NEAREST };
+#define BSW_RADII_KINDS "dynamic|small|large|nearest"
 
 enum bsw_status bsw_product_radii_create(uint32_t parts, struct bsw_product_radii **out,
                                          struct bsw_error *err);
@@ -81,6 +82,7 @@ double bsw_product_radii_of(const struct bsw_radii_fit *fit, double density);
 // Radii of all cells, and their ends, once boxes, counts and fits are there.
 void bsw_product_radii_finish(struct bsw_product_radii *radii);
 
+// kind: not BSW_RADII_NEAREST.
 static inline float bsw_product_radius(const struct bsw_product_radii *radii,
                                        enum bsw_radii_kind kind, uint32_t part, float x, float y)
 {

@@ -14,14 +14,25 @@ static float limit_of(float radius, float scale)
     return isinf(scale) ? INFINITY : scaled * scaled;
 }
 
+static enum bsw_status make_map_reach(const struct bsw_entry_map *map, float **out,
+                                      struct bsw_error *err)
+{
+    BSW_TRY(bsw_allocate_zero(out, map->parts, sizeof **out, "reach of rays", err));
+    for (size_t i = 0; i < map->parts * BSW_ENTRY_MAP; i++)
+        (*out)[i / BSW_ENTRY_MAP] = fmaxf((*out)[i / BSW_ENTRY_MAP], map->limits[i]);
+    return BSW_OK;
+}
+
 // The largest limit of each part's rays, so that back ends that trace have no larger spheres; none
 // for an infinite scale, where they do not trace.
 static enum bsw_status make_reach(const struct bsw_selection_settings *settings,
-                                  const struct bsw_product_codes *codes, float **out,
+                                  const struct bsw_product_codes *codes,
+                                  const struct bsw_entry_map *map, float **out,
                                   struct bsw_error *err)
 {
     const struct bsw_product_radii *radii = codes->radii;
     if (isinf(settings->scale)) return BSW_OK;
+    if (map) return make_map_reach(map, out, err);
     BSW_TRY(bsw_allocate(out, codes->book.parts, sizeof **out, "reach of rays", err));
     for (uint32_t p = 0; p < codes->book.parts; p++) {
         float most = radii->ends[2 * p + (settings->radii == BSW_RADII_LARGE)];
@@ -41,12 +52,17 @@ enum bsw_status bsw_selection_open(const struct bsw_selection_settings *settings
                                                                        : BSW_ENTRY_IP,
                                         codes->book.parts, 1u << codes->book.bits, codes->entries};
     *out = (struct bsw_selection){.settings = *settings, .codes = codes, .level = level};
+    if (settings->radii == BSW_RADII_NEAREST)
+        BSW_TRY(bsw_entry_map_create(book.subspaces, book.entries, codes->entries, settings->scale,
+                                     &out->map, err));
+    enum bsw_status status = BSW_OK;
     if (settings->finder->looks_at_all)
         out->tables = bsw_entry_tables_table_get(level);
     else
-        BSW_TRY(make_reach(settings, codes, &reach, err));
+        status = make_reach(settings, codes, out->map, &reach, err);
     const struct bsw_entry_finder_options options = {level, reach, settings->has_hit_time};
-    enum bsw_status status = settings->finder->open(&book, &options, &out->finder, err);
+    if (status == BSW_OK) status = settings->finder->open(&book, &options, &out->finder, err);
+    if (status != BSW_OK) bsw_entry_map_destroy(&out->map);
     bsw_free(&reach);
     return status;
 }
@@ -61,6 +77,7 @@ enum bsw_status bsw_selection_report(struct bsw_selection *selection, struct bsw
 void bsw_selection_close(struct bsw_selection *selection)
 {
     if (selection->finder) selection->settings.finder->close(&selection->finder);
+    bsw_entry_map_destroy(&selection->map);
 }
 
 // ---- rays ----
@@ -88,6 +105,7 @@ static float limit_at(const struct bsw_selection *selection, const float *query,
 {
     const struct bsw_selection_settings *settings = &selection->settings;
     const float *q = query + 2 * (size_t)p;
+    if (selection->map) return 0.0f;
     return limit_of(bsw_product_radius(selection->codes->radii, settings->radii, p, q[0], q[1]),
                     settings->scale);
 }
@@ -107,8 +125,11 @@ static struct part part_at(const struct bsw_selection *selection,
     float x = q[0] - (c ? c[0] : 0.0f), y = q[1] - (c ? c[1] : 0.0f),
           limit = limits ? limits[p] : limit_at(selection, terms->query, p);
     struct part part = {.number = p, .ray = {p, x, y, limit}};
+    size_t cell = selection->map ? bsw_entry_map_at(selection->map, p, x, y) : 0;
+    if (selection->map) part.ray.limit = selection->map->limits[cell];
     part.inner = part.ray.limit * 0.25f;
     part.miss = miss_of(selection, &part.ray);
+    if (selection->settings.is_miss_mean) part.miss = selection->map->misses[cell];
     part.base = fmaf(y, y, fmaf(x, x, 0.0f));
     return part;
 }
@@ -299,8 +320,10 @@ void bsw_selective_hit_table(const struct bsw_selection *selection,
     // Not the whole struct: other threads write what it counts, and what failed.
     struct bsw_selection counting = {.settings = selection->settings,
                                      .codes = selection->codes,
+                                     .map = selection->map,
                                      .tables = bsw_entry_tables_table_get(selection->level)};
     counting.settings.mode = BSW_SELECTION_L;
+    counting.settings.is_miss_mean = 0;
     make_table(&counting, terms, limits, out, hits);
 }
 

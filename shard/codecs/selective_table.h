@@ -4,10 +4,12 @@
 //
 // Of each part, a ray at the query's projection (l2: less the list's centroid) finds the entries
 // within limit = (radius * scale)^2, radius as product_radii.h has it for the projection before the
-// centroid is taken off. t_p(e), the number of entry e, is then
+// centroid is taken off, or, with radii of the nearest entries, limit is what entry_map.h has for
+// the ray: l2 alone. t_p(e), the number of entry e, is then
 //
 //   mode H  a hit adds what it adds in a full table (product_codes.h); a miss adds the bound: limit
-//           under l2, (|q_p|^2 - limit) / 2 under ip and cosine; or -infinity to the key
+//           under l2, (|q_p|^2 - limit) / 2 under ip and cosine; or -infinity to the key; or the
+//           mean of entries outside (entry_map.h)
 //   mode M  1 within limit / 4 (half the radius), 0 within limit, -1 for a miss
 //   mode L  1 for a hit, 0 for a miss
 //
@@ -22,6 +24,7 @@
 
 #include "common/base/c_linkage.h"
 #include "kernels/entry_tables/entry_tables.h"
+#include "shard/codecs/entry_map.h"
 #include "shard/codecs/product_codes.h"
 #include "shard/codecs/product_radii.h"
 
@@ -39,6 +42,7 @@ struct bsw_selection_settings {
     enum bsw_radii_kind radii;
     int has_hit_time; // of the finder, which then gives H's distances too
     const struct bsw_entry_finder_ops *finder;
+    int is_miss_mean; // with BSW_RADII_NEAREST alone, not infinite
 };
 
 // What selection leaves out. Look-ups are of a row's code in a part: full tables do all of them.
@@ -57,6 +61,7 @@ struct bsw_selection {
     const struct bsw_product_codes *codes; // borrowed
     bsw_entry_finder *finder;
     const struct bsw_entry_tables_table *tables; // in place of the finder, if it looks at all
+    struct bsw_entry_map *map;                   // of BSW_RADII_NEAREST, else NULL
     enum bsw_cpu_level level;
     struct bsw_selection_work work;
     struct bsw_first_failure failure;
@@ -96,9 +101,10 @@ static inline size_t bsw_selective_hits_bytes(const struct bsw_product_codes *co
                           BSW_ALIGNMENT_BYTES);
 }
 
-// Limits of a query's rays, [parts]: the same for all lists.
+// Limits of a query's rays, [parts]: the same for all lists. With BSW_RADII_NEAREST they are not,
+// and these are 0 and not read.
 void bsw_selective_limits(const struct bsw_selection *selection, const float *query, float *out);
-// The sum of a row that hits nothing: the same for all lists, too.
+// The sum of a row that hits nothing: the same for all lists, too, but for BSW_RADII_NEAREST.
 float bsw_selective_nothing(const struct bsw_selection *selection, const float *query,
                             const float *limits);
 

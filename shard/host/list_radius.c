@@ -67,6 +67,8 @@ enum bsw_status bsw_list_radius_open(const struct bsw_list_tables *tables,
     if (out->kernels == &bsw_entry_bounds_reference &&
         tables->workspace->level != BSW_CPU_REFERENCE)
         return BSW_OK;
+    // Bytes know the bound of a miss, which a mean lies far above: most rows would pass.
+    if (selection->settings.is_miss_mean) return BSW_OK;
     if (!selection->tables || !tables->is_of_lists || !tables->has_queries || book->bits != 8 ||
         book->parts > BSW_ENTRY_BOUND_MOST || isinf(selection->settings.scale) ||
         !(out->entries < 1e24))
@@ -91,19 +93,21 @@ static struct ray_sums put_rays(const struct bsw_list_radius *radius, const floa
 {
     const float *q = bsw_list_tables_query(radius->tables, query),
                 *limits = bsw_list_tables_limits(radius->tables, query);
+    const struct bsw_entry_map *map = batch_of(radius)->selection->map;
     struct ray_sums sums = {0, 0, 0, 0.0f};
     for (uint32_t p = 0; p < codes_of(radius)->book.parts; p++, q += 2, centroid += 2) {
         size_t at = (size_t)p * BSW_ENTRY_BOUND_QUERIES + place;
-        float x = q[0] - centroid[0], y = q[1] - centroid[1];
+        float x = q[0] - centroid[0], y = q[1] - centroid[1],
+              limit = map ? map->limits[bsw_entry_map_at(map, p, x, y)] : limits[p];
         room->x[at] = x;
         room->y[at] = y;
-        room->limit[at] = limits[p];
-        room->inner[at] = limits[p] * 0.25f;
+        room->limit[at] = limit;
+        room->inner[at] = limit * 0.25f;
         sums.base += (double)x * (double)x + (double)y * (double)y;
         sums.query_square += (double)q[0] * (double)q[0] + (double)q[1] * (double)q[1];
         sums.centroid_square +=
             (double)centroid[0] * (double)centroid[0] + (double)centroid[1] * (double)centroid[1];
-        sums.most_limit = limits[p] > sums.most_limit ? limits[p] : sums.most_limit;
+        sums.most_limit = limit > sums.most_limit ? limit : sums.most_limit;
     }
     return sums;
 }

@@ -91,7 +91,14 @@ while read -r metric bits lists residual probe <&3; do
     check "all entries" search "$folder/one" "$folder/all" "${arguments[@]}"
     check "an infinite radius" search "$folder/one" "$folder/again" "${arguments[@]}" --entries radius --radius-scale inf
     check "the same bytes" cmp "$folder/all" "$folder/again"
-    for way in "--mode H" "--mode H --miss inf --radius-scale 1.2" "--mode M" "--mode L --radii small"; do
+    ways=("--mode H" "--mode H --miss inf --radius-scale 1.2" "--mode M" "--mode L --radii small")
+    if [[ $metric == l2 ]]; then
+        check "an infinite radius of the nearest" search "$folder/one" "$folder/again" "${arguments[@]}" --entries radius \
+            --radii nearest --miss mean --radius-scale inf
+        check "the same bytes" cmp "$folder/all" "$folder/again"
+        ways+=("--radii nearest --miss mean" "--radii nearest --radius-scale 1.2" "--radii nearest --mode M")
+    fi
+    for way in "${ways[@]}"; do
         read -ra words <<<"$way --entries radius ${arguments[*]}"
         check "search, $what, $way" search "$folder/one" "$folder/first" "${words[@]}"
         check "radii leave something out, $what, $way" differ "$folder/first" "$folder/all"
@@ -115,7 +122,12 @@ while read -r metric bits lists residual probe <&3; do
     recall=$("$program" eval --results "$folder/first" --groundtruth "$folder/truth" --json |
         sed -nE 's/.*"20-recall@20": ([0-9.]+).*/\1/p')
     check "recall of $what: $recall" awk -v a="$recall" 'BEGIN {exit !(a >= 0.9)}'
+    if [[ $metric != l2 ]]; then
+        refused 2 "radii nearest is for l2" search "$folder/one" "$folder/x" "${arguments[@]}" --entries radius --radii nearest
+    fi
     if [[ $metric == l2 && $bits == 8 ]]; then
+        counted "what the nearest quarter leaves out" "c == a && e > 0.15 && e < 0.35 && l > 0.15 && l < 0.6" \
+            --probe "$probe" --radii nearest --miss mean
         counted "what an infinite radius leaves out" "c == a && w == a && e == 1 && l == 1" --probe "$probe" \
             --radius-scale inf
         counted "what a radius leaves out" "c == a && w < a && e > 0.1 && e < 1 && l > 0.1 && l < 1" --probe "$probe"
@@ -167,6 +179,8 @@ refused 2 "hit-time is for --entries radius" "$program" sweep --base "$base" --q
     --folder "$folder/sweep" --hit-time
 refused 2 "'X'" search "$folder/one" "$folder/x" --entries radius --mode X
 refused 2 "miss inf is for --mode H" search "$folder/one" "$folder/x" --entries radius --mode L --miss inf
+refused 2 "miss mean is for --radii nearest" search "$folder/one" "$folder/x" --entries radius --miss mean
+refused 2 "miss mean is for --mode H" search "$folder/one" "$folder/x" --entries radius --radii nearest --mode M --miss mean
 refused 2 "table is for --entries all" search "$folder/one" "$folder/x" --entries radius --table e5m3
 refused 2 "has no radii" search "$folder/plain" "$folder/x" --entries radius
 refused 2 "codec saq has no entries" search "$folder/saq" "$folder/x" --entries radius

@@ -517,7 +517,7 @@ void check_banks()
     }
     // Look-ups of entries within a radius are those of float32.
     const bsw_selection_settings selection = {1, BSW_SELECTION_H, 1.0f, 0, BSW_RADII_LARGE,
-                                              0, nullptr};
+                                              0, nullptr,         0};
     for (uint32_t num_queries : {1u, 4u}) {
         uint64_t most;
         const double all = transactions_of(BSW_TABLE_FLOAT32, 8, num_queries, &most),
@@ -553,13 +553,14 @@ void check_selections()
                        is_infinite,
                        static_cast<bsw_radii_kind>(turn / 4 % 3),
                        0,
-                       nullptr};
+                       nullptr,
+                       0};
         check_case(c);
     }
     table_case c = {237, 2, 8, 2, 35}; // shared memory has no room for its tables
     c.fill = SMOOTH;
     c.has_centroids = true;
-    c.selection = {1, BSW_SELECTION_H, 0.5f, 0, BSW_RADII_DYNAMIC, 0, nullptr};
+    c.selection = {1, BSW_SELECTION_H, 0.5f, 0, BSW_RADII_DYNAMIC, 0, nullptr, 0};
     if (!checks.small) check_case(c);
 }
 

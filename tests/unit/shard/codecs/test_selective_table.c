@@ -189,6 +189,68 @@ UNIT_TEST(tables_are_those_of_the_definition)
     }
 }
 
+// A table of rays whose limits are of their cells, as the map has them.
+static void check_nearest(const struct made *made, const struct bsw_selection_settings *settings,
+                          const struct bsw_selection *selection, const float *full,
+                          const float *found, const uint32_t *hits)
+{
+    const struct bsw_product_codes *codes = made->codes;
+    size_t num = bsw_product_entries(&codes->book), words = bsw_selective_words(codes);
+    for (size_t i = 0; i < PARTS * num; i++) {
+        uint32_t p = (uint32_t)(i / num), e = (uint32_t)(i % num);
+        float x = made->query[2 * p] - made->centroid[2 * p],
+              y = made->query[2 * p + 1] - made->centroid[2 * p + 1],
+              dx = x - codes->entries[2 * p * num + e],
+              dy = y - codes->entries[(2 * p + 1) * num + e], square = fmaf(dy, dy, dx * dx);
+        size_t cell = bsw_entry_map_at(selection->map, p, x, y);
+        float limit = selection->map->limits[cell], miss = selection->map->misses[cell];
+        int is_hit = hits[p * words + e / 32] >> e % 32 & 1;
+        assert_int_equal(is_hit, square <= limit);
+        if (settings->mode == BSW_SELECTION_M)
+            assert_true(found[i] == (is_hit ? (float)(square <= limit * 0.25f) : -1.0f));
+        else if (settings->mode == BSW_SELECTION_L)
+            assert_true(found[i] == (float)is_hit);
+        else
+            assert_true(found[i] == (is_hit                       ? full[i]
+                                     : settings->is_miss_infinite ? INFINITY
+                                     : settings->is_miss_mean     ? miss
+                                                                  : limit));
+    }
+}
+
+UNIT_TEST(radii_of_the_nearest_are_those_of_their_cells)
+{
+    static struct made made;
+    static const float scales[] = {0.5f, 1.0f, INFINITY};
+    _Alignas(64) static float full[MOST + 16], found[MOST + 16];
+    _Alignas(64) static uint32_t hits[64];
+    _Alignas(64) static unsigned char room[32768];
+    float table_room[MOST + PARTS], limits[PARTS];
+    for (uint64_t i = 0; i < 2 * 3 * 5; i++) {
+        make(BSW_METRIC_L2, i % 2 ? 8 : 4, i, &made);
+        const struct bsw_selection_settings settings = {
+            .mode = i / 6 < 3 ? BSW_SELECTION_H : (enum bsw_selection_mode)(i / 6 - 2),
+            .scale = scales[i / 2 % 3],
+            .is_miss_infinite = i / 6 == 1,
+            .is_miss_mean = i / 6 == 2,
+            .radii = BSW_RADII_NEAREST};
+        bsw_product_table(made.codes, &bsw_table_scan_reference, BSW_TABLE_FLOAT32, &made.terms,
+                          table_room, full);
+        for (int turn = 0, level = 0; level < BSW_CPU_NUM_LEVELS;
+             level = turn % 2 ? level : bsw_cpu_level_next(level)) {
+            struct bsw_selection selection;
+            open_selection(&made, settings, (enum bsw_cpu_level)level, &selection);
+            bsw_selective_limits(&selection, made.query, limits);
+            if (++turn % 2) selection.tables = NULL;
+            bsw_selective_table(&selection, &made.terms, turn % 2 ? NULL : limits, room, found,
+                                hits);
+            check_nearest(&made, &settings, &selection, full, found, hits);
+            bsw_selection_close(&selection);
+        }
+        bsw_product_codes_destroy(&made.codes);
+    }
+}
+
 // Rows 0 .. 31 with codes r, r, ... and row 32 with one hit alone.
 UNIT_TEST(rows_without_a_hit_are_not_ranked)
 {
