@@ -68,3 +68,9 @@ for radii in small large; do
         measure "H, $radii static radius x $scale" --entries radius --radii "$radii" --radius-scale "$scale"
     done
 done
+if [[ $metric == l2 ]]; then
+    for scale in 0.7 0.85 1 1.2; do
+        measure "H, nearest x $scale, mean of misses" --entries radius --radii nearest --miss mean --radius-scale "$scale"
+    done
+    measure "H, nearest x 1" --entries radius --radii nearest
+fi
