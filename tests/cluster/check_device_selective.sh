@@ -125,4 +125,6 @@ check "the same sweep" cmp "$folder/columns.cpu" "$folder/columns.$kind"
 
 refused 2 "entries-by other than brute runs on the CPU only|no back end" "$emulated" search --index "$folder/flat_l2.1" \
     --queries "$folder/vectors.fbin" --out "$folder/x" --entries radius --entries-by embree --device "$kind"
+refused 2 "radii nearest runs on the CPU only" "$emulated" search --index "$folder/flat_l2.1" \
+    --queries "$folder/vectors.fbin" --out "$folder/x" --entries radius --radii nearest --device "$kind"
 finish
