@@ -173,9 +173,10 @@ struct bsw_backend {
                               struct bsw_scan_workspace *workspace, struct bsw_survivor *out,
                               struct bsw_error *err);
 
-    // The same of a shard with lists, as bsw_list_scan of shard/host/list_scan.h; num_list_pairs,
-    // of query and list, is added to. Host: NULL, that does it.
-    enum bsw_status (*scan_lists)(void *state, const struct bsw_backend_shard *shard,
+    // The same of a shard with lists, which is a span of its own, as bsw_list_scan of
+    // shard/host/list_scan.h; num_list_pairs, of query and list, is added to. Candidates stay where
+    // scan_span's would. Host: NULL, that does it.
+    enum bsw_status (*scan_lists)(void *state, size_t span, const struct bsw_backend_shard *shard,
                                   const struct bsw_list_choice *choice,
                                   const struct bsw_query_range *queries, uint32_t scan_dims,
                                   const uint32_t *limits, size_t keep,
@@ -204,8 +205,8 @@ struct bsw_backend {
                              struct bsw_error *err);
     enum bsw_status (*end)(void *state, struct bsw_scan_workspace *workspace,
                            struct bsw_candidate_lists *out, struct bsw_error *err);
-    // Lists of the last scan_span that stayed; and of each what is within its query's cut, cuts
-    // [num_queries], to the host. Host: NULL, its lists are there.
+    // Lists of the last scan_span or scan_lists that stayed; and of each what is within its query's
+    // cut, cuts [num_queries], to the host. Host: NULL, its lists are there.
     struct bsw_kept_lists (*kept)(const void *state, size_t span);
     enum bsw_status (*take)(void *state, size_t span, const struct bsw_cut *cuts,
                             struct bsw_candidate_lists *out, struct bsw_error *err);

@@ -367,31 +367,33 @@ static enum bsw_status choose_lists(struct bsw_shard_service *service, const str
                                  unit->num_queries, &service->choice, err);
 }
 
-static enum bsw_status scan_lists(struct bsw_shard_service *service, struct bsw_unit *unit,
+// Of a span, which is one unit then.
+static enum bsw_status scan_lists(struct bsw_shard_service *service, uint32_t s,
                                   const uint32_t *limits, struct bsw_error *err)
 {
+    struct bsw_unit *unit = &service->units[service->spans[s].first];
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
     const struct bsw_search_settings *settings = &service->settings;
+    struct bsw_candidate_lists *out = is_kept(service) ? &service->span_lists[s] : &unit->lists;
     BSW_TRY(choose_lists(service, unit, err));
     const struct bsw_list_choice *choice = service->coarse ? &service->choice : NULL;
     if (limits) limits += unit->first_query;
     if (service->backend->scan_lists)
-        BSW_TRY(service->backend->scan_lists(service->state, &unit->loaded, choice, &queries,
+        BSW_TRY(service->backend->scan_lists(service->state, s, &unit->loaded, choice, &queries,
                                              settings->probe.scan_dims, limits,
                                              (size_t)settings->keep, &service->workspace,
-                                             &service->list_scratch.num_pairs, &unit->lists, err));
+                                             &service->list_scratch.num_pairs, out, err));
     else
         BSW_TRY(bsw_list_scan(&unit->resident, choice, &queries, settings->probe.scan_dims, limits,
                               (size_t)settings->keep, &service->list_scratch, &service->workspace,
-                              &unit->lists, err));
-    BSW_DAMAGE(bsw_damage_scores(&unit->lists));
+                              out, err));
+    if (!is_kept(service)) BSW_DAMAGE(bsw_damage_scores(out));
     return BSW_OK;
 }
 
 static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                  const uint32_t *limits, struct bsw_error *err)
 {
-    if (unit->resident.order.num_lists > 0) return scan_lists(service, unit, limits, err);
     return bsw_unit_scan(service, unit, &service->batch, unit->first_query, unit->num_queries,
                          limits ? limits + unit->first_query : NULL, (size_t)service->settings.keep,
                          &service->workspace, &unit->lists, err);
@@ -430,7 +432,8 @@ static int has_probes(const struct bsw_shard_service *service, const struct bsw_
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err)
 {
     if (!service->backend->begin || !is_kept(service) || service->settings.is_histogram ||
-        service->num_spans != 1 || has_probes(service, &service->spans[0]))
+        service->manifest->lists.count > 0 || service->num_spans != 1 ||
+        has_probes(service, &service->spans[0]))
         return BSW_OK;
     const struct bsw_query_range queries = {&service->batch, service->units[0].first_query,
                                             service->units[0].num_queries};
@@ -444,8 +447,7 @@ void bsw_shard_service_drop(struct bsw_shard_service *service)
     service->is_begun = 0;
 }
 
-// All units at once where the back end can, rows need not be left out and there are no lists, else
-// one by one.
+// All units at once where the back end can and rows need not be left out, else one by one.
 static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
                                  const uint32_t *limits, struct bsw_error *err)
 {
@@ -455,7 +457,8 @@ static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
     int is_probed = has_probes(service, span);
     if (is_kept(service) && is_probed)
         return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
-    if (!service->backend->scan_span || is_probed || service->manifest->lists.count > 0) {
+    if (service->manifest->lists.count > 0) return scan_lists(service, s, limits, err);
+    if (!service->backend->scan_span || is_probed) {
         for (size_t u = span->first; u < span->first + span->num; u++)
             BSW_TRY(scan_unit(service, &service->units[u], limits, err));
         return BSW_OK;

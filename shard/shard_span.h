@@ -6,7 +6,7 @@
 // The best `keep` of all rows are among the best `keep` of each span, as of each shard; limits that
 // the first shards of a span have raised help the others. Shards are in spans of their own where
 // rows count within their shard: rbeGIR's queues (shard_queue.h) give a row to a thread by its
-// place.
+// place; and each shard has lists of its own, if the index has some.
 #ifndef BITSWEEP_SHARD_SHARD_SPAN_H
 #define BITSWEEP_SHARD_SHARD_SPAN_H
 
@@ -29,7 +29,8 @@ static inline struct bsw_span_rule bsw_span_rule_of(const struct bsw_manifest *m
                                                     const struct bsw_assignment *assignment,
                                                     const struct bsw_search_settings *settings)
 {
-    return (struct bsw_span_rule){manifest, assignment, settings->queue.length > 0};
+    return (struct bsw_span_rule){manifest, assignment,
+                                  settings->queue.length > 0 || manifest->lists.count > 0};
 }
 
 // The span that begins with the shard: up to where another rank answers for the next shard, in any

@@ -11,9 +11,8 @@ static void forecast_merge(const struct bsw_manifest *manifest,
                            struct bsw_search_settings *settings, struct bsw_search_forecast *out)
 {
     size_t least = SIZE_MAX;
-    int is_alone = outlook->num_ranks == 1, has_lists = manifest->lists.count > 0;
-    bsw_merge_place_choose(outlook->merge, !has_lists && (outlook->is_linked || is_alone),
-                           assignment, settings);
+    int is_alone = outlook->num_ranks == 1;
+    bsw_merge_place_choose(outlook->merge, outlook->is_linked || is_alone, assignment, settings);
     for (int rank = 0; rank < outlook->num_ranks; rank++) {
         size_t left = outlook->free_bytes[rank];
         out[rank] = (struct bsw_search_forecast){.link_bytes = 0};

@@ -28,6 +28,21 @@ void bsw_merge_place_choose(enum bsw_search_merge asked, int has_devices,
     settings->is_ladder = 0;
 }
 
+// Whether all codes of an index with lists have room beside a merge: they do not come in blocks.
+static int has_room_for_lists(const struct bsw_manifest *manifest,
+                              const struct bsw_search_settings *settings,
+                              const struct bsw_assignment *assignment, uint32_t rank,
+                              size_t free_bytes)
+{
+    const struct bsw_device_merge_needs needs = bsw_merge_needs(manifest, assignment, settings);
+    struct bsw_device_merge_plan plan;
+    struct bsw_memory_forecast forecast;
+    struct bsw_error unsaid;
+    bsw_device_merge_plan_make(&needs, rank, free_bytes, &plan);
+    return bsw_shard_service_plan(manifest, settings, (int)rank, (int)assignment->num_ranks,
+                                  free_bytes - plan.bytes, &forecast, &unsaid) == BSW_OK;
+}
+
 size_t bsw_merge_room(const struct bsw_manifest *manifest,
                       const struct bsw_search_settings *settings,
                       const struct bsw_assignment *assignment, uint32_t rank, size_t free_bytes)
@@ -35,7 +50,9 @@ size_t bsw_merge_room(const struct bsw_manifest *manifest,
     const struct bsw_span_rule rule = bsw_span_rule_of(manifest, assignment, settings);
     uint64_t lists = (uint64_t)settings->batch * bsw_num_rank_spans(&rule, rank);
     uint64_t most = free_bytes / CANDIDATES_PART / sizeof(uint64_t);
-    return lists > 0 && settings->keep > most / lists ? 0 : free_bytes;
+    if (lists > 0 && settings->keep > most / lists) return 0;
+    if (manifest->lists.count == 0 || settings->merge_place == BSW_MERGE_ON_HOST) return free_bytes;
+    return has_room_for_lists(manifest, settings, assignment, rank, free_bytes) ? free_bytes : 0;
 }
 
 int bsw_merge_fits(const struct bsw_manifest *manifest, const struct bsw_assignment *assignment,
@@ -83,16 +100,14 @@ enum bsw_status bsw_merge_choose(bsw_transport *transport, bsw_device *device,
                                  enum bsw_search_merge asked, struct bsw_search_settings *settings,
                                  size_t *room, struct bsw_error *err)
 {
-    int is_alone = transport->num_ranks == 1, has_lists = manifest->lists.count > 0,
-        has_devices = !has_lists && (is_alone ? device != NULL : link != NULL);
+    int is_alone = transport->num_ranks == 1,
+        has_devices = is_alone ? device != NULL : link != NULL;
     *room = 0;
     bsw_merge_place_choose(asked, has_devices, assignment, settings);
     if (asked == BSW_MERGE_EXCHANGE && !has_devices)
         return bsw_fail(err, BSW_ERROR_USAGE,
                         "--merge exchange wants GPUs on all ranks that NCCL links: %s",
-                        has_lists  ? "candidates of an index with lists are merged by the CPU"
-                        : is_alone ? "there is none"
-                                   : link_note);
+                        is_alone ? "there is none" : link_note);
     if (settings->merge_place == BSW_MERGE_ON_HOST) return BSW_OK;
     BSW_TRY(find_least(transport, device, manifest, assignment, settings, room, err));
     if (bsw_merge_fits(manifest, assignment, asked, *room, settings) || asked != BSW_MERGE_EXCHANGE)

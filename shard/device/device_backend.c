@@ -113,10 +113,15 @@ static size_t coarse_room(const struct bsw_backend_needs *needs, size_t free_byt
     const struct bsw_device_coarse_needs coarse = coarse_needs(needs);
     const struct bsw_device_needs scan = scan_needs(needs);
     struct bsw_device_refine_needs refine;
+    struct bsw_device_kept_needs kept;
     struct bsw_device_plan plan;
     struct bsw_error unsaid;
     size_t bytes = bsw_device_coarse_bytes(&coarse, free_bytes), left = free_bytes - bytes;
     if (bytes == 0) return 0;
+    if (kept_needs(needs, &kept)) {
+        size_t taken = bsw_device_kept_bytes(&kept);
+        left -= taken < left ? taken : left;
+    }
     if (refine_needs(needs, &refine)) left -= bsw_device_refiner_bytes(&refine, left);
     if (bsw_device_plan_make(&scan, left, &plan, &unsaid) != BSW_OK) return 0;
     bsw_device_plan_deinit(&plan);
@@ -299,7 +304,13 @@ static enum bsw_status scan(void *address, const struct bsw_backend_shard *shard
                                  queries->num_queries, limits, keep, workspace, out, err);
 }
 
-static enum bsw_status scan_lists(void *address, const struct bsw_backend_shard *shard,
+// Where a span's lists stay; NULL: they come to the host.
+static struct bsw_device_kept_span *kept_span(struct device_state *state, size_t span)
+{
+    return state->kept.device ? &state->kept.spans[span] : NULL;
+}
+
+static enum bsw_status scan_lists(void *address, size_t span, const struct bsw_backend_shard *shard,
                                   const struct bsw_list_choice *choice,
                                   const struct bsw_query_range *queries, uint32_t scan_dims,
                                   const uint32_t *limits, size_t keep,
@@ -309,7 +320,8 @@ static enum bsw_status scan_lists(void *address, const struct bsw_backend_shard 
     struct device_state *state = address;
     const struct bsw_device_unit *unit = shard->own;
     return bsw_device_list_batch_scan(&state->engine, &unit->codes, choice, queries, scan_dims,
-                                      limits, keep, workspace, num_list_pairs, out, err);
+                                      limits, keep, workspace, num_list_pairs,
+                                      kept_span(state, span), out, err);
 }
 
 static enum bsw_status take_coarse(void *address, struct bsw_coarse_search *search,
@@ -328,7 +340,7 @@ static enum bsw_status scan_span(void *address, size_t span, const struct bsw_qu
     const struct bsw_shard_range *range = &state->spans[span];
     const struct bsw_device_span shards = {state->shards + range->first, range->num};
     return bsw_device_span_scan(&state->engine, &shards, queries, limits, keep, workspace,
-                                state->kept.device ? &state->kept.spans[span] : NULL, out, err);
+                                kept_span(state, span), out, err);
 }
 
 static enum bsw_status begin(void *address, const struct bsw_query_range *queries, size_t keep,

@@ -388,9 +388,10 @@ static int are_counts(const struct bsw_device_group *group)
     return selection && bsw_selection_counts(&selection->settings);
 }
 
-// choice: of the group's queries, or NULL.
+// choice: of the group's queries, or NULL. items: on the host; not where candidates stay.
 static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_list_choice *choice,
-                                  uint64_t *items, size_t *counts, struct bsw_error *err)
+                                  struct bsw_device_kept_span *kept, uint64_t *items,
+                                  size_t *counts, struct bsw_error *err)
 {
     struct bsw_device_engine *engine = batch->group.engine;
     struct bsw_device_list_run *run = &batch->group.run;
@@ -409,6 +410,7 @@ static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_lis
     BSW_TRY(bsw_device_group_count_entries(&batch->group, err));
     for (size_t q = 0; q < batch->group.num_queries; q++) counts[q] = run->counts[q];
     BSW_TRY(bsw_device_list_run_sort(run, engine->queries.data + engine->plan.queries.sort, err));
+    if (kept) return bsw_device_kept_add(kept, &run->lists, run->counts, err);
     return bsw_device_list_run_fetch(run, items, err);
 }
 
@@ -427,17 +429,19 @@ enum bsw_status bsw_device_list_batch_scan(
     struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
     const struct bsw_list_choice *choice, const struct bsw_query_range *queries, uint32_t scan_dims,
     const uint32_t *limits, size_t keep, struct bsw_scan_workspace *workspace,
-    uint64_t *num_list_pairs, struct bsw_candidate_lists *out, struct bsw_error *err)
+    uint64_t *num_list_pairs, struct bsw_device_kept_span *kept, struct bsw_candidate_lists *out,
+    struct bsw_error *err)
 {
     double started = bsw_clock_seconds();
     size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
     struct list_batch batch;
     enum bsw_status status = BSW_OK;
     init_batch(engine, shard, queries, scan_dims, keep, &batch);
-    size_t stride = batch.group.run.keep;
+    size_t stride = kept ? 0 : batch.group.run.keep; // of lists on the host
     BSW_TRY(bsw_candidate_lists_reserve(out, num_queries, stride, err));
     uint64_t *items = (uint64_t *)(void *)out->items.data;
     size_t *counts = (size_t *)(void *)out->counts.data;
+    if (kept) kept->num_queries = 0;
     for (size_t done = 0; done < num_queries && status == BSW_OK; done += most) {
         size_t num = num_queries - done < most ? num_queries - done : most;
         struct bsw_list_choice own = {.num_queries = num};
@@ -448,8 +452,8 @@ enum bsw_status bsw_device_list_batch_scan(
         batch.group.first_query = queries->first_query + done;
         batch.group.num_queries = num;
         batch.limits = limits ? limits + done : NULL;
-        status =
-            scan_group(&batch, choice ? &own : NULL, items + done * stride, counts + done, err);
+        status = scan_group(&batch, choice ? &own : NULL, kept, items + done * stride,
+                            counts + done, err);
     }
     bsw_device_list_table_deinit(&batch.table);
     *num_list_pairs += batch.num_pairs;

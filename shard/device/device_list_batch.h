@@ -20,11 +20,12 @@
 #include "shard/device/device_shard.h"
 
 // Arguments and counts as bsw_list_scan's; the shard's codes are all on the device.
-// num_list_pairs: of query and list, added to.
+// num_list_pairs: of query and list, added to. kept: as bsw_device_span_scan's.
 enum bsw_status bsw_device_list_batch_scan(
     struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
     const struct bsw_list_choice *choice, const struct bsw_query_range *queries, uint32_t scan_dims,
     const uint32_t *limits, size_t keep, struct bsw_scan_workspace *workspace,
-    uint64_t *num_list_pairs, struct bsw_candidate_lists *out, struct bsw_error *err);
+    uint64_t *num_list_pairs, struct bsw_device_kept_span *kept, struct bsw_candidate_lists *out,
+    struct bsw_error *err);
 
 #endif

@@ -10,7 +10,7 @@ set -euo pipefail
 # shellcheck source=tests/cluster/support.sh
 . "$(dirname "$0")/support.sh"
 needs "$emulated"
-find_ranks 2
+find_ranks 2 4
 
 check "rows" "$program" synth --count 1500 --dims 45 --clusters 40 --seed 4 --out "$folder/rows.fbin" \
     --queries 9 --queries-out "$folder/vectors.fbin"
@@ -55,7 +55,7 @@ same() {
 # same_everywhere NAME ARGUMENTS: two searches of the many there are, by turns, or three.
 turn=0
 same_everywhere() {
-    local name=$1 last=${ranks_axis[-1]}
+    local name=$1 last=${ranks_axis[1]:-1}
     shift
     search_cpu "$name" "$@"
     case $((turn++ % 3)) in
@@ -101,13 +101,44 @@ search_cpu table --recall 0.9
 cp -r "$folder/table.1" "$folder/table.3"
 same table 1 3 --recall 0.9
 
-# Queries and survivors by way of NCCL, or what stands in for it; candidates not.
+# ---- merged on devices ---------------------------------------------------------------------------
+
+# merged NAME RANKS SHARDS WAY ARGUMENTS: same, merged so on devices; the link is NCCL, or what stands
+# in for it.
 stand_in=$(dirname "$program")/tests/nccl_stand_in.so
-if [[ -e $stand_in && ${ranks_axis[-1]} == 2 ]]; then
-    search_cpu l2 --probe 7
-    BITSWEEP_EMULATOR_NCCL=$stand_in same l2 2 3 --probe 7 --link nccl --batch 4
-    check "the link" grep -q '"link": "nccl"' "$folder/json"
-fi
+merged() {
+    local name=$1 ranks=$2 shards=$3 way=$4
+    shift 4
+    if ((ranks > ${ranks_axis[-1]})) || [[ $ranks -gt 1 && ! -e $stand_in ]]; then return 0; fi
+    BITSWEEP_EMULATOR_NCCL=$stand_in same "$name" "$ranks" "$shards" "$@"
+    check "$name, $ranks ranks, $shards shards: merged by $way" grep -q "\"merge\": \"$way\"" "$folder/json"
+    check "$name, $ranks ranks, $shards shards: merged on devices" grep -q '"merge_on": "emulated"' "$folder/json"
+}
+
+# Keys of one bit tie; a shard for every rank, more, and one for all; lists of candidates as long as
+# shards; lists of one row, and of none.
+search_cpu xfbq --probe 12 --k 100 --refine none
+merged xfbq 2 3 exchange --probe 12 --k 100 --refine none
+merged xfbq 4 3 exchange --probe 12 --k 100 --refine none --batch 4 --overlap on
+merged xfbq 2 3 gather --probe 12 --k 100 --refine none --merge gather --batch 1
+merged xfbq 2 1 exchange --probe 12 --k 100 --refine none --batch 5
+merged xfbq 1 3 gather --probe 12 --k 100 --refine none
+search_cpu l2 --probe all --k 1500 --oversample 1 --refine none
+merged l2 2 3 exchange --probe all --k 1500 --oversample 1 --refine none --batch 9 --device-memory 2M
+search_cpu l2 --probe 7
+merged l2 2 3 exchange --probe 7 --link nccl --batch 4
+check "the link" grep -q '"link": "nccl"' "$folder/json"
+merged l2 4 3 gather --probe 7 --merge gather --overlap on --batch 2
+merged l2 1 3 gather --probe 7 --batch 3 --overlap off
+merged l2 1 1 exchange --probe 7 --merge exchange
+check "few rows" "$program" encode --base "$base" --rows 0:41 --metric ip --bits 2 --lists 20 --calibrate off \
+    --shards 3 --index "$folder/few.3" --quiet
+rows=$vectors vectors=$queries
+check "cpu, few rows" "$program" search --index "$folder/few.3" --queries "$vectors" --query-rows 0:9 --quiet \
+    --device cpu --probe 2 --k 3 --out "$folder/expected" --force
+merged few 2 3 exchange --query-rows 0:9 --probe 2 --k 3
+merged few 4 3 gather --query-rows 0:9 --probe 2 --k 3 --merge gather --batch 4
+vectors=$rows
 
 # ---- memory --------------------------------------------------------------------------------------
 
@@ -116,7 +147,7 @@ foretell() {
     local name=$1 ranks=$2 memory=$3 said used own=()
     shift 3
     if [[ $* != *all* ]]; then own=("$@"); fi # without a table that is what it takes by itself
-    "$program" info "$folder/$name.3" --json --ranks "$ranks" --device-memory "$memory" --link mpi "${own[@]}" \
+    "$program" info "$folder/$name.3" --json --ranks "$ranks" --device-memory "$memory" --link "${link:-mpi}" "${own[@]}" \
         >"$folder/info"
     same "$name" "$ranks" 3 --device-memory "$memory" "$@"
     said=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info" | tr '\n' ' ')
@@ -125,7 +156,13 @@ foretell() {
 }
 search_cpu l2 --probe 7
 foretell l2 1 10M --probe 7
-foretell l2 "${ranks_axis[-1]}" 220K --probe 7
+check "merged on the device" grep -q '"merge_on": "emulated"' "$folder/json"
+foretell l2 1 220K --probe 7 # the codes fit where the CPU merges
+check "merged by the CPU" grep -q '"merge_on": "cpu"' "$folder/json"
+if [[ -e $stand_in && ${ranks_axis[-1]} -gt 1 ]]; then
+    BITSWEEP_EMULATOR_NCCL=$stand_in link=auto foretell l2 2 2M --probe 7 --batch 5
+    check "merged on devices" grep -q '"merge_on": "emulated"' "$folder/json"
+fi
 search_cpu xfbq --probe all
 foretell xfbq 1 100K --probe all # lists of candidates shorter than a shard, a few queries at a time
 check "a few queries at a time" grep -qE '"queries_at_a_time": [1-8],' "$folder/info"
@@ -140,8 +177,6 @@ refused 74 'emulated:0: [0-9]+ bytes of device memory are free, [0-9]+ are neede
     search_device --device emulated --device-memory 60K
 refused 74 'rank 0: [0-9]+ bytes of device memory are free, [0-9]+ are needed: [0-9]+ for all codes' \
     "$program" info "$folder/l2.1" --device-memory 60K
-refused 2 '--merge exchange wants GPUs .*: candidates of an index with lists are merged by the CPU' \
-    search_device --device emulated --merge exchange
 check "raw" "$program" encode --base "$base" --rows 0:500 --metric l2 --codec raw --lists 9 --index "$folder/raw" --quiet
 refused 2 '--device emulated: codec raw runs on the CPU only' "$emulated" search --index "$folder/raw" \
     --queries "$queries" --out "$folder/found" --device emulated --quiet --force

@@ -62,6 +62,16 @@ UNIT_TEST(a_span_is_what_one_rank_has)
     }
 }
 
+// Queues and lists are of a shard.
+UNIT_TEST(what_is_of_a_shard_makes_it_a_span)
+{
+    const struct bsw_manifest with_lists = {.lists = {.count = 3}}, without = {0};
+    const struct bsw_search_settings plain = {0}, with_queues = {.queue = {.length = 4}};
+    assert_false(bsw_span_rule_of(&without, NULL, &plain).is_shard);
+    assert_true(bsw_span_rule_of(&without, NULL, &with_queues).is_shard);
+    assert_true(bsw_span_rule_of(&with_lists, NULL, &plain).is_shard);
+}
+
 // Ranks and slices may be given out in any way.
 UNIT_TEST(a_span_ends_where_any_slice_changes_its_rank)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists on an emulated device against bsw_list_scan: candidate lists that overflow, tables that are
-// too short, groups of queries, additions, rows that are better and better or all alike.
+// too short, groups of queries, additions, rows that are better and better or all alike;
+// candidates that stay on the device.
 #include "device_scan_case.h"
 
 #include "common/base/integer_hash.h"
@@ -102,7 +103,7 @@ static void check_batch(struct scan_case *scan, struct on_device *on,
     uint64_t num_rows = scan->workspace.num_pairs - before;
     uint64_t allocations = bsw_device_num_allocations(on->device);
     assert_ok(bsw_device_list_batch_scan(&on->engine, &on->shard, choice, &queries, 0, limits, keep,
-                                         &scan->workspace, &num_pairs, &found, &err),
+                                         &scan->workspace, &num_pairs, NULL, &found, &err),
               &err);
     assert_same_lists(&expected, &found);
     assert_int_equal(num_pairs, scratch.num_pairs);
@@ -200,6 +201,74 @@ UNIT_TEST(lists_that_overflow_are_scanned_again)
         assert_true(counts.num_overflows > 0);
         close_case(&scan);
     }
+}
+
+// Lists that stayed, as they lie there and as a take without cuts brings them.
+static void check_kept(const struct scan_case *scan, struct on_device *on,
+                       struct bsw_device_kept_span *kept,
+                       const struct bsw_candidate_lists *expected)
+{
+    struct bsw_candidate_lists taken = {0};
+    struct bsw_cut cuts[QUERIES];
+    assert_int_equal(kept->num_queries, QUERIES);
+    assert_int_equal(kept->first_row, scan->host.shape.first_row);
+    assert_ok(bsw_device_wait(on->device, BSW_QUEUE_LINK, "candidates", &err), &err);
+    for (size_t q = 0; q < QUERIES; q++) cuts[q] = bsw_keep_all();
+    assert_ok(bsw_device_kept_take(kept, &on->engine.transfer, cuts, &taken, &err), &err);
+    for (size_t q = 0; q < QUERIES; q++) {
+        size_t count, num_taken;
+        const uint64_t *list = bsw_candidate_list(expected, q, &count);
+        const uint64_t *own = bsw_candidate_list(&taken, q, &num_taken);
+        assert_int_equal(kept->offsets[q + 1] - kept->offsets[q], count);
+        assert_memory_equal(kept->items + kept->offsets[q], list, count * sizeof *list);
+        assert_int_equal(num_taken, count);
+        assert_memory_equal(own, list, count * sizeof *list);
+    }
+    bsw_candidate_lists_deinit(&taken);
+}
+
+// For a merge on devices, one group of queries after another; a batch takes the place of the one
+// before.
+UNIT_TEST(candidates_may_stay)
+{
+    static const struct lists_case cases[] = {{.keep = 30}, {.keep = 300, .max_queries = 4}};
+    static const struct bsw_shard_range whole = {0, 1};
+    struct bsw_candidate_lists expected = {0}, found = {0};
+    struct bsw_list_scan_scratch scratch = {0};
+    struct scan_case scan;
+    struct chosen chosen;
+    open_lists_case(NULL, 1, &scan);
+    choose(1, &chosen);
+    const struct bsw_query_range queries = {&scan.batch, 0, QUERIES};
+    for (size_t i = 0; i < 2; i++) {
+        const struct bsw_device_kept_needs needs = {&scan.host.shape, &whole, 1, QUERIES,
+                                                    cases[i].keep};
+        struct on_device on;
+        struct bsw_device_kept kept;
+        open_lists(&scan, &cases[i], &on);
+        assert_ok(bsw_device_kept_open(on.device, &needs, &kept, &err), &err);
+        for (int is_all = 0; is_all < 2; is_all++) {
+            const struct bsw_list_choice *choice = is_all ? NULL : &chosen.choice;
+            uint64_t num_pairs = 0;
+            assert_ok(bsw_list_scan(&scan.host, choice, &queries, 0, NULL, needs.keep, &scratch,
+                                    &scan.workspace, &expected, &err),
+                      &err);
+            assert_ok(bsw_device_list_batch_scan(&on.engine, &on.shard, choice, &queries, 0, NULL,
+                                                 needs.keep, &scan.workspace, &num_pairs,
+                                                 &kept.spans[0], &found, &err),
+                      &err);
+            for (size_t q = 0; q < QUERIES; q++)
+                assert_int_equal(((const size_t *)(const void *)found.counts.data)[q],
+                                 ((const size_t *)(const void *)expected.counts.data)[q]);
+            check_kept(&scan, &on, &kept.spans[0], &expected);
+        }
+        bsw_device_kept_close(&kept);
+        close_on_device(&on);
+    }
+    bsw_candidate_lists_deinit(&expected);
+    bsw_candidate_lists_deinit(&found);
+    bsw_list_scan_scratch_deinit(&scratch);
+    close_case(&scan);
 }
 
 UNIT_TEST(limits_are_kept)
