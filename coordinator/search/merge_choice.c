@@ -28,19 +28,27 @@ void bsw_merge_place_choose(enum bsw_search_merge asked, int has_devices,
     settings->is_ladder = 0;
 }
 
-// Whether all codes of an index with lists have room beside a merge: they do not come in blocks.
+// Whether an index with lists has no codes that would come in blocks but for a merge.
 static int has_room_for_lists(const struct bsw_manifest *manifest,
                               const struct bsw_search_settings *settings,
                               const struct bsw_assignment *assignment, uint32_t rank,
                               size_t free_bytes)
 {
     const struct bsw_device_merge_needs needs = bsw_merge_needs(manifest, assignment, settings);
+    struct bsw_search_settings on_host = *settings;
     struct bsw_device_merge_plan plan;
-    struct bsw_memory_forecast forecast;
+    struct bsw_memory_forecast with, without;
     struct bsw_error unsaid;
+    int num_ranks = (int)assignment->num_ranks;
     bsw_device_merge_plan_make(&needs, rank, free_bytes, &plan);
-    return bsw_shard_service_plan(manifest, settings, (int)rank, (int)assignment->num_ranks,
-                                  free_bytes - plan.bytes, &forecast, &unsaid) == BSW_OK;
+    on_host.merge_place = BSW_MERGE_ON_HOST;
+    if (bsw_shard_service_plan(manifest, settings, (int)rank, num_ranks, free_bytes - plan.bytes,
+                               &with, &unsaid) != BSW_OK)
+        return 0;
+    if (with.streamed_bytes == 0) return 1;
+    return bsw_shard_service_plan(manifest, &on_host, (int)rank, num_ranks, free_bytes, &without,
+                                  &unsaid) == BSW_OK &&
+           without.streamed_bytes > 0;
 }
 
 size_t bsw_merge_room(const struct bsw_manifest *manifest,

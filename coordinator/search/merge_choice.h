@@ -27,7 +27,7 @@ bsw_merge_needs(const struct bsw_manifest *manifest, const struct bsw_assignment
 }
 
 // Of free device memory what a merge may count with; 0 where the rank's candidates would take too
-// much of it, or an index with lists has no room for its codes beside.
+// much of it, or codes of an index with lists would have to come in blocks for it.
 size_t bsw_merge_room(const struct bsw_manifest *manifest,
                       const struct bsw_search_settings *settings,
                       const struct bsw_assignment *assignment, uint32_t rank, size_t free_bytes);

@@ -90,12 +90,17 @@ static enum bsw_status find_room(const struct bsw_search *search, struct bsw_err
     enum bsw_status status =
         bsw_shard_service_plan(&search->manifest, &search->settings, transport->rank,
                                transport->num_ranks, free_bytes, &forecast, err);
+    if (status == BSW_OK && forecast.streamed_bytes > 0)
+        status = bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
+                          "%zu bytes of device memory are free, and %zu bytes of codes of an index "
+                          "with lists would come from host memory for every batch",
+                          free_bytes, forecast.streamed_bytes);
     if (status == BSW_OK) return BSW_OK;
     return bsw_prefix(err, status, "%s: ", bsw_device_label(search->device.device));
 }
 
-// `auto` takes CPUs where a device has too little memory for an index with lists, whose codes do
-// not come block by block. All ranks.
+// `auto` takes CPUs where a device has too little memory for the codes of an index with lists: the
+// bus is slower than a CPU's memory, and lists leave little else to do. All ranks.
 static enum bsw_status leave_full_devices(struct bsw_search *search, struct bsw_error *err)
 {
     struct bsw_chosen_device *chosen = &search->device;

@@ -124,8 +124,9 @@ static size_t coarse_room(const struct bsw_backend_needs *needs, size_t free_byt
     }
     if (refine_needs(needs, &refine)) left -= bsw_device_refiner_bytes(&refine, left);
     if (bsw_device_plan_make(&scan, left, &plan, &unsaid) != BSW_OK) return 0;
+    int is_whole = plan.streamed_bytes == 0;
     bsw_device_plan_deinit(&plan);
-    return free_bytes;
+    return is_whole ? free_bytes : 0;
 }
 
 // In the order of open, load and load_rows.

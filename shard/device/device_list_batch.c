@@ -6,7 +6,7 @@
 #include "common/base/clock.h"
 #include "common/device/device_phase.h"
 #include "shard/device/device_group.h"
-#include "shard/device/device_list_table.h"
+#include "shard/device/device_list_blocks.h"
 
 #define FEW_LISTS  8 // of a query, which hold most of what it finds
 #define NO_BUNDLES ((size_t)UINT32_MAX)
@@ -21,7 +21,9 @@
 // A group of queries under way.
 struct list_batch {
     struct bsw_device_group group;
+    const struct bsw_device_shard *shard;
     const struct bsw_list_order *order;
+    uint32_t resident_lists;       // on the device as a whole, the first; others come in blocks
     struct bsw_code_layout layout; // of the dimensions that keys are made of
     struct bsw_device_codes codes;
     struct bsw_device_list_work work; // all of the tables
@@ -187,15 +189,16 @@ static enum bsw_status add_lists(struct list_batch *batch,
     return BSW_OK;
 }
 
-static enum bsw_status find_range(struct list_batch *batch, struct bsw_device_list_range *range,
-                                  struct bsw_error *err)
+// Of lists [begin, end).
+static enum bsw_status find_range(struct list_batch *batch, uint32_t begin, uint32_t end,
+                                  struct bsw_device_list_range *range, struct bsw_error *err)
 {
     struct bsw_buffer *memory = &batch->group.engine->lists_looked_at;
     const uint32_t *first = range->groups->first;
     BSW_TRY(
         bsw_buffer_reserve(memory, (range->groups->num_lists + (size_t)1) * sizeof *first, err));
     uint32_t *lists = (uint32_t *)(void *)memory->data;
-    for (uint32_t l = 0; l < range->groups->num_lists; l++) {
+    for (uint32_t l = begin; l < end; l++) {
         uint64_t num = first[l + 1] - first[l];
         if (num == 0) continue;
         lists[range->num++] = l;
@@ -206,22 +209,76 @@ static enum bsw_status find_range(struct list_batch *batch, struct bsw_device_li
     return BSW_OK;
 }
 
-// The lists from number `from` to `to` of each query. Before there are limits no list may find more
-// than has room.
+// How lists of queries that have limits or not yet are cut. Before there are limits no list may
+// find more than has room.
+static struct bsw_device_list_cut cut_of(const struct list_batch *batch,
+                                         const struct bsw_device_list_range *range, int has_limits)
+{
+    size_t item = bsw_device_list_item_bundles(range, batch->room_bundles);
+    while (batch->group.engine->plan.product && item < TABLE_ITEM &&
+           2 * item <= batch->room_bundles)
+        item *= 2;
+    return (struct bsw_device_list_cut){item, has_limits ? NO_BUNDLES
+                                                         : batch->room_bundles / item * item};
+}
+
+// The lists from number `from` to `to` of each query that are on the device.
 static enum bsw_status add_step(struct list_batch *batch, const struct bsw_list_choice *choice,
                                 size_t from, size_t to, struct bsw_error *err)
 {
     struct bsw_list_groups *groups = &batch->group.engine->list_groups;
     struct bsw_device_list_range range = {.order = batch->order, .groups = groups};
     BSW_TRY(bsw_list_groups_make(choice, batch->order->num_lists, from, to, groups, err));
-    BSW_TRY(find_range(batch, &range, err));
-    size_t item = bsw_device_list_item_bundles(&range, batch->room_bundles);
-    while (batch->group.engine->plan.product && item < TABLE_ITEM &&
-           2 * item <= batch->room_bundles)
-        item *= 2;
-    const struct bsw_device_list_cut cut = {item, from > 0 ? NO_BUNDLES
-                                                           : batch->room_bundles / item * item};
+    BSW_TRY(find_range(batch, 0, batch->resident_lists, &range, err));
+    const struct bsw_device_list_cut cut = cut_of(batch, &range, from > 0);
     return add_lists(batch, &range, &cut, err);
+}
+
+// What is scanned next: a block.
+static void look_at(struct list_batch *batch, const struct bsw_device_list_block *block)
+{
+    batch->codes = block->codes;
+    batch->codes.layout = batch->layout;
+    batch->work.rows = block->rows;
+    batch->bundle_lists = block->bundle_lists;
+}
+
+// What is on the device already.
+static void look_at_resident(struct list_batch *batch)
+{
+    const struct bsw_device_shard *shard = batch->shard;
+    batch->codes = shard->resident;
+    batch->codes.layout = batch->layout;
+    batch->work.rows = (const uint32_t *)(void *)shard->rows.data;
+    batch->bundle_lists = (const uint32_t *)(void *)shard->lists.data;
+}
+
+// The lists that come in blocks, each once: all its queries, nearest list or not. A block is on its
+// way while the one before is scanned, whose scan has been waited for when it is taken again.
+static enum bsw_status scan_streamed(struct list_batch *batch, const struct bsw_list_choice *choice,
+                                     struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = batch->group.engine;
+    struct bsw_device_list_range range = {.order = batch->order, .groups = &engine->list_groups};
+    struct bsw_device_list_block blocks[2];
+    struct bsw_device_list_cursor at = {0};
+    BSW_TRY(flush(batch, err));
+    BSW_TRY(bsw_list_groups_make(choice, batch->order->num_lists, 0, SIZE_MAX, &engine->list_groups,
+                                 err));
+    BSW_TRY(find_range(batch, batch->resident_lists, batch->order->num_lists, &range, err));
+    const struct bsw_device_list_cut cut = cut_of(batch, &range, 0);
+    BSW_TRY(bsw_device_list_block_next(engine, batch->shard, &range, &at, 0, &blocks[0], err));
+    for (unsigned turn = 0; blocks[turn].range.num > 0; turn ^= 1) {
+        BSW_TRY(bsw_device_follow(engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
+        BSW_TRY(bsw_device_list_block_next(engine, batch->shard, &range, &at, turn ^ 1,
+                                           &blocks[turn ^ 1], err));
+        look_at(batch, &blocks[turn]);
+        bsw_device_list_table_clear(&batch->table);
+        BSW_TRY(add_lists(batch, &blocks[turn].range, &cut, err));
+        BSW_TRY(flush(batch, err));
+    }
+    look_at_resident(batch);
+    return BSW_OK;
 }
 
 static enum bsw_status scan_chosen(struct list_batch *batch, const struct bsw_list_choice *choice,
@@ -231,6 +288,7 @@ static enum bsw_status scan_chosen(struct list_batch *batch, const struct bsw_li
     int is_whole = 1;
     for (size_t step = 0, from = 0; step < 3 && from < choice->most; from = ends[step++])
         BSW_TRY(add_step(batch, choice, from, ends[step], err));
+    if (batch->resident_lists < batch->order->num_lists) return scan_streamed(batch, choice, err);
     if (batch->is_stepwise || batch->table.num_segments > MOST_AHEAD) return flush(batch, err);
     BSW_TRY(scan_ahead(batch, &is_whole, err));
     if (is_whole) return BSW_OK;
@@ -249,6 +307,7 @@ struct all_lists {
     struct list_batch *batch;
     size_t num_pieces, num_runs; // in the table
     size_t run_bundles;          // of a run at most
+    size_t first_bundle;         // of the shard that is looked at
 };
 
 static enum bsw_status scan_runs(void *context, const struct bsw_device_part *part,
@@ -271,9 +330,10 @@ static size_t end_of_run(const struct all_lists *all, size_t bundle)
     const struct bsw_list_order *order = all->batch->order;
     size_t end = bundle + all->run_bundles, most = all->batch->codes.num_bundles;
     if (all->batch->centroids) {
-        uint32_t list = bsw_list_of_place(order, (uint32_t)(bundle * BSW_BUNDLE_ROWS));
-        if (order->first_bundles[list + 1] > bundle && order->first_bundles[list + 1] < end)
-            end = order->first_bundles[list + 1];
+        size_t first = all->first_bundle;
+        uint32_t list = bsw_list_of_place(order, (uint32_t)((first + bundle) * BSW_BUNDLE_ROWS));
+        size_t own_end = order->first_bundles[list + 1];
+        if (own_end > first + bundle && own_end < first + end) end = own_end - first;
     }
     return end < most ? end : most;
 }
@@ -302,11 +362,56 @@ static size_t add_runs(struct all_lists *all, size_t first)
     return end;
 }
 
+// All bundles of what is looked at.
+static enum bsw_status scan_bundles(struct all_lists *all, struct bsw_error *err)
+{
+    struct list_batch *batch = all->batch;
+    for (size_t b = 0; b < batch->codes.num_bundles;) {
+        bsw_device_list_table_clear_items(&batch->table);
+        b = add_runs(all, b);
+        BSW_TRY(send_tables(batch, err));
+        BSW_TRY(bsw_device_list_run_scan(&batch->group.run, all->num_runs, scan_runs, all, err));
+    }
+    return BSW_OK;
+}
+
+// The next block of bundles from *next on, if there is one.
+static enum bsw_status copy_next(struct list_batch *batch, size_t *next, unsigned place,
+                                 struct bsw_device_list_block *out, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = batch->group.engine;
+    size_t most = engine->plan.block_bundles, left = batch->shard->num_bundles - *next;
+    size_t first = *next, num = left < most ? left : most;
+    if (num == 0) return BSW_OK;
+    *next += num;
+    return bsw_device_list_block_run(engine, batch->shard, first, num, place, out, err);
+}
+
+// Bundles that are the host's: copied as scan_streamed does.
+static enum bsw_status scan_all_blocks(struct all_lists *all, struct bsw_error *err)
+{
+    struct list_batch *batch = all->batch;
+    struct bsw_device_list_block blocks[2];
+    size_t end = batch->shard->num_bundles, next = batch->shard->resident.num_bundles;
+    all->first_bundle = next;
+    BSW_TRY(copy_next(batch, &next, 0, &blocks[0], err));
+    for (unsigned turn = 0; all->first_bundle < end; turn ^= 1) {
+        BSW_TRY(
+            bsw_device_follow(batch->group.engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
+        BSW_TRY(copy_next(batch, &next, turn ^ 1, &blocks[turn ^ 1], err));
+        look_at(batch, &blocks[turn]);
+        BSW_TRY(scan_bundles(all, err));
+        all->first_bundle += batch->codes.num_bundles;
+    }
+    look_at_resident(batch);
+    return BSW_OK;
+}
+
 static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
 {
     struct bsw_device_list_table *table = &batch->table;
     struct bsw_device_list_run *run = &batch->group.run;
-    size_t num_queries = batch->group.num_queries, num_bundles = batch->codes.num_bundles;
+    size_t num_queries = batch->group.num_queries, num_bundles = batch->shard->num_bundles;
     size_t widest = bsw_device_list_tile_slots(BSW_LIST_TILES - 1), run_bundles = 4;
     struct all_lists all = {.batch = batch, .num_pieces = (num_queries + widest - 1) / widest};
     for (size_t q = 0; q < num_queries; q++) table->queries[q] = (uint32_t)q;
@@ -316,12 +421,8 @@ static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
     all.run_bundles = run_bundles;
     run->seen = 1; // no sample is taken
     run->more_rows = (run_bundles - 1) * BSW_BUNDLE_ROWS;
-    for (size_t b = 0; b < num_bundles;) {
-        bsw_device_list_table_clear_items(table);
-        b = add_runs(&all, b);
-        BSW_TRY(send_tables(batch, err));
-        BSW_TRY(bsw_device_list_run_scan(run, all.num_runs, scan_runs, &all, err));
-    }
+    BSW_TRY(scan_bundles(&all, err));
+    BSW_TRY(scan_all_blocks(&all, err));
     batch->num_pairs += num_queries * (uint64_t)batch->order->num_lists;
     batch->num_rows += num_queries * (uint64_t)batch->group.num_rows;
     return BSW_OK;
@@ -329,7 +430,7 @@ static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
 
 // ---- a batch ----
 
-static void point_into_tables(const struct bsw_device_shard *shard, struct list_batch *batch)
+static void point_into_tables(struct list_batch *batch)
 {
     struct bsw_device_engine *engine = batch->group.engine;
     const struct bsw_device_plan *plan = &engine->plan;
@@ -345,8 +446,7 @@ static void point_into_tables(const struct bsw_device_shard *shard, struct list_
     batch->work = (struct bsw_device_list_work){
         .items = (const struct bsw_device_list_item *)(void *)(memory + at.items),
         .queries = (const uint32_t *)(void *)(memory + at.queries),
-        .additions = (const float *)(void *)(memory + at.additions),
-        .rows = (const uint32_t *)(void *)shard->rows.data};
+        .additions = (const float *)(void *)(memory + at.additions)};
 }
 
 static void init_batch(struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
@@ -354,12 +454,12 @@ static void init_batch(struct bsw_device_engine *engine, const struct bsw_device
                        struct list_batch *batch)
 {
     size_t rows = (size_t)shard->host->shape.num_rows;
-    *batch = (struct list_batch){.order = &shard->host->order,
+    *batch = (struct list_batch){.shard = shard,
+                                 .order = &shard->host->order,
+                                 .resident_lists = bsw_device_resident_lists(shard),
                                  .layout = engine->plan.layout,
-                                 .codes = shard->resident,
                                  .group = {.engine = engine,
                                            .num_rows = rows,
-                                           .is_resident = 1,
                                            .is_matrix = !engine->plan.product,
                                            .batch = queries->batch,
                                            .run = {.device = engine->device,
@@ -367,13 +467,11 @@ static void init_batch(struct bsw_device_engine *engine, const struct bsw_device
                                                    .fetched = engine->list_counts,
                                                    .keep = keep < rows ? keep : rows}}};
     if (scan_dims > 0) bsw_code_layout_first(&engine->plan.layout, scan_dims, &batch->layout);
-    batch->codes.layout = batch->layout;
     batch->group.layout = &batch->layout;
-    point_into_tables(shard, batch);
-    if (engine->plan.num_centroids > 0) {
+    point_into_tables(batch);
+    look_at_resident(batch);
+    if (engine->plan.num_centroids > 0)
         batch->centroids = (const float *)(void *)(engine->book.data + engine->plan.book.centroids);
-        batch->bundle_lists = (const uint32_t *)(void *)shard->lists.data;
-    }
     // Where a list has room for every place nothing can overflow.
     size_t capacity = engine->plan.capacity, kept = batch->group.run.keep;
     batch->room_bundles = capacity >= shard->num_bundles * BSW_BUNDLE_ROWS

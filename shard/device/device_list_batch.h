@@ -19,8 +19,11 @@
 
 #include "shard/device/device_shard.h"
 
-// Arguments and counts as bsw_list_scan's; the shard's codes are all on the device.
-// num_list_pairs: of query and list, added to. kept: as bsw_device_span_scan's.
+// Lists whose codes are not on the device come in blocks (device_list_blocks.h), each once for a
+// group of queries, after those that are there.
+//
+// Arguments and counts as bsw_list_scan's. num_list_pairs: of query and list, added to. kept: as
+// bsw_device_span_scan's.
 enum bsw_status bsw_device_list_batch_scan(
     struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
     const struct bsw_list_choice *choice, const struct bsw_query_range *queries, uint32_t scan_dims,

@@ -247,18 +247,13 @@ static enum bsw_status plan_blocks(const struct bsw_device_needs *needs, size_t 
     return BSW_OK;
 }
 
-// Codes of lists, which are all there or not at all.
-static enum bsw_status plan_lists(const struct bsw_device_needs *needs, size_t free_bytes,
-                                  size_t all_codes, struct bsw_device_plan *plan,
-                                  struct bsw_error *err)
+// Codes of lists: all of them are there, if that is possible with fewer queries at a time.
+static int do_lists_fit(const struct bsw_device_needs *needs, size_t free_bytes, size_t all_codes,
+                        struct bsw_device_plan *plan)
 {
     choose_group(plan, needs->max_queries, free_bytes > all_codes ? free_bytes - all_codes : 0);
     plan->code_bytes = all_codes;
-    if (plan->queries.bytes + all_codes <= free_bytes) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY,
-                    "%zu bytes of device memory are free, %zu are needed: %zu for all codes of an "
-                    "index with lists, %zu for one query's candidates",
-                    free_bytes, plan->queries.bytes + all_codes, all_codes, plan->queries.bytes);
+    return plan->queries.bytes + all_codes <= free_bytes;
 }
 
 // Rows of the largest span, in whole bundles.
@@ -290,8 +285,9 @@ static enum bsw_status share_memory(const struct bsw_device_needs *needs, size_t
     BSW_TRY(choose_capacity(needs, most_rows, plan, err));
     choose_group(plan, needs->max_queries, SIZE_MAX);
     size_t all_bytes = all_codes + plan->queries.bytes;
-    if (all_bytes > free_bytes && plan->has_lists)
-        return plan_lists(needs, free_bytes, all_codes, plan, err);
+    if (all_bytes > free_bytes && plan->has_lists &&
+        do_lists_fit(needs, free_bytes, all_codes, plan))
+        return BSW_OK;
     if (all_bytes > free_bytes) choose_group(plan, needs->max_queries, free_bytes / LISTS_PART);
     int fits = all_codes + plan->queries.bytes <= free_bytes;
     size_t codes = fits ? all_codes : 2 * codes_bytes(plan, 1);

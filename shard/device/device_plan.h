@@ -15,9 +15,10 @@
 // take, and waits no longer matter. All of it only within an eighth of the memory, and while the
 // codes fit beside; 3 * keep + 1024 are always there. None is longer than a span.
 //
-// An index with lists has its codes on the device as a whole, with the row of each place; if that
-// leaves too little, fewer queries are taken at a time, and there is an error beyond. Beside them
-// lie tables of work items (device_list_scan.h), for a batch or a part of one.
+// An index with lists has the row of each place beside its codes; fewer queries are taken at a time
+// if all codes then fit, as blocks cost more where queries look at a part of them. A block has
+// lists that queries look at (device_list_blocks.h). Beside all that lie tables of work items
+// (device_list_scan.h), for a batch or a part of one.
 //
 // With queues (device_row_queues.h) a list has room for what it keeps and what some blocks' queues
 // keep, one block's at least, and slots for these lie beside it.
@@ -124,7 +125,7 @@ void bsw_device_tables_layout_make(size_t num_items, size_t num_slots,
 size_t bsw_device_plan_bytes(const struct bsw_device_plan *plan);
 
 // BSW_ERROR_OUT_OF_MEMORY with what is needed at least if free_bytes do not even hold one query's
-// list and two bundles, or with lists all codes.
+// list and two bundles.
 enum bsw_status bsw_device_plan_make(const struct bsw_device_needs *needs, size_t free_bytes,
                                      struct bsw_device_plan *out, struct bsw_error *err);
 void bsw_device_plan_deinit(struct bsw_device_plan *plan);

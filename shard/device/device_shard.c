@@ -87,6 +87,9 @@ void bsw_device_engine_close(struct bsw_device_engine *engine)
     bsw_free(&engine->begun);
     bsw_list_groups_deinit(&engine->list_groups);
     bsw_buffer_deinit(&engine->lists_looked_at);
+    bsw_buffer_deinit(&engine->block_numbers);
+    bsw_buffer_deinit(&engine->block_runs);
+    for (int i = 0; i < 2; i++) bsw_buffer_deinit(&engine->block_orders[i]);
     engine->device = NULL;
 }
 
@@ -109,23 +112,16 @@ static enum bsw_status send(struct bsw_device_engine *engine, int is_pinned, voi
     return bsw_device_blocks_upload(&engine->transfer, to, from, bytes, "codes to the device", err);
 }
 
-enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,
-                                      const struct bsw_device_shard *shard, size_t first,
-                                      size_t num_bundles, const struct bsw_device_buffer *memory,
-                                      int is_pinned, struct bsw_device_codes *out,
-                                      struct bsw_error *err)
+void bsw_device_codes_point(const struct bsw_device_plan *plan, size_t num_bundles,
+                            const struct bsw_device_buffer *memory, struct bsw_device_codes *out)
 {
-    const struct bsw_device_plan *plan = &engine->plan;
-    const struct bsw_resident_shard *host = shard->host;
-    const struct bsw_code_array_list list = bsw_code_arrays_list(&host->shape);
     unsigned char *to = memory->data;
     struct bsw_device_codes_layout at;
     bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, num_bundles,
                                  &at);
     *out = (struct bsw_device_codes){.layout = plan->layout,
                                      .masks = (const uint32_t *)(void *)(to + at.masks),
-                                     .num_bundles = (uint32_t)num_bundles,
-                                     .first_row = (uint32_t)(first * BSW_BUNDLE_ROWS)};
+                                     .num_bundles = (uint32_t)num_bundles};
     for (uint32_t s = 0; s < plan->layout.num_segments; s++)
         out->planes[s] = (const uint32_t *)(void *)(to + at.planes[s]);
     if (plan->has_affine) {
@@ -133,15 +129,35 @@ enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,
         out->biases = (const float *)(void *)(to + at.biases);
     }
     if (plan->stage_dims > 0) out->tails = (const uint16_t *)(void *)(to + at.tails);
-    const struct bsw_code_arrays there = bsw_device_code_arrays(out);
+}
+
+enum bsw_status bsw_device_copy_run(struct bsw_device_engine *engine,
+                                    const struct bsw_device_shard *shard, size_t first,
+                                    size_t num_bundles, size_t to, int is_pinned,
+                                    const struct bsw_device_codes *codes, struct bsw_error *err)
+{
+    const struct bsw_resident_shard *host = shard->host;
+    const struct bsw_code_array_list list = bsw_code_arrays_list(&host->shape);
+    const struct bsw_code_arrays there = bsw_device_code_arrays(codes);
     for (size_t i = 0; i < list.count; i++) {
-        void *array = bsw_code_array_at(&there, &list.items[i], 0);
+        void *array = bsw_code_array_at(&there, &list.items[i], to);
         if (array)
             BSW_TRY(send(engine, is_pinned, array,
                          bsw_code_array_at(&host->arrays, &list.items[i], first),
                          num_bundles * list.items[i].bundle_bytes, err));
     }
     return BSW_OK;
+}
+
+enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,
+                                      const struct bsw_device_shard *shard, size_t first,
+                                      size_t num_bundles, const struct bsw_device_buffer *memory,
+                                      int is_pinned, struct bsw_device_codes *out,
+                                      struct bsw_error *err)
+{
+    bsw_device_codes_point(&engine->plan, num_bundles, memory, out);
+    out->first_row = (uint32_t)(first * BSW_BUNDLE_ROWS);
+    return bsw_device_copy_run(engine, shard, first, num_bundles, 0, is_pinned, out, err);
 }
 
 // The arrays that blocks are copied from. If the system refuses one, all go through `transfer`.
@@ -167,12 +183,13 @@ static enum bsw_status load_places(struct bsw_device_engine *engine, size_t bund
                                    struct bsw_device_shard *shard, struct bsw_error *err)
 {
     const struct bsw_list_order *order = &shard->host->order;
+    size_t places = bundles * BSW_BUNDLE_ROWS;
     if (!engine->plan.has_lists) return BSW_OK;
+    if (places > order->num_places) places = order->num_places;
     BSW_TRY(bsw_device_allocate(engine->device, bsw_device_places_bytes(bundles), "rows",
                                 &shard->rows, err));
     return bsw_device_blocks_upload(&engine->transfer, shard->rows.data, order->rows,
-                                    order->num_places * sizeof(uint32_t), "rows to the device",
-                                    err);
+                                    places * sizeof(uint32_t), "rows to the device", err);
 }
 
 static enum bsw_status load_resident(struct bsw_device_engine *engine, size_t bundles,

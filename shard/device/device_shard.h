@@ -32,10 +32,11 @@ struct bsw_device_engine {
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
     int is_checked; // device_self_check.h, with the first shard that is on the device
-    struct bsw_scan_counts counts;      // since it was opened
-    struct bsw_list_groups list_groups; // scratch
-    struct bsw_buffer lists_looked_at;  // likewise
-    struct bsw_device_begun *begun;     // bsw_device_span_begin's; owned
+    struct bsw_scan_counts counts;                                // since it was opened
+    struct bsw_list_groups list_groups;                           // scratch
+    struct bsw_buffer lists_looked_at;                            // likewise
+    struct bsw_buffer block_numbers, block_runs, block_orders[2]; // device_list_blocks.h
+    struct bsw_device_begun *begun;                               // bsw_device_span_begin's; owned
 };
 
 enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
@@ -65,8 +66,18 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
                                       struct bsw_error *err);
 void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard);
 
-// Bundles [first, first + num_bundles) of the host's codes on their way to `memory`, on
-// BSW_QUEUE_COPY; *out: where they lie then. is_pinned: what they are copied from stays in place.
+// Where codes of so many bundles lie in `memory`.
+void bsw_device_codes_point(const struct bsw_device_plan *plan, size_t num_bundles,
+                            const struct bsw_device_buffer *memory, struct bsw_device_codes *out);
+
+// Bundles [first, first + num_bundles) of the host's codes on their way to bundle `to` of codes, on
+// BSW_QUEUE_COPY. is_pinned: what they are copied from stays in place.
+enum bsw_status bsw_device_copy_run(struct bsw_device_engine *engine,
+                                    const struct bsw_device_shard *shard, size_t first,
+                                    size_t num_bundles, size_t to, int is_pinned,
+                                    const struct bsw_device_codes *codes, struct bsw_error *err);
+
+// The same to the beginning of `memory`; *out: where they lie then.
 enum bsw_status bsw_device_copy_codes(struct bsw_device_engine *engine,
                                       const struct bsw_device_shard *shard, size_t first,
                                       size_t num_bundles, const struct bsw_device_buffer *memory,

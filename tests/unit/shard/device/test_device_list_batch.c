@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Lists on an emulated device against bsw_list_scan: candidate lists that overflow, tables that are
 // too short, groups of queries, additions, rows that are better and better or all alike;
-// candidates that stay on the device.
+// candidates that stay on the device; lists that come in blocks.
 #include "device_scan_case.h"
 
 #include "common/base/integer_hash.h"
@@ -64,12 +64,15 @@ static void choose(int has_additions, struct chosen *out)
 
 struct lists_case {
     size_t keep, capacity, max_queries, items, slots; // the last two 0: as planned
+    uint64_t memory;                                  // 0: enough
+    int is_streamed;                                  // nothing of the codes stays there
 };
 
 static void open_lists(const struct scan_case *scan, const struct lists_case *with,
                        struct on_device *out)
 {
-    const struct bsw_device_options options = {.num_sharers = 1, .timeout_seconds = 60};
+    const struct bsw_device_options options = {
+        .num_sharers = 1, .timeout_seconds = 60, .most_bytes = with->memory};
     const struct bsw_device_needs needs = {.shapes = &scan->host.shape,
                                            .num_shards = 1,
                                            .query_bits = QUERY_BITS,
@@ -82,11 +85,14 @@ static void open_lists(const struct scan_case *scan, const struct lists_case *wi
     assert_ok(bsw_device_engine_open(out->device, &needs, &out->engine, &err), &err);
     if (with->items > 0) out->engine.plan.list_items = with->items;
     if (with->slots > 0) out->engine.plan.list_slots = with->slots;
+    if (with->is_streamed) out->engine.plan.resident_bundles[0] = 0;
     assert_ok(bsw_resident_shard_load(&scan->manifest, temporary_folder, 0, 0, &out->host, &err),
               &err);
     make_order(&out->host);
     assert_ok(bsw_device_shard_load(&out->engine, 0, &out->host, &out->shard, &err), &err);
-    assert_int_equal(bsw_device_used_bytes(out->device), bsw_device_plan_bytes(&out->engine.plan));
+    if (!with->is_streamed)
+        assert_int_equal(bsw_device_used_bytes(out->device),
+                         bsw_device_plan_bytes(&out->engine.plan));
 }
 
 // As the CPU finds them; what was looked at is counted alike.
@@ -199,6 +205,34 @@ UNIT_TEST(lists_that_overflow_are_scanned_again)
         open_lists_case(files[file], file == 0, &scan);
         check_everything(&scan, &with, &counts);
         assert_true(counts.num_overflows > 0);
+        close_case(&scan);
+    }
+}
+
+// Of codes that do not fit a part is on the device, or nothing; the last list is longer than any
+// block, others share one.
+UNIT_TEST(lists_that_do_not_fit_come_in_blocks)
+{
+    for (int codec = 0; codec < 2; codec++) {
+        struct scan_case scan;
+        open_lists_case(NULL, codec, &scan);
+        for (int i = 0; i < 3; i++) {
+            struct lists_case with = {.keep = 10, .capacity = 10 + 4 * BSW_BUNDLE_ROWS};
+            struct bsw_scan_counts counts;
+            struct on_device on;
+            open_lists(&scan, &with, &on); // what there is beside the codes
+            with.memory = bsw_device_plan_bytes(&on.engine.plan) - on.engine.plan.code_bytes / 2;
+            close_on_device(&on);
+            with.is_streamed = i > 0;
+            with.slots = i == 2 ? QUERIES : 0;
+            open_lists(&scan, &with, &on);
+            assert_in_range(on.engine.plan.block_bundles, 2, 8);
+            assert_int_equal(on.shard.resident.num_bundles == 0, i > 0);
+            assert_true(on.shard.resident.num_bundles < on.shard.num_bundles);
+            close_on_device(&on);
+            check_everything(&scan, &with, &counts);
+            assert_true(counts.copied_bytes > 0);
+        }
         close_case(&scan);
     }
 }

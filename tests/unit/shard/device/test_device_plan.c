@@ -246,9 +246,9 @@ UNIT_TEST(a_rank_without_shards_needs_nothing)
     bsw_device_plan_deinit(&plan);
 }
 
-// Lists: all codes with their rows, or an error that says what would do; queries one at a time
-// before that, and tables of work items beside.
-UNIT_TEST(codes_of_lists_are_there_as_a_whole)
+// Lists: all codes with their rows; before that fewer queries at a time, and before that blocks,
+// which have rows too. Tables of work items are beside.
+UNIT_TEST(codes_of_lists_come_in_blocks_as_a_last_resort)
 {
     struct bsw_shard_shape shapes[SHARDS];
     make_shapes("33x3,7x2", 40, 1, shapes);
@@ -259,25 +259,37 @@ UNIT_TEST(codes_of_lists_are_there_as_a_whole)
                                            .max_queries = 100,
                                            .keep = 50,
                                            .probe = 7};
-    size_t all = 0, least = 0, few = 0;
+    size_t all = 0, least = 0, blocks = 0, few = 0, least_resident = SIZE_MAX, most_resident = 0;
     for (size_t i = 0; i < SHARDS; i++)
         all += codes_bytes(&needs, bundles_of(&needs, i)) +
                bsw_device_places_bytes(bundles_of(&needs, i));
-    for (size_t bytes = 100000; bytes < 8000000; bytes += 9999) {
+    for (size_t bytes = 1000; bytes < 8000000; bytes += 9999) {
         struct bsw_device_plan plan;
         if (bsw_device_plan_make(&needs, bytes, &plan, &err) != BSW_OK) {
             assert_int_equal(err.status, BSW_ERROR_OUT_OF_MEMORY);
-            assert_non_null(strstr(err.message, "for all codes of an index with lists"));
+            assert_non_null(strstr(err.message, "block by block; all at once need"));
+            assert_true(blocks == 0);
             least = bytes;
             continue;
         }
-        assert_true(bytes > least && plan.block_bundles == 0 && plan.code_bytes == all);
         assert_true(bsw_device_plan_bytes(&plan) <= bytes);
+        if (plan.block_bundles > 0) {
+            assert_true(few == 0 && plan.streamed_bytes > 0 && plan.code_bytes < all);
+            assert_int_equal(plan.block_bytes, codes_bytes(&needs, plan.block_bundles) +
+                                                   bsw_device_places_bytes(plan.block_bundles));
+            least_resident = least_resident < plan.code_bytes ? least_resident : plan.code_bytes;
+            most_resident = most_resident > plan.code_bytes ? most_resident : plan.code_bytes;
+            blocks = bytes;
+            bsw_device_plan_deinit(&plan);
+            continue;
+        }
+        assert_true(bytes > blocks && plan.code_bytes == all && plan.streamed_bytes == 0);
         assert_true(plan.list_slots >= 700 && plan.list_items >= bundles_of(&needs, 2));
         few += plan.group_queries < 100;
         bsw_device_plan_deinit(&plan);
     }
-    assert_true(least > 0 && few > 0);
+    assert_true(least > 0 && few > 0 && blocks > least);
+    assert_true(least_resident < all / 4 && most_resident > least_resident);
 }
 
 int main(void)
