@@ -125,7 +125,9 @@ __device__ __forceinline__ void consume(const hopper_arguments &a, const hopper_
     for (uint32_t tile = 0; tile < work.num_tiles; tile++, advance(at, a.num_stages)) {
         barrier_wait(full_barrier(shared, at.index), at.parity);
         if (has_terms)
-            update_starts<SHAPE, half_queries>(a.scan, shared, work.first_query, row, at.index);
+            update_starts<SHAPE, half_queries>(
+                a.scan, shared, shared.caps + at.index * tile_bundles,
+                shared.started + threadIdx.x / 32, work.first_query, row);
 #pragma unroll
         for (int b = 0; b < SHAPE::blocks; b++) {
             const uint32_t query = first_of_block<SHAPE>(work.first_query, consumer, b);
@@ -224,19 +226,15 @@ bool choose_rings(const hopper_kernel &kernel, size_t block_bytes, hopper_argume
            fit_rings(kernel, block_bytes, a);
 }
 
-bool is_hopper()
-{
-    device_traits device;
-    return !get_device_traits(&device) && device.major == 9 && device.minor == 0;
-}
-
 } // namespace
 } // namespace bsw
 
 extern "C" int bsw_device_has_hopper(const struct bsw_code_layout *layout)
 {
     bsw::hopper_slice slices[bsw::most_slices];
-    const bool fits = layout->padded_dims <= bsw::most_dims || bsw::cut_slices(*layout, slices) > 0;
+    const bool fits =
+        layout->padded_dims <= bsw::most_dims ||
+        bsw::cut_slices(*layout, layout->padded_dims / bsw::hopper_word_dims, slices) > 0;
     return fits && bsw::is_hopper();
 }
 

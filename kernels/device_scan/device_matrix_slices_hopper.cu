@@ -8,7 +8,7 @@
 // Two consumers with 64 queries each, or with 128 where these fit.
 #include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/hopper_select.cuh"
-#include "kernels/device_scan/hopper_slices.cuh"
+#include "kernels/device_scan/hopper_slice_products.cuh"
 
 #if defined(__CUDA_ARCH__) && !defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #error "for sm_90a alone"
@@ -18,12 +18,6 @@ namespace bsw
 {
 namespace
 {
-
-constexpr uint32_t slice_chunks = slice_words * 2; // of 16 dimensions
-
-struct slices_shared : hopper_shared {
-    uint8_t *queries; // [num_slices][slice_chunks][SHAPE::queries][16]
-};
 
 template <class SHAPE> size_t shared_bytes_of(const slices_arguments &a)
 {
@@ -58,82 +52,17 @@ __device__ __forceinline__ slices_shared divide_shared(const slices_arguments &a
     return out;
 }
 
-// By all threads: 0 for dimensions and queries that do not exist.
-template <class SHAPE>
-__device__ __forceinline__ void load_queries(const scan_arguments &a, const slices_arguments &of,
-                                             uint32_t first_query, uint8_t *queries)
-{
-    const uint32_t chunks = of.num_slices * slice_chunks;
-    for (uint32_t i = threadIdx.x; i < chunks * SHAPE::queries; i += SHAPE::threads) {
-        const uint32_t chunk = i / SHAPE::queries, query = first_query + i % SHAPE::queries;
-        const hopper_slice &slice = of.slices[chunk / slice_chunks];
-        const uint32_t word = chunk % slice_chunks / 2;
-        uint4 value = make_uint4(0, 0, 0, 0);
-        if (query < a.queries.num_queries && word < slice.words)
-            value = __ldg(reinterpret_cast<const uint4 *>(
-                a.queries.components + static_cast<size_t>(query) * a.codes.layout.padded_dims +
-                (slice.padded + word) * hopper_word_dims + chunk % 2 * 16));
-        reinterpret_cast<uint4 *>(queries)[i] = value;
-    }
-    fence_for_async_accesses();
-}
-
-// queries: address of a block of 64 of them and the slice.
-template <class SHAPE>
-__device__ __forceinline__ void multiply_slice(uint32_t queries, uint32_t tile, bool adds,
-                                               int (&sums)[64])
-{
-    constexpr uint32_t chunk_bytes = SHAPE::queries * 16;
-    begin_products();
-#pragma unroll
-    for (uint32_t word = 0; word < slice_words; word++)
-        multiply_64x128(sums, matrix_descriptor(queries + 2 * word * chunk_bytes, chunk_bytes),
-                        tile_descriptor(tile, word), adds || word > 0);
-    finish_products(sums);
-}
-
-__device__ __forceinline__ void release_stage(const hopper_shared &shared, ring_place &at,
-                                              uint32_t num_stages)
-{
-    __syncwarp();
-    barrier_arrive(empty_barrier(shared, at.index), threadIdx.x % 32 == 0);
-    advance(at, num_stages);
-}
-
 // What sums of the warpgroup's blocks begin with, once the tile's first slice is there.
 template <class SHAPE>
 __device__ __forceinline__ void
 begin_slices(const slices_arguments &a, const slices_shared &shared, const block_work &work,
              uint32_t num_blocks, uint32_t row, uint32_t place, int (&sums)[SHAPE::blocks][64])
 {
-    update_starts<SHAPE, 8>(a.scan, shared, work.first_query, row, place);
+    update_starts<SHAPE, 8>(a.scan, shared, shared.caps + place * tile_bundles,
+                            shared.started + threadIdx.x / 32, work.first_query, row);
 #pragma unroll
     for (uint32_t b = 0; b < SHAPE::blocks; b++) {
         if (b < num_blocks) begin_tile(begun_with_of<SHAPE>(shared, place, b), sums[b]);
-    }
-}
-
-// The tile's slices; the last one's stage, which has the bounds, is not released. adds: to sums
-// that have begun.
-template <class SHAPE>
-__device__ __forceinline__ void
-multiply_slices(const slices_arguments &a, const slices_shared &shared, uint32_t num_blocks,
-                bool adds, ring_place &at, int (&sums)[SHAPE::blocks][64])
-{
-    const uint32_t own =
-        shared_address(shared.queries) + threadIdx.x / group_threads * hopper_queries * 16;
-#pragma unroll 1
-    for (uint32_t slice = 0; slice < a.num_slices; slice++) {
-        if (slice > 0) release_stage(shared, at, a.num_stages);
-        barrier_wait(full_barrier(shared, at.index), at.parity);
-        const uint32_t queries = own + slice * slice_chunks * SHAPE::queries * 16;
-#pragma unroll
-        for (uint32_t b = 0; b < SHAPE::blocks; b++) {
-            if (b < num_blocks)
-                multiply_slice<SHAPE>(queries + b * SHAPE::consumers * hopper_queries * 16,
-                                      shared_address(shared.tiles + at.index * SHAPE::tile_bytes),
-                                      adds || slice > 0, sums[b]);
-        }
     }
 }
 
@@ -202,10 +131,10 @@ __global__ void __launch_bounds__(SHAPE::threads, 1)
     const slices_shared shared = divide_shared<SHAPE>(a);
     const block_work work = work_of_block(a.scan, SHAPE::queries);
     if (threadIdx.x == 0) init_barriers(shared, a.num_stages, a.num_slots, SHAPE::consumers);
-    load_queries<SHAPE>(a.scan, a, work.first_query, shared.queries);
+    load_queries<SHAPE>(a, work.first_query, shared.queries);
     __syncthreads();
     if (threadIdx.x / group_threads == SHAPE::consumers)
-        produce_slices<SHAPE, KIND>(a, shared, work);
+        produce_slices<SHAPE, scan_keys<KIND>>(a, shared, work);
     else
         consume_slices<SHAPE, KIND>(a, shared, work);
 }
@@ -231,44 +160,22 @@ template <class SHAPE> constexpr slices_kernel make_kernel()
 constexpr slices_kernel half_kernel = make_kernel<hopper_shape<slice_words, 1, 2>>();
 constexpr slices_kernel whole_kernel = make_kernel<hopper_shape<slice_words, 2, 2>>();
 
-uint32_t slot_words_of(const slices_arguments &a)
-{
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < a.num_slices; i++) {
-        const uint32_t words =
-            a.scan.codes.layout.segments[a.slices[i].segment].bits * a.slices[i].words * warp_rows;
-        most = words > most ? words : most;
-    }
-    return most + key_words;
-}
-
-bool fit_rings(const slices_kernel &kernel, size_t most_bytes, slices_arguments &a)
-{
-    static const uint32_t rings[][2] = {
-        {most_slice_stages, 8}, {3, 8}, {4, 4}, {3, 4}, {3, 2}, {2, 2}};
-    for (const uint32_t(&ring)[2] : rings) { // stages, slots
-        a.num_stages = ring[0];
-        a.num_slots = ring[1];
-        if (kernel.shared_bytes(a) <= most_bytes) return true;
-    }
-    return false;
-}
-
 } // namespace
 
 cudaError_t scan_slices(const scan_arguments &scan, cudaStream_t stream)
 {
     slices_arguments a = {scan, 0, 0, 0, 0, {}};
-    a.num_slices = cut_slices(scan.codes.layout, a.slices);
-    a.slot_words = slot_words_of(a);
+    a.num_slices =
+        cut_slices(scan.codes.layout, scan.codes.layout.padded_dims / hopper_word_dims, a.slices);
+    a.slot_words = slot_words_of(a, key_words);
     device_traits device;
     cudaError_t error = get_device_traits(&device);
     if (error) return error;
     const size_t most_bytes = static_cast<size_t>(device.most_shared_bytes);
-    const bool is_whole =
-        scan.queries.num_queries > half_kernel.queries && fit_rings(whole_kernel, most_bytes, a);
+    const bool is_whole = scan.queries.num_queries > half_kernel.queries &&
+                          fit_rings(whole_kernel.shared_bytes, most_bytes, a);
     const slices_kernel &chosen = is_whole ? whole_kernel : half_kernel;
-    if (!fit_rings(chosen, most_bytes, a)) return cudaErrorInvalidConfiguration;
+    if (!fit_rings(chosen.shared_bytes, most_bytes, a)) return cudaErrorInvalidConfiguration;
     auto kernel = chosen.kernels[static_cast<int>(choose_keys(scan))];
     launch_shape shape = {dim3(), dim3(chosen.threads), chosen.shared_bytes(a), stream};
     error = plan_blocks(a.scan, {chosen.queries, tile_bundles, bsw_device_tuning_current()->hopper},

@@ -163,18 +163,19 @@ __device__ __forceinline__ begun_with begun_with_of(const hopper_shared &shared,
     return {shared.terms + place * hopper_rows, shared.words + own, shared.starts + own / 4};
 }
 
-// The tile's caps are seldom above those that the warp's words and starts were made for. row: of
-// the thread's first query in a block of 64, its second is DISTANCE further.
-template <class SHAPE, uint32_t DISTANCE>
-__device__ __forceinline__ void update_starts(const scan_arguments &a, const hopper_shared &shared,
-                                              uint32_t first_query, uint32_t row, uint32_t place)
+// The caps of the tile, [tile_bundles], are seldom above those that the warp's words and starts
+// were made for, `started`. row: of the thread's first query in a block of 64, its second is
+// DISTANCE further. load_key_query(a, query) has what the terms want of a query.
+template <class SHAPE, uint32_t DISTANCE, class ARGUMENTS, class CAPS>
+__device__ __forceinline__ void update_starts(const ARGUMENTS &a, const hopper_shared &shared,
+                                              const CAPS *of_tile, CAPS *started,
+                                              uint32_t first_query, uint32_t row)
 {
-    row_caps caps = load_after_wait(shared.caps + place * tile_bundles);
+    CAPS caps = load_after_wait(of_tile);
 #pragma unroll
     for (uint32_t b = 1; b < tile_bundles; b++)
-        caps = join_caps(caps, load_after_wait(shared.caps + place * tile_bundles + b));
-    row_caps *started = shared.started + threadIdx.x / 32;
-    if (caps.inverse <= started->inverse && caps.bias <= started->bias) return;
+        caps = join_caps(caps, load_after_wait(of_tile + b));
+    if (are_within(caps, *started)) return;
     caps = join_caps(caps, *started);
     __syncwarp(); // all lanes have read what started was
     if (threadIdx.x % 32 == 0) *started = caps;
@@ -183,8 +184,7 @@ __device__ __forceinline__ void update_starts(const scan_arguments &a, const hop
         const uint32_t query =
             first_of_block<SHAPE>(first_query, threadIdx.x / group_threads, b) + row;
         const uint32_t own = b * SHAPE::consumer_threads + threadIdx.x;
-        const key_query first = load_key_query(a, query);
-        const key_query second = load_key_query(a, query + DISTANCE);
+        const auto first = load_key_query(a, query), second = load_key_query(a, query + DISTANCE);
         shared.words[own] = make_words(first, second, caps, threadIdx.x % 4);
         if (threadIdx.x % 4 == 0) shared.starts[own / 4] = make_start(first, second, caps);
     }

@@ -153,6 +153,13 @@ __device__ __forceinline__ void advance(ring_place &at, uint32_t length)
     at.parity ^= 1;
 }
 
+// Whether the current device is a Hopper GPU.
+inline bool is_hopper()
+{
+    device_traits device;
+    return !get_device_traits(&device) && device.major == 9 && device.minor == 0;
+}
+
 // Whether pieces of all arrays start where bulk copies may.
 inline bool is_aligned(const bsw_device_codes &codes)
 {

@@ -100,6 +100,11 @@ struct __align__(8) row_caps
     float inverse, bias;
 };
 
+__device__ __forceinline__ bool are_within(const row_caps &a, const row_caps &b)
+{
+    return a.inverse <= b.inverse && a.bias <= b.bias;
+}
+
 __device__ __forceinline__ row_caps join_caps(const row_caps &a, const row_caps &b)
 {
     return {fmaxf(a.inverse, b.inverse), fmaxf(a.bias, b.bias)};
@@ -111,17 +116,27 @@ __device__ __forceinline__ float most_of_warp(float value) // >= 0
 }
 
 // The rare way: raises the caps, by more than is needed, so that this is rare. Whether the lane's
-// row is fit then.
-__device__ __forceinline__ bool raise_caps(float inverse, float bias, row_caps &caps)
+// row is fit then: its 1/S is not more than `spread` times the least.
+__device__ __forceinline__ bool raise_caps(float inverse, float bias, float spread, row_caps &caps)
 {
     const bool is_number = inverse > 0 && inverse < 0x1p30f;
     const float least = __uint_as_float(
         ~__reduce_max_sync(all_lanes, ~(is_number ? __float_as_uint(inverse) : 0x7f800000u)));
-    const bool is_fit = is_number && inverse <= 4 * least && fabsf(bias) < 0x1p60f;
+    const bool is_fit = is_number && inverse <= spread * least && fabsf(bias) < 0x1p60f;
     const row_caps most = {most_of_warp(is_fit ? inverse : 0.0f),
                            most_of_warp(is_fit ? fabsf(bias) : 0.0f)};
     caps = join_caps(caps, {1.25f * most.inverse, 1.25f * most.bias});
     return is_fit;
+}
+
+// A row's 1/S and b/S as eight bf16.
+__device__ __forceinline__ uint4 terms_of_row(float inverse, float own, bool exists, bool is_fit)
+{
+    const split u = split_float(is_fit ? inverse : 0.0f), v = split_float(is_fit ? own : 0.0f);
+    return make_uint4(u.high >> 16 | u.low, u.high >> 16 | v.high, v.low >> 16 | v.high,
+                      is_fit   ? 0
+                      : exists ? one_bf16
+                               : minus_one_bf16);
 }
 
 // A lane's row as eight bf16; caps: of the warp's rows so far. All 32 lanes call it.
@@ -132,12 +147,8 @@ __device__ __forceinline__ uint4 make_row_terms(float scale, float bias, bool ex
     bool is_fit = exists & (inverse > 0) & (inverse <= caps.inverse) &
                   (fabsf(own) <= caps.bias); // not if NaN
     if (__any_sync(all_lanes, exists & !is_fit))
-        is_fit |= raise_caps(exists ? inverse : 0.0f, own, caps);
-    const split u = split_float(is_fit ? inverse : 0.0f), v = split_float(is_fit ? own : 0.0f);
-    return make_uint4(u.high >> 16 | u.low, u.high >> 16 | v.high, v.low >> 16 | v.high,
-                      is_fit   ? 0
-                      : exists ? one_bf16
-                               : minus_one_bf16);
+        is_fit |= raise_caps(exists ? inverse : 0.0f, own, 4.0f, caps);
+    return terms_of_row(inverse, own, exists, is_fit);
 }
 
 // ---- pairs ----
@@ -159,36 +170,43 @@ __device__ __forceinline__ float terms_of(const key_query &query, const row_caps
     return __fmaf_rn(query.limit, caps.inverse, __fmul_rn(query.bias, caps.bias));
 }
 
+// What follows serves other terms, too, whose terms_of tells A (stage_terms.cuh).
+//
 // Whether all pairs of the query go on.
-__device__ __forceinline__ bool is_wild(const key_query &query, const row_caps &caps)
+template <class QUERY, class CAPS>
+__device__ __forceinline__ bool is_wild(const QUERY &query, const CAPS &caps)
 {
     return !(terms_of(query, caps) < most_terms);
 }
 
 // A wild query's sums have no terms and start so far below that all its pairs go on.
-__device__ __forceinline__ float make_start(const key_query &query, const row_caps &caps)
+template <class QUERY, class CAPS>
+__device__ __forceinline__ float make_start(const QUERY &query, const CAPS &caps)
 {
     const float terms = terms_of(query, caps);
     return __fadd_rn(query.start, terms < most_terms ? -__fmaf_rn(terms, 0x1p-13f, 24.0f) : -aside);
 }
 
 // Not indexed at run time, for which a query of registers would be put in memory.
-__device__ __forceinline__ uint32_t word_of(const key_query &query, uint32_t word)
+template <class QUERY>
+__device__ __forceinline__ uint32_t word_of(const QUERY &query, uint32_t word)
 {
     const uint32_t low = word & 1 ? query.words[1] : query.words[0];
     const uint32_t high = word & 1 ? query.words[3] : query.words[2];
     return word & 2 ? high : low;
 }
 
-__device__ __forceinline__ key_pair make_words(const key_query &first, const key_query &second,
-                                               const row_caps &caps, uint32_t word)
+template <class QUERY, class CAPS>
+__device__ __forceinline__ key_pair make_words(const QUERY &first, const QUERY &second,
+                                               const CAPS &caps, uint32_t word)
 {
     return {{is_wild(first, caps) ? 0 : word_of(first, word),
              is_wild(second, caps) ? 0 : word_of(second, word)}};
 }
 
-__device__ __forceinline__ key_start make_start(const key_query &first, const key_query &second,
-                                                const row_caps &caps)
+template <class QUERY, class CAPS>
+__device__ __forceinline__ key_start make_start(const QUERY &first, const QUERY &second,
+                                                const CAPS &caps)
 {
     const float starts[2] = {make_start(first, caps), make_start(second, caps)};
     return {{starts[0], starts[0], starts[1], starts[1]}};
