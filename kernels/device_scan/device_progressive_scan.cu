@@ -36,13 +36,12 @@
 
 #include "kernels/device_scan/key_terms.cuh"
 #include "kernels/device_scan/matrix_tile.cuh"
+#include "kernels/device_scan/progressive.cuh"
 
 namespace bsw
 {
 namespace
 {
-
-constexpr uint32_t queue_pairs = 64; // of a warp: fewer than 32 that wait and 32 that come
 
 struct progressive_arguments {
     scan_arguments scan;
@@ -56,11 +55,6 @@ DEVICE_POINTERS(progressive_arguments, a.scan, a.stage)
 struct __align__(16) bound_terms
 {
     float limit, reach, bias, more;
-};
-
-struct __align__(8) pair
-{
-    uint32_t place, query; // row in the codes, query in the batch
 };
 
 // Parts of the block's shared memory. The first word of a row or query holds its bound_terms.
@@ -255,14 +249,7 @@ __device__ __forceinline__ void find_survivors(const accumulators<SHAPE> &acc, u
 #pragma unroll
         for (int n = 0; n < SHAPE::row_tiles; n++) {
             const int(&sums)[4] = acc.sums[m][n];
-            // Bit 22 is bit 6 of the third byte.
-            const uint32_t low =
-                __byte_perm(static_cast<unsigned>(sums[0]), static_cast<unsigned>(sums[1]), 0x0062);
-            const uint32_t high =
-                __byte_perm(static_cast<unsigned>(sums[2]), static_cast<unsigned>(sums[3]), 0x0062);
-            const uint32_t four = __byte_perm(low, high, 0x5410);
-            stopped |= (n < 6 ? four >> (n < 6 ? 6 - n : 0) : four << (n < 6 ? 0 : n - 6)) &
-                       0x01010101u << n;
+            stopped |= still_above_at(sums[0], sums[1], sums[2], sums[3], n);
         }
         hits[m] = ~stopped & all;
 #pragma unroll
@@ -273,65 +260,6 @@ __device__ __forceinline__ void find_survivors(const accumulators<SHAPE> &acc, u
 }
 
 // ---- pairs that go on ----
-
-// Of a warp; the same in all lanes.
-struct pair_queue {
-    pair *pairs;           // [queue_pairs]
-    uint32_t count, total; // total: finished
-};
-
-// The sum of u * q over all dimensions.
-__device__ __forceinline__ int sum_pair(const scan_arguments &a, const pair &p)
-{
-    const uint32_t bundle = p.place / warp_rows, lane = p.place % warp_rows;
-    const uint4 *components = reinterpret_cast<const uint4 *>(
-        a.queries.components + static_cast<size_t>(p.query) * a.codes.layout.padded_dims);
-    int sum = 0;
-    for (uint32_t s = 0; s < a.codes.layout.num_segments; s++) {
-        const uint32_t bits = a.codes.layout.segments[s].bits;
-        const uint32_t words = a.codes.layout.segments[s].words;
-        const uint32_t *planes =
-            a.codes.planes[s] + static_cast<size_t>(bundle) * bits * words * warp_rows + lane;
-        for (uint32_t word = 0; word < words; word++, planes += warp_rows, components += 2) {
-            uint32_t bytes[8];
-            unpack_word_of(bits, planes, words, bytes);
-            const uint4 low = __ldg(components), high = __ldg(components + 1);
-            const uint32_t q[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
-#pragma unroll
-            for (int r = 0; r < 8; r++) sum = dot_u8_s8(bytes[r], q[r], sum);
-        }
-    }
-    return sum;
-}
-
-__device__ __forceinline__ void finish_pair(const scan_arguments &a, const pair &p)
-{
-    const int dot = __ldg(a.queries.constants + p.query) - 2 * sum_pair(a, p);
-    const float key =
-        float_key(__ldg(a.queries.scales + p.query), half_to_float(__ldg(a.codes.scales + p.place)),
-                  __int2float_rn(dot), __ldg(a.codes.biases + p.place));
-    if (!(key >= float_limit(__ldg(a.lists.limits + p.query)))) return;
-    const uint32_t at = atomicAdd(&a.lists.counts[p.query], 1u);
-    if (at < a.lists.capacity)
-        a.lists.items[static_cast<size_t>(p.query) * a.lists.capacity + at] =
-            pack_candidate(score_of_float(__fadd_rn(key, 0.0f)), a.codes.first_row + p.place);
-}
-
-// The first 32 pairs, or all that there are; the others move to the front.
-__device__ __forceinline__ void finish_pairs(const scan_arguments &a, pair_queue &queue)
-{
-    const uint32_t lane = threadIdx.x % 32;
-    const uint32_t done = queue.count < 32 ? queue.count : 32;
-    __syncwarp(); // the pairs are there
-    if (lane < done) finish_pair(a, queue.pairs[lane]);
-    const bool moves = 32 + lane < queue.count;
-    pair later = {0, 0};
-    if (moves) later = queue.pairs[32 + lane];
-    __syncwarp(); // everybody has read
-    if (moves) queue.pairs[lane] = later;
-    queue.count -= done;
-    queue.total += done;
-}
 
 // Each lane's next hit, if it has one and its row may be selected, to the queue.
 template <class SHAPE>
@@ -350,14 +278,10 @@ __device__ __forceinline__ void push_hits(const scan_arguments &a, uint32_t firs
     const uint32_t row = warp / SHAPE::query_warps * (8 * SHAPE::row_tiles) + bit % 8 * 8 +
                          lane % 4 * 2 + bit / 8 % 2;
     const bool goes_on = own != 0 && (shared.masks[row / warp_rows] >> row % warp_rows & 1) != 0;
-    const uint32_t lanes = __ballot_sync(all_lanes, goes_on);
-    if (goes_on) {
-        const uint32_t place = bundle_of(a, first_bundle + row / warp_rows) * warp_rows;
-        queue.pairs[queue.count + static_cast<uint32_t>(__popc(lanes & ((1u << lane) - 1)))] = {
-            place + row % warp_rows,
-            query_of<SHAPE>(first_query, warp, lane, m, static_cast<int>(bit / 16))};
-    }
-    queue.count += static_cast<uint32_t>(__popc(lanes));
+    const uint32_t place = bundle_of(a, first_bundle + row / warp_rows) * warp_rows;
+    push_pair(queue, goes_on,
+              {place + row % warp_rows,
+               query_of<SHAPE>(first_query, warp, lane, m, static_cast<int>(bit / 16))});
 }
 
 // ---- tiles ----
@@ -394,7 +318,7 @@ __device__ __forceinline__ void scan_tile(const progressive_arguments &a, uint32
     find_survivors<SHAPE>(acc, wild, hits);
     while (__any_sync(all_lanes, (hits[0] | hits[SHAPE::query_tiles - 1]) != 0)) {
         push_hits<SHAPE>(a.scan, first_query, first_bundle, shared, hits, queue);
-        if (queue.count >= 32) finish_pairs(a.scan, queue);
+        if (queue.count >= 32) finish_pairs(a.scan, a.stage, queue);
     }
 }
 
@@ -407,14 +331,11 @@ __global__ void __launch_bounds__(tuning.threads, 2)
     const uint32_t begin = blockIdx.x / a.scan.num_groups * a.scan.chunk;
     const uint32_t end =
         a.scan.num_bundles - begin < a.scan.chunk ? a.scan.num_bundles : begin + a.scan.chunk;
-    pair_queue queue = {shared.pairs + threadIdx.x / 32 * queue_pairs, 0, 0};
+    pair_queue queue = {shared.pairs + threadIdx.x / 32 * queue_pairs, 0};
     prepare_queries<SHAPE>(a, first_query, shared);
     for (uint32_t bundle = begin; bundle < end; bundle += SHAPE::bundles)
         scan_tile<SHAPE>(a, first_query, bundle, end, bundle == begin, shared, queue);
-    if (queue.count > 0) finish_pairs(a.scan, queue);
-    if (threadIdx.x % 32 == 0 && queue.total > 0)
-        atomicAdd(reinterpret_cast<unsigned long long *>(a.stage.survivors),
-                  static_cast<unsigned long long>(queue.total));
+    if (queue.count > 0) finish_pairs(a.scan, a.stage, queue);
 }
 
 struct progressive_kernel {
@@ -434,21 +355,15 @@ constexpr progressive_kernel progressive_kernels[] = {
 
 static_assert(sizeof progressive_kernels / sizeof progressive_kernels[0] == BSW_MATRIX_TILES);
 
-bool is_valid_stage(const bsw_device_codes &codes, const bsw_device_stage &stage,
-                    uint32_t query_bits)
-{
-    return stage.dims % 32 == 0 && stage.dims >= 32 && stage.dims < codes.layout.padded_dims &&
-           codes.scales && codes.tails && bsw_device_stage_fits(&codes.layout, query_bits);
-}
-
 } // namespace
 } // namespace bsw
 
-extern "C" int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
-                                           const struct bsw_device_stage *stage,
-                                           const struct bsw_device_part *part,
-                                           const struct bsw_device_queries *queries,
-                                           const struct bsw_device_lists *lists, bsw_stream stream)
+extern "C" int bsw_device_progressive_scan_mma(const struct bsw_device_codes *codes,
+                                               const struct bsw_device_stage *stage,
+                                               const struct bsw_device_part *part,
+                                               const struct bsw_device_queries *queries,
+                                               const struct bsw_device_lists *lists,
+                                               bsw_stream stream)
 {
     using namespace bsw;
     if (!is_valid_scan(*codes, *part, *queries, *lists) || lists->queues.slots ||
@@ -463,3 +378,32 @@ extern "C" int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
         plan_blocks(a.scan, {chosen.queries, chosen.bundles, own.matrix}, chosen.kernel, shape);
     return error ? error : launch(shape, chosen.kernel, a);
 }
+
+extern "C" int bsw_device_progressive_scan(const struct bsw_device_codes *codes,
+                                           const struct bsw_device_stage *stage,
+                                           const struct bsw_device_part *part,
+                                           const struct bsw_device_queries *queries,
+                                           const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    const bool is_hopper = bsw_device_tuning_current()->stage_kernel == BSW_DEVICE_MATRIX_HOPPER &&
+                           codes->layout.padded_dims > BSW_LEAST_HOPPER_STAGE &&
+                           bsw_device_has_hopper_stage(&codes->layout, stage->dims);
+    return (is_hopper ? bsw_device_progressive_scan_hopper : bsw_device_progressive_scan_mma)(
+        codes, stage, part, queries, lists, stream);
+}
+
+#ifdef BITSWEEP_WITHOUT_HOPPER // no code for sm_90a: no device is a Hopper GPU
+extern "C" int bsw_device_has_hopper_stage(const struct bsw_code_layout *, uint32_t)
+{
+    return 0;
+}
+
+extern "C" int bsw_device_progressive_scan_hopper(const struct bsw_device_codes *,
+                                                  const struct bsw_device_stage *,
+                                                  const struct bsw_device_part *,
+                                                  const struct bsw_device_queries *,
+                                                  const struct bsw_device_lists *, bsw_stream)
+{
+    return cudaErrorInvalidValue;
+}
+#endif

@@ -37,7 +37,8 @@ struct bsw_device_codes {
     const uint32_t *masks;  // [num_bundles]
     uint32_t num_bundles;
     uint32_t first_row;    // of bundle 0, lane 0: candidates' rows count from there
-    const uint16_t *tails; // [num_bundles * 32] IEEE half >= 0; for the progressive scan, else NULL
+    const uint16_t *tails; // [num_bundles * 32] IEEE half >= 0, 16-byte aligned; for the
+                           // progressive scan, else NULL
 };
 
 // components: 16-byte aligned. Device order is what unpacking a document's planes gives cheapest:
@@ -165,6 +166,27 @@ BSW_DEVICE_CALL int bsw_device_progressive_scan(const struct bsw_device_codes *c
                                                 const struct bsw_device_queries *queries,
                                                 const struct bsw_device_lists *lists,
                                                 bsw_stream stream);
+
+// That scan by mma, whatever the tuning takes; and with a first stage by the Hopper kernel
+// (sm_90a), whether or not the tuning takes it: the same candidates, though not quite the same
+// pairs go on. cudaErrorInvalidValue for the latter where bsw_device_has_hopper_stage is 0: the
+// current device is no Hopper GPU, the build has no code for one, or the stage is more than eight
+// slices of up to 128 dimensions of one segment; and where codes or tails are not aligned to 16
+// bytes.
+BSW_DEVICE_CALL int bsw_device_progressive_scan_mma(const struct bsw_device_codes *codes,
+                                                    const struct bsw_device_stage *stage,
+                                                    const struct bsw_device_part *part,
+                                                    const struct bsw_device_queries *queries,
+                                                    const struct bsw_device_lists *lists,
+                                                    bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_has_hopper_stage(const struct bsw_code_layout *layout,
+                                                uint32_t stage_dims);
+BSW_DEVICE_CALL int bsw_device_progressive_scan_hopper(const struct bsw_device_codes *codes,
+                                                       const struct bsw_device_stage *stage,
+                                                       const struct bsw_device_part *part,
+                                                       const struct bsw_device_queries *queries,
+                                                       const struct bsw_device_lists *lists,
+                                                       bsw_stream stream);
 
 // Dots of 2^21 and more have no place in the bound's arithmetic.
 static inline int bsw_device_stage_fits(const struct bsw_code_layout *layout, uint32_t query_bits)

@@ -6,19 +6,19 @@
 // No number here is measured yet. They are from the model: a plane scan is bound by popcounts from
 // the second query on; four waves even out the last one; tiles hold 16, 64 and 256 queries. 10.3
 // has so few int8 units that popcounts keep up with a tile of 16 for three queries. The Hopper
-// kernel has never run, so 9.0 takes mma until somebody has compared the two.
+// kernels have never run, so 9.0 takes mma until somebody has compared the two.
 //
-// capability, matrix from so many queries, matrix kernel, queries of a plane scan by bits, bytes of
-// a group's planes, steps and waves of plane, mma and Hopper scans, queries of tiles, few queries
-// of the Hopper kernel
+// capability, matrix from so many queries, matrix kernel, that of a first stage, queries of a plane
+// scan by bits, bytes of a group's planes, steps and waves of plane, mma and Hopper scans, queries
+// of tiles, few queries of the Hopper kernel
 const struct bsw_device_tuning bsw_device_tunings[] = {
-    {8, 0, 2, MMA, 1, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
-    {8, 6, 2, MMA, 1, 16 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
-    {9, 0, 2, MMA, 1, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
-    {10, 0, 2, MMA, 0, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
-    {10, 3, 4, MMA, 0, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
-    {11, 0, 2, MMA, 0, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
-    {12, 0, 2, MMA, 0, 16 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
+    {8, 0, 2, MMA, MMA, 1, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
+    {8, 6, 2, MMA, MMA, 1, 16 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
+    {9, 0, 2, MMA, MMA, 1, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
+    {10, 0, 2, MMA, MMA, 0, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
+    {10, 3, 4, MMA, MMA, 0, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
+    {11, 0, 2, MMA, MMA, 0, 32 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
+    {12, 0, 2, MMA, MMA, 0, 16 << 10, {32, 4}, {32, 4}, {256, 4}, {16, 64, UINT32_MAX}, 64},
 };
 const size_t bsw_num_device_tunings = sizeof bsw_device_tunings / sizeof bsw_device_tunings[0];
 

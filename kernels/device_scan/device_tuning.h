@@ -16,9 +16,11 @@
 
 BSW_C_BEGIN
 
-#define BSW_MATRIX_TILES 3 // shapes of tiles of the mma kernel: for few, some and many queries
+#define BSW_LEAST_HOPPER_STAGE 256
+#define BSW_MATRIX_TILES       3 // shapes of tiles of the mma kernel: for few, some and many queries
 
-// hopper: wgmma, where the layout fits (bsw_device_has_hopper), else mma.
+// hopper: wgmma, where the layout fits (bsw_device_has_hopper, bsw_device_has_hopper_stage), else
+// mma.
 enum bsw_device_matrix_kernel { BSW_DEVICE_MATRIX_MMA, BSW_DEVICE_MATRIX_HOPPER };
 
 // How blocks share a scan: as many steps a block as leave `waves` times the blocks that run at
@@ -33,6 +35,8 @@ struct bsw_device_tuning {
     // A batch of as many queries takes the matrix scan, where it may choose.
     uint32_t matrix_from_queries;
     enum bsw_device_matrix_kernel matrix_kernel;
+    // The first stage of a progressive scan of more than BSW_LEAST_HOPPER_STAGE padded dimensions.
+    enum bsw_device_matrix_kernel stage_kernel;
     // The plane scan takes bsw_device_bit_scan up to so many queries; 0: no fast mma of bits.
     uint32_t bit_queries;
     uint32_t plane_group_bytes; // of query planes in shared memory, unless one query needs more

@@ -76,6 +76,7 @@ int main(int argc, char **argv)
     check_unpacked_queries();
     check_bounds();
     check_scans();
+    check_stages();
     check_list_scans();
     check_table_scans();
     check_cuts();

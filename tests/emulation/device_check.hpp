@@ -73,6 +73,7 @@ constexpr int on_hopper = emulation::hopper_device, on_narrow = emulation::narro
 
 void check_bounds();
 void check_scans();
+void check_stages();
 void check_list_scans();
 void check_table_scans();
 void check_products();

@@ -19,118 +19,6 @@ using namespace scan_checks;
 namespace
 {
 
-// ---- the progressive scan ----
-
-constexpr double tail_unit = 0.125;
-
-// Of each row: a half not below what the dimensions from stage_dims on can add for each unit of a
-// query's norm there.
-std::vector<uint16_t> make_tails(const host_data &data, uint32_t stage_dims)
-{
-    std::vector<uint16_t> tails;
-    for (size_t row = 0; row < data.scales.size(); row++) {
-        uint64_t squares = 0;
-        for (uint32_t s = 0; s < data.layout.num_segments; s++) {
-            const bsw_segment &segment = data.layout.segments[s];
-            const uint32_t *planes =
-                data.planes[s].data() + row / 32 * bsw_segment_bundle_words(&segment) + row % 32;
-            for (uint32_t i = 0; i < segment.dims; i++) {
-                int u = 0;
-                if (segment.padded_dim + i < stage_dims) continue;
-                for (uint32_t p = 0; p < segment.bits; p++)
-                    u = 2 * u +
-                        static_cast<int>(planes[(p * segment.words + i / 32) * 32] >> i % 32 & 1);
-                const int code = (1 << segment.bits) - 1 - 2 * u;
-                squares += static_cast<uint64_t>(code * code);
-            }
-        }
-        tails.push_back(bsw_half_up(bsw_half_to_float(data.scales[row]) *
-                                    std::sqrt(static_cast<double>(squares)) / tail_unit *
-                                    (1 + 0x1p-40)));
-    }
-    return tails;
-}
-
-void check_stage_numbers(const scan_case &c, const host_data &data, uint32_t stage_dims,
-                         const std::vector<int32_t> &constants, const std::vector<float> &reaches)
-{
-    std::vector<int8_t> q(data.layout.padded_dims);
-    for (uint32_t i = 0; i < c.num_queries; i++) {
-        int32_t whole, constant = 0;
-        double beyond = 0;
-        bsw_matrix_scan_reference.unpack_query(
-            &data.layout, data.words.data() + i * data.query_words, c.query_bits, q.data(), &whole);
-        for (uint32_t s = 0; s < data.layout.num_segments; s++) {
-            const bsw_segment &segment = data.layout.segments[s];
-            for (uint32_t dim = segment.padded_dim; dim < segment.padded_dim + 32 * segment.words;
-                 dim++) {
-                if (dim < stage_dims)
-                    constant += ((1 << segment.bits) - 1) * q[dim];
-                else
-                    beyond += q[dim] * q[dim];
-            }
-        }
-        const double reach =
-            static_cast<double>(data.query_scales[i]) * tail_unit * std::sqrt(beyond);
-        check_that(constants[i] == constant && reaches[i] >= reach &&
-                       reaches[i] <= reach * (1 + 0x1p-19),
-                   "%s: query %u: constant %d, reach %g, expected %d, %g",
-                   describe(c, "stage_queries").c_str(), i, constants[i],
-                   static_cast<double>(reaches[i]), constant, reach);
-    }
-}
-
-struct stage_result {
-    uint64_t survivors, pairs;
-};
-
-// With the stage's end as given; queries are unpacked.
-stage_result check_stage(const scan_case &c, const host_data &data, const device_data &device,
-                         const expected_lists &expected, uint32_t stage_dims)
-{
-    const std::string shape =
-        describe(c, "progressive_scan") + ", stage " + std::to_string(stage_dims);
-    device_array<uint16_t> tails(make_tails(data, stage_dims));
-    device_array<int32_t> constants(c.num_queries);
-    device_array<float> reaches(c.num_queries);
-    device_array<uint64_t> survivors(std::vector<uint64_t>(1, 5));
-    const bsw_device_stage stage = {stage_dims, constants.get(), reaches.get(), survivors.get()};
-    uint64_t rows = 0, candidates = 0;
-    for (uint32_t b = c.first; b < c.last; b += c.step)
-        rows += static_cast<uint64_t>(__builtin_popcount(data.masks[b]));
-    for (const std::vector<uint64_t> &list : expected.candidates) candidates += list.size();
-    if (!check_launch(bsw_device_stage_queries(&data.layout, stage_dims, tail_unit, &device.queries,
-                                               constants.get(), reaches.get(), nullptr),
-                      shape))
-        return {0, 0};
-    check_stage_numbers(c, data, stage_dims, constants.values(), reaches.values());
-    check_scan(
-        c, shape.c_str(),
-        [&](const bsw_device_codes *codes, const bsw_device_part *part,
-            const bsw_device_queries *queries, const bsw_device_lists *lists, bsw_stream stream) {
-            bsw_device_codes with_tails = *codes;
-            with_tails.tails = tails.get();
-            return bsw_device_progressive_scan(&with_tails, &stage, part, queries, lists, stream);
-        },
-        device, expected);
-    const uint64_t count = survivors.values()[0] - 5;
-    check_that(count >= candidates && count <= rows * c.num_queries,
-               "%s: %llu of %llu pairs went on", shape.c_str(),
-               static_cast<unsigned long long>(count),
-               static_cast<unsigned long long>(rows * c.num_queries));
-    return {count, rows * c.num_queries};
-}
-
-void check_some_stage(const scan_case &c, const host_data &data, const device_data &device,
-                      const expected_lists &expected)
-{
-    const uint32_t words = data.layout.padded_dims / 32;
-    if (c.keys == INTEGER_KEYS || words < 2 || !bsw_device_stage_fits(&data.layout, c.query_bits))
-        return;
-    check_stage(c, data, device, expected,
-                32 * (1 + static_cast<uint32_t>(c.stream / 1000) % (words - 1)));
-}
-
 // Where the device is one: under the emulator always, where it stands in for one.
 void check_hopper(const scan_case &c, const device_data &device, const expected_lists &expected)
 {
@@ -160,6 +48,7 @@ void check_case(const scan_case &c)
     if (c.stream / 1000 % 4) return; // its blocks of 384 threads are slow here
 #endif
     check_hopper(c, device, expected);
+    check_some_hopper_stage(c, data, device, expected);
 }
 
 const char *const layouts[] = {"1x1",  "31x3",  "32x8",     "33x3,7x2",
@@ -236,61 +125,6 @@ void check_long_rows(uint32_t &turn)
         c.fill = EXTREME_ROWS;
         c.limits = WIDE;
         check_case(c);
-    }
-}
-
-// Codes whose last dimensions weigh little: nearly all pairs stop that do not belong to the answer.
-// Few and many queries; tiles of one and of more chunks; a stage that ends inside a segment.
-void check_stops(uint32_t &turn)
-{
-    static const struct {
-        const char *segments;
-        uint32_t stage_dims, queries, bundles;
-    } cases[] = {{"64x4,32x1", 64, 3, 40},
-                 {"32x4,64x1", 32, 40, 9},
-                 {"96x3", 64, 70, 6},
-                 {"64x4,32x1", 64, 260, 20},
-                 {"128x4,64x4,32x1", 192, 20, 9}};
-    for (const auto &own : cases) {
-        scan_case c = make_case(own.segments, 5, own.queries, own.bundles, turn++);
-        if (checks.small && own.queries > 40) continue;
-        c.keys = FLOAT_KEYS;
-        c.fill = RANDOM_ROWS;
-        c.limits = SOME;
-        c.overflows = false;
-        c.first = 0;
-        c.last = own.bundles;
-        c.step = 1;
-        const host_data data = make_data(c);
-        const expected_lists expected = expect(c, data);
-        device_data device(c, data);
-        if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
-            continue;
-        const stage_result r = check_stage(c, data, device, expected, own.stage_dims);
-        const bool is_light = own.segments[0] != '9'; // what comes after the stage
-        check_that(r.survivors < (is_light ? r.pairs / 3 : r.pairs),
-                   "%s: %llu of %llu pairs went on", describe(c, "progressive_scan").c_str(),
-                   static_cast<unsigned long long>(r.survivors),
-                   static_cast<unsigned long long>(r.pairs));
-    }
-}
-
-// Biases from those of ordinary rows up to where the bound's arithmetic has no room for them.
-void check_steep_biases(uint32_t &turn)
-{
-    for (int power = 6; power < (checks.small ? 10 : 18); power++) {
-        for (limit_shape limits : {SOME, MIXED}) {
-            scan_case c = make_case("64x4,32x1", 5, 9, 5, turn++);
-            c.keys = FLOAT_KEYS;
-            c.fill = RANDOM_ROWS;
-            c.limits = limits;
-            host_data data = make_data(c);
-            for (float &bias : data.biases) bias = std::ldexp(bias, power);
-            const expected_lists expected = expect(c, data);
-            device_data device(c, data);
-            if (check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
-                check_stage(c, data, device, expected, 64);
-        }
     }
 }
 
@@ -438,8 +272,6 @@ void check_scans()
     check_bits(turn);
     check_sizes(turn);
     check_long_rows(turn);
-    check_stops(turn);
-    check_steep_biases(turn);
     check_hopper_widths(turn);
     check_hopper_slices(turn);
     check_rising_terms(turn);

@@ -30,8 +30,9 @@ UNIT_TEST(test_rows_are_in_range)
             assert_true(row->tile_queries[t - 1] < row->tile_queries[t]);
         assert_int_equal(row->tile_queries[BSW_MATRIX_TILES - 1], UINT32_MAX);
         assert_true(row->plane_group_bytes <= 48 << 10);
-        // Its kernel is for 9.0 alone.
+        // Its kernels are for 9.0 alone.
         assert_true(row->matrix_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
+        assert_true(row->stage_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
     }
 }
 
