@@ -23,7 +23,7 @@ static const struct {
 } names[] = {{"VOTE", 0x006},   {"BAR", 0x11d},   {"IMMA", 0x037},  {"HMMA", 0x03c},
              {"BMMA", 0x03d},   {"POPC", 0x109},  {"EXIT", 0x14d},  {"LDS", 0x184},
              {"STS", 0x188},    {"REDUX", 0x1c4}, {"IGMMA", 0x1f1}, {"WARPSYNC", 0x148},
-             {"UBLKCP", 0x1ba}, {"IDP", 0x026}};
+             {"UBLKCP", 0x1ba}, {"IDP", 0x026},   {"PRMT", 0x016}};
 
 static void fail(const char *what, const char *which)
 {
@@ -87,7 +87,7 @@ static struct wanted parse_wanted(const char *text)
     struct wanted out = {{~0u, ~0u}, {0, 0}};
     const int found =
         sscanf(text, "%15[A-Z]:%u,%15[A-Z]:%u", first, &out.numbers[0], second, &out.numbers[1]);
-    if ((found != 2 && found != 4) || out.numbers[0] > 63 || out.numbers[1] > 63)
+    if ((found != 2 && found != 4) || out.numbers[0] > 127 || out.numbers[1] > 127)
         fail("not NAME:NUMBER or NAME:NUMBER,NAME:NUMBER", text);
     out.codes[0] = code_of(first);
     if (found == 4) out.codes[1] = code_of(second);
