@@ -108,8 +108,8 @@ UNIT_TEST(more_lists_than_are_kept)
     assert_int_equal(check(&manifest, (struct bsw_probe_settings){20, 0, 0}, 40, 1, 0), 0);
 }
 
-// So many that there is a sample; then each better than those before it, so that what reaches the
-// sample's limit is more than there is room for; then all alike.
+// So many that there is a sample, of every 16th bundle; then all others better than the sample, so
+// that what reaches its limit is more than there is room for; then all alike.
 UNIT_TEST(lists_that_overflow)
 {
     enum { SHORT = 4 };
@@ -117,7 +117,7 @@ UNIT_TEST(lists_that_overflow)
     const struct bsw_probe_settings settings = {40, 0, 0};
     assert_int_equal(check(&manifest, settings, 40, 14, 0), QUERIES - 1);
     for (size_t i = 0; i < (size_t)MOST_LISTS * SHORT; i++)
-        centroids[i] = 5.0f * (float)(MOST_LISTS - i / SHORT);
+        centroids[i] = number(5, i) + (i / SHORT / BSW_BUNDLE_ROWS % 16 == 8 ? 100.0f : 0.0f);
     for (size_t i = 0; i < QUERIES * SHORT; i++) vectors[i] = 0.001f * (float)(i % 5);
     assert_int_equal(check(&manifest, settings, 40, 29, 0), QUERIES);
     for (size_t i = 0; i < (size_t)MOST_LISTS * SHORT; i++) centroids[i] = 2.0f;
