@@ -41,6 +41,7 @@ static int has_room_for_lists(const struct bsw_manifest *manifest,
     struct bsw_error unsaid;
     int num_ranks = (int)assignment->num_ranks;
     bsw_device_merge_plan_make(&needs, rank, free_bytes, &plan);
+    if (plan.group_queries == 0) return 1; // bsw_merge_fits finds that
     on_host.merge_place = BSW_MERGE_ON_HOST;
     if (bsw_shard_service_plan(manifest, settings, (int)rank, num_ranks, free_bytes - plan.bytes,
                                &with, &unsaid) != BSW_OK)
@@ -122,6 +123,7 @@ enum bsw_status bsw_merge_choose(bsw_transport *transport, bsw_device *device,
         return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE,
                     "--merge exchange: a GPU has too little memory for %llu candidates of %zu "
-                    "queries: ask for fewer (--k, --oversample, --batch) or --merge ladder",
-                    (unsigned long long)settings->keep, settings->batch);
+                    "queries%s: ask for fewer (--k, --oversample, --batch) or --merge ladder",
+                    (unsigned long long)settings->keep, settings->batch,
+                    manifest->lists.count > 0 ? " beside the codes of an index with lists" : "");
 }

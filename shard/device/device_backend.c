@@ -106,8 +106,8 @@ static int kept_needs(const struct bsw_backend_needs *needs, struct bsw_device_k
     return needs->settings->merge_place != BSW_MERGE_ON_HOST;
 }
 
-// What the coarse step may count as free: nothing where the codes would then have no room, as a
-// search can do without it.
+// What the coarse step may count as free: nothing where codes would then come in blocks, or do
+// without it, as a search can have it on the CPU.
 static size_t coarse_room(const struct bsw_backend_needs *needs, size_t free_bytes)
 {
     const struct bsw_device_coarse_needs coarse = coarse_needs(needs);

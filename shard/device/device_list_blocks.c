@@ -82,6 +82,8 @@ static enum bsw_status pack(const struct packing *packing, const struct run *run
     bsw_device_codes_layout_make(&plan->layout, plan->has_affine, plan->stage_dims > 0, bundles,
                                  &at);
     bsw_device_codes_point(plan, bundles, memory, codes);
+    // Before the codes: what goes by way of staging waits for all that was queued before it.
+    BSW_TRY(send_numbers(packing, runs, num_runs, bundles, memory->data + at.bytes, err));
     for (size_t i = 0; i < num_runs; i++) {
         BSW_TRY(bsw_device_copy_run(engine, packing->shard, runs[i].first, runs[i].num, done,
                                     packing->shard->is_pinned, codes, err));
@@ -89,7 +91,7 @@ static enum bsw_status pack(const struct packing *packing, const struct run *run
     }
     engine->counts.copied_bytes +=
         bundles * bsw_device_bundle_bytes(&plan->layout, plan->has_affine, plan->stage_dims > 0);
-    return send_numbers(packing, runs, num_runs, bundles, memory->data + at.bytes, err);
+    return BSW_OK;
 }
 
 // ---- lists ----

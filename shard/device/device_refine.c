@@ -186,7 +186,8 @@ static enum bsw_status upload_all(struct bsw_device_refiner *refiner,
                                 .first = first,
                                 .count = num_rows - first < most ? num_rows - first : most,
                                 .to = refiner->staging + half * refiner->half_bytes};
-        bsw_raw_rows_read_ahead(&shard->host->raw_rows, first, list.count);
+        if (!shard->host->raw_rows.places)
+            bsw_raw_rows_read_ahead(&shard->host->raw_rows, first, list.count);
         BSW_TRY(copy_rows(&list, refiner->needs.num_threads, err));
         BSW_TRY(bsw_device_wait(refiner->device, BSW_QUEUE_COPY, "raw rows", err));
         BSW_TRY(bsw_device_upload(refiner->device, BSW_QUEUE_COPY,
