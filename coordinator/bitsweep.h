@@ -244,8 +244,9 @@ BITSWEEP_API void bitsweep_index_info_init_of(struct bitsweep_index_info *info, 
 
 /* Makes the index in `folder`, which is created. An existing index is BITSWEEP_ERROR_USAGE unless
    `force`. *info, NULL or inited, tells what was made. After a failure or a stop nothing is left in
-   the folder, unless the stop came late enough for `resume` to go on with it. While the table of
-   recalls is measured the index is there already: it then stays, without one. */
+   the folder, unless there is something for `resume` to go on with: blocks, or lists that are
+   trained or half trained when it was stopped, or when a disk or memory was full. While the table
+   of recalls is measured the index is there already: it then stays, without one. */
 BITSWEEP_API int bitsweep_encode(const char *folder, const struct bitsweep_rows *rows,
                                  const struct bitsweep_encode_settings *settings,
                                  struct bitsweep_index_info *info, struct bitsweep_error *error);

@@ -47,7 +47,7 @@ struct bsw_result_writer {
     char path[BSW_PATH_BYTES];
     char temporary[BSW_PATH_BYTES];
     int fd;            // -1 once finished
-    int named_fd;      // of the finished file, whose lock goes with the writer; else -1
+    int named_fd;      // of the file of the final name, while it is locked; else -1
     int has_temporary; // there is a file of that name, and it is ours
     struct result_layout layout;
     int64_t *piece;  // [PIECE_PLACES]: ids on their way, narrowed, or what is checked
@@ -155,19 +155,19 @@ int bsw_result_writer_is_new(const bsw_result_writer *writer)
     return writer->has_temporary;
 }
 
+enum bsw_status bsw_result_writer_lock_name(bsw_result_writer *writer, struct bsw_error *err)
+{
+    return bsw_file_reopen_exclusive(writer->path, &writer->named_fd, err);
+}
+
 enum bsw_status bsw_result_writer_take_back(bsw_result_writer *writer, struct bsw_error *err)
 {
-    int fd;
-    BSW_TRY(bsw_file_reopen_exclusive(writer->path, &fd, err));
     writer->has_temporary = 0; // from the rename on it is somebody's loss
-    enum bsw_status status = bsw_file_rename(writer->path, writer->temporary, err);
-    if (status == BSW_OK) {
-        bsw_file_close(&writer->fd);
-        writer->fd = fd;
-    } else {
-        bsw_file_close(&fd);
-    }
-    return status;
+    BSW_TRY(bsw_file_rename(writer->path, writer->temporary, err));
+    bsw_file_close(&writer->fd);
+    writer->fd = writer->named_fd;
+    writer->named_fd = -1;
+    return BSW_OK;
 }
 
 enum bsw_status bsw_result_writer_begin(bsw_result_writer *writer, int is_kept,
@@ -300,6 +300,7 @@ enum bsw_status bsw_result_writer_finish(bsw_result_writer *writer, struct bsw_e
     if (writer->fd < 0) return bsw_fail(err, BSW_ERROR_USAGE, "%s: is closed", writer->path);
     BSW_TRY(bsw_file_sync(writer->fd, writer->temporary, err));
     BSW_TRY(bsw_file_rename(writer->temporary, writer->path, err));
+    bsw_file_close(&writer->named_fd); // of what was replaced
     writer->named_fd = writer->fd;
     writer->fd = -1;
     writer->has_temporary = 0;

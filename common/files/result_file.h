@@ -37,8 +37,10 @@ enum bsw_status bsw_result_writer_check_name(const bsw_result_writer *writer, in
                                              struct bsw_error *err);
 // After open: whether there was no PATH.partial, or nothing in it.
 int bsw_result_writer_is_new(const bsw_result_writer *writer);
-// After open: an existing final file becomes PATH.partial again, in place of the one that is open.
-// BSW_ERROR_USAGE where the run that has named it is still at work.
+// After open, of an existing final file: BSW_ERROR_USAGE where the run that has named it is still
+// at work; from here on its journal stays as it is.
+enum bsw_status bsw_result_writer_lock_name(bsw_result_writer *writer, struct bsw_error *err);
+// After lock_name: the final file becomes PATH.partial again, in place of the one that is open.
 enum bsw_status bsw_result_writer_take_back(bsw_result_writer *writer, struct bsw_error *err);
 // Before the first put: empties PATH.partial, unless what earlier runs put there is kept.
 enum bsw_status bsw_result_writer_begin(bsw_result_writer *writer, int is_kept,

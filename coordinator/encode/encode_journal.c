@@ -173,14 +173,15 @@ int bsw_encode_plan_exists(const char *folder)
     return exists(folder, PLAN_NAME) || exists(folder, LISTS_NAME);
 }
 
-// Whether there are lists in the plan at path. One that cannot be read has none.
+// Whether there may be lists in the plan at path: none where it is no plan, or says so.
 static int has_lists(const char *path)
 {
     struct bsw_encode_journal plan = {0};
     struct bsw_journal_facts facts;
     struct bsw_manifest manifest;
-    int has = 0;
-    if (bsw_journal_read(path, NULL, take_manifest, &plan, &facts, NULL) == BSW_OK &&
+    enum bsw_status status = bsw_journal_read(path, NULL, take_manifest, &plan, &facts, NULL);
+    int has = status == BSW_OK ? plan.manifest.bytes > 0 : status != BSW_ERROR_BAD_DATA;
+    if (status == BSW_OK && has &&
         bsw_manifest_parse(path, plan.manifest.data, plan.manifest.bytes, &manifest, NULL) ==
             BSW_OK) {
         has = manifest.lists.count > 0;
@@ -342,7 +343,8 @@ static int is_to_stay(struct bsw_encode_journal *journal, enum bsw_status status
     int code = bsw_status_exit_code(status);
     if (status == BSW_ERROR_SELF_CHECK || !bsw_encode_plan_exists(journal->folder)) return 0;
     if (code == 75 || for_each_journal(journal, bsw_journal_refuse, NULL) != BSW_OK) return 1;
-    return code == 74 && bsw_encode_refuse_loss(journal->folder, NULL) != BSW_OK;
+    return code == 74 && journal->rank == 0 && // which alone removes
+           bsw_encode_refuse_loss(journal->folder, NULL) != BSW_OK;
 }
 
 int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status status)

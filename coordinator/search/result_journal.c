@@ -135,9 +135,12 @@ static enum bsw_status take_back(const struct bsw_result_journal_options *o,
                                  struct bsw_error *err)
 {
     struct bsw_journal_facts facts;
-    if (!o->is_resumed || !bsw_result_writer_is_new(writer) || !bsw_file_exists(journal_path) ||
-        !bsw_file_exists(o->path))
+    if ((!o->is_resumed && !o->is_forced) || !bsw_result_writer_is_new(writer) ||
+        !bsw_file_exists(journal_path) || !bsw_file_exists(o->path))
         return BSW_OK;
+    BSW_TRY(bsw_result_writer_lock_name(writer, err));
+    // Where its run has ended by now the result is whole.
+    if (!o->is_resumed || !bsw_file_exists(journal_path)) return BSW_OK;
     BSW_TRY(bsw_journal_read(journal_path, o->fields, NULL, NULL, &facts, err)); // the same run's
     return bsw_result_writer_take_back(writer, err);
 }

@@ -207,6 +207,35 @@ UNIT_TEST(a_result_is_not_taken_back_from_a_run_at_work)
     assert_int_equal(second.left.num_done, QUERIES);
     finish(&second);
     assert_int_equal(count_test_files(), 2); // it and r.json
+    assert_int_equal(unlink(path_of("r")) + unlink(path_of("r.json")), 0);
+}
+
+static void remove_journal(void)
+{
+    assert_int_equal(unlink(path_of("r.journal")), 0);
+}
+
+static void remove_journal_before_next_lock(void)
+{
+    before_next_lock = remove_journal;
+}
+
+// It removes its journal while this one looks at what it has named.
+UNIT_TEST(a_result_is_not_taken_back_from_a_run_that_ends)
+{
+    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
+    struct bsw_result_journal first, second;
+    open_result(0, &first);
+    put(&first, 0, QUERIES);
+    assert_ok(bsw_journal_commit(first.journal, &err), &err);
+    assert_ok(bsw_sidecar_finish(first.writer, first.path, &facts, &err), &err);
+    bsw_result_journal_close(&first, BSW_ERROR_IO);
+    before_next_lock = remove_journal_before_next_lock; // of r.partial, then of r
+    assert_int_equal(try_open(1, &second), BSW_ERROR_USAGE);
+    assert_non_null(strstr(err.message, "/r: exists; --force replaces it"));
+    bsw_result_journal_close(&second, BSW_ERROR_USAGE);
+    assert_true(bsw_file_exists(path_of("r")));
+    assert_int_equal(count_test_files(), 2); // it and r.json
 }
 
 int main(void)
