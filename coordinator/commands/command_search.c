@@ -48,7 +48,7 @@ static const struct bsw_option option_rows[] = {
                    "[H]"),
     OPTION("miss", entries.miss, .choices = "bound|inf|mean",
            .help = "radius, mode H: what an entry outside adds: the radius squared, or inf, which "
-                   "leaves its rows out, or what those outside add on average [bound]"),
+                   "leaves its rows out; mean, of radii nearest: what those outside add [bound]"),
     OPTION("radii", entries.radii, .choices = BSW_RADII_KINDS,
            .help = "radius: by density around the query; the least or largest of a subspace; l2, "
                    "a CPU: what holds the nearest quarter of the entries [dynamic]"),

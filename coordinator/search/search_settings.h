@@ -41,8 +41,8 @@ struct bsw_selection_request {
     enum bsw_entries_choice choice;
     double radius_scale; // infinity too
     char mode[2];        // "H", "M", "L"
-    char miss[8];        // "bound", "inf"
-    char radii[8];       // "dynamic", "small", "large"
+    char miss[8];        // "bound", "inf", "mean"
+    char radii[8];       // "dynamic", "small", "large", "nearest"
     char finder[8];      // entries_within.h: "auto" and others
     int has_hit_time;    // entries_within.h
 };

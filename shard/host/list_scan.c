@@ -570,6 +570,9 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
     if (scan_dims > 0) bsw_code_layout_first(&shard->shape.layout, scan_dims, &first.shape.layout);
     uint32_t dims = first.shape.layout.padded_dims;
     size_t tile = bsw_matrix_tile_bundles(dims, tuning.tile_kib);
+    // In short lists planes lose from half as many queries on; other levels were not measured.
+    uint32_t from = tuning.matrix_from_queries;
+    uint32_t matrix_from = workspace->level == BSW_CPU_AVX2 ? from - from / 2 : from;
     if (keep > shard->shape.num_rows) keep = (size_t)shard->shape.num_rows;
     struct list_job job = {.shard = &first,
                            .queries = queries,
@@ -577,9 +580,7 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                            .keep = keep,
                            .capacity = 3 * keep + BSW_BUNDLE_ROWS,
                            .tile_bundles = tile < MOST_TILE_BUNDLES ? tile : MOST_TILE_BUNDLES,
-                           // In short lists planes lose from half as many queries (AVX2).
-                           .matrix_from_queries =
-                               tuning.matrix_from_queries - tuning.matrix_from_queries / 2,
+                           .matrix_from_queries = matrix_from,
                            .padded_dims = dims};
     struct bsw_list_tables tables;
     struct bsw_list_bounds bounds;

@@ -307,6 +307,23 @@ UNIT_TEST(entries_within_a_radius)
                 .is_on = 1, .mode = modes[i], .scale = 1.0f, .radii = BSW_RADII_DYNAMIC}});
 }
 
+// Limits of each list's own; a mean of misses goes by tables.
+UNIT_TEST(entries_within_radii_of_the_nearest)
+{
+    static const enum bsw_selection_mode modes[] = {BSW_SELECTION_H, BSW_SELECTION_M,
+                                                    BSW_SELECTION_H};
+    for (int i = 0; i < (TEST_IS_SANITIZED ? 1 : 3); i++)
+        check_kind(&(struct kind){.metric = BSW_METRIC_L2,
+                                  .is_residual = 1,
+                                  .parts = 9,
+                                  .bits = 8,
+                                  .selection = {.is_on = 1,
+                                                .mode = modes[i],
+                                                .scale = 1.2f,
+                                                .radii = BSW_RADII_NEAREST,
+                                                .is_miss_mean = i == 2}});
+}
+
 UNIT_TEST(products_and_what_lists_add)
 {
     check_kind(&(struct kind){.metric = BSW_METRIC_IP, .is_residual = 0, .parts = 5, .bits = 8});
