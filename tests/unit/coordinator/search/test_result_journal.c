@@ -186,16 +186,22 @@ UNIT_TEST(what_another_run_has_made_meanwhile_is_not_replaced)
     bsw_buffer_deinit(&file);
 }
 
+// A run that has named its result, and still has its journal.
+static void name_result(struct bsw_result_journal *result)
+{
+    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
+    open_result(0, result);
+    put(result, 0, QUERIES);
+    assert_ok(bsw_journal_commit(result->journal, &err), &err);
+    assert_ok(bsw_sidecar_finish(result->writer, result->path, &facts, &err), &err);
+}
+
 // It has named its result, and is about to remove its journal; once it is gone what it named is
 // taken back.
 UNIT_TEST(a_result_is_not_taken_back_from_a_run_at_work)
 {
-    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
     struct bsw_result_journal first, second;
-    open_result(0, &first);
-    put(&first, 0, QUERIES);
-    assert_ok(bsw_journal_commit(first.journal, &err), &err);
-    assert_ok(bsw_sidecar_finish(first.writer, first.path, &facts, &err), &err);
+    name_result(&first);
     assert_int_equal(try_open(1, &second), BSW_ERROR_USAGE);
     assert_non_null(strstr(err.message, "/r: another run is writing it"));
     bsw_result_journal_close(&second, BSW_ERROR_USAGE);
@@ -223,12 +229,8 @@ static void remove_journal_before_next_lock(void)
 // It removes its journal while this one looks at what it has named.
 UNIT_TEST(a_result_is_not_taken_back_from_a_run_that_ends)
 {
-    const struct bsw_sidecar facts = {.metric = "l2", .refine = "exact", .codec = "saq", .k = K};
     struct bsw_result_journal first, second;
-    open_result(0, &first);
-    put(&first, 0, QUERIES);
-    assert_ok(bsw_journal_commit(first.journal, &err), &err);
-    assert_ok(bsw_sidecar_finish(first.writer, first.path, &facts, &err), &err);
+    name_result(&first);
     bsw_result_journal_close(&first, BSW_ERROR_IO);
     before_next_lock = remove_journal_before_next_lock; // of r.partial, then of r
     assert_int_equal(try_open(1, &second), BSW_ERROR_USAGE);
