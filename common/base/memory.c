@@ -3,8 +3,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "common/base/fault_points.h"
+
+// Much memory lies in huge pages where the system has them on demand: a search that looks here and
+// there in lists and candidates of thousands of queries misses the address cache for small ones.
+#define HUGE_PAGE_BYTES ((size_t)1 << 21)
+#define LARGE_BYTES     HUGE_PAGE_BYTES // from here on a huge page is filled
+
+static void *allocate(size_t alignment, size_t bytes)
+{
+    void *pointer; // any number of bytes, unlike aligned_alloc
+    return posix_memalign(&pointer, alignment, bytes) == 0 ? pointer : NULL;
+}
 
 enum bsw_status bsw_allocate(void *out, size_t count, size_t size, const char *what,
                              struct bsw_error *err)
@@ -17,11 +29,13 @@ enum bsw_status bsw_allocate(void *out, size_t count, size_t size, const char *w
                         "%s: %zu x %zu bytes is more than an address space holds", what, count,
                         size);
     }
+    size_t alignment = bytes < LARGE_BYTES ? BSW_ALIGNMENT_BYTES : HUGE_PAGE_BYTES;
     size_t rounded = bsw_align_size(bytes, BSW_ALIGNMENT_BYTES);
     if (rounded == 0) rounded = BSW_ALIGNMENT_BYTES;
-    pointer = BSW_FAULT(ALLOCATE, NULL, aligned_alloc(BSW_ALIGNMENT_BYTES, rounded));
+    pointer = BSW_FAULT(ALLOCATE, NULL, allocate(alignment, rounded));
     if (!pointer)
         return bsw_fail(err, BSW_ERROR_OUT_OF_MEMORY, "%s: no memory for %zu bytes", what, bytes);
+    if (alignment == HUGE_PAGE_BYTES) madvise(pointer, rounded, MADV_HUGEPAGE); // or not: no matter
     memcpy(out, &pointer, sizeof pointer);
     return BSW_OK;
 }
