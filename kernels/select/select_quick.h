@@ -52,22 +52,57 @@ static inline void bsw_count_distances(const uint32_t distances[32], uint32_t ma
     for (; mask; mask &= mask - 1) counts[distances[__builtin_ctz(mask)]]++;
 }
 
-// So that a level's partition is compiled into the loops that call it.
-#define BSW_QUICK_INLINE static inline __attribute__((always_inline))
-
 // Moves the members of source[0, n) that are >= pivot to winners and the others to losers, both in
 // order; returns the number of winners. source may be winners or losers itself: a partition writes
 // no further than it has read. Room for n in both.
 typedef size_t bsw_partition_fn(const uint64_t *source, size_t n, uint64_t pivot, uint64_t *winners,
                                 uint64_t *losers);
 
-static inline void bsw_sort_few_descending(uint64_t *values, size_t n)
+// So that a level's partition is compiled into the loops that call it.
+#define BSW_QUICK_INLINE static inline __attribute__((always_inline))
+
+// Values that are compared with each other by counting: their order is no branch's business.
+#define BSW_FEW_VALUES 32
+
+typedef uint64_t bsw_four_values __attribute__((vector_size(32)));
+
+// counts[i], for i below n <= BSW_FEW_VALUES: how many of the n values are at least values[i].
+BSW_QUICK_INLINE void bsw_count_reaching(const uint64_t *values, size_t n,
+                                         uint64_t counts[BSW_FEW_VALUES])
 {
-    for (size_t i = 1; i < n; i++) {
-        uint64_t value = values[i];
-        size_t j = i;
-        for (; j > 0 && values[j - 1] < value; j--) values[j] = values[j - 1];
-        values[j] = value;
+    uint64_t few[BSW_FEW_VALUES];
+    for (size_t i = 0; i < n; i++) few[i] = values[i];
+    for (size_t i = n; i % 4; i++) few[i] = 0; // counted for nothing
+    for (size_t i = 0; i < n; i += 4) {
+        bsw_four_values four, count = {0};
+        memcpy(&four, few + i, sizeof four);
+        for (size_t j = 0; j < n; j++) {
+            const bsw_four_values other = {few[j], few[j], few[j], few[j]};
+            count -= (bsw_four_values)(other >= four); // true is -1
+        }
+        memcpy(counts + i, &count, sizeof count);
+    }
+}
+
+// The keep-th largest of n values, which may be equal; 1 <= keep <= n <= BSW_FEW_VALUES.
+BSW_QUICK_INLINE uint64_t bsw_nth_of_few(const uint64_t *values, size_t n, size_t keep)
+{
+    uint64_t counts[BSW_FEW_VALUES], found = 0;
+    bsw_count_reaching(values, n, counts);
+    for (size_t i = 0; i < n; i++)
+        found = counts[i] >= keep && values[i] > found ? values[i] : found;
+    return found;
+}
+
+// The keep largest of n distinct values, n <= BSW_FEW_VALUES, to the front, in order of place.
+BSW_QUICK_INLINE void bsw_keep_of_few(uint64_t *values, size_t n, size_t keep)
+{
+    uint64_t counts[BSW_FEW_VALUES];
+    size_t num = 0;
+    bsw_count_reaching(values, n, counts);
+    for (size_t i = 0; i < n; i++) {
+        values[num] = values[i];
+        num += counts[i] <= keep;
     }
 }
 
@@ -78,16 +113,15 @@ static inline uint64_t bsw_choose_pivot(const uint64_t *values, size_t n, size_t
                                         uint64_t *state)
 {
     enum { MAX_SAMPLE = 31 };
-    uint64_t sample[MAX_SAMPLE];
+    uint64_t sample[MAX_SAMPLE]; // some places may be drawn twice
     size_t num = n < 1024 ? 11 : MAX_SAMPLE;
     for (size_t i = 0; i < num; i++) {
         *state = *state * 6364136223846793005u + 1442695040888963407u;
         sample[i] = values[(*state >> 32) % n];
     }
-    bsw_sort_few_descending(sample, num);
     size_t place = (size_t)((double)keep / (double)n * (double)num);
-    if (keep < n / 2) return sample[place + 1];
-    return sample[place > 1 ? place - 1 : place];
+    place = keep < n / 2 ? place + 1 : place > 1 ? place - 1 : place;
+    return bsw_nth_of_few(sample, num, place + 1);
 }
 
 // keep_best of select.h. Winners gather at the front of candidates, losers in scratch; the next
@@ -114,7 +148,7 @@ BSW_QUICK_INLINE size_t bsw_quick_keep(uint64_t *candidates, size_t n, size_t ke
             n -= num_winners;
         }
     }
-    if (keep > 0 && keep < n) bsw_sort_few_descending(source, n);
+    if (keep > 0 && keep < n) bsw_keep_of_few(source, n, keep);
     if (keep > 0 && source != front) memcpy(front, source, keep * sizeof *front);
     return kept;
 }
@@ -141,10 +175,7 @@ BSW_QUICK_INLINE uint64_t bsw_quick_nth(const uint64_t *values, size_t n, size_t
             n -= num_winners;
         }
     }
-    uint64_t few[FEW];
-    memcpy(few, source, n * sizeof *few);
-    bsw_sort_few_descending(few, n);
-    return few[keep - 1];
+    return bsw_nth_of_few(source, n, keep);
 }
 
 #endif
