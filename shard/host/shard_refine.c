@@ -54,8 +54,21 @@ static enum bsw_status list_survivors(const struct bsw_candidate_lists *lists, c
     return BSW_OK;
 }
 
-// Rows lie far apart, so each would be a miss of every cache: asked for while others are computed.
-#define ROWS_AHEAD 8
+// Rows lie far apart, so each would be a miss of every cache, and of the address cache: asked for
+// while others are computed, so many at once that their misses overlap.
+#define ROWS_AHEAD 32
+
+static void prefetch_places(const struct refinement *job, size_t first, size_t last)
+{
+    for (size_t i = first; i < last && i < first + ROWS_AHEAD; i++)
+        bsw_raw_rows_prefetch_place(&job->shard->raw_rows, job->out[i].row);
+}
+
+static void prefetch_rows(const struct refinement *job, size_t first, size_t last)
+{
+    for (size_t i = first; i < last && i < first + ROWS_AHEAD; i++)
+        bsw_raw_rows_prefetch(&job->shard->raw_rows, job->out[i].row);
+}
 
 static enum bsw_status refine_range(const struct refinement *job, size_t first, size_t last,
                                     void *scratch, struct bsw_error *err)
@@ -68,21 +81,16 @@ static enum bsw_status refine_range(const struct refinement *job, size_t first, 
         else
             high = middle - 1;
     }
-    for (size_t i = first; i < last && i < first + 2 * ROWS_AHEAD; i++) {
-        bsw_raw_rows_prefetch_place(&job->shard->raw_rows, job->out[i].row);
-    }
-    for (size_t i = first; i < last && i < first + ROWS_AHEAD; i++) {
-        bsw_raw_rows_prefetch(&job->shard->raw_rows, job->out[i].row);
-    }
+    prefetch_places(job, first, last);
+    prefetch_places(job, first + ROWS_AHEAD, last);
+    prefetch_rows(job, first, last);
     for (size_t i = first; i < last; i++) {
         while (job->offsets[query + 1] <= i) query++;
         const void *row;
         uint32_t local_row = job->out[i].row;
-        if (i + 2 * ROWS_AHEAD < last) {
-            bsw_raw_rows_prefetch_place(&job->shard->raw_rows, job->out[i + 2 * ROWS_AHEAD].row);
-        }
-        if (i + ROWS_AHEAD < last) {
-            bsw_raw_rows_prefetch(&job->shard->raw_rows, job->out[i + ROWS_AHEAD].row);
+        if ((i - first) % ROWS_AHEAD == 0) {
+            prefetch_places(job, i + 2 * ROWS_AHEAD, last);
+            prefetch_rows(job, i + ROWS_AHEAD, last);
         }
         BSW_TRY(bsw_raw_rows_get(&job->shard->raw_rows, local_row, job->shard->arrays.row_digests,
                                  scratch, &row, err));
@@ -93,13 +101,23 @@ static enum bsw_status refine_range(const struct refinement *job, size_t first, 
     return BSW_OK;
 }
 
-#define RANGE_ROWS 64
+// Rows of a range: as many as hide their misses, but fewer where threads would have none.
+#define MOST_RANGE_ROWS  256
+#define LEAST_RANGE_ROWS 64
+
+static size_t find_range_rows(size_t total, int num_threads)
+{
+    size_t rows = total / (4 * (size_t)num_threads);
+    rows = rows < MOST_RANGE_ROWS ? rows : MOST_RANGE_ROWS;
+    return rows > LEAST_RANGE_ROWS ? rows : LEAST_RANGE_ROWS;
+}
 
 static enum bsw_status refine_all(const struct refinement *job, size_t total, int num_threads,
                                   struct bsw_error *err)
 {
     struct bsw_first_failure failure = {0};
-    size_t num_ranges = (total + RANGE_ROWS - 1) / RANGE_ROWS;
+    size_t range_rows = find_range_rows(total, num_threads),
+           num_ranges = (total + range_rows - 1) / range_rows;
 #pragma omp parallel num_threads(num_threads)
     {
         struct bsw_error thread_error;
@@ -108,8 +126,8 @@ static enum bsw_status refine_all(const struct refinement *job, size_t total, in
                                                  "generated row", &thread_error);
 #pragma omp for schedule(dynamic)
         for (size_t range = 0; range < num_ranges; range++) {
-            size_t first = range * RANGE_ROWS,
-                   last = first + RANGE_ROWS < total ? first + RANGE_ROWS : total;
+            size_t first = range * range_rows,
+                   last = first + range_rows < total ? first + range_rows : total;
             enum bsw_status result = allocated;
             if (result == BSW_OK) result = refine_range(job, first, last, scratch, &thread_error);
             if (result != BSW_OK) bsw_first_failure_note(&failure, range, result, &thread_error);
