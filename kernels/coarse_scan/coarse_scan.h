@@ -22,14 +22,27 @@
 #define BSW_COARSE_MOST_CODE  127
 #define BSW_COARSE_MOST_QUERY 63
 
+// Dots below this in size are told by sums modulo 2^16, which is what AVX2 has most of.
+#define BSW_COARSE_NARROW 65536
+
+// A row is the odd integers v = 127 - 2 * byte, and dot = sum of v * component: |dot|^2 is at most
+// the sum of v^2 times that of components^2.
+static inline uint64_t bsw_coarse_square(uint8_t byte)
+{
+    int v = BSW_COARSE_MOST_CODE - 2 * (int)byte;
+    return (uint64_t)(v * v);
+}
+
 struct bsw_coarse_scan_table {
     const char *level;
 
     // keys[q * stride + row], rows from the tile's first bundle on: fmaf(scale_q,
     // half_to_float(scale_d) * (float)dot, bias) + 0.0f, dot = constants[q] - 2 * sum, as
     // matrix_scan's. Masks are not asked. keys and stride: of 64 and 16 floats' alignment.
+    // most_square: no row has more of bsw_coarse_square in the dimensions that queries have, which
+    // tells levels how many bits a dot takes; keys of rows that have more may be anything.
     void (*keys)(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *queries,
-                 float *keys, size_t stride);
+                 uint64_t most_square, float *keys, size_t stride);
 
     // out[l]: the largest of keys[l], keys[l + 64], ... below n; -INFINITY where there is none. No
     // NaN. keys 64-byte aligned.

@@ -25,8 +25,10 @@ INLINE void put_keys(const struct bsw_matrix_tile *tile, size_t row, const struc
 }
 
 static void avx512_keys(const struct bsw_matrix_tile *tile,
-                        const struct bsw_matrix_queries *queries, float *keys, size_t stride)
+                        const struct bsw_matrix_queries *queries, uint64_t most_square, float *keys,
+                        size_t stride)
 {
+    (void)most_square; // 32 bits hold every dot
     size_t dims = tile->padded_dims, step = RUN_BYTES / (BSW_BUNDLE_ROWS * dims);
     size_t num_blocks = (queries->num_queries + BLOCK_QUERIES - 1) / BLOCK_QUERIES;
     _Alignas(64) bundle_sums sums[BLOCK_QUERIES];

@@ -59,8 +59,9 @@ INLINE void put_keys(const struct bsw_matrix_tile *tile, const struct bsw_matrix
 }
 
 static void neon_keys(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *queries,
-                      float *keys, size_t stride)
+                      uint64_t most_square, float *keys, size_t stride)
 {
+    (void)most_square; // 32 bits hold every dot
     size_t num = queries->num_queries, whole = num / BLOCK_QUERIES * BLOCK_QUERIES;
     for (size_t q = 0; q < whole; q += BLOCK_QUERIES)
         put_keys(tile, queries, q, keys, stride, BLOCK_QUERIES);

@@ -3,8 +3,10 @@
 #include "kernels/coarse_scan/coarse_rows.h"
 
 static void reference_keys(const struct bsw_matrix_tile *tile,
-                           const struct bsw_matrix_queries *queries, float *keys, size_t stride)
+                           const struct bsw_matrix_queries *queries, uint64_t most_square,
+                           float *keys, size_t stride)
 {
+    (void)most_square;
     for (size_t q = 0; q < queries->num_queries; q++) {
         const int8_t *components = queries->components + q * tile->padded_dims;
         for (size_t row = 0; row < tile->num_bundles * BSW_BUNDLE_ROWS; row++) {

@@ -7,13 +7,7 @@
 // bytes are widened to 16 bits first. A block is up to 6 queries against 16 rows.
 #define BLOCK_QUERIES 6
 #include "kernels/matrix_scan/matrix_scan_256.h"
-
-// Adds in place. Left to itself gcc loads all queries first, has too few registers for the sums
-// then and adds to one of them in memory, which takes twice the time.
-INLINE void accumulate(__m256i *sums, __m256i products)
-{
-    __asm__ volatile("vpaddw %1, %0, %0" : "+x"(*sums) : "x"(products));
-}
+#include "kernels/matrix_scan/narrow_block_avx2.h"
 
 // Adds the products of `dims` dimensions, few enough for 16 bits.
 INLINE void multiply_narrow(const uint8_t *rows, const int8_t *components, size_t stride,
@@ -26,8 +20,8 @@ INLINE void multiply_narrow(const uint8_t *rows, const int8_t *components, size_
         __m256i low = load(rows), high = load(rows + 32);
         for (size_t j = 0; j < num; j++) {
             __m256i q = broadcast_four(components + j * stride + i);
-            accumulate(&part[j][0], _mm256_maddubs_epi16(low, q));
-            accumulate(&part[j][1], _mm256_maddubs_epi16(high, q));
+            narrow_add(&part[j][0], _mm256_maddubs_epi16(low, q));
+            narrow_add(&part[j][1], _mm256_maddubs_epi16(high, q));
         }
     }
     for (size_t j = 0; j < num; j++) {
@@ -206,33 +200,17 @@ INLINE void filter_half(__m256i low, __m256i high, const struct narrow_half *hal
         append_half(low_keys, high_keys, pass, half->first_row, &block->outputs[j]);
 }
 
-// Sums as variables, pinned behind the loop: gcc keeps them in memory otherwise.
-#define EACH_QUERY(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5)
-#define START_QUERY(j) __m256i low##j = _mm256_setzero_si256(), high##j = _mm256_setzero_si256();
-#define STEP_QUERY(j)                                                  \
-    if (j < num) {                                                     \
-        __m256i q = broadcast_four(components + (size_t)j * dims + i); \
-        accumulate(&low##j, _mm256_maddubs_epi16(low, q));             \
-        accumulate(&high##j, _mm256_maddubs_epi16(high, q));           \
-    }
-#define PIN_QUERY(j) \
-    if (j < num) __asm__("" : "+x"(low##j), "+x"(high##j));
 #define END_QUERY(j) \
     if (j < num) filter_half(low##j, high##j, half, block, j);
 
 INLINE void scan_half(const struct narrow_half *half, const struct narrow_block *block,
                       const size_t num)
 {
-    const uint8_t *rows = half->rows;
+    const uint8_t *bytes = half->rows;
     const int8_t *components = block->components;
     const size_t dims = block->dims;
-    EACH_QUERY(START_QUERY)
-    for (size_t i = 0; i < dims; i += 4, rows += 64) {
-        __m256i low = load(rows), high = load(rows + 32);
-        EACH_QUERY(STEP_QUERY)
-    }
-    EACH_QUERY(PIN_QUERY)
-    EACH_QUERY(END_QUERY)
+    NARROW_SUMS
+    NARROW_EACH(END_QUERY)
 }
 
 // Bundles [first, last) for num queries from number q on.

@@ -20,6 +20,7 @@
 #define MOST_QUERY    BSW_COARSE_MOST_QUERY
 #define LEAST_KEY     -3.4e38f // of those that lists have
 #define BLOCK_QUERIES 24       // at a time: their keys stay in the second cache
+#define SOME_LISTS    48       // are sorted as soon as the best of them are chosen
 
 struct bsw_coarse_search {
     struct bsw_probe_settings settings;
@@ -31,8 +32,10 @@ struct bsw_coarse_search {
     int num_threads;
     size_t dims, padded_dims, num_lists, num_bundles;
     float step;
-    float *mean;    // [dims]: m; 0 where it is not taken from queries
-    uint8_t *bytes; // as matrix_scan takes them
+    uint64_t most_square; // bsw_coarse_square of a list at most
+    double narrow;        // a query's length in components up to which dots are BSW_COARSE_NARROW
+    float *mean;          // [dims]: m; 0 where it is not taken from queries
+    uint8_t *bytes;       // as matrix_scan takes them
     uint16_t *scales;
     float *biases;
     struct bsw_buffer scratch; // of all threads
@@ -85,11 +88,15 @@ static void put_centroid(struct bsw_coarse_search *search, size_t list, const fl
     size_t half = list / 16, lane = list % 16;
     uint8_t *bytes = search->bytes + half * 16 * search->padded_dims;
     float norm[BSW_SUM_LANES] = {0};
+    uint64_t square = 0;
     for (size_t d = 0; d < search->dims; d++) {
         float x = centroid[d] - search->mean[d];
-        bytes[(d / 4 * 16 + lane) * 4 + d % 4] = code_of(x, search->step);
+        uint8_t byte = code_of(x, search->step);
+        bytes[(d / 4 * 16 + lane) * 4 + d % 4] = byte;
+        square += bsw_coarse_square(byte);
         norm[d % BSW_SUM_LANES] = fmaf(x, x, norm[d % BSW_SUM_LANES]);
     }
+    if (square > search->most_square) search->most_square = square;
     search->scales[list] = bsw_half_nearest(is_l2(search) ? 2.0 : 1.0);
     search->biases[list] = is_l2(search) ? 0.0f - bsw_tree_sum_float(norm) : 0.0f;
 }
@@ -160,6 +167,9 @@ enum bsw_status bsw_coarse_search_open(const struct bsw_manifest *manifest,
     search->step = find_step(manifest, dims, search->mean);
     for (size_t l = 0; l < lists; l++)
         put_centroid(search, l, manifest->lists.centroids + l * dims);
+    // Components are rounded.
+    search->narrow = (BSW_COARSE_NARROW - 1) / sqrt(fmax((double)search->most_square, 1)) -
+                     0.5 * sqrt((double)dims);
     if (!is_l2(search)) memset(search->mean, 0, dims * sizeof(float));
     *out = search;
     return BSW_OK;
@@ -214,7 +224,7 @@ static size_t divide_scratch(const struct bsw_coarse_search *search, unsigned ch
         {&out->norms, BLOCK_QUERIES * sizeof(double)},
         {&out->centred, BLOCK_QUERIES * search->dims * sizeof(float)},
         {&out->keys, BLOCK_QUERIES * places * sizeof(float)},
-        {&out->items, places * sizeof(uint64_t)},
+        {&out->items, (places + 1) * sizeof(uint64_t)},
         {&out->room, places * sizeof(uint64_t)}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
@@ -225,32 +235,53 @@ static inline float round_to_integer(float x)
     return (x + 0x1.8p23f) - 0x1.8p23f;
 }
 
-static void put_query(struct coarse_block *block, size_t q, const float *vector)
+// Less the mean; returns the largest component.
+static float centre_query(struct coarse_block *block, size_t q, const float *vector)
 {
     const struct bsw_coarse_search *search = block->search;
-    int8_t *components = block->components + q * search->padded_dims;
     float *centred = block->centred + q * search->dims, most = 0;
-    int32_t sum = 0;
     for (size_t d = 0; d < search->dims; d++) {
         centred[d] = vector[d] - search->mean[d];
         most = fabsf(centred[d]) > most ? fabsf(centred[d]) : most;
     }
-    float inverse = most > 0 ? MOST_QUERY / most : 0;
+    return most;
+}
+
+// What components are multiplied by: as few bits less as let dots have BSW_COARSE_NARROW, where
+// that costs no more than one.
+static float find_factor(const struct coarse_block *block, size_t q, float most)
+{
+    if (!(most > 0)) return 0;
+    float widest = MOST_QUERY / most,
+          narrow = (float)(block->search->narrow / sqrt(block->norms[q]));
+    return narrow < widest && narrow >= 0.5f * widest ? narrow : widest;
+}
+
+static void put_query(struct coarse_block *block, size_t q, float most)
+{
+    const struct bsw_coarse_search *search = block->search;
+    const float *centred = block->centred + q * search->dims;
+    int8_t *components = block->components + q * search->padded_dims;
+    float factor = find_factor(block, q, most);
+    int32_t sum = 0;
     for (size_t d = 0; d < search->dims; d++) {
-        int32_t c = (int32_t)round_to_integer(centred[d] * inverse);
+        int32_t c = (int32_t)round_to_integer(centred[d] * factor);
         components[d] = (int8_t)c;
         sum += c;
     }
     memset(components + search->dims, 0, search->padded_dims - search->dims);
     block->constants[q] = MOST_CODE * sum;
-    block->scales[q] = most / MOST_QUERY * search->step;
+    block->scales[q] = factor > 0 ? search->step / factor : 0;
 }
 
 static void put_queries(struct coarse_block *block, const float *vectors)
 {
     const struct bsw_coarse_search *search = block->search;
-    for (size_t q = 0; q < block->num_queries; q++) put_query(block, q, vectors + q * search->dims);
+    float most[BLOCK_QUERIES];
+    for (size_t q = 0; q < block->num_queries; q++)
+        most[q] = centre_query(block, q, vectors + q * search->dims);
     search->encode->squared_norms(block->centred, block->num_queries, search->dims, block->norms);
+    for (size_t q = 0; q < block->num_queries; q++) put_query(block, q, most[q]);
     // Unit length, so that |q - c|^2 = 2 - 2 key.
     for (size_t q = 0; q < block->num_queries && search->metric == BSW_METRIC_COSINE; q++)
         if (block->norms[q] > 0) block->scales[q] /= (float)sqrt(block->norms[q]);
@@ -284,9 +315,10 @@ static size_t nearest(struct coarse_block *block, const float *keys, size_t num_
 {
     const struct bsw_coarse_search *search = block->search;
     size_t count = search->scan->pick(keys, num_keys, limit, block->items);
-    if (count > most) count = search->select->keep_best(block->items, count, most, block->room);
+    if (count > most && count > SOME_LISTS)
+        count = search->select->keep_best(block->items, count, most, block->room);
     search->merge->sort_candidates(block->items, count, block->room);
-    return count;
+    return count < most ? count : most;
 }
 
 // A key that at least `rank` lists reach, as high as the lanes' maxima tell: LEAST_KEY if nothing
@@ -300,6 +332,29 @@ static float reached_by(struct coarse_block *block, const float *keys, size_t ra
     return count < rank ? LEAST_KEY : key_at(block->items, count, rank);
 }
 
+// The lists whose keys reach the limit, at most as many as are asked for, of which block->items has
+// the nearest `rank` in order already: the others behind them, in the order of their numbers.
+static size_t within(struct coarse_block *block, const float *keys, float limit, size_t rank)
+{
+    const struct bsw_coarse_search *search = block->search;
+    uint64_t first[BSW_COARSE_RANK], *items = block->items, last = items[rank - 1];
+    size_t num = 0, count = rank;
+    if (key_at(items, rank, rank) < limit) {
+        for (; num < rank && key_at(items, rank, num + 1) >= limit; num++) continue;
+        return num;
+    }
+    memcpy(first, items, rank * sizeof *first);
+    num = search->scan->pick(keys, search->num_lists, limit, block->room);
+    if (num > search->settings.probe)
+        num = search->select->keep_best(block->room, num, search->settings.probe, items);
+    memcpy(items, first, rank * sizeof *first);
+    for (size_t i = 0; i < num; i++) { // no branch: nothing tells which are among the nearest
+        items[count] = block->room[i];
+        count += block->room[i] < last;
+    }
+    return count;
+}
+
 // The lists of a query, the nearest first, into block->items.
 static size_t choose(struct coarse_block *block, size_t q, const float *keys)
 {
@@ -311,7 +366,8 @@ static size_t choose(struct coarse_block *block, size_t q, const float *keys)
     float limit = ratio_limit(block, q, key_at(block->items, count, rank));
     // The nearest list whatever the limit: a ratio may be below 1.
     limit = fminf(limit, key_at(block->items, count, 1));
-    return nearest(block, keys, search->num_lists, limit, probe);
+    return count < rank ? nearest(block, keys, search->num_lists, limit, probe)
+                        : within(block, keys, limit, rank);
 }
 
 // What keys of residuals lack: of a query, as given, and lists. room: [dims].
@@ -377,7 +433,7 @@ static void run_block(struct coarse_block *block, const float *vectors, size_t a
                                                .constants = block->constants,
                                                .scales = block->scales};
     put_queries(block, vectors);
-    search->scan->keys(&tile, &queries, block->keys, places);
+    search->scan->keys(&tile, &queries, search->most_square, block->keys, places);
     for (size_t q = 0; q < block->num_queries; q++) {
         size_t count = choose(block, q, block->keys + q * places);
         put_lists(block, at + q, vectors + q * search->dims, block->items, count, out);

@@ -5,7 +5,8 @@
 // how near each is: c - m = step * v, v odd from -127 to 127, m the mean of all centroids, and
 //   key = 2 <q - m, step * v> - |c - m|^2   l2:      |q - m|^2 - key is about the squared distance
 //       =   <q, step * v>                   cosine (q of unit length), ip
-// Queries are rounded to 63 steps a side. Keys are functions of centroids and query, the same on
+// Queries are rounded to 63 steps a side, or to fewer, 32 at least, where dots then stay below
+// BSW_COARSE_NARROW. Keys are functions of centroids and query, the same on
 // every machine and rank, and they are the order of lists: better key first, then the smaller list.
 //
 // A query looks at the best `probe` lists, and with a ratio R at no list whose squared distance is

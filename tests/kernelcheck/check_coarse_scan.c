@@ -19,11 +19,19 @@ struct keys_case {
     uint8_t *bytes;
     float *expected, *found;
     size_t numbers;
+    uint64_t most_square;
 };
 
 // Many are as large as they may be: so that sums in few bits would overflow.
-static uint8_t code_of_random(uint64_t random)
+// With `spread` they lie that near to their middle, and all of two rows at either end.
+static uint8_t code_of_random(uint64_t random, size_t at, unsigned spread)
 {
+    size_t lane = at / 4 % 16;
+    unsigned place = lane == 0   ? 0
+                     : lane == 1 ? 2 * spread - 1
+                                 : (unsigned)(random % (2 * spread + 1));
+    if (spread > 0)
+        return (uint8_t)((BSW_COARSE_MOST_CODE + 1) / 2 - spread + place % (2 * spread));
     return random % 3 ? BSW_COARSE_MOST_CODE : (uint8_t)(random / 3 % (BSW_COARSE_MOST_CODE + 1));
 }
 
@@ -34,18 +42,23 @@ static int8_t component_of_random(uint64_t random, size_t query)
 }
 
 static void make_tile(const struct kernelcheck *check, uint32_t dims, size_t bundles,
-                      struct keys_case *c)
+                      unsigned spread, struct keys_case *c)
 {
     size_t rows = bundles * BSW_BUNDLE_ROWS, bytes = bsw_matrix_tile_bytes(dims, bundles);
     uint8_t *codes = kernelcheck_allocate(bytes);
     uint16_t *scales = kernelcheck_allocate(rows * sizeof *scales);
     float *biases = kernelcheck_allocate(rows * sizeof *biases);
-    for (size_t i = 0; i < bytes; i++) codes[i] = code_of_random(kernelcheck_random(check, 1, i));
+    for (size_t i = 0; i < bytes; i++)
+        codes[i] = code_of_random(kernelcheck_random(check, 1, i), i, spread);
     for (size_t r = 0; r < rows; r++) {
         scales[r] = bsw_half_nearest(fabs((double)kernelcheck_float(check, 2, r)));
         biases[r] = r % 7 ? 1e4f * kernelcheck_float(check, 3, r) : r % 2 ? -INFINITY : -0.0f;
     }
     c->bytes = codes;
+    // Of any order of dimensions: as many of the largest as a row has.
+    for (size_t i = 0; i < bytes; i++)
+        if (bsw_coarse_square(codes[i]) * dims > c->most_square)
+            c->most_square = bsw_coarse_square(codes[i]) * dims;
     c->tile = (struct bsw_matrix_tile){.bytes = codes,
                                        .num_bundles = bundles,
                                        .padded_dims = dims,
@@ -73,17 +86,18 @@ static void make_queries(const struct kernelcheck *check, uint32_t dims, size_t 
 }
 
 static void check_keys(struct kernelcheck *check, const struct bsw_coarse_scan_table *table,
-                       uint32_t dims, size_t bundles, size_t num)
+                       uint32_t dims, size_t bundles, size_t num, unsigned spread)
 {
     struct keys_case c = {.numbers = num * bundles * BSW_BUNDLE_ROWS};
     size_t stride = bundles * BSW_BUNDLE_ROWS;
-    kernelcheck_case(check, "%u dims, %zu bundles, %zu queries", dims, bundles, num);
-    make_tile(check, dims, bundles, &c);
+    kernelcheck_case(check, "%u dims, %zu bundles, %zu queries, spread %u", dims, bundles, num,
+                     spread);
+    make_tile(check, dims, bundles, spread, &c);
     make_queries(check, dims, num, &c);
     c.expected = kernelcheck_allocate(c.numbers * sizeof(float));
     c.found = kernelcheck_allocate(c.numbers * sizeof(float));
-    bsw_coarse_scan_reference.keys(&c.tile, &c.queries, c.expected, stride);
-    table->keys(&c.tile, &c.queries, c.found, stride);
+    bsw_coarse_scan_reference.keys(&c.tile, &c.queries, c.most_square, c.expected, stride);
+    table->keys(&c.tile, &c.queries, c.most_square, c.found, stride);
     kernelcheck_compare(check, "keys", c.expected, c.found, c.numbers * sizeof(float));
     kernelcheck_free(c.bytes);
 }
@@ -146,10 +160,16 @@ void check_coarse_scan(struct kernelcheck *check)
     const struct bsw_coarse_scan_table *table = bsw_coarse_scan_table_get(check->level);
     for (size_t d = 0; d < kernelcheck_num_dims; d++) {
         uint32_t dims = (kernelcheck_dims[d] + 31) / 32 * 32;
+        // Dots as large as they may be below BSW_COARSE_NARROW.
+        unsigned narrow = ((BSW_COARSE_NARROW - 1) / (BSW_COARSE_MOST_QUERY * dims) + 1) / 2;
+        if (narrow > (BSW_COARSE_MOST_CODE + 1) / 2) narrow = (BSW_COARSE_MOST_CODE + 1) / 2;
         check_products(check, table, kernelcheck_dims[d]);
         for (size_t b = 0; b < LENGTH(bundle_counts); b++)
-            for (size_t q = 0; q < LENGTH(query_counts); q++)
-                check_keys(check, table, dims, bundle_counts[b], query_counts[q]);
+            for (size_t q = 0; q < LENGTH(query_counts); q++) {
+                check_keys(check, table, dims, bundle_counts[b], query_counts[q], 0);
+                if (narrow > 0)
+                    check_keys(check, table, dims, bundle_counts[b], query_counts[q], narrow);
+            }
     }
     for (size_t n = 0; n < LENGTH(key_counts); n++) check_picks(check, table, key_counts[n]);
 }
