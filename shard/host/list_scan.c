@@ -11,6 +11,7 @@
 #include "kernels/select/key_shift.h"
 #include "shard/codecs/selective_table.h"
 #include "shard/host/list_bounds.h"
+#include "shard/host/running_lists.h"
 #include "shard/host/shard_tiles.h"
 
 // Bundles of a tile at most: what one query may find in it has to have room.
@@ -20,24 +21,16 @@ _Static_assert(MOST_TILE_BUNDLES <= BSW_RADIUS_BUNDLES, "a pass has a tile at le
 _Static_assert(MOST_TILE_ROWS <= BSW_FIXED_BOUND_ROWS, "terms of a tile");
 // Candidates of a query in a tile lie so far apart that those of all do not share cache sets.
 #define SLOT_ITEMS    (MOST_TILE_ROWS + BSW_ALIGNMENT_BYTES / sizeof(uint64_t))
-#define QUERIES_AHEAD 8
+#define QUERIES_AHEAD 16
 #define MOST_QUERIES  2048 // of a list at a time
 #define FEW_LISTS     8    // of a query, which hold most of what it finds
-
-// One query's best rows so far. Several threads may find some at once. Both numbers are written
-// under the lock and may be read without.
-struct query_list {
-    uint32_t limit; // inclusive score; never falls
-    uint32_t count;
-    unsigned char is_locked;
-};
 
 // A batch under way.
 struct list_job {
     const struct bsw_resident_shard *shard;
     const struct bsw_query_range *queries;
     struct bsw_scan_workspace *workspace;
-    size_t keep, capacity; // of a query's list
+    struct bsw_running_lists running;
     size_t tile_bundles;
     uint32_t matrix_from_queries, padded_dims;
     const int8_t *components; // [num_queries][padded_dims]
@@ -45,8 +38,6 @@ struct list_job {
     const float *scales;                  // NULL for whole keys
     const struct bsw_list_tables *tables; // of codes that are scanned by tables; else NULL
     const struct bsw_list_bounds *bounds; // with these; else NULL
-    struct query_list *lists;
-    uint64_t *items; // [num_queries][capacity]
 };
 
 // Queries of a list, and what is added to their keys there, or NULL.
@@ -65,7 +56,7 @@ struct list_thread {
     uint64_t *slots; // [queries][SLOT_ITEMS]
     uint8_t *bytes;  // of a tile
     int32_t *dots;
-    uint64_t *merged, *room; // [capacity + MOST_TILE_ROWS] each
+    struct bsw_running_room room;
 };
 
 // ---- memory ----
@@ -74,7 +65,7 @@ struct list_thread {
 static size_t divide_scratch(const struct list_job *job, size_t queries, unsigned char *at,
                              struct list_thread *out)
 {
-    size_t merged = (job->capacity + MOST_TILE_ROWS) * sizeof(uint64_t);
+    size_t merged = (bsw_running_capacity(job->running.keep) + MOST_TILE_ROWS) * sizeof(uint64_t);
     const struct bsw_memory_part parts[] = {
         {&out->components, queries * job->padded_dims},
         {&out->constants, queries * sizeof(int32_t)},
@@ -83,8 +74,8 @@ static size_t divide_scratch(const struct list_job *job, size_t queries, unsigne
         {&out->slots, queries * SLOT_ITEMS * sizeof(uint64_t)},
         {&out->bytes, bsw_matrix_tile_bytes(job->padded_dims, job->tile_bundles)},
         {&out->dots, MOST_TILE_ROWS * sizeof(int32_t)},
-        {&out->merged, merged},
-        {&out->room, merged}};
+        {&out->room.merged, merged},
+        {&out->room.scratch, merged}};
     return bsw_divide_memory(parts, sizeof parts / sizeof parts[0], at);
 }
 
@@ -144,65 +135,11 @@ static enum bsw_status open_tables(struct list_job *job, struct bsw_list_tables 
     return BSW_OK;
 }
 
-static enum bsw_status begin_lists(struct list_job *job, const uint32_t *limits,
-                                   struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
-{
-    size_t num = job->queries->num_queries, bytes;
-    if (!bsw_multiply_size(num * sizeof(uint64_t), job->capacity, &bytes))
-        return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many", job->keep);
-    BSW_TRY(bsw_buffer_reserve(&scratch->items, bytes + 1, err));
-    BSW_TRY(bsw_buffer_reserve(&scratch->lists, num * sizeof *job->lists + 1, err));
-    job->items = (uint64_t *)(void *)scratch->items.data;
-    job->lists = (struct query_list *)(void *)scratch->lists.data;
-    for (size_t q = 0; q < num; q++)
-        job->lists[q] = (struct query_list){.limit = limits ? limits[q] : 0};
-    return BSW_OK;
-}
-
-// ---- running lists ----
+// ---- what is found ----
 
 static uint32_t limit_of(const struct list_job *job, size_t query)
 {
-    return __atomic_load_n(&job->lists[query].limit, __ATOMIC_RELAXED);
-}
-
-static void lock(struct query_list *list)
-{
-    while (__atomic_test_and_set(&list->is_locked, __ATOMIC_ACQUIRE)) continue;
-}
-
-static void unlock(struct query_list *list)
-{
-    __atomic_clear(&list->is_locked, __ATOMIC_RELEASE);
-}
-
-static void set_count(struct query_list *list, size_t count)
-{
-    __atomic_store_n(&list->count, (uint32_t)count, __ATOMIC_RELAXED);
-}
-
-// The best `keep` of num items, to the query's list. What comes later may have the smaller row, so
-// the limit is the worst score itself.
-static void cut(const struct list_job *job, size_t query, uint64_t *items, size_t num,
-                uint64_t *room)
-{
-    struct query_list *list = &job->lists[query];
-    uint64_t *to = job->items + query * job->capacity, worst = UINT64_MAX;
-    num = job->workspace->select->keep_best(items, num, job->keep, room);
-    for (size_t i = 0; i < num; i++) {
-        to[i] = items[i];
-        worst = items[i] < worst ? items[i] : worst;
-    }
-    set_count(list, num);
-    if (num < job->keep || bsw_candidate_score(worst) <= list->limit) return;
-    __atomic_store_n(&list->limit, bsw_candidate_score(worst), __ATOMIC_RELAXED);
-}
-
-// Where add will write. Without the lock: what was true a moment ago will do.
-static void prefetch_list(const struct list_job *job, size_t query)
-{
-    uint32_t count = __atomic_load_n(&job->lists[query].count, __ATOMIC_RELAXED);
-    __builtin_prefetch(job->items + query * job->capacity + count, 1);
+    return bsw_running_limit(&job->running, query);
 }
 
 // bsw_limit_before or a little less, as keys are compared once more when they have their addition:
@@ -227,29 +164,12 @@ static size_t add_to_keys(uint64_t *items, size_t num, float addition, uint32_t 
     return count;
 }
 
-// Adds what a query found in a tile, with rows in place of places.
+// Adds what a query found in a tile.
 static void add(const struct list_job *job, const struct list_thread *thread, size_t query,
                 uint64_t *found, size_t num, const float *addition)
 {
     if (addition) num = add_to_keys(found, num, *addition, limit_of(job, query));
-    if (num == 0) return;
-    const uint32_t *rows = job->shard->order.rows;
-    struct query_list *list = &job->lists[query];
-    lock(list);
-    uint64_t *items = job->items + query * job->capacity, *to = items + list->count;
-    int is_full = list->count + num > job->capacity;
-    if (is_full) {
-        memcpy(thread->merged, items, list->count * sizeof *items);
-        to = thread->merged + list->count;
-    }
-    for (size_t i = 0; i < num; i++)
-        to[i] =
-            bsw_candidate_pack(bsw_candidate_score(found[i]), rows[bsw_candidate_row(found[i])]);
-    if (is_full)
-        cut(job, query, thread->merged, list->count + num, thread->room);
-    else
-        set_count(list, list->count + num);
-    unlock(list);
+    if (num > 0) bsw_running_lists_add(&job->running, query, found, num, thread->room);
 }
 
 // ---- a list ----
@@ -264,7 +184,9 @@ static void gather(const struct list_job *job, const uint32_t *queries, size_t n
             const int8_t *ahead = job->components + queries[i + QUERIES_AHEAD] * dims;
             for (size_t d = 0; d < dims; d += BSW_ALIGNMENT_BYTES) __builtin_prefetch(ahead + d);
         }
-        memcpy(thread->components + i * dims, job->components + queries[i] * dims, dims);
+        const int8_t *from = job->components + queries[i] * dims;
+        int8_t *to = thread->components + i * dims;
+        for (size_t d = 0; d < dims; d += 32) memcpy(to + d, from + d, 32); // no call
         thread->constants[i] = job->constants[queries[i]];
         if (job->scales) thread->scales[i] = job->scales[queries[i]];
     }
@@ -294,7 +216,7 @@ static void scan_matrix(const struct list_job *job, const struct list_thread *th
     job->workspace->matrix_scan->scan(&tile, &all, thread->outputs);
     for (size_t i = 0; i < num; i++) {
         if (i + QUERIES_AHEAD < num && thread->outputs[i + QUERIES_AHEAD].count > 0)
-            prefetch_list(job, queries[i + QUERIES_AHEAD]);
+            bsw_running_prefetch(&job->running, queries[i + QUERIES_AHEAD]);
         if (thread->outputs[i].count > 0)
             add(job, thread, queries[i], thread->outputs[i].items, thread->outputs[i].count,
                 list->additions ? &list->additions[i] : NULL);
@@ -447,6 +369,13 @@ static size_t thread_queries(const struct bsw_list_groups *groups)
     return groups->most < MOST_QUERIES ? groups->most : MOST_QUERIES;
 }
 
+// Lists are short and lie anywhere, which no prefetcher foresees.
+static void prefetch(const struct list_job *job, uint32_t l)
+{
+    const uint32_t *first = job->shard->order.first_bundles;
+    bsw_tile_prefetch(job->shard, first[l], first[l + 1] - first[l]);
+}
+
 static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_list_groups *groups,
                                    struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
 {
@@ -461,9 +390,11 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
         divide_scratch(job, most, scratch->threads.data + (size_t)omp_get_thread_num() * bytes,
                        &thread);
 #pragma omp for schedule(dynamic, 4)
-        for (uint32_t l = 0; l < groups->num_lists; l++) {
+        for (size_t u = 0; u < groups->num_used; u++) {
+            uint32_t l = groups->used ? groups->used[u] : (uint32_t)u;
             const uint32_t *group = groups->first + (groups->is_same ? 0 : l);
             size_t num = group[1] - group[0];
+            if (u + 1 < groups->num_used) prefetch(job, groups->used ? groups->used[u + 1] : l + 1);
             for (size_t i = 0; i < num; i += most) {
                 const struct list_queries list = {
                     .queries = groups->queries + group[0] + i,
@@ -472,7 +403,7 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
                 scan_list(job, &thread, l, &list);
             }
             pairs += num;
-            if (num > 0) rows += num * (uint64_t)bsw_list_num_rows(&job->shard->order, l);
+            rows += num * (uint64_t)bsw_list_num_rows(&job->shard->order, l);
         }
     }
     scratch->num_pairs += pairs;
@@ -499,28 +430,22 @@ static void for_each_query(const struct list_job *job, struct bsw_list_scan_scra
     }
 }
 
-// The limit by what the nearest list had.
+// The limit by what the nearest lists had.
 static void raise_limit(const struct list_job *job, const struct list_thread *thread, size_t query,
                         struct bsw_candidate_lists *out)
 {
-    size_t count = job->lists[query].count;
     (void)out;
-    if (count < job->keep) return;
-    memcpy(thread->merged, job->items + query * job->capacity, count * sizeof *thread->merged);
-    cut(job, query, thread->merged, count, thread->room);
+    bsw_running_lists_raise(&job->running, query, thread->room);
 }
 
-// The best of a query, sorted, to the caller's list.
+// The best of a query to the caller's list.
 static void finish(const struct list_job *job, const struct list_thread *thread, size_t query,
                    struct bsw_candidate_lists *out)
 {
-    size_t count = job->lists[query].count, *counts = (size_t *)(void *)out->counts.data;
-    uint64_t *items = (uint64_t *)(void *)out->items.data,
-             *list = job->items + query * job->capacity;
-    count = job->workspace->select->keep_best(list, count, job->keep, thread->room);
-    job->workspace->merge->sort_candidates(list, count, thread->room);
-    memcpy(items + query * out->keep, list, count * sizeof *list);
-    counts[query] = count;
+    uint64_t *items = (uint64_t *)(void *)out->items.data;
+    size_t *counts = (size_t *)(void *)out->counts.data;
+    counts[query] =
+        bsw_running_lists_finish(&job->running, query, items + query * out->keep, thread->room);
 }
 
 static enum bsw_status scan_chosen(struct list_job *job, const struct bsw_list_choice *choice,
@@ -550,8 +475,12 @@ static enum bsw_status scan_all(struct list_job *job, struct bsw_list_scan_scrat
     for (size_t q = 0; q < num; q++) queries[q] = (uint32_t)q;
     first[0] = 0;
     first[1] = (uint32_t)num;
-    const struct bsw_list_groups all = {
-        .num_lists = num_lists, .most = num, .first = first, .queries = queries, .is_same = 1};
+    const struct bsw_list_groups all = {.num_lists = num_lists,
+                                        .most = num,
+                                        .num_used = num_lists,
+                                        .first = first,
+                                        .queries = queries,
+                                        .is_same = 1};
     return scan_groups(job, &all, scratch, err);
 }
 
@@ -577,8 +506,11 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
     struct list_job job = {.shard = &first,
                            .queries = queries,
                            .workspace = workspace,
-                           .keep = keep,
-                           .capacity = 3 * keep + BSW_BUNDLE_ROWS,
+                           .running = {.keep = keep,
+                                       .is_shared = workspace->num_threads > 1,
+                                       .select = workspace->select,
+                                       .merge = workspace->merge,
+                                       .rows = shard->order.rows},
                            .tile_bundles = tile < MOST_TILE_BUNDLES ? tile : MOST_TILE_BUNDLES,
                            .matrix_from_queries = matrix_from,
                            .padded_dims = dims};
@@ -588,7 +520,8 @@ enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
     BSW_TRY(bsw_candidate_lists_reserve(out, queries->num_queries, keep, err));
     BSW_TRY(shard->shape.has_tables ? open_tables(&job, &tables, &bounds, scratch, err)
                                     : unpack_queries(&job, scratch, err));
-    BSW_TRY(begin_lists(&job, limits, scratch, err));
+    BSW_TRY(bsw_running_lists_begin(&job.running, queries->num_queries, limits, &scratch->lists,
+                                    &scratch->items, err));
     BSW_TRY(choice ? scan_chosen(&job, choice, scratch, err) : scan_all(&job, scratch, err));
     for_each_query(&job, scratch, finish, out);
     workspace->used = shard->shape.has_tables ? BSW_SCAN_TABLES : BSW_SCAN_MATRIX;

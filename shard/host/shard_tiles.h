@@ -53,6 +53,30 @@ bsw_matrix_tile_at(const struct bsw_resident_shard *shard,
                                     .offsets = arrays->offsets ? arrays->offsets + place : NULL};
 }
 
+// Asks for what a tile is scanned from, before it is its turn: up to BSW_AHEAD_BYTES of each array.
+#define BSW_AHEAD_BYTES 8192
+
+static inline void bsw_prefetch_array(const void *at, size_t bytes)
+{
+    for (size_t i = 0; i < bytes && i < BSW_AHEAD_BYTES; i += BSW_ALIGNMENT_BYTES)
+        __builtin_prefetch((const char *)at + i);
+}
+
+static inline void bsw_tile_prefetch(const struct bsw_resident_shard *shard, size_t bundle,
+                                     size_t num_bundles)
+{
+    const struct bsw_code_layout *layout = &shard->shape.layout;
+    const struct bsw_code_arrays *arrays = &shard->arrays;
+    size_t place = bundle * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
+    for (uint32_t s = 0; s < layout->num_segments; s++) {
+        size_t words = bsw_segment_bundle_words(&layout->segments[s]);
+        bsw_prefetch_array(arrays->planes[s] + bundle * words,
+                           num_bundles * words * sizeof(uint32_t));
+    }
+    if (arrays->scales) bsw_prefetch_array(arrays->scales + place, rows * sizeof *arrays->scales);
+    if (arrays->biases) bsw_prefetch_array(arrays->biases + place, rows * sizeof *arrays->biases);
+}
+
 // Places of a tile of product codes whose keys, by a query's table, reach the limit, as candidates;
 // returns how many. addition: to keys, 0 without. sums: room for the tile's rows; items: too.
 static inline size_t bsw_tile_find(const struct bsw_resident_shard *shard,

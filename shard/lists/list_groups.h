@@ -10,6 +10,9 @@ struct bsw_list_groups {
     uint32_t num_lists;
     int is_same; // all lists have the group of list 0
     size_t most; // queries of one list
+    // Lists that some query looks at, ascending; NULL: all of them.
+    const uint32_t *used; // [num_used]
+    size_t num_used;
     // Queries [first[l], first[l + 1]) of `queries`, ascending, look at list l.
     const uint32_t *first; // [num_lists + 1]
     const uint32_t *queries;
