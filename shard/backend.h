@@ -199,10 +199,16 @@ struct bsw_backend {
     // and waits for nothing, and *is_begun is 1 where that can be; then end waits for it, also
     // after an error of begin. In between nothing is scanned, but lists of the scan before may be
     // taken and refined; what the range points to stays. out NULL: the lists are of no use. Host:
-    // NULL.
+    // NULL. begin_lists: the same of scan_lists, of which it queues as much as needs no wait; what
+    // choice and num_list_pairs point to stays, too.
     enum bsw_status (*begin)(void *state, const struct bsw_query_range *queries, size_t keep,
                              struct bsw_scan_workspace *workspace, int *is_begun,
                              struct bsw_error *err);
+    enum bsw_status (*begin_lists)(void *state, const struct bsw_backend_shard *shard,
+                                   const struct bsw_list_choice *choice,
+                                   const struct bsw_query_range *queries, uint32_t scan_dims,
+                                   size_t keep, uint64_t *num_list_pairs, int *is_begun,
+                                   struct bsw_error *err);
     enum bsw_status (*end)(void *state, struct bsw_scan_workspace *workspace,
                            struct bsw_candidate_lists *out, struct bsw_error *err);
     // Lists of the last scan_span or scan_lists that stayed; and of each what is within its query's

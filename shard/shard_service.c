@@ -11,6 +11,7 @@
 #include "shard/codecs/codec.h"
 #include "shard/host/list_pick.h"
 #include "shard/host/survivor_trim.h"
+#include "shard/shard_service_lists.h"
 
 static size_t resident_bytes(const struct bsw_resident_shard *shard)
 {
@@ -257,7 +258,6 @@ void bsw_shard_service_return(struct bsw_shard_service *service,
     service->batch.table = service->settings.table;
     if (service->settings.selection.is_on) service->batch.selection = &service->selection;
     service->selection.failure = (struct bsw_first_failure){0}; // of a batch that ended before it
-    service->is_chosen = 0;
     for (uint32_t u = 0; u < service->num_units; u++) {
         struct bsw_unit *unit = &service->units[u];
         size_t last;
@@ -270,6 +270,7 @@ void bsw_shard_service_return(struct bsw_shard_service *service,
 void bsw_shard_service_begin(struct bsw_shard_service *service, const struct bsw_query_batch *batch)
 {
     bsw_shard_service_return(service, batch);
+    service->is_chosen = 0;
     BSW_DAMAGE(bsw_damage_codes(service));
 }
 
@@ -348,49 +349,6 @@ enum bsw_status bsw_unit_scan(struct bsw_shard_service *service, const struct bs
     return BSW_OK;
 }
 
-static int is_kept(const struct bsw_shard_service *service)
-{
-    return service->settings.merge_place != BSW_MERGE_ON_HOST;
-}
-
-// The lists that the unit's queries look at: those of another unit with the same queries.
-static enum bsw_status choose_lists(struct bsw_shard_service *service, const struct bsw_unit *unit,
-                                    struct bsw_error *err)
-{
-    size_t dims = bsw_manifest_row_dims(service->manifest);
-    if (!service->coarse || (service->is_chosen && service->chosen_first == unit->first_query &&
-                             service->choice.num_queries == unit->num_queries))
-        return BSW_OK;
-    service->chosen_first = unit->first_query;
-    service->is_chosen = 1;
-    return bsw_coarse_search_run(service->coarse, service->batch.vectors + unit->first_query * dims,
-                                 unit->num_queries, &service->choice, err);
-}
-
-// Of a span, which is one unit then.
-static enum bsw_status scan_lists(struct bsw_shard_service *service, uint32_t s,
-                                  const uint32_t *limits, struct bsw_error *err)
-{
-    struct bsw_unit *unit = &service->units[service->spans[s].first];
-    const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
-    const struct bsw_search_settings *settings = &service->settings;
-    struct bsw_candidate_lists *out = is_kept(service) ? &service->span_lists[s] : &unit->lists;
-    BSW_TRY(choose_lists(service, unit, err));
-    const struct bsw_list_choice *choice = service->coarse ? &service->choice : NULL;
-    if (limits) limits += unit->first_query;
-    if (service->backend->scan_lists)
-        BSW_TRY(service->backend->scan_lists(service->state, s, &unit->loaded, choice, &queries,
-                                             settings->probe.scan_dims, limits,
-                                             (size_t)settings->keep, &service->workspace,
-                                             &service->list_scratch.num_pairs, out, err));
-    else
-        BSW_TRY(bsw_list_scan(&unit->resident, choice, &queries, settings->probe.scan_dims, limits,
-                              (size_t)settings->keep, &service->list_scratch, &service->workspace,
-                              out, err));
-    if (!is_kept(service)) BSW_DAMAGE(bsw_damage_scores(out));
-    return BSW_OK;
-}
-
 static enum bsw_status scan_unit(struct bsw_shard_service *service, struct bsw_unit *unit,
                                  const uint32_t *limits, struct bsw_error *err)
 {
@@ -431,10 +389,12 @@ static int has_probes(const struct bsw_shard_service *service, const struct bsw_
 
 enum bsw_status bsw_shard_service_start(struct bsw_shard_service *service, struct bsw_error *err)
 {
-    if (!service->backend->begin || !is_kept(service) || service->settings.is_histogram ||
-        service->manifest->lists.count > 0 || service->num_spans != 1 ||
+    if (!service->backend->begin || !bsw_service_is_kept(service) ||
+        service->settings.is_histogram || service->num_spans == 0 ||
         has_probes(service, &service->spans[0]))
         return BSW_OK;
+    if (service->manifest->lists.count > 0) return bsw_service_begin_lists(service, err);
+    if (service->num_spans > 1) return BSW_OK;
     const struct bsw_query_range queries = {&service->batch, service->units[0].first_query,
                                             service->units[0].num_queries};
     return service->backend->begin(service->state, &queries, (size_t)service->settings.keep,
@@ -455,23 +415,23 @@ static enum bsw_status scan_span(struct bsw_shard_service *service, uint32_t s,
     const struct bsw_unit *unit = &service->units[span->first];
     const struct bsw_query_range queries = {&service->batch, unit->first_query, unit->num_queries};
     int is_probed = has_probes(service, span);
-    if (is_kept(service) && is_probed)
+    if (bsw_service_is_kept(service) && is_probed)
         return bsw_fail(err, BSW_ERROR_USAGE, "devices merge candidates of whole shards only");
-    if (service->manifest->lists.count > 0) return scan_lists(service, s, limits, err);
+    if (service->is_begun) { // span 0
+        service->is_begun = 0;
+        return service->backend->end(service->state, &service->workspace, &service->span_lists[s],
+                                     err);
+    }
+    if (service->manifest->lists.count > 0) return bsw_service_scan_lists(service, s, limits, err);
     if (!service->backend->scan_span || is_probed) {
         for (size_t u = span->first; u < span->first + span->num; u++)
             BSW_TRY(scan_unit(service, &service->units[u], limits, err));
         return BSW_OK;
     }
-    if (service->is_begun) {
-        service->is_begun = 0;
-        return service->backend->end(service->state, &service->workspace, &service->span_lists[s],
-                                     err);
-    }
     BSW_TRY(service->backend->scan_span(
         service->state, s, &queries, limits ? limits + unit->first_query : NULL,
         (size_t)service->settings.keep, &service->workspace, &service->span_lists[s], err));
-    if (is_kept(service)) return BSW_OK;
+    if (bsw_service_is_kept(service)) return BSW_OK;
     BSW_DAMAGE(bsw_damage_scores(&service->span_lists[s]));
     return split_lists(service, s, err);
 }
@@ -495,12 +455,12 @@ enum bsw_status bsw_shard_service_scan(struct bsw_shard_service *service, const 
     for (uint32_t s = 0; s < service->num_spans; s++) {
         const struct bsw_candidate_lists *lists = &service->span_lists[s];
         BSW_TRY(scan_span(service, s, limits, err));
-        if (is_kept(service))
+        if (bsw_service_is_kept(service))
             BSW_TRY(bsw_buffer_append(out, lists->counts.data,
                                       lists->num_queries * sizeof(uint64_t), err));
     }
     BSW_TRY(bsw_selection_report(&service->selection, err));
-    for (uint32_t u = 0; u < service->num_units && !is_kept(service); u++) {
+    for (uint32_t u = 0; u < service->num_units && !bsw_service_is_kept(service); u++) {
         if (service->settings.is_checked)
             BSW_TRY(bsw_self_check_rows(service, &service->units[u], err));
         BSW_TRY(append_lists(service, &service->units[u], out, err));
@@ -539,7 +499,8 @@ static enum bsw_status refine_survivors(struct bsw_shard_service *service,
     if (settings->is_checked)
         BSW_TRY(bsw_self_check_survivors(service, unit, counts, survivors, err));
     // Cuts of devices leave `keep` in all, among which a query's own row is not known here.
-    if (!is_kept(service) || !settings->is_exact || settings->exclude_self) return BSW_OK;
+    if (!bsw_service_is_kept(service) || !settings->is_exact || settings->exclude_self)
+        return BSW_OK;
     return bsw_survivors_trim(service->manifest->metric, (size_t)settings->k, unit->num_queries,
                               counts, survivors, &service->workspace, err);
 }
@@ -587,7 +548,7 @@ enum bsw_status bsw_shard_service_refine(struct bsw_shard_service *service,
                                          struct bsw_error *err)
 {
     out->bytes = 0;
-    for (uint32_t s = 0; s < service->num_spans && is_kept(service); s++)
+    for (uint32_t s = 0; s < service->num_spans && bsw_service_is_kept(service); s++)
         BSW_TRY(take_span(service, s, cuts, err));
     for (uint32_t u = 0; u < service->num_units; u++) {
         BSW_TRY(refine_unit(service, &service->units[u], cuts, out, err));

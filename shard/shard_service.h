@@ -57,7 +57,8 @@ struct bsw_shard_service {
     struct bsw_coarse_search *coarse; // where queries look at some lists; else NULL
     struct bsw_list_choice choice;    // of queries [chosen_first, + choice.num_queries)
     size_t chosen_first;
-    int is_chosen; // of this batch
+    const float *chosen_vectors; // of the batch it was made for
+    int is_chosen;               // of this batch
     struct bsw_list_scan_scratch list_scratch;
     struct bsw_selection selection; // of tables' entries, if settings have one
     double load_seconds;

@@ -294,7 +294,12 @@ static void begin(struct bsw_batch_search *search, struct bsw_batch_work *work, 
     }
     if (work->status != BSW_OK) return;
     bsw_shard_service_begin(search->service, &work->queries);
-    if (is_early) work->status = bsw_shard_service_start(search->service, &work->error);
+    if (!is_early) return;
+    double since = bsw_clock_seconds();
+    work->status = bsw_shard_service_start(search->service, &work->error);
+    // The next batch is begun before all have heard of this one's failure.
+    if (work->status != BSW_OK) bsw_shard_service_drop(search->service);
+    search->times.scan += lap(&since);
 }
 
 // The scan of what begin has begun, or of what it could not begin.

@@ -296,13 +296,12 @@ static enum bsw_status put_answers(void *context, uint64_t first, size_t count, 
 }
 
 // Whether the scan of a batch can begin before the one before is done: where its lists stay on
-// devices and limits need no other rank. Queues are looked at by the host as they fill, and it
-// makes the tables of searches by lists.
+// devices and limits need no other rank. Queues are looked at by the host as they fill.
 static int may_begin_ahead(const struct bsw_search *search)
 {
     const struct bsw_search_settings *settings = &search->settings;
     return settings->merge_place != BSW_MERGE_ON_HOST && !settings->is_histogram &&
-           settings->queue.length == 0 && search->manifest.lists.count == 0;
+           settings->queue.length == 0;
 }
 
 static int is_overlapped(const struct bsw_search *search)

@@ -20,6 +20,7 @@ struct device_state {
     const struct bsw_device_shard **shards; // [num_shards], from load on
     struct bsw_shard_range *spans;
     uint64_t load_allocations; // of the device, until the last was loaded
+    int has_begun_lists;       // by begin_lists, else by begin
 };
 
 // ---- memory ----
@@ -350,13 +351,30 @@ static enum bsw_status begin(void *address, const struct bsw_query_range *querie
 {
     struct device_state *state = address;
     const struct bsw_device_span shards = {state->shards, state->spans[0].num};
+    state->has_begun_lists = 0;
     return bsw_device_span_begin(&state->engine, &shards, queries, keep, workspace, is_begun, err);
+}
+
+static enum bsw_status begin_lists(void *address, const struct bsw_backend_shard *shard,
+                                   const struct bsw_list_choice *choice,
+                                   const struct bsw_query_range *queries, uint32_t scan_dims,
+                                   size_t keep, uint64_t *num_list_pairs, int *is_begun,
+                                   struct bsw_error *err)
+{
+    struct device_state *state = address;
+    const struct bsw_device_unit *unit = shard->own;
+    state->has_begun_lists = 1;
+    return bsw_device_list_batch_begin(&state->engine, &unit->codes, choice, queries, scan_dims,
+                                       keep, num_list_pairs, is_begun, err);
 }
 
 static enum bsw_status end(void *address, struct bsw_scan_workspace *workspace,
                            struct bsw_candidate_lists *out, struct bsw_error *err)
 {
     struct device_state *state = address;
+    if (state->has_begun_lists)
+        return bsw_device_list_batch_end(&state->engine, &state->kept.spans[0], workspace, out,
+                                         err);
     return bsw_device_span_end(&state->engine, &state->kept.spans[0], workspace, out, err);
 }
 
@@ -461,6 +479,7 @@ const struct bsw_backend bsw_device_backend = {
     .refine = refine,
     .scan_span = scan_span,
     .begin = begin,
+    .begin_lists = begin_lists,
     .end = end,
     .kept = kept,
     .take = take,

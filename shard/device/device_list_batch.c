@@ -4,49 +4,27 @@
 #include <string.h>
 
 #include "common/base/clock.h"
+#include "common/base/memory.h"
 #include "common/device/device_phase.h"
-#include "shard/device/device_group.h"
-#include "shard/device/device_list_blocks.h"
+#include "shard/device/device_list_group.h"
 
 #define FEW_LISTS  8 // of a query, which hold most of what it finds
 #define NO_BUNDLES ((size_t)UINT32_MAX)
 // Segments on their way at once (device_lists.c).
 #define MOST_AHEAD 64
-// Of all lists: runs of so many bundles that there are some thousand.
-#define WANTED_RUNS 4096
-#define MOST_RUN    ((size_t)128)
 // Items have so many bundles at least where each makes tables first.
 #define TABLE_ITEM ((size_t)32)
 
-// A group of queries under way.
-struct list_batch {
-    struct bsw_device_group group;
-    const struct bsw_device_shard *shard;
-    const struct bsw_list_order *order;
-    uint32_t resident_lists;       // on the device as a whole, the first; others come in blocks
-    struct bsw_code_layout layout; // of the dimensions that keys are made of
-    struct bsw_device_codes codes;
-    struct bsw_device_list_work work; // all of the tables
-    struct bsw_device_list_table table;
-    const float *centroids; // c' of all lists, on the device; NULL: tables are of queries alone
-    const uint32_t *bundle_lists; // likewise, the list of each bundle
-    size_t room_bundles;          // of one query that are sure to have room in its list
-    int has_additions;
-    const uint32_t *limits;                        // of the group
-    int is_stepwise;                               // what lists hold by now the host has seen
-    const struct bsw_device_list_segment *segment; // under way
-    uint64_t num_pairs, num_rows, scanned;
-};
-
 // ---- launches ----
 
-static void count_bundles(struct list_batch *batch, size_t first, size_t last)
+static void count_bundles(struct bsw_device_list_group *batch, size_t first, size_t last)
 {
     for (size_t i = first; i < last; i++) batch->scanned += batch->table.items[i].num_bundles;
 }
 
-static int launch_tables(const struct list_batch *batch, const struct bsw_device_list_work *work,
-                         uint32_t tile, const struct bsw_device_lists *lists)
+static int launch_tables(const struct bsw_device_list_group *batch,
+                         const struct bsw_device_list_work *work, uint32_t tile,
+                         const struct bsw_device_lists *lists)
 {
     bsw_stream stream = bsw_device_stream(batch->group.engine->device, BSW_QUEUE_SCAN);
     struct bsw_device_tables tables = batch->group.tables.tables;
@@ -61,9 +39,10 @@ static int launch_tables(const struct list_batch *batch, const struct bsw_device
     return code;
 }
 
-static enum bsw_status launch_items(struct list_batch *batch, size_t first, size_t last,
-                                    uint32_t tile, const struct bsw_device_lists *lists,
-                                    struct bsw_error *err)
+enum bsw_status bsw_device_list_group_launch(struct bsw_device_list_group *batch, size_t first,
+                                             size_t last, uint32_t tile,
+                                             const struct bsw_device_lists *lists,
+                                             struct bsw_error *err)
 {
     bsw_device *device = batch->group.engine->device;
     struct bsw_device_list_work work = batch->work;
@@ -84,19 +63,20 @@ static enum bsw_status scan_items(void *context, const struct bsw_device_part *p
                                   const struct bsw_device_lists *lists, struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(SCAN);
-    struct list_batch *batch = context;
+    struct bsw_device_list_group *batch = context;
     const size_t *first = batch->segment->first;
     for (uint32_t t = 0; t < BSW_LIST_TILES; t++) {
         size_t from = first[0] + part->first, to = first[0] + part->last;
-        BSW_TRY(launch_items(batch, from > first[t] ? from : first[t],
-                             to < first[t + 1] ? to : first[t + 1], t, lists, err));
+        BSW_TRY(bsw_device_list_group_launch(batch, from > first[t] ? from : first[t],
+                                             to < first[t + 1] ? to : first[t + 1], t, lists, err));
     }
     return BSW_OK;
 }
 
 // ---- tables ----
 
-static enum bsw_status send_tables(struct list_batch *batch, struct bsw_error *err)
+enum bsw_status bsw_device_list_group_send_tables(struct bsw_device_list_group *batch,
+                                                  struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(STAGE_QUERIES);
     const struct bsw_device_list_table *table = &batch->table;
@@ -116,7 +96,7 @@ static size_t items_of(const struct bsw_device_list_segment *segment)
 }
 
 // Segment after segment, each waited for.
-static enum bsw_status scan_segments(struct list_batch *batch, struct bsw_error *err)
+static enum bsw_status scan_segments(struct bsw_device_list_group *batch, struct bsw_error *err)
 {
     for (size_t s = 0; s < batch->table.num_segments; s++) {
         batch->segment = bsw_device_list_segment_at(&batch->table, s);
@@ -127,22 +107,28 @@ static enum bsw_status scan_segments(struct list_batch *batch, struct bsw_error 
 }
 
 // What is in the tables, to make room.
-static enum bsw_status flush(struct list_batch *batch, struct bsw_error *err)
+static enum bsw_status flush(struct bsw_device_list_group *batch, struct bsw_error *err)
 {
     batch->is_stepwise = 1;
     if (batch->table.num_items == 0) return BSW_OK;
-    BSW_TRY(send_tables(batch, err));
+    BSW_TRY(bsw_device_list_group_send_tables(batch, err));
     return scan_segments(batch, err);
 }
 
-// All segments with their cuts, without the host; *is_whole as bsw_device_list_run_end_ahead.
-static enum bsw_status scan_ahead(struct list_batch *batch, int *is_whole, struct bsw_error *err)
+// All segments with their cuts, without the host, but that no more than MOST_AHEAD of them are on
+// their way.
+static enum bsw_status queue_ahead(struct bsw_device_list_group *batch, struct bsw_error *err)
 {
     struct bsw_device_list_run *run = &batch->group.run;
-    BSW_TRY(send_tables(batch, err));
+    batch->is_ahead = 1;
+    BSW_TRY(bsw_device_list_group_send_tables(batch, err));
     for (size_t s = 0; s < batch->table.num_segments; s++) {
         batch->segment = bsw_device_list_segment_at(&batch->table, s);
         const struct bsw_device_part all = {0, (uint32_t)items_of(batch->segment), 1};
+        if (s % MOST_AHEAD == MOST_AHEAD - 1) {
+            run->num_waits++;
+            BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
+        }
         BSW_TRY(scan_items(batch, &all, &run->lists, err));
         BSW_DEVICE_PHASE(CUT);
         int code = bsw_device_cut(&run->lists, (uint32_t)run->keep,
@@ -150,15 +136,32 @@ static enum bsw_status scan_ahead(struct list_batch *batch, int *is_whole, struc
         BSW_TRY(bsw_device_launched(run->device, code, "cut", err));
         run->num_segments++;
     }
-    BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
-                                (run->lists.num_queries + 1) * sizeof(uint32_t), err));
-    return bsw_device_list_run_end_ahead(run, is_whole, err);
+    return bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
+                               (run->lists.num_queries + 1) * sizeof(uint32_t), err);
+}
+
+// The scan of what is in the tables, queued or not, is over; if a list was too short, once more.
+static enum bsw_status end_ahead(struct bsw_device_list_group *batch, struct bsw_error *err)
+{
+    struct bsw_device_list_run *run = &batch->group.run;
+    int is_whole;
+    if (!batch->is_ahead) return flush(batch, err);
+    batch->is_ahead = 0;
+    batch->is_stepwise = 1;
+    BSW_TRY(bsw_device_list_run_end_ahead(run, &is_whole, err));
+    if (is_whole) return BSW_OK;
+    uint64_t num_waits = run->num_waits;
+    bsw_device_list_run_begin(run);
+    run->num_overflows = 1;
+    run->num_waits = num_waits;
+    BSW_TRY(bsw_device_group_send(&batch->group, batch->limits, err));
+    return scan_segments(batch, err);
 }
 
 // ---- lists that queries chose ----
 
 // With slots, some lists at a time where there are too many.
-static enum bsw_status add_lists(struct list_batch *batch,
+static enum bsw_status add_lists(struct bsw_device_list_group *batch,
                                  const struct bsw_device_list_range *range,
                                  const struct bsw_device_list_cut *cut, struct bsw_error *err)
 {
@@ -190,7 +193,7 @@ static enum bsw_status add_lists(struct list_batch *batch,
 }
 
 // Of lists [begin, end).
-static enum bsw_status find_range(struct list_batch *batch, uint32_t begin, uint32_t end,
+static enum bsw_status find_range(struct bsw_device_list_group *batch, uint32_t begin, uint32_t end,
                                   struct bsw_device_list_range *range, struct bsw_error *err)
 {
     struct bsw_buffer *memory = &batch->group.engine->lists_looked_at;
@@ -211,7 +214,7 @@ static enum bsw_status find_range(struct list_batch *batch, uint32_t begin, uint
 
 // How lists of queries that have limits or not yet are cut. Before there are limits no list may
 // find more than has room.
-static struct bsw_device_list_cut cut_of(const struct list_batch *batch,
+static struct bsw_device_list_cut cut_of(const struct bsw_device_list_group *batch,
                                          const struct bsw_device_list_range *range, int has_limits)
 {
     size_t item = bsw_device_list_item_bundles(range, batch->room_bundles);
@@ -223,8 +226,9 @@ static struct bsw_device_list_cut cut_of(const struct list_batch *batch,
 }
 
 // The lists from number `from` to `to` of each query that are on the device.
-static enum bsw_status add_step(struct list_batch *batch, const struct bsw_list_choice *choice,
-                                size_t from, size_t to, struct bsw_error *err)
+static enum bsw_status add_step(struct bsw_device_list_group *batch,
+                                const struct bsw_list_choice *choice, size_t from, size_t to,
+                                struct bsw_error *err)
 {
     struct bsw_list_groups *groups = &batch->group.engine->list_groups;
     struct bsw_device_list_range range = {.order = batch->order, .groups = groups};
@@ -235,7 +239,8 @@ static enum bsw_status add_step(struct list_batch *batch, const struct bsw_list_
 }
 
 // What is scanned next: a block.
-static void look_at(struct list_batch *batch, const struct bsw_device_list_block *block)
+void bsw_device_list_group_look_at(struct bsw_device_list_group *batch,
+                                   const struct bsw_device_list_block *block)
 {
     batch->codes = block->codes;
     batch->codes.layout = batch->layout;
@@ -244,7 +249,7 @@ static void look_at(struct list_batch *batch, const struct bsw_device_list_block
 }
 
 // What is on the device already.
-static void look_at_resident(struct list_batch *batch)
+void bsw_device_list_group_look_at_resident(struct bsw_device_list_group *batch)
 {
     const struct bsw_device_shard *shard = batch->shard;
     batch->codes = shard->resident;
@@ -254,183 +259,54 @@ static void look_at_resident(struct list_batch *batch)
 }
 
 // The lists that come in blocks, each once: all its queries, nearest list or not. A block is on its
-// way while the one before is scanned, whose scan has been waited for when it is taken again.
-static enum bsw_status scan_streamed(struct list_batch *batch, const struct bsw_list_choice *choice,
-                                     struct bsw_error *err)
+// way while the one before is scanned, or what is on the device; that scan has been waited for when
+// the block is taken again.
+static enum bsw_status scan_streamed(struct bsw_device_list_group *batch,
+                                     const struct bsw_list_choice *choice, struct bsw_error *err)
 {
     struct bsw_device_engine *engine = batch->group.engine;
     struct bsw_device_list_range range = {.order = batch->order, .groups = &engine->list_groups};
     struct bsw_device_list_block blocks[2];
     struct bsw_device_list_cursor at = {0};
-    BSW_TRY(flush(batch, err));
     BSW_TRY(bsw_list_groups_make(choice, batch->order->num_lists, 0, SIZE_MAX, &engine->list_groups,
                                  err));
     BSW_TRY(find_range(batch, batch->resident_lists, batch->order->num_lists, &range, err));
     const struct bsw_device_list_cut cut = cut_of(batch, &range, 0);
     BSW_TRY(bsw_device_list_block_next(engine, batch->shard, &range, &at, 0, &blocks[0], err));
+    BSW_TRY(end_ahead(batch, err));
     for (unsigned turn = 0; blocks[turn].range.num > 0; turn ^= 1) {
         BSW_TRY(bsw_device_follow(engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
         BSW_TRY(bsw_device_list_block_next(engine, batch->shard, &range, &at, turn ^ 1,
                                            &blocks[turn ^ 1], err));
-        look_at(batch, &blocks[turn]);
+        bsw_device_list_group_look_at(batch, &blocks[turn]);
         bsw_device_list_table_clear(&batch->table);
         BSW_TRY(add_lists(batch, &blocks[turn].range, &cut, err));
         BSW_TRY(flush(batch, err));
     }
-    look_at_resident(batch);
+    bsw_device_list_group_look_at_resident(batch);
     return BSW_OK;
 }
 
-static enum bsw_status scan_chosen(struct list_batch *batch, const struct bsw_list_choice *choice,
-                                   struct bsw_error *err)
+// As far as goes without waiting, if the tables hold all of them: the lists that are on the device.
+static enum bsw_status begin_chosen(struct bsw_device_list_group *batch,
+                                    const struct bsw_list_choice *choice, struct bsw_error *err)
 {
     static const size_t ends[] = {1, FEW_LISTS, SIZE_MAX};
-    int is_whole = 1;
     for (size_t step = 0, from = 0; step < 3 && from < choice->most; from = ends[step++])
         BSW_TRY(add_step(batch, choice, from, ends[step], err));
-    if (batch->resident_lists < batch->order->num_lists) return scan_streamed(batch, choice, err);
-    if (batch->is_stepwise || batch->table.num_segments > MOST_AHEAD) return flush(batch, err);
-    BSW_TRY(scan_ahead(batch, &is_whole, err));
-    if (is_whole) return BSW_OK;
-    uint64_t num_waits = batch->group.run.num_waits;
-    bsw_device_list_run_begin(&batch->group.run);
-    batch->group.run.num_overflows = 1;
-    batch->group.run.num_waits = num_waits;
-    BSW_TRY(bsw_device_group_send(&batch->group, batch->limits, err));
-    return scan_segments(batch, err);
+    return batch->is_stepwise ? BSW_OK : queue_ahead(batch, err);
 }
 
-// ---- all lists for all queries ----
-
-// Items of runs of bundles, for some queries each: those of piece p and run r are p * num_runs + r.
-struct all_lists {
-    struct list_batch *batch;
-    size_t num_pieces, num_runs; // in the table
-    size_t run_bundles;          // of a run at most
-    size_t first_bundle;         // of the shard that is looked at
-};
-
-static enum bsw_status scan_runs(void *context, const struct bsw_device_part *part,
-                                 const struct bsw_device_lists *lists, struct bsw_error *err)
+static enum bsw_status end_chosen(struct bsw_device_list_group *batch,
+                                  const struct bsw_list_choice *choice, struct bsw_error *err)
 {
-    BSW_DEVICE_PHASE(SCAN);
-    const struct all_lists *all = context;
-    for (size_t p = 0; p < all->num_pieces; p++) {
-        size_t first = p * all->num_runs;
-        uint32_t tile = bsw_device_list_tile(all->batch->table.items[first].num_slots);
-        BSW_TRY(
-            launch_items(all->batch, first + part->first, first + part->last, tile, lists, err));
-    }
-    return BSW_OK;
-}
-
-// Where the run that begins with the bundle ends: of one list where tables are of lists.
-static size_t end_of_run(const struct all_lists *all, size_t bundle)
-{
-    const struct bsw_list_order *order = all->batch->order;
-    size_t end = bundle + all->run_bundles, most = all->batch->codes.num_bundles;
-    if (all->batch->centroids) {
-        size_t first = all->first_bundle;
-        uint32_t list = bsw_list_of_place(order, (uint32_t)((first + bundle) * BSW_BUNDLE_ROWS));
-        size_t own_end = order->first_bundles[list + 1];
-        if (own_end > first + bundle && own_end < first + end) end = own_end - first;
-    }
-    return end < most ? end : most;
-}
-
-// Runs from bundle `first` on into the empty table, as many as have room; returns where they end.
-static size_t add_runs(struct all_lists *all, size_t first)
-{
-    struct bsw_device_list_table *table = &all->batch->table;
-    size_t widest = bsw_device_list_tile_slots(BSW_LIST_TILES - 1), end = first,
-           most = table->most_items / all->num_pieces;
-    for (all->num_runs = 0; all->num_runs < most && end < all->batch->codes.num_bundles;) {
-        size_t next = end_of_run(all, end);
-        table->items[all->num_runs++] = (struct bsw_device_list_item){
-            .first_bundle = (uint32_t)end, .num_bundles = (uint32_t)(next - end)};
-        end = next;
-    }
-    for (size_t p = 0; p < all->num_pieces; p++) {
-        size_t slot = p * widest, slots = table->num_slots - slot;
-        for (size_t r = 0; r < all->num_runs; r++) {
-            struct bsw_device_list_item *item = &table->items[table->num_items++];
-            *item = table->items[r];
-            item->first_slot = (uint32_t)slot;
-            item->num_slots = (uint32_t)(slots < widest ? slots : widest);
-        }
-    }
-    return end;
-}
-
-// All bundles of what is looked at.
-static enum bsw_status scan_bundles(struct all_lists *all, struct bsw_error *err)
-{
-    struct list_batch *batch = all->batch;
-    for (size_t b = 0; b < batch->codes.num_bundles;) {
-        bsw_device_list_table_clear_items(&batch->table);
-        b = add_runs(all, b);
-        BSW_TRY(send_tables(batch, err));
-        BSW_TRY(bsw_device_list_run_scan(&batch->group.run, all->num_runs, scan_runs, all, err));
-    }
-    return BSW_OK;
-}
-
-// The next block of bundles from *next on, if there is one.
-static enum bsw_status copy_next(struct list_batch *batch, size_t *next, unsigned place,
-                                 struct bsw_device_list_block *out, struct bsw_error *err)
-{
-    struct bsw_device_engine *engine = batch->group.engine;
-    size_t most = engine->plan.block_bundles, left = batch->shard->num_bundles - *next;
-    size_t first = *next, num = left < most ? left : most;
-    if (num == 0) return BSW_OK;
-    *next += num;
-    return bsw_device_list_block_run(engine, batch->shard, first, num, place, out, err);
-}
-
-// Bundles that are the host's: copied as scan_streamed does.
-static enum bsw_status scan_all_blocks(struct all_lists *all, struct bsw_error *err)
-{
-    struct list_batch *batch = all->batch;
-    struct bsw_device_list_block blocks[2];
-    size_t end = batch->shard->num_bundles, next = batch->shard->resident.num_bundles;
-    all->first_bundle = next;
-    BSW_TRY(copy_next(batch, &next, 0, &blocks[0], err));
-    for (unsigned turn = 0; all->first_bundle < end; turn ^= 1) {
-        BSW_TRY(
-            bsw_device_follow(batch->group.engine->device, BSW_QUEUE_SCAN, BSW_QUEUE_COPY, err));
-        BSW_TRY(copy_next(batch, &next, turn ^ 1, &blocks[turn ^ 1], err));
-        look_at(batch, &blocks[turn]);
-        BSW_TRY(scan_bundles(all, err));
-        all->first_bundle += batch->codes.num_bundles;
-    }
-    look_at_resident(batch);
-    return BSW_OK;
-}
-
-static enum bsw_status scan_all(struct list_batch *batch, struct bsw_error *err)
-{
-    struct bsw_device_list_table *table = &batch->table;
-    struct bsw_device_list_run *run = &batch->group.run;
-    size_t num_queries = batch->group.num_queries, num_bundles = batch->shard->num_bundles;
-    size_t widest = bsw_device_list_tile_slots(BSW_LIST_TILES - 1), run_bundles = 4;
-    struct all_lists all = {.batch = batch, .num_pieces = (num_queries + widest - 1) / widest};
-    for (size_t q = 0; q < num_queries; q++) table->queries[q] = (uint32_t)q;
-    table->num_slots = num_queries;
-    while (run_bundles < MOST_RUN && num_bundles / run_bundles > WANTED_RUNS) run_bundles *= 2;
-    while (run_bundles > batch->room_bundles) run_bundles /= 2;
-    all.run_bundles = run_bundles;
-    run->seen = 1; // no sample is taken
-    run->more_rows = (run_bundles - 1) * BSW_BUNDLE_ROWS;
-    BSW_TRY(scan_bundles(&all, err));
-    BSW_TRY(scan_all_blocks(&all, err));
-    batch->num_pairs += num_queries * (uint64_t)batch->order->num_lists;
-    batch->num_rows += num_queries * (uint64_t)batch->group.num_rows;
-    return BSW_OK;
+    int is_whole = batch->resident_lists == batch->order->num_lists;
+    return is_whole ? end_ahead(batch, err) : scan_streamed(batch, choice, err);
 }
 
 // ---- a batch ----
 
-static void point_into_tables(struct list_batch *batch)
+static void point_into_tables(struct bsw_device_list_group *batch)
 {
     struct bsw_device_engine *engine = batch->group.engine;
     const struct bsw_device_plan *plan = &engine->plan;
@@ -451,25 +327,25 @@ static void point_into_tables(struct list_batch *batch)
 
 static void init_batch(struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
                        const struct bsw_query_range *queries, uint32_t scan_dims, size_t keep,
-                       struct list_batch *batch)
+                       struct bsw_device_list_group *batch)
 {
     size_t rows = (size_t)shard->host->shape.num_rows;
-    *batch = (struct list_batch){.shard = shard,
-                                 .order = &shard->host->order,
-                                 .resident_lists = bsw_device_resident_lists(shard),
-                                 .layout = engine->plan.layout,
-                                 .group = {.engine = engine,
-                                           .num_rows = rows,
-                                           .is_matrix = !engine->plan.product,
-                                           .batch = queries->batch,
-                                           .run = {.device = engine->device,
-                                                   .blocks = &engine->transfer,
-                                                   .fetched = engine->list_counts,
-                                                   .keep = keep < rows ? keep : rows}}};
+    *batch = (struct bsw_device_list_group){.shard = shard,
+                                            .order = &shard->host->order,
+                                            .resident_lists = bsw_device_resident_lists(shard),
+                                            .layout = engine->plan.layout,
+                                            .group = {.engine = engine,
+                                                      .num_rows = rows,
+                                                      .is_matrix = !engine->plan.product,
+                                                      .batch = queries->batch,
+                                                      .run = {.device = engine->device,
+                                                              .blocks = &engine->transfer,
+                                                              .fetched = engine->list_counts,
+                                                              .keep = keep < rows ? keep : rows}}};
     if (scan_dims > 0) bsw_code_layout_first(&engine->plan.layout, scan_dims, &batch->layout);
     batch->group.layout = &batch->layout;
     point_into_tables(batch);
-    look_at_resident(batch);
+    bsw_device_list_group_look_at_resident(batch);
     if (engine->plan.num_centroids > 0)
         batch->centroids = (const float *)(void *)(engine->book.data + engine->plan.book.centroids);
     // Where a list has room for every place nothing can overflow.
@@ -486,21 +362,30 @@ static int are_counts(const struct bsw_device_group *group)
     return selection && bsw_selection_counts(&selection->settings);
 }
 
-// choice: of the group's queries, or NULL. items: on the host; not where candidates stay.
-static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_list_choice *choice,
-                                  struct bsw_device_kept_span *kept, uint64_t *items,
-                                  size_t *counts, struct bsw_error *err)
+// choice: of the group's queries, or NULL: then nothing is queued yet.
+static enum bsw_status begin_group(struct bsw_device_list_group *batch,
+                                   const struct bsw_list_choice *choice, struct bsw_error *err)
+{
+    bsw_device_list_table_clear(&batch->table);
+    batch->is_stepwise = batch->is_ahead = 0;
+    batch->has_additions = choice && choice->additions && !are_counts(&batch->group);
+    bsw_device_group_point(&batch->group);
+    batch->group.run.lists.is_unordered = 1;
+    bsw_device_list_run_begin(&batch->group.run);
+    BSW_TRY(bsw_device_group_send(&batch->group, batch->limits, err));
+    return choice ? begin_chosen(batch, choice, err) : BSW_OK;
+}
+
+// The rest, after begin_group. items: on the host; not where candidates stay.
+static enum bsw_status end_group(struct bsw_device_list_group *batch,
+                                 const struct bsw_list_choice *choice,
+                                 struct bsw_device_kept_span *kept, uint64_t *items, size_t *counts,
+                                 struct bsw_error *err)
 {
     struct bsw_device_engine *engine = batch->group.engine;
     struct bsw_device_list_run *run = &batch->group.run;
-    bsw_device_list_table_clear(&batch->table);
-    batch->is_stepwise = 0;
-    batch->has_additions = choice && choice->additions && !are_counts(&batch->group);
-    bsw_device_group_point(&batch->group);
-    run->lists.is_unordered = 1;
-    bsw_device_list_run_begin(run);
-    BSW_TRY(bsw_device_group_send(&batch->group, batch->limits, err));
-    enum bsw_status status = choice ? scan_chosen(batch, choice, err) : scan_all(batch, err);
+    enum bsw_status status =
+        choice ? end_chosen(batch, choice, err) : bsw_device_list_group_scan_all(batch, err);
     engine->counts.num_segments += run->num_segments;
     engine->counts.num_overflows += run->num_overflows;
     engine->counts.num_waits += run->num_waits;
@@ -512,7 +397,7 @@ static enum bsw_status scan_group(struct list_batch *batch, const struct bsw_lis
     return bsw_device_list_run_fetch(run, items, err);
 }
 
-static void count_work(const struct list_batch *batch, double started,
+static void count_work(const struct bsw_device_list_group *batch, double started,
                        struct bsw_scan_workspace *workspace)
 {
     const struct bsw_device_plan *plan = &batch->group.engine->plan;
@@ -532,7 +417,7 @@ enum bsw_status bsw_device_list_batch_scan(
 {
     double started = bsw_clock_seconds();
     size_t num_queries = queries->num_queries, most = engine->plan.group_queries;
-    struct list_batch batch;
+    struct bsw_device_list_group batch;
     enum bsw_status status = BSW_OK;
     init_batch(engine, shard, queries, scan_dims, keep, &batch);
     size_t stride = kept ? 0 : batch.group.run.keep; // of lists on the host
@@ -550,11 +435,73 @@ enum bsw_status bsw_device_list_batch_scan(
         batch.group.first_query = queries->first_query + done;
         batch.group.num_queries = num;
         batch.limits = limits ? limits + done : NULL;
-        status = scan_group(&batch, choice ? &own : NULL, kept, items + done * stride,
-                            counts + done, err);
+        status = begin_group(&batch, choice ? &own : NULL, err);
+        if (status == BSW_OK)
+            status = end_group(&batch, choice ? &own : NULL, kept, items + done * stride,
+                               counts + done, err);
     }
     bsw_device_list_table_deinit(&batch.table);
     *num_list_pairs += batch.num_pairs;
     if (status == BSW_OK) count_work(&batch, started, workspace);
+    return status;
+}
+
+// ---- in two steps ----
+
+// A scan that was begun: what its group points to, and when.
+struct bsw_device_list_begun {
+    struct bsw_device_list_group batch;
+    struct bsw_query_batch queries;
+    struct bsw_list_choice choice;
+    uint64_t *num_list_pairs;
+    double started;
+};
+
+enum bsw_status
+bsw_device_list_batch_begin(struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
+                            const struct bsw_list_choice *choice,
+                            const struct bsw_query_range *queries, uint32_t scan_dims, size_t keep,
+                            uint64_t *num_list_pairs, int *is_begun, struct bsw_error *err)
+{
+    struct bsw_device_list_begun *begun = engine->list_begun;
+    *is_begun = 0;
+    if (!choice || queries->num_queries == 0 || queries->num_queries > engine->plan.group_queries)
+        return BSW_OK;
+    if (!begun) BSW_TRY(bsw_allocate_zero(&engine->list_begun, 1, sizeof *begun, "a scan", err));
+    begun = engine->list_begun;
+    begun->started = bsw_clock_seconds();
+    begun->queries = *queries->batch;
+    begun->choice = *choice;
+    begun->num_list_pairs = num_list_pairs;
+    const struct bsw_query_range own = {&begun->queries, queries->first_query,
+                                        queries->num_queries};
+    init_batch(engine, shard, &own, scan_dims, keep, &begun->batch);
+    begun->batch.group.first_query = queries->first_query;
+    begun->batch.group.num_queries = queries->num_queries;
+    *is_begun = 1;
+    return begin_group(&begun->batch, &begun->choice, err);
+}
+
+enum bsw_status bsw_device_list_batch_end(struct bsw_device_engine *engine,
+                                          struct bsw_device_kept_span *kept,
+                                          struct bsw_scan_workspace *workspace,
+                                          struct bsw_candidate_lists *out, struct bsw_error *err)
+{
+    struct bsw_device_list_begun *begun = engine->list_begun;
+    struct bsw_device_list_group *batch = &begun->batch;
+    enum bsw_status status;
+    if (out) {
+        status = bsw_candidate_lists_reserve(out, batch->group.num_queries, 0, err);
+        if (status != BSW_OK) bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "scan", NULL);
+        kept->num_queries = 0;
+        if (status == BSW_OK)
+            status = end_group(batch, &begun->choice, kept, NULL,
+                               (size_t *)(void *)out->counts.data, err);
+    } else {
+        status = bsw_device_wait(engine->device, BSW_QUEUE_SCAN, "scan", err);
+    }
+    bsw_device_list_table_deinit(&batch->table);
+    *begun->num_list_pairs += batch->num_pairs;
+    if (out && status == BSW_OK) count_work(batch, begun->started, workspace);
     return status;
 }

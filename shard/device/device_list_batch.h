@@ -31,4 +31,20 @@ enum bsw_status bsw_device_list_batch_scan(
     uint64_t *num_list_pairs, struct bsw_device_kept_span *kept, struct bsw_candidate_lists *out,
     struct bsw_error *err);
 
+// The same without limits, candidates to stay, in two steps: begin makes the tables and queues the
+// lists that are on the device, and waits only where the tables are too short for them; end waits,
+// and takes those that come in blocks. In between the engine scans nothing else, and what choice,
+// the queries' batch and num_list_pairs point to stays; work on other queues is free to go on.
+// *is_begun 0: not of these queries at once or not without a choice; then there is no end. Also
+// after an error of begin where it is 1. out NULL: the candidates are of no use.
+enum bsw_status
+bsw_device_list_batch_begin(struct bsw_device_engine *engine, const struct bsw_device_shard *shard,
+                            const struct bsw_list_choice *choice,
+                            const struct bsw_query_range *queries, uint32_t scan_dims, size_t keep,
+                            uint64_t *num_list_pairs, int *is_begun, struct bsw_error *err);
+enum bsw_status bsw_device_list_batch_end(struct bsw_device_engine *engine,
+                                          struct bsw_device_kept_span *kept,
+                                          struct bsw_scan_workspace *workspace,
+                                          struct bsw_candidate_lists *out, struct bsw_error *err);
+
 #endif

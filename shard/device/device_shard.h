@@ -32,6 +32,8 @@ struct bsw_device_engine {
     unsigned char *readback;           // host: device_readback.h
     struct bsw_device_blocks transfer; // codes and lists on their way
     int is_checked; // device_self_check.h, with the first shard that is on the device
+    // Of bsw_device_list_batch_begin; owned.
+    struct bsw_device_list_begun *list_begun;
     struct bsw_scan_counts counts;                                // since it was opened
     struct bsw_list_groups list_groups;                           // scratch
     struct bsw_buffer lists_looked_at;                            // likewise
