@@ -107,27 +107,36 @@ static int kept_needs(const struct bsw_backend_needs *needs, struct bsw_device_k
     return needs->settings->merge_place != BSW_MERGE_ON_HOST;
 }
 
-// What the coarse step may count as free: nothing where codes would then come in blocks, or do
-// without it, as a search can have it on the CPU.
-static size_t coarse_room(const struct bsw_backend_needs *needs, size_t free_bytes)
+// Bytes of codes that come in blocks where `left` are for all but the coarse step; SIZE_MAX: there
+// is no room for a search.
+static size_t streamed_within(const struct bsw_backend_needs *needs, size_t left)
 {
-    const struct bsw_device_coarse_needs coarse = coarse_needs(needs);
     const struct bsw_device_needs scan = scan_needs(needs);
     struct bsw_device_refine_needs refine;
     struct bsw_device_kept_needs kept;
     struct bsw_device_plan plan;
     struct bsw_error unsaid;
-    size_t bytes = bsw_device_coarse_bytes(&coarse, free_bytes), left = free_bytes - bytes;
-    if (bytes == 0) return 0;
     if (kept_needs(needs, &kept)) {
         size_t taken = bsw_device_kept_bytes(&kept);
         left -= taken < left ? taken : left;
     }
     if (refine_needs(needs, &refine)) left -= bsw_device_refiner_bytes(&refine, left);
-    if (bsw_device_plan_make(&scan, left, &plan, &unsaid) != BSW_OK) return 0;
-    int is_whole = plan.streamed_bytes == 0;
+    if (bsw_device_plan_make(&scan, left, &plan, &unsaid) != BSW_OK) return SIZE_MAX;
+    size_t streamed = plan.streamed_bytes;
     bsw_device_plan_deinit(&plan);
-    return is_whole ? free_bytes : 0;
+    return streamed;
+}
+
+// What the coarse step may count as free: nothing where codes would come in blocks for its sake, or
+// do without it, as a search can have it on the CPU.
+static size_t coarse_room(const struct bsw_backend_needs *needs, size_t free_bytes)
+{
+    const struct bsw_device_coarse_needs coarse = coarse_needs(needs);
+    size_t bytes = bsw_device_coarse_bytes(&coarse, free_bytes);
+    if (bytes == 0) return 0;
+    size_t streamed = streamed_within(needs, free_bytes - bytes);
+    int is_for_it = streamed > 0 && streamed < SIZE_MAX && streamed_within(needs, free_bytes) == 0;
+    return streamed == SIZE_MAX || is_for_it ? 0 : free_bytes;
 }
 
 // In the order of open, load and load_rows.

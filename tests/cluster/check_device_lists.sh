@@ -171,9 +171,10 @@ foretell xfbq 1 100K --probe all # lists of candidates shorter than a shard, a f
 check "a few queries at a time" grep -qE '"queries_at_a_time": [1-8],' "$folder/info"
 
 # Codes that do not fit come from host memory, list by list, as far as queries look at them; with
-# tables of lists too, merged on devices or not.
+# tables of lists too, merged on devices or not. Lists of queries are found on the device all the same.
 copied() {
     check "$1: codes were copied" grep -qE '"copied_bytes": [1-9]' "$folder/json"
+    check "$1: centroids on the device" grep -qE '"centroids_bytes": [1-9]' "$folder/info"
 }
 streams=3
 encode l2long --metric l2 --bits 8 --residual yes
