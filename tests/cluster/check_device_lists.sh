@@ -144,7 +144,9 @@ vectors=$rows
 
 # ---- memory --------------------------------------------------------------------------------------
 
-# foretell NAME RANKS MEMORY ARGUMENTS: info says what each rank of the same search then uses.
+# foretell NAME RANKS MEMORY ARGUMENTS: info says what each rank of the same search then uses, which has
+# what is in search_only, too.
+search_only=()
 foretell() {
     local name=$1 ranks=$2 memory=$3 said used own
     shift 3
@@ -152,7 +154,7 @@ foretell() {
     if [[ "$1 $2" == "--probe all" ]]; then own=("${@:3}"); fi # without a table it is what info takes
     "$program" info "$folder/$name.3" --json --ranks "$ranks" --device-memory "$memory" --link "${link:-mpi}" "${own[@]}" \
         >"$folder/info"
-    same "$name" "$ranks" 3 --device-memory "$memory" "$@"
+    same "$name" "$ranks" 3 --device-memory "$memory" ${search_only[@]+"${search_only[@]}"} "$@"
     said=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/info" | tr '\n' ' ')
     used=$(sed -n 's/^ *"used_bytes": \([0-9]*\),$/\1/p' "$folder/json" | tr '\n' ' ')
     check "$name, $memory: $said foretold, $used used" test -n "$said" -a "$said" = "$used"
@@ -162,6 +164,9 @@ foretell l2 1 10M --probe 7
 check "merged on the device" grep -q '"merge_on": "emulated"' "$folder/json"
 foretell l2 1 220K --probe 7 # the codes fit where the CPU merges
 check "merged by the CPU" grep -q '"merge_on": "cpu"' "$folder/json"
+refused 2 "--merge exchange: a GPU has too little memory for .* beside the codes of an index with lists: ask for fewer" \
+    "$emulated" search --index "$folder/l2.3" --queries "$vectors" --quiet --out "$folder/found" --force --probe 7 \
+    --device emulated --device-memory 220K --merge exchange
 if [[ -e $stand_in && ${ranks_axis[-1]} -gt 1 ]]; then
     BITSWEEP_EMULATOR_NCCL=$stand_in link=auto foretell l2 2 2M --probe 7 --batch 5
     check "merged on devices" grep -q '"merge_on": "emulated"' "$folder/json"
@@ -190,8 +195,10 @@ for name in l2long pq; do
 done
 if [[ -e $stand_in && ${ranks_axis[-1]} -gt 1 ]]; then
     search_cpu l2long --probe 7
+    search_only=(--overlap on)
     BITSWEEP_EMULATOR_NCCL=$stand_in link=auto foretell l2long 2 100K --probe 7 --batch 3
     copied "l2long, 2 ranks"
+    check "l2long, 2 ranks: merged on devices" grep -q '"merge_on": "emulated"' "$folder/json"
 fi
 
 # ---- what a device cannot do ---------------------------------------------------------------------
