@@ -13,6 +13,8 @@
 #define PART        8 // of the memory at most
 #define MOST_GROUP  ((size_t)1024)
 #define BLOCK_BYTES ((size_t)4 << 20) // of lists on their way
+// Not the scan's, which it may be beside: what it follows is done, and it goes first.
+#define COARSE_QUEUE BSW_QUEUE_LINK
 // Room in a list beside what it keeps (device_plan.c).
 #define ROOM_PER_KEPT 2
 #define LEAST_ROOM    1024
@@ -195,7 +197,7 @@ static enum bsw_status scan(void *context, const struct bsw_device_part *part,
     const struct coarse_run *own = context;
     bsw_device *device = own->coarse->device;
     int code = bsw_device_matrix_scan(&own->coarse->codes, part, &own->queries, lists,
-                                      bsw_device_stream(device, BSW_QUEUE_SCAN));
+                                      bsw_device_stream(device, COARSE_QUEUE));
     return bsw_device_launched(device, code, "coarse step", err);
 }
 
@@ -214,9 +216,8 @@ static enum bsw_status send(struct coarse_run *own, const struct bsw_matrix_quer
     memcpy(to + (coarse->at.scales - before), queries->scales + first, num * sizeof(float));
     memset(to + (coarse->at.limits - before), 0, num * sizeof(uint32_t));
     memset(to + (coarse->at.counts - before), 0, (num + 1) * sizeof(uint32_t));
-    return bsw_device_upload(coarse->device, BSW_QUEUE_SCAN,
-                             coarse->memory.data + coarse->at.upload, coarse->staging,
-                             coarse->at.upload_bytes, err);
+    return bsw_device_upload(coarse->device, COARSE_QUEUE, coarse->memory.data + coarse->at.upload,
+                             coarse->staging, coarse->at.upload_bytes, err);
 }
 
 static void point(const struct bsw_device_coarse *coarse, size_t num, size_t keep, uint32_t *counts,
@@ -234,6 +235,7 @@ static void point(const struct bsw_device_coarse *coarse, size_t num, size_t kee
         .scales = (const float *)(void *)(memory + coarse->at.scales)};
     out->run = (struct bsw_device_list_run){
         .device = coarse->device,
+        .queue = COARSE_QUEUE,
         .blocks = (struct bsw_device_blocks *)(uintptr_t)&coarse->blocks,
         .lists = {.num_queries = (uint32_t)num,
                   .capacity = (uint32_t)coarse->capacity,
@@ -246,24 +248,40 @@ static void point(const struct bsw_device_coarse *coarse, size_t num, size_t kee
     out->run.lists.overflowed = out->run.lists.counts + num;
 }
 
+// Step by step, as a list of lists was too short; the host has waited for all before.
+static enum bsw_status find_again(struct coarse_run *own, const struct bsw_matrix_queries *queries,
+                                  size_t first, uint64_t *items, struct bsw_error *err)
+{
+    const struct bsw_device_coarse *coarse = own->coarse;
+    struct bsw_device_list_run *run = &own->run;
+    bsw_device_list_run_begin(run);
+    memset(run->counts, 0, run->lists.num_queries * sizeof(uint32_t));
+    BSW_TRY(send(own, queries, first, err));
+    BSW_TRY(bsw_device_list_run_scan(run, coarse->codes.num_bundles, scan, own, err));
+    BSW_TRY(bsw_device_list_run_sort(run, coarse->memory.data + coarse->at.sort, err));
+    return bsw_device_list_run_fetch(run, items, err);
+}
+
+// Without the host until all is there: there are no fewer lists than are kept, so that it is known
+// how many come.
 static enum bsw_status find_group(struct coarse_run *own, const struct bsw_matrix_queries *queries,
                                   size_t first, uint64_t *items, struct bsw_error *err)
 {
     const struct bsw_device_coarse *coarse = own->coarse;
     struct bsw_device_list_run *run = &own->run;
-    int is_whole;
+    const size_t num = run->lists.num_queries, bytes = run->keep * sizeof *items;
+    const struct bsw_device_rows rows = {.row_bytes = bytes,
+                                         .num_rows = num,
+                                         .to_stride = bytes,
+                                         .from_stride = run->lists.capacity * sizeof *items};
     bsw_device_list_run_begin(run);
     BSW_TRY(send(own, queries, first, err));
     BSW_TRY(bsw_device_list_run_queue_ahead(run, coarse->codes.num_bundles, scan, own, err));
-    BSW_TRY(bsw_device_list_run_end_ahead(run, &is_whole, err));
-    if (!is_whole) {
-        bsw_device_list_run_begin(run);
-        memset(run->counts, 0, run->lists.num_queries * sizeof(uint32_t));
-        BSW_TRY(send(own, queries, first, err));
-        BSW_TRY(bsw_device_list_run_scan(run, coarse->codes.num_bundles, scan, own, err));
-    }
     BSW_TRY(bsw_device_list_run_sort(run, coarse->memory.data + coarse->at.sort, err));
-    return bsw_device_list_run_fetch(run, items, err);
+    BSW_TRY(bsw_device_blocks_download(run->blocks, COARSE_QUEUE, items, run->lists.items, &rows,
+                                       "coarse step", err));
+    memcpy(run->counts, run->fetched, num * sizeof(uint32_t));
+    return run->fetched[num] == 0 ? BSW_OK : find_again(own, queries, first, items, err);
 }
 
 static enum bsw_status find(void *context, const struct bsw_matrix_queries *queries, size_t keep,

@@ -6,6 +6,9 @@
 // A query is not asked for more than BSW_DEVICE_COARSE_KEPT lists: those of a ratio are hardly ever
 // more, and lists of candidates stay short. It is a help that a search can do without: where it
 // would take more than an eighth of the memory there is none.
+//
+// It is done on BSW_QUEUE_LINK, after what is there, and the host waits for that once for 1,024
+// queries, again only where a list of candidates was too short; never for the scan's queue.
 #ifndef BITSWEEP_SHARD_DEVICE_COARSE_H
 #define BITSWEEP_SHARD_DEVICE_COARSE_H
 

@@ -77,10 +77,10 @@ static enum bsw_status fetch_counts(struct bsw_device_list_run *run, uint32_t *m
     BSW_DEVICE_PHASE(SCAN);
     uint32_t num_queries = run->lists.num_queries;
     *most = 0;
-    BSW_TRY(bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
+    BSW_TRY(bsw_device_download(run->device, run->queue, run->fetched, run->lists.counts,
                                 num_queries * sizeof(uint32_t), err));
     run->num_waits++;
-    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
+    BSW_TRY(bsw_device_wait(run->device, run->queue, "scan", err));
     for (uint32_t q = 0; q < num_queries; q++)
         *most = run->fetched[q] > *most ? run->fetched[q] : *most;
     return BSW_OK;
@@ -96,7 +96,7 @@ static enum bsw_status cut_lists(struct bsw_device_list_run *run, uint32_t most,
         run->counts[q] = run->fetched[q] < keep ? run->fetched[q] : keep;
     if (most < keep) return BSW_OK;
     BSW_DEVICE_PHASE(CUT);
-    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    bsw_stream stream = bsw_device_stream(run->device, run->queue);
     int code = run->exact ? bsw_device_exact_cut(run->exact, keep, stream)
                           : bsw_device_cut(&run->lists, keep, stream);
     return bsw_device_launched(run->device, code, "cut", err);
@@ -113,7 +113,7 @@ static enum bsw_status step_back(struct bsw_device_list_run *run, size_t count,
     }
     run->num_overflows++;
     run->allowed = count / 2;
-    return bsw_device_upload(run->device, BSW_QUEUE_SCAN, run->lists.counts, run->counts,
+    return bsw_device_upload(run->device, run->queue, run->lists.counts, run->counts,
                              run->lists.num_queries * sizeof(uint32_t), err);
 }
 
@@ -131,7 +131,7 @@ static enum bsw_status take_sample(struct bsw_device_list_run *run, size_t num_b
                                          (uint32_t)step};
     BSW_TRY(scan(context, &part, &run->lists, err));
     BSW_DEVICE_PHASE(CUT);
-    bsw_stream stream = bsw_device_stream(run->device, BSW_QUEUE_SCAN);
+    bsw_stream stream = bsw_device_stream(run->device, run->queue);
     int code = run->exact ? bsw_device_exact_limit(run->exact, (uint32_t)run->keep, stream)
                           : bsw_device_limit(&run->lists, (uint32_t)run->keep, stream);
     run->seen = count * BSW_BUNDLE_ROWS;
@@ -193,7 +193,7 @@ static enum bsw_status queue_segment(struct bsw_device_list_run *run, size_t cou
     BSW_TRY(scan(context, &part, &run->lists, err));
     BSW_DEVICE_PHASE(CUT);
     int code = bsw_device_cut(&run->lists, (uint32_t)run->keep,
-                              bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+                              bsw_device_stream(run->device, run->queue));
     run->scanned += count;
     run->done += count;
     run->most = run->keep;
@@ -211,11 +211,11 @@ enum bsw_status bsw_device_list_run_queue_ahead(struct bsw_device_list_run *run,
         size_t count = next_segment(run, num_bundles - run->done);
         if (run->num_segments % MOST_AHEAD == MOST_AHEAD - 1) {
             run->num_waits++;
-            BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
+            BSW_TRY(bsw_device_wait(run->device, run->queue, "scan", err));
         }
         BSW_TRY(queue_segment(run, count, scan, context, err));
     }
-    return bsw_device_download(run->device, BSW_QUEUE_SCAN, run->fetched, run->lists.counts,
+    return bsw_device_download(run->device, run->queue, run->fetched, run->lists.counts,
                                (run->lists.num_queries + 1) * sizeof(uint32_t), err);
 }
 
@@ -225,7 +225,7 @@ enum bsw_status bsw_device_list_run_end_ahead(struct bsw_device_list_run *run, i
     BSW_DEVICE_PHASE(SCAN);
     uint32_t num_queries = run->lists.num_queries;
     run->num_waits++;
-    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "scan", err));
+    BSW_TRY(bsw_device_wait(run->device, run->queue, "scan", err));
     memcpy(run->counts, run->fetched, num_queries * sizeof(uint32_t));
     *is_whole = run->fetched[num_queries] == 0;
     return BSW_OK;
@@ -244,29 +244,27 @@ static enum bsw_status download_lists(const struct bsw_device_list_run *run, con
                                          .num_rows = run->lists.num_queries,
                                          .to_stride = run->keep * size,
                                          .from_stride = run->lists.capacity * size};
-    return bsw_device_blocks_download(run->blocks, BSW_QUEUE_SCAN, to, from, &rows, what, err);
+    return bsw_device_blocks_download(run->blocks, run->queue, to, from, &rows, what, err);
 }
 
 enum bsw_status bsw_device_list_run_sort(struct bsw_device_list_run *run, void *scratch,
                                          struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(SORT);
-    int code =
-        bsw_device_sort(&run->lists, scratch, bsw_device_stream(run->device, BSW_QUEUE_SCAN));
+    int code = bsw_device_sort(&run->lists, scratch, bsw_device_stream(run->device, run->queue));
     return bsw_device_launched(run->device, code, "sort", err);
 }
 
 enum bsw_status bsw_device_list_run_fetch(struct bsw_device_list_run *run, uint64_t *items,
                                           struct bsw_error *err)
 {
-    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "sort", err));
     return download_lists(run, run->lists.items, sizeof *items, items, "candidates", err);
 }
 
 enum bsw_status bsw_device_list_run_fetch_exact(struct bsw_device_list_run *run, uint64_t *scores,
                                                 uint32_t *rows, struct bsw_error *err)
 {
-    BSW_TRY(bsw_device_wait(run->device, BSW_QUEUE_SCAN, "cut", err)); // counts are those now
+    BSW_TRY(bsw_device_wait(run->device, run->queue, "cut", err)); // counts are those now
     BSW_TRY(download_lists(run, run->exact->scores, sizeof *scores, scores, "neighbours", err));
     return download_lists(run, run->exact->rows, sizeof *rows, rows, "neighbours", err);
 }

@@ -28,7 +28,7 @@
 // Of a launch: its rows and a list's capacity together stay below 2^32, as the kernels want.
 #define BSW_MOST_SEGMENT_BUNDLES ((size_t)1 << 26)
 
-// Queues a scan of the part's rows on BSW_QUEUE_SCAN that appends to `lists` (or to the exact ones
+// Queues a scan of the part's rows on the run's queue that appends to `lists` (or to the exact ones
 // of the run), as bsw_device_plane_scan does.
 typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_device_part *part,
                                               const struct bsw_device_lists *lists,
@@ -36,6 +36,7 @@ typedef enum bsw_status (*bsw_device_scan_fn)(void *context, const struct bsw_de
 
 struct bsw_device_list_run {
     bsw_device *device;               // borrowed
+    enum bsw_device_queue queue;      // all of it is there; BSW_QUEUE_SCAN unless it is said
     struct bsw_device_blocks *blocks; // borrowed: what lists travel through
     struct bsw_device_lists lists;
     // Lists of exact scores instead: then of `lists` num_queries, capacity and counts are theirs.
@@ -58,8 +59,8 @@ void bsw_device_list_run_begin(struct bsw_device_list_run *run);
 
 // Bundles 0 .. num_bundles - 1 of what `scan` knows by these numbers; they follow those done so
 // far. The first limits come from a sample of the first bundles that are given. When it returns all
-// scans are over, and the counts on the host become those on the device once work queued on
-// BSW_QUEUE_SCAN is done.
+// scans are over, and the counts on the host become those on the device once work queued is
+// done.
 enum bsw_status bsw_device_list_run_scan(struct bsw_device_list_run *run, size_t num_bundles,
                                          bsw_device_scan_fn scan, void *context,
                                          struct bsw_error *err);

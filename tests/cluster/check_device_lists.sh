@@ -132,7 +132,9 @@ if [[ -e $stand_in && ${ranks_axis[-1]} -gt 1 ]]; then
 fi
 merged l2 4 3 gather --probe 7 --merge gather --overlap on --batch 2
 merged l2 1 3 gather --probe 7 --batch 3 --overlap off
+check "a wait for each batch and shard" grep -q '"waits": 9,' "$folder/json"
 merged l2 1 1 exchange --probe 7 --merge exchange
+check "a wait for a batch" grep -q '"waits": 1,' "$folder/json"
 check "few rows" "$program" encode --base "$base" --rows 0:41 --metric ip --bits 2 --lists 20 --calibrate off \
     --shards 3 --index "$folder/few.3" --quiet
 rows=$vectors vectors=$queries
