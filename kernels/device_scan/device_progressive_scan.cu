@@ -25,9 +25,10 @@
 // - e/2: less than 1 + A * 2^-20, as the launcher sees to M < 2^21.
 // The slack is 24 + A * 2^-13, more than the sum. Nothing leaves the 2^22 ones to either side where
 // bit 22 means that: |dot1|/2 < 2^20, and where A is not below 2^20, or no number, all pairs of the
-// query and the tile go on (`wild`). A row whose own numbers would make A so large for its tile -
-// scale 0 or far below the others' - has zeros in place of them and goes on for every query, by one
-// more product, 1 * -2^21; one that is masked has -1 there.
+// query and the tile go on (`wild`), as where its own number is too far for bf16. A row whose own
+// numbers would make A so large for its tile - scale 0 or far below the others' - has zeros in
+// place of them and goes on for every query, by one more product, 1 * -2^21; one that is masked has
+// -1 there.
 //
 // Pairs that go on wait in a queue of their warp, from tile to tile, until there is one for each
 // lane; then a lane sums all of its pair's products from the planes. Keys, compares and scores are
@@ -127,8 +128,9 @@ __device__ __forceinline__ bound_terms query_terms(const progressive_arguments &
     if (limit != limit) return {0, 0, 0, __fadd_rn(start, aside)}; // no key reaches it
     if (!(scale >= 0x1p-80f && scale <= 0x1p80f))
         return {__uint_as_float(0x7f800000u), 0, 0, start};
-    return {__fdiv_rn(__fmul_rn(0.5f, limit), scale), __fdiv_rn(__fmul_rn(-0.5f, reach), scale),
-            __fdiv_rn(-0.5f, scale), start};
+    return {far_to_infinity(__fdiv_rn(__fmul_rn(0.5f, limit), scale)),
+            far_to_infinity(__fdiv_rn(__fmul_rn(-0.5f, reach), scale)), __fdiv_rn(-0.5f, scale),
+            start};
 }
 
 template <class SHAPE>

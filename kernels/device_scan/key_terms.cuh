@@ -23,9 +23,11 @@
 // - e/2: less than 1 + A * 2^-20, as M < 2^21.
 // The slack is 24 + A * 2^-13, more than the sum. Nothing leaves the 2^22 ones to either side where
 // bit 22 means that: |dot|/2 < 2^20, and where A is not below 2^20, or no number, the query is
-// wild: all its pairs go on. A row whose own numbers are far beyond those of its bundle - scale 0
-// or far below the others' - has zeros in place of them and goes on for every query, by one more
-// product, 1 * -2^21; one that is masked or not there has -1 in it.
+// wild: all its pairs go on. So it is where its own number is too far for bf16, whatever the rows
+// (far_to_infinity): infinite, it would make no number of a row's 0. A row whose own numbers are
+// far beyond those of its bundle - scale 0 or far below the others' - has zeros in place of them
+// and goes on for every query, by one more product, 1 * -2^21; one that is masked or not there has
+// -1 in it.
 #ifndef BITSWEEP_KERNELS_KEY_TERMS_CUH
 #define BITSWEEP_KERNELS_KEY_TERMS_CUH
 
@@ -54,6 +56,13 @@ __device__ __forceinline__ split split_float(float value)
 
 // ---- queries ----
 
+// A query's number of a term, or infinity from 2^100 on: then A is infinite or, with rows that have
+// zeros alone, no number.
+__device__ __forceinline__ float far_to_infinity(float value)
+{
+    return fabsf(value) < 0x1p100f ? value : __uint_as_float(0x7f800000u);
+}
+
 struct __align__(16) key_query
 {
     uint32_t words[4];        // eight bf16
@@ -80,8 +89,8 @@ __device__ __forceinline__ key_query key_query_of(float limit, float scale, int 
     if (limit != limit) return make_key_query(0, 0, __fadd_rn(start, aside), 0);
     if (!(scale >= 0x1p-80f && scale <= 0x1p80f))
         return make_key_query(__uint_as_float(0x7f800000u), 0, start, aside_bf16);
-    return make_key_query(__fdiv_rn(__fmul_rn(0.5f, limit), scale), __fdiv_rn(-0.5f, scale), start,
-                          aside_bf16);
+    return make_key_query(far_to_infinity(__fdiv_rn(__fmul_rn(0.5f, limit), scale)),
+                          __fdiv_rn(-0.5f, scale), start, aside_bf16);
 }
 
 // Queries that do not exist have sums that nothing brings below.

@@ -48,8 +48,7 @@ __device__ __forceinline__ stage_query stage_query_of(float limit, float scale, 
                        0.0f,
                        keys.start};
     if (!(keys.bias > 0)) return out; // no row passes, or all go on
-    out.reach = __fdiv_rn(__fmul_rn(0.5f, reach), scale);
-    if (!(out.reach < 0x1p100f)) out.reach = __uint_as_float(0x7f800000u); // wild
+    out.reach = far_to_infinity(__fdiv_rn(__fmul_rn(0.5f, reach), scale));
     out.words[3] |= 0x80000000u | bf16_above(out.reach);
     return out;
 }

@@ -241,6 +241,35 @@ void check_rising_terms(uint32_t &turn)
     }
 }
 
+// Rows of scale 0 alone, whose keys are their biases and which go on for every query, under limits
+// so far that half of them, over the scale of the query, is a float but infinite as bf16.
+void check_far_limits(uint32_t &turn)
+{
+    static const char *const far_layouts[] = {"96x3", "384x2"};
+    for (const char *layout : far_layouts) {
+        scan_case c = make_case(layout, 4, checks.small ? 9 : 18, 5, turn++);
+        c.keys = FLOAT_KEYS;
+        c.fill = RANDOM_ROWS;
+        c.limits = MIXED;
+        host_data data = make_data(c);
+        for (size_t row = 0; row < data.scales.size(); row++) {
+            const uint64_t r = check_random(c.stream + 60, row);
+            const float bias = 0x1.ffp48f + static_cast<float>(r >> 8 & 0x7fff) * 0x1p25f;
+            data.scales[row] = 0;
+            data.biases[row] = r & 1 ? bias : -bias;
+        }
+        for (float &scale : data.query_scales) scale = 0x1p-80f;
+        const expected_lists expected = expect(c, data);
+        device_data device(c, data);
+        if (!check_launch(unpack(data, device, c.query_bits), describe(c, "unpack_queries")))
+            continue;
+        check_scan(c, "matrix_scan", bsw_device_matrix_scan, device, expected);
+        check_hopper(c, device, expected);
+        check_some_stage(c, data, device, expected);
+        check_some_hopper_stage(c, data, device, expected);
+    }
+}
+
 // Layouts that the Hopper kernel takes slice by slice, whole ones and others: few queries, the most
 // of a block of 128, and more where the block takes 256 or 128; rings that go round.
 void check_hopper_slices(uint32_t &turn)
@@ -275,6 +304,7 @@ void check_scans()
     check_hopper_widths(turn);
     check_hopper_slices(turn);
     check_rising_terms(turn);
+    check_far_limits(turn);
 #if !defined(CHECKS_GPU)
     check_divisions(turn);
 #endif
