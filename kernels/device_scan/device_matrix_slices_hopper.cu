@@ -6,7 +6,6 @@
 // dots below 2^21 begin their sums with terms, others have a bound.
 //
 // Two consumers with 64 queries each, or with 128 where these fit.
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/hopper_select.cuh"
 #include "kernels/device_scan/hopper_slice_products.cuh"
 
@@ -141,24 +140,16 @@ __global__ void __launch_bounds__(SHAPE::threads, 1)
 
 // ---- launch ----
 
-struct slices_kernel {
-    uint32_t queries, threads;
-    size_t (*shared_bytes)(const slices_arguments &);
-    void (*kernels[3])(slices_arguments); // by key_kind
-};
-
-template <class SHAPE> constexpr slices_kernel make_kernel()
+template <class SHAPE, key_kind KIND> constexpr slices_kernel<slices_arguments> make_kernel()
 {
-    return {SHAPE::queries,
-            SHAPE::threads,
-            shared_bytes_of<SHAPE>,
-            {scan_hopper_slices<SHAPE, key_kind::integer>,
-             scan_hopper_slices<SHAPE, key_kind::small_float>,
-             scan_hopper_slices<SHAPE, key_kind::any_float>}};
+    return {SHAPE::queries, SHAPE::threads, shared_bytes_of<SHAPE>,
+            scan_hopper_slices<SHAPE, KIND>};
 }
 
-constexpr slices_kernel half_kernel = make_kernel<hopper_shape<slice_words, 1, 2>>();
-constexpr slices_kernel whole_kernel = make_kernel<hopper_shape<slice_words, 2, 2>>();
+template <key_kind KIND>
+constexpr slices_kernel<slices_arguments> kernels[2] = {
+    make_kernel<hopper_shape<slice_words, 1, 2>, KIND>(),
+    make_kernel<hopper_shape<slice_words, 2, 2>, KIND>()};
 
 } // namespace
 
@@ -168,19 +159,14 @@ cudaError_t scan_slices(const scan_arguments &scan, cudaStream_t stream)
     a.num_slices =
         cut_slices(scan.codes.layout, scan.codes.layout.padded_dims / hopper_word_dims, a.slices);
     a.slot_words = slot_words_of(a, key_words);
-    device_traits device;
-    cudaError_t error = get_device_traits(&device);
-    if (error) return error;
-    const size_t most_bytes = static_cast<size_t>(device.most_shared_bytes);
-    const bool is_whole = scan.queries.num_queries > half_kernel.queries &&
-                          fit_rings(whole_kernel.shared_bytes, most_bytes, a);
-    const slices_kernel &chosen = is_whole ? whole_kernel : half_kernel;
-    if (!fit_rings(chosen.shared_bytes, most_bytes, a)) return cudaErrorInvalidConfiguration;
-    auto kernel = chosen.kernels[static_cast<int>(choose_keys(scan))];
-    launch_shape shape = {dim3(), dim3(chosen.threads), chosen.shared_bytes(a), stream};
-    error = plan_blocks(a.scan, {chosen.queries, tile_bundles, bsw_device_tuning_current()->hopper},
-                        kernel, shape);
-    return error ? error : launch(shape, kernel, a);
+    switch (choose_keys(scan)) {
+    case key_kind::integer:
+        return launch_slices(kernels<key_kind::integer>, a, stream);
+    case key_kind::small_float:
+        return launch_slices(kernels<key_kind::small_float>, a, stream);
+    default:
+        return launch_slices(kernels<key_kind::any_float>, a, stream);
+    }
 }
 
 } // namespace bsw

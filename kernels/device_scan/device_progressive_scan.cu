@@ -368,8 +368,7 @@ extern "C" int bsw_device_progressive_scan_mma(const struct bsw_device_codes *co
                                                bsw_stream stream)
 {
     using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists) || lists->queues.slots ||
-        !is_valid_stage(*codes, *stage, queries->query_bits))
+    if (!is_valid_progressive_scan(*codes, *stage, *part, *queries, *lists))
         return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
     const bsw_device_tuning &own = *bsw_device_tuning_current();

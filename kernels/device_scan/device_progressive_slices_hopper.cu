@@ -9,7 +9,6 @@
 // nothing here but for wild queries, of which all pairs go on: hence masks beside the terms.
 //
 // Two consumers with 64 queries each, or with 128 where these fit.
-#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/hopper_select.cuh"
 #include "kernels/device_scan/hopper_slice_products.cuh"
 #include "kernels/device_scan/progressive.cuh"
@@ -295,36 +294,13 @@ __global__ void __launch_bounds__(SHAPE::threads, 1)
 
 // ---- launch ----
 
-struct stage_kernel {
-    uint32_t queries, threads;
-    size_t (*shared_bytes)(const stage_arguments &);
-    void (*kernel)(stage_arguments);
-};
-
-template <class SHAPE> constexpr stage_kernel make_kernel()
+template <class SHAPE> constexpr slices_kernel<stage_arguments> make_kernel()
 {
     return {SHAPE::queries, SHAPE::threads, shared_bytes_of<SHAPE>, scan_stage_slices<SHAPE>};
 }
 
-constexpr stage_kernel half_kernel = make_kernel<hopper_shape<slice_words, 1, 2>>();
-constexpr stage_kernel whole_kernel = make_kernel<hopper_shape<slice_words, 2, 2>>();
-
-// Arguments are valid, there are rows and queries.
-cudaError_t scan_stage(stage_arguments &a, cudaStream_t stream)
-{
-    device_traits device;
-    cudaError_t error = get_device_traits(&device);
-    if (error) return error;
-    const size_t most_bytes = static_cast<size_t>(device.most_shared_bytes);
-    const bool is_whole = a.scan.queries.num_queries > half_kernel.queries &&
-                          fit_rings(whole_kernel.shared_bytes, most_bytes, a);
-    const stage_kernel &chosen = is_whole ? whole_kernel : half_kernel;
-    if (!fit_rings(chosen.shared_bytes, most_bytes, a)) return cudaErrorInvalidConfiguration;
-    launch_shape shape = {dim3(), dim3(chosen.threads), chosen.shared_bytes(a), stream};
-    error = plan_blocks(a.scan, {chosen.queries, tile_bundles, bsw_device_tuning_current()->hopper},
-                        chosen.kernel, shape);
-    return error ? error : launch(shape, chosen.kernel, a);
-}
+constexpr slices_kernel<stage_arguments> kernels[2] = {
+    make_kernel<hopper_shape<slice_words, 1, 2>>(), make_kernel<hopper_shape<slice_words, 2, 2>>()};
 
 } // namespace
 } // namespace bsw
@@ -345,9 +321,8 @@ extern "C" int bsw_device_progressive_scan_hopper(const struct bsw_device_codes 
                                                   bsw_stream stream)
 {
     using namespace bsw;
-    if (!is_valid_scan(*codes, *part, *queries, *lists) || lists->queues.slots ||
-        !is_valid_stage(*codes, *stage, queries->query_bits) || !is_aligned(*codes) ||
-        reinterpret_cast<uintptr_t>(codes->tails) % 16 != 0 ||
+    if (!is_valid_progressive_scan(*codes, *stage, *part, *queries, *lists) ||
+        !is_aligned(*codes) || reinterpret_cast<uintptr_t>(codes->tails) % 16 != 0 ||
         !bsw_device_has_hopper_stage(&codes->layout, stage->dims))
         return cudaErrorInvalidValue;
     if (part->first == part->last || queries->num_queries == 0) return cudaSuccess;
@@ -356,5 +331,5 @@ extern "C" int bsw_device_progressive_scan_hopper(const struct bsw_device_codes 
     a.stage = *stage;
     a.num_slices = cut_slices(codes->layout, stage->dims / hopper_word_dims, a.slices);
     a.slot_words = slot_words_of(a, stage_keys::words);
-    return scan_stage(a, stream);
+    return launch_slices(kernels, a, stream);
 }

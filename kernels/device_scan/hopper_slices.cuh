@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layouts of more than 256 padded dimensions in slices, for device_matrix_slices_hopper.cu, and
 // first stages of the progressive scan, for device_progressive_slices_hopper.cu: how they are cut,
-// and the producers.
+// how both are launched, and the producers.
 //
 // A slice is up to 128 dimensions of one segment. A warp of the producers has bundles that follow
 // each other, one of each tile, and takes their slices one after another: a slot of its own has
@@ -19,6 +19,7 @@
 
 #include <algorithm>
 
+#include "kernels/device_scan/device_tuning.h"
 #include "kernels/device_scan/hopper_produce.cuh"
 
 namespace bsw
@@ -82,6 +83,33 @@ bool fit_rings(size_t (*shared_bytes)(const ARGUMENTS &), size_t most_bytes, ARG
         if (ring[0] <= a.num_slices + 1 && shared_bytes(a) <= most_bytes) return true;
     }
     return false;
+}
+
+// What is compiled for a block of so many queries; ARGUMENTS: slices_arguments or more.
+template <class ARGUMENTS> struct slices_kernel {
+    uint32_t queries, threads;
+    size_t (*shared_bytes)(const ARGUMENTS &);
+    void (*kernel)(ARGUMENTS);
+};
+
+// By kernels[1], of more queries, where there are more than those of kernels[0] and its shared
+// memory fits. Arguments are valid but for rings and blocks, there are rows and queries.
+template <class ARGUMENTS>
+cudaError_t launch_slices(const slices_kernel<ARGUMENTS> (&kernels)[2], ARGUMENTS &a,
+                          cudaStream_t stream)
+{
+    device_traits device;
+    cudaError_t error = get_device_traits(&device);
+    if (error) return error;
+    const size_t most_bytes = static_cast<size_t>(device.most_shared_bytes);
+    const bool is_whole = a.scan.queries.num_queries > kernels[0].queries &&
+                          fit_rings(kernels[1].shared_bytes, most_bytes, a);
+    const slices_kernel<ARGUMENTS> &chosen = kernels[is_whole];
+    if (!fit_rings(chosen.shared_bytes, most_bytes, a)) return cudaErrorInvalidConfiguration;
+    launch_shape shape = {dim3(), dim3(chosen.threads), chosen.shared_bytes(a), stream};
+    error = plan_blocks(a.scan, {chosen.queries, tile_bundles, bsw_device_tuning_current()->hopper},
+                        chosen.kernel, shape);
+    return error ? error : launch(shape, chosen.kernel, a);
 }
 
 // The scan of layouts that cut_slices takes; arguments are valid, there are rows and queries.

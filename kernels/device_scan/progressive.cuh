@@ -13,11 +13,15 @@ namespace bsw
 
 constexpr uint32_t queue_pairs = 64; // of a warp: fewer than 32 that wait and 32 that come
 
-inline bool is_valid_stage(const bsw_device_codes &codes, const bsw_device_stage &stage,
-                           uint32_t query_bits)
+// What every progressive scan takes. Rows do not go to queues of threads here.
+inline bool is_valid_progressive_scan(const bsw_device_codes &codes, const bsw_device_stage &stage,
+                                      const bsw_device_part &part,
+                                      const bsw_device_queries &queries,
+                                      const bsw_device_lists &lists)
 {
-    return stage.dims % 32 == 0 && stage.dims >= 32 && stage.dims < codes.layout.padded_dims &&
-           codes.scales && codes.tails && bsw_device_stage_fits(&codes.layout, query_bits);
+    return is_valid_scan(codes, part, queries, lists) && !lists.queues.slots &&
+           stage.dims % 32 == 0 && stage.dims >= 32 && stage.dims < codes.layout.padded_dims &&
+           codes.scales && codes.tails && bsw_device_stage_fits(&codes.layout, queries.query_bits);
 }
 
 // Bit 22 of four sums, that of sum i as bit 8 * i + place, 0 .. 7.

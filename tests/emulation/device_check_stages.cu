@@ -257,6 +257,51 @@ void check_hopper_stages(uint32_t &turn)
     }
 }
 
+// What both must refuse without touching anything.
+void check_stage_refusals(uint32_t turn)
+{
+    scan_case c = make_case("384x3", 4, 2, 3, turn);
+    c.keys = FLOAT_KEYS;
+    const host_data data = make_data(c);
+    const device_data device(c, data);
+    const device_lists lists(2, 8, {0, 0});
+    const device_array<uint16_t> tails(make_tails(data, 128));
+    const device_array<int32_t> constants(2);
+    const device_array<float> reaches(2);
+    const device_array<uint64_t> survivors(std::vector<uint64_t>(1, 5));
+    struct {
+        bsw_device_codes codes;
+        bsw_device_stage stage;
+        bsw_device_part part;
+        bsw_device_lists lists;
+    } const right = {device.codes,
+                     {128, constants.get(), reaches.get(), survivors.get()},
+                     {0, 3, 1},
+                     lists.lists};
+    const device_turn turn_of(on_hopper);
+    auto refused = right;
+    const auto refuses = [&](const char *what) {
+        for (stage_fn scan : {bsw_device_progressive_scan_mma, bsw_device_progressive_scan_hopper})
+            check_that(scan(&refused.codes, &refused.stage, &refused.part, &device.queries,
+                            &refused.lists, nullptr) == cudaErrorInvalidValue,
+                       "a first stage was not refused: %s", what);
+        refused = right;
+    };
+    for (uint32_t dims : {0u, 48u, 384u, 416u}) {
+        refused.stage.dims = dims;
+        refuses("its end");
+    }
+    refused.codes.tails = nullptr;
+    refuses("no tails");
+    refused.part = {0, 4, 1};
+    refuses("bundles");
+    refused.lists.queues = {survivors.get(), 4, 64, 0, 64};
+    refuses("queues of threads");
+    check_that(lists.counts.values() == std::vector<uint32_t>(2, prefilled) &&
+                   survivors.values()[0] == 5,
+               "a first stage that was refused has written");
+}
+
 // Limits that rise from part to part, as in a search: from none at all, by a cut to the best few
 // behind each. What is left are the best of all rows.
 void check_rising_limits(uint32_t turn)
@@ -321,4 +366,5 @@ void check_stages()
     scan_checks::check_steep_biases(turn);
     scan_checks::check_hopper_stages(turn);
     scan_checks::check_rising_limits(turn);
+    scan_checks::check_stage_refusals(turn);
 }
