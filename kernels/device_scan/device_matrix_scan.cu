@@ -80,6 +80,31 @@ struct chunk_block {
     }
 };
 
+// Of codes that have one segment, where unpacking is much of the work.
+template <class SHAPE, int BITS>
+constexpr auto scan_bits = scan_matrix<SHAPE, key_kind::small_float, BITS, matrix_arguments>;
+
+// By bits, from the first on. Each costs a second of compiling or two for every architecture; for
+// 256 queries it would save 4 % of the instructions.
+constexpr void (*few_kernels[])(matrix_arguments) = {
+    scan_bits<few_queries, 1>, scan_bits<few_queries, 2>, scan_bits<few_queries, 3>,
+    scan_bits<few_queries, 4>};
+constexpr void (*some_kernels[])(matrix_arguments) = {scan_bits<some_queries, 3>,
+                                                      scan_bits<some_queries, 4>};
+constexpr uint32_t few_first = 1, some_first = 3, most_own_bits = 4;
+
+auto choose_kernel(const matrix_kernel<matrix_arguments> &tile, const scan_arguments &a)
+{
+    const key_kind keys = choose_keys(a);
+    const uint32_t bits = a.codes.layout.segments[0].bits;
+    const bool may_be =
+        keys == key_kind::small_float && a.codes.layout.num_segments == 1 && bits <= most_own_bits;
+    if (may_be && tile.queries == few_queries::queries) return few_kernels[bits - few_first];
+    if (may_be && tile.queries == some_queries::queries && bits >= some_first)
+        return some_kernels[bits - some_first];
+    return tile.kernels[static_cast<int>(keys)];
+}
+
 } // namespace
 
 DEVICE_POINTERS(matrix_arguments, a.scan)
@@ -99,7 +124,7 @@ extern "C" int bsw_device_matrix_scan_mma(const struct bsw_device_codes *codes,
     matrix_arguments a = {make_scan_arguments(*codes, *part, *queries, *lists)};
     const size_t bytes =
         select_shared_bytes(chosen.queries, chosen.bundles, codes->layout.padded_dims);
-    auto kernel = chosen.kernels[static_cast<int>(choose_keys(a.scan))];
+    auto kernel = choose_kernel(chosen, a.scan);
     launch_shape shape = {dim3(), dim3(tuning.threads), bytes, stream};
     cudaError_t error =
         plan_blocks(a.scan, {chosen.queries, chosen.bundles, own.matrix}, kernel, shape);

@@ -51,7 +51,7 @@ select_tile(const ARGUMENTS &a, const typename ARGUMENTS::block &block, uint32_t
 }
 
 // One tile: its words chunk by chunk, then the selection.
-template <class SHAPE, key_kind KIND, class ARGUMENTS>
+template <class SHAPE, key_kind KIND, int BITS, class ARGUMENTS>
 __device__ __forceinline__ void
 scan_tile(const ARGUMENTS &a, const typename ARGUMENTS::block &block, uint32_t first_bundle,
           const scan_shared &shared, row_caps &started)
@@ -65,7 +65,7 @@ scan_tile(const ARGUMENTS &a, const typename ARGUMENTS::block &block, uint32_t f
         const uint32_t words =
             num_words - word < tuning.chunk_words ? num_words - word : tuning.chunk_words;
         __syncthreads(); // everybody has done with what is in shared memory
-        unpack_tile<SHAPE>(a.scan, first_bundle, block.end, word, words, shared);
+        unpack_tile<SHAPE, BITS>(a.scan, first_bundle, block.end, word, words, shared);
         if (KIND == key_kind::small_float && word == 0)
             load_terms<SHAPE>(a.scan, first_bundle, block.end, is_first, shared);
         if (KIND == key_kind::any_float && word == 0)
@@ -79,12 +79,13 @@ scan_tile(const ARGUMENTS &a, const typename ARGUMENTS::block &block, uint32_t f
             update_starts<SHAPE>(shared, started);
             begin_tile<SHAPE>(warp, lane, shared, acc);
         }
-        multiply_tile<SHAPE>(shared, words, warp, lane, acc);
+        multiply_tile<SHAPE, (BITS > 0)>(shared, words, warp, lane, acc);
     }
     select_tile<SHAPE, KIND>(a, block, first_bundle, warp, lane, acc, shared);
 }
 
-template <class SHAPE, key_kind KIND, class ARGUMENTS>
+// BITS: of codes that have one segment, which take fewer instructions then; 0: of any codes.
+template <class SHAPE, key_kind KIND, int BITS, class ARGUMENTS>
 __global__ void __launch_bounds__(tuning.threads, 2)
     scan_matrix(const __grid_constant__ ARGUMENTS a)
 {
@@ -94,7 +95,7 @@ __global__ void __launch_bounds__(tuning.threads, 2)
         a, shared.queries + num_words * SHAPE::query_word_bytes);
     row_caps started = {-1, -1}; // what starts of sums are for
     for (uint32_t bundle = block.begin; bundle < block.end; bundle += SHAPE::bundles)
-        scan_tile<SHAPE, KIND>(a, block, bundle, shared, started);
+        scan_tile<SHAPE, KIND, BITS>(a, block, bundle, shared, started);
 }
 
 template <class ARGUMENTS> struct matrix_kernel {
@@ -106,9 +107,9 @@ template <class SHAPE, class ARGUMENTS> constexpr matrix_kernel<ARGUMENTS> make_
 {
     return {SHAPE::queries,
             SHAPE::bundles,
-            {scan_matrix<SHAPE, key_kind::integer, ARGUMENTS>,
-             scan_matrix<SHAPE, key_kind::small_float, ARGUMENTS>,
-             scan_matrix<SHAPE, key_kind::any_float, ARGUMENTS>}};
+            {scan_matrix<SHAPE, key_kind::integer, 0, ARGUMENTS>,
+             scan_matrix<SHAPE, key_kind::small_float, 0, ARGUMENTS>,
+             scan_matrix<SHAPE, key_kind::any_float, 0, ARGUMENTS>}};
 }
 
 template <class ARGUMENTS>

@@ -92,6 +92,8 @@ void check_sizes(uint32_t &turn)
         if (checks.small && queries[i % 10] > 65) continue;
         check_case(make_case("33x2,20x3", 4, queries[i % 10], bundles[i % 5], turn));
     }
+    check_large("96x3", 40, 9, turn++); // code of their own, of one chunk and of two
+    check_large("140x4", 17, 5, turn++);
     if (checks.small) return;
     check_large("33x3,7x2", 3, 700, turn++); // blocks of several tiles
     check_large("40x3", 70, 150, turn++);
