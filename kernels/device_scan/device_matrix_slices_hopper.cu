@@ -81,8 +81,9 @@ __device__ __forceinline__ void select_block(const slices_arguments &a, const sl
     const uint32_t query =
         first_of_block<SHAPE>(work.first_query, threadIdx.x / group_threads, b) + row;
     if (parts != 0)
-        append_tile<KIND, 8>(a.scan, work, query, tile, sums,
-                             place_of_thread(shared, SHAPE::consumer_threads), parts, with);
+        append_tile<KIND, 8>(a.scan, batch_queries{a.scan, a.scan.queries.num_queries}, work, query,
+                             tile, sums, place_of_thread(shared, SHAPE::consumer_threads), parts,
+                             with);
 }
 
 template <class SHAPE, key_kind KIND>

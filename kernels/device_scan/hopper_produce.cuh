@@ -198,30 +198,36 @@ __device__ __forceinline__ void produce_with(const hopper_arguments &a, const ho
                                                a.num_stages);
 }
 
+// call(segments): the code that knows the layout, if there is one.
+template <class SHAPE, class CALL>
+__device__ __forceinline__ void with_segments(const bsw_code_layout &layout, const CALL &call)
+{
+    const bool is_plain = layout.num_segments == 1 && layout.segments[0].words == SHAPE::words;
+    switch (is_plain ? layout.segments[0].bits : 0) {
+    case 1:
+        call(one_segment<1, SHAPE::words>());
+        break;
+    case 2:
+        call(one_segment<2, SHAPE::words>());
+        break;
+    case 3:
+        call(one_segment<3, SHAPE::words>());
+        break;
+    case 4:
+        call(one_segment<4, SHAPE::words>());
+        break;
+    default:
+        call(any_segments());
+    }
+}
+
 template <class SHAPE, key_kind KIND>
 __device__ __forceinline__ void produce(const hopper_arguments &a, const hopper_shared &shared,
                                         const block_work &work)
 {
-    const bsw_code_layout &layout = a.scan.codes.layout;
-    const bool is_plain = layout.num_segments == 1 && layout.segments[0].words == SHAPE::words;
-#define PRODUCE(...) produce_with<SHAPE, __VA_ARGS__, KIND>(a, shared, work)
-    switch (is_plain ? layout.segments[0].bits : 0) {
-    case 1:
-        PRODUCE(one_segment<1, SHAPE::words>);
-        break;
-    case 2:
-        PRODUCE(one_segment<2, SHAPE::words>);
-        break;
-    case 3:
-        PRODUCE(one_segment<3, SHAPE::words>);
-        break;
-    case 4:
-        PRODUCE(one_segment<4, SHAPE::words>);
-        break;
-    default:
-        PRODUCE(any_segments);
-    }
-#undef PRODUCE
+    with_segments<SHAPE>(a.scan.codes.layout, [&](auto segments) {
+        produce_with<SHAPE, decltype(segments), KIND>(a, shared, work);
+    });
 }
 
 } // namespace bsw

@@ -110,9 +110,10 @@ __device__ __forceinline__ float2 load_keys(const scan_arguments &a, uint32_t ro
     return {half_to_float(__ldg(a.codes.scales + row)), __ldg(a.codes.biases + row)};
 }
 
-// Of `some` of the sums, a bit each, the same for the warp.
-template <key_kind KIND>
-__device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const thread_query &query,
+// Of `some` of the sums, a bit each, the same for the warp. QUERY: thread_query, or what else
+// reaches<KIND> takes.
+template <key_kind KIND, class QUERY>
+__device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const QUERY &query,
                                               const rare_bundle &of, const rare_place &place,
                                               uint32_t some)
 {
@@ -127,21 +128,67 @@ __device__ __forceinline__ uint32_t find_hits(const scan_arguments &a, const thr
     return hits;
 }
 
-// Hits of the four lanes that share the query to its list, one atomicAdd.
-template <key_kind KIND>
-__device__ __forceinline__ void append_hits(const scan_arguments &a, const thread_query &own,
-                                            uint32_t query, const rare_bundle &of,
+// Which queries a block has, by their places i in the scan:
+//
+//   count                              of them; places from there on have none
+//   number(i)                          in the batch; none of the batch: there is none
+//   quick<KIND>(i)                     as load_quick; keeps_quick: once, not for every tile
+//   load_key_query(queries, i)         as that of key_terms.cuh
+//   keys<KIND>(i)                      what reaches<KIND> takes
+//   item<KIND>(query, row, score)      a candidate; query: what keys gave; row: in the codes
+//
+// Here all of a batch.
+struct batch_queries {
+    const scan_arguments &a;
+    uint32_t count;
+
+    __device__ __forceinline__ uint32_t number(uint32_t i) const
+    {
+        return i;
+    }
+
+    static constexpr bool keeps_quick = true;
+
+    template <key_kind KIND> __device__ __forceinline__ quick_query quick(uint32_t i) const
+    {
+        return load_quick<KIND>(a, i);
+    }
+
+    template <key_kind KIND> __device__ __forceinline__ thread_query keys(uint32_t i) const
+    {
+        return load_query<KIND>(a, i);
+    }
+
+    template <key_kind KIND>
+    __device__ __forceinline__ uint64_t item(const thread_query &, uint32_t row,
+                                             uint32_t score) const
+    {
+        return pack_candidate(score, a.codes.first_row + row);
+    }
+};
+
+__device__ __forceinline__ key_query load_key_query(const batch_queries &queries, uint32_t i)
+{
+    return load_key_query(queries.a, i);
+}
+
+// Hits of the four lanes that share the query, number `own` of the block, to its list, one
+// atomicAdd.
+template <key_kind KIND, class QUERIES, class QUERY>
+__device__ __forceinline__ void append_hits(const scan_arguments &a, const QUERIES &queries,
+                                            const QUERY &query, uint32_t own, const rare_bundle &of,
                                             const rare_place &place, uint32_t hits)
 {
-    uint32_t at = take_places(a.lists, query, static_cast<uint32_t>(__popc(hits)));
+    const uint32_t number = queries.number(own);
+    uint32_t at = take_places(a.lists, number, static_cast<uint32_t>(__popc(hits)));
 #pragma unroll 1
     for (; hits != 0; hits &= hits - 1, at++) {
         const uint32_t i = static_cast<uint32_t>(__ffs(static_cast<int>(hits)) - 1);
         const uint32_t row = of.first_row + row_of_sum(i);
         const float2 keys = load_keys<KIND>(a, row);
-        const uint32_t score =
-            score_of<KIND>(own.constant - 2 * place[i], own.scale, keys.x, keys.y);
-        put_item(a.lists, query, at, pack_candidate(score, a.codes.first_row + row));
+        const int dot = query.constant - 2 * place[i];
+        const uint32_t score = score_of<KIND>(dot, query.scale, keys.x, keys.y);
+        put_item(a.lists, number, at, queries.template item<KIND>(query, row, score));
     }
 }
 
@@ -279,10 +326,11 @@ __device__ __forceinline__ uint32_t find_below(const int (&sums)[64], bool has_s
 
 // first_query: of the thread's row 0, the other half's is DISTANCE further; parts: the same for the
 // warp; with.terms: NULL where sums start with 0.
-template <key_kind KIND, uint32_t DISTANCE>
+template <key_kind KIND, uint32_t DISTANCE, class QUERIES>
 __device__ __forceinline__ void
-append_tile(const scan_arguments &a, const block_work &work, uint32_t first_query, uint32_t tile,
-            const int (&sums)[64], const rare_place &place, uint32_t parts, const begun_with &with)
+append_tile(const scan_arguments &a, const QUERIES &queries, const block_work &work,
+            uint32_t first_query, uint32_t tile, const int (&sums)[64], const rare_place &place,
+            uint32_t parts, const begun_with &with)
 {
 #pragma unroll 1
     for (; parts != 0; parts &= parts - 1) {
@@ -295,9 +343,10 @@ append_tile(const scan_arguments &a, const block_work &work, uint32_t first_quer
         const uint32_t some = with.terms ? sums_below(place) : (1u << rare_sums) - 1;
         if (with.terms) take_terms(with, part, some, place);
         const uint32_t own = first_query + DISTANCE * (part % 2);
-        const thread_query query = load_query<KIND>(a, own);
+        const auto query = queries.template keys<KIND>(own);
         const uint32_t hits = find_hits<KIND>(a, query, of, place, some);
-        if (__any_sync(all_lanes, hits != 0)) append_hits<KIND>(a, query, own, of, place, hits);
+        if (__any_sync(all_lanes, hits != 0))
+            append_hits<KIND>(a, queries, query, own, of, place, hits);
     }
 }
 
