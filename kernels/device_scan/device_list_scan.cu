@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work items of lists as grouped products: a block an item. Few queries: few_list_scan.cuh. Others
-// it gathers by their number, then tile after tile as device_matrix_scan.cu has them. Limits are
-// those that keys have to reach before anything is added, which the block finds once for each of
-// its queries; sums are made for rows that pass alone.
+// Work items of lists as grouped products by dp4a and mma: a block an item. Few queries:
+// few_list_scan.cuh. Others it gathers by their number, then tile after tile as
+// device_matrix_scan.cu has them. Limits are those that keys have to reach before anything is
+// added, which the block finds once for each of its queries; sums are made for rows that pass
+// alone.
 #include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/few_list_scan.cuh"
+#include "kernels/device_scan/list_queries.cuh"
 #include "kernels/device_scan/matrix_scan.cuh"
-#include "kernels/select/key_shift.h"
 
 namespace bsw
 {
@@ -130,19 +131,6 @@ struct list_block {
 static_assert(few_slots == 8 && few_queries::queries == 16 && some_queries::queries == 64 &&
               many_queries::queries == 256 && BSW_LIST_TILES == BSW_MATRIX_TILES + 1);
 
-// What is_valid_scan asks, but for the planes of queries, which are not read.
-bool is_valid_list_scan(const bsw_device_codes &codes, const bsw_device_list_work &work,
-                        uint32_t tile, const bsw_device_queries &queries,
-                        const bsw_device_lists &lists)
-{
-    const bool has_keys = !codes.scales == !queries.scales && !codes.scales == !codes.biases;
-    return tile < BSW_LIST_TILES && work.num_items <= INT32_MAX &&
-           (codes.scales || !work.additions) && lists.num_queries == queries.num_queries &&
-           queries.query_bits >= 1 && queries.query_bits <= BSW_MAX_QUERY_BITS &&
-           !lists.queues.slots && has_keys &&
-           static_cast<uint64_t>(codes.num_bundles) * warp_rows + lists.capacity <= UINT32_MAX;
-}
-
 // Rows too long for it take the narrowest tile.
 bool has_few(uint32_t tile, const bsw_code_layout &layout)
 {
@@ -173,19 +161,44 @@ cudaError_t launch_tiles(const list_arguments &a, uint32_t tile, bsw_stream stre
 } // namespace
 } // namespace bsw
 
-DEVICE_POINTERS(bsw_device_list_work, a.items, a.queries, a.additions, a.rows)
 DEVICE_POINTERS(bsw::list_arguments, a.scan, a.work)
+
+extern "C" int bsw_device_list_scan_mma(const struct bsw_device_codes *codes,
+                                        const struct bsw_device_list_work *work, uint32_t tile,
+                                        const struct bsw_device_queries *queries,
+                                        const struct bsw_device_lists *lists, bsw_stream stream)
+{
+    using namespace bsw;
+    if (!is_valid_list_scan(*codes, *work, tile, *queries, *lists)) return cudaErrorInvalidValue;
+    if (work->num_items == 0 || queries->num_queries == 0) return cudaSuccess;
+    const list_arguments a = {make_list_arguments(*codes, *queries, *lists), *work};
+    if (has_few(tile, codes->layout)) return launch_few(a, stream);
+    return launch_tiles(a, tile > 0 ? tile - 1 : 0, stream);
+}
 
 extern "C" int bsw_device_list_scan(const struct bsw_device_codes *codes,
                                     const struct bsw_device_list_work *work, uint32_t tile,
                                     const struct bsw_device_queries *queries,
                                     const struct bsw_device_lists *lists, bsw_stream stream)
 {
-    using namespace bsw;
-    if (!is_valid_list_scan(*codes, *work, tile, *queries, *lists)) return cudaErrorInvalidValue;
-    if (work->num_items == 0 || queries->num_queries == 0) return cudaSuccess;
-    const bsw_device_part part = {0, codes->num_bundles, 1};
-    const list_arguments a = {make_scan_arguments(*codes, part, *queries, *lists), *work};
-    if (has_few(tile, codes->layout)) return launch_few(a, stream);
-    return launch_tiles(a, tile > 0 ? tile - 1 : 0, stream);
+    const bool is_hopper = bsw_device_lists_take_hopper(bsw_device_tuning_current(),
+                                                        work->num_items, work->num_bundles, tile) &&
+                           bsw_device_has_hopper_lists(&codes->layout);
+    return (is_hopper ? bsw_device_list_scan_hopper
+                      : bsw_device_list_scan_mma)(codes, work, tile, queries, lists, stream);
 }
+
+#ifdef BITSWEEP_WITHOUT_HOPPER // no code for sm_90a: no device is a Hopper GPU
+extern "C" int bsw_device_has_hopper_lists(const struct bsw_code_layout *)
+{
+    return 0;
+}
+
+extern "C" int bsw_device_list_scan_hopper(const struct bsw_device_codes *,
+                                           const struct bsw_device_list_work *, uint32_t,
+                                           const struct bsw_device_queries *,
+                                           const struct bsw_device_lists *, bsw_stream)
+{
+    return cudaErrorInvalidValue;
+}
+#endif

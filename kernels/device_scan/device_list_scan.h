@@ -27,9 +27,9 @@ struct bsw_device_list_work {
     const uint32_t *queries; // of each slot; those of an item differ
     const float *additions;  // of each slot, finite; NULL: nothing is added. Float keys alone
     const uint32_t *rows;    // [num_bundles * 32]: of each place that a mask has
+    uint64_t num_bundles;    // of all items together: which kernel takes them may depend on it, no
+                             // result does
 };
-
-#define BSW_LIST_TILES 4 // few queries by dp4a, then the tiles of the mma kernel
 
 // Slots that an item of each shape of tile has at most: one block has them all, and from the second
 // shape on needs room and time for as many.
@@ -50,10 +50,28 @@ static inline uint32_t bsw_device_list_tile(uint32_t num_slots)
 // these, and queries were unpacked for it. tile: the shape, of at least as many slots as items
 // have. Of the queries components and constants are read. No two items may find the same row for
 // the same query.
+// By dp4a and mma, or by the Hopper kernel where device_tuning.h says so; the same candidates.
 BSW_DEVICE_CALL int bsw_device_list_scan(const struct bsw_device_codes *codes,
                                          const struct bsw_device_list_work *work, uint32_t tile,
                                          const struct bsw_device_queries *queries,
                                          const struct bsw_device_lists *lists, bsw_stream stream);
+
+// That scan by dp4a and mma, whatever the tuning takes; and by wgmma (sm_90a), whether or not the
+// tuning takes it. cudaErrorInvalidValue for the latter where bsw_device_has_hopper_lists is 0: the
+// current device is no Hopper GPU, the build has no code for one, or the layout has more than 256
+// padded dimensions; and where codes are not aligned to 16 bytes.
+BSW_DEVICE_CALL int bsw_device_list_scan_mma(const struct bsw_device_codes *codes,
+                                             const struct bsw_device_list_work *work, uint32_t tile,
+                                             const struct bsw_device_queries *queries,
+                                             const struct bsw_device_lists *lists,
+                                             bsw_stream stream);
+BSW_DEVICE_CALL int bsw_device_has_hopper_lists(const struct bsw_code_layout *layout);
+BSW_DEVICE_CALL int bsw_device_list_scan_hopper(const struct bsw_device_codes *codes,
+                                                const struct bsw_device_list_work *work,
+                                                uint32_t tile,
+                                                const struct bsw_device_queries *queries,
+                                                const struct bsw_device_lists *lists,
+                                                bsw_stream stream);
 
 BSW_C_END
 #endif

@@ -18,6 +18,7 @@ BSW_C_BEGIN
 
 #define BSW_LEAST_HOPPER_STAGE 256
 #define BSW_MATRIX_TILES       3 // shapes of tiles of the mma kernel: for few, some and many queries
+#define BSW_LIST_TILES         4 // of work items of lists: few queries by dp4a, then those tiles
 
 // hopper: wgmma, where the layout fits (bsw_device_has_hopper, bsw_device_has_hopper_stage), else
 // mma.
@@ -44,6 +45,10 @@ struct bsw_device_tuning {
     // The largest batch that the mma kernel's tile i takes; rising, the last is UINT32_MAX.
     uint32_t tile_queries[BSW_MATRIX_TILES];
     uint32_t hopper_few_queries; // up to so many: blocks with one consumer, two on a multiprocessor
+    // Of work items of lists (device_list_scan.h). By hopper those of a tile that have so many
+    // bundles or more, on average of a launch; UINT32_MAX: none.
+    enum bsw_device_matrix_kernel list_kernel;
+    uint32_t hopper_list_bundles[BSW_LIST_TILES];
 };
 
 extern const struct bsw_device_tuning bsw_device_tunings[]; // rising
@@ -51,6 +56,11 @@ extern const size_t bsw_num_device_tunings;
 
 // The last row not above the capability; for older devices the first.
 const struct bsw_device_tuning *bsw_device_tuning_find(int major, int minor);
+
+// Whether a launch of work items, with so many bundles together, takes the Hopper kernel where
+// there is one. tile < BSW_LIST_TILES, or nothing does.
+int bsw_device_lists_take_hopper(const struct bsw_device_tuning *tuning, uint32_t num_items,
+                                 uint64_t num_bundles, uint32_t tile);
 
 // That of the calling thread's current device. Where the device does not answer, of the first row:
 // the launch that follows will tell.

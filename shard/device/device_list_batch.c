@@ -50,7 +50,9 @@ enum bsw_status bsw_device_list_group_launch(struct bsw_device_list_group *batch
     work.items += first;
     work.num_items = (uint32_t)(last - first);
     if (!batch->has_additions) work.additions = NULL;
+    uint64_t before = batch->scanned;
     count_bundles(batch, first, last);
+    work.num_bundles = batch->scanned - before;
     int code = batch->group.engine->plan.product
                    ? launch_tables(batch, &work, tile, lists)
                    : bsw_device_list_scan(&batch->codes, &work, tile, &batch->group.queries, lists,

@@ -23,7 +23,8 @@ static const struct {
 } names[] = {{"VOTE", 0x006},   {"BAR", 0x11d},   {"IMMA", 0x037},  {"HMMA", 0x03c},
              {"BMMA", 0x03d},   {"POPC", 0x109},  {"EXIT", 0x14d},  {"LDS", 0x184},
              {"STS", 0x188},    {"REDUX", 0x1c4}, {"IGMMA", 0x1f1}, {"WARPSYNC", 0x148},
-             {"UBLKCP", 0x1ba}, {"IDP", 0x026},   {"PRMT", 0x016},  {"LDG", 0x181}};
+             {"UBLKCP", 0x1ba}, {"IDP", 0x026},   {"PRMT", 0x016},  {"LDG", 0x181},
+             {"MUFU", 0x108}};
 
 static void fail(const char *what, const char *which)
 {

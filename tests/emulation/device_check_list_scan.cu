@@ -26,7 +26,10 @@ struct list_case {
     bool has_additions;
     std::vector<checked_list> lists;
     std::vector<uint32_t> rows; // of each place
+    uint32_t most_bundles;      // of a list, and of an item
 };
+
+constexpr uint32_t few_bundles = 6;
 
 float make_addition(const scan_case &c, uint64_t stream, uint32_t query)
 {
@@ -36,11 +39,12 @@ float make_addition(const scan_case &c, uint64_t stream, uint32_t query)
     return static_cast<float>(static_cast<int>(r % 65536) - 32768) / 128.0f;
 }
 
-// Lists of no to six bundles; each query looks at about `share` of 8 of them, a list in five has no
-// query. Rows in another order than places.
-list_case make_list_case(const scan_case &scan, uint32_t share)
+// Lists of no bundles to most_bundles; each query looks at about `share` of 8 of them, a list in
+// five has no query. Rows in another order than places.
+list_case make_list_case(const scan_case &scan, uint32_t share, uint32_t most_bundles = few_bundles)
 {
-    list_case c = {scan, scan.keys != INTEGER_KEYS && scan.stream / 1000 % 3 > 0, {}, {}};
+    list_case c = {
+        scan, scan.keys != INTEGER_KEYS && scan.stream / 1000 % 3 > 0, {}, {}, most_bundles};
     c.scan.first = 0;
     c.scan.last = scan.num_bundles;
     c.scan.step = 1;
@@ -48,8 +52,11 @@ list_case make_list_case(const scan_case &scan, uint32_t share)
     for (uint32_t at = 0, l = 0; at < scan.num_bundles; l++) {
         const uint64_t r = check_random(scan.stream + 60, l);
         checked_list list = {
-            at, std::min(scan.num_bundles, at + static_cast<uint32_t>(r % 7)), {}, {}};
-        for (uint32_t q = 0; q < scan.num_queries && r / 7 % 5 > 0; q++) {
+            at,
+            std::min(scan.num_bundles, at + static_cast<uint32_t>(r % (most_bundles + 1))),
+            {},
+            {}};
+        for (uint32_t q = 0; q < scan.num_queries && r / 1000 % 5 > 0; q++) {
             if (check_random(scan.stream + 61 + l, q) % 8 >= share) continue;
             list.queries.push_back(q);
             list.additions.push_back(make_addition(c.scan, scan.stream + 62 + 2 * l, q));
@@ -112,6 +119,7 @@ struct list_tables {
     std::vector<bsw_device_list_item> items = {{0, 0, 0, 0}};
     std::vector<uint32_t> queries;
     std::vector<float> additions;
+    uint64_t num_bundles = 0; // of items
 
     list_tables(const list_case &c, uint32_t tile, uint32_t bundles)
     {
@@ -122,34 +130,52 @@ struct list_tables {
             queries.insert(queries.end(), list.queries.begin(), list.queries.end());
             additions.insert(additions.end(), list.additions.begin(), list.additions.end());
             for (uint32_t b = list.first; b < list.end; b += bundles) {
-                for (uint32_t q = 0; q < num; q += most)
+                for (uint32_t q = 0; q < num; q += most) {
                     items.push_back(
                         {b, std::min(bundles, list.end - b), slot + q, std::min(most, num - q)});
+                    num_bundles += items.back().num_bundles;
+                }
             }
         }
     }
 };
 
+typedef int (*list_scan)(const bsw_device_codes *, const bsw_device_list_work *, uint32_t,
+                         const bsw_device_queries *, const bsw_device_lists *, bsw_stream);
+
 void check_tile(const list_case &c, const device_data &device, const expected_lists &expected,
-                uint32_t tile)
+                uint32_t tile, const char *kernel, list_scan scan)
 {
-    const list_tables tables(c, tile, 1 + static_cast<uint32_t>(c.scan.stream / 1000 + tile) % 6);
+    const uint32_t turn = static_cast<uint32_t>(c.scan.stream / 1000 + tile);
+    const list_tables tables(c, tile, 1 + turn % c.most_bundles);
     device_array<bsw_device_list_item> items(tables.items);
     device_array<uint32_t> queries(tables.queries), rows(c.rows);
     device_array<float> additions(tables.additions);
-    const bsw_device_list_work work = {items.get(), static_cast<uint32_t>(tables.items.size()),
+    const bsw_device_list_work work = {items.get(),   static_cast<uint32_t>(tables.items.size()),
                                        queries.get(), c.has_additions ? additions.get() : nullptr,
-                                       rows.get()};
-    const std::string name = "list_scan, tile " + std::to_string(tile) +
+                                       rows.get(),    tables.num_bundles};
+    const std::string name = std::string(kernel) + ", tile " + std::to_string(tile) +
                              (c.has_additions ? ", additions, " : ", ") +
                              std::to_string(c.lists.size()) + " lists,";
     check_scan(
         c.scan, name.c_str(),
         [&](const bsw_device_codes *codes, const bsw_device_part *, const bsw_device_queries *own,
-            const bsw_device_lists *lists, bsw_stream stream) {
-            return bsw_device_list_scan(codes, &work, tile, own, lists, stream);
-        },
+            const bsw_device_lists *lists,
+            bsw_stream stream) { return scan(codes, &work, tile, own, lists, stream); },
         device, expected);
+}
+
+// Where the device is one, as check_hopper of device_check_scan.cu. Its blocks take several items
+// where there are more of them than run at a time.
+void check_hopper_tile(const list_case &c, const device_data &device,
+                       const expected_lists &expected, uint32_t tile)
+{
+    const device_turn turn(on_hopper);
+    if (!turn.is_hopper) return;
+    const bool has = bsw_device_has_hopper_lists(&device.codes.layout) != 0;
+    check_that(has == (device.codes.layout.padded_dims <= 256), "%s: has_hopper_lists",
+               c.scan.segments.c_str());
+    if (has) check_tile(c, device, expected, tile, "list_scan_hopper", bsw_device_list_scan_hopper);
 }
 
 // first_dims: padded dimensions that keys are made of; 0: all.
@@ -166,9 +192,14 @@ void check_list_case(const list_case &c, uint32_t first_dims, uint32_t tile)
     }
     if (!check_launch(unpack(data, device, c.scan.query_bits), "unpack_queries")) return;
     const expected_lists expected = expect_lists(c, data);
-    check_tile(c, device, expected, tile);
+    check_tile(c, device, expected, tile, "list_scan", bsw_device_list_scan);
     if (c.scan.num_queries <= 17 && !checks.small)
-        check_tile(c, device, expected, (tile + 1) % BSW_LIST_TILES);
+        check_tile(c, device, expected, (tile + 1) % BSW_LIST_TILES, "list_scan",
+                   bsw_device_list_scan);
+#if !defined(CHECKS_GPU)
+    if (c.scan.stream / 1000 % 3 && c.most_bundles == few_bundles) return; // its blocks are slow
+#endif
+    check_hopper_tile(c, device, expected, tile);
 }
 
 void check_refused_lists()
@@ -178,7 +209,7 @@ void check_refused_lists()
     device_lists lists(2, 40, std::vector<uint32_t>(2, 0));
     const device_array<float> additions(2);
     bsw_device_codes codes = device.codes;
-    bsw_device_list_work work = {nullptr, 1, nullptr, additions.get(), nullptr};
+    bsw_device_list_work work = {nullptr, 1, nullptr, additions.get(), nullptr, 4};
     auto refuses = [&](uint32_t tile, const char *what) {
         check_that(bsw_device_list_scan(&codes, &work, tile, &device.queries, &lists.lists,
                                         nullptr) == cudaErrorInvalidValue,
@@ -196,6 +227,30 @@ void check_refused_lists()
     codes = device.codes;
     codes.num_bundles = UINT32_MAX / 32;
     refuses(0, "more rows than 32 bits count");
+    if (!bsw_device_has_hopper_lists(&codes.layout))
+        check_that(bsw_device_list_scan_hopper(&device.codes, &work, 0, &device.queries,
+                                               &lists.lists, nullptr) == cudaErrorInvalidValue,
+                   "lists by wgmma were not refused");
+}
+
+// The Hopper kernel: items of more tiles than its rings have places, and more items than blocks,
+// few and many queries, layouts that have code of their own and others.
+void check_long_lists(uint32_t &turn)
+{
+    static const struct {
+        const char *layout;
+        uint32_t num_queries, num_bundles, most_bundles, tile;
+    } cases[] = {{"96x3", 20, 150, 40, 1},       {"64x2,40x5", 70, 90, 3, 2},
+                 {"96x4", 230, 90, 3, 3},        {"120x8", 64, 40, 40, 2},
+                 {"250x2", 140, 150, 70, 3},     {"256x3", 40, 90, 3, 2},
+                 {"100x5,60x1", 260, 60, 20, 3}, {"33x1", 7, 200, 30, 0}};
+    for (uint32_t i = 0; i < (checks.small ? 2u : 8u); i++, turn++) {
+        const auto &own = cases[i];
+        scan_case c = make_case(own.layout, 1 + turn % 7, own.num_queries, own.num_bundles, turn);
+        if (i % 3 == 0) c.keys = FLOAT_KEYS;
+        if (i % 3 == 0) c.limits = SOME;
+        check_list_case(make_list_case(c, 8 - turn % 3, own.most_bundles), 0, own.tile);
+    }
 }
 
 } // namespace
@@ -232,4 +287,5 @@ void check_list_scans()
                                                  1 + 5 * (turn % 3), turn),
                                        8 - turn % 3),
                         0, checks.small ? i % 2 + 2 : turn % BSW_LIST_TILES);
+    check_long_lists(turn);
 }

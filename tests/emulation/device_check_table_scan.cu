@@ -368,8 +368,9 @@ void check_lists(const table_case &c, const case_data &data, const device_case &
     const device_array<uint32_t> slots_there(slots);
     const device_array<float> additions_there(additions);
     const bsw_device_list_work work = {
-        items_there.get(), static_cast<uint32_t>(items.size()), slots_there.get(),
-        has_additions ? additions_there.get() : nullptr, device.rows.get()};
+        items_there.get(), static_cast<uint32_t>(items.size()),
+        slots_there.get(), has_additions ? additions_there.get() : nullptr,
+        device.rows.get(), 0};
     check_found(c, "table_list_scan", device, expected, limits,
                 [&](const bsw_device_tables &tables, const bsw_device_lists &lists) {
                     return bsw_device_table_list_scan(&device.codes, &work, 1, &tables, &lists,

@@ -33,6 +33,7 @@ UNIT_TEST(test_rows_are_in_range)
         // Its kernels are for 9.0 alone.
         assert_true(row->matrix_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
         assert_true(row->stage_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
+        assert_true(row->list_kernel == BSW_DEVICE_MATRIX_MMA || row->major == 9);
     }
 }
 
@@ -55,6 +56,19 @@ UNIT_TEST(test_devices_find_their_row)
     assert_finds(10, 1, 10, 0);
     assert_finds(99, 0, bsw_device_tunings[bsw_num_device_tunings - 1].major,
                  bsw_device_tunings[bsw_num_device_tunings - 1].minor);
+}
+
+UNIT_TEST(test_lists_take_what_pays)
+{
+    struct bsw_device_tuning row = {.hopper_list_bundles = {UINT32_MAX, 3, 1, 1}};
+    assert_false(bsw_device_lists_take_hopper(&row, 10, 1000, 1)); // by mma alone
+    row.list_kernel = BSW_DEVICE_MATRIX_HOPPER;
+    assert_false(bsw_device_lists_take_hopper(&row, 1, UINT64_MAX, 0)); // never
+    assert_false(bsw_device_lists_take_hopper(&row, 10, 29, 1));
+    assert_true(bsw_device_lists_take_hopper(&row, 10, 30, 1));
+    assert_true(bsw_device_lists_take_hopper(&row, 10, 10, 2));
+    assert_true(bsw_device_lists_take_hopper(&row, UINT32_MAX, UINT64_C(3) * UINT32_MAX, 1));
+    assert_false(bsw_device_lists_take_hopper(&row, 10, 1000, BSW_LIST_TILES));
 }
 
 int main(void)
