@@ -15,12 +15,13 @@
 #define SHAPE(layout, has_affine, is_swept, kind, query_bits, queries, keep)                  \
     {                                                                                         \
         layout, has_affine, is_swept, BSW_SCAN_##kind, query_bits, queries, queries, keep, 0, \
-            DEVICE_BENCH_BY_KIND                                                              \
+            DEVICE_BENCH_BY_KIND, 0                                                           \
     }
-// Of a kernel alone.
-#define KERNEL(queries, kernel)                                                           \
-    {                                                                                     \
-        "96x3", 1, 0, BSW_SCAN_MATRIX, 4, queries, queries, 100, 0, DEVICE_BENCH_##kernel \
+// Of a kernel alone, over the whole shard or over lists of so many bundles.
+#define KERNEL(queries, kernel) LISTS(queries, kernel, 0)
+#define LISTS(queries, kernel, bundles)                                                            \
+    {                                                                                              \
+        "96x3", 1, 0, BSW_SCAN_MATRIX, 4, queries, queries, 100, 0, DEVICE_BENCH_##kernel, bundles \
     }
 
 // One that follows another with the same layout uses its codes.
@@ -45,16 +46,25 @@ static const struct device_bench_case cases[] = {
     {"hopper-64", "64, the wgmma kernel alone", device_bench_kernel_alone, KERNEL(64, HOPPER)},
     {"mma-256", "256, the mma kernel alone", device_bench_kernel_alone, KERNEL(256, MMA)},
     {"hopper-256", "256, the wgmma kernel alone", device_bench_kernel_alone, KERNEL(256, HOPPER)},
+    {"lists-mma-16", "16 queries, lists of 48 bundles, mma", device_bench_kernel_alone,
+     LISTS(16, MMA, 48)},
+    {"lists-hopper-16", "the same by wgmma", device_bench_kernel_alone, LISTS(16, HOPPER, 48)},
+    {"lists-mma-64", "64 queries", device_bench_kernel_alone, LISTS(64, MMA, 48)},
+    {"lists-hopper-64", "64, wgmma", device_bench_kernel_alone, LISTS(64, HOPPER, 48)},
+    {"lists-mma-256", "256 queries", device_bench_kernel_alone, LISTS(256, MMA, 48)},
+    {"lists-hopper-256", "256, wgmma", device_bench_kernel_alone, LISTS(256, HOPPER, 48)},
+    {"short-mma-256", "256, lists of 5 bundles", device_bench_kernel_alone, LISTS(256, MMA, 5)},
+    {"short-hopper-256", "the same by wgmma", device_bench_kernel_alone, LISTS(256, HOPPER, 5)},
     {"batches",
      "10,000 queries in batches of 1000",
      device_bench_scan,
-     {"96x3", 1, 0, BSW_SCAN_MATRIX, 6, 10000, 1000, 100, 0, DEVICE_BENCH_BY_KIND}},
+     {"96x3", 1, 0, BSW_SCAN_MATRIX, 6, 10000, 1000, 100, 0, DEVICE_BENCH_BY_KIND, 0}},
     {"stream-8", "8 queries, most codes in host memory", device_bench_stream,
      SHAPE("96x3", 1, 0, MATRIX, 4, 8, 100)},
     {"progressive",
      "1000 queries, the full scan and the progressive one",
      device_bench_progressive,
-     {"32x4,32x2,64x1", 1, 0, BSW_SCAN_MATRIX, 6, 1000, 1000, 100, 64, DEVICE_BENCH_BY_KIND}},
+     {"32x4,32x2,64x1", 1, 0, BSW_SCAN_MATRIX, 6, 1000, 1000, 100, 64, DEVICE_BENCH_BY_KIND, 0}},
     {"rbegir", "the setting of rbeGIR, over the planes", device_bench_scan,
      SHAPE("64x2", 0, 1, PLANES, 3, 1, 1000)},
     {"rbegir-matrix", "the same on int8 units", device_bench_scan,

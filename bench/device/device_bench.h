@@ -87,6 +87,7 @@ struct device_bench_shape {
     size_t keep;
     uint32_t stage_dims;             // of codes with a spectrum, which have tails; else 0
     enum device_bench_kernel kernel; // of cases that time the kernel alone
+    uint32_t list_bundles;           // of each list that all queries look at; 0: there are none
 };
 
 struct device_bench_case;

@@ -7,6 +7,7 @@
 
 #include "bench/device/device_bench.h"
 #include "common/base/memory.h"
+#include "kernels/device_scan/device_list_scan.h"
 #include "kernels/device_scan/device_tuning.h"
 #include "shard/device/device_plan.h"
 
@@ -20,6 +21,7 @@ struct bare_scan {
     struct bsw_device_buffer memory;
     struct bsw_device_queries queries;
     struct bsw_device_lists lists;
+    struct bsw_device_list_work work; // where the shape has lists
     size_t num_launches;
 };
 
@@ -42,13 +44,44 @@ static enum bsw_status allocate_bare(struct bare_scan *bare, const struct bsw_qu
         {&queries->constants, num_queries * sizeof *queries->constants},
         {&lists->items, num_queries * sizeof *lists->items},
         {&lists->counts, num_queries * sizeof *lists->counts},
-        {&lists->limits, num_queries * sizeof *lists->limits}};
+        {&lists->limits, num_queries * sizeof *lists->limits},
+        {&bare->work.items, (bare->work.num_items + 1) * sizeof *bare->work.items},
+        {&bare->work.queries, num_queries * sizeof *bare->work.queries}};
     queries->num_queries = lists->num_queries = (uint32_t)num_queries;
     queries->query_bits = batch->query_bits;
     queries->query_words = (uint32_t)batch->query_words;
     lists->capacity = 1;
     return device_bench_allocate(bare->bench, arrays, sizeof arrays / sizeof arrays[0],
                                  &bare->memory, err);
+}
+
+// Lists one after another, each an item for all queries. Candidates' rows are never read, as there
+// are none; biases have as many numbers.
+static enum bsw_status send_items(struct bare_scan *bare, struct bsw_error *err)
+{
+    bsw_device *device = bare->bench->device;
+    uint32_t num = bare->queries.num_queries, most = bare->shape->list_bundles, *numbers;
+    struct bsw_device_list_item *items;
+    BSW_TRY(bsw_allocate(&numbers, num, sizeof *numbers, "numbers of queries", err));
+    enum bsw_status status =
+        bsw_allocate(&items, bare->work.num_items, sizeof *items, "work items", err);
+    for (uint32_t q = 0; q < num; q++) numbers[q] = q;
+    for (uint32_t i = 0; i < bare->work.num_items && status == BSW_OK; i++) {
+        uint32_t left = bare->codes.num_bundles - i * most;
+        items[i] = (struct bsw_device_list_item){i * most, left < most ? left : most, 0, num};
+    }
+    if (status == BSW_OK)
+        status = bsw_device_upload(device, BSW_QUEUE_SCAN, (void *)bare->work.items, items,
+                                   bare->work.num_items * sizeof *items, err);
+    if (status == BSW_OK)
+        status = bsw_device_upload(device, BSW_QUEUE_SCAN, (void *)bare->work.queries, numbers,
+                                   num * sizeof *numbers, err);
+    if (status == BSW_OK) status = bsw_device_wait(device, BSW_QUEUE_SCAN, "work items", err);
+    bare->work.rows = (const uint32_t *)(const void *)bare->codes.biases;
+    bare->work.num_bundles = bare->codes.num_bundles;
+    bsw_free(&items);
+    bsw_free(&numbers);
+    return status;
 }
 
 // Zero counts, limits above every score, queries and their bytes.
@@ -100,11 +133,24 @@ static scan_launcher choose_launcher(const struct device_bench_shape *shape)
     return is_matrix(shape) ? bsw_device_matrix_scan : bsw_device_plane_scan;
 }
 
+static enum bsw_status run_lists(struct bare_scan *bare, struct bsw_error *err)
+{
+    const uint32_t tile = bsw_device_list_tile(bare->queries.num_queries);
+    int (*launcher)(const struct bsw_device_codes *, const struct bsw_device_list_work *, uint32_t,
+                    const struct bsw_device_queries *, const struct bsw_device_lists *,
+                    bsw_stream) = bare->shape->kernel == DEVICE_BENCH_HOPPER
+                                      ? bsw_device_list_scan_hopper
+                                      : bsw_device_list_scan_mma;
+    return DEVICE_BENCH_LAUNCH(bare->bench, "scan of lists", err, launcher, &bare->codes,
+                               &bare->work, tile, &bare->queries, &bare->lists);
+}
+
 static enum bsw_status run_bare(void *context, struct bsw_error *err)
 {
     struct bare_scan *bare = context;
     const struct bsw_device_part part = {0, bare->codes.num_bundles, 1};
     const scan_launcher launcher = choose_launcher(bare->shape);
+    if (bare->shape->list_bundles > 0) return run_lists(bare, err);
     for (size_t i = 0; i < bare->num_launches; i++)
         BSW_TRY(DEVICE_BENCH_LAUNCH(bare->bench, "scan", err, launcher, &bare->codes, &part,
                                     &bare->queries, &bare->lists));
@@ -121,8 +167,12 @@ static enum bsw_status time_bare(struct device_bench *bench, const struct device
     struct bare_scan bare = {.bench = bench, .shape = shape};
     bare.num_launches = (batch->num_queries + num - 1) / num;
     bare.codes = device_bench_codes_first(bench, num_rows, shape->has_affine);
+    if (shape->list_bundles > 0)
+        bare.work.num_items =
+            (bare.codes.num_bundles + shape->list_bundles - 1) / shape->list_bundles;
     BSW_TRY(allocate_bare(&bare, batch, num, err));
     enum bsw_status status = send_bare(&bare, batch, err);
+    if (status == BSW_OK && shape->list_bundles > 0) status = send_items(&bare, err);
     if (status == BSW_OK)
         status = device_bench_time(bench, bench->device, run_bare, &bare, times, err);
     bsw_device_free(bench->device, &bare.memory);
@@ -200,7 +250,9 @@ enum bsw_status device_bench_kernel_alone(struct device_bench *bench,
     struct device_bench_queries queries;
     BSW_TRY(device_bench_codes_make(bench, shape->layout, bench->settings->rows, err));
     const struct bsw_code_layout *layout = &bench->codes.codes.layout;
-    if (shape->kernel == DEVICE_BENCH_HOPPER && !bsw_device_has_hopper(layout)) {
+    const int has_hopper = shape->list_bundles > 0 ? bsw_device_has_hopper_lists(layout)
+                                                   : bsw_device_has_hopper(layout);
+    if (shape->kernel == DEVICE_BENCH_HOPPER && !has_hopper) {
         bsw_bench_report_note(&bench->report,
                               "%s: skipped: no Hopper GPU, or no code for one (sm_90a)", c->name);
         return BSW_OK;
