@@ -145,6 +145,8 @@ cudaError_t allocate_kept(void **place, size_t bytes)
 
 cudaError_t free_kept(void *place)
 {
+    cudaError_t refused = refuse_while_captured("cudaFree");
+    if (refused) return refused;
     if (place) let_go(&kept, place, "cudaFree");
     return cudaFree(place);
 }
@@ -152,6 +154,8 @@ cudaError_t free_kept(void *place)
 cudaError_t allocate_pinned(void **place, size_t bytes)
 {
     *place = nullptr;
+    cudaError_t refused = refuse_while_captured("cudaMallocHost");
+    if (refused) return refused;
     if (is_struck("BITSWEEP_EMULATOR_REFUSE_PINNED", own_device)) return cudaErrorMemoryAllocation;
     if (bytes > 0) *place = aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
     return keep(*place || bytes == 0 ? cudaSuccess : cudaErrorMemoryAllocation, place);
@@ -159,6 +163,8 @@ cudaError_t allocate_pinned(void **place, size_t bytes)
 
 cudaError_t free_pinned(void *place)
 {
+    cudaError_t refused = refuse_while_captured("cudaFreeHost");
+    if (refused) return refused;
     if (place) let_go(&kept, place, "cudaFreeHost");
     free(place);
     return cudaSuccess;
@@ -188,6 +194,8 @@ cudaError_t register_host(void *memory, size_t bytes, unsigned)
     if (is_struck("BITSWEEP_EMULATOR_REFUSE_REGISTER", own_device))
         return cudaErrorMemoryAllocation;
     if (is_struck("BITSWEEP_EMULATOR_SLOW_REGISTER", own_device)) nanosleep(&pause, nullptr);
+    cudaError_t refused = refuse_while_captured("cudaHostRegister");
+    if (refused) return refused;
     lock guard(emulator_lock);
     if (bytes == 0 || registered_bytes(memory, bytes) > 0) return cudaErrorInvalidValue;
     registered[memory] = bytes;
@@ -196,6 +204,8 @@ cudaError_t register_host(void *memory, size_t bytes, unsigned)
 
 cudaError_t unregister_host(void *memory)
 {
+    cudaError_t refused = refuse_while_captured("cudaHostUnregister");
+    if (refused) return refused;
     let_go(&registered, memory, "cudaHostUnregister");
     return cudaSuccess;
 }

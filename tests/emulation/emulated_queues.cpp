@@ -24,7 +24,8 @@ struct CUevent_st {
     cudaStream_t where = nullptr;
     uint64_t position = 0; // num_done when all before the event is done
     int device = 0;
-    double time = 0; // ms, when it was recorded
+    double time = 0;      // ms, when it was recorded
+    uint64_t capture = 0; // in which it was recorded
 };
 
 namespace
@@ -139,7 +140,7 @@ double milliseconds()
 
 } // namespace
 
-void emulated_stream_push(cudaStream_t stream, std::function<cudaError_t()> work)
+static void push(cudaStream_t stream, std::function<cudaError_t()> work)
 {
     {
         list_guard guard(streams_lock);
@@ -147,6 +148,11 @@ void emulated_stream_push(cudaStream_t stream, std::function<cudaError_t()> work
     }
     stream->work.push_back(std::move(work));
     if (is_random()) run_by_chance();
+}
+
+void emulated_stream_push(cudaStream_t stream, std::function<cudaError_t()> work)
+{
+    emulation::queue_piece(stream, {emulation::piece_kind::other, nullptr, std::move(work)});
 }
 
 void emulated_stream_run(cudaStream_t stream)
@@ -178,6 +184,19 @@ int device_of(cudaStream_t stream)
     return stream->device;
 }
 
+cudaError_t queue_piece(cudaStream_t stream, piece work)
+{
+    if (!is_captured(stream)) {
+        push(stream, std::move(work.run));
+        return cudaSuccess;
+    }
+    if (work.kind == piece_kind::other)
+        return invalidate(stream, cudaErrorStreamCaptureUnsupported,
+                          "work of a library in a stream that is captured");
+    put_in_capture(stream, std::move(work));
+    return cudaSuccess;
+}
+
 void run_all_queues()
 {
     for (cudaStream_t stream : own_streams()) run_to_end(stream);
@@ -190,23 +209,30 @@ void run_all_queues()
 using namespace emulation;
 
 // Work without a stream is done now.
-static cudaError_t queue_work(cudaStream_t stream, std::function<cudaError_t()> work)
+static cudaError_t queue_work(cudaStream_t stream, piece_kind kind,
+                              std::function<cudaError_t()> work)
 {
     if (!stream) return work();
-    emulated_stream_push(stream, std::move(work));
-    return cudaSuccess;
+    return queue_piece(stream, {kind, nullptr, std::move(work)});
+}
+
+static piece_kind copy_kind(cudaMemcpyKind kind)
+{
+    return kind == cudaMemcpyHostToDevice   ? piece_kind::upload
+           : kind == cudaMemcpyDeviceToHost ? piece_kind::download
+                                            : piece_kind::copy;
 }
 
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    return queue_work(stream, [=] { return copy_now(to, from, bytes, kind); });
+    return queue_work(stream, copy_kind(kind), [=] { return copy_now(to, from, bytes, kind); });
 }
 
 cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
                               size_t width, size_t height, cudaMemcpyKind kind, cudaStream_t stream)
 {
-    return queue_work(stream, [=] {
+    return queue_work(stream, copy_kind(kind), [=] {
         cudaError_t code = cudaSuccess;
         for (size_t i = 0; i < height && code == cudaSuccess; i++) {
             code = copy_now(static_cast<char *>(to) + i * to_pitch,
@@ -218,12 +244,13 @@ cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
 {
-    return queue_work(stream, [=] { return fill_now(to, value, bytes); });
+    return queue_work(stream, piece_kind::fill, [=] { return fill_now(to, value, bytes); });
 }
 
 cudaError_t cudaMemset(void *to, int value, size_t bytes)
 {
-    return fill_now(to, value, bytes);
+    cudaError_t refused = refuse_while_captured("cudaMemset");
+    return refused ? refused : fill_now(to, value, bytes);
 }
 
 cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest)
@@ -245,6 +272,7 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned, int)
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
     if (!is_there(stream)) fail("cudaStreamDestroy of what is not there, or no longer");
+    if (is_captured(stream)) fail("cudaStreamDestroy of a stream that is captured");
     run_to_end(stream);
     list_guard guard(streams_lock);
     streams.erase(std::find(streams.begin(), streams.end(), stream));
@@ -254,6 +282,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream)
 
 cudaError_t cudaStreamQuery(cudaStream_t stream)
 {
+    cudaError_t refused = refuse_of_captured(stream, "a question about, or a wait for a stream");
+    if (!refused) refused = refuse_while_captured("a question about, or a wait for a stream");
+    if (refused) return refused;
     if (is_struck("BITSWEEP_EMULATOR_STALL", stream->device)) return cudaErrorNotReady;
     if (is_struck("BITSWEEP_EMULATOR_FAIL", stream->device)) return cudaErrorLaunchFailure;
     run_in_order(stream);
@@ -271,6 +302,8 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
 cudaError_t cudaDeviceSynchronize()
 {
+    cudaError_t refused = refuse_while_captured("cudaDeviceSynchronize");
+    if (refused) return refused;
     cudaError_t first = take_error();
     for (cudaStream_t stream : own_streams()) {
         cudaError_t code = cudaStreamSynchronize(stream);
@@ -308,6 +341,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->where = stream;
     event->position = stream ? stream->num_done + stream->work.size() : 0;
     event->time = milliseconds();
+    event->capture = stream ? capture_number(stream) : 0;
     return cudaSuccess;
 }
 
@@ -320,14 +354,26 @@ static bool reach(const CUevent_st &event)
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
     if (!event) return cudaErrorInvalidResourceHandle;
+    const uint64_t capture = stream ? capture_number(stream) : 0;
+    if (capture != event->capture) {
+        const char *text = "a wait from within a capture for what is outside, or the other way: "
+                           "captures here are of one stream";
+        return event->capture == 0
+                   ? invalidate(stream, cudaErrorStreamCaptureIsolation, text)
+                   : invalidate(event->where, cudaErrorStreamCaptureUnsupported, text);
+    }
+    if (capture > 0) return cudaSuccess; // what is captured is in order
     if (is_struck("BITSWEEP_EMULATOR_FORGET", own_device)) return cudaSuccess;
     const CUevent_st now = *event; // it may be recorded again
-    return queue_work(stream, [now] { return reach(now) ? cudaSuccess : cudaErrorNotReady; });
+    return queue_work(stream, piece_kind::wait,
+                      [now] { return reach(now) ? cudaSuccess : cudaErrorNotReady; });
 }
 
 cudaError_t cudaEventElapsedTime(float *out, cudaEvent_t from, cudaEvent_t to)
 {
     if (!from || !to) return cudaErrorInvalidResourceHandle;
+    if (from->capture > 0 || to->capture > 0)
+        return refuse(cudaErrorCapturedEvent, "the time of an event that was captured");
     *out = static_cast<float>(to->time - from->time);
     return cudaSuccess;
 }

@@ -25,6 +25,9 @@
 //   BITSWEEP_EMULATOR_REFUSE_PINNED=N     memory, of host memory that stays in place,
 //   BITSWEEP_EMULATOR_REFUSE_REGISTER=N   or registering host memory
 //   BITSWEEP_EMULATOR_SLOW_REGISTER=N     from the N-th on registering takes 20 ms
+//   BITSWEEP_EMULATOR_NO_CAPTURE=N        from the N-th on a capture breaks, without it a graph
+//   BITSWEEP_EMULATOR_NO_GRAPH=N          cannot be made of one, or its launch is refused
+//   BITSWEEP_EMULATOR_NO_GRAPH_LAUNCH=N   (emulated_graphs.hpp)
 //   BITSWEEP_EMULATOR_FORGET=N            from the N-th on waits of a stream for an event are
 //                                         forgotten: a fault that tests of ours are to notice
 #ifndef BITSWEEP_EMULATION_EMULATED_QUEUES_HPP
@@ -33,6 +36,7 @@
 #include <functional>
 
 #include "tests/emulation/cuda_emulator.hpp"
+#include "tests/emulation/emulated_graphs.hpp"
 
 enum : unsigned { cudaHostRegisterDefault = 0 };
 struct cudaUUID_t {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "emulated_copies.hpp"
+#include "emulated_graphs.hpp"
 #include "emulated_queues.hpp"
 #include "emulated_runtime.hpp"
 #include "emulated_thread.hpp"
@@ -130,6 +131,28 @@ cudaError_t fill_now(void *to, int value, size_t bytes);
 
 int device_of(cudaStream_t stream);
 void run_all_queues(); // of the calling thread, as far as they go
+
+// A piece of work of a stream. kernel: of a launch.
+struct piece {
+    piece_kind kind;
+    const void *kernel;
+    std::function<cudaError_t()> run;
+};
+// Queues it, or puts it into the stream's capture.
+cudaError_t queue_piece(cudaStream_t stream, piece work);
+
+// ---- emulated_graphs.cpp ----
+
+bool is_captured(cudaStream_t stream);
+void put_in_capture(cudaStream_t stream, piece work);
+// What CUDA refuses to do to a stream, or anywhere in the thread, while it is captured: the capture
+// then is of no use. cudaSuccess where there is none.
+cudaError_t refuse_of_captured(cudaStream_t stream, const char *call);
+cudaError_t refuse_while_captured(const char *call);
+// Ends the stream's capture for good; returns the error.
+cudaError_t invalidate(cudaStream_t stream, cudaError_t error, const char *text);
+// A number for each capture; 0: the stream is in none.
+uint64_t capture_number(cudaStream_t stream);
 
 // ---- emulated_devices.cpp ----
 

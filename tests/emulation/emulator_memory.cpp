@@ -174,6 +174,8 @@ cudaError_t allocate_device(void **place, size_t bytes)
 {
     lock guard(emulator_lock);
     *place = nullptr;
+    cudaError_t refused = refuse_while_captured("cudaMalloc");
+    if (refused) return refused;
     if (bytes == 0) return cudaSuccess;
     if (bytes > device_bytes - used_bytes)
         return refuse(cudaErrorMemoryAllocation, "device memory is used up");
@@ -234,6 +236,8 @@ cudaError_t cudaFree(void *place)
 {
     lock guard(emulation::emulator_lock);
     if (!place) return cudaSuccess;
+    cudaError_t refused = emulation::refuse_while_captured("cudaFree");
+    if (refused) return refused;
     auto found = emulation::allocations.find(static_cast<char *>(place));
     if (found == emulation::allocations.end())
         return emulation::refuse(cudaErrorInvalidValue, "cudaFree of what cudaMalloc did not give");
@@ -250,6 +254,8 @@ cudaError_t cudaFree(void *place)
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind kind)
 {
     lock guard(emulation::emulator_lock);
+    cudaError_t refused = emulation::refuse_while_captured("cudaMemcpy");
+    if (refused) return refused;
     cudaError_t error = emulation::copy_now(to, from, bytes, kind);
     cudaError_t earlier = emulation::take_error();
     return earlier ? earlier : error;
@@ -351,6 +357,20 @@ const char *cudaGetErrorName(cudaError_t error)
         return "cudaErrorNotReady";
     case cudaErrorLaunchFailure:
         return "cudaErrorLaunchFailure";
+    case cudaErrorIllegalState:
+        return "cudaErrorIllegalState";
+    case cudaErrorStreamCaptureUnsupported:
+        return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+        return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureIsolation:
+        return "cudaErrorStreamCaptureIsolation";
+    case cudaErrorCapturedEvent:
+        return "cudaErrorCapturedEvent";
+    case cudaErrorStreamCaptureWrongThread:
+        return "cudaErrorStreamCaptureWrongThread";
+    case cudaErrorGraphExecUpdateFailure:
+        return "cudaErrorGraphExecUpdateFailure";
     }
     return "unknown error";
 }

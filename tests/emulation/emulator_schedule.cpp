@@ -294,14 +294,14 @@ cudaError_t queue_grid(const launch_size &size, const void *kernel, cudaStream_t
         failed = false;
         return keep_error(cudaErrorInvalidResourceHandle);
     }
-    emulated_stream_push(stream, [device, run = std::move(run)] {
+    auto work = [device, run = std::move(run)] {
         std::lock_guard<std::recursive_mutex> running(emulator_lock);
         launch_device = device;
         cudaError_t refused = run();
         launch_device = -1;
         return refused ? refused : take_error();
-    });
-    return cudaSuccess;
+    };
+    return queue_piece(stream, {piece_kind::kernel, kernel, std::move(work)});
 }
 
 cudaError_t run_grid(const launch_size &size, const void *kernel, void (*body)(void *),
