@@ -53,6 +53,7 @@ struct bsw_search_settings {
     int num_threads;
     bsw_device *device;           // this rank's, borrowed: scans there; NULL: on the CPU
     size_t batch;                 // most queries of a batch
+    int is_plain;                 // a device's launches go one by one (device_graph.h)
     int is_checked;               // self_check.h; 0: no checks but those of a new device
     int has_masks, has_additions; // a probe (probe.h) may have row masks, or additions to keys
 };
@@ -98,7 +99,8 @@ struct bsw_memory_forecast {
 struct bsw_scan_counts {
     uint64_t num_samples, num_segments, num_overflows; // segments scanned, tries that overflowed
     uint64_t num_waits;                                // of the host for scans
-    uint64_t copied_bytes;                             // of codes, block by block
+    uint64_t num_graphs;   // groups of queries whose launches were one graph
+    uint64_t copied_bytes; // of codes, block by block
 };
 
 // One shard as a tenant has it.
@@ -232,6 +234,8 @@ struct bsw_backend {
     // What a tenant counted: to be read, or put back after scans that are not to count. Host: NULL,
     // it has no segments.
     struct bsw_scan_counts *(*counts)(void *state);
+    // Why a tenant that could launch a batch as one graph does not any more; "" else. Host: NULL.
+    const char *(*graph_note)(const void *state);
     // Raw rows in the tenant's memory; those sent to it for refinement; allocations since the last
     // load_rows. Host: NULL, there are none.
     void (*use)(const void *state, uint64_t *raw_bytes, uint64_t *gathered_bytes,

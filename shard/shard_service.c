@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shard/shard_service.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/clock.h"
@@ -239,6 +240,9 @@ void bsw_shard_service_figures(const struct bsw_shard_service *service,
     if (backend->use)
         backend->use(service->state, &out->raw_bytes, &out->gathered_bytes,
                      &out->batch_allocations);
+    if (backend->graph_note)
+        snprintf(out->graph_note, sizeof out->graph_note, "%.127s",
+                 backend->graph_note(service->state));
     out->counts.copied_bytes -= service->forgotten_copied;
     out->gathered_bytes -= service->forgotten_gathered;
 }

@@ -88,10 +88,12 @@ enum bsw_status bsw_shard_service_look(struct bsw_shard_service *service,
                                        struct bsw_error *err);
 void bsw_shard_service_close(struct bsw_shard_service *service);
 
+#define BSW_GRAPH_NOTE_BYTES 128
 // What the back end counted in batches, self-checks left out; 0 where it has nothing to count.
 struct bsw_service_figures {
     struct bsw_scan_counts counts;
     uint64_t raw_bytes, gathered_bytes, batch_allocations; // struct bsw_backend's `use`
+    char graph_note[BSW_GRAPH_NOTE_BYTES];                 // its graph_note
 };
 void bsw_shard_service_figures(const struct bsw_shard_service *service,
                                struct bsw_service_figures *out);

@@ -441,6 +441,51 @@ enum bsw_status bsw_device_download_rows(bsw_device *device, enum bsw_device_que
     return BSW_OK;
 }
 
+// ---- graphs ----
+
+static cudaGraphExec_t exec_of(struct bsw_device_graph *graph)
+{
+    return reinterpret_cast<cudaGraphExec_t>(graph);
+}
+
+// What other threads of the process do is none of its business.
+enum bsw_status bsw_device_record(bsw_device *device, enum bsw_device_queue queue,
+                                  struct bsw_error *err)
+{
+    TRY_CUDA(device, "graph", err,
+             cudaStreamBeginCapture(device->streams[queue], cudaStreamCaptureModeThreadLocal));
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_recorded(bsw_device *device, enum bsw_device_queue queue,
+                                    struct bsw_device_graph **out, struct bsw_error *err)
+{
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    *out = NULL;
+    cudaError_t code = cudaStreamEndCapture(device->streams[queue], &graph);
+    if (code == cudaSuccess) code = cudaGraphInstantiate(&exec, graph, 0);
+    if (graph) cudaGraphDestroy(graph);
+    if (code != cudaSuccess) return fail_call(device, code, "graph", err);
+    *out = reinterpret_cast<struct bsw_device_graph *>(exec);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_graph_run(bsw_device *device, enum bsw_device_queue queue,
+                                     struct bsw_device_graph *graph, struct bsw_error *err)
+{
+    TRY_CUDA(device, "graph", err, cudaGraphLaunch(exec_of(graph), device->streams[queue]));
+    return BSW_OK;
+}
+
+void bsw_device_graph_free(bsw_device *device, struct bsw_device_graph **graph)
+{
+    if (*graph && !device->is_lost) cudaGraphExecDestroy(exec_of(*graph));
+    *graph = NULL;
+}
+
+// ---- order and waiting ----
+
 enum bsw_status bsw_device_follow(bsw_device *device, enum bsw_device_queue queue,
                                   enum bsw_device_queue other, struct bsw_error *err)
 {

@@ -147,6 +147,31 @@ BSW_DEVICE_CALL enum bsw_status bsw_device_download_rows(bsw_device *device,
                                                          size_t num_rows, size_t from_stride,
                                                          struct bsw_error *err);
 
+// ---- graphs ----
+
+// Work of a queue that was recorded in place of being run, as one launch.
+struct bsw_device_graph;
+
+// From record to recorded what is queued on `queue` is kept for a graph; nothing else is asked of
+// the device until then, no wait or memory either, or there will be no graph. The thread that began
+// ends it, also after an error in between. Arguments of launches are kept as they are, contents of
+// memory, the host's too, are those when the graph runs.
+BSW_DEVICE_CALL enum bsw_status bsw_device_record(bsw_device *device, enum bsw_device_queue queue,
+                                                  struct bsw_error *err);
+// *out is NULL after an error.
+BSW_DEVICE_CALL enum bsw_status bsw_device_recorded(bsw_device *device, enum bsw_device_queue queue,
+                                                    struct bsw_device_graph **out,
+                                                    struct bsw_error *err);
+// Queues it once. After an error nothing of it was queued.
+BSW_DEVICE_CALL enum bsw_status bsw_device_graph_run(bsw_device *device,
+                                                     enum bsw_device_queue queue,
+                                                     struct bsw_device_graph *graph,
+                                                     struct bsw_error *err);
+// What was queued of it goes on. NULL inside may be freed too.
+BSW_DEVICE_CALL void bsw_device_graph_free(bsw_device *device, struct bsw_device_graph **graph);
+
+// ---- order and waiting ----
+
 // What is queued on `queue` from now on starts after all that is queued on `other` by now.
 BSW_DEVICE_CALL enum bsw_status bsw_device_follow(bsw_device *device, enum bsw_device_queue queue,
                                                   enum bsw_device_queue other,

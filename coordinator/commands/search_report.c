@@ -136,6 +136,9 @@ static void tell_device(struct bsw_facts *facts, const struct bsw_device_report 
     bsw_fact_integer(facts, "segments", d->figures.counts.num_segments, NULL);
     bsw_fact_integer(facts, "overflows", d->figures.counts.num_overflows, NULL);
     bsw_fact_integer(facts, "waits", d->figures.counts.num_waits, NULL);
+    bsw_fact_integer(facts, "graphs", d->figures.counts.num_graphs, NULL);
+    bsw_fact_text(facts, "graphs_note", d->figures.graph_note[0] ? d->figures.graph_note : NULL,
+                  NULL);
     bsw_fact_integer(facts, "raw_bytes", d->figures.raw_bytes, NULL);
     bsw_fact_integer(facts, "gathered_bytes", d->figures.gathered_bytes, NULL);
     bsw_fact_integer(facts, "batch_allocations", d->figures.batch_allocations, NULL);
@@ -198,7 +201,10 @@ static void tell_ranks(struct bsw_facts *facts, const struct bsw_search *search,
     bsw_fact_text(facts, "link_note", search->link_note, NULL);
     for (int rank = 0; rank < num_ranks; rank++) {
         const char *note = search->ranks[rank].device.note;
+        const char *graph_note = search->ranks[rank].device.figures.graph_note;
         if (note[0]) bsw_facts_say(facts, "rank %d is on its CPU: %s\n", rank, note);
+        if (graph_note[0])
+            bsw_facts_say(facts, "rank %d does without graphs: %s\n", rank, graph_note);
     }
     if (strcmp(stats->device_kind, "cpu") != 0) say_devices(facts, search);
 }

@@ -26,6 +26,9 @@
 // to spare, or scans can begin ahead.
 enum bsw_search_overlap { BSW_OVERLAP_AUTO, BSW_OVERLAP_ON, BSW_OVERLAP_OFF };
 
+// Whether devices take the launches of a batch as one graph, where they can.
+enum bsw_search_graphs { BSW_GRAPHS_AUTO, BSW_GRAPHS_OFF };
+
 // Texts and pointers are borrowed until the search is closed.
 struct bsw_search_options {
     const char *index; // folder
@@ -35,6 +38,7 @@ struct bsw_search_options {
     struct bsw_device_choice device;
     enum bsw_link_choice link;
     enum bsw_search_overlap overlap;
+    enum bsw_search_graphs graphs;
     const struct bsw_thread_pinning *pinning; // of the caller's threads; NULL: none
     double check_seconds; // self-checks at the start, so often and at the end; 0: start and end
     int is_unchecked;     // no self-checks, but those of a new device

@@ -6,6 +6,7 @@
 #include "common/base/memory.h"
 #include "shard/codecs/codec.h"
 #include "shard/device/device_coarse.h"
+#include "shard/device/device_graph.h"
 #include "shard/device/device_histogram.h"
 #include "shard/device/device_list_batch.h"
 #include "shard/device/device_readback.h"
@@ -66,6 +67,7 @@ static struct bsw_device_needs scan_needs(const struct bsw_backend_needs *needs)
         .centroids = centroids,
         .num_centroids = centroids ? manifest->lists.count : 0,
         .level = settings->level,
+        .is_plain = settings->is_plain,
         .selection = settings->selection};
 }
 
@@ -464,6 +466,12 @@ static struct bsw_scan_counts *counts(void *address)
     return &state->engine.counts;
 }
 
+static const char *graph_note(const void *address)
+{
+    const struct device_state *state = address;
+    return bsw_device_graphs_note(&state->engine);
+}
+
 static void use(const void *address, uint64_t *raw_bytes, uint64_t *gathered_bytes,
                 uint64_t *allocations)
 {
@@ -497,5 +505,6 @@ const struct bsw_backend bsw_device_backend = {
     .num_blocks = num_blocks,
     .most_blocks = bsw_device_readback_most,
     .counts = counts,
+    .graph_note = graph_note,
     .use = use,
 };

@@ -52,10 +52,8 @@ void bsw_device_group_point(struct bsw_device_group *group)
                                        .num_blocks = (uint32_t)plan->queue_blocks};
 }
 
-// Words and scales: on the device already, or through staging. *first: the place in the queries'
-// memory from which on staging is uploaded.
-static enum bsw_status place_words(struct bsw_device_group *group, size_t *first,
-                                   struct bsw_error *err)
+// Words and scales: on the device already, or through staging.
+static enum bsw_status place_words(struct bsw_device_group *group, struct bsw_error *err)
 {
     struct bsw_device_engine *engine = group->engine;
     const struct bsw_device_plan *plan = &engine->plan;
@@ -65,13 +63,13 @@ static enum bsw_status place_words(struct bsw_device_group *group, size_t *first
     size_t word_bytes = group->num_queries * plan->query_words * sizeof(uint32_t);
     size_t scale_bytes = plan->has_affine ? group->num_queries * sizeof(float) : 0;
     if (!batch->d_words) {
-        *first = plan->queries.words;
+        group->first_staged = plan->queries.words;
         memcpy(staging + plan->queries.words, batch->words + word, word_bytes);
         if (scale_bytes > 0)
             memcpy(staging + plan->queries.scales, batch->scales + query, scale_bytes);
         return BSW_OK;
     }
-    *first = plan->queries.limits;
+    group->first_staged = plan->queries.limits;
     BSW_TRY(bsw_device_copy(engine->device, BSW_QUEUE_SCAN, memory + plan->queries.words,
                             batch->d_words + word, word_bytes, err));
     if (scale_bytes == 0) return BSW_OK;
@@ -79,16 +77,14 @@ static enum bsw_status place_words(struct bsw_device_group *group, size_t *first
                            batch->d_scales + query, scale_bytes, err);
 }
 
-enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint32_t *limits,
-                                      struct bsw_error *err)
+enum bsw_status bsw_device_group_stage(struct bsw_device_group *group, const uint32_t *limits,
+                                       struct bsw_error *err)
 {
     BSW_DEVICE_PHASE(STAGE_QUERIES);
     struct bsw_device_engine *engine = group->engine;
     const struct bsw_device_plan *plan = &engine->plan;
-    const struct bsw_device_queries *queries = &group->queries;
-    unsigned char *staging = engine->staging, *memory = engine->queries.data;
-    size_t first;
-    BSW_TRY(place_words(group, &first, err));
+    unsigned char *staging = engine->staging;
+    BSW_TRY(place_words(group, err));
     memset(staging + plan->queries.limits, 0, group->num_queries * sizeof(uint32_t));
     if (limits)
         memcpy(staging + plan->queries.limits, limits, group->num_queries * sizeof(uint32_t));
@@ -103,6 +99,17 @@ enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint
     if (group->batch->selection)
         bsw_device_selection_stage(group->batch, group->first_query, group->num_queries, plan,
                                    staging);
+    return BSW_OK;
+}
+
+enum bsw_status bsw_device_group_upload(const struct bsw_device_group *group, struct bsw_error *err)
+{
+    BSW_DEVICE_PHASE(STAGE_QUERIES);
+    struct bsw_device_engine *engine = group->engine;
+    const struct bsw_device_plan *plan = &engine->plan;
+    const struct bsw_device_queries *queries = &group->queries;
+    unsigned char *staging = engine->staging, *memory = engine->queries.data;
+    size_t first = group->first_staged;
     BSW_TRY(bsw_device_upload(engine->device, BSW_QUEUE_SCAN, memory + first, staging + first,
                               plan->queries.upload_bytes - first, err));
     if (group->is_matrix) {
@@ -122,6 +129,13 @@ enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint
         BSW_TRY(bsw_device_launched(engine->device, code, "queries", err));
     }
     return BSW_OK;
+}
+
+enum bsw_status bsw_device_group_send(struct bsw_device_group *group, const uint32_t *limits,
+                                      struct bsw_error *err)
+{
+    BSW_TRY(bsw_device_group_stage(group, limits, err));
+    return bsw_device_group_upload(group, err);
 }
 
 enum bsw_status bsw_device_group_count_entries(const struct bsw_device_group *group,

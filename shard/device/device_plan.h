@@ -55,6 +55,7 @@ struct bsw_device_needs {
     uint32_t num_centroids;
     enum bsw_cpu_level level;
     struct bsw_selection_settings selection; // of entries of these tables
+    int is_plain;                            // without graphs (device_graph.h)
 };
 
 // Where the floats of product codes lie (device_tables.h).

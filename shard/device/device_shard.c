@@ -5,6 +5,7 @@
 
 #include "common/device/device_phase.h"
 #include "kernels/device_scan/device_shift.h"
+#include "shard/device/device_graph.h"
 #include "shard/device/device_readback.h"
 #include "shard/device/device_self_check.h"
 #include "shard/device/device_tables.h"
@@ -52,6 +53,7 @@ static enum bsw_status allocate_engine(struct bsw_device_engine *engine,
                                      &engine->list_counts, err));
     BSW_TRY(bsw_device_blocks_open(device, BSW_DEVICE_BLOCK_BYTES, &engine->transfer, err));
     BSW_TRY(bsw_device_book_load(engine, needs, err));
+    if (!needs->is_plain) BSW_TRY(bsw_device_graphs_open(engine, err));
     return allocate_readback(engine, needs, err);
 }
 
@@ -71,6 +73,7 @@ enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_devi
 void bsw_device_engine_close(struct bsw_device_engine *engine)
 {
     if (!engine->device) return;
+    bsw_device_graphs_close(engine);
     bsw_device_free(engine->device, &engine->queries);
     bsw_device_free(engine->device, &engine->masks);
     bsw_device_free(engine->device, &engine->tables);
@@ -235,6 +238,7 @@ enum bsw_status bsw_device_shard_load(struct bsw_device_engine *engine, size_t i
 void bsw_device_shard_unload(struct bsw_device_engine *engine, struct bsw_device_shard *shard)
 {
     if (!engine->device) return;
+    bsw_device_graphs_drop(engine);
     while (shard->num_pinned > 0)
         bsw_device_unpin(engine->device, &shard->pinned[--shard->num_pinned]);
     bsw_device_free(engine->device, &shard->memory);

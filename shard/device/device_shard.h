@@ -38,7 +38,8 @@ struct bsw_device_engine {
     struct bsw_list_groups list_groups;                           // scratch
     struct bsw_buffer lists_looked_at;                            // likewise
     struct bsw_buffer block_numbers, block_runs, block_orders[2]; // device_list_blocks.h
-    struct bsw_device_begun *begun;                               // bsw_device_span_begin's; owned
+    struct bsw_device_graphs *graphs; // device_graph.h; owned, NULL: none are wanted
+    struct bsw_device_begun *begun;   // bsw_device_span_begin's; owned
 };
 
 enum bsw_status bsw_device_engine_open(bsw_device *device, const struct bsw_device_needs *needs,
@@ -109,7 +110,8 @@ struct bsw_device_span {
 // taken, as long as that pays (device_stage.h). In full where the plan has no stage. kept: where
 // the lists stay on the device, those before are gone and *out has the counts alone; NULL: they
 // come to *out. The host waits once for each group of queries where all codes are on the device and
-// it decides nothing between segments, whatever the number of shards.
+// it decides nothing between segments, whatever the number of shards; the launches are then one
+// graph from the second group of a shape on (device_graph.h).
 enum bsw_status bsw_device_span_scan(struct bsw_device_engine *engine,
                                      const struct bsw_device_span *span,
                                      const struct bsw_query_range *queries, const uint32_t *limits,

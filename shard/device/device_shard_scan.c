@@ -11,7 +11,7 @@
 #include "common/base/memory.h"
 #include "common/device/device_phase.h"
 #include "kernels/device_scan/device_tuning.h"
-#include "shard/device/device_group.h"
+#include "shard/device/device_graph.h"
 #include "shard/device/device_row_queues.h"
 
 // A scan that was begun: what its group points to, and when.
@@ -257,19 +257,36 @@ static int may_scan_ahead(const struct bsw_device_group *group)
     return !group->is_staged && !group->has_queues && group->is_resident;
 }
 
+static enum bsw_status sort_lists(struct bsw_device_group *group, struct bsw_error *err)
+{
+    struct bsw_device_engine *engine = group->engine;
+    return bsw_device_list_run_sort(&group->run, engine->queries.data + engine->plan.queries.sort,
+                                    err);
+}
+
+// All of a group that the host does not look at in between. Lists that overflow are sorted for
+// nothing.
+static enum bsw_status queue_ahead(struct bsw_device_group *group, struct bsw_error *err)
+{
+    struct codes_scan scan = {group, NULL, 0};
+    BSW_TRY(bsw_device_group_upload(group, err));
+    BSW_TRY(bsw_device_list_run_queue_ahead(&group->run, group->num_bundles,
+                                            group->batch->additions ? launch_shifted : launch_scan,
+                                            &scan, err));
+    return sort_lists(group, err);
+}
+
 // As far as goes without the host.
 static enum bsw_status begin_group(struct bsw_device_group *group, const uint32_t *limits,
                                    struct bsw_error *err)
 {
-    struct codes_scan scan = {group, NULL, 0};
     bsw_device_group_point(group);
     bsw_device_list_run_begin(&group->run);
     if (group->has_queues) BSW_TRY(bsw_device_row_queues_begin(&group->run, err));
-    BSW_TRY(bsw_device_group_send(group, limits, err));
-    if (!may_scan_ahead(group)) return BSW_OK;
-    return bsw_device_list_run_queue_ahead(&group->run, group->num_bundles,
-                                           group->batch->additions ? launch_shifted : launch_scan,
-                                           &scan, err);
+    BSW_TRY(bsw_device_group_stage(group, limits, err));
+    group->is_sorted = may_scan_ahead(group);
+    if (!group->is_sorted) return bsw_device_group_upload(group, err);
+    return bsw_device_graphs_queue(group, queue_ahead, err);
 }
 
 static enum bsw_status end_scan(struct bsw_device_group *group, const uint32_t *limits,
@@ -280,6 +297,7 @@ static enum bsw_status end_scan(struct bsw_device_group *group, const uint32_t *
     BSW_TRY(bsw_device_list_run_end_ahead(&group->run, &is_whole, err));
     if (is_whole) return BSW_OK;
     uint64_t num_waits = group->run.num_waits;
+    group->is_sorted = 0;
     group->scanned += group->run.scanned;
     bsw_device_list_run_begin(&group->run);
     group->run.num_overflows = 1;
@@ -309,7 +327,7 @@ static enum bsw_status end_group(struct bsw_device_group *group, const uint32_t 
     BSW_TRY(status);
     BSW_TRY(bsw_device_group_count_entries(group, err));
     for (size_t q = 0; q < group->num_queries; q++) counts[q] = run->counts[q];
-    BSW_TRY(bsw_device_list_run_sort(run, engine->queries.data + engine->plan.queries.sort, err));
+    if (!group->is_sorted) BSW_TRY(sort_lists(group, err));
     if (kept) return bsw_device_kept_add(kept, &run->lists, run->counts, err);
     return bsw_device_list_run_fetch(run, items, err);
 }
