@@ -17,10 +17,11 @@ usage: bench/gpu_check.sh [--minutes N] [--out DIR] [--build DIR] [--emulated]
 
 On a machine with an NVIDIA GPU, nvcc, CMake and a C and C++ compiler; neither MPI nor a network is
 needed. Builds for this GPU alone (build/gpu), then checks kernels against their references, whole
-searches against the CPU byte for byte, runs compute-sanitizer where it works, and measures
-(bitsweep bench device), FAISS and cuVS too where python3, or PEERS_PYTHON in the environment, has
-them. Every step has its share of the time and is cut when that and what earlier steps left is over;
-a step that fails or is cut does not keep later ones from running.
+searches against the CPU byte for byte, small batches with and without CUDA graphs, runs
+compute-sanitizer where it works, and measures (bitsweep bench device), FAISS and cuVS too where
+python3, or PEERS_PYTHON in the environment, has them. Every step has its share of the time and is
+cut when that and what earlier steps left is over; a step that fails or is cut does not keep later
+ones from running.
 
   --minutes N   for all of it, the build included (10)
   --out DIR     where logs, bench.json, bench.txt and results.md, a section for bench/RESULTS.md,
@@ -63,8 +64,8 @@ done
 # ---- steps ---------------------------------------------------------------------------------------
 
 # Parts of a hundred of the time, in the order of the steps.
-shares=(configure 5 build 32 kernels 4 kernelcheck 5 device 10 identity 10 memcheck 4 racecheck 6
-    synccheck 4 bench 16 peers 4)
+shares=(configure 5 build 31 kernels 4 kernelcheck 5 device 10 identity 10 graphs 3 memcheck 4 racecheck 6
+    synccheck 4 bench 14 peers 4)
 total=$(awk -v m="$minutes" 'BEGIN { print int(58 * m) }') # seconds; some are left for the report
 verdicts=() # a line a step
 num_failed=0
@@ -245,6 +246,9 @@ run_checks() {
         step within_radii bash "$root/tests/cluster/check_device_selective.sh" "${check_device[@]}" || true
     step identity bash "$root/bench/gpu_identity.sh" "$build/bitsweep" \
         "$build/tests/identity_data" "${compared[@]}" || true
+    is_shown=1
+    step graphs bash "$root/bench/gpu_graphs.sh" "$build/bitsweep" "${compared[@]}" || true
+    is_shown=0
 }
 
 # On some machines programs may use the GPU but no tool may look at it. What the launchers refuse on
@@ -334,7 +338,7 @@ write_results() {
         printf '%s\n' "${verdicts[@]}"
         echo '```'
         echo
-        for file in "$out/bench.txt" "$out/peers.log"; do
+        for file in "$out/bench.txt" "$out/graphs.log" "$out/peers.log"; do
             [[ -s $file ]] || continue
             echo '```'
             cat "$file"

@@ -59,7 +59,8 @@ both() {
 "$program" encode --base "$base" --rows 0:2003 --index "$folder/saq" --codec saq --bits 2 --metric l2 --shards 2 \
     --stage 0 --quiet
 "$program" encode --base "$base" --rows 0:6007 --index "$folder/long" --codec xfbq --bits 1 --quiet
-"$program" encode --base "$base" --rows 0:2003 --index "$folder/pq" --codec pq --metric l2 --calibrate off --shards 2 --quiet
+"$program" encode --base "$base" --rows 0:2003 --index "$folder/pq" --codec pq --metric l2 --calibrate off \
+    --shards 2 --quiet
 
 expect xfbq
 for ranks in "${ranks_axis[@]}"; do

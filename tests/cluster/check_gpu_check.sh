@@ -44,7 +44,7 @@ printf '#!/bin/sh\ncommand -v python3 >/dev/null || exit 77\nexec python3 -I -S 
 chmod +x "$folder/python"
 export PEERS_PYTHON=$folder/python
 gpu_check 0 --emulated --build "$build" --minutes 5
-for name in kernels kernelcheck device identity bench; do says "^$name +passed in"; done
+for name in kernels kernelcheck device identity graphs bench; do says "^$name +passed in"; done
 for name in memcheck racecheck synccheck peers; do says "^$name +skipped: "; done
 says '^gpu_check.sh: 0 failed'
 check "a record of every case" test "$(grep -c '"case":' "$folder/out/bench.json")" -ge \
@@ -74,7 +74,7 @@ says '^broken$'
 says '^kernelcheck +FAILED: cut after [0-9]+ s'
 says '^device +FAILED: '
 says '^bench +passed in'
-says '^gpu_check.sh: 4 failed'
+says '^gpu_check.sh: 5 failed'
 check "what the bench said" grep -q '^measured$' "$folder/out/results.md"
 
 # ---- compute-sanitizer ---------------------------------------------------------------------------
