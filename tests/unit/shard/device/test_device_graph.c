@@ -8,23 +8,29 @@ enum { KEEP = 20 };
 
 // ---- one batch ----
 
-// Queries [first, first + num) on the device; the lists are those of the CPU. Returns how many
-// graphs that took.
-static uint64_t check_batch(struct scan_case *scan, struct on_device *on, size_t first, size_t num)
+// The best `keep` of queries [first, first + num) of a batch with the words of scan->batch; the
+// lists are those of the CPU. Returns how many graphs that took.
+static uint64_t check_keep(struct scan_case *scan, struct on_device *on,
+                           const struct bsw_query_batch *batch, size_t first, size_t num,
+                           size_t keep)
 {
     struct bsw_candidate_lists expected = {0}, found = {0};
-    size_t keep = on->engine.plan.keep;
     uint64_t before = on->engine.counts.num_graphs;
     assert_ok(bsw_shard_scan(&scan->host, &scan->batch, first, num, NULL, keep, &scan->workspace,
                              &expected, &err),
               &err);
-    assert_ok(bsw_device_shard_scan(&on->engine, &on->shard, &scan->batch, first, num, NULL, keep,
+    assert_ok(bsw_device_shard_scan(&on->engine, &on->shard, batch, first, num, NULL, keep,
                                     &scan->workspace, &found, &err),
               &err);
     assert_same_lists(&expected, &found);
     bsw_candidate_lists_deinit(&expected);
     bsw_candidate_lists_deinit(&found);
     return on->engine.counts.num_graphs - before;
+}
+
+static uint64_t check_batch(struct scan_case *scan, struct on_device *on, size_t first, size_t num)
+{
+    return check_keep(scan, on, &scan->batch, first, num, on->engine.plan.keep);
 }
 
 static void open_pair(struct scan_case *scan, const struct device_case *with, const char *source,
@@ -146,6 +152,79 @@ UNIT_TEST(a_shard_that_is_gone_takes_its_graphs_along)
     assert_ok(bsw_device_shard_load(&on.engine, 0, &on.host, &on.shard, &err), &err);
     assert_int_equal(check_batch(&scan, &on, 0, 4), 0);
     assert_int_equal(check_batch(&scan, &on, 0, 4), 1);
+    close_pair(&scan, &on);
+}
+
+UNIT_TEST(another_keep_is_another_shape)
+{
+    const struct device_case with = {.keep = KEEP};
+    struct scan_case scan;
+    struct on_device on;
+    open_pair(&scan, &with, "duplicates.fbin", &on);
+    for (int turn = 0; turn < 6; turn++) {
+        assert_int_equal(check_keep(&scan, &on, &scan.batch, 0, 4, turn % 2 ? 3 : KEEP), turn > 1);
+    }
+    close_pair(&scan, &on);
+}
+
+// Words that lie on the device, at one place and at another, and words of the host, of other
+// queries each time.
+UNIT_TEST(words_come_from_anywhere)
+{
+    const struct device_case with = {.keep = KEEP};
+    struct bsw_device_buffer memory[2];
+    struct scan_case scan;
+    struct on_device on;
+    open_pair(&scan, &with, "duplicates.fbin", &on);
+    struct bsw_query_batch there = scan.batch;
+    size_t bytes = QUERIES * scan.batch.query_words * sizeof(uint32_t);
+    there.words = NULL;
+    for (int i = 0; i < 2; i++) {
+        assert_ok(bsw_device_allocate(on.device, bytes, "test", &memory[i], &err), &err);
+        assert_ok(bsw_device_upload(on.device, BSW_QUEUE_SCAN, memory[i].data, scan.batch.words,
+                                    bytes, &err),
+                  &err);
+    }
+    for (size_t turn = 0; turn < 6; turn++) {
+        there.d_words = (const uint32_t *)(const void *)memory[turn % 2].data;
+        assert_int_equal(check_keep(&scan, &on, &there, turn % 5, 4, KEEP), turn > 0);
+        assert_int_equal(check_batch(&scan, &on, (turn + 2) % 5, 4), turn > 0);
+    }
+    for (int i = 0; i < 2; i++) bsw_device_free(on.device, &memory[i]);
+    close_pair(&scan, &on);
+}
+
+// Parts of a shard that are as long as each other, in turns: codes at another place are another
+// shape.
+UNIT_TEST(other_codes_are_another_shape)
+{
+    static const struct bsw_scan_part parts[] = {{.first_bundle = 0, .num_bundles = 16},
+                                                 {.first_bundle = 16, .num_bundles = 16}};
+    const struct device_case with = {.keep = KEEP};
+    struct bsw_candidate_lists expected = {0}, found = {0};
+    struct bsw_buffer masks = {0};
+    struct scan_case scan;
+    struct on_device on;
+    open_pair(&scan, &with, "duplicates.fbin", &on);
+    for (int turn = 0; turn < 6; turn++) {
+        struct bsw_resident_shard host, here;
+        struct bsw_device_shard part;
+        assert_ok(bsw_resident_shard_view(&scan.host, &parts[turn % 2], NULL, &host, &err), &err);
+        assert_ok(bsw_device_shard_view(&on.engine, &on.shard, &parts[turn % 2], &masks, &here,
+                                        &part, &err),
+                  &err);
+        assert_ok(bsw_shard_scan(&host, &scan.batch, 0, QUERIES, NULL, KEEP, &scan.workspace,
+                                 &expected, &err),
+                  &err);
+        assert_ok(bsw_device_shard_scan(&on.engine, &part, &scan.batch, 0, QUERIES, NULL, KEEP,
+                                        &scan.workspace, &found, &err),
+                  &err);
+        assert_same_lists(&expected, &found);
+        assert_int_equal(on.engine.counts.num_graphs, turn < 2 ? 0 : turn - 1);
+    }
+    bsw_candidate_lists_deinit(&expected);
+    bsw_candidate_lists_deinit(&found);
+    bsw_buffer_deinit(&masks);
     close_pair(&scan, &on);
 }
 
