@@ -51,6 +51,7 @@ struct fibre {
     void *fake_stack = nullptr; // ASan's
     const void *low = nullptr;  // of the stack, for ASan
     size_t bytes = 0;
+    bool has_returned = false; // from the kernel: nothing of it is left on the stack
 };
 
 // Makes the fibre start in `entry` when it is switched to; the stack is made at the first call.

@@ -172,6 +172,7 @@ static void thread_main()
     thread_state *t = self();
     kernel_body(kernel_closure);
     t->done = true;
+    t->own_fibre->has_returned = true;
     block.num_live--;
     leave_warp(t);
     if (block.num_live > 0 && block.barrier.arrived == block.num_live) release_barrier();
