@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "common/codes/code_layout.h"
+#include "common/files/list_order.h"
 #include "common/files/result_file.h"
 #include "common/files/sealed_message.h"
 #include "common/files/shard_file.h"
@@ -97,6 +98,28 @@ static enum bsw_status read_index(const char *path, struct bsw_error *err)
     if (status == BSW_OK) status = read_blocks(&file, &raw, err);
     bsw_raw_rows_close(&raw);
     bsw_shard_file_close(&file);
+    bsw_manifest_deinit(&manifest);
+    return status;
+}
+
+// The bytes alone, which may still be an order, and then as the manifest has them.
+static enum bsw_status read_orders(const char *path, struct bsw_error *err)
+{
+    struct bsw_manifest manifest;
+    struct bsw_list_order order = {0};
+    struct bsw_buffer bytes = {0};
+    char folder[BSW_PATH_BYTES];
+    folder_of(path, folder);
+    BSW_TRY(bsw_manifest_read(folder, &manifest, err));
+    fault_load(path, &bytes);
+    enum bsw_status status = bsw_list_order_parse(
+        path, bytes.data, bytes.bytes, manifest.build_digest, manifest.lists.count,
+        manifest.shards[0].num_rows, manifest.shards[0].num_places, &order, err);
+    bsw_list_order_deinit(&order);
+    if (status == BSW_OK || status == BSW_ERROR_BAD_DATA)
+        status = bsw_list_order_read(&manifest, folder, 0, &order, err);
+    bsw_list_order_deinit(&order);
+    bsw_buffer_deinit(&bytes);
     bsw_manifest_deinit(&manifest);
     return status;
 }
@@ -267,6 +290,27 @@ static void add_index(const char *program, const char *codec, const char *option
     }
 }
 
+// An index with lists and a table of recalls.
+static void add_lists(const char *program)
+{
+    char line[1024];
+    const char *folder = fault_path("lists");
+    snprintf(line, sizeof line,
+             "%s encode --base synth:count=70,dims=8,type=uint8 --index %s --copy-vectors "
+             "--threads 1 --quiet --metric l2 --lists 3",
+             program, folder);
+    fault_run_good(line);
+    struct malformed_format *manifest =
+        add_format("manifest lists", "lists/manifest.pb", FAMILY_PROTOBUF, read_manifest);
+    snprintf(manifest->command, sizeof manifest->command, "%s verify --threads 1 --index %s",
+             program, fault_path("lists"));
+    struct malformed_format *format =
+        add_format("orders", "lists/shard-00000-of-00001.lists", FAMILY_FIELDS, read_orders);
+    for (uint32_t i = 0; i < 5; i++) add_field(format, 8 * i, 8);      // magic, build, counts
+    for (uint32_t i = 0; i < 7; i++) add_field(format, 40 + 4 * i, 4); // bundles and rows
+    memcpy(format->command, manifest->command, sizeof format->command);
+}
+
 static void add_model(void)
 {
     struct malformed_format *format = add_format("model", "model.rbe", FAMILY_PROTOBUF, read_model);
@@ -305,6 +349,7 @@ struct malformed_format *malformed_formats_make(const char *program, size_t *cou
     add_results(program);
     add_index(program, "saq", "--metric l2 --bits 3");
     add_index(program, "raw", "--metric ip");
+    add_lists(program);
     add_model();
     add_checkpoint();
     for (size_t i = 0; i < num_formats; i++) {
