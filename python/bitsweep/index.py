@@ -153,7 +153,9 @@ class Index:
         default 3; pq: 4 or 8 a subspace. lists: a number or "auto": a search looks at some lists
         only, as many as the recall needs that it asks for. copy_vectors: keeps the vectors in
         the folder, where searches refine by them; those of an array always are. force: replaces
-        an index that is there. resume: goes on with one that was stopped.
+        an index that is there. resume: goes on where a call with the same vectors and settings was
+        stopped or killed, without force; if there was none, it begins. An index that is whole is
+        an error all the same.
         stage_dims and calibrate_rows may be "none".
 
         progress: a function of (phase, done, total), which may return True to stop the call with
