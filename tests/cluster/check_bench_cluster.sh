@@ -69,7 +69,7 @@ for codec in saq raw pq; do
     keys=(scan_pairs_per_second scan_bytes_per_second encode_queries_per_second merge_candidates_per_second
         finish_queries_per_second cores threads ranks)
     [[ $codec == raw ]] || keys+=(refine_rows_per_second)
-    ((most == 1)) || keys+=(alpha_seconds beta_seconds_per_byte)
+    ((most == 1)) || keys+=(alpha_seconds) # on one machine a byte may cost nothing
     sed -n '/^  "rates": {/,/^  }/p' "$folder/stdout" >"$folder/rates"
     for key in "${keys[@]}"; do
         value=$(sed -n "s/^ *\"$key\": \([-0-9.e+]*\),\{0,1\}\$/\1/p" "$folder/rates")
