@@ -2,13 +2,11 @@
 // coarse_scan on AVX2: vpmaddubsw adds products of two dimensions in 16 bits, and codes and
 // components are so small that those of four fit.
 #include <immintrin.h>
-#include <string.h>
 
 #include "kernels/coarse_scan/coarse_rows.h"
 #include "kernels/matrix_scan/narrow_block_avx2.h"
 
 #define BLOCK_QUERIES 4     // that rows are loaded for once
-#define HALF_ROWS     16    // that lie side by side
 #define RUN_BYTES     16384 // centroids that all queries go over before the next ones
 
 _Static_assert(4 * BSW_COARSE_MOST_CODE * BSW_COARSE_MOST_QUERY <= INT16_MAX, "four products fit");
@@ -18,18 +16,6 @@ struct query_block {
     const int8_t *components;
     size_t stride;
 };
-
-static inline __m256i load(const uint8_t *bytes)
-{
-    return _mm256_load_si256((const __m256i *)(const void *)bytes);
-}
-
-static inline __m256i broadcast_four(const int8_t *components)
-{
-    int32_t four;
-    memcpy(&four, components, sizeof four);
-    return _mm256_set1_epi32(four);
-}
 
 // Eight dimensions of eight rows with one query.
 static inline __m256i multiply_eight(__m256i first_rows, __m256i first, __m256i second_rows,
@@ -48,11 +34,11 @@ static inline __attribute__((always_inline)) void multiply_half(const uint8_t *b
 {
     for (size_t j = 0; j < num; j++) sums[j][0] = sums[j][1] = _mm256_setzero_si256();
     for (size_t d = 0; d < dims; d += 8, bytes += 128) {
-        __m256i low = load(bytes), high = load(bytes + 32), next_low = load(bytes + 64),
-                next_high = load(bytes + 96);
+        __m256i low = narrow_load(bytes), high = narrow_load(bytes + 32),
+                next_low = narrow_load(bytes + 64), next_high = narrow_load(bytes + 96);
         for (size_t j = 0; j < num; j++) {
             const int8_t *components = block->components + j * block->stride + d;
-            __m256i first = broadcast_four(components), second = broadcast_four(components + 4);
+            __m256i first = narrow_broadcast(components), second = narrow_broadcast(components + 4);
             sums[j][0] = _mm256_add_epi32(sums[j][0], multiply_eight(low, first, next_low, second));
             sums[j][1] =
                 _mm256_add_epi32(sums[j][1], multiply_eight(high, first, next_high, second));
@@ -85,7 +71,7 @@ put_wide(const struct bsw_matrix_tile *tile, const struct bsw_matrix_queries *qu
 {
     size_t dims = tile->padded_dims;
     const struct query_block block = {queries->components + q * dims, dims};
-    for (size_t row = first; row < last; row += HALF_ROWS) {
+    for (size_t row = first; row < last; row += NARROW_ROWS) {
         __m256i sums[BLOCK_QUERIES][2];
         multiply_half(tile->bytes + row * dims, dims, &block, sums, num);
         for (size_t h = 0; h < 2; h++) {

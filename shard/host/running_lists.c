@@ -10,7 +10,6 @@ enum bsw_status bsw_running_lists_begin(struct bsw_running_lists *lists, size_t 
                                         struct bsw_buffer *item_memory, struct bsw_error *err)
 {
     size_t bytes;
-    lists->num_queries = num_queries;
     lists->capacity = bsw_running_capacity(lists->keep);
     if (!bsw_multiply_size(num_queries * sizeof(uint64_t), lists->capacity, &bytes))
         return bsw_fail(err, BSW_ERROR_TOO_LARGE, "%zu candidates a query are too many",

@@ -18,8 +18,8 @@ struct bsw_running_list {
 };
 
 struct bsw_running_lists {
-    size_t num_queries, keep, capacity; // capacity: of a query's list
-    int is_shared;                      // by threads
+    size_t keep, capacity; // capacity: of a query's list
+    int is_shared;         // by threads
     const struct bsw_select_table *select;
     const struct bsw_merge_table *merge;
     const uint32_t *rows; // of places
