@@ -57,6 +57,7 @@ struct list_thread {
     uint8_t *bytes;  // of a tile
     int32_t *dots;
     struct bsw_running_room room;
+    struct bsw_tile_ahead *ahead; // of the next list
 };
 
 // ---- memory ----
@@ -204,7 +205,8 @@ static void scan_matrix(const struct list_job *job, const struct list_thread *th
     const uint32_t *queries = list->queries;
     size_t num = list->num;
     const struct bsw_matrix_tile tile = bsw_matrix_tile_at(job->shard, job->workspace->matrix_scan,
-                                                           bundle, num_bundles, thread->bytes);
+                                                           bundle, num_bundles, thread->bytes,
+                                                           thread->ahead);
     const struct bsw_matrix_queries all = {.num_queries = num,
                                            .components = thread->components,
                                            .constants = thread->constants,
@@ -233,8 +235,10 @@ static void scan_planes(const struct list_job *job, const struct list_thread *th
     const struct bsw_code_arrays *arrays = &job->shard->arrays;
     size_t place = bundle * BSW_BUNDLE_ROWS, count;
     size_t in_batch = job->queries->first_query + query;
+    bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES);
     bsw_tile_dots(job->shard, job->workspace->plane_scan, batch, in_batch, bundle, num_bundles, 0,
                   job->padded_dims, thread->dots);
+    bsw_tile_ahead_ask(thread->ahead, BSW_AHEAD_LINES);
     if (job->shard->shape.has_affine)
         count = select->filter_affine(thread->dots, arrays->scales + place, arrays->biases + place,
                                       batch->scales[in_batch], arrays->masks + bundle, num_bundles,
@@ -369,11 +373,15 @@ static size_t thread_queries(const struct bsw_list_groups *groups)
     return groups->most < MOST_QUERIES ? groups->most : MOST_QUERIES;
 }
 
-// Lists are short and lie anywhere, which no prefetcher foresees.
-static void prefetch(const struct list_job *job, uint32_t l)
+// The list behind number u of those that are looked at. Lists are short and lie anywhere, which no
+// prefetcher foresees.
+static struct bsw_tile_ahead next_list(const struct list_job *job,
+                                       const struct bsw_list_groups *groups, size_t u)
 {
     const uint32_t *first = job->shard->order.first_bundles;
-    bsw_tile_prefetch(job->shard, first[l], first[l + 1] - first[l]);
+    if (u + 1 == groups->num_used) return (struct bsw_tile_ahead){.num_parts = 0};
+    size_t l = groups->used ? groups->used[u + 1] : u + 1;
+    return bsw_tile_ahead_of(job->shard, first[l], first[l + 1] - first[l]);
 }
 
 static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_list_groups *groups,
@@ -394,7 +402,8 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
             uint32_t l = groups->used ? groups->used[u] : (uint32_t)u;
             const uint32_t *group = groups->first + (groups->is_same ? 0 : l);
             size_t num = group[1] - group[0];
-            if (u + 1 < groups->num_used) prefetch(job, groups->used ? groups->used[u + 1] : l + 1);
+            struct bsw_tile_ahead ahead = next_list(job, groups, u);
+            thread.ahead = &ahead;
             for (size_t i = 0; i < num; i += most) {
                 const struct list_queries list = {
                     .queries = groups->queries + group[0] + i,
@@ -402,6 +411,7 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
                     .num = num - i < most ? num - i : most};
                 scan_list(job, &thread, l, &list);
             }
+            bsw_tile_ahead_ask(&ahead, SIZE_MAX); // what nobody asked for
             pairs += num;
             rows += num * (uint64_t)bsw_list_num_rows(&job->shard->order, l);
         }

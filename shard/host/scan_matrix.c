@@ -92,7 +92,7 @@ void bsw_scan_matrix(const struct bsw_scan_group *group, size_t thread, struct b
         size_t count = run.last - bundle < run.step ? run.last - bundle : run.step;
         const struct bsw_matrix_tile tile =
             bsw_matrix_tile_at(group->shard, group->workspace->matrix_scan, bundle, count,
-                               group->tiles + thread * group->tile_bytes);
+                               group->tiles + thread * group->tile_bytes, NULL);
         make_room(group, count * BSW_BUNDLE_ROWS, lists, outputs, scratch);
         if (group->batch->additions) begin_additions(group, lists, outputs);
         if (bsw_stage_is_due(group, &resting)) {

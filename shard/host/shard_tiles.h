@@ -9,6 +9,7 @@
 
 #include "shard/host/scan_stage.h"
 #include "shard/host/shard_scan.h"
+#include "shard/host/tile_ahead.h"
 
 // 2048 rows: their integers are 8 KiB; fewer where codes are wide.
 #define BSW_TILE_BUNDLES    64
@@ -28,21 +29,42 @@ static inline size_t bsw_matrix_tile_bundles(uint32_t dims, uint32_t tile_kib)
     return bundles < 1 ? 1 : bundles > BSW_TILE_BUNDLES ? BSW_TILE_BUNDLES : bundles;
 }
 
+// Planes of some bundles to bytes. ahead: as bsw_matrix_tile_at's.
+static inline void bsw_tile_unpack(const struct bsw_resident_shard *shard,
+                                   const struct bsw_matrix_scan_table *matrix_scan, size_t bundle,
+                                   size_t num_bundles, uint8_t *room, struct bsw_tile_ahead *ahead)
+{
+    const struct bsw_code_layout *layout = &shard->shape.layout;
+    const uint32_t *planes[BSW_MAX_SEGMENTS];
+    for (size_t b = 0, count; b < num_bundles; b += count) {
+        size_t lines = ahead ? ahead->num_lines / (num_bundles - b) : 0;
+        count = lines > 0 ? 1 : num_bundles - b;
+        for (uint32_t s = 0; s < layout->num_segments; s++)
+            planes[s] = shard->arrays.planes[s] +
+                        (bundle + b) * bsw_segment_bundle_words(&layout->segments[s]);
+        if (lines > 0) bsw_tile_ahead_ask(ahead, lines);
+        matrix_scan->unpack(layout, planes, count,
+                            room + bsw_matrix_tile_bytes(layout->padded_dims, b));
+    }
+}
+
 // A tile as matrix_scan takes it; its bytes are unpacked to `room`, or where they lie in memory.
+// ahead: all of it is asked for bundle by bundle meanwhile; or NULL.
 static inline struct bsw_matrix_tile
 bsw_matrix_tile_at(const struct bsw_resident_shard *shard,
                    const struct bsw_matrix_scan_table *matrix_scan, size_t bundle,
-                   size_t num_bundles, uint8_t *room)
+                   size_t num_bundles, uint8_t *room, struct bsw_tile_ahead *ahead)
 {
     const struct bsw_code_layout *layout = &shard->shape.layout;
     const struct bsw_code_arrays *arrays = &shard->arrays;
-    const uint32_t *planes[BSW_MAX_SEGMENTS];
     size_t place = bundle * BSW_BUNDLE_ROWS;
-    int has_bytes = shard->shape.has_bytes;
-    for (uint32_t s = 0; s < layout->num_segments; s++)
-        planes[s] = arrays->planes[s] + bundle * bsw_segment_bundle_words(&layout->segments[s]);
-    if (!has_bytes) matrix_scan->unpack(layout, planes, num_bundles, room);
-    return (struct bsw_matrix_tile){.bytes = has_bytes ? (const uint8_t *)planes[0] : room,
+    const uint8_t *bytes = room;
+    if (shard->shape.has_bytes)
+        bytes = (const uint8_t *)(arrays->planes[0] +
+                                  bundle * bsw_segment_bundle_words(&layout->segments[0]));
+    else
+        bsw_tile_unpack(shard, matrix_scan, bundle, num_bundles, room, ahead);
+    return (struct bsw_matrix_tile){.bytes = bytes,
                                     .num_bundles = num_bundles,
                                     .padded_dims = layout->padded_dims,
                                     .first_row = (uint32_t)place,
@@ -51,30 +73,6 @@ bsw_matrix_tile_at(const struct bsw_resident_shard *shard,
                                     .biases = arrays->biases ? arrays->biases + place : NULL,
                                     .tails = arrays->tails ? arrays->tails + place : NULL,
                                     .offsets = arrays->offsets ? arrays->offsets + place : NULL};
-}
-
-// Asks for what a tile is scanned from, before it is its turn: up to BSW_AHEAD_BYTES of each array.
-#define BSW_AHEAD_BYTES 8192
-
-static inline void bsw_prefetch_array(const void *at, size_t bytes)
-{
-    for (size_t i = 0; i < bytes && i < BSW_AHEAD_BYTES; i += BSW_ALIGNMENT_BYTES)
-        __builtin_prefetch((const char *)at + i);
-}
-
-static inline void bsw_tile_prefetch(const struct bsw_resident_shard *shard, size_t bundle,
-                                     size_t num_bundles)
-{
-    const struct bsw_code_layout *layout = &shard->shape.layout;
-    const struct bsw_code_arrays *arrays = &shard->arrays;
-    size_t place = bundle * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
-    for (uint32_t s = 0; s < layout->num_segments; s++) {
-        size_t words = bsw_segment_bundle_words(&layout->segments[s]);
-        bsw_prefetch_array(arrays->planes[s] + bundle * words,
-                           num_bundles * words * sizeof(uint32_t));
-    }
-    if (arrays->scales) bsw_prefetch_array(arrays->scales + place, rows * sizeof *arrays->scales);
-    if (arrays->biases) bsw_prefetch_array(arrays->biases + place, rows * sizeof *arrays->biases);
 }
 
 // Places of a tile of product codes whose keys, by a query's table, reach the limit, as candidates;
