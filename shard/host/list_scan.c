@@ -24,6 +24,7 @@ _Static_assert(MOST_TILE_ROWS <= BSW_FIXED_BOUND_ROWS, "terms of a tile");
 #define QUERIES_AHEAD 16
 #define MOST_QUERIES  2048 // of a list at a time
 #define FEW_LISTS     8    // of a query, which hold most of what it finds
+_Static_assert(FEW_LISTS <= BSW_COARSE_RANK, "they are in order");
 
 // A batch under way.
 struct list_job {
@@ -204,9 +205,8 @@ static void scan_matrix(const struct list_job *job, const struct list_thread *th
 {
     const uint32_t *queries = list->queries;
     size_t num = list->num;
-    const struct bsw_matrix_tile tile = bsw_matrix_tile_at(job->shard, job->workspace->matrix_scan,
-                                                           bundle, num_bundles, thread->bytes,
-                                                           thread->ahead);
+    const struct bsw_matrix_tile tile = bsw_matrix_tile_at(
+        job->shard, job->workspace->matrix_scan, bundle, num_bundles, thread->bytes, thread->ahead);
     const struct bsw_matrix_queries all = {.num_queries = num,
                                            .components = thread->components,
                                            .constants = thread->constants,

@@ -39,8 +39,10 @@ static inline struct bsw_tile_ahead bsw_tile_ahead_of(const struct bsw_resident_
     size_t place = bundle * BSW_BUNDLE_ROWS, rows = num_bundles * BSW_BUNDLE_ROWS;
     struct bsw_tile_ahead ahead;
     ahead.num_parts = ahead.num_lines = 0;
-    if (arrays->biases) bsw_ahead_add(&ahead, arrays->biases + place, rows * sizeof *arrays->biases);
-    if (arrays->scales) bsw_ahead_add(&ahead, arrays->scales + place, rows * sizeof *arrays->scales);
+    if (arrays->biases)
+        bsw_ahead_add(&ahead, arrays->biases + place, rows * sizeof *arrays->biases);
+    if (arrays->scales)
+        bsw_ahead_add(&ahead, arrays->scales + place, rows * sizeof *arrays->scales);
     for (uint32_t s = layout->num_segments; s-- > 0;) {
         size_t words = bsw_segment_bundle_words(&layout->segments[s]);
         bsw_ahead_add(&ahead, arrays->planes[s] + bundle * words,

@@ -50,6 +50,12 @@ static double distance(enum bsw_metric metric, size_t q, size_t l)
                                      : 2 - 2 * product / sqrt(norm);
 }
 
+static int compare_lists(const void *a, const void *b)
+{
+    const uint32_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
 static void run(const struct bsw_manifest *manifest, struct bsw_probe_settings settings,
                 enum bsw_cpu_level level, int threads, size_t step, uint32_t *lists,
                 uint32_t *counts)
@@ -65,8 +71,11 @@ static void run(const struct bsw_manifest *manifest, struct bsw_probe_settings s
         for (size_t i = 0; i < num; i++) {
             counts[q + i] = choice.counts[i];
             assert_in_range(counts[q + i], 1, settings.probe);
-            memcpy(lists + (q + i) * LISTS, choice.lists + i * choice.most,
-                   choice.counts[i] * sizeof *lists);
+            uint32_t *of_query = lists + (q + i) * LISTS;
+            memcpy(of_query, choice.lists + i * choice.most, choice.counts[i] * sizeof *lists);
+            if (choice.counts[i] > BSW_COARSE_RANK) // in any order
+                qsort(of_query + BSW_COARSE_RANK, choice.counts[i] - BSW_COARSE_RANK, sizeof *lists,
+                      compare_lists);
         }
     }
     bsw_coarse_search_close(&search);
@@ -77,7 +86,8 @@ static void every_way_gives_the_same_lists(void **state)
     static uint32_t expected[QUERIES * LISTS], found[QUERIES * LISTS];
     uint32_t expected_counts[QUERIES], counts[QUERIES];
     const struct bsw_probe_settings settings[] = {{1, 0, 0},     {7, 0, 0},        {100, 0, 0},
-                                                  {LISTS, 0, 0}, {LISTS, 1.05, 0}, {9, 1.2, 0}};
+                                                  {LISTS, 0, 0}, {LISTS, 1.05, 0}, {9, 1.2, 0},
+                                                  {20, 1.2, 0}};
     (void)state;
     for (int metric = BSW_METRIC_COSINE; metric <= BSW_METRIC_L2; metric++) {
         struct bsw_manifest manifest = make_manifest((enum bsw_metric)metric);
