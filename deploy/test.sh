@@ -22,6 +22,8 @@ usage: deploy/test.sh [--quick]
 6. on Debian for x86-64: builds for aarch64, runs its kernel checks under qemu, and compares what
    both write (tests/aarch64/check_aarch64.sh)
 
+The builds of steps 5 and 6 begin earlier, beside the steps before, with what these leave of the cores.
+
   --quick   leaves out steps 5 and 6
 END
 }
@@ -37,6 +39,8 @@ case ${1:-} in
 esac
 
 failed=()
+declare -A processes=() # in the background, by name
+trap stop_background EXIT
 
 # step NAME COMMAND: prints the time it took.
 step() {
@@ -45,6 +49,33 @@ step() {
     shift
     "$@" || failed+=("$*")
     echo "== $((SECONDS - begin)) s"
+}
+
+# in_background NAME COMMAND: takes what time of the cores all else leaves. In a session of its own, as Linux may share
+# the cores among sessions first.
+in_background() {
+    local name=$1
+    shift
+    mkdir -p build
+    # shellcheck disable=SC2016
+    setsid bash -c '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"' in_background "$@" \
+        >"build/$name.log" 2>&1 &
+    processes[$name]=$!
+}
+
+# end_of NAME: waits for it, and prints what it has printed.
+end_of() {
+    local code=0
+    wait "${processes[$1]}" || code=$?
+    cat "build/$1.log"
+    unset "processes[$1]"
+    return "$code"
+}
+
+stop_background() {
+    local process
+    for process in "${processes[@]}"; do kill -- "-$process" 2>/dev/null || true; done
+    wait
 }
 
 # run_tests PRESET [CTEST ARGUMENTS]: the last lines printed are ctest's own. Tests with short
@@ -72,19 +103,22 @@ is_debian_amd64() {
 }
 
 test_aarch64() {
-    deploy/install.sh --aarch64 && deploy/build.sh aarch64 &&
-        bash tests/aarch64/check_aarch64.sh build/release/bitsweep . build/aarch64 build/aarch64-root
+    end_of aarch64 && bash tests/aarch64/check_aarch64.sh build/release/bitsweep . build/aarch64 build/aarch64-root
 }
 
 step "set-up" deploy/install.sh --python
 stop_if_failed
+if ((!quick)) && is_debian_amd64; then
+    in_background aarch64 bash -c 'deploy/install.sh --aarch64 && deploy/build.sh aarch64'
+fi
 step "build: release" deploy/build.sh release -- \
     "-DBITSWEEP_CUDA_ARCHITECTURES=${BITSWEEP_CUDA_ARCHITECTURES:-80;90a-real}" -DBITSWEEP_KEEP_CUBINS=ON
 stop_if_failed
+if ((!quick)); then in_background asan deploy/build.sh asan; fi
 step "style" deploy/style.sh
 run_tests release
 if ((!quick)); then
-    step "build: asan" deploy/build.sh asan
+    step "build: asan" end_of asan
     # Options of the sanitizers' runtime are set in tests/CMakeLists.txt.
     BITSWEEP_MAX_RANKS=2 run_tests asan --label-regex '^(unit|kernelcheck|emulation|asan)$'
     if is_debian_amd64; then
