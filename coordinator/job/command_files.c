@@ -2,6 +2,7 @@
 #include "coordinator/job/command_files.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -45,34 +46,31 @@ static enum bsw_status refuse_inputs(const struct bsw_command_files *files,
     return BSW_OK;
 }
 
-static enum bsw_status refuse_shards(const struct bsw_command_files *files,
-                                     const struct output *output, struct bsw_error *err)
+static enum bsw_status refuse_index_files(const struct bsw_command_files *files,
+                                          const struct output *output, struct bsw_error *err)
 {
-    static const char *const endings[] = {".codes", ".vectors"};
-    const struct bsw_manifest *manifest = files->manifest;
     char path[BSW_PATH_BYTES];
-    for (uint32_t shard = 0; shard < manifest->num_shards; shard++) {
-        for (int i = 0; i < 1 + (manifest->source_is_copied != 0); i++) {
-            BSW_TRY(
-                bsw_shard_path(path, files->index, shard, manifest->num_shards, endings[i], err));
-            BSW_TRY(refuse_file(output, path, "part of the index that is read", err));
-        }
+    enum bsw_status status = BSW_OK;
+    DIR *folder = opendir(files->index);
+    if (!folder)
+        return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", files->index, strerror(errno));
+    for (const struct dirent *entry; status == BSW_OK && (entry = readdir(folder));) {
+        if (!files->is_of_index(entry->d_name)) continue;
+        status = bsw_path_join(path, files->index, entry->d_name, err);
+        if (status == BSW_OK)
+            status = refuse_file(output, path, "part of the index that is read", err);
     }
-    return BSW_OK;
+    closedir(folder);
+    return status;
 }
 
 static enum bsw_status refuse_index(const struct bsw_command_files *files,
                                     const struct output *output, struct bsw_error *err)
 {
-    static const char *const names[] = {"manifest.pb", BSW_INDEX_MODEL_NAME};
     const struct bsw_manifest *manifest = files->manifest;
     char path[BSW_PATH_BYTES];
     if (!files->index) return BSW_OK;
-    for (int i = 0; i < 2; i++) {
-        BSW_TRY(bsw_path_join(path, files->index, names[i], err));
-        BSW_TRY(refuse_file(output, path, "part of the index that is read", err));
-    }
-    BSW_TRY(refuse_shards(files, output, err));
+    BSW_TRY(refuse_index_files(files, output, err));
     if (manifest->source_is_copied || strncmp(manifest->source_path, "synth:", 6) == 0)
         return BSW_OK;
     BSW_TRY(bsw_manifest_source(manifest, files->index, path, err));

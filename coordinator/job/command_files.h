@@ -16,9 +16,11 @@ struct bsw_command_files {
     const char *outputs[BSW_MOST_FILES]; // NULL: none
     int is_result; // of each also OUT.json, OUT.partial, OUT.journal and OUT.STATUS.json
     int is_split;  // of each also OUT.neighbors.ibin and OUT.distances.fbin
-    // An index that is read: its files, and the file that its raw rows are in. NULL: none.
+    // An index that is read: its files, told by their names, and the file that its raw rows are in.
+    // NULL: none.
     const char *index;
     const struct bsw_manifest *manifest;
+    int (*is_of_index)(const char *name);
     // A folder that is written to, with FOLDER.json, and which names there are this command's.
     // NULL: none.
     const char *folder;

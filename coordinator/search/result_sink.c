@@ -3,6 +3,7 @@
 
 #include "common/job/run_status.h"
 #include "common/job/stop_signal.h"
+#include "coordinator/encode/index_folder.h"
 #include "coordinator/job/command_files.h"
 #include "coordinator/search/selection_settings.h"
 
@@ -54,7 +55,8 @@ static enum bsw_status open_result(struct bsw_result_sink *sink, const struct bs
                                             .outputs = {sink->path},
                                             .is_result = 1,
                                             .index = search->options.index,
-                                            .manifest = manifest};
+                                            .manifest = manifest,
+                                            .is_of_index = bsw_index_folder_makes};
     BSW_TRY(bsw_command_files_check(&files, err));
     struct bsw_journal_fields fields = {0};
     add_fields(search, &fields);

@@ -50,6 +50,7 @@ mkdir said
 "$program" synth --count 3000 --dims 16 --type uint8 --out base.u8bin --quiet
 "$program" encode --base base.fbin --metric l2 --shards 2 --index idx --quiet
 "$program" encode --base base.fbin --metric l2 --shards 2 --copy-vectors --index copied --quiet
+"$program" encode --base base.fbin --metric l2 --shards 2 --lists 8 --index listed --quiet
 "$program" groundtruth --base base.fbin --queries q.fbin --metric l2 --out truth --split --quiet
 printf 'codec=saq bits=2\n' >plan
 train=("$program" train --base base.fbin --metric cosine --code-dims 8 --epochs 1 --quiet)
@@ -64,6 +65,13 @@ never base.fbin "$same" "${search[@]}" --out @
 never idx/manifest.pb "$same" "${search[@]}" --out @
 never idx/shard-00001-of-00002.codes "$same" "${search[@]}" --out @
 never copied/shard-00000-of-00002.vectors "$same" "${search[@]/#idx/copied}" --out @
+never listed/shard-00001-of-00002.lists "$same" "${search[@]/#idx/listed}" --out @
+# What an encode of another index leaves there to be resumed.
+for name in encode.plan encode.lists encode.table encode-00000.journal shard-00000-of-00003.codes.tmp; do
+    printf x >listed/$name
+    never listed/$name "$same" "${search[@]/#idx/listed}" --out @
+    rm listed/$name
+done
 never learned/model.rbe "$same" "${search[@]/#idx/learned}" --out @
 ending=.partial never base.fbin "$same" "${search[@]}" --out soft
 ending=.json never q.fbin "$same" "${search[@]}" --out hard
