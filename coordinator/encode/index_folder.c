@@ -110,7 +110,7 @@ static enum bsw_status lock(struct bsw_index_folder *folder, struct bsw_error *e
     BSW_TRY(bsw_path_join(path, folder->path, LOCK_NAME, err));
     enum bsw_status status = bsw_file_open_exclusive(path, &folder->lock_fd, err);
     if (status == BSW_ERROR_USAGE)
-        return bsw_fail(err, status, "%s: another encode is writing it", folder->path);
+        return bsw_fail(err, status, "%s: another encode or calibrate is writing it", folder->path);
     BSW_TRY(status);
     bsw_temporary_note(path);
     folder->is_locked = 1;
@@ -130,12 +130,32 @@ enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const ch
     return lock(folder, err);
 }
 
+// Shard files whose manifest is gone, copies of raw rows perhaps, would be removed with the index
+// that is replaced. Beside a plan they are those of a run that was killed as it named them.
+static enum bsw_status refuse_shards(const char *path, struct bsw_error *err)
+{
+    enum bsw_status status = BSW_OK;
+    if (bsw_encode_plan_exists(path)) return BSW_OK;
+    DIR *handle = opendir(path);
+    if (!handle) return bsw_fail(err, BSW_ERROR_IO, "%s: cannot list: %s", path, strerror(errno));
+    for (const struct dirent *entry; status == BSW_OK && (entry = readdir(handle));) {
+        if (is_of_kind(entry->d_name, KIND_SHARDS))
+            status = bsw_fail(err, BSW_ERROR_USAGE,
+                              "%s: has files of an index without a manifest, such as %s; --force "
+                              "removes them",
+                              path, entry->d_name);
+    }
+    closedir(handle);
+    return status;
+}
+
 enum bsw_status bsw_index_folder_check(const struct bsw_index_folder *folder, int force,
                                        struct bsw_error *err)
 {
     char manifest[BSW_PATH_BYTES];
+    if (force) return BSW_OK;
     BSW_TRY(bsw_path_join(manifest, folder->path, "manifest.pb", err));
-    if (force || !bsw_file_exists(manifest)) return BSW_OK;
+    if (!bsw_file_exists(manifest)) return refuse_shards(folder->path, err);
     return bsw_fail(err, BSW_ERROR_USAGE, "%s: holds an index already; --force replaces it",
                     folder->path);
 }

@@ -27,7 +27,8 @@ int bsw_index_folder_makes(const char *name);
 enum bsw_status bsw_index_folder_begin(struct bsw_index_folder *folder, const char *path,
                                        struct bsw_error *err);
 
-// After begin. An index in the folder is BSW_ERROR_USAGE unless force.
+// After begin. An index in the folder, or shard files with neither a manifest nor a plan, is
+// BSW_ERROR_USAGE unless force.
 enum bsw_status bsw_index_folder_check(const struct bsw_index_folder *folder, int force,
                                        struct bsw_error *err);
 

@@ -150,6 +150,20 @@ check "a base in the folder of its index" "$program" encode --base made/rows.fbi
 mv made/rows.fbin base.fbin
 rm -r made*
 
+# Shard files without a manifest go with --force alone, be they of an index or somebody's own.
+mkdir orphans
+for name in shard-00003-of-00007.vectors shard-00000-of-00001.codes shard-00000-of-00001.lists; do
+    printf x >orphans/$name
+    refused 2 "orphans: has files of an index without a manifest, such as $name; --force" "${encode[@]}" \
+        --index orphans
+    refused 2 "orphans: has files of an index without a manifest, such as $name; --force" "${encode[@]}" \
+        --index orphans --resume
+    [[ $name == *.lists ]] || rm orphans/$name
+done
+check "files without a manifest, --force" "${encode[@]}" --index orphans --force
+check "they are gone" test ! -e orphans/shard-00000-of-00001.lists
+rm -r orphans*
+
 if ((has_mpi)); then
     refused 2 "$same" on 2 "${search[@]:1}" --out base.fbin --force
     refused 2 "$same" on 2 "${truth[@]:1}" --out q.fbin --force
