@@ -419,6 +419,7 @@ static enum bsw_status prepare_calibration(struct calibrate_call *c, const bitsw
     const struct bitsweep_calibrate_settings *asked = &c->asked;
     c->settings = (struct bsw_calibrate_settings){.index = index->folder,
                                                   .num_rows = asked->sample,
+                                                  .is_forced = 1,
                                                   .num_threads = index->num_threads,
                                                   .level = bsw_cpu_level_detect(),
                                                   .progress = &c->progress};

@@ -107,6 +107,31 @@ static enum bsw_status read_index(struct calibration *c, struct bsw_error *err)
     return bsw_fail(err, BSW_ERROR_USAGE, "%s: the name is too long", s->queries);
 }
 
+// Once the index is read.
+static enum bsw_status check_index(const struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_calibrate_settings *s = &c->settings;
+    const struct bsw_calibration *table = &c->manifest.calibration;
+    if (s->num_rows > c->manifest.num_rows)
+        return bsw_fail(err, BSW_ERROR_USAGE, "--sample %llu: %s has %llu rows only",
+                        (unsigned long long)s->num_rows, s->index,
+                        (unsigned long long)c->manifest.num_rows);
+    if (s->is_forced || table->num_entries == 0 || table->source != BSW_CALIBRATED_BY_QUERIES)
+        return BSW_OK;
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: has a table of recalls already, made from a file of %llu queries; --force "
+                    "replaces it",
+                    s->index, (unsigned long long)table->num_queries);
+}
+
+static enum bsw_status fail_few(const struct calibration *c, struct bsw_error *err)
+{
+    return bsw_fail(err, BSW_ERROR_USAGE,
+                    "%s: %llu rows are too few for a table of recalls%s; search --probe needs none",
+                    c->settings.index, (unsigned long long)c->manifest.num_rows,
+                    c->by_rows ? ": --queries makes it from your queries" : "");
+}
+
 static enum bsw_status draw_rows(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;
@@ -318,11 +343,14 @@ static enum bsw_status calibrate(struct calibration *c, struct bsw_error *err)
     enum bsw_status status = check_settings(&c->settings, err);
     if (status == BSW_OK && c->transport->rank == 0) status = lock(c, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
-    BSW_TRY(bsw_transport_agree(c->transport, read_index(c, err), err));
+    status = read_index(c, err);
+    if (status == BSW_OK) status = check_index(c, err);
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
     status = bsw_calibrate_source_lend(&c->manifest, c->settings.index, &c->source, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
     BSW_TRY(take_queries(c, &is_possible, err));
     if (is_possible) BSW_TRY(measure(c, err));
+    if (!is_possible && c->settings.is_needed) return fail_few(c, err);
     status = c->transport->rank == 0 ? bsw_encode_table_forget(c->settings.index, err) : BSW_OK;
     return bsw_transport_agree(c->transport, status, err);
 }
@@ -337,22 +365,6 @@ static void deinit(struct calibration *c)
     bsw_calibrate_source_take_back(&c->source);
     bsw_manifest_deinit(&c->manifest);
     bsw_index_folder_release(&c->folder);
-}
-
-enum bsw_status bsw_calibrate_check(const struct bsw_calibrate_settings *settings, const char *base,
-                                    struct bsw_error *err)
-{
-    bsw_vectors *rows = NULL, *queries = NULL;
-    if (!settings->queries) return BSW_OK;
-    enum bsw_status status = bsw_vectors_open(base, BSW_ALL_ROWS, &rows, err);
-    if (status == BSW_OK) status = bsw_queries_open(settings->queries, BSW_ALL_ROWS, &queries, err);
-    if (status == BSW_OK && bsw_vectors_dims(queries) != bsw_vectors_dims(rows))
-        status =
-            bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: queries of %u dims, but %s has %u",
-                     settings->queries, bsw_vectors_dims(queries), base, bsw_vectors_dims(rows));
-    bsw_vectors_close(&queries);
-    bsw_vectors_close(&rows);
-    return status;
 }
 
 enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,

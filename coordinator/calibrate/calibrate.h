@@ -31,6 +31,8 @@ struct bsw_calibrate_settings {
     const char *index;   // folder
     uint64_t num_rows;   // to draw as queries, at most; 0: 1000, or a tenth of the index's rows
     const char *queries; // a file in their place; NULL: none
+    int is_forced;       // also in place of a table that a file of queries has made
+    int is_needed;       // too few rows for a table are BSW_ERROR_USAGE
     int num_threads;
     enum bsw_cpu_level level;
     const struct bsw_thread_pinning *pinning; // of the caller's threads; NULL: none
@@ -45,13 +47,9 @@ struct bsw_calibrate_stats {
     double truth_seconds, seconds;
 };
 
-// Whether a file of queries, if there is one, fits the rows of base: before an index is made of
-// them. Afterwards ranks are to agree.
-enum bsw_status bsw_calibrate_check(const struct bsw_calibrate_settings *settings, const char *base,
-                                    struct bsw_error *err);
-
 // Called by all ranks; ends with an agreement, so all return the same. BSW_ERROR_USAGE: the index
-// has no lists, or both queries and num_rows are given.
+// has no lists, or fewer rows than num_rows; both queries and num_rows are given; or without force
+// its table is of a file of queries.
 enum bsw_status bsw_calibrate_run(const struct bsw_calibrate_settings *settings,
                                   struct bsw_transport *transport,
                                   struct bsw_calibrate_stats *stats, struct bsw_error *err);

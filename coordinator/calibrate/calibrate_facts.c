@@ -14,5 +14,6 @@ void bsw_calibrate_facts(struct bsw_facts *facts, const struct bsw_calibrate_sta
     bsw_fact_integer(facts, "entries", stats->num_entries, NULL);
     bsw_fact_real(facts, "least_recall", stats->least_recall, has_table ? ": recall %.4f" : NULL);
     bsw_fact_real(facts, "best_recall", stats->best_recall, has_table ? " to %.4f\n" : NULL);
+    if (!has_table) bsw_facts_say(facts, "too few rows for a table of recalls\n");
     bsw_facts_close(facts);
 }

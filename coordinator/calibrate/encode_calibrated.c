@@ -3,6 +3,102 @@
 
 #include <stdio.h>
 
+#include "common/base/memory.h"
+#include "coordinator/job/metric_choice.h"
+#include "kernels/encode/prepare_rows.h"
+#include "shard/codecs/shard_encode.h"
+
+// ---- what would go wrong once the index is made ----
+
+// Of a file of queries, read in blocks.
+struct query_check {
+    const bsw_vectors *queries;
+    const struct bsw_encode_table *table;
+    enum bsw_metric metric;
+    unsigned char *numbers; // of a block
+    float *floats;
+};
+
+enum { BLOCK_QUERIES = 128 };
+
+static enum bsw_status check_blocks(const struct query_check *check, struct bsw_error *err)
+{
+    uint64_t first = bsw_vectors_first_row(check->queries),
+             last = first + bsw_vectors_num_rows(check->queries);
+    double norms[BLOCK_QUERIES];
+    float factors[BLOCK_QUERIES];
+    enum bsw_row_fault faults[BLOCK_QUERIES];
+    for (uint64_t row = first; row < last; row += BLOCK_QUERIES) {
+        size_t count = last - row < BLOCK_QUERIES ? (size_t)(last - row) : BLOCK_QUERIES;
+        BSW_TRY(bsw_vectors_read(check->queries, row, count, check->numbers, err));
+        bsw_prepare_rows(check->table, check->metric, bsw_vectors_type(check->queries),
+                         check->numbers, count, bsw_vectors_dims(check->queries), check->floats,
+                         norms, factors, faults);
+        for (size_t i = 0; i < count; i++) {
+            if (faults[i] != BSW_ROW_GOOD)
+                return bsw_fail_bad_row(check->queries, row + i, faults[i], err);
+        }
+    }
+    return BSW_OK;
+}
+
+static enum bsw_status check_numbers(const struct bsw_encode_settings *settings,
+                                     const bsw_vectors *rows, const bsw_vectors *queries,
+                                     struct bsw_error *err)
+{
+    struct query_check check = {.queries = queries, .table = bsw_encode_table_get(settings->level)};
+    const char *metric =
+        settings->metric ? settings->metric : bsw_codec_only_metric(settings->codec);
+    BSW_TRY(bsw_metric_choose(metric, rows, NULL, &check.metric, err));
+    enum bsw_status status =
+        bsw_allocate(&check.numbers, BLOCK_QUERIES, bsw_vectors_row_bytes(queries), "queries", err);
+    if (status == BSW_OK)
+        status = bsw_allocate(&check.floats, BLOCK_QUERIES,
+                              bsw_vectors_dims(queries) * sizeof *check.floats, "queries", err);
+    if (status == BSW_OK) status = check_blocks(&check, err);
+    bsw_free(&check.numbers);
+    bsw_free(&check.floats);
+    return status;
+}
+
+// reads: whether this rank reads the queries.
+static enum bsw_status check_queries(const struct bsw_encode_settings *settings, const char *source,
+                                     const bsw_vectors *rows, int reads, struct bsw_error *err)
+{
+    bsw_vectors *queries;
+    BSW_TRY(bsw_queries_open(source, BSW_ALL_ROWS, &queries, err));
+    enum bsw_status status = BSW_OK;
+    if (bsw_vectors_dims(queries) != bsw_vectors_dims(rows))
+        status = bsw_fail(err, BSW_ERROR_BAD_DATA, "%s: queries of %u dims, but %s has %u", source,
+                          bsw_vectors_dims(queries), settings->base, bsw_vectors_dims(rows));
+    if (status == BSW_OK && reads) status = check_numbers(settings, rows, queries, err);
+    bsw_vectors_close(&queries);
+    return status;
+}
+
+static enum bsw_status check(const struct bsw_encode_settings *settings,
+                             const struct bsw_calibrate_settings *table, int rank,
+                             struct bsw_error *err)
+{
+    bsw_vectors *rows;
+    int has_range = settings->rows.first > 0 || settings->rows.last > 0;
+    if (!settings->base || (!table->queries && table->num_rows == 0)) return BSW_OK;
+    BSW_TRY(
+        bsw_vectors_open(settings->base, has_range ? settings->rows : BSW_ALL_ROWS, &rows, err));
+    enum bsw_status status = BSW_OK;
+    uint64_t num_rows = bsw_vectors_num_rows(rows);
+    if (table->queries)
+        status = check_queries(settings, table->queries, rows, rank == 0, err);
+    else if (table->num_rows > num_rows)
+        status = bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %llu: %s has %llu rows only",
+                          (unsigned long long)table->num_rows, settings->base,
+                          (unsigned long long)num_rows);
+    bsw_vectors_close(&rows);
+    return status;
+}
+
+// ---- both ----
+
 enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings,
                                       const struct bsw_calibrate_settings *calibration,
                                       struct bsw_transport *transport,
@@ -21,9 +117,10 @@ enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings
     }
     struct bsw_calibrate_settings table = *calibration;
     table.index = settings->index;
+    table.is_forced = 1; // a run that was killed may have made it
     table.level = settings->level;
     table.progress = settings->progress;
-    BSW_TRY(bsw_transport_agree(transport, bsw_calibrate_check(&table, settings->base, err), err));
+    BSW_TRY(bsw_transport_agree(transport, check(settings, &table, transport->rank, err), err));
     char table_of[BSW_PATH_BYTES];
     if (table.queries)
         snprintf(table_of, sizeof table_of, "queries %s", table.queries);

@@ -21,6 +21,7 @@ static const struct bsw_option option_rows[] = {
            .help = "queries like those to come, in place of rows of the corpus"),
     OPTION("sample", settings.num_rows, .value_name = "N", .min = 1, .max = BSW_CALIBRATE_MOST_ROWS,
            .help = "so many rows as queries [1000, or a tenth of the rows]"),
+    OPTION("force", settings.is_forced, .help = "replace a table that --queries has made"),
     BSW_OPTION_GROUP(struct calibrate_options, common, bsw_common_option_group),
 };
 
@@ -29,7 +30,6 @@ static void report(const struct calibrate_options *o, const struct bsw_calibrate
     struct bsw_facts facts;
     bsw_facts_begin(&facts, bsw_common_facts_form(&o->common), NULL);
     bsw_calibrate_facts(&facts, stats);
-    if (stats->num_entries == 0) bsw_facts_say(&facts, "too few rows for a table\n");
     bsw_facts_end(&facts, BSW_OK);
 }
 
@@ -43,6 +43,7 @@ static enum bsw_status run(struct bsw_transport *transport, void *options, struc
     settings->level = o->common.level;
     settings->pinning = &o->common.pinning;
     settings->progress = &progress;
+    settings->is_needed = 1;
     BSW_TRY(bsw_calibrate_run(settings, transport, &stats, err));
     if (transport->rank == 0) report(o, &stats);
     return BSW_OK;

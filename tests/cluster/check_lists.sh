@@ -254,17 +254,39 @@ check "of the user's queries" "$program" calibrate "$folder/late" --queries "$ve
 check "one at once" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$vectors"
 check "the same table of queries" diff -r "$folder/one" "$folder/late"
 refused 2 "--sample: --queries says" "$program" calibrate "$folder/late" --queries "$vectors" --sample 5
-refused 65 "queries.*128|128.*45" "$program" calibrate "$folder/late" --queries "$queries"
+refused 65 "queries.*128|128.*45" "$program" calibrate "$folder/late" --queries "$queries" --force
+for again in "" "--queries=$vectors"; do
+    refused 2 "late: has a table of recalls already, made from a file of [0-9]* queries; --force" "$program" \
+        calibrate "$folder/late" ${again:+"$again"}
+done
 check "nothing has changed" diff -r "$folder/one" "$folder/late"
 refused 74 "nowhere" "$program" calibrate "$folder/nowhere"
+check "a table of rows again" "$program" calibrate "$folder/late" --sample 50 --force --quiet
+check "that other rows replace" "$program" calibrate "$folder/late" --sample 40 --quiet
+check "few rows again" "$program" "${encode[@]}" --lists 2 --rows 0:3
+refused 2 "one: 3 rows are too few for a table of recalls" "$program" calibrate "$folder/one"
+refused 2 "--sample 4: .*one has 3 rows only" "$program" calibrate "$folder/one" --sample 4
 check "nothing is made" test ! -e "$folder/nowhere"
 refused 2 "no lists.*encode --lists" "$program" calibrate "$folder/flat"
 refused 2 "--calibrate: there are no lists" "$program" "${encode[@]}" --calibrate 10
 refused 2 "--calibrate-queries: there are no lists" "$program" "${encode[@]}" --calibrate-queries "$vectors"
 refused 2 "--calibrate 0: 1 to" "$program" "${encode[@]}" --lists 30 --calibrate 0
+refused 2 "--calibrate 31: .* has 30 rows only" "$program" "${encode[@]}" --lists 3 --rows 5:35 --calibrate 31
 refused 74 "no.fbin" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$folder/no.fbin"
 refused 65 "queries of 128 dims, but .* has 45" "$program" "${encode[@]}" --lists 30 \
     --calibrate-queries "$queries"
+# A query that is no good is found before an index is made.
+for fault in nan zero; do
+    cp "$vectors" "$folder/$fault.fbin"
+done
+put "$folder/nan.fbin" $((8 + 2 * 45 * 4)) '\0\0\300\177'
+head -c 180 /dev/zero | dd of="$folder/zero.fbin" bs=1 seek=8 conv=notrunc status=none
+for what in "nan l2 2 has a NaN" "zero cosine 0 .*zero"; do
+    read -r fault metric row text <<<"$what"
+    refused 65 "$fault.fbin: row $row $text" "$program" encode --base "$rows" --metric "$metric" --lists 30 \
+        --calibrate-queries "$folder/$fault.fbin" --index "$folder/fault" --quiet
+    check "nothing is made of $fault" test ! -e "$folder/fault"
+done
 
 # ---- a model ----
 
