@@ -21,6 +21,10 @@ BSW_C_BEGIN
 enum bsw_status bsw_count_parse(const char *what, const char *text, uint64_t *out,
                                 struct bsw_error *err);
 
+// The same where a word may stand in its place, which is told too: "auto".
+enum bsw_status bsw_count_parse_or(const char *what, const char *text, const char *word,
+                                   uint64_t *out, struct bsw_error *err);
+
 // Also with a sign and a fraction, "-1.5e-3"; finite.
 enum bsw_status bsw_number_parse(const char *what, const char *text, double *out,
                                  struct bsw_error *err);

@@ -96,16 +96,19 @@ enum bsw_status bsw_shard_writer_open(struct bsw_shard_writer *writer, struct bs
 enum bsw_status bsw_shard_writer_put_block(const struct bsw_shard_writer *writer, uint32_t block,
                                            const void *bytes, struct bsw_error *err)
 {
-    return bsw_file_write_at(writer->codes_fd, writer->folder,
-                             bsw_shard_block_offset(&writer->shape, block), bytes,
-                             bsw_shard_block_bytes(&writer->shape, block), err);
+    char path[BSW_PATH_BYTES];
+    BSW_TRY(path_of(writer, temporaries[CODES], path, err));
+    return bsw_file_write_at(writer->codes_fd, path, bsw_shard_block_offset(&writer->shape, block),
+                             bytes, bsw_shard_block_bytes(&writer->shape, block), err);
 }
 
 enum bsw_status bsw_shard_writer_put_rows(const struct bsw_shard_writer *writer, uint64_t first,
                                           const void *rows, size_t count, struct bsw_error *err)
 {
+    char path[BSW_PATH_BYTES];
     if (writer->vectors_fd < 0) return BSW_OK;
-    return bsw_file_write_at(writer->vectors_fd, writer->folder,
+    BSW_TRY(path_of(writer, temporaries[VECTORS], path, err));
+    return bsw_file_write_at(writer->vectors_fd, path,
                              BSW_SHARD_HEADER_BYTES + first * writer->row_bytes, rows,
                              count * writer->row_bytes, err);
 }

@@ -91,7 +91,7 @@ static enum bsw_status take_calibration(struct encode_options *o, struct bsw_err
         return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate%s: there are no lists without --lists",
                         c->queries ? "-queries" : "");
     if (o->calibrate && !is_off) {
-        BSW_TRY(bsw_count_parse("--calibrate", o->calibrate, &c->num_rows, err));
+        BSW_TRY(bsw_count_parse_or("--calibrate", o->calibrate, "off", &c->num_rows, err));
         if (c->num_rows < 1 || c->num_rows > BSW_CALIBRATE_MOST_ROWS)
             return bsw_fail(err, BSW_ERROR_USAGE, "--calibrate %s: 1 to %d, or off", o->calibrate,
                             BSW_CALIBRATE_MOST_ROWS);
@@ -115,7 +115,7 @@ static enum bsw_status take_texts(struct encode_options *o, struct bsw_error *er
     if (!o->stage) return BSW_OK;
     s->code.stage = strcmp(o->stage, "auto") == 0 ? BSW_STAGE_AUTO : BSW_STAGE_GIVEN;
     if (s->code.stage == BSW_STAGE_AUTO) return BSW_OK;
-    return bsw_count_parse("--stage", o->stage, &s->code.stage_dims, err);
+    return bsw_count_parse_or("--stage", o->stage, "auto", &s->code.stage_dims, err);
 }
 
 static void report_speed(struct bsw_facts *f, const struct bsw_encode_stats *s)

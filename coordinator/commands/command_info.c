@@ -10,6 +10,7 @@
 #include "common/net/device_link.h"
 #include "common/rows/source_name.h"
 #include "common/rows/vectors.h"
+#include "coordinator/encode/index_folder.h"
 #include "coordinator/job/command.h"
 #include "coordinator/job/index_facts.h"
 #include "coordinator/search/memory_forecast.h"
@@ -224,12 +225,16 @@ static enum bsw_status tell_results(struct bsw_facts *facts, const char *path,
 static enum bsw_status tell(struct bsw_facts *facts, const struct info_options *o,
                             struct bsw_error *err)
 {
+    const char *slash = strrchr(o->path, '/'), *name = slash ? slash + 1 : o->path;
     int is_index = !bsw_name_is_vectors(o->path) && bsw_path_is_folder(o->path);
     if (is_index) return tell_index(facts, o, err);
     if (o->device_memory > 0 || o->gpu_memory > 0)
         return bsw_fail(err, BSW_ERROR_USAGE, "%s: %s is no index", memory_option(o), o->path);
     if (bsw_name_is_vectors(o->path)) return tell_vectors(facts, o->path, err);
     if (bsw_name_ends_with(o->path, ".rbe")) return tell_model(facts, o->path, err);
+    if (bsw_index_folder_makes(name))
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s: is part of an index; info takes its folder",
+                        o->path);
     return tell_results(facts, o->path, err);
 }
 

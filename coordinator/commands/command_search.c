@@ -137,7 +137,7 @@ static enum bsw_status take_probe(const char *text, struct bsw_search_request *o
     if (!text) return BSW_OK;
     out->probe = BSW_PROBE_ALL;
     if (strcmp(text, "all") == 0) return BSW_OK;
-    BSW_TRY(bsw_count_parse("--probe", text, &out->probe, err));
+    BSW_TRY(bsw_count_parse_or("--probe", text, "all", &out->probe, err));
     if (out->probe >= 1 && out->probe <= BSW_MAX_LISTS) return BSW_OK;
     return bsw_fail(err, BSW_ERROR_USAGE, "--probe %s: 1 to %u, or all", text, BSW_MAX_LISTS);
 }

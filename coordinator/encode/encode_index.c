@@ -576,6 +576,8 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
     BSW_TRY(bsw_transport_agree(transport, complete(&job.settings, err), err));
     enum bsw_status status = encode(&job, err);
     int is_kept = bsw_encode_journal_close(&job.journal, status);
+    if (is_kept && status == BSW_ERROR_IO)
+        bsw_prefix(err, status, "the index is unfinished, --resume goes on with it: ");
     if (transport->rank == 0 && status != BSW_OK && !is_kept) {
         bsw_index_folder_abandon(&job.folder, &job.manifest);
         bsw_events_output(settings->events, NULL, "", NULL);

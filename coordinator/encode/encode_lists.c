@@ -26,7 +26,8 @@ uint32_t bsw_encode_num_lists(uint64_t num_rows)
 enum bsw_status bsw_encode_parse_lists(const char *text, uint64_t *out, struct bsw_error *err)
 {
     *out = BSW_LISTS_AUTO;
-    return strcmp(text, "auto") == 0 ? BSW_OK : bsw_count_parse("--lists", text, out, err);
+    if (strcmp(text, "auto") == 0) return BSW_OK;
+    return bsw_count_parse_or("--lists", text, "auto", out, err);
 }
 
 enum bsw_status bsw_encode_settle_lists(uint64_t asked, const char *source, uint64_t num_rows,

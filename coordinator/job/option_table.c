@@ -111,13 +111,27 @@ static size_t find_option(const struct option_list *list, const char *name, size
     return i;
 }
 
+// What stands where an option should. Behind the name of an option that takes a value, that name
+// has been taken for the value of the one before.
+static enum bsw_status refuse_word(const char *command, const struct option_list *list, int at,
+                                   char **argv, struct bsw_error *err)
+{
+    const char *before = at > 1 ? argv[at - 1] : "";
+    if (strncmp(before, "--", 2) == 0) {
+        size_t place = find_option(list, before + 2, strlen(before + 2));
+        if (place < list->count && list->items[place].option->kind != BSW_OPTION_FLAG)
+            return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a value: %s, an option, follows it",
+                            argv[at - 2], before);
+    }
+    return bsw_fail(err, BSW_ERROR_USAGE, "'%s' is no option of %s", argv[at], command);
+}
+
 static enum bsw_status parse_word(const char *command, struct option_list *list, char *targets,
                                   int argc, char **argv, int *at, struct bsw_error *err)
 {
     const char *word = argv[*at];
-    if (word[0] != '-' || word[1] != '-' || word[2] == '\0') {
-        return bsw_fail(err, BSW_ERROR_USAGE, "'%s' is no option of %s", word, command);
-    }
+    if (word[0] != '-' || word[1] != '-' || word[2] == '\0')
+        return refuse_word(command, list, *at, argv, err);
     const char *name = word + 2, *equals = strchr(name, '=');
     size_t length = equals ? (size_t)(equals - name) : strlen(name);
     size_t place = find_option(list, name, length);
@@ -138,6 +152,15 @@ static enum bsw_status parse_word(const char *command, struct option_list *list,
         value = argv[++*at];
     }
     return set_value(option, targets + list->items[place].offset, value, err);
+}
+
+static enum bsw_status refuse_missing(const char *command, const struct bsw_option *option,
+                                      struct bsw_error *err)
+{
+    if (!option->may_stand_alone)
+        return bsw_fail(err, BSW_ERROR_USAGE, "%s needs --%s", command, option->name);
+    return bsw_fail(err, BSW_ERROR_USAGE, "%s needs a name: bitsweep %s %s", command, command,
+                    option->value_name);
 }
 
 enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, void *targets,
@@ -166,7 +189,7 @@ enum bsw_status bsw_option_table_parse(const struct bsw_option_table *table, voi
     for (size_t i = 0; i < list.count; i++) {
         const struct bsw_option *option = list.items[i].option;
         if (option->is_required && !list.items[i].is_given)
-            return bsw_fail(err, BSW_ERROR_USAGE, "%s needs --%s", table->command, option->name);
+            return refuse_missing(table->command, option, err);
     }
     return BSW_OK;
 }

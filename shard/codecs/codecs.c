@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <errno.h>
 #include <math.h>
 #include <string.h>
 
@@ -155,10 +156,10 @@ enum bsw_status bsw_codec_check_plain(const struct bsw_codec *codec, struct bsw_
 {
     BSW_TRY(settle_bits(codec, &o->bits, err));
     if (!o->segments && !o->model && o->stage == BSW_STAGE_DEFAULT) return BSW_OK;
-    return bsw_fail(err, BSW_ERROR_USAGE, "--%s is for --codec saq",
-                    o->segments ? "segments"
-                    : o->model  ? "model"
-                                : "stage");
+    return bsw_fail(err, BSW_ERROR_USAGE, "--%s",
+                    o->segments ? "segments is for --codec saq"
+                    : o->model  ? "model is for --codec saq, pq and rbe"
+                                : "stage is for --codec saq");
 }
 
 enum bsw_status bsw_codec_lay_out_whole(struct bsw_manifest *manifest, uint32_t dims, double bits,
@@ -176,6 +177,22 @@ enum bsw_status bsw_manifest_parse(const char *name, const void *data, size_t by
     return bsw_manifest_unpack(bsw_codecs, name, data, bytes, out, err);
 }
 
+// Of a folder without a manifest: it may be one that encode has not finished.
+static enum bsw_status fail_no_index(const char *folder, struct bsw_error *err)
+{
+    static const char *const unfinished[] = {"encode.plan", "encode.lists"};
+    char path[BSW_PATH_BYTES];
+    for (size_t i = 0; i < sizeof unfinished / sizeof unfinished[0]; i++) {
+        BSW_TRY(bsw_path_join(path, folder, unfinished[i], err));
+        if (bsw_file_exists(path))
+            return bsw_fail(err, BSW_ERROR_IO,
+                            "%s: an index that is not finished; the same encode with --resume goes "
+                            "on",
+                            folder);
+    }
+    return bsw_fail(err, BSW_ERROR_IO, "%s: not an index: it has no manifest.pb", folder);
+}
+
 enum bsw_status bsw_manifest_read(const char *folder, struct bsw_manifest *out,
                                   struct bsw_error *err)
 {
@@ -183,6 +200,8 @@ enum bsw_status bsw_manifest_read(const char *folder, struct bsw_manifest *out,
     char path[BSW_PATH_BYTES];
     *out = (struct bsw_manifest){0};
     BSW_TRY(bsw_path_join(path, folder, "manifest.pb", err));
+    if (bsw_path_is_folder(folder) && !bsw_file_exists(path) && errno == ENOENT)
+        return fail_no_index(folder, err);
     enum bsw_status status = bsw_file_read_all(path, MANIFEST_MAX_BYTES, &buffer, err);
     if (status == BSW_OK) status = bsw_manifest_parse(path, buffer.data, buffer.bytes, out, err);
     bsw_buffer_deinit(&buffer);

@@ -196,7 +196,8 @@ check_options() {
     expect 2 '--stage is for --codec saq' "${base[@]}" --codec xfbq --stage 32
     expect 2 '--stage 8: a multiple of 32 below 16' "${base[@]}" --stage 8
     expect 2 '--stage 32: a multiple of 32 below 16' "${base[@]}" --stage 32
-    expect 2 "--stage 'some'" "${base[@]}" --stage some
+    expect 2 "--lists 'many' is not a whole number .*, nor auto" "${base[@]}" --lists many
+    expect 2 "--stage 'some' is not a whole number .*, nor auto" "${base[@]}" --stage some
     expect 2 '--scan progressive-matrix: the codes of .*good have no first stage' "${find[@]}" \
         --scan progressive-matrix
     expect 2 '--codec raw has no cosine: say --metric l2 or --metric ip' encode --index OUT/i \
@@ -207,7 +208,7 @@ check_options() {
         --base synth:count=2,dims=26379,type=uint8 --codec raw --metric ip
     expect 2 '--bits 4: --codec raw keeps all 8' "${bare[@]}" --codec raw --metric l2 --bits 4
     expect 2 '--segments is for --codec saq' "${bare[@]}" --codec raw --metric l2 --segments 16x8
-    expect 2 '--model is for --codec saq' "${bare[@]}" --codec raw --metric l2 --model "$index/good"
+    expect 2 '--model is for --codec saq, pq and rbe' "${bare[@]}" --codec raw --metric l2 --model "$index/good"
     expect 2 '--model .*: codec raw, .* do not fit' "${bare[@]}" --metric l2 --model "$index/raw"
     find=(search --index "$index/raw" --queries "$in/q.u8bin" --out OUT/r)
     expect 2 '--scan planes: codec raw has no bit planes' "${find[@]}" --scan planes
@@ -314,7 +315,7 @@ check_indexes() {
     done <<LIST
 manifest|65|manifest/manifest.pb: checksum does not match
 emptied|65|emptied/manifest.pb: empty
-nomanifest|74|nomanifest/manifest.pb: cannot open: No such file
+nomanifest|74|nomanifest: not an index: it has no manifest.pb
 codes|65|codes/$last.codes: block 0 of 1 .* is corrupt
 footer|65|footer/$last.codes: footer is corrupt
 header|65|header/$last.codes: header is corrupt
@@ -339,6 +340,8 @@ LIST
             "${search[@]}" --index "$index/copied"
     done
     expect 74 'none/manifest.pb: cannot open' "${search[@]}" --index "$folder/none"
+    expect 2 'codes: is part of an index; info takes its folder' info "$index/good/shard-00000-of-00003.codes"
+    expect 2 'manifest.pb: is part of an index' info "$index/good/manifest.pb"
     expect 65 'emptied/manifest.pb: empty' info "$index/emptied"
     # What does not need the raw rows works without them.
     succeed 'search by code without the source' bitsweep search --index "$folder/gone/index/good" \
@@ -430,8 +433,8 @@ check_full_disk() {
     fi
     export out job
     for num_ranks in 1 $((has_mpi ? ranks : 1)); do
-        start full_case "$num_ranks" "$pattern" encode --base "$in/base.fbin" --metric l2 --shards 2 \
-            --copy-vectors --index OUT/i
+        start full_case "$num_ranks" "i/shard-[^ ]*.tmp: cannot write: $pattern" encode --base "$in/base.fbin" \
+            --metric l2 --shards 2 --copy-vectors --index OUT/i
         start full_case "$num_ranks" "$pattern" search --index "$index/good" --queries "$in/base.fbin" \
             --out OUT/r
         # The sixth batch does not fit; with overlap the seventh is on its way by then.

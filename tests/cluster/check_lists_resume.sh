@@ -53,6 +53,7 @@ for signal in KILL TERM USR1; do
     check "struck by $signal" struck $signal some has_rounds some 3
     check "$signal: rounds are kept" has_rounds some 3
     check "$signal: no plan yet" test ! -e some/encode.plan
+    refused 74 'some: an index that is not finished; .*--resume' "$program" verify some
     if [[ $signal == KILL ]]; then
         check "its exit code" test "$got" = 137
         refused 2 'some/encode.lists: left by a run.*--resume goes on' "$program" "${encode[@]}" --index some
@@ -84,6 +85,7 @@ check "struck by KILL, coding" struck KILL some has_blocks some
 # and though there is an index that only --force replaces.
 cp -r some half
 rm half/encode-0*.journal
+refused 74 'half: an index that is not finished; .*--resume' "$program" info half
 for has_index in 0 1; do
     ((!has_index)) || cp whole/manifest.pb half
     refused 2 'half/encode.plan: left by a run.*--resume goes on, --force starts again' "$program" "${encode[@]}" \
@@ -99,6 +101,17 @@ rm -r half
 check "coding: resumed" on "$most_ranks" "${encode[@]}" --index some --resume --threads 2
 check "coding: the same bytes" diff -r whole some
 rm -rf some
+
+# ---- a disk that becomes full ----
+
+# shellcheck disable=SC2016
+if unshare -Urm true 2>/dev/null; then
+    mkdir full
+    refused 74 'is unfinished, --resume goes on with it: full/i/shard-.*tmp: cannot write: No space left' \
+        unshare -Urm bash -c 'mount -t tmpfs -o size=4M tmpfs full && exec "$@"' - "$program" encode --base "$base" \
+        --metric l2 --lists 64 --copy-vectors --quiet --index full/i
+    rm -r full
+fi
 
 # ---- while the table is measured ----
 

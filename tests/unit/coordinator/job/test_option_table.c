@@ -127,8 +127,8 @@ UNIT_TEST(values_may_follow_an_equals_sign_or_stand_alone)
 
 UNIT_TEST(missing_double_and_unknown_are_refused)
 {
-    assert_refused(parse(NULL), "try needs --base");
-    assert_refused(parse("--k", "5", NULL), "try needs --base");
+    assert_refused(parse(NULL), "try needs a name: bitsweep try FILE");
+    assert_refused(parse("--k", "5", NULL), "try needs a name");
     assert_refused(parse("--base", NULL), "--base needs a value");
     assert_refused(parse("--base", "x", "--k", NULL), "--k needs a value");
     assert_refused(parse("--base", "x", "--base", "y", NULL), "--base is given twice");
@@ -138,6 +138,10 @@ UNIT_TEST(missing_double_and_unknown_are_refused)
     assert_refused(parse("--bas", "x", NULL), "unknown option --bas"); // no abbreviations
     assert_refused(parse("--BASE", "x", NULL), "unknown option --BASE");
     assert_refused(parse("--base", "x", "y", NULL), "'y' is no option of try");
+    // The name of an option was taken for a value, so its own value stands alone.
+    assert_refused(parse("--base", "--name", "y", NULL), "--base needs a value: --name, an option");
+    assert_refused(parse("x", "--name", "--k", "5", NULL), "--name needs a value: --k, an option");
+    assert_refused(parse("--base", "--verbose", "y", NULL), "'y' is no option of try");
     assert_refused(parse("-k", "5", NULL), "'-k' is no option");
     assert_refused(parse("--", "--base", "x", NULL), "'--' is no option");
     assert_refused(parse("", NULL), "--base needs a value");
