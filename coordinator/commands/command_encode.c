@@ -127,6 +127,22 @@ static void report_speed(struct bsw_facts *f, const struct bsw_encode_stats *s)
                   "%.2f GB/s of input\n");
 }
 
+static void report_lists(struct bsw_facts *f, const struct encode_options *o,
+                         const struct bsw_encode_stats *s)
+{
+    int has_lists = s->lists.count > 0;
+    if (has_lists)
+        bsw_list_sizes_facts(f, &s->lists);
+    else
+        bsw_fact_integer(f, "lists", 0, NULL);
+    bsw_fact_flag(f, "residual", s->is_residual, "; codes are of residuals");
+    if (has_lists && o->settings.code.model && !s->codec->table->has_model) {
+        bsw_fact_flag(f, "lists_of_model", s->has_model_lists, "; the model's lists");
+        if (!s->has_model_lists) bsw_facts_say(f, "; new lists, not the model's");
+    }
+    bsw_fact_real(f, "lists_seconds", s->lists_seconds, has_lists ? ", made in %.2f s\n" : NULL);
+}
+
 static void report(const struct bsw_transport *transport, const struct encode_options *o,
                    const struct bsw_encode_stats *s, const struct bsw_calibrate_stats *calibration)
 {
@@ -141,13 +157,7 @@ static void report(const struct bsw_transport *transport, const struct encode_op
                   s->codec->has_tables ? "%.4g bits a subspace, " : "%.4g bits a dimension, ");
     bsw_fact_integer(&f, "shards", s->num_shards, "%d shards, ");
     bsw_fact_real(&f, "bytes_per_vector", s->bytes_per_vector, "%g bytes a vector\n");
-    if (s->lists.count > 0)
-        bsw_list_sizes_facts(&f, &s->lists);
-    else
-        bsw_fact_integer(&f, "lists", 0, NULL);
-    bsw_fact_flag(&f, "residual", s->is_residual, "; codes are of residuals");
-    bsw_fact_real(&f, "lists_seconds", s->lists_seconds,
-                  s->lists.count > 0 ? ", made in %.2f s\n" : NULL);
+    report_lists(&f, o, s);
     if (s->has_fewer_bits)
         bsw_facts_say(
             &f, "bits: %.4g a dimension, not %.4g: groups of 32 of the %u dims take whole bits\n",

@@ -37,7 +37,8 @@ struct encode_job {
     struct bsw_encode_journal journal;
     struct bsw_chosen_device device; // of this rank
     uint64_t input_digest;           // rank 0
-    uint32_t is_found;               // the index was whole, but for its table
+    int has_model_lists;
+    uint32_t is_found; // the index was whole, but for its table
     double lists_seconds, train_seconds, encode_seconds;
 };
 
@@ -143,6 +144,7 @@ static enum bsw_status open_input(struct encode_job *job, struct bsw_error *err)
     }
     BSW_TRY(check_shards(job, err));
     BSW_TRY(settle_lists(job, manifest, err));
+    job->has_model_lists = manifest->lists.centroids != NULL;
     BSW_TRY(settle_residuals(s, &manifest->lists, err));
     if (!s->codec->table->check_rows) return BSW_OK;
     return s->codec->table->check_rows(&s->code, s->base, manifest->source_type,
@@ -470,6 +472,7 @@ static void describe(const struct encode_job *job, struct bsw_encode_stats *out)
         .num_shards = manifest->num_shards,
         .lists = job->lists.sizes,
         .is_residual = manifest->lists.is_residual,
+        .has_model_lists = job->has_model_lists,
         .codec = manifest->codec,
         .metric = manifest->metric,
         .bits = manifest->bits,

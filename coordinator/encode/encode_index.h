@@ -59,6 +59,7 @@ struct bsw_encode_stats {
     uint32_t dims, num_shards;
     struct bsw_list_sizes lists;
     int is_residual;
+    int has_model_lists; // lists are those of settings' model
     const struct bsw_codec *codec;
     enum bsw_metric metric;
     char segments[512];      // "32x4,96x2"

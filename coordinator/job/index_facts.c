@@ -82,12 +82,16 @@ static void tell_source(struct bsw_facts *facts, const struct bsw_manifest *mani
         manifest->num_known > 0 ? "" : ": of another version of the program, searches go without");
 }
 
-static void tell_entry(struct bsw_facts *facts, const struct bsw_calibration_entry *entry)
+static void tell_entry(struct bsw_facts *facts, const struct bsw_calibration_entry *entry,
+                       uint32_t num_lists)
 {
+    int is_all = entry->probe >= num_lists;
     bsw_facts_open_object(facts, NULL);
     bsw_fact_real(facts, "recall", entry->recall, "    %7.4f");
-    bsw_fact_integer(facts, "probe", entry->probe, "  %5d");
-    bsw_fact_real(facts, "ratio", entry->ratio, "  %6.3f");
+    bsw_fact_integer(facts, "probe", entry->probe, is_all ? NULL : "  %5d");
+    if (is_all) bsw_facts_say(facts, "    all");
+    bsw_fact_real(facts, "ratio", entry->ratio, entry->ratio > 0 ? "  %6.3f" : NULL);
+    if (entry->ratio == 0) bsw_facts_say(facts, "       -");
     bsw_fact_integer(facts, "scan_dims", entry->scan_dims, entry->scan_dims ? "  %4d" : NULL);
     if (entry->scan_dims == 0) bsw_facts_say(facts, "   all");
     bsw_fact_real(facts, "oversample", entry->oversample, "  %10.4g");
@@ -95,21 +99,22 @@ static void tell_entry(struct bsw_facts *facts, const struct bsw_calibration_ent
     bsw_facts_close(facts);
 }
 
-static void tell_lists(struct bsw_facts *facts, const struct bsw_manifest *manifest)
+static void tell_recalls(struct bsw_facts *facts, const struct bsw_manifest *manifest)
 {
     const struct bsw_calibration *table = &manifest->calibration;
-    bsw_fact_integer(facts, "lists", manifest->lists.count, "  lists     %d");
+    bsw_facts_say(facts, "  recalls   ");
     if (table->num_entries == 0) {
-        bsw_facts_say(facts, ", no table of recalls\n");
+        bsw_facts_say(facts, "no table\n");
         return;
     }
     bsw_facts_open_object(facts, "calibration");
-    bsw_fact_integer(facts, "k", table->k, ", recall at k %d");
+    bsw_fact_integer(facts, "k", table->k, "at k %d");
     bsw_fact_integer(facts, "queries", table->num_queries, " of %d");
     bsw_fact_text(facts, "source", bsw_calibration_source_name(table->source), " %s\n");
     bsw_facts_say(facts, "     recall  probe   ratio  dims  oversample  rows a query\n");
     bsw_facts_open_list(facts, "entries");
-    for (uint32_t i = 0; i < table->num_entries; i++) tell_entry(facts, &table->entries[i]);
+    for (uint32_t i = 0; i < table->num_entries; i++)
+        tell_entry(facts, &table->entries[i], manifest->lists.count);
     bsw_facts_close(facts);
     bsw_facts_close(facts);
 }
@@ -139,7 +144,7 @@ void bsw_index_facts(struct bsw_facts *facts, const char *path, const struct bsw
     bsw_list_facts(facts, manifest, path);
     if (manifest->codec->table->has_model) tell_learned(facts, manifest);
     tell_source(facts, manifest);
-    if (manifest->lists.count > 0) tell_lists(facts, manifest);
+    if (manifest->lists.count > 0) tell_recalls(facts, manifest);
     bsw_facts_open_list(facts, "shards");
     for (uint32_t i = 0; i < manifest->num_shards; i++) tell_shard(facts, i, &manifest->shards[i]);
     bsw_facts_close(facts);

@@ -225,7 +225,10 @@ encode=(encode --base "$rows" --metric l2 --force --quiet --index "$folder/one")
 check "a table of few bits" "$program" "${encode[@]}" --lists 30 --bits 1 --calibrate 100
 check "it is told" "$program" info "$folder/one"
 cp "$folder/stdout" "$folder/told"
-check "its queries" grep -q "30, recall at k 10 of 100 rows" "$folder/told"
+check "its queries" grep -q "  recalls   at k 10 of 100 rows" "$folder/told"
+check "one line is of lists" test "$(grep -c '^  lists ' "$folder/told")" = 1
+check "a ratio limits all lists" grep -qE '^ +[0-9.]+ +all +[0-9.]+ +all ' "$folder/told"
+check "in JSON once" test "$("$program" info "$folder/one" --json | grep -c '^  "lists":')" = 1
 check "fewer neighbours" search_facts "$folder/one" --recall 0.9 --k 2
 at_least "as many candidates as were measured with" "$(fact L)" 10
 check "an oversample of its own" search_facts "$folder/one" --recall 0.9 --oversample 12
@@ -295,10 +298,15 @@ late=(encode --base "$rows" --metric l2 --force --quiet --calibrate off)
 check "a model" "$program" "${late[@]}" --bits 2 --lists 30 --seed 7 --index "$folder/model"
 for lists in 30 auto; do
     check "after a model, $lists lists" on "$most_ranks" "${late[@]}" --lists $lists --model "$folder/model" \
-        --index "$folder/after"
+        --index "$folder/after" --json
+    cp "$folder/stdout" "$folder/said"
+    check "after a model, $lists lists: it says so" json_says "$folder/said" '"lists_of_model": true'
     check "after a model, $lists lists: the same index" diff -r "$folder/model" "$folder/after"
 done
-check "other lists than the model's" "$program" "${late[@]}" --lists 7 --model "$folder/model" --index "$folder/after"
+check "other lists than the model's" "$program" "${late[@]}" --lists 7 --model "$folder/model" --index "$folder/after" \
+    --json
+cp "$folder/stdout" "$folder/said"
+check "it says that they are others" json_says "$folder/said" '"lists_of_model": false'
 refused 2 "--lists 30: .* has 20 rows only" "$program" "${late[@]}" --lists auto --rows 0:20 \
     --model "$folder/model" --index "$folder/after"
 
