@@ -132,11 +132,16 @@ static enum bsw_status fail_few(const struct calibration *c, struct bsw_error *e
                     c->by_rows ? ": --queries makes it from your queries" : "");
 }
 
+uint64_t bsw_calibrate_usual_rows(uint64_t num_rows)
+{
+    uint64_t tenth = num_rows / ROWS_A_QUERY;
+    return tenth < USUAL_ROWS ? tenth : USUAL_ROWS;
+}
+
 static enum bsw_status draw_rows(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;
-    uint64_t tenth = c->manifest.num_rows / ROWS_A_QUERY,
-             usual = tenth < USUAL_ROWS ? tenth : USUAL_ROWS;
+    uint64_t usual = bsw_calibrate_usual_rows(c->manifest.num_rows);
     return bsw_calibrate_rows_make(&c->manifest, s->index, s->num_rows > 0 ? s->num_rows : usual,
                                    s->level, &c->rows, err);
 }

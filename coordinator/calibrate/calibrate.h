@@ -47,6 +47,9 @@ struct bsw_calibrate_stats {
     double truth_seconds, seconds;
 };
 
+// How many rows of so many are drawn where num_rows does not say it.
+uint64_t bsw_calibrate_usual_rows(uint64_t num_rows);
+
 // Called by all ranks; ends with an agreement, so all return the same. BSW_ERROR_USAGE: the index
 // has no lists, or fewer rows than num_rows; both queries and num_rows are given; or without force
 // its table is of a file of queries.

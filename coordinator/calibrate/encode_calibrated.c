@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "common/base/memory.h"
+#include "common/job/stop_signal.h"
+#include "common/rows/vectors.h"
 #include "coordinator/job/metric_choice.h"
 #include "kernels/encode/prepare_rows.h"
 #include "shard/codecs/shard_encode.h"
@@ -99,6 +101,28 @@ static enum bsw_status check(const struct bsw_encode_settings *settings,
 
 // ---- both ----
 
+// What the table will be made of, as text.
+static enum bsw_status name_queries(const struct bsw_encode_settings *settings,
+                                    const struct bsw_calibrate_settings *table,
+                                    char out[BSW_PATH_BYTES], struct bsw_error *err)
+{
+    int is_all = settings->rows.first == 0 && settings->rows.last == 0;
+    uint64_t num_rows = table->num_rows;
+    bsw_vectors *rows;
+    if (table->queries) {
+        snprintf(out, BSW_PATH_BYTES, "queries %s", table->queries);
+        return BSW_OK;
+    }
+    if (num_rows == 0 && settings->base) {
+        BSW_TRY(
+            bsw_vectors_open(settings->base, is_all ? BSW_ALL_ROWS : settings->rows, &rows, err));
+        num_rows = bsw_calibrate_usual_rows(bsw_vectors_num_rows(rows));
+        bsw_vectors_close(&rows);
+    }
+    snprintf(out, BSW_PATH_BYTES, "%llu rows", (unsigned long long)num_rows);
+    return BSW_OK;
+}
+
 enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings,
                                       const struct bsw_calibrate_settings *calibration,
                                       struct bsw_transport *transport,
@@ -120,18 +144,18 @@ enum bsw_status bsw_encode_calibrated(const struct bsw_encode_settings *settings
     table.is_forced = 1; // a run that was killed may have made it
     table.level = settings->level;
     table.progress = settings->progress;
-    BSW_TRY(bsw_transport_agree(transport, check(settings, &table, transport->rank, err), err));
     char table_of[BSW_PATH_BYTES];
-    if (table.queries)
-        snprintf(table_of, sizeof table_of, "queries %s", table.queries);
-    else
-        snprintf(table_of, sizeof table_of, "%llu rows", (unsigned long long)table.num_rows);
+    enum bsw_status status = check(settings, &table, transport->rank, err);
+    if (status == BSW_OK) status = name_queries(settings, &table, table_of, err);
+    BSW_TRY(bsw_transport_agree(transport, status, err));
     events.complete = NULL; // there is more to do
     encode.events = &events;
     encode.table_of = table_of;
     BSW_TRY(bsw_encode_run(&encode, transport, stats, err));
     *is_made = 1;
-    enum bsw_status status = bsw_calibrate_run(&table, transport, calibrated, err);
+    bsw_stop_begin(NULL, NULL); // also where the index was found
+    status = bsw_calibrate_run(&table, transport, calibrated, err);
+    bsw_stop_end();
     if (status == BSW_OK) return BSW_OK;
     return bsw_prefix(err, status,
                       "the index is made, but has no table of recalls, which encode --resume or "

@@ -245,7 +245,7 @@ static enum bsw_status check_files(const struct bsw_encode_settings *s, struct b
 static void table_fields(const struct encode_job *job, uint64_t build_digest,
                          struct bsw_journal_fields *fields)
 {
-    bsw_journal_field_text(fields, "table", job->settings.table_of);
+    bsw_journal_field_text(fields, "calibrate", job->settings.table_of);
     bsw_journal_field_digest(fields, "build", build_digest);
 }
 
@@ -576,6 +576,7 @@ enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_error *err)
 {
     struct encode_job job = {.settings = *settings, .transport = transport};
+    job.journal.has_more = settings->table_of != NULL;
     BSW_TRY(bsw_transport_agree(transport, complete(&job.settings, err), err));
     enum bsw_status status = encode(&job, err);
     int is_kept = bsw_encode_journal_close(&job.journal, status);

@@ -78,7 +78,8 @@ struct bsw_encode_stats {
 // Called by all ranks, with OpenMP's threads; ends with an agreement, so all return the same.
 // Settings that make no sense are BSW_ERROR_USAGE in one line that names the option. After a
 // failure nothing is left in the folder, unless there is something to resume. With table_of and
-// resume an index that is whole, but for its table, stays as it is.
+// resume an index that is whole, but for its table, stays as it is; after a success with table_of a
+// stop goes on to name --resume, until the caller calls bsw_stop_end.
 enum bsw_status bsw_encode_run(const struct bsw_encode_settings *settings,
                                struct bsw_transport *transport, struct bsw_encode_stats *stats,
                                struct bsw_error *err);

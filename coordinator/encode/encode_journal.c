@@ -76,7 +76,9 @@ enum bsw_status bsw_encode_table_check(const char *folder, const struct bsw_jour
     char path[BSW_PATH_BYTES];
     struct bsw_journal_facts facts;
     BSW_TRY(bsw_path_join(path, folder, TABLE_NAME, err));
-    return bsw_journal_read(path, fields, NULL, NULL, &facts, err);
+    enum bsw_status status = bsw_journal_read(path, fields, NULL, NULL, &facts, err);
+    if (status != BSW_ERROR_USAGE) return status;
+    return bsw_prefix(err, status, "the index only lacks its table, which calibrate makes, too: ");
 }
 
 // ---- rank 0: what there is ----
@@ -195,6 +197,11 @@ enum bsw_status bsw_encode_refuse_loss(const char *folder, struct bsw_error *err
 {
     char path[BSW_PATH_BYTES];
     struct bsw_encode_journal left = {.folder = folder};
+    if (bsw_encode_lacks_table(folder))
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "%s: holds an index that only lacks its table of recalls: --resume or "
+                        "bitsweep calibrate makes it, --force replaces the index",
+                        folder);
     if (exists(folder, PLAN_NAME)) {
         BSW_TRY(for_each_journal(&left, bsw_journal_refuse, err));
         BSW_TRY(bsw_path_join(path, folder, PLAN_NAME, err));
@@ -350,7 +357,10 @@ static int is_to_stay(struct bsw_encode_journal *journal, enum bsw_status status
 int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status status)
 {
     int is_kept = 0;
-    if (journal->folder) bsw_stop_end();
+    if (journal->folder && status == BSW_OK && journal->has_more)
+        bsw_stop_begin(NULL, NULL); // with no moment in between that says nothing of --resume
+    else if (journal->folder)
+        bsw_stop_end();
     if (journal->folder && status != BSW_OK) {
         // A plan that was refused belongs to another run.
         int is_refused =

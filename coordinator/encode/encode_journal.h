@@ -37,6 +37,7 @@ struct bsw_encode_journal {
     int rank;
     uint64_t run_id; // of the plan
     int is_resumed;
+    int has_more;                // a table is to follow: a stop is then resumed, too
     bsw_journal *plan;           // rank 0
     bsw_training_journal *lists; // rank 0, while lists are trained; else NULL
     bsw_journal *blocks;         // this rank's
@@ -48,8 +49,8 @@ struct bsw_encode_journal {
 int bsw_encode_journal_makes(const char *name);
 
 // Rank 0; the folder exists. BSW_ERROR_USAGE where an earlier run has left there what a run that
-// begins anew would lose: blocks, or lists that are trained or half trained. The rest of a plan is
-// made again in seconds.
+// begins anew would lose: blocks, lists that are trained or half trained, or an index that only
+// lacks its table. The rest of a plan is made again in seconds.
 enum bsw_status bsw_encode_refuse_loss(const char *folder, struct bsw_error *err);
 
 // Rank 0; the folder exists. Not is_resumed: removes what is left of other runs. Else takes it over
@@ -105,6 +106,7 @@ enum bsw_status bsw_encode_table_forget(const char *folder, struct bsw_error *er
 enum bsw_status bsw_encode_journal_remove(struct bsw_encode_journal *journal,
                                           struct bsw_error *err);
 // All ranks; status: how the command ended. Not 0: what there is stays, to be resumed. Accepts {0}.
+// After a success with has_more it is the caller's to end what a stop says (bsw_stop_end).
 int bsw_encode_journal_close(struct bsw_encode_journal *journal, enum bsw_status status);
 
 #endif

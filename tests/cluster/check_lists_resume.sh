@@ -115,7 +115,7 @@ fi
 
 # ---- while the table is measured ----
 
-for signal in KILL TERM; do
+for signal in KILL TERM USR1; do
     check "struck by $signal, measuring" struck $signal some is_whole some
     check "$signal: the index is whole" "$program" verify --index some --quiet
     check "$signal: the index has no table" test "$(stat -c %s some/manifest.pb)" -lt \
@@ -123,15 +123,19 @@ for signal in KILL TERM; do
     if [[ $signal == KILL ]]; then
         cp -r some late
         cp -r some other
-        refused 2 'some: holds an index already' "$program" "${encode[@]}" --index some
-        refused 2 'some/encode.table: begun with table 300 rows, now it is 200 rows' "$program" \
-            "${bare[@]}" --bits 2 --calibrate 200 --index some --resume
+        refused 2 'some: holds an index that only lacks its table.*--resume or bitsweep calibrate' "$program" \
+            "${encode[@]}" --index some
+        refused 2 'calibrate makes, too: some/encode.table: begun with calibrate 300 rows, now it is 200 rows' \
+            "$program" "${bare[@]}" --bits 2 --calibrate 200 --index some --resume
+        refused 2 'begun with calibrate 300 rows, now it is 1000 rows' "$program" "${bare[@]}" --bits 2 --index some \
+            --resume
         refused 2 'some/encode.table: begun with bits 2, now it is 3' "$program" "${bare[@]}" --bits 3 \
             --calibrate 300 --index some --resume
         refused 2 'some: holds an index already' "$program" "${bare[@]}" --bits 2 --calibrate off --index some \
             --resume
     else
         check "$signal: exit code $got" test "$got" = 75
+        check "$signal: it says what to do" grep -q "stopped by SIG$signal; --resume goes on\$" struck.err
     fi
     check "$signal: resumed" on "$most_ranks" "${encode[@]}" --index some --resume --json
     cp stdout facts
