@@ -51,6 +51,19 @@ struct calibration {
     struct bsw_calibrate_stats stats;
 };
 
+// All ranks take the rows that rank 0 takes; all return alike.
+static enum bsw_status open_source(struct calibration *c, struct bsw_error *err)
+{
+    const struct bsw_message message = {.kind = BSW_MESSAGE_CALIBRATE_ROWS, .name = "source"};
+    int is_gone =
+        c->transport->rank == 0 && bsw_calibrate_source_is_gone(&c->manifest, c->settings.index);
+    enum bsw_status status =
+        bsw_share_record(c->transport, &message, &is_gone, sizeof is_gone, err);
+    BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    status = bsw_calibrate_source_lend(&c->manifest, c->settings.index, is_gone, &c->source, err);
+    return bsw_transport_agree(c->transport, status, err);
+}
+
 // ---- queries ----
 
 // Good rows there are besides a query that is one of them.
@@ -142,8 +155,8 @@ static enum bsw_status draw_rows(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;
     uint64_t usual = bsw_calibrate_usual_rows(c->manifest.num_rows);
-    return bsw_calibrate_rows_make(&c->manifest, s->index, s->num_rows > 0 ? s->num_rows : usual,
-                                   s->level, &c->rows, err);
+    return bsw_calibrate_rows_make(&c->manifest, s->index, c->source.name,
+                                   s->num_rows > 0 ? s->num_rows : usual, s->level, &c->rows, err);
 }
 
 // Whether there are queries, and rows that they can find. All ranks; all return alike.
@@ -164,10 +177,9 @@ static enum bsw_status find_truth(struct calibration *c, struct bsw_error *err)
 {
     const struct bsw_calibrate_settings *s = &c->settings;
     const struct bsw_manifest *manifest = &c->manifest;
-    char base[BSW_PATH_BYTES];
     struct bsw_truth_stats stats;
     struct bsw_truth_settings settings = {
-        .base = base,
+        .base = c->source.name,
         .queries = c->queries,
         .rows = {manifest->first_row, manifest->first_row + manifest->num_rows},
         .metric = bsw_metric_name(manifest->metric),
@@ -177,8 +189,6 @@ static enum bsw_status find_truth(struct calibration *c, struct bsw_error *err)
         .level = s->level,
         .progress = s->progress};
     if (c->transport->rank == 0) settings.sink = bsw_memory_sink(&c->truth);
-    enum bsw_status status = bsw_manifest_source(manifest, s->index, base, err);
-    BSW_TRY(bsw_transport_agree(c->transport, status, err));
     BSW_TRY(bsw_truth_run(&settings, c->transport, &stats, err));
     c->stats.num_queries = stats.num_queries;
     c->stats.truth_seconds = stats.seconds;
@@ -351,8 +361,7 @@ static enum bsw_status calibrate(struct calibration *c, struct bsw_error *err)
     status = read_index(c, err);
     if (status == BSW_OK) status = check_index(c, err);
     BSW_TRY(bsw_transport_agree(c->transport, status, err));
-    status = bsw_calibrate_source_lend(&c->manifest, c->settings.index, &c->source, err);
-    BSW_TRY(bsw_transport_agree(c->transport, status, err));
+    BSW_TRY(open_source(c, err));
     BSW_TRY(take_queries(c, &is_possible, err));
     if (is_possible) BSW_TRY(measure(c, err));
     if (!is_possible && c->settings.is_needed) return fail_few(c, err);

@@ -85,16 +85,14 @@ static enum bsw_status write_rows(const struct draw *draw, struct bsw_error *err
 }
 
 enum bsw_status bsw_calibrate_rows_make(const struct bsw_manifest *manifest, const char *index,
-                                        uint64_t most, enum bsw_cpu_level level,
+                                        const char *source, uint64_t most, enum bsw_cpu_level level,
                                         struct bsw_calibrate_rows *out, struct bsw_error *err)
 {
     const struct bsw_row_range range = {manifest->first_row,
                                         manifest->first_row + manifest->num_rows};
     struct draw draw = {.manifest = manifest, .table = bsw_encode_table_get(level), .out = out};
-    char source[BSW_PATH_BYTES];
     bsw_vectors *vectors;
     *out = (struct bsw_calibrate_rows){0};
-    BSW_TRY(bsw_manifest_source(manifest, index, source, err));
     BSW_TRY(bsw_vectors_open(source, range, &vectors, err));
     draw.source = vectors;
     enum bsw_status status =

@@ -21,10 +21,10 @@ struct bsw_calibrate_rows {
 enum bsw_status bsw_calibrate_rows_path(const struct bsw_manifest *manifest, const char *index,
                                         char out[BSW_PATH_BYTES], struct bsw_error *err);
 
-// Rank 0: writes at most `most` rows. A stop removes the file. deinit removes and frees, also after
-// an error; it accepts {0}.
+// Rank 0: writes at most `most` rows of source, which has those of the index. A stop removes the
+// file. deinit removes and frees, also after an error; it accepts {0}.
 enum bsw_status bsw_calibrate_rows_make(const struct bsw_manifest *manifest, const char *index,
-                                        uint64_t most, enum bsw_cpu_level level,
+                                        const char *source, uint64_t most, enum bsw_cpu_level level,
                                         struct bsw_calibrate_rows *out, struct bsw_error *err);
 void bsw_calibrate_rows_deinit(struct bsw_calibrate_rows *rows);
 

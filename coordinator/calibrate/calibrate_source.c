@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coordinator/calibrate/calibrate_source.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/base/memory.h"
 #include "shard/host/raw_rows.h"
+
+#define COPY_NAME BSW_MEMORY_PREFIX "copied rows"
 
 static size_t row_bytes_of(const struct bsw_manifest *manifest)
 {
@@ -108,7 +111,7 @@ static enum bsw_status read_all(const struct bsw_manifest *manifest, const char 
                         "says where",
                         index, (unsigned long long)digest,
                         (unsigned long long)manifest->source_digest);
-    out->memory = (struct bsw_memory_rows){.name = manifest->source_path,
+    out->memory = (struct bsw_memory_rows){.name = out->name,
                                            .numbers = out->numbers,
                                            .type = manifest->source_type,
                                            .dims = bsw_manifest_row_dims(manifest),
@@ -116,15 +119,31 @@ static enum bsw_status read_all(const struct bsw_manifest *manifest, const char 
     return bsw_memory_rows_lend(&out->memory, err);
 }
 
-enum bsw_status bsw_calibrate_source_lend(const struct bsw_manifest *manifest, const char *index,
-                                          struct bsw_calibrate_source *out, struct bsw_error *err)
+int bsw_calibrate_source_is_gone(const struct bsw_manifest *manifest, const char *index)
 {
-    int is_lent;
+    char name[BSW_PATH_BYTES];
+    bsw_vectors *rows = NULL;
+    if (!manifest->source_is_copied || bsw_memory_rows_is_name(manifest->source_path)) return 0;
+    int is_there = bsw_manifest_source(manifest, index, name, NULL) == BSW_OK &&
+                   bsw_vectors_open(name, BSW_ALL_ROWS, &rows, NULL) == BSW_OK &&
+                   bsw_vectors_type(rows) == manifest->source_type &&
+                   bsw_vectors_dims(rows) == bsw_manifest_row_dims(manifest) &&
+                   bsw_vectors_source_rows(rows) == manifest->source_rows;
+    bsw_vectors_close(&rows);
+    return !is_there;
+}
+
+enum bsw_status bsw_calibrate_source_lend(const struct bsw_manifest *manifest, const char *index,
+                                          int is_gone, struct bsw_calibrate_source *out,
+                                          struct bsw_error *err)
+{
+    int is_lent = 0, is_in_memory = bsw_memory_rows_is_name(manifest->source_path);
     *out = (struct bsw_calibrate_source){0};
-    if (!bsw_memory_rows_is_name(manifest->source_path) || !manifest->source_is_copied)
-        return BSW_OK;
-    BSW_TRY(find_lent(manifest, index, &is_lent, err));
+    BSW_TRY(bsw_manifest_source(manifest, index, out->name, err));
+    if (!manifest->source_is_copied || (!is_gone && !is_in_memory)) return BSW_OK;
+    if (is_in_memory) BSW_TRY(find_lent(manifest, index, &is_lent, err));
     if (is_lent) return BSW_OK;
+    if (is_gone) snprintf(out->name, sizeof out->name, "%s", COPY_NAME);
     enum bsw_status status = read_all(manifest, index, out, err);
     if (status != BSW_OK) bsw_calibrate_source_take_back(out);
     return status;

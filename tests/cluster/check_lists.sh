@@ -256,6 +256,19 @@ check "the same table" diff -r "$folder/one" "$folder/late"
 check "of the user's queries" "$program" calibrate "$folder/late" --queries "$vectors" --quiet
 check "one at once" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$vectors"
 check "the same table of queries" diff -r "$folder/one" "$folder/late"
+cp "$rows" "$folder/away.fbin"
+for calibrate in 50 off; do
+    check "copied rows, calibrate $calibrate" "$program" encode --base "$folder/away.fbin" --metric l2 --lists 30 \
+        --shards 2 --copy-vectors --calibrate $calibrate --index "$folder/kept-$calibrate" --quiet
+done
+cp -r "$folder/kept-off" "$folder/other-rows"
+rm "$folder/away.fbin"
+check "a table though the rows are gone" on "$most_ranks" calibrate "$folder/kept-off" --sample 50 --quiet
+check "the table that the rows give" diff -r "$folder/kept-50" "$folder/kept-off"
+head -c $((8 + 45 * 4 * 10)) "$rows" >"$folder/away.fbin"
+put "$folder/away.fbin" 0 '\x0a\0\0\0'
+check "a table where their file is another" "$program" calibrate "$folder/other-rows" --sample 50 --quiet
+check "the same table" diff -r "$folder/kept-50" "$folder/other-rows"
 refused 2 "--sample: --queries says" "$program" calibrate "$folder/late" --queries "$vectors" --sample 5
 refused 65 "queries.*128|128.*45" "$program" calibrate "$folder/late" --queries "$queries" --force
 for again in "" "--queries=$vectors"; do

@@ -49,7 +49,7 @@ static int lends_copy(const struct bsw_manifest *manifest)
 {
     struct bsw_calibrate_source source;
     const struct bsw_memory_rows *found;
-    assert_ok(bsw_calibrate_source_lend(manifest, path_of("index"), &source, &err), &err);
+    assert_ok(bsw_calibrate_source_lend(manifest, path_of("index"), 0, &source, &err), &err);
     int is_copy = source.numbers != NULL;
     assert_ok(bsw_memory_rows_find(base.name, &found, &err), &err);
     const float *rows = (const float *)found->numbers;
@@ -102,7 +102,7 @@ UNIT_TEST(a_copy_that_was_changed_is_refused)
     assert_int_equal(pwrite(fd, &number, sizeof number, at), sizeof number);
     close(fd);
     assert_ok(bsw_manifest_read(path_of("index"), &manifest, &err), &err);
-    assert_int_equal(bsw_calibrate_source_lend(&manifest, path_of("index"), &source, &err),
+    assert_int_equal(bsw_calibrate_source_lend(&manifest, path_of("index"), 0, &source, &err),
                      BSW_ERROR_BAD_DATA);
     assert_non_null(strstr(err.message, "/index: its copy of the rows has digest "));
     assert_null(source.numbers);
