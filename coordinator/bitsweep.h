@@ -292,7 +292,8 @@ struct bitsweep_search_settings {
     uint64_t probe;     /* so many nearest lists a query; BITSWEEP_ALL */
     double probe_ratio; /* 0.01 .. 1000: no list whose squared distance is above this times that
                            of the 16th */
-    uint64_t scan_dims; /* candidates by the first so many dimensions; 0: all */
+    uint64_t scan_dims; /* candidates by the first so many dimensions; 0: all. With a table of
+                           recalls only beside probe or probe_ratio */
 
     const char *scan;    /* "auto" (default), "planes", "matrix", "progressive-planes",
                             "progressive-matrix" */

@@ -179,7 +179,6 @@ static enum bsw_status settle_scan_dims(const struct settling *s, struct bsw_err
                         "--scan-dims %llu: no segment of %s ends there; info shows them",
                         (unsigned long long)dims, s->index);
     s->out->probe.scan_dims = (uint32_t)dims;
-    s->out->recall_calibrated = 0; // which may have been of others
     return BSW_OK;
 }
 
@@ -267,14 +266,20 @@ static enum bsw_status settle_recall(const struct settling *s, struct bsw_error 
                     s->asked->recall, s->index, entry->recall);
 }
 
-// Nothing was said of lists.
-static void settle_default(const struct settling *s)
+// Nothing was said of how many lists. Entries of the table are of scan dims of their own.
+static enum bsw_status settle_default(const struct settling *s, struct bsw_error *err)
 {
     const struct bsw_calibration *table = &s->manifest->calibration;
-    if (table->num_entries == 0 || !is_as_calibrated(s)) return;
+    if (table->num_entries == 0 || !is_as_calibrated(s)) return BSW_OK;
+    if (s->asked->scan_dims > 0)
+        return bsw_fail(err, BSW_ERROR_USAGE,
+                        "--scan-dims: the table of recalls of %s chooses it, unless you give "
+                        "--probe or --probe-ratio, too",
+                        s->index);
     const struct bsw_calibration_entry *entry =
         bsw_recall_cheapest(table, BSW_SEARCH_RECALL, s->asked->oversample);
     take_entry(s, entry ? entry : best_of(table));
+    return BSW_OK;
 }
 
 // --probe and --probe-ratio.
@@ -311,8 +316,7 @@ static enum bsw_status settle_lists(const struct settling *s, struct bsw_error *
     s->out->oversample = asked->oversample > 0 ? asked->oversample : BSW_SEARCH_OVERSAMPLE;
     if (asked->recall != 0) return settle_recall(s, err);
     if (asked->probe > 0 || asked->probe_ratio > 0) return settle_probe(s, err);
-    settle_default(s);
-    return BSW_OK;
+    return settle_default(s, err);
 }
 
 int bsw_search_is_ladder(enum bsw_search_merge merge, int num_ranks)

@@ -253,6 +253,8 @@ check "another index without" cp -r "$folder/one" "$folder/late"
 check "its table later" on "$most_ranks" calibrate "$folder/late" --sample 50 --quiet
 check "with a table" "$program" "${encode[@]}" --lists 30 --calibrate 50
 check "the same table" diff -r "$folder/one" "$folder/late"
+refused 2 "--scan-dims: the table of recalls of .*one chooses it, .* --probe or --probe-ratio" "$program" "${some[@]}" \
+    --scan-dims 32
 check "of the user's queries" "$program" calibrate "$folder/late" --queries "$vectors" --quiet
 check "one at once" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$vectors"
 check "the same table of queries" diff -r "$folder/one" "$folder/late"

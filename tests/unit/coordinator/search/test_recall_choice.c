@@ -189,6 +189,9 @@ UNIT_TEST(recalls_that_cannot_be_are_refused)
     request = request_of(0.9);
     request.scan_dims = 64;
     refuse(&request, "what --scan-dims does");
+    request = request_of(0); // the table's own
+    request.scan_dims = 64;
+    refuse(&request, "--scan-dims: the table of recalls of i chooses it");
     request = request_of(0.9);
     request.query_bits = 1;
     refuse(&request, "--query-bits");
