@@ -23,6 +23,10 @@ struct bsw_sidecar {
     const char *select;
     struct bsw_queue_options queue;
     uint64_t extra_distance, max_candidates;
+    // Written only, of an index with lists: how many it has and what was looked at, as in the
+    // report of a search. recall_calibrated 0: not known.
+    uint32_t lists, probe, scan_dims;
+    double probe_ratio, recall_calibrated;
     int is_self_excluded; // row i is not in the answer of query i
     // Of the queries: their digest (query_digest.h), 0 if unknown, and the first one's number in
     // its file, when read only with has_first_query.

@@ -253,8 +253,15 @@ check "another index without" cp -r "$folder/one" "$folder/late"
 check "its table later" on "$most_ranks" calibrate "$folder/late" --sample 50 --quiet
 check "with a table" "$program" "${encode[@]}" --lists 30 --calibrate 50
 check "the same table" diff -r "$folder/one" "$folder/late"
+check "a search by the table" search "$folder/one" "$folder/first"
+check "its facts have what was looked at" json_says "$folder/first.json" '"lists": 30' '"scan_dims": 0'
+check "its facts have how many lists" grep -qE '^  "probe(_ratio)?": [1-9]' "$folder/first.json"
+check "its facts have the recall that was measured" grep -qE '^  "recall_calibrated": (0\.9|1\.0)' "$folder/first.json"
 refused 2 "--scan-dims: the table of recalls of .*one chooses it, .* --probe or --probe-ratio" "$program" "${some[@]}" \
     --scan-dims 32
+check "as many lists as are said" search "$folder/one" "$folder/first" --probe 7
+check "its facts have them" json_says "$folder/first.json" '"probe": 7' '"probe_ratio": 0.0'
+check "which were not measured" test "$(grep -c recall_calibrated "$folder/first.json" || true)" = 0
 check "of the user's queries" "$program" calibrate "$folder/late" --queries "$vectors" --quiet
 check "one at once" "$program" "${encode[@]}" --lists 30 --calibrate-queries "$vectors"
 check "the same table of queries" diff -r "$folder/one" "$folder/late"
