@@ -5,14 +5,16 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 out=$root/build/demo
-base=$root/tests/data/sift20k_base.u8bin
-queries=$root/tests/data/sift20k_query.u8bin
+sample_base=$root/tests/data/sift20k_base.u8bin
+sample_queries=$root/tests/data/sift20k_query.u8bin
+base=$sample_base
+queries=$sample_queries
 metric=
 ranks=4
 
 help() {
     cat <<'END'
-usage: deploy/demo.sh [--out FOLDER] [--base FILE --queries FILE] [--metric cosine|ip|l2]
+usage: deploy/demo.sh [--out FOLDER] [--base FILE --queries FILE --metric cosine|ip|l2]
        [--ranks N]
 
 Installs what is missing, builds, and runs the main job as a sweep: computes the exact ground truth,
@@ -21,7 +23,7 @@ neighbours, by code alone (x1) and with the best 50 refined (x5), and writes a t
 recall against bytes a vector and queries a second. Ends with three lines of Python that search an
 index, and runs them where NumPy is.
 
-  --out FOLDER     where everything goes; made new [build/demo]
+  --out FOLDER     where everything goes; a folder of an earlier demo is replaced [build/demo]
   --base FILE      vectors [tests/data/sift20k_base.u8bin: 20,000 real SIFT descriptors]
   --queries FILE   queries [tests/data/sift20k_query.u8bin]
   --metric M       what is nearest; needed with --base [cosine]; xfbq takes part under cosine only
@@ -46,10 +48,23 @@ while (($#)); do
     esac
 done
 
-if [[ ! $metric ]]; then
-    [[ $base == "$root"/tests/data/* ]] || fail "--base needs --metric; --help tells more"
-    metric=cosine
-fi
+# What can be told without the program.
+check_options() {
+    if [[ $base != "$sample_base" || $queries != "$sample_queries" ]]; then
+        [[ $base != "$sample_base" && $queries != "$sample_queries" ]] || fail "--base and --queries go together"
+        [[ $metric ]] || fail "--base needs --metric cosine, ip or l2"
+    fi
+    metric=${metric:-cosine}
+    [[ $metric =~ ^(cosine|ip|l2)$ ]] || fail "--metric $metric: cosine, ip or l2"
+    [[ $ranks =~ ^[1-9][0-9]{0,3}$ ]] || fail "--ranks $ranks: 1 or more"
+    local what
+    for what in base queries; do # FILE.hdf5:NAME is a part of a file
+        [[ ${!what} == synth:* || -f ${!what} || -f ${!what%:*} ]] || fail "--$what ${!what}: no such file"
+    done
+    [[ $out ]] || fail "--out: the name is empty"
+    [[ ! -e $out || -e $out/demo.plan ]] || fail "--out $out is there and was not made by this script; name another folder"
+}
+check_options
 
 "$root/deploy/install.sh"
 # Without a GPU nothing is compiled for one but what test.sh compiles too.
@@ -57,9 +72,13 @@ gpu_arguments=()
 if ! nvidia-smi -L >/dev/null 2>&1; then
     gpu_arguments=(-- "-DBITSWEEP_CUDA_ARCHITECTURES=80;90a-real")
 fi
+echo "demo.sh: building; the first time this takes some minutes"
 "$root/deploy/build.sh" release --program ${gpu_arguments[@]+"${gpu_arguments[@]}"}
+for vectors in "$base" "$queries"; do
+    [[ ! $vectors =~ \.(hdf5|h5)(:|$) ]] || continue # which part is read the command knows alone
+    "$root/build/release/bitsweep" info "$vectors" --quiet >/dev/null
+done
 
-[[ ! -e $out || -e $out/demo.plan ]] || fail "$out exists and was not made by this script"
 rm -rf "$out"
 mkdir -p "$out"
 printf '%s\n' "codec=xfbq bits=2,3,4,6" "codec=saq bits=1,1.5,2,2.5,3,4,6" >"$out/demo.plan"
