@@ -384,15 +384,24 @@ static struct bsw_tile_ahead next_list(const struct list_job *job,
     return bsw_tile_ahead_of(job->shard, first[l], first[l + 1] - first[l]);
 }
 
+// What a scan reads of a bundle.
+static size_t bundle_bytes(const struct bsw_resident_shard *shard)
+{
+    struct bsw_shard_shape one = shard->shape;
+    one.num_places = BSW_BUNDLE_ROWS;
+    const struct bsw_resident_parts parts = bsw_resident_parts_of(&one, 0);
+    return bsw_resident_scan_bytes(&parts);
+}
+
 static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_list_groups *groups,
                                    struct bsw_list_scan_scratch *scratch, struct bsw_error *err)
 {
     struct list_thread any;
     size_t num_threads = (size_t)job->workspace->num_threads, most = thread_queries(groups),
            bytes = divide_scratch(job, most, NULL, &any);
-    uint64_t pairs = 0, rows = 0;
+    uint64_t pairs = 0, rows = 0, bundles = 0;
     BSW_TRY(bsw_buffer_reserve(&scratch->threads, num_threads * bytes, err));
-#pragma omp parallel num_threads(job->workspace->num_threads) reduction(+ : pairs, rows)
+#pragma omp parallel num_threads(job->workspace->num_threads) reduction(+ : pairs, rows, bundles)
     {
         struct list_thread thread;
         divide_scratch(job, most, scratch->threads.data + (size_t)omp_get_thread_num() * bytes,
@@ -410,6 +419,8 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
                     .additions = groups->additions ? groups->additions + group[0] + i : NULL,
                     .num = num - i < most ? num - i : most};
                 scan_list(job, &thread, l, &list);
+                bundles +=
+                    job->shard->order.first_bundles[l + 1] - job->shard->order.first_bundles[l];
             }
             bsw_tile_ahead_ask(&ahead, SIZE_MAX); // what nobody asked for
             pairs += num;
@@ -418,6 +429,7 @@ static enum bsw_status scan_groups(const struct list_job *job, const struct bsw_
     }
     scratch->num_pairs += pairs;
     scratch->num_rows += rows;
+    job->workspace->scanned_bytes += bundles * bundle_bytes(job->shard);
     return BSW_OK;
 }
 

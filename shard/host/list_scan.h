@@ -30,7 +30,8 @@ void bsw_list_scan_scratch_deinit(struct bsw_list_scan_scratch *scratch);
 
 // choice: of the range's queries; NULL: all look at all lists. scan_dims: padded dimensions that
 // keys are made of, as struct bsw_probe_settings has them. limits as bsw_shard_scan's. Counts
-// scan_seconds of workspace.
+// scan_seconds of workspace, and scanned_bytes: codes of a list once for each step and each 2048
+// queries that look at it.
 enum bsw_status bsw_list_scan(const struct bsw_resident_shard *shard,
                               const struct bsw_list_choice *choice,
                               const struct bsw_query_range *queries, uint32_t scan_dims,

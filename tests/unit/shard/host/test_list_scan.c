@@ -546,7 +546,7 @@ UNIT_TEST(a_list_that_thousands_look_at)
     }
 }
 
-// What a scratch counts: pairs of query and list, and of query and row.
+// What is counted: pairs of query and list, and of query and row; bytes that are read.
 UNIT_TEST(pairs_are_counted)
 {
     struct made made;
@@ -572,6 +572,13 @@ UNIT_TEST(pairs_are_counted)
         assert_int_equal(scratch.num_rows, times * rows);
         assert_int_equal(workspace.num_pairs, times * rows);
     }
+    const struct bsw_resident_parts parts = bsw_resident_parts_of(&made.shard.shape, 0);
+    assert_in_range(workspace.scanned_bytes, 1, 2 * 3 * bsw_resident_scan_bytes(&parts)); // 3 steps
+    workspace.scanned_bytes = 0;
+    assert_ok(
+        bsw_list_scan(&made.shard, NULL, &range, 0, NULL, 9, &scratch, &workspace, &lists, &err),
+        &err);
+    assert_int_equal(workspace.scanned_bytes, bsw_resident_scan_bytes(&parts));
     bsw_scan_workspace_deinit(&workspace);
     bsw_candidate_lists_deinit(&lists);
     bsw_list_scan_scratch_deinit(&scratch);
